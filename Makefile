@@ -1,0 +1,123 @@
+# Every routine task of shuffledp. Needs git, make and Python 3.11 or newer; `make` lists the tasks.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# The first Python on this machine that is new enough; `make PYTHON=... test` chooses another.
+PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python; do \
+	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& echo "$$python" && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install -qq --constraint constraints.txt
+DEMO := demo-results
+
+# Compiled loops are kept here between runs, so that sources may be read-only.
+export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Command-line options of the test run, for example: make pytest ARGS='-k shuffle -x'
+ARGS ?=
+
+# Each task's steps run in the order written, also under make -j.
+.NOTPARALLEL:
+.PHONY: help demo test setup check format lint types contracts changelog docs docs-outputs \
+	browser pytest quick lowest coverage bench clean
+
+help: ## list the tasks
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.runtime ## set up, then run the main job on two real surveys
+	@rm -rf $(DEMO)
+	@$(BIN)/shuffledp demo --out $(DEMO)
+
+test: check browser pytest coverage ## set up, then run everything that continuous integration runs
+	@echo "All checks passed."
+
+# ---------------------------------------------------------------- set-up
+# Two stamps, so that the demo need not wait for the developers' tools. The packages are the
+# pinned ones, hatchling included, which is why the build happens without isolation.
+$(VENV)/.runtime: pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer was found: install one, or run make PYTHON=/path/to/python."; exit 1; }
+	@echo "Setting up $(VENV) with $$($(PYTHON) --version), once: about a minute ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) hatchling
+	@$(PIP) --no-build-isolation --editable '.[datasets]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.runtime
+	@echo "Adding the developers' tools, once: about a minute ..."
+	@$(PIP) --no-build-isolation --editable '.[datasets,docs,dev]'
+	@touch $@
+
+setup: $(VENV)/.dev ## set up the virtual environment with all tools
+
+# ---------------------------------------------------------------- checks that run no test
+check: lint types contracts changelog docs ## everything that CI runs but the tests
+
+format: $(VENV)/.dev ## rewrite the sources in the one format
+	@$(BIN)/ruff format
+	@$(BIN)/ruff check --fix
+
+lint: $(VENV)/.dev ## format and lint
+	@$(BIN)/ruff format --check
+	@$(BIN)/ruff check
+
+types: $(VENV)/.dev ## mypy --strict on the package
+	@$(BIN)/mypy
+
+contracts: $(VENV)/.dev ## who may import whom
+	@$(BIN)/lint-imports --no-logo --cache-dir .cache/import_linter
+
+changelog: $(VENV)/.dev ## the fragments in changelog.d are well formed
+	@draft=$$($(BIN)/towncrier build --draft --version next 2>&1) || { echo "$$draft"; exit 1; }
+
+docs: $(VENV)/.dev ## build the documentation into docs/_build/html, every warning an error
+	@$(BIN)/sphinx-build -n -W --keep-going -q -d docs/_build/doctrees docs docs/_build/html
+	@echo "Documentation: docs/_build/html/index.html"
+
+# ---------------------------------------------------------------- tests
+browser: ## install Chromium for the browser tests, where that is ours to do
+	@if command -v chromium > /dev/null && command -v chromedriver > /dev/null; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && grep -qs '^ID=debian' /etc/os-release; then \
+		echo "Installing Debian's chromium and chromium-driver ..."; \
+		export DEBIAN_FRONTEND=noninteractive; \
+		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends \
+			chromium chromium-driver; } < /dev/null > /dev/null 2>&1 \
+		|| echo "apt-get could not install them."; \
+	else \
+		echo "No Chromium: install chromium and chromedriver to run the browser tests too."; \
+	fi
+
+# Worker processes: one a core, at most eight, since each compiles loops on a first run.
+pytest: $(VENV)/.dev ## all tests, with coverage measured
+	@$(BIN)/python -m pytest -q -n auto --maxprocesses=8 --dist=worksteal --cov --cov-report= $(ARGS)
+
+quick: $(VENV)/.dev ## the tests that take no more than a few seconds
+	@$(BIN)/python -m pytest -q -n auto --maxprocesses=8 --dist=worksteal -m "not slow and not browser" $(ARGS)
+
+# The lower bounds of the run-time dependencies, read from pyproject.toml.
+lowest: ## the quick tests with the lowest versions that pyproject.toml allows
+	@mkdir -p .cache
+	@awk '/^dependencies/,/^]/' pyproject.toml \
+		| sed -n 's/^ *"\([a-z]*\)>=\([0-9.]*\).*/\1==\2/p' > .cache/lowest.txt
+	@$(PYTHON) -m venv .cache/venv-lowest
+	@.cache/venv-lowest/bin/python -m pip install -qq --constraint .cache/lowest.txt \
+		--editable '.[datasets,dev]'
+	@.cache/venv-lowest/bin/python -m pytest -q -n auto --maxprocesses=8 \
+		-m "not slow and not browser" $(ARGS)
+
+# Numbers that claim privacy come from core and privacy: every line and branch there is tested.
+coverage: ## the thresholds, from the last `make pytest`
+	@$(BIN)/coverage report --include='*/shuffledp/core/*,*/shuffledp/privacy/*' --fail-under=100
+	@$(BIN)/coverage report --omit='*/shuffledp/core/*,*/shuffledp/privacy/*' --fail-under=90
+
+docs-outputs: $(VENV)/.dev ## rewrite the outputs shown in README and docs with what the commands print now
+	@$(BIN)/python tests/docs/test_pages.py
+
+bench: $(VENV)/.dev ## measure speed and memory; see benchmarks/
+	@$(BIN)/python -m pytest -q -p no:xdist --timeout=0 --benchmark-only \
+		--override-ini python_files='bench_*.py' benchmarks $(ARGS)
+
+clean: ## remove everything that make has made
+	@rm -rf $(VENV) .cache build dist docs/_build docs/api/generated $(DEMO)

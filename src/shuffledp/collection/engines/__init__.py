@@ -1,0 +1,1 @@
+"""What runs a plan on data: in memory, or through scratch files when it does not fit."""

@@ -1,0 +1,300 @@
+"""Results on disk, all or nothing: a folder appears complete, or not at all.
+
+Everything is written into a hidden folder beside the one asked for, which is renamed at the very
+end. Whatever goes wrong before that, including Ctrl-C and a full disk, removes it.
+"""
+
+import csv
+import errno
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shuffledp._version import __version__
+from shuffledp.collection.results import RunResult
+from shuffledp.core.errors import OutputError
+
+if TYPE_CHECKING:
+    from shuffledp.mechanisms.randomizers.protocol import Reports
+
+ESTIMATES_FILE = "estimates.csv"
+PRIVACY_FILE = "privacy.json"
+REPORT_FILE = "report.html"
+REPORTS_FILE = "reports.parquet"
+RESULT_FILES = frozenset({ESTIMATES_FILE, PRIVACY_FILE, REPORT_FILE, REPORTS_FILE})
+
+
+@contextmanager
+def results_folder(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[Path]:
+    """Yield a folder to write into, which becomes ``path`` if the block ends without an error.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The folder to create. It must not exist, or be empty.
+    overwrite : bool
+        Replace an existing folder, provided that it holds nothing but earlier results.
+
+    Yields
+    ------
+    Path
+        A hidden folder beside ``path``, on the same file system.
+
+    Raises
+    ------
+    OutputError
+        If ``path`` exists and may not be replaced, or the disk is full or not writable.
+    """
+    target = Path(os.path.abspath(path))  # noqa: PTH100  # resolve() would follow a link
+    _require_free(target, overwrite=overwrite)
+    partial = target.parent / f".{target.name}.partial-{uuid.uuid4().hex[:12]}"
+    with writing(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial.mkdir()
+        try:
+            yield partial
+            _require_free(target, overwrite=overwrite)  # it may have appeared meanwhile
+            _move_into_place(partial, target)
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
+
+
+@contextmanager
+def writing(target: Path) -> Iterator[None]:
+    """Turn what goes wrong while writing to ``target`` into an `OutputError` of one line.
+
+    Parameters
+    ----------
+    target : Path
+        What the user asked to be written: the error names it, not a file inside that the user
+        never sees.
+
+    Raises
+    ------
+    OutputError
+        In place of any error of the operating system, or of polars about it.
+    """
+    import polars as pl
+
+    try:
+        yield
+    except OutputError as error:
+        cause = error.__cause__
+        if not isinstance(cause, OSError):
+            raise
+        raise OutputError(f"cannot write {target}: {_reason(cause)}") from cause
+    except OSError as error:
+        raise OutputError(f"cannot write {target}: {_reason(error)}") from error
+    except pl.exceptions.PolarsError as error:
+        if os.strerror(errno.ENOSPC) not in str(error) and "IO error" not in str(error):
+            raise
+        cause = OSError(str(error).rpartition("error: ")[2].splitlines()[0])
+        raise OutputError(f"cannot write {target}: {_reason(cause)}") from cause
+
+
+def write_results(
+    result: RunResult, folder: Path, *, parameters: Mapping[str, object] | None = None
+) -> None:
+    """Write ``estimates.csv``, ``privacy.json`` and ``report.html`` into a folder.
+
+    Parameters
+    ----------
+    result : RunResult
+        What to write.
+    folder : Path
+        Usually the one that `results_folder` yields.
+    parameters : mapping, optional
+        How the result was asked for, to be kept in ``privacy.json``; JSON values only.
+
+    Raises
+    ------
+    OutputError
+        If a file cannot be written.
+    """
+    with writing(folder):
+        write_estimates(result, folder / ESTIMATES_FILE)
+        write_privacy(result, folder / PRIVACY_FILE, parameters=parameters or {})
+        result.report(folder / REPORT_FILE)
+
+
+def write_estimates(result: RunResult, path: Path) -> None:
+    """Write one row an answer: value, count, frequency, standard error, interval.
+
+    Parameters
+    ----------
+    result : RunResult
+        What to write.
+    path : Path
+        The CSV file; floats are written in full precision.
+    """
+    rows = estimate_rows(result)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, fieldnames=list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def estimate_rows(result: RunResult) -> list[dict[str, Any]]:
+    """Return the ``estimates`` of the JSON form, one dict an answer.
+
+    Parameters
+    ----------
+    result : RunResult
+        Where to take them from.
+
+    Returns
+    -------
+    list of dict
+        With ``value``, ``count``, ``frequency``, ``standard_error``, ``lower``, ``upper``.
+    """
+    rows: Any = result.to_json_dict()["estimates"]
+    return list(rows)
+
+
+def write_privacy(result: RunResult, path: Path, *, parameters: Mapping[str, object]) -> None:
+    """Write all that is needed to judge the guarantee later.
+
+    Parameters
+    ----------
+    result : RunResult
+        What to write.
+    path : Path
+        The JSON file: what ``shuffledp run --json`` prints, and ``target``, ``domain``,
+        ``parameters`` and ``shuffledp_version``.
+    parameters : mapping
+        How the result was asked for.
+    """
+    record = {
+        **result.to_json_dict(),
+        "target": {"epsilon": result.target_epsilon, "delta": result.target_delta},
+        "domain": list(result.domain),
+        "parameters": dict(parameters),
+        "shuffledp_version": __version__,
+    }
+    path.write_text(json_text(record, indent=2) + "\n", encoding="utf-8")
+
+
+def json_text(value: object, *, indent: int | None = None) -> str:
+    """Return valid JSON; infinities and NaN, which JSON lacks, become ``null``.
+
+    Parameters
+    ----------
+    value : object
+        Made of dicts, lists, tuples, texts, numbers, booleans and None.
+    indent : int, optional
+        Spaces a level; without it everything is on one line.
+
+    Returns
+    -------
+    str
+        Floats in the shortest form that reads back as the same number.
+
+    Examples
+    --------
+    >>> json_text({"epsilon": float("inf"), "delta": 1e-8})
+    '{"epsilon": null, "delta": 1e-08}'
+    """
+    return json.dumps(_finite(value), indent=indent, ensure_ascii=False, allow_nan=False)
+
+
+def reports_writer(path: Path, domain: tuple[str, ...]) -> Callable[[Iterator["Reports"]], None]:
+    """Return a function that writes a stream of shuffled reports to a Parquet file.
+
+    Parameters
+    ----------
+    path : Path
+        The file. Its one column ``report`` holds a label of the domain (k-RR), or a list of
+        bytes whose bit ``i`` (little-endian within a byte) stands for answer ``i`` (unary).
+    domain : tuple of str
+        The possible answers.
+
+    Returns
+    -------
+    callable
+        Takes an iterator of `Reports` and consumes it; memory is bounded by a block.
+    """
+    import numpy as np
+    import polars as pl
+    from polars.io.plugins import register_io_source
+
+    labels = pl.Series("report", list(domain), dtype=pl.Enum(list(domain)))
+
+    def frame_of(reports: "Reports") -> pl.DataFrame:
+        if reports.data.ndim == 1:
+            return labels.gather(np.asarray(reports.data)).to_frame()
+        width = reports.data.shape[1]
+        return pl.Series("report", reports.data, dtype=pl.Array(pl.UInt8, width)).to_frame()
+
+    def write(stream: Iterator["Reports"]) -> None:
+        first = frame_of(next(stream))
+
+        def frames(*_: object) -> Iterator[pl.DataFrame]:
+            yield first
+            for reports in stream:
+                yield frame_of(reports)
+
+        with writing(path):
+            register_io_source(frames, schema=first.schema).sink_parquet(path)
+
+    return write
+
+
+def _require_free(target: Path, *, overwrite: bool) -> None:
+    """Raise unless ``target`` is absent, an empty folder, or may be replaced."""
+    if not os.path.lexists(target):
+        return
+    if not target.is_dir() or target.is_symlink():
+        raise OutputError(f"{target} exists and is no folder: choose another --out")
+    if not any(target.iterdir()):
+        return
+    if not overwrite:
+        raise OutputError(
+            f"folder {target} exists and is not empty: choose another --out, or pass --overwrite"
+        )
+    files = {entry.name for entry in target.rglob("*") if not entry.is_dir()}
+    foreign = sorted(files - RESULT_FILES)
+    if foreign:
+        raise OutputError(
+            f"folder {target} holds a file {foreign[0]!r}, which is no result of shuffledp, so it "
+            "is not overwritten: choose another --out"
+        )
+
+
+def _move_into_place(partial: Path, target: Path) -> None:
+    """Rename ``partial`` to ``target``; an older folder goes once the new one is there."""
+    if not target.exists():
+        partial.rename(target)
+        return
+    old = target.parent / f".{target.name}.replaced-{uuid.uuid4().hex[:12]}"
+    target.rename(old)
+    try:
+        partial.rename(target)
+    except BaseException:
+        old.rename(target)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _reason(error: OSError) -> str:
+    """Return what the operating system says, and the next thing to try."""
+    reason = error.strerror or str(error)
+    if os.strerror(errno.ENOSPC) in reason:
+        return f"{reason}; free some space or choose another --out"
+    return reason
+
+
+def _finite(value: Any) -> Any:
+    """Return ``value`` with floats that JSON cannot hold replaced by None."""
+    if isinstance(value, float):
+        return value if value - value == 0.0 else None  # NaN for infinities and NaN
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value

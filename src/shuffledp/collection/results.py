@@ -1,0 +1,276 @@
+"""What a collection returns: the ``Guarantee`` it gives and the ``RunResult`` it produced.
+
+This module holds data only. How a result looks in a browser, a notebook or a terminal is decided
+one floor up, in ``shuffledp.interface.reports``; since imports point downwards, that package is
+handed in once through `register_renderer`, by ``shuffledp/__init__.py``.
+"""
+
+import math
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from shuffledp.core.bound import Bound
+from shuffledp.core.checks import require_at_least
+from shuffledp.core.errors import ParameterError
+
+if TYPE_CHECKING:
+    from shuffledp.collection.plan import Plan
+    from shuffledp.mechanisms.estimators.frequencies import FrequencyEstimates
+    from shuffledp.mechanisms.randomizers.protocol import LocalRandomizer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guarantee:
+    """A central (epsilon, delta) guarantee: one of the two was given, the other was computed.
+
+    Parameters
+    ----------
+    epsilon : Bound or float
+        In nats; a `Bound` if it is the one that was computed.
+    delta : Bound or float
+        In [0, 1]; a `Bound` if it is the one that was computed.
+    num_users : int
+        Number of honest users whose reports are shuffled together.
+
+    Raises
+    ------
+    ParameterError
+        If not exactly one of ``epsilon`` and ``delta`` is a `Bound`, or ``num_users < 1``.
+
+    Examples
+    --------
+    >>> bound = Bound(lower=0.25, upper=0.5, method="pure", source="definition", assumptions=())
+    >>> Guarantee(epsilon=bound, delta=1e-8, num_users=100).to_json_dict()["epsilon"]
+    {'lower': 0.25, 'upper': 0.5}
+    """
+
+    epsilon: Bound | float
+    delta: Bound | float
+    num_users: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.epsilon, Bound) == isinstance(self.delta, Bound):
+            raise ParameterError(
+                f"epsilon = {self.epsilon!r} and delta = {self.delta!r}: exactly one of them must "
+                "be a Bound (the one computed), and the other a number (the one given)"
+            )
+        require_at_least("num_users", self.num_users, 1)
+
+    @property
+    def bound(self) -> Bound:
+        """The one that was computed."""
+        # __post_init__ made sure that delta is a Bound where epsilon is none.
+        return self.epsilon if isinstance(self.epsilon, Bound) else self.delta  # type: ignore[return-value]
+
+    @property
+    def epsilon_upper(self) -> float:
+        """The epsilon that is safe to publish (nats), computed or given."""
+        return self.epsilon.upper if isinstance(self.epsilon, Bound) else self.epsilon
+
+    @property
+    def delta_upper(self) -> float:
+        """The delta that is safe to publish, computed or given."""
+        return self.delta.upper if isinstance(self.delta, Bound) else self.delta
+
+    def to_json_dict(self) -> dict[str, object]:
+        """Return what ``shuffledp account --json`` prints.
+
+        Returns
+        -------
+        dict
+            ``epsilon``, ``delta``, ``method``, ``source``, ``assumptions``. The computed one of
+            the first two is ``{"lower", "upper"}``, the given one a number. A ``lower`` of
+            ``None`` means that nothing is known, an ``upper`` of ``None`` that no finite bound
+            holds (JSON has no infinity).
+        """
+        return {
+            "epsilon": _json_number(self.epsilon),
+            "delta": _json_number(self.delta),
+            "method": self.bound.method,
+            "source": self.bound.source,
+            "assumptions": list(self.bound.assumptions),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """What one collection produced: estimates, the guarantee they came with, and how.
+
+    It prints itself: a short text in a terminal, a table in a notebook, and with `report` a
+    self-contained HTML file.
+
+    Parameters
+    ----------
+    num_users : int
+        Number of users, hence of reports.
+    domain : tuple of str
+        The ``k`` possible answers, in the order of the estimates.
+    randomizer : LocalRandomizer
+        What each user ran on their own answer.
+    guarantee : Guarantee
+        What holds for the shuffled reports of this run.
+    estimates : FrequencyEstimates
+        Unbiased estimates, each array of shape ``(k,)``.
+    is_simulation : bool
+        True if a seed was given. Then whoever knows the seed can undo the randomization, so
+        nothing protects the users.
+    target_epsilon, target_delta : float
+        What was asked for.
+    shuffler : str
+        Name of the shuffler, for example ``"uniform"``.
+    warnings : tuple of str
+        What the user should know before publishing, one sentence each.
+    epsilon_by_num_users : tuple of (int, float)
+        Safe central epsilon at the same delta if that many users had taken part.
+    epsilon_by_honest_share : tuple of (float, float)
+        Safe central epsilon at the same delta if only this share of the users, in (0, 1],
+        follows the protocol and keeps quiet about its reports.
+
+    Raises
+    ------
+    ParameterError
+        If the domain, the randomizer and the estimates disagree on the number of answers.
+    """
+
+    num_users: int
+    domain: tuple[str, ...]
+    randomizer: "LocalRandomizer"
+    guarantee: Guarantee
+    estimates: "FrequencyEstimates"
+    is_simulation: bool
+    target_epsilon: float
+    target_delta: float
+    shuffler: str = "uniform"
+    warnings: tuple[str, ...] = ()
+    epsilon_by_num_users: tuple[tuple[int, float], ...] = ()
+    epsilon_by_honest_share: tuple[tuple[float, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        sizes = {len(self.domain), len(self.estimates.count), self.randomizer.k}
+        if len(sizes) != 1:
+            raise ParameterError(
+                f"domain has {len(self.domain)} answers, the randomizer {self.randomizer.k} and "
+                f"the estimates {len(self.estimates.count)}: pass three of the same size"
+            )
+
+    def to_json_dict(self) -> dict[str, object]:
+        """Return what ``shuffledp run --json`` prints.
+
+        Returns
+        -------
+        dict
+            ``num_users``, ``randomizer``, ``epsilon0``, ``guarantee``
+            (as `Guarantee.to_json_dict`), ``estimates`` (one dict an answer, in the order of the
+            domain), and how to read them: ``confidence``, ``interval``, ``post_processing``,
+            ``shuffler``, ``is_simulation``, ``warnings``. Plain Python values only.
+        """
+        estimates = self.estimates
+        columns = zip(
+            self.domain,
+            estimates.count.tolist(),
+            estimates.frequency.tolist(),
+            estimates.standard_error.tolist(),
+            estimates.lower.tolist(),
+            estimates.upper.tolist(),
+            strict=True,
+        )
+        names = ("value", "count", "frequency", "standard_error", "lower", "upper")
+        return {
+            "num_users": self.num_users,
+            "randomizer": self.randomizer.name,
+            "epsilon0": self.randomizer.epsilon0,
+            "guarantee": self.guarantee.to_json_dict(),
+            "estimates": [dict(zip(names, row, strict=True)) for row in columns],
+            "confidence": estimates.confidence,
+            "interval": estimates.interval,
+            "post_processing": list(estimates.post_processing),
+            "shuffler": self.shuffler,
+            "is_simulation": self.is_simulation,
+            "warnings": list(self.warnings),
+        }
+
+    def report(self, path: str | PathLike[str]) -> Path:
+        """Write a self-contained HTML report, which opens with no network.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Where to write; an existing file is replaced in one step.
+
+        Returns
+        -------
+        Path
+            The file written.
+
+        Raises
+        ------
+        OutputError
+            If the file cannot be written; then nothing is left behind.
+        """
+        return registered_renderer().write_report(self, path)
+
+    def _repr_html_(self) -> str:
+        return registered_renderer().notebook_html(self)
+
+    def __str__(self) -> str:
+        return registered_renderer().terminal_text(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"RunResult(num_users={self.num_users}, randomizer={self.randomizer.name!r}, "
+            f"k={self.randomizer.k}, epsilon0={self.randomizer.epsilon0:.6g}, "
+            f"epsilon={self.guarantee.epsilon_upper:.6g}, delta={self.guarantee.delta_upper:.6g}, "
+            f"is_simulation={self.is_simulation})"
+        )
+
+
+class Renderer(Protocol):
+    """Turns plans and results into something to look at; ``shuffledp.interface.reports`` is one."""
+
+    def write_report(self, result: RunResult, path: str | PathLike[str]) -> Path:
+        """Write a self-contained HTML report and return its path."""
+        ...
+
+    def notebook_html(self, result: RunResult) -> str:
+        """Return an HTML fragment without scripts."""
+        ...
+
+    def terminal_text(self, result: RunResult) -> str:
+        """Return a few lines of plain text."""
+        ...
+
+    def plan_html(self, plan: "Plan") -> str:
+        """Return an HTML fragment without scripts."""
+        ...
+
+    def plan_text(self, plan: "Plan") -> str:
+        """Return a few lines of plain text."""
+        ...
+
+
+_renderers: list[Renderer] = []  # at most one; the last registered
+
+
+def register_renderer(renderer: Renderer) -> None:
+    """Let ``renderer`` show results from now on; ``shuffledp/__init__.py`` calls this once."""
+    _renderers[:] = [renderer]
+
+
+def registered_renderer() -> Renderer:
+    """Return the renderer, or say why there is none."""
+    if not _renderers:
+        raise RuntimeError(
+            "no renderer for results is registered: `import shuffledp` does it, or call "
+            "shuffledp.collection.results.register_renderer(shuffledp.interface.reports)"
+        )
+    return _renderers[0]
+
+
+def _json_number(value: Bound | float) -> object:
+    """Return a number as it is, and a bound as ``{"lower", "upper"}`` with ``None`` for inf."""
+    if not isinstance(value, Bound):
+        return value
+    upper = None if math.isinf(value.upper) else value.upper
+    return {"lower": value.lower, "upper": upper}

@@ -1,0 +1,253 @@
+"""Running a plan on data: the one place where values, reports, estimates and guarantee meet."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import Protocol, SupportsIndex
+
+from shuffledp.collection.cautions import delta_cautions
+from shuffledp.collection.datasets.columns import AnswerColumn, Progress, no_progress
+from shuffledp.collection.datasets.tables import answers_from_values
+from shuffledp.collection.engines.local import ReportSink, collect
+from shuffledp.collection.guarantees import guarantee_for
+from shuffledp.collection.results import Guarantee, RunResult
+from shuffledp.core.bound import Bound
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import DomainError
+from shuffledp.mechanisms.estimators.frequencies import estimate_frequencies
+from shuffledp.mechanisms.randomizers.protocol import LocalRandomizer
+from shuffledp.mechanisms.randomizers.registry import make_randomizer
+
+# Where the report shows epsilon: as multiples of the number of users, and shares of honest ones.
+_USER_FACTORS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+_HONEST_SHARES = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
+
+
+class Setting(Protocol):
+    """What a run needs to know beforehand: a `Plan`, or a `FixedSetting`."""
+
+    @property
+    def num_users(self) -> int:
+        """Number of users that are expected."""
+        ...
+
+    @property
+    def domain(self) -> tuple[str, ...]:
+        """The possible answers."""
+        ...
+
+    @property
+    def randomizer(self) -> LocalRandomizer:
+        """What each user runs."""
+        ...
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What holds for ``num_users`` reports."""
+        ...
+
+    @property
+    def target_epsilon(self) -> float:
+        """The epsilon that was asked for."""
+        ...
+
+    @property
+    def target_delta(self) -> float:
+        """The delta that was asked for."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedSetting:
+    """A `Setting` whose randomizer was named rather than chosen; see `fixed_setting`."""
+
+    num_users: int
+    domain: tuple[str, ...]
+    randomizer: LocalRandomizer
+    guarantee: Guarantee
+    target_epsilon: float
+    target_delta: float
+
+
+def fixed_setting(
+    *, num_users: int, domain: tuple[str, ...], randomizer: str, epsilon0: float, delta: float
+) -> FixedSetting:
+    """Return the setting of a randomizer that is given, whatever epsilon it leads to.
+
+    Parameters
+    ----------
+    num_users : int
+        Number of users, at least 2.
+    domain : tuple of str
+        The possible answers.
+    randomizer : str
+        One of ``shuffledp.mechanisms.randomizers.registry.RANDOMIZERS``.
+    epsilon0 : float
+        Local privacy loss in nats.
+    delta : float
+        At which the central epsilon is computed, in [0, 1).
+
+    Returns
+    -------
+    FixedSetting
+        Whose ``target_epsilon`` is the epsilon computed.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of range.
+    """
+    chosen = make_randomizer(randomizer, k=len(domain), epsilon0=epsilon0)
+    guarantee = guarantee_for(chosen.profile, num_users, delta=delta)
+    return FixedSetting(
+        num_users=num_users,
+        domain=domain,
+        randomizer=chosen,
+        guarantee=guarantee,
+        target_epsilon=guarantee.epsilon_upper,
+        target_delta=delta,
+    )
+
+
+def run_plan(
+    plan: Setting,
+    answers: AnswerColumn | Iterable[object],
+    *,
+    seed: SupportsIndex | None = None,
+    confidence: float = 0.95,
+    interval: str = "wilson",
+    sink: ReportSink | None = None,
+    scratch: str | PathLike[str] | None = None,
+    on_progress: Progress | None = None,
+) -> RunResult:
+    """Randomize each answer once, shuffle all reports uniformly, and estimate, as planned.
+
+    Parameters
+    ----------
+    plan : Plan or FixedSetting
+        What to run. If there are not as many answers as users were expected, the guarantee is
+        computed anew for those that there are, and the result warns where it falls short.
+    answers : AnswerColumn or iterable
+        A column opened with `open_table`, or values in memory, one element a user.
+    seed : int, optional
+        For a reproducible simulation, which protects nobody and says so.
+    confidence : float
+        Nominal coverage of the intervals, in (0, 1).
+    interval : {"wilson", "wald"}
+        Kind of interval.
+    sink : callable, optional
+        Is handed the shuffled reports; see `shuffledp.collection.output.reports_writer`.
+    scratch : path, optional
+        Folder for scratch files when reports do not fit in memory.
+    on_progress : callable, optional
+        Called with the stage, the users done and the users in total.
+
+    Returns
+    -------
+    RunResult
+        Unbiased estimates with the guarantee of exactly this run. Cautions about the data are
+        among its warnings and its assumptions.
+
+    Raises
+    ------
+    DomainError
+        If the answers have another domain than the plan.
+    DataError
+        If the answers cannot be used, or changed since the column was opened.
+
+    Notes
+    -----
+    Cost: one pass over the data after the one that opened the column, and some tens of
+    milliseconds for each of the guarantees that the report compares.
+    """
+    if not isinstance(answers, AnswerColumn):
+        answers = answers_from_values(answers, domain=plan.domain)
+    if answers.domain != plan.domain:
+        raise DomainError(
+            f"the answers have the domain {answers.domain} and the plan {plan.domain}: open the "
+            "table with the domain of the plan, or plan for the domain of the table"
+        )
+    guarantee, shortfall = _actual_guarantee(plan, answers.num_users)
+    entropy = Entropy.choose(seed)
+    counts = collect(
+        plan.randomizer,
+        answers.blocks(),
+        num_users=answers.num_users,
+        entropy=entropy,
+        sink=sink,
+        scratch=scratch,
+        on_progress=on_progress,
+    )
+    estimates = estimate_frequencies(
+        counts,
+        support_probabilities=plan.randomizer.support_probabilities,
+        confidence=confidence,
+        interval=interval,
+    )
+    around, honest = _user_numbers(answers.num_users), _honest_numbers(answers.num_users)
+    epsilons = _safe_epsilons(plan, (*around, *honest.values()), on_progress or no_progress)
+    cautions = (*answers.cautions, *delta_cautions(plan.target_delta, answers.num_users))
+    return RunResult(
+        num_users=answers.num_users,
+        domain=answers.domain,
+        randomizer=plan.randomizer,
+        guarantee=_assuming(guarantee, answers.cautions),
+        estimates=estimates,
+        is_simulation=entropy.is_simulation,
+        target_epsilon=plan.target_epsilon,
+        target_delta=plan.target_delta,
+        shuffler="uniform",
+        warnings=(*shortfall, *cautions),
+        epsilon_by_num_users=tuple((number, epsilons[number]) for number in around),
+        epsilon_by_honest_share=tuple(
+            (share, epsilons[number]) for share, number in honest.items()
+        ),
+    )
+
+
+def _actual_guarantee(plan: Setting, num_users: int) -> tuple[Guarantee, tuple[str, ...]]:
+    """Return the guarantee for the users that there are, and a warning if it falls short."""
+    if num_users == plan.num_users:
+        return plan.guarantee, ()
+    guarantee = guarantee_for(plan.randomizer.profile, num_users, delta=plan.target_delta)
+    if guarantee.epsilon_upper <= plan.target_epsilon:
+        return guarantee, ()
+    return guarantee, (
+        f"{plan.num_users:,} users were planned and {num_users:,} answered, so epsilon is "
+        f"{guarantee.epsilon_upper:.6g} rather than {plan.target_epsilon:.6g}.",
+    )
+
+
+def _assuming(guarantee: Guarantee, assumptions: tuple[str, ...]) -> Guarantee:
+    """Return the guarantee with more assumptions."""
+    epsilon, delta = (
+        replace(value, assumptions=(*value.assumptions, *assumptions))
+        if isinstance(value, Bound)
+        else value
+        for value in (guarantee.epsilon, guarantee.delta)
+    )
+    return replace(guarantee, epsilon=epsilon, delta=delta)
+
+
+def _user_numbers(num_users: int) -> tuple[int, ...]:
+    """Return numbers of users around the actual one, in rising order."""
+    return tuple(sorted({max(2, round(factor * num_users)) for factor in _USER_FACTORS}))
+
+
+def _honest_numbers(num_users: int) -> dict[float, int]:
+    """Return how many users each share of honest ones makes, rounded down."""
+    numbers = {share: int(share * num_users) for share in _HONEST_SHARES}
+    return {share: number for share, number in numbers.items() if number >= 2}
+
+
+def _safe_epsilons(plan: Setting, numbers: Iterable[int], report: Progress) -> dict[int, float]:
+    """Return the epsilon that is safe to publish for each number of honest users."""
+    wanted = sorted(set(numbers))
+    epsilons: dict[int, float] = {}
+    for number in wanted:
+        guarantee = guarantee_for(
+            plan.randomizer.profile, number, delta=plan.target_delta, with_lower=False
+        )
+        epsilons[number] = guarantee.epsilon_upper
+        report("accounting", len(epsilons), len(wanted))
+    return epsilons

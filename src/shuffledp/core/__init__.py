@@ -1,0 +1,1 @@
+"""The ground floor: errors, bounds, profiles, entropy, checks, numerics; imports nothing above."""

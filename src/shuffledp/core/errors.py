@@ -1,0 +1,40 @@
+"""Every exception that shuffledp raises on purpose.
+
+A message names the argument, the value, the allowed range and the next thing to try.
+"""
+
+
+class ShuffledpError(Exception):
+    """Base of all exceptions raised on purpose; catch it to catch them all."""
+
+
+class ParameterError(ShuffledpError, ValueError):
+    """An argument is outside its allowed range, whatever the data or the theorem."""
+
+
+class OutOfRegimeError(ShuffledpError, ValueError):
+    """A theorem was asked for outside its hypotheses; the message names the hypothesis."""
+
+
+class PrecisionError(ShuffledpError, ArithmeticError):
+    """Floating-point round-off dominates the answer, so there is no answer to give."""
+
+
+class InfeasibleTargetError(ShuffledpError, ValueError):
+    """No setting meets the target; the message says which number of users or epsilon would."""
+
+
+class DataError(ShuffledpError, ValueError):
+    """The data handed in cannot be used: missing column, empty file, unreadable format."""
+
+
+class DomainError(DataError):
+    """A value lies outside the declared domain, or the domain itself is unusable."""
+
+
+class FingerprintError(ShuffledpError, ValueError):
+    """Reports or counts of different randomizers, or of different parameters, were mixed."""
+
+
+class OutputError(ShuffledpError, OSError):
+    """Results cannot be written: the folder exists, the disk is full, no permission."""

@@ -1,0 +1,1 @@
+"""Numbers that can be trusted: tails with error budgets, contour sums, monotone inversion."""

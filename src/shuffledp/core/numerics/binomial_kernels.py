@@ -1,0 +1,121 @@
+"""Binomial probabilities and fair-coin tails to full relative accuracy, compiled.
+
+Relative, not absolute, accuracy is what accounting needs: delta = 1e-12 is a difference of tails
+that are themselves about 1e-10. ``lgamma`` would lose n * 1e-16 in the exponent; Loader's
+saddle-point form ("Fast and accurate computation of binomial probabilities", 2000) does not.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+# ln(n!) - ln(sqrt(2 pi n) (n/e)^n) for n = 0 (unused) to 15; the series below takes over there.
+_STIRLING_ERROR_TABLE = np.array(
+    [0.0]
+    + [
+        math.log(math.factorial(n)) - (n + 0.5) * math.log(n) + n - 0.5 * math.log(2.0 * math.pi)
+        for n in range(1, 16)
+    ]
+)
+
+# Gauss-Legendre nodes and weights on [0, 1]; 32 nodes integrate polynomials of degree 63 exactly.
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
+_NODES = 0.5 * (_NODES + 1.0)
+_WEIGHTS = 0.5 * _WEIGHTS
+
+# Where the integrand of `fair_tail_ratio` has fallen below exp(-40) = 4e-18 of its maximum.
+_NEGLIGIBLE_EXPONENT = 40.0
+
+# Below this argument six terms of the logarithm's series are exact to 1e-16.
+_SERIES_LIMIT = 4e-3
+
+
+@njit(cache=True, nogil=True)
+def stirling_error(n: float) -> float:
+    """Return ln(n!) minus Stirling's approximation, for whole n >= 1."""
+    if n <= 15.0:
+        return float(_STIRLING_ERROR_TABLE[int(n)])
+    square = n * n
+    return (
+        1.0 / 12.0
+        - (1.0 / 360.0 - (1.0 / 1260.0 - (1.0 / 1680.0 - 1.0 / 1188.0 / square) / square) / square)
+        / square
+    ) / n
+
+
+@njit(cache=True, nogil=True)
+def deviance(x: float, mean: float) -> float:
+    """Return x ln(x / mean) + mean - x without cancellation, for x > 0 and mean > 0."""
+    difference = x - mean
+    if abs(difference) >= 0.1 * (x + mean):
+        return x * math.log(x / mean) - difference
+    v = difference / (x + mean)
+    total = difference * v
+    term = 2.0 * x * v
+    v *= v
+    for j in range(1, 1000):
+        term *= v
+        following = total + term / (2 * j + 1)
+        if following == total:
+            break
+        total = following
+    return total
+
+
+@njit(cache=True, nogil=True)
+def binomial_pmf(n: float, k: float, p: float) -> float:
+    """Return Pr[Bin(n, p) = k] for whole 0 <= k <= n and 0 <= p <= 1.
+
+    Relative error at most 1e-12 + 4e-15 sqrt(n) within 40 standard deviations of the mean (the
+    second term is the rounding of n p itself), checked against multiprecision. O(1).
+    """
+    if p <= 0.0:
+        return 1.0 if k == 0.0 else 0.0
+    if p >= 1.0:
+        return 1.0 if k == n else 0.0
+    if k == 0.0:
+        return math.exp(n * math.log1p(-p))
+    if k == n:
+        return math.exp(n * math.log(p))
+    mean = n * p
+    exponent = (
+        stirling_error(n)
+        - stirling_error(k)
+        - stirling_error(n - k)
+        - deviance(k, mean)
+        - deviance(n - k, n - mean)
+    )
+    return math.exp(exponent) * math.sqrt(n / (2.0 * math.pi * k * (n - k)))
+
+
+@njit(cache=True, nogil=True)
+def fair_tail_ratio(n: float, m: float) -> float:
+    """Return Pr[Bin(n, 1/2) >= m] / Pr[Bin(n, 1/2) = m] for whole n/2 <= m <= n, m >= 1.
+
+    From the incomplete beta integral, with x = (1 - y) / 2:
+    ratio = m * integral over y in [0, 1] of (1 - y)^(m-1) (1 + y)^(n-m).
+    The integrand falls from 1 at least like exp(-a y - b y^2 / 2), a = 2m - n - 1, b = n - 1, so
+    32 Gauss-Legendre nodes on the part above 4e-18 leave a relative error below 1e-13 (checked
+    against multiprecision for n from 1 to 1e15). Constant cost, whatever n and m.
+    """
+    slope = 2.0 * m - n - 1.0
+    curvature = n - 1.0
+    end = 1.0
+    if slope > 0.0 or curvature > 0.0:
+        root = math.sqrt(max(slope, 0.0) ** 2 + 2.0 * curvature * _NEGLIGIBLE_EXPONENT)
+        end = min(1.0, 2.0 * _NEGLIGIBLE_EXPONENT / (max(slope, 0.0) + root))
+    total = 0.0
+    if end < _SERIES_LIMIT:
+        # (m-1) ln(1-y) + (n-m) ln(1+y) = -sum of slope y^k/k (odd k) and curvature y^k/k (even k)
+        for i in range(_NODES.size):
+            y = end * _NODES[i]
+            square = y * y
+            odd = slope * y * (1.0 + square * (1.0 / 3.0 + square / 5.0))
+            even = curvature * square * (0.5 + square * (0.25 + square / 6.0))
+            total += _WEIGHTS[i] * math.exp(-odd - even)
+    else:
+        for i in range(_NODES.size):
+            y = end * _NODES[i]
+            total += _WEIGHTS[i] * math.exp((m - 1.0) * math.log1p(-y) + (n - m) * math.log1p(y))
+    return m * end * total

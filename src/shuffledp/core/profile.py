@@ -1,0 +1,81 @@
+"""``LocalProfile``: all that a randomizer tells the accountant, and the only thing that crosses.
+
+Mechanisms and accounting never import each other; a frozen profile is the window between them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from shuffledp.core.checks import require_at_least, require_non_negative
+from shuffledp.core.errors import ParameterError
+
+
+class RandomizerFamily(StrEnum):
+    """Families for which a sharper analysis than "any epsilon0-LDP randomizer" may exist."""
+
+    ANY = "any"
+    K_RANDOMIZED_RESPONSE = "k-rr"
+    SYMMETRIC_UNARY = "symmetric-unary"
+    OPTIMIZED_UNARY = "optimized-unary"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlanketAtom:
+    """An atom of the privacy blanket (theory section 2.2): ``Pr[omega] = mass``, two ratios.
+
+    Parameters
+    ----------
+    mass : float
+        Probability that a report is drawn from this part of the blanket, in (0, 1].
+    ratio0, ratio1 : float
+        ``R_x1 / omega`` and ``R_x1' / omega`` there, each at least 1 where omega = inf R.
+    """
+
+    mass: float
+    ratio0: float
+    ratio1: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalProfile:
+    """The privacy law of a local randomizer, as the accountant sees it.
+
+    Parameters
+    ----------
+    epsilon0 : float
+        Local privacy loss in nats, of the exact rational law that is drawn; rounded up.
+    delta0 : float
+        Local failure probability; 0 for pure randomizers.
+    family : RandomizerFamily
+        Selects sharper results; ``ANY`` uses only ``epsilon0``.
+    domain_size : int or None
+        Number of possible inputs; ``None`` where unbounded or unknown.
+    blanket : tuple of BlanketAtom
+        Law of the largest blanket for the worst pair; the mass missing from 1 is outside it.
+        Empty where the family has none on record.
+    channel : callable, optional
+        Returns the channel matrix, rows inputs and columns outputs, as exact fractions. For
+        small domains only, since it is computed on demand.
+
+    Raises
+    ------
+    ParameterError
+        If a number is NaN, negative or out of range.
+    """
+
+    epsilon0: float
+    delta0: float = 0.0
+    family: RandomizerFamily = RandomizerFamily.ANY
+    domain_size: int | None = None
+    blanket: tuple[BlanketAtom, ...] = ()
+    channel: Callable[[], object] | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        require_non_negative("epsilon0", self.epsilon0)
+        if not 0.0 <= self.delta0 < 1.0:
+            raise ParameterError(f"delta0 = {self.delta0} is not in [0, 1)")
+        if self.domain_size is not None:
+            require_at_least("domain_size", self.domain_size, 2)
+        if self.family is RandomizerFamily.K_RANDOMIZED_RESPONSE and self.domain_size is None:
+            raise ParameterError("domain_size is needed for k-RR: pass the number of answers k")

@@ -1,0 +1,86 @@
+"""A plan in a few lines: text for terminals, an HTML table for notebooks."""
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from shuffledp.interface.reports.formatting import decimals_for, given, percent, rounded
+from shuffledp.interface.reports.statement import RANDOMIZER_TITLES
+
+if TYPE_CHECKING:
+    from shuffledp.collection.plan import Alternative, Plan
+
+_CELL = "padding:.2em .8em;font-variant-numeric:tabular-nums;text-align:"
+_HEADINGS = ("", "epsilon0", "standard error", "epsilon")
+
+
+def plan_text(plan: "Plan") -> str:
+    """Return what was chosen and what it is compared with, as aligned plain text.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of any number of answers; the answers themselves are not listed.
+    """
+    rows = [_HEADINGS, *_rows(plan)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows
+    ]
+    return "\n".join([_headline(plan), "", *(line.rstrip() for line in lines)])
+
+
+def plan_html(plan: "Plan") -> str:
+    """Return the same as an HTML fragment without scripts.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of any number of answers; the answers themselves are not listed.
+    """
+    head, *body = (
+        "<tr>"
+        + "".join(
+            f'<{tag} style="{_CELL}{"right" if index else "left"}">{escape(cell)}</{tag}>'
+            for index, cell in enumerate(row)
+        )
+        + "</tr>"
+        for tag, row in [("th", _HEADINGS), *(("td", row) for row in _rows(plan))]
+    )
+    return (
+        f"<p><b>{escape(_headline(plan))}</b></p>"
+        f"<table><thead>{head}</thead><tbody>{''.join(body)}</tbody></table>"
+    )
+
+
+def _headline(plan: "Plan") -> str:
+    """Say on one line what will be run and what holds then."""
+    title = RANDOMIZER_TITLES.get(plan.randomizer.name, plan.randomizer.name)
+    return (
+        f"{plan.num_users:,} users, {title} with {len(plan.domain)} answers: epsilon <= "
+        f"{rounded(plan.guarantee.epsilon_upper, up=True)} at delta = {given(plan.target_delta)}"
+    )
+
+
+def _rows(plan: "Plan") -> list[tuple[str, str, str, str]]:
+    """Return name, epsilon0, standard error and central (or local) epsilon of each choice."""
+    errors = 100.0 * plan.expected_standard_error
+    decimals = decimals_for([errors])
+    target = given(plan.target_epsilon)
+    choices: list[tuple[str, Plan | Alternative]] = [("chosen:", plan)]
+    choices += [("or", other) for other in plan.alternatives]
+    rows = [
+        (
+            f"{name} {choice.randomizer.name}",
+            rounded(choice.randomizer.epsilon0, up=True),
+            percent(choice.expected_standard_error, decimals),
+            target,
+        )
+        for name, choice in choices
+    ]
+    for name, model in (
+        ("same error without a shuffler", plan.local_model),
+        ("same error with a trusted curator", plan.central_model),
+    ):
+        cost = rounded(model.epsilon_for_same_error, up=True)
+        rows.append((name, "", percent(plan.expected_standard_error, decimals), cost))
+    return rows

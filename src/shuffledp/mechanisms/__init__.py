@@ -1,0 +1,1 @@
+"""How data moves: randomizers, shufflers and estimators. Never imports the privacy wing."""

@@ -1,0 +1,21 @@
+"""Estimators: counts of reports go in, unbiased values with standard errors come out.
+
+Post-processing stands apart, and is never applied unless asked for by name.
+"""
+
+from shuffledp.mechanisms.estimators.frequencies import (
+    FrequencyEstimates,
+    estimate_frequencies,
+    expected_standard_error,
+)
+from shuffledp.mechanisms.estimators.intervals import INTERVALS
+from shuffledp.mechanisms.estimators.post_processing import clip, project_onto_simplex
+
+__all__ = [
+    "INTERVALS",
+    "FrequencyEstimates",
+    "clip",
+    "estimate_frequencies",
+    "expected_standard_error",
+    "project_onto_simplex",
+]

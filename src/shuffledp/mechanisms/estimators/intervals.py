@@ -1,0 +1,181 @@
+"""Standard errors and confidence intervals of a frequency seen through a randomizer.
+
+One report supports a category with probability p if it is its user's true value and q if not, and
+users randomize independently. Among n users of whom a share f has the value, the support c then
+has mean n (q + f (p - q)) and variance n V(f), V(f) = f p (1 - p) + (1 - f) q (1 - q), *given who
+the users are*. That is the randomness that matters where the question is about the very people
+who answered, and it is exact. If the users are themselves a random sample and the question is
+about the population, sampling adds f (1 - f) / n to the variance of the estimate, so that
+V(f) / (n (p - q)^2) becomes s (1 - s) / (n (p - q)^2), s = q + f (p - q).
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from statistics import NormalDist
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.checks import require_open_unit
+
+Interval = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+def standard_error(
+    frequency: NDArray[np.float64], *, support_probabilities: tuple[float, float], num_users: int
+) -> NDArray[np.float64]:
+    """Return the standard error of the unbiased frequency, given who the users are.
+
+    Parameters
+    ----------
+    frequency : ndarray, shape (k,)
+        True frequencies, or estimates of them. Clipped to [0, 1] here, and only here: V(f) of an
+        impossible f could be negative.
+    support_probabilities : (float, float)
+        p and q, with p > q.
+    num_users : int
+        Number of reports, at least 1.
+
+    Returns
+    -------
+    ndarray, shape (k,)
+        sqrt(V(f) / n) / (p - q), rounded to nearest.
+
+    Notes
+    -----
+    Source: Wang, Blocki, Li, Jha, USENIX Security 2017, Eq. (2), for fixed users: the same as
+    [q (1 - q) + f (p - q) (1 - p - q)] / (n (p - q)^2).
+
+    Examples
+    --------
+    >>> float(standard_error(np.array([0.0]), support_probabilities=(0.5, 0.25), num_users=3)[0])
+    1.0
+    """
+    p, q = support_probabilities
+    possible = np.clip(frequency, 0.0, 1.0)
+    variance = possible * (p * (1.0 - p)) + (1.0 - possible) * (q * (1.0 - q))
+    result: NDArray[np.float64] = np.sqrt(variance / num_users) / (p - q)
+    return result
+
+
+def wald_interval(
+    frequency: NDArray[np.float64],
+    *,
+    support_probabilities: tuple[float, float],
+    num_users: int,
+    confidence: float,
+) -> Interval:
+    """Return estimate -/+ z standard errors, the variance taken at the estimate.
+
+    Parameters
+    ----------
+    frequency : ndarray, shape (k,)
+        Unbiased estimates; may lie outside [0, 1].
+    support_probabilities : (float, float)
+        p and q, with p > q.
+    num_users : int
+        Number of reports, at least 1.
+    confidence : float
+        Nominal coverage, in (0, 1).
+
+    Returns
+    -------
+    lower, upper : ndarray, shape (k,)
+        Not clipped to [0, 1].
+
+    Raises
+    ------
+    ParameterError
+        If ``confidence`` is not in (0, 1).
+    """
+    margin = normal_quantile(confidence) * standard_error(
+        frequency, support_probabilities=support_probabilities, num_users=num_users
+    )
+    return frequency - margin, frequency + margin
+
+
+def wilson_interval(
+    frequency: NDArray[np.float64],
+    *,
+    support_probabilities: tuple[float, float],
+    num_users: int,
+    confidence: float,
+) -> Interval:
+    """Return every f that the support does not contradict, the variance taken at that f.
+
+    Parameters
+    ----------
+    frequency : ndarray, shape (k,)
+        Unbiased estimates; may lie outside [0, 1].
+    support_probabilities : (float, float)
+        p and q, with p > q.
+    num_users : int
+        Number of reports, at least 1.
+    confidence : float
+        Nominal coverage, in (0, 1).
+
+    Returns
+    -------
+    lower, upper : ndarray, shape (k,)
+        The two roots f of |estimate - f| (p - q) = z sqrt(V(f) / n). They are not clipped to
+        [0, 1], so that the interval keeps its width as a measure of noise, and so that an estimate
+        below zero is seen for what it is.
+
+    Raises
+    ------
+    ParameterError
+        If ``confidence`` is not in (0, 1).
+
+    Notes
+    -----
+    Source: Wilson 1927, for V(f) in place of the binomial variance. V is linear in f,
+    V(f) = V(0) + g f, so that with a = z^2 / (n (p - q)^2) the condition is the quadratic
+    f^2 - (2 e + a g) f + e^2 - a V(0) <= 0 for the estimate e. A quarter of its discriminant is
+    a V(e) + (a g / 2)^2, with V continued linearly; it is not negative, since V(e) >= 0 at the
+    ends c = 0, where it is p q, and c = n, where it is (1 - p) (1 - q).
+    """
+    p, q = support_probabilities
+    variance_of_others = q * (1.0 - q)
+    slope = p * (1.0 - p) - variance_of_others
+    scale = normal_quantile(confidence) ** 2 / (num_users * (p - q) ** 2)
+    centre = frequency + 0.5 * scale * slope
+    # Round-off alone can take the variance below zero, by 1e-17 where p is 1 to machine precision.
+    variance = np.maximum(variance_of_others + slope * frequency, 0.0)
+    margin = np.sqrt(scale * variance + (0.5 * scale * slope) ** 2)
+    return centre - margin, centre + margin
+
+
+def normal_quantile(confidence: float) -> float:
+    """Return z such that a standard normal lies in [-z, z] with probability ``confidence``.
+
+    Parameters
+    ----------
+    confidence : float
+        In (0, 1).
+
+    Returns
+    -------
+    float
+        To double precision.
+
+    Raises
+    ------
+    ParameterError
+        If ``confidence`` is not in (0, 1).
+
+    Examples
+    --------
+    >>> round(normal_quantile(0.95), 6)
+    1.959964
+    """
+    require_open_unit("confidence", confidence)
+    # By the lower tail, which a confidence close to 1 leaves exact: 0.5 + confidence / 2 may be 1.
+    quantile = -NormalDist().inv_cdf(0.5 * (1.0 - confidence))
+    return math.fabs(quantile)
+
+
+#: Name of each kind of interval, and its function.
+INTERVALS: Mapping[str, Callable[..., Interval]] = MappingProxyType(
+    {"wilson": wilson_interval, "wald": wald_interval}
+)

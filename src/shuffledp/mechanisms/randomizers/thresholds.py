@@ -1,0 +1,186 @@
+"""Integer thresholds: from the epsilon0 asked for to the exact law that is drawn, and back.
+
+A draw compares a uniform 64-bit word with an integer threshold T, so that every probability is
+exactly T / 2^64 and nothing of the law is lost to floating point. The thresholds here are rounded
+towards more noise: the law drawn never costs more than the epsilon0 asked for. Every step is done
+with whole numbers, fractions or 100-digit decimals whose error is accounted for; never with floats.
+"""
+
+import math
+from collections.abc import Callable
+from decimal import Context, Decimal
+from fractions import Fraction
+
+WORD_VALUES = 2**64  # a uniform word takes each of these values with the same probability
+
+# T = 1 is the smallest threshold of a law that is private at all. It is reached at epsilon0 =
+# 64 ln 2 = 44.4 by k-RR and OUE and at 128 ln 2 = 88.8 by symmetric unary encoding, so whatever is
+# asked above this limit gives the same law, and exponentials stay small enough for decimals.
+_SATURATED_EPSILON0 = 100.0
+
+_DECIMAL = Context(prec=100)
+
+
+def k_randomized_response_threshold(k: int, epsilon0: float) -> int:
+    """Return T such that each *other* symbol of k-RR has probability T / 2^64.
+
+    Parameters
+    ----------
+    k : int
+        Number of categories, at least 2.
+    epsilon0 : float
+        Local privacy loss asked for, in nats, at least 0.
+
+    Returns
+    -------
+    int
+        The smallest T that is proved to cost at most ``epsilon0``, in [1, floor(2^64 / k)]. At
+        the upper end the only law at most ``epsilon0`` is the one that ignores its input.
+
+    Notes
+    -----
+    Source: theory of k-RR (Kairouz, Bonawitz, Ramage 2016): q = 1 / (e^epsilon0 + k - 1).
+
+    Examples
+    --------
+    >>> k_randomized_response_threshold(4, 0.0) == 2**62
+    True
+    >>> k_randomized_response_threshold(16, 60.0)
+    1
+    """
+    unclamped = _ceil_of_words_over(_exp_lower(epsilon0) + (k - 1))
+    return min(unclamped, WORD_VALUES // k)
+
+
+def symmetric_unary_threshold(epsilon0: float) -> int:
+    """Return T such that each bit is flipped with probability T / 2^64.
+
+    Parameters
+    ----------
+    epsilon0 : float
+        Local privacy loss asked for, in nats, at least 0.
+
+    Returns
+    -------
+    int
+        The smallest T that is proved to cost at most ``epsilon0``, in [1, 2^63].
+
+    Notes
+    -----
+    Source: basic RAPPOR (Erlingsson, Pihur, Korolova 2014): a bit is kept with probability
+    sqrt(e0) / (1 + sqrt(e0)), e0 = e^epsilon0.
+
+    Examples
+    --------
+    >>> symmetric_unary_threshold(0.0) == 2**63
+    True
+    """
+    # Halving a float is exact, except below 1e-307, where its exponential is 1 to 100 digits.
+    return min(_ceil_of_words_over(1 + _exp_lower(epsilon0 / 2)), WORD_VALUES // 2)
+
+
+def optimized_unary_threshold(epsilon0: float) -> int:
+    """Return T such that each bit but the true one is set with probability T / 2^64.
+
+    Parameters
+    ----------
+    epsilon0 : float
+        Local privacy loss asked for, in nats, at least 0.
+
+    Returns
+    -------
+    int
+        The smallest T that is proved to cost at most ``epsilon0``, in [1, 2^63].
+
+    Notes
+    -----
+    Source: OUE (Wang, Blocki, Li, Jha, USENIX Security 2017): q = 1 / (e^epsilon0 + 1).
+
+    Examples
+    --------
+    >>> optimized_unary_threshold(0.0) == 2**63
+    True
+    """
+    return min(_ceil_of_words_over(1 + _exp_lower(epsilon0)), WORD_VALUES // 2)
+
+
+def log_ratio_upper(ratio: Fraction) -> float:
+    """Return ln(ratio) rounded up to a float.
+
+    Parameters
+    ----------
+    ratio : Fraction
+        At least 1.
+
+    Returns
+    -------
+    float
+        The smallest float that is proved to be at least ln(ratio); exactly 0 for a ratio of 1.
+
+    Examples
+    --------
+    >>> log_ratio_upper(Fraction(1))
+    0.0
+    >>> log_ratio_upper(Fraction(2)) >= math.log(2)
+    True
+    """
+    if ratio == 1:
+        return 0.0
+    quotient = _DECIMAL.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))
+    # One unit in the last place up at each step covers the half unit that the step may lose.
+    logarithm = _DECIMAL.ln(quotient.next_plus(_DECIMAL)).next_plus(_DECIMAL)
+    rounded = float(logarithm)
+    return rounded if Decimal(rounded) >= logarithm else math.nextafter(rounded, math.inf)
+
+
+def settle(
+    epsilon0: float,
+    *,
+    threshold_for: Callable[[float], int],
+    loss_of: Callable[[int], float],
+) -> tuple[int, float]:
+    """Return the threshold for ``epsilon0`` and the loss of the law that it gives.
+
+    Parameters
+    ----------
+    epsilon0 : float
+        Local privacy loss asked for, in nats, at least 0.
+    threshold_for : callable
+        Threshold that costs at most the loss it is given.
+    loss_of : callable
+        Exact loss of a threshold, rounded up.
+
+    Returns
+    -------
+    threshold : int
+        The integer to draw with.
+    loss : float
+        Its loss in nats, rounded up; at most ``epsilon0``.
+
+    Notes
+    -----
+    Going there and back twice makes the answer a fixed point: a randomizer rebuilt from the
+    ``epsilon0`` that it printed is the same randomizer, with the same fingerprint.
+
+    Examples
+    --------
+    >>> def loss_of(threshold):
+    ...     return log_ratio_upper(Fraction(2**64 - threshold, threshold))
+    >>> settle(60.0, threshold_for=optimized_unary_threshold, loss_of=loss_of)
+    (1, 44.36...)
+    """
+    loss = loss_of(threshold_for(epsilon0))
+    threshold = threshold_for(loss)
+    return threshold, loss_of(threshold)
+
+
+def _exp_lower(exponent: float) -> Fraction:
+    """Return a fraction at most e^exponent, relatively within 1e-98 of it below saturation."""
+    rounded = _DECIMAL.exp(Decimal(min(exponent, _SATURATED_EPSILON0)))
+    # `exp` rounds to nearest, so one unit in the last place down is below the true value.
+    return Fraction(rounded.next_minus(_DECIMAL))
+
+
+def _ceil_of_words_over(divisor: Fraction) -> int:
+    """Return ceil(2^64 / divisor), exactly."""
+    return math.ceil(WORD_VALUES / divisor)

@@ -1,0 +1,1 @@
+"""Shufflers: reports in, shuffled reports out."""

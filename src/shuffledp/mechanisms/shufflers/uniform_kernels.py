@@ -1,0 +1,106 @@
+"""Compiled loops of the uniform shuffler: exact bounded integers, Fisher-Yates, and the scatter.
+
+Rows are either one machine word each (shape (n,)) or several (shape (n, width)).
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+_LOWER_HALF = np.uint64(0xFFFFFFFF)
+_TWO_TO_32 = np.uint64(1 << 32)
+_HALF = np.uint64(32)
+
+
+@njit(cache=True, nogil=True)
+def bounded_integer(half_word: np.uint32, bound: np.uint64) -> np.int64:
+    """Return an exactly uniform integer below ``bound`` <= 2^32 - 1, or -1: draw again.
+
+    Lemire, "Fast random integer generation in an interval", 2019, Algorithm 5. Of the 2^32 values
+    w of a half word, those with floor(w bound / 2^32) = v number floor or ceil of 2^32 / bound;
+    refusing those with w bound mod 2^32 < 2^32 mod bound leaves floor(2^32 / bound) for every v.
+    The division is needed only where the remainder is below ``bound``, that is rarely.
+    """
+    product = np.uint64(half_word) * bound
+    remainder = product & _LOWER_HALF
+    if remainder < bound and remainder < (_TWO_TO_32 - bound) % bound:
+        return np.int64(-1)
+    return np.int64(product >> _HALF)
+
+
+@njit(cache=True, nogil=True)
+def permute_words(rows: NDArray[Any], last: int, half_words: NDArray[np.uint32]) -> int:
+    """Run Fisher-Yates on rows of one word from index ``last`` down, as far as the draws go.
+
+    Returns the index to go on from: 0 when done. A refused draw leaves no trace, so going on
+    with fresh draws is exact.
+    """
+    used = 0
+    while last > 0 and used < half_words.size:
+        chosen = bounded_integer(half_words[used], np.uint64(last + 1))
+        used += 1
+        if chosen >= 0:
+            held = rows[chosen]
+            rows[chosen] = rows[last]
+            rows[last] = held
+            last -= 1
+    return last
+
+
+@njit(cache=True, nogil=True)
+def permute_wide_rows(rows: NDArray[Any], last: int, half_words: NDArray[np.uint32]) -> int:
+    """Do what `permute_words` does, for rows of several words."""
+    used = 0
+    while last > 0 and used < half_words.size:
+        chosen = bounded_integer(half_words[used], np.uint64(last + 1))
+        used += 1
+        if chosen >= 0:
+            for j in range(rows.shape[1]):
+                held = rows[chosen, j]
+                rows[chosen, j] = rows[last, j]
+                rows[last, j] = held
+            last -= 1
+    return last
+
+
+@njit(cache=True, nogil=True)
+def count_buckets(buckets: NDArray[np.uint8], counts: NDArray[np.int64]) -> None:
+    """Add to ``counts``, of size 256, how often each bucket occurs."""
+    # Four tables, for a counter cannot be raised again before its last raise has been stored.
+    partial = np.zeros((4, 256), dtype=np.int64)
+    whole = buckets.size - buckets.size % 4
+    for i in range(0, whole, 4):
+        partial[0, buckets[i]] += 1
+        partial[1, buckets[i + 1]] += 1
+        partial[2, buckets[i + 2]] += 1
+        partial[3, buckets[i + 3]] += 1
+    for i in range(whole, buckets.size):
+        partial[0, buckets[i]] += 1
+    for bucket in range(256):
+        for table in range(4):
+            counts[bucket] += partial[table, bucket]
+
+
+@njit(cache=True, nogil=True)
+def scatter_words(
+    rows: NDArray[Any], buckets: NDArray[np.uint8], places: NDArray[np.int64], out: NDArray[Any]
+) -> None:
+    """Copy row i to the next place of its bucket; ``places`` is moved on."""
+    for i in range(buckets.size):
+        bucket = buckets[i]
+        out[places[bucket]] = rows[i]
+        places[bucket] += 1
+
+
+@njit(cache=True, nogil=True)
+def scatter_wide_rows(
+    rows: NDArray[Any], buckets: NDArray[np.uint8], places: NDArray[np.int64], out: NDArray[Any]
+) -> None:
+    """Do what `scatter_words` does, for rows of several words."""
+    for i in range(buckets.size):
+        place = places[buckets[i]]
+        for j in range(rows.shape[1]):
+            out[place, j] = rows[i, j]
+        places[buckets[i]] += 1

@@ -1,0 +1,1 @@
+"""What data collection guarantees: amplification, accounting. Never imports mechanisms."""

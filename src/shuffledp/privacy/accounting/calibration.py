@@ -1,0 +1,140 @@
+"""Calibration: the largest epsilon0, or the fewest users, that meet a central (epsilon, delta).
+
+Every answer has been checked with the accountant before it is returned: the target is met *at* the
+number given, not near it.
+"""
+
+import math
+from collections.abc import Callable
+
+from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
+from shuffledp.core.errors import InfeasibleTargetError
+from shuffledp.core.numerics.inversion import last_above_first_below
+from shuffledp.core.profile import LocalProfile
+from shuffledp.privacy.amplification.registry import account_delta
+
+# Reports are all but exact beyond this: e^-40 is below the 2^-64 that randomizers draw with.
+LARGEST_EPSILON0 = 40.0
+
+# Batches larger than this are not sought; nobody has so many users.
+_MOST_USERS = 10**13
+
+
+def largest_epsilon0(
+    profile_for: Callable[[float], LocalProfile],
+    *,
+    num_users: int,
+    epsilon: float,
+    delta: float,
+    relative_tolerance: float = 1e-6,
+) -> float:
+    """Return the largest epsilon0 whose shuffled reports meet a central target.
+
+    Parameters
+    ----------
+    profile_for : callable
+        Maps epsilon0 (nats) to the randomizer's `LocalProfile`; its privacy must not improve with
+        epsilon0.
+    num_users : int
+        Number n of honest users, at least 1.
+    epsilon, delta : float
+        Central target, epsilon > 0 in nats and 0 < delta < 1.
+    relative_tolerance : float
+        The answer is within this of the true supremum, below it.
+
+    Returns
+    -------
+    float
+        At least ``epsilon`` (without any amplification the target is met there), at most 40.
+        Errs downwards; the target holds at the value returned.
+
+    Notes
+    -----
+    About ten calls of the accountant.
+
+    Examples
+    --------
+    >>> alone = largest_epsilon0(
+    ...     lambda epsilon0: LocalProfile(epsilon0=epsilon0), num_users=1, epsilon=1.0, delta=1e-9
+    ... )
+    >>> round(alone, 6)
+    1.0
+    """
+    require_at_least("num_users", num_users, 1)
+    require_positive("epsilon", epsilon)
+    require_open_unit("delta", delta)
+    if epsilon >= LARGEST_EPSILON0:
+        return LARGEST_EPSILON0
+
+    def delta_at(reduction: float) -> float:
+        profile = profile_for(LARGEST_EPSILON0 - reduction)
+        bound = account_delta(profile, num_users=num_users, epsilon=epsilon, with_lower=False)
+        return bound.upper
+
+    # delta falls as epsilon0 is reduced from its largest value, and is 0 at epsilon0 = epsilon.
+    _, reduction = last_above_first_below(
+        delta_at,
+        delta,
+        0.0,
+        LARGEST_EPSILON0 - epsilon,
+        guess=LARGEST_EPSILON0 - _first_guess(num_users, epsilon, delta),
+        relative_tolerance=relative_tolerance * epsilon / LARGEST_EPSILON0,
+    )
+    return LARGEST_EPSILON0 - reduction
+
+
+def _first_guess(num_users: int, epsilon: float, delta: float) -> float:
+    """Solve epsilon = (p - 1) sqrt(4 ln(1/delta) / (p n)) for epsilon0 = ln p: roughly right."""
+    strength = epsilon / math.sqrt(4.0 * math.log(1.0 / delta) / num_users)
+    return max(2.0 * math.asinh(0.5 * strength), epsilon)
+
+
+def smallest_num_users(profile: LocalProfile, *, epsilon: float, delta: float) -> int:
+    """Return the fewest users with whom a randomizer meets a central target.
+
+    Parameters
+    ----------
+    profile : LocalProfile
+        The randomizer's law.
+    epsilon, delta : float
+        Central target, epsilon > 0 in nats and 0 < delta < 1.
+
+    Returns
+    -------
+    int
+        Errs upwards, by less than one part in ten thousand and not at all below 10,000; the target
+        holds at the value returned.
+
+    Raises
+    ------
+    InfeasibleTargetError
+        If not even 1e13 users suffice.
+
+    Examples
+    --------
+    >>> smallest_num_users(LocalProfile(epsilon0=1.0), epsilon=1.0, delta=1e-6)
+    1
+    """
+    require_positive("epsilon", epsilon)
+    require_open_unit("delta", delta)
+
+    def suffices(num_users: int) -> bool:
+        bound = account_delta(profile, num_users=num_users, epsilon=epsilon, with_lower=False)
+        return bound.upper <= delta
+
+    too_few, enough = 0, 1
+    while not suffices(enough):
+        too_few = enough
+        if enough >= _MOST_USERS:
+            raise InfeasibleTargetError(
+                f"epsilon = {epsilon}, delta = {delta} at epsilon0 = {profile.epsilon0} needs more "
+                f"than {_MOST_USERS:.0e} users: lower epsilon0"
+            )
+        enough *= 4
+    while enough - too_few > max(1, enough // 10_000):
+        middle = (too_few + enough) // 2
+        if suffices(middle):
+            enough = middle
+        else:
+            too_few = middle
+    return enough

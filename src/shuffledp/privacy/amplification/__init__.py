@@ -1,0 +1,1 @@
+"""Amplification by shuffling: one file a result, and the registry that picks the smallest."""

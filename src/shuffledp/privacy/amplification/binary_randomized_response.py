@@ -1,0 +1,145 @@
+"""Shuffled binary randomized response: exact, so it is both the upper and the lower bound.
+
+With q = 1/(1 + e^epsilon0), the shuffled reports are the number of ones among them. If j of the
+others hold a one, S = Bin(j, 1 - q) + Bin(n - 1 - j, q), and the victim's change from zero to one
+turns P = S + Bern(q) into Q = S + Bern(1 - q). S is log-concave, so P/Q falls in s and
+
+    delta_j(epsilon) = (1 - q - e q) f(m) - (e - 1) F(m - 1),   e = exp(epsilon),
+
+f and F point and tail probabilities of S, m the last s with P(s) > e Q(s). The other direction is
+the same with j turned into n - 1 - j, so the guarantee is the maximum over j = 0 .. n - 1. That
+maximum is near an end but not always at it: the lattice matters.
+
+Source: theory section 2.3 (ours). Every j is accounted for, by domination where not one by one.
+"""
+
+import math
+
+from shuffledp.core.numerics.enclosure import Enclosure
+from shuffledp.core.numerics.inversion import last_above_first_below
+from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.privacy.amplification.method import Method
+from shuffledp.privacy.amplification.symmetric_blanket import SMALLEST_DELTA
+
+# Width of the result relative to epsilon, and the matching width of delta, where the data of the
+# others are settled in stretches. Narrower costs time in inverse proportion, so only small batches,
+# where every number of ones is affordable by itself, get the narrow ones.
+_EPSILON_TOLERANCE = 4e-6
+_DELTA_TOLERANCE = 5e-5
+_SMALL_BATCH = 2000.0
+_SMALL_BATCH_TOLERANCE = 1e-8
+
+
+class BinaryRandomizedResponse:
+    """The worst delta of shuffled binary randomized response, over all data of the others.
+
+    Parameters
+    ----------
+    epsilon0 : float
+        Local privacy loss in nats, > 0.
+    num_users : int
+        Number of users n >= 1, victim included.
+
+    Notes
+    -----
+    Cost: about 1e5 divergences at 5 microseconds, whatever n, and far fewer at most n.
+    """
+
+    def __init__(self, epsilon0: float, num_users: int) -> None:
+        self._others = float(num_users - 1)
+        self._ratio_minus_one = math.expm1(epsilon0)
+        self._q = 1.0 / (self._ratio_minus_one + 2.0)
+        small = self._others < _SMALL_BATCH
+        self._epsilon_tolerance = _SMALL_BATCH_TOLERANCE if small else _EPSILON_TOLERANCE
+        self._delta_tolerance = _SMALL_BATCH_TOLERANCE if small else _DELTA_TOLERANCE
+
+    def enclose(self, epsilon: float) -> Enclosure:
+        """Enclose delta at ``epsilon`` >= 0, to a relative width of 5e-5 (1e-8 for small n)."""
+        from shuffledp.privacy.amplification.binary_randomized_response_kernels import first_excess
+
+        slope = math.expm1(epsilon)
+        if self._ratio_minus_one <= slope:
+            return Enclosure(0.0, 0.0)
+        lower = self.lower_delta(epsilon)
+        upper = max(lower * (1.0 + self._delta_tolerance), SMALLEST_DELTA)
+        ones = 0.0
+        while True:
+            ones = first_excess(self._others, self._q, self._ratio_minus_one, slope, upper, ones)
+            if ones < 0.0:
+                return Enclosure(lower, upper)
+            lower = max(lower, self._lower(epsilon, ones))
+            upper = max(lower, upper) * (1.0 + self._delta_tolerance)
+
+    def enclose_epsilon(self, delta: float, highest: float) -> Enclosure:
+        """Enclose the least epsilon in [0, highest] whose delta is at most ``delta``."""
+        from shuffledp.privacy.amplification.binary_randomized_response_kernels import first_excess
+
+        lower = self.lower_epsilon(delta, highest)
+        upper = lower * (1.0 + self._epsilon_tolerance)
+        ones = 0.0
+        while upper < highest:
+            # What was settled at a smaller epsilon stays settled, since delta falls in epsilon.
+            ones = first_excess(
+                self._others, self._q, self._ratio_minus_one, math.expm1(upper), delta, ones
+            )
+            if ones < 0.0:
+                return Enclosure(lower, upper)
+            lower = max(lower, self._least_epsilon(delta, ones, lower, highest))
+            upper = max(lower, upper, 1e-9 * highest) * (1.0 + self._epsilon_tolerance)
+        return Enclosure(lower, highest)
+
+    def lower_epsilon(self, delta: float, highest: float) -> float:
+        """Return an epsilon that the two extreme neighbouring pairs make unavoidable."""
+        return max(
+            self._least_epsilon(delta, 0.0, 0.0, highest),
+            self._least_epsilon(delta, self._others, 0.0, highest),
+        )
+
+    def lower_delta(self, epsilon: float) -> float:
+        """Return a delta that the two extreme neighbouring pairs make unavoidable."""
+        return max(self._lower(epsilon, 0.0), self._lower(epsilon, self._others))
+
+    def _lower(self, epsilon: float, ones: float) -> float:
+        """Return delta of one neighbouring pair, rounded down."""
+        if self._ratio_minus_one <= math.expm1(epsilon):
+            return 0.0
+        from shuffledp.privacy.amplification.binary_randomized_response_kernels import (
+            pair_divergence,
+        )
+
+        value, size = pair_divergence(
+            ones, self._others - ones, self._q, self._ratio_minus_one, math.expm1(epsilon)
+        )
+        root = math.sqrt(self._others)
+        return max(value * (1.0 - 1e-12 - 4e-15 * root) - size * (1e-12 + 1e-15 * root), 0.0)
+
+    def _least_epsilon(self, delta: float, ones: float, lowest: float, highest: float) -> float:
+        """Return the last epsilon found at which the pair's delta still reaches ``delta``."""
+        below, _ = last_above_first_below(
+            lambda epsilon: self._lower(epsilon, ones), delta, lowest, highest
+        )
+        return below
+
+
+def _is_binary(profile: LocalProfile) -> bool:
+    return profile.family is RandomizerFamily.K_RANDOMIZED_RESPONSE and profile.domain_size == 2
+
+
+def _violation(profile: LocalProfile, _num_users: int, _delta: float | None) -> str | None:
+    return None if _is_binary(profile) else "the randomizer is k-RR with k = 2"
+
+
+BINARY_EXACT = Method(
+    name="binary-exact",
+    source="exact divergence over all neighbouring data; derived in the shuffledp documentation",
+    statement="max over j of D(S_j + Bern(1/(p+1)) || S_j + Bern(p/(p+1))), p = exp(eps0)",
+    supersedes=("k-rr-blanket", "clones"),
+    is_exact=True,
+    violated_hypothesis=_violation,
+    epsilon=lambda profile, n, delta: BinaryRandomizedResponse(profile.epsilon0, n).enclose_epsilon(
+        delta, profile.epsilon0
+    ),
+    delta=lambda profile, n, epsilon: BinaryRandomizedResponse(profile.epsilon0, n).enclose(
+        epsilon
+    ),
+)

@@ -1,0 +1,93 @@
+"""Exact divergences of shuffled binary randomized response, and their maximum, compiled.
+
+See `binary_randomized_response` for the mathematics.
+"""
+
+import math
+
+from numba import njit
+
+from shuffledp.core.numerics.two_binomials_kernels import points_and_tail, tilted_moments
+
+
+@njit(cache=True, nogil=True)
+def saddle_tilt(num_high: float, num_low: float, q: float, s: float) -> float:
+    """Return the r > 0 under which the tilted mean of S is s: a root of a quadratic."""
+    if s == num_high + num_low:
+        return math.inf  # only an infinite tilt has its mean at the end
+    pq = q * (1.0 - q)
+    a = (num_high + num_low - s) * pq
+    b = num_high * (1.0 - q) ** 2 + num_low * q * q - s * (q * q + (1.0 - q) ** 2)
+    c = s * pq
+    root = math.sqrt(b * b + 4.0 * a * c)
+    return 2.0 * c / (b + root) if b >= 0.0 else (root - b) / (2.0 * a)
+
+
+@njit(cache=True, nogil=True)
+def pair_divergence(
+    num_high: float, num_low: float, q: float, ratio_minus_one: float, slope: float
+) -> tuple[float, float]:
+    """Return delta of one neighbouring pair, and the size of the terms that cancel in it.
+
+    The others hold ``num_high`` ones and ``num_low`` zeros; the victim's zero becomes a one.
+    ``q`` = 1/(1 + e^epsilon0), ``ratio_minus_one`` = e^epsilon0 - 1, ``slope`` = e^epsilon - 1.
+    """
+    ratio = ratio_minus_one + 1.0
+    gain = (ratio_minus_one - slope) * q
+    others = num_high + num_low
+    if others == 0.0:
+        return gain, gain
+    # P(s) > e Q(s) while f(s-1)/f(s) < kappa; f log-concave, so the optimal set is {s <= m}.
+    kappa = (ratio_minus_one - slope) / (ratio_minus_one + ratio * slope)
+    below_pole = math.exp(-0.7 / max(math.sqrt(others * q * (1.0 - q)), 1.0))
+    mean, _ = tilted_moments(num_high, num_low, q, kappa)
+    s = min(max(math.floor(mean + 1.0), 1.0), others)
+    direction = 0.0
+    while True:
+        tilt = min(saddle_tilt(num_high, num_low, q, s), below_pole)
+        before, here, after, tail = points_and_tail(num_high, num_low, q, s, tilt)
+        if before > kappa * here and direction <= 0.0:
+            if s == 1.0:
+                return gain * before, gain * before  # only s = 0 is left in the set
+            s -= 1.0
+            direction = -1.0
+        elif here < kappa * after and s < others and direction >= 0.0:
+            s += 1.0
+            direction = 1.0
+        else:
+            return gain * here - slope * tail, gain * here + slope * tail
+
+
+@njit(cache=True, nogil=True)
+def pair_divergence_upper(
+    num_high: float, num_low: float, q: float, ratio_minus_one: float, slope: float
+) -> float:
+    """Return `pair_divergence` with its error budget added."""
+    value, size = pair_divergence(num_high, num_low, q, ratio_minus_one, slope)
+    root = math.sqrt(num_high + num_low)
+    return value * (1.0 + 1e-12 + 4e-15 * root) + size * (1e-12 + 1e-15 * root)
+
+
+@njit(cache=True, nogil=True)
+def first_excess(
+    others: float, q: float, ratio_minus_one: float, slope: float, target: float, start: float
+) -> float:
+    """Return the first number of ones >= ``start`` whose delta may exceed ``target``, or -1.
+
+    Adding a user is post-processing, so the data (a ones, others - length + 1 - a zeros) dominate
+    all of a, a + 1, ..., a + length - 1 ones among ``others``: whole stretches are settled at
+    once, and their length doubles or halves as needed.
+    """
+    ones = start
+    length = 1.0
+    while ones <= others:
+        length = min(length, others - ones + 1.0)
+        delta = pair_divergence_upper(ones, others - length + 1.0 - ones, q, ratio_minus_one, slope)
+        if delta <= target:
+            ones += length
+            length *= 2.0
+        elif length == 1.0:
+            return ones
+        else:
+            length = math.floor(0.5 * length)
+    return -1.0

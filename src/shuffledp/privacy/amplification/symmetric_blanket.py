@@ -1,0 +1,281 @@
+"""Blanket laws in which the two inputs of the pair play symmetric roles.
+
+The kernel of the accountant, theory (B): with G_1 .. G_n i.i.d.,
+
+    delta(epsilon) = (1/n) E[(G_1 + ... + G_n)_+].
+
+A report of the *pair* carries likelihood ratios (h, l) or (l, h), equally likely; any other report
+carries (w, w), so it says nothing by itself but dilutes. With e = exp(epsilon), a sum of such
+terms is
+
+    step * D - slope * W,   step = (h - l)(1 + e)/2,   slope = e - 1,
+
+where D is a fair +-1 walk with one step for each pair report and W the total weight, (h + l)/2 for
+a pair report and w for another. The walk is fair *whatever the weights*, which makes D | B exact in
+closed form and leaves a double sum over binomials, enclosed from both sides by convexity.
+"""
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.errors import PrecisionError
+from shuffledp.core.numerics.enclosure import Enclosure
+from shuffledp.core.numerics.inversion import last_above_first_below
+
+# No double below this keeps its relative accuracy; an upper bound is never reported below it.
+SMALLEST_DELTA = 1e-300
+
+# Relative error of a term of `positive_part` against the size of its two parts.
+_TERM_ERROR = 4e-13
+
+# Relative width to which epsilon is inverted, an order below what the blocks of large sums leave.
+_EPSILON_TOLERANCE = 2e-8
+
+# Blocks of B: up to about n = 1e6 every B has its own, beyond that the gap is below 1e-6.
+_PAIR_BLOCKS = 16_000
+_PAIR_BLOCKS_WITH_REST = 6_000
+
+# Blocks of the grid that only has to find the neighbourhood of an answer.
+_COARSE_BLOCKS = 300
+
+# Outcomes of rest laws visited when a grid is built, if that leaves so many laws to share.
+_REST_OUTCOMES = 4_000_000
+_FEWEST_LAWS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class SymmetricLaw:
+    """One user's law of G, without epsilon.
+
+    Parameters
+    ----------
+    pair_mass : float
+        Probability of a pair report, both kinds together.
+    low : float
+        The smaller of the two likelihood ratios of a pair report, l.
+    difference : float
+        h - l >= 0, given apart because h and l may agree in all their digits.
+    rest_mass, rest_weight : float
+        Probability and weight of a report of the first other kind.
+    base_weight : float
+        Weight of all remaining reports, at most ``rest_weight`` and the pair's.
+
+    Notes
+    -----
+    Weights have mean 1, because likelihood ratios do.
+    """
+
+    pair_mass: float
+    low: float
+    difference: float
+    rest_mass: float = 0.0
+    rest_weight: float = 1.0
+    base_weight: float = 0.0
+
+    @property
+    def pair_weight(self) -> float:
+        """Weight of a pair report."""
+        return self.low + 0.5 * self.difference
+
+    @property
+    def mean_weight(self) -> float:
+        """Mean weight of a report; 1 up to rounding for every legal law."""
+        remaining = 1.0 - self.pair_mass - self.rest_mass
+        return (
+            self.pair_mass * self.pair_weight
+            + self.rest_mass * self.rest_weight
+            + remaining * self.base_weight
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    """Blocks of B and of Z | B for one law and one number of users; independent of epsilon."""
+
+    tables: tuple[Any, ...]  # the trailing arguments of `enclose_expectation`, in order
+    pair_tail: float
+
+
+class SymmetricBlanket:
+    """delta(epsilon) of a symmetric law for ``num_users`` users, enclosed from both sides.
+
+    Parameters
+    ----------
+    law : SymmetricLaw
+        One user's law.
+    num_users : int
+        Number n of users, at least 1 and at most 1e15.
+    max_blocks : int, optional
+        Blocks of the outer sum; more make the enclosure narrower and the call slower.
+
+    Notes
+    -----
+    Cost O(sqrt(n)) once for the blocks, then O(max_blocks) per epsilon without rest reports and
+    at most 3e6 cells with them, whatever n. Error budget: 4e-13 of the size of the cancelling
+    terms, plus 1e-12 + 4e-15 sqrt(n) of the value for each binomial mass, plus Chernoff bounds
+    of what lies outside the windows; all of it is added to the upper and taken off the lower end.
+    """
+
+    def __init__(self, law: SymmetricLaw, num_users: int, *, max_blocks: int | None = None) -> None:
+        if max_blocks is None:
+            max_blocks = _PAIR_BLOCKS if law.rest_mass == 0.0 else _PAIR_BLOCKS_WITH_REST
+        self._law = law
+        self._num_users = float(num_users)
+        self._max_blocks = max_blocks
+        self._grid_for = functools.lru_cache(maxsize=8)(self._build_grid)
+
+    def enclose(self, epsilon: float) -> Enclosure:
+        """Enclose delta at one epsilon >= 0 (nats).
+
+        Returns
+        -------
+        Enclosure
+            ``upper`` is at least `SMALLEST_DELTA` unless delta is exactly 0.
+
+        Raises
+        ------
+        PrecisionError
+            If the error budget exceeds the answer.
+        """
+        return self._resolve(epsilon, 0.0)
+
+    def enclose_epsilon(self, delta: float, highest: float) -> Enclosure:
+        """Enclose the least epsilon in [0, highest] whose delta is at most ``delta`` > 0.
+
+        ``highest`` must be an epsilon whose delta is 0, such as epsilon0.
+        """
+        # A Gaussian guess leads a coarse grid to the neighbourhood of the answer, so that the fine
+        # grid is asked only a few times; tails far below delta need not be resolved on the way.
+        coarse = SymmetricBlanket(self._law, int(self._num_users), max_blocks=_COARSE_BLOCKS)
+        negligible = 1e-9 * delta
+        _, near = last_above_first_below(
+            lambda epsilon: coarse._resolve(epsilon, negligible).upper,
+            delta,
+            0.0,
+            highest,
+            guess=self._gaussian_epsilon(delta),
+            relative_tolerance=1e-4,
+        )
+        resolve = functools.cache(lambda epsilon: self._resolve(epsilon, negligible))
+        _, upper = last_above_first_below(
+            lambda epsilon: resolve(epsilon).upper,
+            delta,
+            0.0,
+            highest,
+            guess=near,
+            relative_tolerance=_EPSILON_TOLERANCE,
+        )
+        lower, _ = last_above_first_below(
+            lambda epsilon: resolve(epsilon).lower,
+            delta,
+            0.0,
+            highest,
+            guess=upper,
+            relative_tolerance=_EPSILON_TOLERANCE,
+        )
+        return Enclosure(min(lower, upper), upper)
+
+    def _gaussian_epsilon(self, delta: float) -> float:
+        """Return the central-limit epsilon: delta = mu (phi(t) - t Phi(-t)), epsilon = t mu."""
+        mu = self._law.difference * math.sqrt(self._law.pair_mass / self._num_users)
+        low, high = 0.0, 40.0
+        for _ in range(40):
+            t = 0.5 * (low + high)
+            density = math.exp(-0.5 * t * t) / math.sqrt(2.0 * math.pi)
+            value = mu * (density - 0.5 * t * math.erfc(t / math.sqrt(2.0)))
+            low, high = (t, high) if value > delta else (low, t)
+        return mu * low
+
+    def _resolve(self, epsilon: float, negligible: float) -> Enclosure:
+        """Enclose delta, with truncated tails below 1e-8 of it or below ``negligible``."""
+        if self._law.difference <= math.expm1(epsilon) * self._law.low:
+            return Enclosure(0.0, 0.0)  # no report ever has a likelihood ratio above e
+        tail_exponent = 32.0
+        while True:
+            result, tail = self._sum(epsilon, tail_exponent)
+            if tail <= max(1e-8 * result.lower, negligible) or tail_exponent > 700.0:
+                return result
+            # The windows were too narrow for so small a delta: widen until outside is e^-22 of it.
+            answer = max(result.lower, negligible, SMALLEST_DELTA)
+            tail_exponent = max(22.0 - math.log(answer), tail_exponent + 32.0)
+
+    def _sum(self, epsilon: float, tail_exponent: float) -> tuple[Enclosure, float]:
+        """Return the enclosure and how much of its upper end pays for truncation."""
+        from shuffledp.privacy.amplification.symmetric_blanket_kernels import enclose_expectation
+
+        law, users, grid = self._law, self._num_users, self._grid_for(tail_exponent)
+        slope = math.expm1(epsilon)
+        lower, upper, rest_tail, size = enclose_expectation(
+            law.difference * (1.0 + 0.5 * slope),
+            slope,
+            law.base_weight * users,
+            law.pair_weight - law.base_weight,
+            law.rest_weight - law.base_weight,
+            *grid.tables,
+        )
+        # A pair report adds at most h - e l, so all that lies outside the window is at most this.
+        pair_tail = grid.pair_tail * law.pair_mass * (law.difference - slope * law.low)
+        tail = rest_tail / users + pair_tail
+        relative = 4.0 * (1e-12 + 4e-15 * math.sqrt(users))
+        error = _TERM_ERROR * size / users
+        if error > 0.5 * lower / users and upper / users > SMALLEST_DELTA:
+            raise PrecisionError(
+                f"delta at epsilon = {epsilon} for num_users = {users:.0f} is a difference of "
+                f"terms of size {size / users:.2g}: round-off dominates; use a smaller epsilon"
+            )
+        enclosure = Enclosure(
+            max(lower / users * (1.0 - relative) - error, 0.0),
+            max(upper / users * (1.0 + relative) + error + tail, SMALLEST_DELTA),
+        )
+        return enclosure, tail
+
+    def _build_grid(self, tail_exponent: float) -> _Grid:
+        from shuffledp.core.numerics.binomial_blocks_kernels import (
+            binomial_blocks,
+            binomial_window,
+            chernoff_exponent,
+        )
+        from shuffledp.privacy.amplification.symmetric_blanket_kernels import rest_laws
+
+        law, users = self._law, self._num_users
+        first, last = binomial_window(users, law.pair_mass, tail_exponent)
+        starts, masses, means = binomial_blocks(users, law.pair_mass, first, last, self._max_blocks)
+        pair_tail = 0.0
+        if first > 0.0:
+            pair_tail += math.exp(-chernoff_exponent(users, first - 1.0, law.pair_mass))
+        if last < users:  # E[B; B > last] = users * pair_mass * Pr[Bin(users - 1) >= last]
+            pair_tail += math.exp(-chernoff_exponent(users - 1.0, last, law.pair_mass))
+        if law.rest_mass > 0.0:
+            probability = min(law.rest_mass / (1.0 - law.pair_mass), 1.0)
+            boundaries, law_of_block = self._rest_boundaries(starts, probability)
+            rest = rest_laws(
+                users, probability, boundaries, tail_exponent, self._rest_blocks(masses.size)
+            )
+            rest_tail = math.exp(-tail_exponent)
+        else:
+            probability, rest_tail = 0.0, 0.0
+            boundaries, law_of_block = starts[-1:] - 1.0, np.zeros(masses.size, np.int64)
+            rest = (np.array([0, 1]), np.array([0.0, 1.0]), np.ones(1), np.zeros(1))
+        tables = (starts, masses, means, law_of_block, boundaries, *rest, probability, rest_tail)
+        return _Grid(tables, pair_tail)
+
+    def _rest_boundaries(
+        self, starts: NDArray[np.float64], probability: float
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Choose for which B the law of Z | B is tabulated: the last B of each group of blocks."""
+        spread = math.sqrt(self._num_users * probability * (1.0 - probability))
+        affordable = max(_FEWEST_LAWS, int(_REST_OUTCOMES / (16.0 * spread + 1.0)))
+        num_blocks = starts.size - 1
+        group = -(-num_blocks // min(affordable, self._max_blocks))
+        group_ends = np.append(starts[:-1][::group][1:], starts[-1])
+        return group_ends - 1.0, np.arange(num_blocks) // group
+
+    def _rest_blocks(self, num_pair_blocks: int) -> int:
+        """Return how many blocks of Z keep the convexity gap far below that of the pair blocks."""
+        narrow = 16.0 / math.sqrt(1e-6 * self._num_users)  # blocks of 0.001 sqrt(n) deviations
+        return int(max(8.0, min(narrow, 3e6 / num_pair_blocks, float(self._max_blocks))))

@@ -1,0 +1,252 @@
+"""The double sum behind every symmetric blanket law, compiled. See `symmetric_blanket`."""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from shuffledp.core.numerics.binomial_blocks_kernels import binomial_blocks, binomial_window
+from shuffledp.core.numerics.binomial_kernels import binomial_pmf, fair_tail_ratio
+
+# What `fair_tail` remembers: coins, heads, Pr[Bin = heads], Pr[Bin >= heads], steps since the tail
+# was last computed afresh, and its value then.
+TailState = tuple[float, float, float, float, float, float]
+NO_TAIL = (-1.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+# A tail is carried on for so many steps before it is computed afresh, and so many at once.
+_STEPS_PER_ANCHOR = 256.0
+_STEPS_AT_ONCE = 64.0
+
+# Below this, probabilities have lost digits to underflow and are not carried on.
+_UNDERFLOW = 1e-280
+
+
+@njit(cache=True, nogil=True)
+def fair_tail(coins: float, heads: float, state: TailState) -> TailState:
+    """Return the state whose tail is Pr[Bin(coins, 1/2) >= heads], from a state near by if it can.
+
+    One more coin, or one head less, adds a positive term; one head more takes one away. As long as
+    the tail stays above half of what it was when computed afresh, the steps lose at most 256 * 2
+    roundings, 2e-13 in all; otherwise, or from afar, it is computed afresh.
+    """
+    size, position, pmf, tail, steps, anchor = state
+    distance = abs(coins - size) + abs(heads - position)
+    if (
+        coins >= size >= 0.0
+        and pmf >= _UNDERFLOW
+        and distance <= _STEPS_AT_ONCE
+        and steps + distance <= _STEPS_PER_ANCHOR
+    ):
+        while size < coins:
+            tail += 0.5 * pmf * position / (size - position + 1.0)
+            size += 1.0
+            pmf *= 0.5 * size / (size - position)
+        while position > heads:
+            pmf *= position / (size - position + 1.0)
+            tail += pmf
+            position -= 1.0
+        while position < heads:
+            tail -= pmf
+            pmf *= (size - position) / (position + 1.0)
+            position += 1.0
+        if tail >= 0.5 * anchor:
+            return size, position, pmf, tail, steps + distance, anchor
+    pmf = binomial_pmf(coins, heads, 0.5)
+    tail = pmf * fair_tail_ratio(coins, heads)
+    return coins, heads, pmf, tail, 0.0, tail
+
+
+@njit(cache=True, nogil=True)
+def positive_part(
+    num_pairs: float,
+    weight: float,
+    step: float,
+    slope: float,
+    state: TailState,
+) -> tuple[float, float, TailState]:
+    """Return E[(step D - slope weight)_+], the size of its terms, and the state of `fair_tail`.
+
+    D = 2 Bin(num_pairs, 1/2) - num_pairs. With m the smallest number of heads that makes it
+    positive and T = Pr[Bin >= m], the value is step m Pr[Bin = m] - slope weight T. The two terms
+    cancel by about the squared distance of m from the mean in standard deviations, hence the size.
+    """
+    if num_pairs < 1.0 or step * num_pairs <= slope * weight:
+        return 0.0, 0.0, state
+    heads = math.floor(0.5 * (num_pairs + slope * weight / step)) + 1.0
+    if heads > num_pairs:
+        return 0.0, 0.0, state
+    state = fair_tail(num_pairs, heads, state)
+    gain = step * heads * state[2]
+    loss = slope * weight * state[3]
+    return max(gain - loss, 0.0), gain + loss, state
+
+
+@njit(cache=True, nogil=True)
+def rest_laws(
+    num_users: float,
+    rest_probability: float,
+    boundaries: np.ndarray,
+    tail_exponent: float,
+    max_blocks: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return blocks of Z ~ Bin(num_users - b, rest_probability) for each b of ``boundaries``.
+
+    Flattened: law j owns blocks offsets[j] .. offsets[j+1] - 1; every law ends with one extra
+    start, so its starts begin at offsets[j] + j.
+    """
+    offsets = np.zeros(boundaries.size + 1, np.int64)
+    capacity = boundaries.size * max_blocks
+    starts = np.empty(capacity + boundaries.size)
+    masses = np.empty(capacity)
+    means = np.empty(capacity)
+    for j in range(boundaries.size):
+        remaining = num_users - boundaries[j]
+        first, last = binomial_window(remaining, rest_probability, tail_exponent)
+        law_starts, law_masses, law_means = binomial_blocks(
+            remaining, rest_probability, first, last, max_blocks
+        )
+        begin = offsets[j]
+        end = begin + law_masses.size
+        starts[begin + j : end + j + 1] = law_starts
+        masses[begin:end] = law_masses
+        means[begin:end] = law_means
+        offsets[j + 1] = end
+    return (
+        offsets,
+        starts[: offsets[-1] + boundaries.size],
+        masses[: offsets[-1]],
+        means[: offsets[-1]],
+    )
+
+
+@njit(cache=True, nogil=True)
+def mean_weight_sum(
+    walk: float,
+    weight: float,
+    rest_weight: float,
+    means: np.ndarray,
+    masses: np.ndarray,
+    step: float,
+    slope: float,
+    state: TailState,
+) -> tuple[float, float, TailState]:
+    """Return sum over j of masses * E[(step D - slope (weight + rest_weight means))_+].
+
+    With the size of its terms and the tail state of the heaviest weight. Weights ascend and are
+    visited in descending order, so that tails are carried downwards.
+    """
+    total = 0.0
+    size = 0.0
+    heaviest = state
+    for j in range(masses.size - 1, -1, -1):
+        value, terms, state = positive_part(
+            walk, weight + rest_weight * means[j], step, slope, state
+        )
+        if j == masses.size - 1:
+            heaviest = state
+        total += masses[j] * value
+        size += masses[j] * terms
+    return total, size, heaviest
+
+
+@njit(cache=True, nogil=True)
+def end_weights_sum(
+    walk: float,
+    low_weight: float,
+    mean_weight: float,
+    high_weight: float,
+    rest_weight: float,
+    starts: np.ndarray,
+    means: np.ndarray,
+    masses: np.ndarray,
+    step: float,
+    slope: float,
+    state: TailState,
+) -> tuple[float, TailState]:
+    """Return the sum with each weight spread, keeping its mean, onto the two ends of its cell."""
+    total = 0.0
+    heaviest = state
+    for j in range(masses.size - 1, -1, -1):
+        high = high_weight + rest_weight * (starts[j + 1] - 1.0)
+        low = low_weight + rest_weight * starts[j]
+        at_high, _, state = positive_part(walk, high, step, slope, state)
+        if j == masses.size - 1:
+            heaviest = state
+        total += masses[j] * at_high
+        if high > low:
+            at_low, _, state = positive_part(walk, low, step, slope, state)
+            middle = mean_weight + rest_weight * means[j]
+            share = min(max((high - middle) / (high - low), 0.0), 1.0)
+            total += masses[j] * share * (at_low - at_high)
+    return total, heaviest
+
+
+@njit(cache=True, nogil=True)
+def enclose_expectation(
+    step: float,
+    slope: float,
+    base_weight: float,
+    pair_weight: float,
+    rest_weight: float,
+    pair_starts: np.ndarray,
+    pair_masses: np.ndarray,
+    pair_means: np.ndarray,
+    law_of_block: np.ndarray,
+    boundaries: np.ndarray,
+    offsets: np.ndarray,
+    rest_starts: np.ndarray,
+    rest_masses: np.ndarray,
+    rest_means: np.ndarray,
+    rest_probability: float,
+    rest_tail: float,
+) -> tuple[float, float, float, float]:
+    """Return lower and upper sums for E[(step D - slope W)_+], the part for tails, and the size.
+
+    W = base_weight + pair_weight B + rest_weight Z with B from the pair blocks, and D given B a
+    fair walk of B steps. Z given B is Bin(n - B, rest_probability): the tabulated law of a boundary
+    b >= B, plus b - B further trials. In a cell of blocks, the lower sum takes the shortest walk
+    and the mean weight (Jensen), the upper sum the longest walk and the two end weights with the
+    cell's mean (Edmundson and Madansky): walks grow in convex order, and the value is convex in W.
+    The upper sum leaves out Z beyond its window; adding the third number puts that right.
+    """
+    lower, upper, tail, size = 0.0, 0.0, 0.0, 0.0
+    # Walks lengthen from block to block, so the tail of the heaviest weight is carried over, too.
+    below, above, lightest = NO_TAIL, NO_TAIL, NO_TAIL
+    for i in range(pair_masses.size):
+        shortest, longest = pair_starts[i], pair_starts[i + 1] - 1.0
+        law = law_of_block[i]
+        first, last = offsets[law], offsets[law + 1]
+        starts = rest_starts[first + law : last + law + 1]
+        means, masses = rest_means[first:last], rest_masses[first:last]
+        # Up to `further` trials are missing from the law; their mean is in the mean weight.
+        further = boundaries[law] - shortest
+        low_weight = base_weight + pair_weight * shortest
+        mean_weight = base_weight + pair_weight * pair_means[i]
+        mean_weight += rest_weight * rest_probability * (boundaries[law] - pair_means[i])
+        cell_lower, terms, below = mean_weight_sum(
+            shortest, mean_weight, rest_weight, means, masses, step, slope, below
+        )
+        cell_upper = cell_lower
+        if shortest < longest or further > 0.0 or starts[1] - starts[0] > 1.0:
+            high_weight = base_weight + pair_weight * longest + rest_weight * further
+            cell_upper, above = end_weights_sum(
+                longest,
+                low_weight,
+                mean_weight,
+                high_weight,
+                rest_weight,
+                starts,
+                means,
+                masses,
+                step,
+                slope,
+                above,
+            )
+        if rest_tail > 0.0:
+            # Z beyond its window, on either side, is worth at most what Z = 0 is.
+            at_zero, _, lightest = positive_part(longest, low_weight, step, slope, lightest)
+            tail += pair_masses[i] * 2.0 * rest_tail * at_zero
+        lower += pair_masses[i] * cell_lower
+        upper += pair_masses[i] * cell_upper
+        size += pair_masses[i] * terms
+    return lower, upper, tail, size

@@ -1,0 +1,233 @@
+"""Results appear complete, or not at all."""
+
+import csv
+import errno
+import json
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+
+import shuffledp as sdp
+from shuffledp.collection.output import (
+    json_text,
+    reports_writer,
+    results_folder,
+    write_results,
+    writing,
+)
+from shuffledp.core.errors import DomainError, OutputError
+from shuffledp.mechanisms.randomizers.protocol import Reports
+
+DOMAIN = ("yes", "no", 'no, "thanks"')
+
+
+@pytest.fixture(scope="module")
+def result():
+    plan = sdp.plan(300, DOMAIN, 1.0, 1e-6)
+    return plan.run(list(DOMAIN) * 100, seed=1)
+
+
+def leftovers(folder):
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+# ------------------------------------------------------------------ all or nothing
+
+
+def test_the_folder_appears_at_the_end(tmp_path):
+    target = tmp_path / "new" / "results"
+    with results_folder(target) as folder:
+        (folder / "estimates.csv").write_text("x")
+        assert not target.exists()
+    assert leftovers(target) == ["estimates.csv"]
+    assert leftovers(target.parent) == ["results"]
+
+
+def test_the_folder_has_the_usual_permissions(tmp_path):
+    with results_folder(tmp_path / "results"):
+        pass
+    (tmp_path / "usual").mkdir()
+    assert (tmp_path / "results").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, DomainError, MemoryError])
+def test_whatever_goes_wrong_leaves_nothing(tmp_path, error):
+    with pytest.raises(error), results_folder(tmp_path / "results") as folder:
+        (folder / "estimates.csv").write_text("half")
+        raise error
+    assert leftovers(tmp_path) == []
+
+
+def test_an_empty_folder_may_be_used(tmp_path):
+    with results_folder(tmp_path) as folder:
+        (folder / "estimates.csv").write_text("x")
+    assert leftovers(tmp_path) == ["estimates.csv"]
+
+
+def test_an_existing_folder_is_kept(tmp_path):
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "estimates.csv").write_text("old")
+    with (
+        pytest.raises(OutputError, match=r"exists and is not empty: .* pass --overwrite"),
+        results_folder(tmp_path / "results"),
+    ):
+        pytest.fail("the folder must be refused before any work is done")
+    assert (tmp_path / "results" / "estimates.csv").read_text() == "old"
+
+
+def test_overwriting_replaces_results_only_at_the_end(tmp_path):
+    target = tmp_path / "results"
+    for text in ("old", "new"):
+        with results_folder(target, overwrite=True) as folder:
+            (folder / "estimates.csv").write_text(text)
+            assert not target.exists() or (target / "estimates.csv").read_text() == "old"
+    assert (target / "estimates.csv").read_text() == "new"
+    assert leftovers(tmp_path) == ["results"]
+
+
+def test_overwriting_fails_without_losing_the_old_results(tmp_path):
+    target = tmp_path / "results"
+    target.mkdir()
+    (target / "estimates.csv").write_text("old")
+    with pytest.raises(DomainError), results_folder(target, overwrite=True):
+        raise DomainError("late")
+    assert (target / "estimates.csv").read_text() == "old"
+    assert leftovers(tmp_path) == ["results"]
+
+
+@pytest.mark.parametrize("name", ["thesis.tex", "deep/thesis.tex"])
+def test_overwriting_never_touches_foreign_files(tmp_path, name):
+    precious = tmp_path / "home" / name
+    precious.parent.mkdir(parents=True)
+    precious.write_text("years of work")
+    with (
+        pytest.raises(OutputError, match=r"'thesis\.tex', which is no result of shuffledp"),
+        results_folder(tmp_path / "home", overwrite=True),
+    ):
+        pytest.fail("the folder must be refused before any work is done")
+    assert precious.read_text() == "years of work"
+
+
+def test_a_file_or_a_link_is_no_folder(tmp_path):
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    for name in ("file", "link"):
+        with (
+            pytest.raises(OutputError, match="is no folder"),
+            results_folder(tmp_path / name, overwrite=True),
+        ):
+            pytest.fail("it must be refused before any work is done")
+
+
+def test_a_folder_that_appears_meanwhile_is_kept(tmp_path):
+    target = tmp_path / "results"
+    with pytest.raises(OutputError, match="exists"), results_folder(target):
+        target.mkdir()
+        (target / "other.txt").write_text("x")
+    assert leftovers(tmp_path) == ["results"]
+    assert leftovers(target) == ["other.txt"]
+
+
+def test_the_old_folder_comes_back_if_the_move_fails(tmp_path, monkeypatch):
+    from pathlib import Path
+
+    target = tmp_path / "results"
+    target.mkdir()
+    (target / "estimates.csv").write_text("old")
+    rename = Path.rename
+
+    def failing(self, new):
+        if ".partial-" in self.name:
+            raise OSError(errno.EIO, "Input/output error")
+        return rename(self, new)
+
+    monkeypatch.setattr(Path, "rename", failing)
+    with (
+        pytest.raises(OutputError, match="Input/output error"),
+        results_folder(target, overwrite=True) as folder,
+    ):
+        (folder / "estimates.csv").write_text("new")
+    assert (target / "estimates.csv").read_text() == "old"
+    assert leftovers(tmp_path) == ["results"]
+
+
+def test_a_parent_that_is_a_file_is_an_output_error(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(OutputError, match="cannot write"), results_folder(tmp_path / "file" / "r"):
+        pytest.fail("it must be refused before any work is done")
+
+
+def test_a_full_disk_is_an_output_error(tmp_path):
+    with pytest.raises(OutputError, match=r"No space left.*free some space"), writing(tmp_path):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    with pytest.raises(OutputError, match="No space left"), writing(tmp_path):
+        raise pl.exceptions.ComputeError("parquet: underlying IO error: No space left on device")
+
+
+def test_the_error_names_what_was_asked_for_rather_than_a_file_inside(tmp_path):
+    with pytest.raises(OutputError, match=r"cannot write .*results: No space left"):  # noqa: SIM117  # the order matters
+        with writing(tmp_path / "results"), writing(tmp_path / "hidden"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_other_errors_of_polars_are_not_blamed_on_the_disk(tmp_path):
+    with pytest.raises(pl.exceptions.ComputeError), writing(tmp_path):
+        raise pl.exceptions.ComputeError("something else")
+
+
+# ------------------------------------------------------------------ the files
+
+
+def test_estimates_are_written_in_full_precision(result, tmp_path):
+    write_results(result, tmp_path)
+    with (tmp_path / "estimates.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["value"] for row in rows] == list(DOMAIN)
+    for column in ("count", "frequency", "standard_error", "lower", "upper"):
+        written = [float(row[column]) for row in rows]
+        assert written == getattr(result.estimates, column).tolist()
+
+
+def test_privacy_json_holds_all_that_is_needed_to_judge(result, tmp_path):
+    write_results(result, tmp_path, parameters={"table": "answers.csv"})
+    record = json.loads((tmp_path / "privacy.json").read_text(encoding="utf-8"))
+    assert {key: record[key] for key in result.to_json_dict()} == result.to_json_dict()
+    assert record["target"] == {"epsilon": 1.0, "delta": 1e-6}
+    assert record["domain"] == list(DOMAIN)
+    assert record["parameters"] == {"table": "answers.csv"}
+    assert record["shuffledp_version"] == sdp.__version__
+    assert record["guarantee"]["assumptions"]
+    assert record["is_simulation"] is True
+
+
+def test_the_report_is_written(result, tmp_path):
+    write_results(result, tmp_path)
+    assert leftovers(tmp_path) == ["estimates.csv", "privacy.json", "report.html"]
+    assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+def test_json_has_no_infinities():
+    text = json_text({"a": math.inf, "b": [-math.inf, (math.nan, 0.1)], "c": "ü"}, indent=1)
+    assert json.loads(text) == {"a": None, "b": [None, [None, 0.1]], "c": "ü"}
+
+
+def test_reports_of_randomized_response_are_written_as_labels(tmp_path):
+    path = tmp_path / "reports.parquet"
+    data = np.array([2, 0, 1, 1], dtype=np.uint8)
+    stream = iter(
+        [Reports(data=data[:3], fingerprint="f"), Reports(data=data[3:], fingerprint="f")]
+    )
+    reports_writer(path, DOMAIN)(stream)
+    frame = pl.read_parquet(path)
+    assert frame.columns == ["report"]
+    assert frame["report"].cast(pl.String).to_list() == [DOMAIN[code] for code in data]
+    assert next(stream, None) is None
+
+
+def test_reports_of_unary_encodings_are_written_as_bytes(tmp_path):
+    path = tmp_path / "reports.parquet"
+    data = np.array([[1, 2], [255, 1]], dtype=np.uint8)
+    reports_writer(path, DOMAIN)(iter([Reports(data=data, fingerprint="f")]))
+    assert pl.read_parquet(path)["report"].to_list() == data.tolist()

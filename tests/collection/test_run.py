@@ -1,0 +1,171 @@
+"""A plan on data: the estimates are near the truth, and the guarantee is that of the very run."""
+
+import dataclasses
+
+import numpy as np
+import polars as pl
+import pytest
+
+import shuffledp as sdp
+from shuffledp.collection.datasets.tables import answers_from_values, open_table
+from shuffledp.collection.output import reports_writer, results_folder
+from shuffledp.collection.run import fixed_setting, run_plan
+from shuffledp.core.errors import DataError, DomainError, ParameterError
+
+# Eight standard errors for three answers: below 4e-15 for a normal law, and by Bernstein's
+# inequality below this for sums of 1000 bounded terms.
+FALSE_POSITIVE_RATE = 1e-9
+
+DOMAIN = ("yes", "no", "refused")
+ANSWERS = ["yes"] * 200 + ["no"] * 700 + ["refused"] * 100
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return sdp.plan(1000, DOMAIN, 1.0, 1e-6)
+
+
+def test_estimates_are_near_the_truth(plan):
+    result = plan.run(ANSWERS, seed=1)
+    error = np.abs(result.estimates.frequency - [0.2, 0.7, 0.1])
+    assert (error < 8 * result.estimates.standard_error).all()
+    assert result.estimates.post_processing == ()
+
+
+def test_the_result_says_what_was_run(plan):
+    result = plan.run(ANSWERS, seed=1)
+    assert (result.num_users, result.domain) == (1000, DOMAIN)
+    assert result.randomizer is plan.randomizer
+    assert result.guarantee == plan.guarantee
+    assert (result.target_epsilon, result.target_delta) == (1.0, 1e-6)
+    assert result.shuffler == "uniform"
+    assert result.warnings == ()
+
+
+def test_only_a_seed_makes_a_simulation(plan):
+    assert plan.run(ANSWERS, seed=0).is_simulation
+    assert not plan.run(ANSWERS).is_simulation
+
+
+def test_a_seed_gives_the_same_estimates_again(plan):
+    first, second, other = (plan.run(ANSWERS, seed=seed) for seed in (3, 3, 4))
+    assert first.to_json_dict() == second.to_json_dict()
+    assert first.to_json_dict() != other.to_json_dict()
+
+
+def test_epsilon_falls_with_users_and_rises_with_dishonest_ones(plan):
+    result = plan.run(ANSWERS, seed=1)
+    numbers, by_users = zip(*result.epsilon_by_num_users, strict=True)
+    shares, by_share = zip(*result.epsilon_by_honest_share, strict=True)
+    assert list(numbers) == sorted(numbers)
+    assert list(by_users) == sorted(by_users, reverse=True)
+    assert list(by_share) == sorted(by_share, reverse=True)
+    assert shares[-1] == 1.0
+    # At the same n both agree with the guarantee, up to the calibration's tolerance.
+    assert dict(result.epsilon_by_num_users)[1000] == by_share[-1]
+    assert by_share[-1] == pytest.approx(result.guarantee.epsilon_upper, rel=1e-5)
+
+
+def test_fewer_answers_than_planned_are_accounted_and_warned_about(plan):
+    result = plan.run(ANSWERS[::10], seed=1)
+    assert result.guarantee.num_users == 100
+    assert result.guarantee.epsilon_upper > 1.0
+    assert result.warnings[0].startswith("1,000 users were planned and 100 answered")
+
+
+def test_more_answers_than_planned_are_accounted_silently(plan):
+    result = plan.run(ANSWERS * 2, seed=1)
+    assert result.guarantee.epsilon_upper < 1.0
+    assert result.warnings == ()
+
+
+def test_a_list_read_from_the_data_is_an_assumption():
+    answers = answers_from_values(ANSWERS)
+    plan = sdp.plan(answers.num_users, answers.domain, 1.0, 1e-6)
+    result = plan.run(answers, seed=1)
+    assert "read from the data" in result.warnings[0]
+    assert result.warnings[0] in result.guarantee.bound.assumptions
+    assert result.warnings[0] in result.to_json_dict()["guarantee"]["assumptions"]
+
+
+def test_a_large_delta_is_warned_about():
+    plan = sdp.plan(1000, DOMAIN, 1.0, 0.01)
+    assert "not below 1/num_users" in plan.run(ANSWERS, seed=1).warnings[0]
+
+
+def test_the_domain_must_be_that_of_the_plan(plan):
+    with pytest.raises(DomainError, match="the answers have the domain"):
+        run_plan(plan, answers_from_values(ANSWERS))
+
+
+def test_values_outside_the_domain_are_refused(plan):
+    with pytest.raises(DomainError, match="'maybe' in row 2"):
+        plan.run(["yes", "maybe"])
+
+
+def test_confidence_and_interval_are_passed_on(plan):
+    result = plan.run(ANSWERS, seed=1, confidence=0.5, interval="wald")
+    assert (result.estimates.confidence, result.estimates.interval) == (0.5, "wald")
+
+
+def test_a_fixed_randomizer_reports_its_epsilon():
+    setting = fixed_setting(
+        num_users=1000, domain=DOMAIN, randomizer="symmetric-unary", epsilon0=1.0, delta=1e-6
+    )
+    result = run_plan(setting, ANSWERS, seed=1)
+    assert result.randomizer.name == "symmetric-unary"
+    assert result.target_epsilon == result.guarantee.epsilon_upper < 1.0
+    with pytest.raises(ParameterError, match="did you mean 'k-rr'"):
+        fixed_setting(num_users=9, domain=DOMAIN, randomizer="krr", epsilon0=1.0, delta=1e-6)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_saved_reports_are_shuffled_and_give_the_same_counts(tmp_path, plan, suffix):
+    path = tmp_path / f"answers.{suffix}"
+    getattr(pl.DataFrame({"answer": ANSWERS}), f"write_{suffix}")(path)
+    answers = open_table(path, "answer", domain=DOMAIN)
+    sink = reports_writer(tmp_path / "reports.parquet", DOMAIN)
+    result = run_plan(plan, answers, seed=1, sink=sink, scratch=tmp_path)
+    saved = pl.read_parquet(tmp_path / "reports.parquet")["report"].cast(pl.String)
+    p, q = plan.randomizer.support_probabilities
+    support = [saved.to_list().count(answer) for answer in DOMAIN]
+    count = (np.array(support) - 1000 * q) / (p - q)
+    np.testing.assert_allclose(count, result.estimates.count)
+    assert saved[:200].to_list().count("yes") < 150  # the first 200 rows of the file say "yes"
+
+
+STAGES = ("reading the answers", "checking", "randomizing", "counting", "accounting")
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_an_interrupt_at_any_stage_leaves_nothing(tmp_path, stage):
+    path = tmp_path / "answers.csv"
+    pl.DataFrame({"answer": ANSWERS}).write_csv(path)
+
+    def interrupt(at, _done, _total):
+        if at == stage:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), results_folder(tmp_path / "results") as folder:
+        answers = open_table(path, "answer", on_progress=interrupt)
+        plan = sdp.plan(answers.num_users, answers.domain, 1.0, 1e-6)
+        sink = reports_writer(folder / "reports.parquet", answers.domain)
+        run_plan(plan, answers, sink=sink, scratch=folder, on_progress=interrupt)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["answers.csv"]
+
+
+def test_data_that_change_after_planning_are_refused(tmp_path, plan):
+    path = tmp_path / "answers.csv"
+    pl.DataFrame({"answer": ANSWERS}).write_csv(path)
+    answers = open_table(path, "answer", domain=DOMAIN)
+    pl.DataFrame({"answer": ANSWERS[:-1]}).write_csv(path)
+    with pytest.raises(DataError, match="changed while it was being read"):
+        run_plan(plan, answers)
+
+
+def test_settings_are_frozen():
+    setting = fixed_setting(
+        num_users=10, domain=DOMAIN, randomizer="k-rr", epsilon0=1.0, delta=1e-6
+    )
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setting.num_users = 11

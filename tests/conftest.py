@@ -1,0 +1,40 @@
+"""What every test shares: how Hypothesis searches, and where Chromium is."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.database import DirectoryBasedExampleDatabase
+
+REPOSITORY = Path(__file__).parents[1]
+
+# The gate tries the same examples on every run, so that a red run is about the change.
+# HYPOTHESIS_PROFILE=explore looks further. Neither times examples: the first one compiles loops.
+settings.register_profile(
+    "gate",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "explore",
+    max_examples=5_000,
+    deadline=None,
+    database=DirectoryBasedExampleDatabase(REPOSITORY / ".cache" / "hypothesis"),
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "gate"))
+
+
+@pytest.fixture(scope="session")
+def chromium_executable() -> str:
+    """Path of Chromium: without one, tests skip on a user's machine and fail in CI."""
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if path := shutil.which(name):
+            return path
+    if os.environ.get("CI"):
+        pytest.fail("no Chromium on this machine, and continuous integration must have one")
+    pytest.skip("no Chromium on this machine; `make browser` says what to do")

@@ -1,0 +1,160 @@
+"""The command as a process: signals, full disks, closed pipes, terminals."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+
+import polars as pl
+import pytest
+
+PROGRAM = "import sys; from shuffledp.interface.cli.main import main; sys.exit(main())"
+COMMAND = [sys.executable, "-c", PROGRAM]
+RUN = ["run", "answers.csv", "--column", "answer", "--domain", "yes,no", "--delta", "1e-9"]
+
+
+def files(folder):
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+def write_answers(folder, num_users):
+    answers = pl.Series("answer", ["yes", "no"] * (num_users // 2))
+    answers.to_frame().write_csv(folder / "answers.csv")
+
+
+@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_leaves_nothing_half_written(tmp_path, sent, status):
+    write_answers(tmp_path, 1_000_000)
+    process = subprocess.Popen(
+        [*COMMAND, *RUN, "--epsilon", "0.1", "--out", "results", "--save-reports"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while not any(".partial-" in name for name in files(tmp_path)):
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(sent)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == status
+    assert files(tmp_path) == ["answers.csv"]
+    assert out == ""
+    assert "Traceback" not in err
+
+
+def run_with_limited_files(folder, limit):
+    """Run with a limit on the size of each file, which fails as a full disk does."""
+    limited = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))"
+    return subprocess.run(
+        [
+            sys.executable, "-c", f"{limited}\n{PROGRAM}",
+            *RUN, "--epsilon", "1", "--out", "results", "--save-reports",
+        ],
+        cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def assert_refused_in_one_line(outcome):
+    assert outcome.returncode == 2, outcome.stderr
+    assert outcome.stdout == ""
+    assert outcome.stderr.startswith("error: cannot write")
+    assert outcome.stderr.count("\n") == 1
+
+
+# Below the reports, and between these and the report.
+@pytest.mark.parametrize("limit", [1000, 1_000_000])
+def test_a_write_that_fails_leaves_nothing(tmp_path, limit):
+    write_answers(tmp_path, 100_000)
+    assert_refused_in_one_line(run_with_limited_files(tmp_path, limit))
+    assert files(tmp_path) == ["answers.csv"]
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of one megabyte, where the machine lets us make one."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("no permission to mount a small disk")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.mark.parametrize("filling", [0, 1_044_000])
+def test_a_full_disk_leaves_nothing(tmp_path, small_disk, filling):
+    write_answers(tmp_path, 100_000)
+    (small_disk / "filling").write_bytes(bytes(filling))
+    outcome = subprocess.run(
+        [
+            *COMMAND, *RUN, "--epsilon", "1", "--save-reports",
+            "--out", str(small_disk / "results"),
+        ],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert_refused_in_one_line(outcome)
+    assert f"{small_disk / 'results'}: No space left on device" in outcome.stderr
+    assert files(small_disk) == ["filling"]
+
+
+ACCOUNT = ["account", "--epsilon0", "1", "--num-users", "1000", "--delta", "1e-6", "--json"]
+
+
+def test_output_that_cannot_be_written_is_an_error():
+    with open("/dev/full", "w") as full:  # noqa: PTH123  # a device, not a path of ours
+        outcome = subprocess.run(
+            [*COMMAND, *ACCOUNT], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert outcome.returncode == 2
+    assert outcome.stderr == "error: cannot write output: No space left on device\n"
+
+
+def test_a_closed_pipe_ends_quietly():
+    process = subprocess.Popen(
+        [*COMMAND, *ACCOUNT], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    assert process.wait() != 0
+    process.stderr.close()
+
+
+def test_a_terminal_gets_a_progress_bar_and_stdout_stays_clean(tmp_path):
+    write_answers(tmp_path, 1000)
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, *RUN, "--epsilon", "1", "--out", "results", "--json"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=follower,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "80"},
+    )
+    os.close(follower)
+    shown = b""
+    while True:
+        try:
+            piece = os.read(leader, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not piece:
+            break
+        shown += piece
+    out = process.stdout.read()
+    process.stdout.close()
+    assert process.wait() == 0
+    os.close(leader)
+    assert b"randomizing" in shown
+    assert b"accounting" in shown
+    assert json.loads(out)["num_users"] == 1000
+
+
+def test_help_and_version():
+    for arguments, text in ((["--help"], "Commands:"), (["--version"], "shuffledp ")):
+        outcome = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=True)
+        assert text in outcome.stdout

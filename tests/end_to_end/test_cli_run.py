@@ -1,0 +1,242 @@
+"""``shuffledp run``: from a file to results, and for bad input one line and nothing else."""
+
+import csv
+import json
+
+import polars as pl
+import pytest
+
+from shuffledp.interface.cli.main import main
+
+ANSWERS = ["yes"] * 400 + ["no"] * 1400 + ["refused"] * 200
+TARGET = ["--epsilon", "0.5", "--delta", "1e-8"]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """Work in a folder with a survey in it."""
+    monkeypatch.chdir(tmp_path)
+    pl.DataFrame({"id": range(2000), "answer": ANSWERS}).write_csv("answers.csv")
+    pl.read_csv("answers.csv").write_parquet("answers.parquet")
+    return tmp_path
+
+
+def run(*arguments, table="answers.csv", column="answer", target=TARGET, out="results/"):
+    return main(["run", str(table), "--column", column, *target, "--out", out, *arguments])
+
+
+def names(folder):
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+@pytest.mark.parametrize("table", ["answers.csv", "answers.parquet"])
+def test_the_command_of_the_issue(here, capsys, table):
+    assert run("--json", table=table) == 0
+    captured = capsys.readouterr()
+    record = json.loads(captured.out)
+    keys = ["num_users", "randomizer", "epsilon0", "guarantee", "estimates"]
+    assert list(record)[:5] == keys
+    assert record["num_users"] == 2000
+    assert record["guarantee"]["epsilon"]["upper"] <= 0.5
+    assert [row["value"] for row in record["estimates"]] == ["no", "refused", "yes"]
+    assert list(record["estimates"][0]) == [
+        "value", "count", "frequency", "standard_error", "lower", "upper",
+    ]  # fmt: skip
+    assert not record["is_simulation"]
+    assert "warning: The list of answers was read from the data" in captured.err
+    assert names(here / "results") == ["estimates.csv", "privacy.json", "report.html"]
+    saved = json.loads((here / "results" / "privacy.json").read_text())
+    assert {key: saved[key] for key in record} == record
+    assert saved["parameters"]["table"] == table
+    assert saved["parameters"]["domain_is_discovered"]
+
+
+def test_people_read_estimates_then_the_guarantee(here, capsys):
+    assert run("--domain", "yes,no,refused", "--seed", "1") == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    assert "SIMULATION" in captured.out
+    assert captured.out.index("refused") < captured.out.index("safe to publish")
+    assert "results/report.html" in captured.out
+    assert "\x1b" not in captured.out
+
+
+def test_a_seed_gives_the_same_results_from_either_format(here, capsys):
+    for table, out in (("answers.csv", "a"), ("answers.parquet", "b")):
+        assert run("--seed", "7", "--json", table=table, out=out) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == second
+    assert json.loads(first)["is_simulation"]
+    assert (here / "a/estimates.csv").read_bytes() == (here / "b/estimates.csv").read_bytes()
+    html = (here / "a/report.html").read_text(encoding="utf-8")
+    assert "simulation" in html.lower()
+
+
+def test_without_a_seed_results_differ(here, capsys):
+    for out in ("a", "b"):
+        assert run("--json", out=out) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first != second
+
+
+def test_shuffled_reports_are_written_on_request(here):
+    assert run("--save-reports", "--domain", "yes,no,refused") == 0
+    assert "reports.parquet" in names(here / "results")
+    reports = pl.read_parquet(here / "results/reports.parquet")
+    assert reports.shape == (2000, 1)
+    with (here / "results/estimates.csv").open(newline="") as file:
+        assert [row["value"] for row in csv.DictReader(file)] == ["yes", "no", "refused"]
+
+
+def test_the_randomizer_and_its_epsilon0_can_be_fixed(here, capsys):
+    fixed = ["--epsilon0", "2", "--delta", "1e-8"]
+    assert run("--randomizer", "optimized-unary", "--json", target=fixed) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["randomizer"] == "optimized-unary"
+    assert record["epsilon0"] == pytest.approx(2.0)
+    assert run("--json", target=fixed, out="other") == 0
+    assert json.loads(capsys.readouterr().out)["randomizer"] == "k-rr"
+
+
+def test_other_and_missing(here, capsys):
+    pl.DataFrame({"answer": [*ANSWERS, "maybe", None, ""]}).write_csv("more.csv")
+    options = ["--domain", "yes,no", "--other", "--json"]
+    assert run(*options, "--missing", "category", table="more.csv", out="a") == 0
+    assert run(*options, "--missing", "drop", table="more.csv", out="b") == 0
+    captured = capsys.readouterr()
+    first, second = map(json.loads, captured.out.splitlines())
+    assert [row["value"] for row in first["estimates"]] == ["yes", "no", "other", "missing"]
+    assert (first["num_users"], second["num_users"]) == (2003, 2001)
+    assert "warning: Dropped: 2 rows without an answer" in captured.err
+    assert any("Dropped" in each for each in second["guarantee"]["assumptions"])
+
+
+def test_confidence_and_interval(here, capsys):
+    assert run("--confidence", "0.99", "--interval", "wald", "--json") == 0
+    record = json.loads(capsys.readouterr().out)
+    assert (record["confidence"], record["interval"]) == (0.99, "wald")
+
+
+def test_overwrite(here, capsys):
+    assert run() == 0
+    before = (here / "results/estimates.csv").read_bytes()
+    assert run() == 2
+    assert "exists and is not empty" in capsys.readouterr().err
+    assert (here / "results/estimates.csv").read_bytes() == before
+    assert run("--overwrite", "--save-reports") == 0
+    assert "reports.parquet" in names(here / "results")
+    assert run("--overwrite") == 0
+    assert "reports.parquet" not in names(here / "results")
+
+
+# ------------------------------------------------------------------ bad input
+
+
+def bad_file(name, data):
+    def make(folder):
+        path = folder / name
+        if isinstance(data, bytes):
+            path.write_bytes(data)
+        else:
+            data(path)
+
+    return name, make
+
+
+def truncated(path):
+    pl.DataFrame({"answer": ANSWERS}).write_parquet(path)
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+BAD_INPUT = {
+    "empty file": (bad_file("x.csv", b""), [], "x.csv is empty"),
+    "header only": (bad_file("x.csv", b"answer\n"), [], "0 rows"),
+    "one row": (bad_file("x.csv", b"answer\nyes\n"), [], "1 row: a shuffled collection"),
+    "missing column": (bad_file("x.csv", b"anwser\nyes\n"), [], "did you mean 'anwser'?"),
+    "value outside the domain": (
+        bad_file("x.csv", b"answer\nyes\nno\nmaybe\n"),
+        ["--domain", "yes,no"],
+        "value 'maybe' in row 3",
+    ),
+    "empty text": (bad_file("x.csv", b"answer\nyes\n\nno\n"), [], "1 row without an answer"),
+    "nan": (
+        bad_file("x.parquet", lambda path: pl.DataFrame({"answer": [1.0, float("nan")]})
+                 .write_parquet(path)),
+        [],
+        "the first is row 2",
+    ),
+    "null": (
+        bad_file("x.parquet", lambda path: pl.DataFrame({"answer": [None, "a", "b"]})
+                 .write_parquet(path)),
+        [],
+        "the first is row 1",
+    ),
+    "one answer": (bad_file("x.csv", b"answer\nyes\nyes\n"), [], "only 'yes'"),
+    "domain of one": (bad_file("x.csv", b"answer\na\na\n"), ["--domain", "a"], "has only 'a'"),
+    "too few users": (
+        bad_file("x.csv", b"answer\n" + b"yes\nno\n" * 5), [], "users would do at this target"
+    ),
+    "truncated parquet": (bad_file("x.parquet", truncated), [], "no complete Parquet file"),
+    "no parquet": (bad_file("x.parquet", b"answer\nyes\n"), [], "no complete Parquet file"),
+    "binary": (bad_file("x.csv", b"answer\n\xff\xfe\n"), [], "not text in UTF-8"),
+    "other format": (bad_file("x.xlsx", b"PK"), [], "its name ends in none of"),
+    "no file": (("x.csv", lambda folder: None), [], "there is no such file"),
+}  # fmt: skip
+
+
+def assert_refused(folder, capsys, before, message):
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("error: ")
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+    assert names(folder) == before  # nothing half-written
+
+
+@pytest.mark.parametrize("case", BAD_INPUT)
+def test_bad_files(here, capsys, case):
+    (name, make), options, message = BAD_INPUT[case]
+    make(here)
+    before = names(here)
+    assert run(*options, table=name) == 2
+    assert_refused(here, capsys, before, message)
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "message"),
+    [
+        (["--epsilon", "0", "--delta", "1e-8"], [], "epsilon = 0.0 is not in (0, inf)"),
+        (["--epsilon", "-1", "--delta", "1e-8"], [], "epsilon = -1.0"),
+        (["--epsilon", "nan", "--delta", "1e-8"], [], "epsilon = nan"),
+        (["--epsilon", "1", "--delta", "0"], [], "delta = 0.0 is not in (0, 1)"),
+        (["--epsilon", "1", "--delta", "1"], [], "delta = 1.0 is not in (0, 1)"),
+        (["--epsilon", "1", "--delta", "-1e-8"], [], "delta = -1e-08"),
+        (["--delta", "1e-8"], [], "give exactly one of --epsilon"),
+        ([*TARGET, "--epsilon0", "1"], [], "give exactly one of --epsilon"),
+        (["--epsilon0", "-1", "--delta", "1e-8"], [], "epsilon0 = -1.0"),
+        (TARGET, ["--other"], "--other needs --domain"),
+        (TARGET, ["--missing", "ignore"], "'ignore' is not one of"),
+        (TARGET, ["--confidence", "95"], "confidence = 95.0"),
+        (TARGET, ["--seed", "-1"], "seed = -1"),
+        (TARGET, ["--randomizer", "krr"], "did you mean 'k-rr'"),
+    ],
+)
+def test_bad_arguments(here, capsys, target, options, message):
+    before = names(here)
+    assert run(*options, target=target) == 2
+    assert_refused(here, capsys, before, message)
+
+
+def test_a_large_delta_is_warned_about(here, capsys):
+    assert run("--domain", "yes,no,refused", target=["--epsilon", "1", "--delta", "0.001"]) == 0
+    assert "warning: delta = 0.001 is not below 1/num_users" in capsys.readouterr().err
+
+
+def test_an_existing_folder_is_refused_before_anything_is_read(here, capsys):
+    (here / "results").mkdir()
+    (here / "results" / "thesis.tex").write_text("x")
+    before = names(here)
+    assert run(table="absent.csv") == 2
+    assert_refused(here, capsys, before, "exists and is not empty")
+    assert run("--overwrite") == 2
+    assert_refused(here, capsys, before, "'thesis.tex', which is no result")

@@ -1,0 +1,210 @@
+"""The report of a real run in headless Chromium: drawn, silent, offline, and fit for a phone."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+import shuffledp as sdp
+
+pytestmark = pytest.mark.browser
+
+FLAGS = (
+    "--no-sandbox",  # tests may run as root in a container; the page is our own file
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "</script><script>alert(2)</script>",
+    "<img src=http://example.invalid/x onerror=alert(3)>",
+    "<a href='http://example.invalid'>link</a>",
+    "w" * 400,
+    "a very " + "long " * 60 + "answer",
+    "\u0625\u062c\u0627\u0628\u0629 \u0639\u0631\u0628\u064a\u0629",
+    "\u202eright to left\u202c",
+    "\U0001f469\u200d\U0001f469\u200d\U0001f467 \u65e5\u672c\u8a9e",
+    "$x^2$",
+    "2024-01-01",
+)
+CHARTS = ("chart-estimates", "chart-num-users", "chart-honest-share")
+SOFT_INK = {"light": "rgb(89, 99, 110)", "dark": "rgb(163, 173, 184)"}  # --ink-soft of report.css
+DESKTOP, PHONE, SMALL_PHONE = (1280, 800), (390, 844), (360, 640)
+
+
+@dataclass(kw_only=True)
+class Visit:
+    """An open page with everything that it asked for or complained about."""
+
+    page: Page
+    requests: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+
+
+@pytest.fixture(scope="module")
+def browser(chromium_executable: str) -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium_executable, args=list(FLAGS))
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def hostile_report(tmp_path_factory) -> Path:
+    """A simulated run whose answers try everything."""
+    plan = sdp.plan(num_users=5000, domain=list(HOSTILE), epsilon=1.0, delta=1e-6)
+    answers = [HOSTILE[i % len(HOSTILE)] for i in range(5000)]
+    return plan.run(answers, seed=1).report(tmp_path_factory.mktemp("report") / "hostile.html")
+
+
+@pytest.fixture(scope="module")
+def long_report(tmp_path_factory) -> Path:
+    """A run without a seed over 1,000 answers."""
+    domain = [f"answer {i}" for i in range(1000)]
+    plan = sdp.plan(num_users=20_000, domain=domain, epsilon=1.0, delta=1e-6)
+    answers = [domain[min(i % 1500, 999)] for i in range(20_000)]
+    return plan.run(answers).report(tmp_path_factory.mktemp("report") / "long.html")
+
+
+@pytest.fixture
+def visit(browser):
+    contexts = []
+
+    def open_page(path: Path, *, size=DESKTOP, scheme="light") -> Visit:
+        context = browser.new_context(
+            viewport={"width": size[0], "height": size[1]}, color_scheme=scheme
+        )
+        contexts.append(context)
+        opened = Visit(page=context.new_page())
+        opened.page.on("request", lambda request: opened.requests.append(request.url))
+        opened.page.on("console", lambda message: opened.complaints.append(message.text))
+        opened.page.on("pageerror", lambda error: opened.complaints.append(str(error)))
+        opened.page.on("dialog", lambda dialog: opened.complaints.append(dialog.message))
+        opened.page.goto(path.as_uri())
+        # Locators poll from outside; a function that polls inside the page would need eval,
+        # which the page forbids.
+        for chart in opened.page.locator(".chart").all():
+            expect(chart.locator(".main-svg").first).to_be_visible()
+        return opened
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE, SMALL_PHONE])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_opens_without_network_complaint_or_sideways_scrolling(
+    visit, hostile_report, size, scheme
+):
+    opened = visit(hostile_report, size=size, scheme=scheme)
+    opened.page.wait_for_load_state("networkidle")
+    assert opened.complaints == []
+    assert [url for url in opened.requests if not url.startswith(("file:", "data:"))] == []
+    assert opened.requests[0].startswith("file:")
+    widths = opened.page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
+    assert widths[0] <= widths[1]
+
+
+def test_the_recorder_would_notice_requests_and_complaints(visit, tmp_path):
+    planted = tmp_path / "planted.html"
+    planted.write_text(
+        '<script type="application/json" id="charts">{}</script>'
+        '<img src="http://127.0.0.1:9/x.png"><script>throw new Error("planted")</script>'
+        '<div style="width: 5000px">wide</div>'
+    )
+    opened = visit(planted, size=PHONE)
+    opened.page.wait_for_load_state("networkidle")
+    assert any("planted" in complaint for complaint in opened.complaints)
+    assert "http://127.0.0.1:9/x.png" in opened.requests
+    assert opened.page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
+
+
+def test_the_page_forbids_itself_what_escaping_should_already_prevent(visit, hostile_report):
+    opened = visit(hostile_report)
+    opened.page.evaluate(
+        """() => {
+            const script = document.createElement("script");
+            script.textContent = "window.planted = true";
+            document.body.append(script);
+            const image = document.createElement("img");
+            image.src = "http://127.0.0.1:9/x.png";
+            document.body.append(image);
+        }"""
+    )
+    opened.page.wait_for_load_state("networkidle")
+    assert opened.page.evaluate("window.planted === undefined")
+    assert sum("Content Security Policy" in text for text in opened.complaints) >= 2
+
+
+def test_hostile_answers_are_shown_as_they_are(visit, hostile_report):
+    page = visit(hostile_report).page
+    rows = page.locator(".estimates tbody th").all_text_contents()
+    assert rows[0] == HOSTILE[0]
+    assert rows[4] == HOSTILE[4]
+    assert page.locator("main img, main a, main script").count() == 0
+    ticks = page.locator("#chart-estimates .ytick text").all_text_contents()
+    assert len(ticks) == len(HOSTILE)
+    assert HOSTILE[0] in ticks[0]
+    assert page.locator("#chart-estimates a").count() == 0
+
+
+def test_charts_hold_a_bar_and_a_whisker_for_each_answer_and_speak(visit, hostile_report):
+    page = visit(hostile_report).page
+    assert page.locator("#chart-estimates .bars .point").count() == len(HOSTILE)
+    assert page.locator("#chart-estimates .errorbar").count() == len(HOSTILE)
+    for name in CHARTS:
+        label = page.locator(f"#{name}").get_attribute("aria-label")
+        assert label is not None
+        assert "table" in label
+
+
+def test_charts_follow_the_colour_scheme(visit, hostile_report):
+    page = visit(hostile_report).page
+    label = page.locator("#chart-estimates .ytick text").first
+    expect(label).to_have_css("fill", SOFT_INK["light"])
+    background = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(background)
+    page.emulate_media(color_scheme="dark")
+    expect(label).to_have_css("fill", SOFT_INK["dark"])
+    assert page.evaluate(background) != light
+    page.emulate_media(color_scheme="light")
+    expect(label).to_have_css("fill", SOFT_INK["light"])
+
+
+def test_on_paper_charts_fit_the_page_in_dark_ink(visit, hostile_report, tmp_path):
+    page = visit(hostile_report, scheme="dark").page
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    widths = page.locator(".chart .main-svg").evaluate_all("all => all.map(s => s.clientWidth)")
+    assert max(widths) <= 660
+    label = page.locator("#chart-estimates .ytick text").first
+    expect(label).to_have_css("fill", SOFT_INK["light"])
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    expect(label).to_have_css("fill", SOFT_INK["dark"])
+    assert page.pdf(format="A4").startswith(b"%PDF")
+
+
+def test_a_simulation_shows_its_banner_and_a_real_run_has_none(visit, hostile_report, long_report):
+    banner = visit(hostile_report).page.locator(".banner.alert").first
+    assert banner.is_visible()
+    assert "protects nobody" in banner.inner_text()
+    assert visit(long_report).page.locator(".banner.alert").count() == 0
+
+
+def test_of_a_thousand_answers_thirty_are_drawn_and_all_are_listed(visit, long_report):
+    opened = visit(long_report, size=SMALL_PHONE)
+    page = opened.page
+    assert page.locator("#chart-estimates .bars .point").count() == 30
+    assert page.locator(".estimates tbody tr").count() == 1000
+    table = page.locator(".table.long")
+    assert table.evaluate("t => t.scrollHeight > t.clientHeight")
+    assert page.evaluate("document.documentElement.scrollWidth") <= SMALL_PHONE[0]
+    page.locator("details:has(.estimates) > summary").click()
+    assert not table.is_visible()
+    assert opened.complaints == []
