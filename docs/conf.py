@@ -11,6 +11,7 @@ extensions = [
     "myst_parser",
     "sphinx.ext.apidoc",
     "sphinx.ext.autodoc",
+    "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
 ]
 exclude_patterns = ["_build", "api/generated/modules.rst"]

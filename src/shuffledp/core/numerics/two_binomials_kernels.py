@@ -3,7 +3,7 @@
 S = Bin(num_high, 1 - q) + Bin(num_low, q) has no closed form, but its generating function phi(z)
 has, and the trapezoidal rule on a circle |z| = r converges faster than any power: with M nodes it
 gives Pr[S = s] plus aliases r^M Pr[S = s + M] + ..., which a tilt r near the saddle point makes
-negligible. Only about thirty nodes are not negligible themselves, whatever the number of users.
+negligible. Only about twenty nodes are not negligible themselves, whatever the number of users.
 """
 
 import math
@@ -50,9 +50,10 @@ def points_and_tail(
     """
     mean, variance = tilted_moments(num_high, num_low, q, r)
     deviation = math.sqrt(variance)
-    # Untilted mean and the far side of it must lie within the period, hence the shift.
+    # One period must take the tilted law past nine deviations, and the plain law from s to nine
+    # beyond its mean, hence the shift.
     shift = abs(num_high * (1.0 - q) + num_low * q - s) + abs(mean - s)
-    num_nodes = 2.0 * math.ceil(8.0 * deviation + shift + 20.0) + 1.0
+    num_nodes = 2.0 * math.ceil(4.6 * deviation + 0.5 * shift + 10.0) + 1.0
     high = (1.0 - q) * r / (q + (1.0 - q) * r)
     low = q * r / (1.0 - q + q * r)
     before, here, after, tail = 0.0, 0.0, 0.0, 0.0

@@ -36,9 +36,11 @@ _TERM_ERROR = 4e-13
 # Relative width to which epsilon is inverted, an order below what the blocks of large sums leave.
 _EPSILON_TOLERANCE = 2e-8
 
-# Blocks of B: up to about n = 1e6 every B has its own, beyond that the gap is below 1e-6.
-_PAIR_BLOCKS = 16_000
-_PAIR_BLOCKS_WITH_REST = 6_000
+# Blocks of B. A block of L walks among b leaves a gap of L / (2 b) of epsilon, so ever fewer blocks
+# keep it below 1e-6; up to about n = 1e6 the largest number leaves every B its own.
+_PAIR_BLOCK_SCALE = 2e7
+_MOST_PAIR_BLOCKS = 16_000
+_MOST_PAIR_BLOCKS_WITH_REST = 6_000
 
 # Blocks of the grid that only has to find the neighbourhood of an answer.
 _COARSE_BLOCKS = 300
@@ -123,7 +125,9 @@ class SymmetricBlanket:
 
     def __init__(self, law: SymmetricLaw, num_users: int, *, max_blocks: int | None = None) -> None:
         if max_blocks is None:
-            max_blocks = _PAIR_BLOCKS if law.rest_mass == 0.0 else _PAIR_BLOCKS_WITH_REST
+            most = _MOST_PAIR_BLOCKS if law.rest_mass == 0.0 else _MOST_PAIR_BLOCKS_WITH_REST
+            pairs = max(num_users * law.pair_mass, 1.0)
+            max_blocks = int(min(max(_PAIR_BLOCK_SCALE / math.sqrt(pairs), 2000.0), most))
         self._law = law
         self._num_users = float(num_users)
         self._max_blocks = max_blocks
@@ -195,7 +199,7 @@ class SymmetricBlanket:
         """Enclose delta, with truncated tails below 1e-8 of it or below ``negligible``."""
         if self._law.difference <= math.expm1(epsilon) * self._law.low:
             return Enclosure(0.0, 0.0)  # no report ever has a likelihood ratio above e
-        tail_exponent = 32.0
+        tail_exponent = 32.0 if negligible == 0.0 else max(4.0 - math.log(negligible), 32.0)
         while True:
             result, tail = self._sum(epsilon, tail_exponent)
             if tail <= max(1e-8 * result.lower, negligible) or tail_exponent > 700.0:
