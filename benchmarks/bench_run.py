@@ -28,8 +28,9 @@ for line in open("/proc/self/status"):
 RUN = """
 import sys
 from shuffledp.interface.cli.main import main
-status = main(["run", sys.argv[1], "--column", "answer", "--domain", "no,perhaps,refused,yes",
-               "--epsilon", "0.5", "--delta", "1e-10", "--out", sys.argv[2], "--overwrite", *sys.argv[3:]])
+table, out, *options = sys.argv[1:]
+status = main(["run", table, "--column", "answer", "--domain", "no,perhaps,refused,yes",
+               "--epsilon", "0.5", "--delta", "1e-10", "--out", out, "--overwrite", *options])
 assert status == 0
 """
 
@@ -113,7 +114,7 @@ def measure(benchmark, num_rows, program, *arguments):
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
 @pytest.mark.parametrize("num_rows", [10**7, 10**8])
-def test_run(benchmark, survey, tmp_path, num_rows, suffix, task):
+def test_run(benchmark, survey, tmp_path, *, num_rows, suffix, task):
     benchmark.group = f"run {num_rows:.0e} rows of {suffix}"
     program, options = TASKS[task]
     measure(benchmark, num_rows, program, survey(num_rows, suffix), tmp_path / "results", *options)

@@ -63,7 +63,7 @@ def printed_by(command: str, folder: Path) -> str:
         env=os.environ
         | {
             "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-            "COLUMNS": "100",
+            "COLUMNS": "80",
             "NO_COLOR": "1",
         },
         stdin=subprocess.DEVNULL,

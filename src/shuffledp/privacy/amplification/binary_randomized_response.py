@@ -53,7 +53,7 @@ class BinaryRandomizedResponse:
         self._delta_tolerance = _DELTA_FACTOR * self._epsilon_tolerance
 
     def enclose(self, epsilon: float) -> Enclosure:
-        """Enclose delta at ``epsilon`` >= 0, to a relative width of 1e-7 to 8e-5, growing with n."""
+        """Enclose delta at ``epsilon`` >= 0, to a relative width of 1e-7 to 8e-5."""
         from shuffledp.privacy.amplification.binary_randomized_response_kernels import first_excess
 
         slope = math.expm1(epsilon)
