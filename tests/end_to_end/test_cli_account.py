@@ -18,7 +18,6 @@ def test_epsilon_as_json(capsys):
     assert list(record) == ["epsilon", "delta", "method", "source", "assumptions"]
     assert record == expected.to_json_dict()
     assert record["delta"] == 1e-6
-    # theory section 2.2
     assert record["epsilon"]["upper"] == pytest.approx(0.04320616, abs=1e-8)
 
 

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, SupportsIndex
 
+from shuffledp.collection.datasets.labels import checked_domain, require_two_answers
 from shuffledp.collection.guarantees import guarantee_for
 from shuffledp.collection.results import Guarantee, RunResult, registered_renderer
 from shuffledp.collection.run import run_plan
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
-from shuffledp.core.errors import DomainError, InfeasibleTargetError, ParameterError
+from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.mechanisms.estimators.frequencies import expected_standard_error
 from shuffledp.mechanisms.randomizers.protocol import LocalRandomizer
 from shuffledp.mechanisms.randomizers.registry import RANDOMIZERS, make_randomizer
@@ -150,7 +151,7 @@ class Plan:
 
 def make_plan(
     num_users: SupportsIndex,
-    domain: Sequence[str],
+    domain: Iterable[object],
     epsilon: float,
     delta: float,
     *,
@@ -162,8 +163,8 @@ def make_plan(
     ----------
     num_users : int
         Number of honest users n whose reports are shuffled together, at least 1.
-    domain : sequence of str
-        The possible answers, at least two, all different.
+    domain : iterable
+        The possible answers, at least two, all different; each becomes a label, 1 as ``"1"``.
     epsilon : float
         Central target in nats, > 0.
     delta : float
@@ -199,7 +200,11 @@ def make_plan(
     users = require_at_least("num_users", num_users, 1)
     require_positive("epsilon", epsilon)
     require_open_unit("delta", delta)
-    answers = _checked_domain(domain)
+    if isinstance(domain, str):
+        raise ParameterError(
+            f"domain = {domain!r} is a single string: give a list of answers, ['yes', 'no']"
+        )
+    answers = require_two_answers(checked_domain(domain), "domain")
     if randomizer is not None and randomizer not in RANDOMIZERS:
         make_randomizer(randomizer, k=len(answers), epsilon0=epsilon)  # raises, with a suggestion
     names = tuple(RANDOMIZERS) if randomizer is None else (randomizer,)
@@ -219,24 +224,6 @@ def make_plan(
         local_model=_local_model(names, best, users, len(answers), epsilon),
         central_model=_central_model(best.expected_standard_error, users, epsilon),
     )
-
-
-def _checked_domain(domain: Sequence[str]) -> tuple[str, ...]:
-    """Return the domain as a tuple of at least two different answers."""
-    if isinstance(domain, str):
-        raise ParameterError(
-            f"domain = {domain!r} is a single string: give a list of answers, ['yes', 'no']"
-        )
-    answers = tuple(domain)
-    if len(answers) < 2:
-        raise DomainError(
-            f"domain = {list(answers)} has {len(answers)} answer(s): there must be at least two, "
-            "or there is nothing to ask"
-        )
-    if len(set(answers)) < len(answers):
-        repeated = next(answer for answer in answers if answers.count(answer) > 1)
-        raise DomainError(f"domain names {repeated!r} twice: every answer must differ")
-    return answers
 
 
 def _candidates(

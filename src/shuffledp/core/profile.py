@@ -22,7 +22,7 @@ class RandomizerFamily(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlanketAtom:
-    """An atom of the privacy blanket (theory section 2.2): ``Pr[omega] = mass``, two ratios.
+    """An atom of the privacy blanket omega: a mass of reports that share two likelihood ratios.
 
     Parameters
     ----------

@@ -4,6 +4,7 @@
 """
 
 import datetime as dt
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -74,9 +75,9 @@ def checked_domain(values: Iterable[object]) -> tuple[str, ...]:
             f"domain has an empty answer at position {labels.index('') + 1}: name every answer, "
             "and say with missing= (--missing) what is to be done with empty rows"
         )
-    repeated = sorted({label for label in labels if labels.count(label) > 1})
-    if repeated:
-        raise DomainError(f"domain lists {repeated[0]!r} more than once: list each answer once")
+    if len(set(labels)) < len(labels):
+        repeated, _ = Counter(labels).most_common(1)[0]
+        raise DomainError(f"domain lists {repeated!r} more than once: list each answer once")
     return labels
 
 

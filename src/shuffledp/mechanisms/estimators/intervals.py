@@ -118,7 +118,7 @@ def wilson_interval(
     Returns
     -------
     lower, upper : ndarray, shape (k,)
-        The two roots f of |estimate - f| (p - q) = z sqrt(V(f) / n). They are not clipped to
+        The two roots f of abs(estimate - f) (p - q) = z sqrt(V(f) / n). They are not clipped to
         [0, 1], so that the interval keeps its width as a measure of noise, and so that an estimate
         below zero is seen for what it is.
 

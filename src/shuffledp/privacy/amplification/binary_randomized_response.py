@@ -10,7 +10,8 @@ f and F point and tail probabilities of S, m the last s with P(s) > e Q(s). The 
 the same with j turned into n - 1 - j, so the guarantee is the maximum over j = 0 .. n - 1. That
 maximum is near an end but not always at it: the lattice matters.
 
-Source: theory section 2.3 (ours). Every j is accounted for, by domination where not one by one.
+Source: derived in docs/explanation/amplification.md. Every j is accounted for, by domination where
+not one by one.
 """
 
 import math

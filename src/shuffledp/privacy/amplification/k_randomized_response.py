@@ -7,7 +7,7 @@ k - 2 others dilute (mass (k-2) a, weight 1), reports outside the blanket say no
 From below: if every other user holds one third answer, the others' reports are i.i.d. and the
 divergence is exactly of the same form, with weight e^-epsilon0 for reports of that third answer.
 
-Source: theory section 2.3; Balle, Bell, Gascon, Nissim 2019, arXiv:1903.02837v2, Lemma 5.3. The
+Source: Balle, Bell, Gascon, Nissim 2019, arXiv:1903.02837v2, Lemma 5.3. The
 "variation-ratio" reduction (arXiv:2304.05007) is *not* an upper bound here and is not used.
 """
 

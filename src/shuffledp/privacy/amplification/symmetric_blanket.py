@@ -1,6 +1,6 @@
 """Blanket laws in which the two inputs of the pair play symmetric roles.
 
-The kernel of the accountant, theory (B): with G_1 .. G_n i.i.d.,
+The kernel of the accountant, (B) of docs/explanation/amplification.md: with G_1 .. G_n i.i.d.,
 
     delta(epsilon) = (1/n) E[(G_1 + ... + G_n)_+].
 

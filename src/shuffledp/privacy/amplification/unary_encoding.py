@@ -14,7 +14,7 @@ every convex expectation, so (B) stays an upper bound; the loss is of order 1/n.
 *Below.* Data where all others hold a third value, seen through the pair's two bits only
 (post-processing): those bits are pure noise for the others, so ratios are h and l themselves.
 
-Source: theory section 2.3, rederived; Balle et al. 2019, arXiv:1903.02837v2, Lemma 5.3.
+Source: Balle et al. 2019, arXiv:1903.02837v2, Lemma 5.3; docs/explanation/amplification.md.
 """
 
 import math
