@@ -2,8 +2,8 @@
 
 Each other user sends, with probability 2r, r = 1/(e^epsilon0 + 1), a report that is as likely to
 come from one input of the pair as from the other. In the form of `symmetric_blanket`: pair reports
-of mass 2r with ratios (e^epsilon0, 1), nothing else. That this dominates *every* epsilon0-LDP
-randomizer is proved in docs/explanation/amplification.md, from the blanket omega = max(R_x1, R_x1') /
+of mass 2r with ratios (e^epsilon0, 1), nothing else. docs/explanation/amplification.md proves that
+this dominates *every* epsilon0-LDP randomizer, from the blanket omega = max(R_x1, R_x1') /
 e^epsilon0 and convex order; the proof published with the bound (arXiv:2208.04591) was withdrawn.
 """
 
