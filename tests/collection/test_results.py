@@ -39,6 +39,10 @@ def run_result(**changes: object) -> RunResult:
 
 
 class TestGuarantee:
+    def test_its_ends_are_those_of_the_computed_one(self):
+        assert Guarantee(epsilon=bound(), delta=1e-8, num_users=9).upper == 0.5
+        assert Guarantee(epsilon=1.0, delta=bound(), num_users=9).lower == 0.25
+
     def test_the_computed_one_is_an_object_and_the_given_one_a_number(self):
         assert Guarantee(epsilon=bound(), delta=1e-8, num_users=9).to_json_dict() == {
             "epsilon": {"lower": 0.25, "upper": 0.5},

@@ -65,6 +65,16 @@ class Guarantee:
         return self.epsilon if isinstance(self.epsilon, Bound) else self.delta  # type: ignore[return-value]
 
     @property
+    def upper(self) -> float:
+        """Upper end of the computed one: what is safe to publish."""
+        return self.bound.upper
+
+    @property
+    def lower(self) -> float | None:
+        """Lower end of the computed one: what is proved to be unavoidable, if that is known."""
+        return self.bound.lower
+
+    @property
     def epsilon_upper(self) -> float:
         """The epsilon that is safe to publish (nats), computed or given."""
         return self.epsilon.upper if isinstance(self.epsilon, Bound) else self.epsilon
