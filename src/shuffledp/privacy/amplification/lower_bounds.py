@@ -23,7 +23,7 @@ def _attack_laws(profile: LocalProfile) -> list[SymmetricLaw]:
         return []
     if profile.family is RandomizerFamily.K_RANDOMIZED_RESPONSE:
         return [k_randomized_response.third_answer_law(epsilon0, size)]
-    return [unary_encoding.third_value_law(profile)]
+    return [unary_encoding.third_value_law(profile), unary_encoding.third_bit_law(profile)]
 
 
 def _binary_is_a_member(profile: LocalProfile) -> bool:

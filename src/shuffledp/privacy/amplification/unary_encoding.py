@@ -11,8 +11,11 @@ pair's bits (1,0) or (0,1) has (p, 1) or (1, p); (1,1) has weight p; (0,0) has w
 outside omega has weight 0. Weights 1 are spread onto p and 0 with the same mean, which raises
 every convex expectation, so (B) stays an upper bound; the loss is of order 1/n.
 
-*Below.* Data where all others hold a third value, seen through the pair's two bits only
-(post-processing): those bits are pure noise for the others, so ratios are h and l themselves.
+*Below.* Data where all others hold a third value, post-processed in either of two ways. Through the
+pair's two bits only, which are pure noise for the others, so that ratios are h and l themselves. Or
+through the third bit, too: where it is not set, which is rare for the others and not for the victim,
+the pair's bits have ratios (p, 1) and (1, p), and everything else is merged into one outcome. The
+second is nearly the blanket's own law from moderate epsilon0 on.
 
 Source: Balle et al. 2019, arXiv:1903.02837v2, Lemma 5.3; docs/explanation/amplification.md.
 """
@@ -62,6 +65,21 @@ def third_value_law(profile: LocalProfile) -> SymmetricLaw:
         rest_mass=noise * noise,
         rest_weight=low + difference,
         base_weight=low,
+    )
+
+
+def third_bit_law(profile: LocalProfile) -> SymmetricLaw:
+    """Return one user's law for the same data, seen through the pair's bits and the third one."""
+    noise, _ = _noise_and_low_ratio(profile)
+    third_unset = noise if profile.family is RandomizerFamily.SYMMETRIC_UNARY else 0.5
+    ratio_minus_one = math.expm1(profile.epsilon0)
+    pair_mass = 2.0 * noise * (1.0 - noise) * third_unset
+    weight_left = 1.0 - pair_mass * (1.0 + 0.5 * ratio_minus_one)
+    return SymmetricLaw(
+        pair_mass=pair_mass,
+        low=1.0,
+        difference=ratio_minus_one,
+        base_weight=weight_left / (1.0 - pair_mass),
     )
 
 
