@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 from mpmath import mp, mpf
+
 from oracles.multiprecision import binary_delta, blanket_delta, clone_atoms, k_rr_atoms
 
 TARGET = Path(__file__).with_name("accountant_values.json")
@@ -34,9 +35,7 @@ def fair_tail_ratio(n: int, m: int) -> mpf:
         return total
     width = 1 / (2 * mpf(m) - n + mp.sqrt(n))
     points = [width * i for i in (0, 1, 2, 4, 8, 16, 32, 64)]
-    return m * mp.quad(
-        lambda y: mp.exp((m - 1) * mp.log1p(-y) + (n - m) * mp.log1p(y)), points
-    )
+    return m * mp.quad(lambda y: mp.exp((m - 1) * mp.log1p(-y) + (n - m) * mp.log1p(y)), points)
 
 
 def two_binomials(high: int, low: int, q: float, s: int) -> list[mpf]:

@@ -22,9 +22,7 @@ def single_report(epsilon0: float, epsilon: float) -> mpf:
         return (p - e) / (p + 1)
 
 
-def blanket_delta(
-    atoms: Sequence[tuple[mpf, mpf, mpf]], epsilon: float, num_users: int
-) -> mpf:
+def blanket_delta(atoms: Sequence[tuple[mpf, mpf, mpf]], epsilon: float, num_users: int) -> mpf:
     """(B) for a law of atoms (mass, r0, r1), by listing all numbers of reports of each kind.
 
     The last atom may be left out: what is missing from mass one has ratios (0, 0).
@@ -84,17 +82,14 @@ def binary_delta(epsilon0: float, epsilon: float, num_users: int) -> mpf:
         law = [mpf(1)]
         for chance in [1 - q] * ones + [q] * (others - ones):
             law = [
-                (law[s] * (1 - chance) if s < len(law) else 0)
-                + (law[s - 1] * chance if s else 0)
+                (law[s] * (1 - chance) if s < len(law) else 0) + (law[s - 1] * chance if s else 0)
                 for s in range(len(law) + 1)
             ]
         padded = [mpf(0), *law, mpf(0)]
         best = max(
             best,
             sum(
-                max(
-                    ((1 - q) - e * q) * padded[s + 1] - (e * (1 - q) - q) * padded[s], mpf(0)
-                )
+                max(((1 - q) - e * q) * padded[s + 1] - (e * (1 - q) - q) * padded[s], mpf(0))
                 for s in range(num_users + 1)
             ),
         )

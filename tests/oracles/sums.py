@@ -138,3 +138,24 @@ class UnaryFourKinds:
         values = np.array([p - e, 1.0 - p * e, p * (1.0 - e), 1.0 - e])
         total = np.maximum(self._counts @ values, 0.0)
         return float((self._masses * total).sum()) / self._num_users
+
+
+def sparse_delta(law: Weights, num_users: int, epsilon: float, most: int = 300) -> float:
+    """(B) for any number of users where fewer than ``most`` reports of either kind ever come."""
+    slope = math.expm1(epsilon)
+    step = (law.high - law.low) * (1.0 + 0.5 * slope)
+    rests, total = np.arange(most), 0.0
+    for pairs in range(1, most):
+        mass = binom.pmf(pairs, num_users, law.pair_mass)
+        if mass < 1e-40:
+            continue
+        heads = np.arange(pairs + 1)
+        weights = (
+            law.base_weight * num_users
+            + (0.5 * (law.high + law.low) - law.base_weight) * pairs
+            + (law.rest_weight - law.base_weight) * rests
+        )
+        gains = np.maximum(step * (2.0 * heads - pairs) - slope * weights[:, None], 0.0)
+        rest_law = binom.pmf(rests, num_users - pairs, law.rest_mass / (1.0 - law.pair_mass))
+        total += mass * (rest_law @ gains @ binom.pmf(heads, pairs, 0.5))
+    return total / num_users

@@ -1,0 +1,117 @@
+import json
+import math
+
+import numpy as np
+import pytest
+
+from oracles import profiles
+from shuffledp.collection.guarantees import account, guarantee_for
+from shuffledp.collection.results import Guarantee
+from shuffledp.core.bound import Bound
+from shuffledp.core.errors import OutOfRegimeError, ParameterError
+from shuffledp.privacy.amplification.registry import account_delta, account_epsilon
+
+KEYS = {"epsilon", "delta", "method", "source", "assumptions"}
+
+
+def test_epsilon_from_delta():
+    profile = profiles.k_rr(1.0, 4)
+    guarantee = guarantee_for(profile, 1000, delta=1e-6)
+    assert guarantee.epsilon == account_epsilon(profile, num_users=1000, delta=1e-6)
+    assert guarantee.delta == guarantee.delta_upper == 1e-6
+    assert guarantee.bound is guarantee.epsilon
+    assert guarantee.num_users == 1000
+
+
+def test_delta_from_epsilon():
+    profile = profiles.k_rr(1.0, 4)
+    guarantee = guarantee_for(profile, 1000, epsilon=0.1)
+    assert guarantee.delta == account_delta(profile, num_users=1000, epsilon=0.1)
+    assert guarantee.epsilon == guarantee.epsilon_upper == 0.1
+    assert guarantee.bound is guarantee.delta
+
+
+@pytest.mark.parametrize("given", [{}, {"epsilon": 0.1, "delta": 1e-6}])
+def test_exactly_one_of_the_two(given):
+    with pytest.raises(ParameterError, match="exactly one"):
+        guarantee_for(profiles.any_randomizer(1.0), 10, **given)
+    with pytest.raises(ParameterError, match="exactly one"):
+        account(epsilon0=1.0, num_users=10, **given)
+
+
+@pytest.mark.parametrize(
+    ("randomizer", "k", "profile"),
+    [
+        (None, None, profiles.any_randomizer(1.0)),
+        ("k-rr", 2, profiles.k_rr(1.0, 2)),
+        ("k-rr", 16, profiles.k_rr(1.0, 16)),
+        ("symmetric-unary", None, profiles.symmetric_unary(1.0)),
+        ("symmetric-unary", 4, profiles.symmetric_unary(1.0, 4)),
+        ("optimized-unary", 4, profiles.optimized_unary(1.0, 4)),
+    ],
+)
+def test_account_by_name_is_the_profile_accounted(randomizer, k, profile):
+    by_name = account(epsilon0=1.0, num_users=500, delta=1e-5, randomizer=randomizer, k=k)
+    assert by_name.bound == guarantee_for(profile, 500, delta=1e-5).bound
+
+
+def test_a_lower_end_can_be_left_out():
+    quick = guarantee_for(profiles.any_randomizer(1.0), 100, delta=1e-4, with_lower=False)
+    assert quick.bound.lower is None
+
+
+@pytest.mark.parametrize("randomizer", ["any", "krr", "", 3, "K-RR"])
+def test_an_unknown_randomizer_is_refused_with_the_names(randomizer):
+    with pytest.raises(ParameterError, match="optimized-unary"):
+        account(epsilon0=1.0, num_users=10, delta=0.1, randomizer=randomizer)
+
+
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [
+        ({"randomizer": "k-rr"}, "number of answers k"),
+        ({"k": 4}, "needs a randomizer"),
+        ({"randomizer": "k-rr", "k": 1}, "domain_size"),
+        ({"randomizer": "k-rr", "k": 2.5}, "domain_size"),
+        ({"randomizer": "optimized-unary", "k": 0}, "domain_size"),
+        ({"epsilon0": -1.0}, "epsilon0"),
+        ({"epsilon0": math.nan}, "epsilon0"),
+        ({"epsilon0": "1"}, "epsilon0"),
+        ({"num_users": 0}, "num_users"),
+        ({"num_users": 10.0}, "num_users"),
+        ({"delta": 1.0}, "delta"),
+        ({"method": "magic"}, "method"),
+    ],
+)
+def test_arguments_out_of_range(changes, match):
+    arguments = {"epsilon0": 1.0, "num_users": 10, "delta": 1e-3} | changes
+    with pytest.raises(ParameterError, match=match):
+        account(**arguments)
+
+
+def test_a_method_out_of_its_regime():
+    with pytest.raises(OutOfRegimeError, match="num_users >= 1000"):
+        account(epsilon0=0.1, num_users=999, delta=1e-6, method="erlingsson-small")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"delta": 1e-6}, {"epsilon": 0.1}, {"delta": np.float64(1e-6)}, {"epsilon": np.float32(0.1)}],
+)
+@pytest.mark.parametrize("num_users", [100, np.int64(100)])
+def test_json(asked, num_users):
+    guarantee = account(epsilon0=1.0, num_users=num_users, **asked)
+    printed = json.loads(json.dumps(guarantee.to_json_dict()))
+    assert set(printed) == KEYS
+    (name, value), (other,) = *asked.items(), {"epsilon", "delta"} - set(asked)
+    assert printed[name] == float(value)
+    assert set(printed[other]) == {"lower", "upper"}
+    assert printed[other]["lower"] <= printed[other]["upper"]
+    assert len(printed["assumptions"]) >= 3
+
+
+def test_json_of_what_is_unknown_or_infinite():
+    bound = Bound(lower=None, upper=math.inf, method="m", source="s", assumptions=())
+    printed = Guarantee(epsilon=bound, delta=0.1, num_users=3).to_json_dict()
+    assert printed["epsilon"] == {"lower": None, "upper": None}
+    json.dumps(printed, allow_nan=False)

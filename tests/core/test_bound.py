@@ -1,0 +1,62 @@
+import math
+
+import pytest
+
+from shuffledp.core.bound import Bound
+from shuffledp.core.errors import ParameterError, ShuffledpError
+
+
+def bound(lower, upper):
+    return Bound(lower=lower, upper=upper, method="m", source="s", assumptions=("a",))
+
+
+@pytest.mark.parametrize("upper", [math.nan, -1e-300, -1.0, -math.inf])
+def test_an_upper_end_that_is_no_number_is_refused(upper):
+    with pytest.raises(ParameterError, match="upper"):
+        bound(None, upper)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper"),
+    [(math.nan, 1.0), (-1e-300, 1.0), (1.0 + 2.0**-52, 1.0), (math.inf, 1.0), (1e-300, 0.0)],
+)
+def test_a_crossing_or_nan_lower_end_is_refused(lower, upper):
+    with pytest.raises(ParameterError, match="lower"):
+        bound(lower, upper)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "gap"),
+    [
+        (None, 1.0, None),
+        (None, math.inf, None),
+        (0.75, 1.0, 0.25),
+        (1.0, 1.0, 0.0),
+        (0.0, 1.0, 1.0),
+        (0.0, 0.0, 0.0),
+        (3.0, math.inf, 1.0),
+        (math.inf, math.inf, 0.0),
+        (0.0, 5e-324, 1.0),
+    ],
+)
+def test_gap_is_relative_to_the_upper_end(lower, upper, gap):
+    assert bound(lower, upper).gap == gap
+
+
+def test_repr_shows_the_upper_end_first_and_no_novel():
+    assert repr(bound(None, 0.1)) == "Bound(upper=0.1, lower=None, method='m')"
+    assert repr(bound(0.25, math.inf)) == "Bound(upper=inf, lower=0.25, method='m')"
+
+
+def test_it_is_frozen_and_compares_by_value():
+    assert bound(0.0, 1.0) == bound(0.0, 1.0)
+    assert hash(bound(0.0, 1.0)) == hash(bound(0.0, 1.0))
+    with pytest.raises(AttributeError):
+        bound(0.0, 1.0).upper = 2.0
+
+
+def test_the_error_can_be_caught_as_ours_and_as_a_value_error():
+    with pytest.raises(ShuffledpError):
+        bound(None, math.nan)
+    with pytest.raises(ValueError, match="non-negative"):
+        bound(None, math.nan)

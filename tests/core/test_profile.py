@@ -1,0 +1,63 @@
+import math
+
+import numpy as np
+import pytest
+
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
+
+
+@pytest.mark.parametrize("epsilon0", [math.nan, math.inf, -1e-300, "1", None])
+def test_epsilon0_must_be_a_finite_number(epsilon0):
+    with pytest.raises(ParameterError, match="epsilon0"):
+        LocalProfile(epsilon0=epsilon0)
+
+
+@pytest.mark.parametrize("delta0", [math.nan, 1.0, -1e-300, "0", None])
+def test_delta0_must_be_a_probability_below_one(delta0):
+    with pytest.raises(ParameterError, match="delta0"):
+        LocalProfile(epsilon0=1.0, delta0=delta0)
+
+
+@pytest.mark.parametrize("domain_size", [1, 0, -1, 2.0, "2"])
+def test_the_domain_has_two_values_at_least(domain_size):
+    with pytest.raises(ParameterError, match="domain_size"):
+        LocalProfile(epsilon0=1.0, domain_size=domain_size)
+
+
+def test_k_rr_needs_its_k():
+    with pytest.raises(ParameterError, match="number of answers k"):
+        LocalProfile(epsilon0=1.0, family=RandomizerFamily.K_RANDOMIZED_RESPONSE)
+
+
+def test_numbers_are_stored_as_plain_floats():
+    # float32 arithmetic further down would round upper bounds to 24 bits, in either direction.
+    profile = LocalProfile(epsilon0=np.float32(0.1))
+    assert type(profile.epsilon0) is float
+    assert profile.epsilon0 == float(np.float32(0.1))
+
+
+@pytest.mark.parametrize("name", ["k-rr", "symmetric-unary", "optimized-unary"])
+def test_a_family_given_by_its_name_is_that_family(name):
+    profile = LocalProfile(epsilon0=1.0, family=name, domain_size=3)
+    assert profile.family is RandomizerFamily(name)
+
+
+@pytest.mark.parametrize("family", ["krr", "", None, 3])
+def test_an_unknown_family_is_refused(family):
+    with pytest.raises(ParameterError, match="family"):
+        LocalProfile(epsilon0=1.0, family=family, domain_size=3)
+
+
+def test_the_channel_takes_no_part_in_comparisons():
+    profile = LocalProfile(epsilon0=1.0, channel=lambda: ((1,),))
+    assert profile == LocalProfile(epsilon0=1.0)
+    assert "channel" not in repr(profile)
+    assert profile.channel() == ((1,),)
+
+
+def test_profiles_and_atoms_are_frozen():
+    with pytest.raises(AttributeError):
+        LocalProfile(epsilon0=1.0).epsilon0 = 2.0
+    with pytest.raises(AttributeError):
+        BlanketAtom(mass=0.5, ratio0=1.0, ratio1=2.0).mass = 1.0
