@@ -53,12 +53,12 @@ def guarantee_for(
         bound = account_epsilon(
             profile, num_users=num_users, delta=delta, method=method, with_lower=with_lower
         )
-        return Guarantee(epsilon=bound, delta=delta, num_users=num_users)
+        return Guarantee(epsilon=bound, delta=float(delta), num_users=num_users)
     if epsilon is not None and delta is None:
         bound = account_delta(
             profile, num_users=num_users, epsilon=epsilon, method=method, with_lower=with_lower
         )
-        return Guarantee(epsilon=epsilon, delta=bound, num_users=num_users)
+        return Guarantee(epsilon=float(epsilon), delta=bound, num_users=num_users)
     raise ParameterError(
         f"epsilon = {epsilon} and delta = {delta}: give exactly one of them; the other is computed"
     )

@@ -5,7 +5,7 @@ that meets the target, and the estimators say which of them then errs least.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, SupportsIndex
 
@@ -15,6 +15,7 @@ from shuffledp.collection.results import Guarantee, RunResult, registered_render
 from shuffledp.collection.run import run_plan
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
+from shuffledp.core.profile import LocalProfile
 from shuffledp.mechanisms.estimators.frequencies import expected_standard_error
 from shuffledp.mechanisms.randomizers.protocol import LocalRandomizer
 from shuffledp.mechanisms.randomizers.registry import RANDOMIZERS, make_randomizer
@@ -23,6 +24,12 @@ from shuffledp.privacy.amplification.registry import account_delta
 
 # With a larger standard error a 95 % interval is wider than [0, 1]: the estimate says nothing.
 USELESS_STANDARD_ERROR = 0.25
+
+# Advice beyond this number of users is of no use.
+_MOST_USERS_ADVISED = 10**9
+
+# Leading digits of an epsilon that is advised.
+_TWO_DIGITS = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,8 +205,8 @@ def make_plan(
     True
     """
     users = require_at_least("num_users", num_users, 1)
-    require_positive("epsilon", epsilon)
-    require_open_unit("delta", delta)
+    epsilon = require_positive("epsilon", epsilon)
+    delta = require_open_unit("delta", delta)
     if isinstance(domain, str):
         raise ParameterError(
             f"domain = {domain!r} is a single string: give a list of answers, ['yes', 'no']"
@@ -315,32 +322,46 @@ def _central_model(standard_error: float, num_users: int, epsilon: float) -> Mod
 def _infeasible(
     names: Sequence[str], num_users: int, k: int, epsilon: float, delta: float
 ) -> InfeasibleTargetError:
-    """Return the error that says how many users, or which epsilon, would do."""
+    """Return the error that says how many users, or which epsilon, would do.
+
+    Judged by what holds for any randomizer: quicker than each one's own analysis, and since that
+    allows no less noise, what is advised does.
+    """
 
     def useful(users: int, target: float) -> bool:
-        best = _candidates(names, users, k, target, delta)[0]
-        return best.expected_standard_error <= USELESS_STANDARD_ERROR
+        epsilon0 = largest_epsilon0(
+            lambda epsilon0: LocalProfile(epsilon0=epsilon0),
+            num_users=users,
+            epsilon=target,
+            delta=delta,
+            relative_tolerance=1e-3,
+        )
+        randomizers = (make_randomizer(name, k=k, epsilon0=epsilon0) for name in names)
+        errors = (_root_mean_square_error(each, users) for each in randomizers)
+        return min(errors) <= USELESS_STANDARD_ERROR
 
-    too_few, enough = num_users, num_users * 2
-    while not useful(enough, epsilon):
-        too_few, enough = enough, enough * 2
-    while enough - too_few > max(1, enough // 50):
-        middle = (too_few + enough) // 2
-        too_few, enough = (too_few, middle) if useful(middle, epsilon) else (middle, enough)
-    small, large = epsilon, 2.0 * epsilon
-    while not useful(num_users, large) and large < 40.0:
-        small, large = large, 2.0 * large
-    while large - small > 0.02 * large:
-        middle_epsilon = 0.5 * (small + large)
-        if useful(num_users, middle_epsilon):
-            large = middle_epsilon
-        else:
-            small = middle_epsilon
-    by_epsilon = (
-        f", or epsilon >= {large:.2g} with {num_users:,} users" if useful(num_users, large) else ""
-    )
+    advice = []
+    enough = next((users for users in _powers_above(num_users) if useful(users, epsilon)), None)
+    if enough is not None:
+        too_few = enough // 2
+        while enough - too_few > max(1, enough // 50):
+            middle = (too_few + enough) // 2
+            too_few, enough = (too_few, middle) if useful(middle, epsilon) else (middle, enough)
+        advice.append(f"{enough:,} users would do at this target")
+    # Two digits, each tried as it is printed.
+    steps = (digits * 10.0**power for power in range(-6, 2) for digits in _TWO_DIGITS)
+    large = next((e for e in steps if e > epsilon and useful(num_users, e)), None)
+    if large is not None:
+        advice.append(f"epsilon >= {large:g} with {num_users:,} users")
     return InfeasibleTargetError(
         f"num_users = {num_users} is too few for epsilon = {epsilon:g}, delta = {delta:g} with {k} "
-        f"answers: the noise needed would drown every estimate; {enough:,} users would do at this "
-        f"target{by_epsilon}"
+        f"answers: the noise needed would drown every estimate; {', or '.join(advice)}"
     )
+
+
+def _powers_above(num_users: int) -> Iterator[int]:
+    """Yield numbers of users that double, up to a billion."""
+    users = 2 * num_users
+    while users <= 2 * _MOST_USERS_ADVISED:
+        yield users
+        users *= 2

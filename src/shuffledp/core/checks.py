@@ -1,41 +1,57 @@
-"""Argument checks shared by every module; each is written so that NaN fails."""
+"""Argument checks shared by every module; each returns a plain Python number, and NaN fails."""
 
 import math
 import operator
-from typing import SupportsIndex
+from typing import SupportsFloat, SupportsIndex
 
 from shuffledp.core.errors import ParameterError
 
 
-def require_non_negative(name: str, value: float) -> float:
-    """Return ``value`` if it is a finite number >= 0, else raise `ParameterError`."""
-    if not 0.0 <= value < math.inf:
+def _as_float(name: str, value: SupportsFloat) -> float:
+    """Return ``value`` in double precision; text and what is no number are refused."""
+    if not isinstance(value, (str, bytes)):
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            pass
+        except OverflowError:
+            return math.inf
+    raise ParameterError(f"{name} = {value!r} is not a number: give a finite number")
+
+
+def require_non_negative(name: str, value: SupportsFloat) -> float:
+    """Return ``value`` as a float if it is a finite number >= 0, else raise `ParameterError`."""
+    number = _as_float(name, value)
+    if not 0.0 <= number < math.inf:
         raise ParameterError(f"{name} = {value} is not in [0, inf): give a finite number >= 0")
-    return float(value)
+    return number
 
 
-def require_positive(name: str, value: float) -> float:
-    """Return ``value`` if it is a finite number > 0, else raise `ParameterError`."""
-    if not 0.0 < value < math.inf:
+def require_positive(name: str, value: SupportsFloat) -> float:
+    """Return ``value`` as a float if it is a finite number > 0, else raise `ParameterError`."""
+    number = _as_float(name, value)
+    if not 0.0 < number < math.inf:
         raise ParameterError(f"{name} = {value} is not in (0, inf): give a finite number > 0")
-    return float(value)
+    return number
 
 
-def require_delta(value: float, *, name: str = "delta") -> float:
-    """Return ``value`` if it lies in [0, 1), else raise `ParameterError`."""
-    if not 0.0 <= value < 1.0:
+def require_delta(value: SupportsFloat, *, name: str = "delta") -> float:
+    """Return ``value`` as a float if it lies in [0, 1), else raise `ParameterError`."""
+    number = _as_float(name, value)
+    if not 0.0 <= number < 1.0:
         raise ParameterError(
             f"{name} = {value} is not in [0, 1): it is a failure probability, usually far "
             "below 1/num_users; try 1e-8"
         )
-    return float(value)
+    return number
 
 
-def require_open_unit(name: str, value: float) -> float:
-    """Return ``value`` if it lies in (0, 1), else raise `ParameterError`."""
-    if not 0.0 < value < 1.0:
+def require_open_unit(name: str, value: SupportsFloat) -> float:
+    """Return ``value`` as a float if it lies in (0, 1), else raise `ParameterError`."""
+    number = _as_float(name, value)
+    if not 0.0 < number < 1.0:
         raise ParameterError(f"{name} = {value} is not in (0, 1)")
-    return float(value)
+    return number
 
 
 def require_at_least(name: str, value: SupportsIndex, minimum: int) -> int:

@@ -6,9 +6,12 @@ Mechanisms and accounting never import each other; a frozen profile is the windo
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 
-from shuffledp.core.checks import require_at_least, require_non_negative
+from shuffledp.core.checks import require_at_least, require_delta, require_non_negative
 from shuffledp.core.errors import ParameterError
+
+_LARGEST_DOMAIN = 10**15
 
 
 class RandomizerFamily(StrEnum):
@@ -72,10 +75,21 @@ class LocalProfile:
     channel: Callable[[], object] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        require_non_negative("epsilon0", self.epsilon0)
-        if not 0.0 <= self.delta0 < 1.0:
-            raise ParameterError(f"delta0 = {self.delta0} is not in [0, 1)")
+        set_field = partial(object.__setattr__, self)
+        set_field("epsilon0", require_non_negative("epsilon0", self.epsilon0))
+        set_field("delta0", require_delta(self.delta0, name="delta0"))
+        if self.family not in list(RandomizerFamily):
+            raise ParameterError(
+                f"family = {self.family!r} is not one of {', '.join(RandomizerFamily)}"
+            )
+        set_field("family", RandomizerFamily(self.family))
         if self.domain_size is not None:
-            require_at_least("domain_size", self.domain_size, 2)
+            size = require_at_least("domain_size", self.domain_size, 2)
+            if size > _LARGEST_DOMAIN:
+                raise ParameterError(
+                    f"domain_size = {size} is above {_LARGEST_DOMAIN:.0e}: no table of answers "
+                    "is so long; hash them into fewer"
+                )
+            set_field("domain_size", size)
         if self.family is RandomizerFamily.K_RANDOMIZED_RESPONSE and self.domain_size is None:
             raise ParameterError("domain_size is needed for k-RR: pass the number of answers k")

@@ -19,7 +19,7 @@ from shuffledp.core.numerics.binomial_blocks_kernels import (
     st.floats(0.5, 700.0),
 )
 def test_each_tail_outside_the_window_is_as_small_as_promised(n, p, exponent):
-    first, last = binomial_window(float(n), p, exponent)
+    first, last = binomial_window(float(n), p, 1.0 - p, exponent)
     assert 0.0 <= first <= last <= n
     assert first == int(first)
     assert last == int(last)
@@ -31,7 +31,7 @@ def test_each_tail_outside_the_window_is_as_small_as_promised(n, p, exponent):
 @pytest.mark.parametrize("n", [10**9, 10**12, 10**15])
 @pytest.mark.parametrize("p", [1e-13, 1e-6, 0.3, 0.5, 1.0 - 1e-9])
 def test_large_windows_are_within_a_few_deviations(n, p):
-    first, last = binomial_window(float(n), p, 32.0)
+    first, last = binomial_window(float(n), p, 1.0 - p, 32.0)
     reach = 10.0 * math.sqrt(n * p * (1.0 - p)) + 60.0
     assert n * p - reach <= first <= n * p + 1.0
     assert n * p - 1.0 <= last <= n * p + reach
@@ -51,14 +51,14 @@ def test_large_windows_are_within_a_few_deviations(n, p):
 )
 def test_chernoff_exponent_at_the_ends(n, k, p, exact):
     # At an end the exact tail is known; the exponent must not exceed its logarithm.
-    value = chernoff_exponent(float(n), float(k), p)
+    value = chernoff_exponent(float(n), float(k), p, 1.0 - p)
     assert value == pytest.approx(exact) if math.isinf(exact) or exact == 0.0 else value <= exact
 
 
 @given(st.integers(1, 300), st.floats(0.001, 0.999), st.integers(0, 300))
 def test_chernoff_exponent_bounds_the_tail(n, p, k):
     k = min(k, n)
-    exponent = chernoff_exponent(float(n), float(k), p)
+    exponent = chernoff_exponent(float(n), float(k), p, 1.0 - p)
     tail = binom.sf(k - 1, n, p) if k >= n * p else binom.cdf(k, n, p)
     assert tail <= math.exp(-exponent) * (1.0 + 1e-9)
 
@@ -67,8 +67,8 @@ def test_chernoff_exponent_bounds_the_tail(n, p, k):
     st.integers(1, 3000), st.floats(1e-6, 1.0 - 1e-6), st.integers(1, 700), st.floats(1.0, 600.0)
 )
 def test_blocks_keep_mass_and_mean(n, p, max_blocks, exponent):
-    first, last = binomial_window(float(n), p, exponent)
-    starts, masses, means = binomial_blocks(float(n), p, first, last, max_blocks)
+    first, last = binomial_window(float(n), p, 1.0 - p, exponent)
+    starts, masses, means = binomial_blocks(float(n), p, 1.0 - p, first, last, max_blocks)
     assert 1 <= masses.size <= max_blocks
     assert starts[0] == first
     assert starts[-1] == last + 1.0
@@ -87,8 +87,8 @@ def test_blocks_keep_mass_and_mean(n, p, max_blocks, exponent):
 @pytest.mark.parametrize("n", [10**6, 10**9])
 @pytest.mark.parametrize("p", [1e-8, 0.01, 0.5, 0.97, 1.0 - 1e-8])
 def test_masses_sum_to_one_and_means_to_the_mean(n, p):
-    first, last = binomial_window(float(n), p, 45.0)
-    _, masses, means = binomial_blocks(float(n), p, first, last, 4000)
+    first, last = binomial_window(float(n), p, 1.0 - p, 45.0)
+    _, masses, means = binomial_blocks(float(n), p, 1.0 - p, first, last, 4000)
     allowed = 4.0 * (1e-12 + 4e-15 * math.sqrt(n))
     assert masses.sum() == pytest.approx(1.0, abs=allowed)
     centred = (masses * (means - n * p)).sum()
@@ -97,8 +97,8 @@ def test_masses_sum_to_one_and_means_to_the_mean(n, p):
 
 @pytest.mark.parametrize("p", [0.0, 1.0])
 def test_certain_outcomes(p):
-    first, last = binomial_window(7.0, p, 32.0)
-    starts, masses, means = binomial_blocks(7.0, p, first, last, 10)
+    first, last = binomial_window(7.0, p, 1.0 - p, 32.0)
+    starts, masses, means = binomial_blocks(7.0, p, 1.0 - p, first, last, 10)
     assert first == last == 7.0 * p
     assert list(starts) == [7.0 * p, 7.0 * p + 1.0]
     assert list(masses) == [1.0]
@@ -106,7 +106,7 @@ def test_certain_outcomes(p):
 
 
 def test_no_trials():
-    first, last = binomial_window(0.0, 0.3, 32.0)
+    first, last = binomial_window(0.0, 0.3, 0.7, 32.0)
     assert (first, last) == (0.0, 0.0)
-    _, masses, _ = binomial_blocks(0.0, 0.3, first, last, 10)
+    _, masses, _ = binomial_blocks(0.0, 0.3, 0.7, first, last, 10)
     assert list(masses) == [1.0]

@@ -26,7 +26,10 @@ def test_pmf_against_sixty_digits(p):
     assert len(cases) >= 10
     for n, k, _, exact in cases:
         allowed = 1e-12 + 4e-15 * math.sqrt(n)
-        assert binomial_pmf(float(n), float(k), p) == pytest.approx(exact, rel=allowed), (n, k)
+        assert binomial_pmf(float(n), float(k), p, 1.0 - p) == pytest.approx(exact, rel=allowed), (
+            n,
+            k,
+        )
 
 
 @pytest.mark.parametrize(
@@ -44,7 +47,7 @@ def test_pmf_against_sixty_digits(p):
     ],
 )
 def test_pmf_at_the_ends(n, k, p, exact):
-    assert binomial_pmf(float(n), float(k), p) == pytest.approx(exact, rel=1e-15)
+    assert binomial_pmf(float(n), float(k), p, 1.0 - p) == pytest.approx(exact, rel=1e-15)
 
 
 @given(st.integers(1, 40), st.fractions(Fraction(1, 1000), Fraction(999, 1000)))
@@ -52,7 +55,9 @@ def test_pmf_against_fractions(n, p):
     chance = Fraction(float(p))
     for k in range(n + 1):
         exact = math.comb(n, k) * chance**k * (1 - chance) ** (n - k)
-        assert binomial_pmf(float(n), float(k), float(p)) == pytest.approx(float(exact), rel=1e-12)
+        assert binomial_pmf(float(n), float(k), float(p), float(1 - p)) == pytest.approx(
+            float(exact), rel=1e-12
+        )
 
 
 def test_fair_tail_ratio_against_sixty_digits():

@@ -63,10 +63,14 @@ def test_one_user_alone_gets_epsilon_and_a_hair(epsilon, delta, family):
 
 @pytest.mark.parametrize("epsilon", [20.0, 30.0, 36.0, 39.0])
 def test_large_targets_do_not_fail_in_round_off(epsilon):
-    for make in FAMILIES.values():
+    for name, make in FAMILIES.items():
         epsilon0 = largest_epsilon0(make, num_users=10**6, epsilon=epsilon, delta=1e-12)
         assert epsilon <= epsilon0 <= 40.0
-        if epsilon0 > epsilon:
+        # In a unary report either of the pair's bits may be noise, and n others make such noise
+        # n times: crowds help up to epsilon0 - ln(n).
+        if name in {"optimized", "symmetric"}:
+            assert epsilon0 <= epsilon + math.log(10**6)
+        elif epsilon0 > epsilon:
             # beyond e^-epsilon of reports that lie, one report's own delta remains
             alone = -math.expm1(epsilon - epsilon0)
             assert alone <= 1e-12 + 10**6 * math.exp(-epsilon) or epsilon0 == 40.0

@@ -38,8 +38,8 @@ LAWS = {
     "16-rr": lambda epsilon0: k_randomized_response.blanket_law(epsilon0, 16),
     "3-rr attack": lambda epsilon0: k_randomized_response.third_answer_law(epsilon0, 3),
     "16-rr attack": lambda epsilon0: k_randomized_response.third_answer_law(epsilon0, 16),
-    "symmetric": lambda epsilon0: unary_encoding.blanket_law(symmetric_unary(epsilon0)),
-    "optimized": lambda epsilon0: unary_encoding.blanket_law(optimized_unary(epsilon0)),
+    "symmetric": lambda epsilon0: unary_encoding.spread_law(symmetric_unary(epsilon0)),
+    "optimized": lambda epsilon0: unary_encoding.spread_law(optimized_unary(epsilon0)),
     "symmetric attack": lambda epsilon0: unary_encoding.third_value_law(symmetric_unary(epsilon0)),
     "optimized attack": lambda epsilon0: unary_encoding.third_value_law(optimized_unary(epsilon0)),
     "symmetric third bit": lambda epsilon0: unary_encoding.third_bit_law(symmetric_unary(epsilon0)),
@@ -69,6 +69,7 @@ def test_laws_have_mass_one_and_mean_weight_one(name, epsilon0):
     law = LAWS[name](epsilon0)
     assert 0.0 < law.pair_mass <= 1.0 + 1e-15
     assert 0.0 <= law.rest_mass <= 1.0 - law.pair_mass + 1e-15
+    assert law.pair_mass + law.rest_mass + law.base_mass == pytest.approx(1.0, rel=1e-14)
     assert law.difference >= 0.0
     # E[G] = 1 - e: both likelihood ratios have mean one, hence so has the weight.
     assert law.mean_weight == pytest.approx(1.0, rel=1e-12)
@@ -96,8 +97,10 @@ def test_against_direct_sums(name, num_users, epsilon0):
         if exact < 1e-250:
             continue
         found = blanket.enclose(epsilon0 * share)
-        assert found.lower <= exact * (1.0 + 1e-11), share
-        assert found.upper >= exact * (1.0 - 1e-11), share
+        # close to epsilon0 the oracle loses digits that the kernel keeps
+        rounding = 1e-11 if share < 0.95 else 1e-9
+        assert found.lower <= exact * (1.0 + rounding), share
+        assert found.upper >= exact * (1.0 - rounding), share
         assert found.upper - found.lower <= 3e-6 * found.upper + 1e-15, share
 
 
@@ -273,13 +276,24 @@ def test_a_carried_tail_is_as_good_as_a_fresh_one():
     assert worst < 3e-13
 
 
-@given(st.integers(0, 60), st.floats(0.0, 80.0), st.floats(0.01, 50.0), st.floats(0.0, 5.0))
-def test_positive_part_against_all_outcomes(num_pairs, weight, step, slope):
+@given(
+    st.integers(0, 60),
+    st.floats(-0.3, 80.0),
+    st.floats(1e-9, 6.0),
+    st.floats(0.0, 1.0, exclude_max=True),
+)
+def test_positive_part_against_all_outcomes(num_pairs, rest, epsilon0, share):
+    epsilon = epsilon0 * share
+    gain = math.exp(epsilon) * math.expm1(epsilon0 - epsilon)
+    loss, slope = math.expm1(epsilon0 + epsilon), math.expm1(epsilon)
+    pair_weight = 1.0 + 0.5 * math.expm1(epsilon0)
     heads = np.arange(num_pairs + 1)
-    gains = step * (2.0 * heads - num_pairs) - slope * weight
-    exact = (binom.pmf(heads, num_pairs, 0.5) * np.maximum(gains, 0.0)).sum()
-    value, size, _ = positive_part(float(num_pairs), weight, step, slope, NO_TAIL)
-    assert abs(value - exact) <= 2e-13 * size + 1e-13 * step * num_pairs * 2.0**-num_pairs
+    values = gain * heads - loss * (num_pairs - heads) - slope * rest
+    exact = (binom.pmf(heads, num_pairs, 0.5) * np.maximum(values, 0.0)).sum()
+    rates = (gain, loss, slope, pair_weight)
+    value, size, _ = positive_part(float(num_pairs), rest, rates, NO_TAIL)
+    rounding = 4e-16 * (loss * num_pairs + slope * abs(rest))  # of the oracle
+    assert abs(value - exact) <= 2e-13 * size + rounding + 1e-13 * exact
     assert value >= 0.0
 
 
@@ -290,7 +304,7 @@ def test_round_off_that_dominates_is_refused(monkeypatch):
 
 
 def test_no_difference_is_no_loss():
-    law = SymmetricLaw(pair_mass=1.0, low=1.0, difference=0.0)
+    law = SymmetricLaw(epsilon0=0.0, low=1.0, pair_mass=1.0, rest_mass=0.0, base_mass=0.0)
     assert SymmetricBlanket(law, 100).enclose(0.0) == Enclosure(0.0, 0.0)
 
 

@@ -12,6 +12,8 @@ from shuffledp.privacy.amplification.registry import account_delta, account_epsi
 from shuffledp.privacy.amplification.symmetric_blanket import SymmetricBlanket
 from shuffledp.privacy.amplification.unary_encoding import (
     blanket_law,
+    lightened_law,
+    spread_law,
     third_bit_law,
     third_value_law,
 )
@@ -23,17 +25,19 @@ KINDS = pytest.mark.parametrize(
 
 @KINDS
 @pytest.mark.parametrize("num_users", [1, 2, 10, 30])
-def test_spread_law_is_above_the_law_that_it_spreads(profile_for, optimized, num_users):
+def test_two_weights_are_above_the_three_that_they_stand_for(profile_for, optimized, num_users):
     for epsilon0 in (0.3, 1.0, 3.0, 6.0):
         truth = UnaryFourKinds(epsilon0, num_users, optimized=optimized)
-        blanket = SymmetricBlanket(blanket_law(profile_for(epsilon0)), num_users)
-        for share in (0.0, 0.1, 0.4, 0.8, 0.97):
-            exact = truth.delta(epsilon0 * share)
-            upper = blanket.enclose(epsilon0 * share).upper
-            assert upper >= exact * (1.0 - 1e-11), (epsilon0, share)
+        profile = profile_for(epsilon0)
+        for law in (spread_law(profile), lightened_law(profile), blanket_law(profile, num_users)):
+            blanket = SymmetricBlanket(law, num_users)
+            for share in (0.0, 0.1, 0.4, 0.8, 0.97):
+                exact = truth.delta(epsilon0 * share)
+                upper = blanket.enclose(epsilon0 * share).upper
+                assert upper >= exact * (1.0 - 1e-11), (epsilon0, share)
     # spreading costs of the order 1/n
     law = UnaryFourKinds(1.0, num_users, optimized=optimized)
-    upper = SymmetricBlanket(blanket_law(profile_for(1.0)), num_users).enclose(0.1).upper
+    upper = SymmetricBlanket(spread_law(profile_for(1.0)), num_users).enclose(0.1).upper
     assert upper <= law.delta(0.1) * (1.0 + 2.0 / num_users)
 
 

@@ -13,22 +13,23 @@ from shuffledp.core.numerics.binomial_kernels import binomial_pmf, deviance
 
 
 @njit(cache=True, nogil=True)
-def chernoff_exponent(n: float, k: float, p: float) -> float:
-    """Return E with Pr[Bin(n, p) is at least as far out as k, on k's side] <= exp(-E)."""
+def chernoff_exponent(n: float, k: float, p: float, q: float) -> float:
+    """Return E with Pr[Bin(n, p) is at least as far out as k, on k's side] <= exp(-E), q = 1 - p.
+
+    The deviance of k, which is that of its likelihood at p against that at k / n.
+    """
     if p <= 0.0:
         return 0.0 if k == 0.0 else math.inf
-    if p >= 1.0:
+    if q <= 0.0:
         return 0.0 if k == n else math.inf
-    mean = n * p
-    exponent = 0.0
-    exponent += mean if k == 0.0 else deviance(k, mean)
-    exponent += n - mean if k == n else deviance(n - k, n - mean)
+    exponent = n * p if k == 0.0 else deviance(k, n * p)
+    exponent += n * q if k == n else deviance(n - k, n * q)
     return exponent
 
 
 @njit(cache=True, nogil=True)
-def binomial_window(n: float, p: float, tail_exponent: float) -> tuple[float, float]:
-    """Return the first and last outcome of Bin(n, p) outside which each tail is < exp(-exponent).
+def binomial_window(n: float, p: float, q: float, tail_exponent: float) -> tuple[float, float]:
+    """Return first and last outcome of Bin(n, p) outside which each tail is < exp(-exponent).
 
     Bisection on the Chernoff exponent, O(log n).
     """
@@ -36,7 +37,7 @@ def binomial_window(n: float, p: float, tail_exponent: float) -> tuple[float, fl
     outside, inside = -1.0, mode
     while inside - outside > 1.0:
         middle = math.floor(0.5 * (inside + outside))
-        if chernoff_exponent(n, middle, p) >= tail_exponent:
+        if chernoff_exponent(n, middle, p, q) >= tail_exponent:
             outside = middle
         else:
             inside = middle
@@ -44,7 +45,7 @@ def binomial_window(n: float, p: float, tail_exponent: float) -> tuple[float, fl
     outside, inside = n + 1.0, mode
     while outside - inside > 1.0:
         middle = math.ceil(0.5 * (inside + outside))
-        if chernoff_exponent(n, middle, p) >= tail_exponent:
+        if chernoff_exponent(n, middle, p, q) >= tail_exponent:
             outside = middle
         else:
             inside = middle
@@ -53,7 +54,7 @@ def binomial_window(n: float, p: float, tail_exponent: float) -> tuple[float, fl
 
 @njit(cache=True, nogil=True)
 def binomial_blocks(
-    n: float, p: float, first: float, last: float, max_blocks: int
+    n: float, p: float, q: float, first: float, last: float, max_blocks: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Cut [first, last] into at most ``max_blocks`` blocks: starts, masses, conditional means.
 
@@ -67,7 +68,7 @@ def binomial_blocks(
     starts = np.empty(num_blocks + 1)
     masses = np.empty(num_blocks)
     means = np.empty(num_blocks)
-    odds = p / (1.0 - p) if p < 1.0 else 0.0
+    odds = p / q if q > 0.0 else 0.0
     pmf = 0.0
     since_anchor = 512
     for i in range(num_blocks):
@@ -78,7 +79,7 @@ def binomial_blocks(
         k = start
         while k < stop:
             if since_anchor >= 512:
-                pmf = binomial_pmf(n, k, p)
+                pmf = binomial_pmf(n, k, p, q)
                 since_anchor = 0
             mass += pmf
             moment += pmf * (k - start)

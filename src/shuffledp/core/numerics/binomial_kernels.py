@@ -64,27 +64,28 @@ def deviance(x: float, mean: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def binomial_pmf(n: float, k: float, p: float) -> float:
-    """Return Pr[Bin(n, p) = k] for whole 0 <= k <= n and 0 <= p <= 1.
+def binomial_pmf(n: float, k: float, p: float, q: float) -> float:
+    """Return Pr[Bin(n, p) = k] for whole 0 <= k <= n and 0 <= p <= 1, q = 1 - p.
+
+    The complement is an argument of its own because either of the two may be tiny.
 
     Relative error at most 1e-12 + 4e-15 sqrt(n) within 40 standard deviations of the mean (the
     second term is the rounding of n p itself), checked against multiprecision. O(1).
     """
     if p <= 0.0:
         return 1.0 if k == 0.0 else 0.0
-    if p >= 1.0:
+    if q <= 0.0:
         return 1.0 if k == n else 0.0
     if k == 0.0:
-        return math.exp(n * math.log1p(-p))
+        return math.exp(n * (math.log1p(-p) if p < q else math.log(q)))
     if k == n:
-        return math.exp(n * math.log(p))
-    mean = n * p
+        return math.exp(n * (math.log1p(-q) if q < p else math.log(p)))
     exponent = (
         stirling_error(n)
         - stirling_error(k)
         - stirling_error(n - k)
-        - deviance(k, mean)
-        - deviance(n - k, n - mean)
+        - deviance(k, n * p)
+        - deviance(n - k, n * q)
     )
     return math.exp(exponent) * math.sqrt(n / (2.0 * math.pi * k * (n - k)))
 

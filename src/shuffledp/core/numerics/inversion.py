@@ -64,7 +64,9 @@ def last_above_first_below(
             nudge = max(0.4 * relative_tolerance * below, 0.01 * min(root - above, below - root))
             point = root + nudge if root - above < below - root else root - nudge
         if not above < point < below:
-            break  # nothing representable is left between the ends
+            point = 0.5 * (above + below)
+            if not above < point < below:
+                break  # nothing representable is left between the ends
         at_point = excess(point)
         if at_point > 0.0:
             above, at_above = point, at_point

@@ -45,8 +45,8 @@ def points_and_tail(
     -----
     A trapezoidal sum with M nodes for the tail gives F(s - 1) + r^M F(s - 1 + M) + ...; M is so
     large that those F are 1, and the geometric series is subtracted. Common relative error at most
-    1e-12 + 4e-15 sqrt(n) (rounding of the exponents), relative error of one against another below
-    1e-12 + 1e-15 sqrt(n), checked against multiprecision convolution.
+    1e-12 + 4e-15 sqrt(n) (rounding of the exponents); beyond that each is off by at most
+    1e-12 + 1e-15 sqrt(n) of the largest of the four. Checked against multiprecision convolution.
     """
     mean, variance = tilted_moments(num_high, num_low, q, r)
     deviation = math.sqrt(variance)

@@ -16,6 +16,9 @@ from shuffledp.privacy.amplification.registry import account_delta
 # Reports are all but exact beyond this: e^-40 is below the 2^-64 that randomizers draw with.
 LARGEST_EPSILON0 = 40.0
 
+# Below this a target is met with as much local noise; shuffling is not worth its round-off.
+_SMALLEST_EPSILON = 1e-12
+
 # Batches larger than this are not sought; nobody has so many users.
 _MOST_USERS = 10**13
 
@@ -60,27 +63,26 @@ def largest_epsilon0(
     >>> round(alone, 6)
     1.0
     """
-    require_at_least("num_users", num_users, 1)
-    require_positive("epsilon", epsilon)
-    require_open_unit("delta", delta)
-    if epsilon >= LARGEST_EPSILON0:
-        return LARGEST_EPSILON0
+    users = require_at_least("num_users", num_users, 1)
+    target = require_positive("epsilon", epsilon)
+    allowed = require_open_unit("delta", delta)
+    if not _SMALLEST_EPSILON < target < LARGEST_EPSILON0:
+        return min(target, LARGEST_EPSILON0)
 
-    def delta_at(reduction: float) -> float:
-        profile = profile_for(LARGEST_EPSILON0 - reduction)
-        bound = account_delta(profile, num_users=num_users, epsilon=epsilon, with_lower=False)
-        return bound.upper
+    def delta_at(inverse: float) -> float:
+        profile = profile_for(1.0 / inverse)
+        return account_delta(profile, num_users=users, epsilon=target, with_lower=False).upper
 
-    # delta falls as epsilon0 is reduced from its largest value, and is 0 at epsilon0 = epsilon.
-    _, reduction = last_above_first_below(
+    # delta falls as 1/epsilon0 grows, and is 0 from epsilon0 = epsilon on.
+    _, inverse = last_above_first_below(
         delta_at,
-        delta,
-        0.0,
-        LARGEST_EPSILON0 - epsilon,
-        guess=LARGEST_EPSILON0 - _first_guess(num_users, epsilon, delta),
-        relative_tolerance=relative_tolerance * epsilon / LARGEST_EPSILON0,
+        allowed,
+        1.0 / LARGEST_EPSILON0,
+        1.0 / target,
+        guess=1.0 / _first_guess(users, target, allowed),
+        relative_tolerance=relative_tolerance,
     )
-    return LARGEST_EPSILON0 - reduction
+    return max(1.0 / inverse, target)
 
 
 def _first_guess(num_users: int, epsilon: float, delta: float) -> float:
@@ -115,12 +117,12 @@ def smallest_num_users(profile: LocalProfile, *, epsilon: float, delta: float) -
     >>> smallest_num_users(LocalProfile(epsilon0=1.0), epsilon=1.0, delta=1e-6)
     1
     """
-    require_positive("epsilon", epsilon)
-    require_open_unit("delta", delta)
+    target = require_positive("epsilon", epsilon)
+    allowed = require_open_unit("delta", delta)
 
     def suffices(num_users: int) -> bool:
-        bound = account_delta(profile, num_users=num_users, epsilon=epsilon, with_lower=False)
-        return bound.upper <= delta
+        bound = account_delta(profile, num_users=num_users, epsilon=target, with_lower=False)
+        return bound.upper <= allowed
 
     too_few, enough = 0, 1
     while not suffices(enough):

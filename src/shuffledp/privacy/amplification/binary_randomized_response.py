@@ -16,6 +16,7 @@ not one by one.
 
 import math
 
+from shuffledp.core.errors import PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
@@ -28,6 +29,9 @@ from shuffledp.privacy.amplification.symmetric_blanket import SMALLEST_DELTA
 _NARROWEST, _WIDEST = 1e-8, 8e-6
 _SMALL_BATCH = 2000.0
 _DELTA_FACTOR = 10.0
+
+# One pair's delta is known to 1e-8 of itself unless its terms cancel altogether.
+_ROUND_OFF_LIMIT = 1e-4
 
 
 class BinaryRandomizedResponse:
@@ -47,45 +51,40 @@ class BinaryRandomizedResponse:
 
     def __init__(self, epsilon0: float, num_users: int) -> None:
         self._others = float(num_users - 1)
-        self._ratio_minus_one = math.expm1(epsilon0)
-        self._q = 1.0 / (self._ratio_minus_one + 2.0)
+        self._epsilon0 = epsilon0
         growth = math.sqrt(max(self._others / _SMALL_BATCH, 1.0))
         self._epsilon_tolerance = min(_NARROWEST * growth, _WIDEST)
         self._delta_tolerance = _DELTA_FACTOR * self._epsilon_tolerance
 
     def enclose(self, epsilon: float) -> Enclosure:
         """Enclose delta at ``epsilon`` >= 0, to a relative width of 1e-7 to 8e-5."""
-        from shuffledp.privacy.amplification.binary_randomized_response_kernels import first_excess
-
-        slope = math.expm1(epsilon)
-        if self._ratio_minus_one <= slope:
+        if epsilon >= self._epsilon0:
             return Enclosure(0.0, 0.0)
         lower = self.lower_delta(epsilon)
         upper = max(lower * (1.0 + self._delta_tolerance), SMALLEST_DELTA)
-        ones = 0.0
-        while True:
-            ones = first_excess(self._others, self._q, self._ratio_minus_one, slope, upper, ones)
-            if ones < 0.0:
-                return Enclosure(lower, upper)
+        ones = self._first_excess(epsilon, upper, 0.0)
+        while ones >= 0.0:
             lower = max(lower, self._lower(epsilon, ones))
-            upper = max(lower, upper) * (1.0 + self._delta_tolerance)
+            highest = self._upper(epsilon, ones)
+            _require_narrow("delta", lower, highest)
+            upper = max(upper, highest) * (1.0 + self._delta_tolerance)
+            ones = self._first_excess(epsilon, upper, ones)
+        return Enclosure(lower, upper)
 
     def enclose_epsilon(self, delta: float, highest: float) -> Enclosure:
         """Enclose the least epsilon in [0, highest] whose delta is at most ``delta``."""
-        from shuffledp.privacy.amplification.binary_randomized_response_kernels import first_excess
-
         lower = self.lower_epsilon(delta, highest)
         upper = lower * (1.0 + self._epsilon_tolerance)
         ones = 0.0
         while upper < highest:
             # What was settled at a smaller epsilon stays settled, since delta falls in epsilon.
-            ones = first_excess(
-                self._others, self._q, self._ratio_minus_one, math.expm1(upper), delta, ones
-            )
+            ones = self._first_excess(upper, delta, ones)
             if ones < 0.0:
                 return Enclosure(lower, upper)
             lower = max(lower, self._least_epsilon(delta, ones, lower, highest))
-            upper = max(lower, upper, 1e-9 * highest) * (1.0 + self._epsilon_tolerance)
+            upper = max(upper, self._enough_epsilon(delta, ones, upper, highest))
+            _require_narrow("epsilon", lower, upper)
+            upper = max(upper, 1e-9 * highest) * (1.0 + self._epsilon_tolerance)
         return Enclosure(lower, highest)
 
     def lower_epsilon(self, delta: float, highest: float) -> float:
@@ -99,19 +98,45 @@ class BinaryRandomizedResponse:
         """Return a delta that the two extreme neighbouring pairs make unavoidable."""
         return max(self._lower(epsilon, 0.0), self._lower(epsilon, self._others))
 
+    def _rates(self, epsilon: float) -> tuple[float, float, float]:
+        """Return p - 1, e - 1 and p - e, the last without cancellation."""
+        excess = math.exp(epsilon) * math.expm1(self._epsilon0 - epsilon)
+        return math.expm1(self._epsilon0), math.expm1(epsilon), excess
+
+    def _first_excess(self, epsilon: float, target: float, start: float) -> float:
+        """Return the first number of ones >= ``start`` with a delta above ``target``, or -1."""
+        from shuffledp.privacy.amplification.binary_randomized_response_kernels import first_excess
+
+        return first_excess(self._others, *self._rates(epsilon), target, start)
+
     def _lower(self, epsilon: float, ones: float) -> float:
         """Return delta of one neighbouring pair, rounded down."""
-        if self._ratio_minus_one <= math.expm1(epsilon):
+        if epsilon >= self._epsilon0:
             return 0.0
         from shuffledp.privacy.amplification.binary_randomized_response_kernels import (
             pair_divergence,
         )
 
-        value, size = pair_divergence(
-            ones, self._others - ones, self._q, self._ratio_minus_one, math.expm1(epsilon)
-        )
+        value, size = pair_divergence(ones, self._others - ones, *self._rates(epsilon))
         root = math.sqrt(self._others)
         return max(value * (1.0 - 1e-12 - 4e-15 * root) - size * (1e-12 + 1e-15 * root), 0.0)
+
+    def _upper(self, epsilon: float, ones: float) -> float:
+        """Return delta of one neighbouring pair, rounded up."""
+        if epsilon >= self._epsilon0:
+            return 0.0
+        from shuffledp.privacy.amplification.binary_randomized_response_kernels import (
+            pair_divergence_upper,
+        )
+
+        return pair_divergence_upper(ones, self._others - ones, *self._rates(epsilon))
+
+    def _enough_epsilon(self, delta: float, ones: float, lowest: float, highest: float) -> float:
+        """Return the first epsilon found at which the pair's delta is at most ``delta``."""
+        _, below = last_above_first_below(
+            lambda epsilon: self._upper(epsilon, ones), delta, lowest, highest, guess=lowest
+        )
+        return below
 
     def _least_epsilon(self, delta: float, ones: float, lowest: float, highest: float) -> float:
         """Return the last epsilon found at which the pair's delta still reaches ``delta``."""
@@ -119,6 +144,15 @@ class BinaryRandomizedResponse:
             lambda epsilon: self._lower(epsilon, ones), delta, lowest, highest
         )
         return below
+
+
+def _require_narrow(name: str, lower: float, upper: float) -> None:
+    """Refuse an enclosure that round-off, and nothing else, has made wide."""
+    if upper > lower * (1.0 + _ROUND_OFF_LIMIT) + SMALLEST_DELTA and lower > 0.0:
+        raise PrecisionError(
+            f"{name} of binary randomized response lies in [{lower}, {upper}]: round-off "
+            "dominates; method='clones' or 'local' may still have an answer"
+        )
 
 
 def _is_binary(profile: LocalProfile) -> bool:

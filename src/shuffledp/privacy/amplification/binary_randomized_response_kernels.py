@@ -25,20 +25,22 @@ def saddle_tilt(num_high: float, num_low: float, q: float, s: float) -> float:
 
 @njit(cache=True, nogil=True)
 def pair_divergence(
-    num_high: float, num_low: float, q: float, ratio_minus_one: float, slope: float
+    num_high: float, num_low: float, ratio_minus_one: float, slope: float, excess: float
 ) -> tuple[float, float]:
     """Return delta of one neighbouring pair, and the size of the terms that cancel in it.
 
     The others hold ``num_high`` ones and ``num_low`` zeros; the victim's zero becomes a one.
-    ``q`` = 1/(1 + e^epsilon0), ``ratio_minus_one`` = e^epsilon0 - 1, ``slope`` = e^epsilon - 1.
+    With p = e^epsilon0 and e = e^epsilon: ``ratio_minus_one`` = p - 1, ``slope`` = e - 1, and
+    ``excess`` = p - e, given apart because epsilon may be close to epsilon0.
     """
     ratio = ratio_minus_one + 1.0
-    gain = (ratio_minus_one - slope) * q
+    q = 1.0 / (ratio + 1.0)
+    gain = excess * q
     others = num_high + num_low
     if others == 0.0:
         return gain, gain
     # P(s) > e Q(s) while f(s-1)/f(s) < kappa; f log-concave, so the optimal set is {s <= m}.
-    kappa = (ratio_minus_one - slope) / (ratio_minus_one + ratio * slope)
+    kappa = excess / (ratio_minus_one + ratio * slope)
     below_pole = math.exp(-0.7 / max(math.sqrt(others * q * (1.0 - q)), 1.0))
     mean, _ = tilted_moments(num_high, num_low, q, kappa)
     s = min(max(math.floor(mean + 1.0), 1.0), others)
@@ -55,22 +57,29 @@ def pair_divergence(
             s += 1.0
             direction = 1.0
         else:
-            return gain * here - slope * tail, gain * here + slope * tail
+            # All four come from one sum, so each has the round-off of the largest.
+            largest = max(before, here, after)
+            return gain * here - slope * tail, gain * largest + slope * max(tail, largest)
 
 
 @njit(cache=True, nogil=True)
 def pair_divergence_upper(
-    num_high: float, num_low: float, q: float, ratio_minus_one: float, slope: float
+    num_high: float, num_low: float, ratio_minus_one: float, slope: float, excess: float
 ) -> float:
     """Return `pair_divergence` with its error budget added."""
-    value, size = pair_divergence(num_high, num_low, q, ratio_minus_one, slope)
+    value, size = pair_divergence(num_high, num_low, ratio_minus_one, slope, excess)
     root = math.sqrt(num_high + num_low)
     return value * (1.0 + 1e-12 + 4e-15 * root) + size * (1e-12 + 1e-15 * root)
 
 
 @njit(cache=True, nogil=True)
 def first_excess(
-    others: float, q: float, ratio_minus_one: float, slope: float, target: float, start: float
+    others: float,
+    ratio_minus_one: float,
+    slope: float,
+    excess: float,
+    target: float,
+    start: float,
 ) -> float:
     """Return the first number of ones >= ``start`` whose delta may exceed ``target``, or -1.
 
@@ -82,7 +91,8 @@ def first_excess(
     length = 1.0
     while ones <= others:
         length = min(length, others - ones + 1.0)
-        delta = pair_divergence_upper(ones, others - length + 1.0 - ones, q, ratio_minus_one, slope)
+        zeros = others - length + 1.0 - ones
+        delta = pair_divergence_upper(ones, zeros, ratio_minus_one, slope, excess)
         if delta <= target:
             ones += length
             length *= 2.0

@@ -25,7 +25,11 @@ def clone_law(epsilon0: float) -> SymmetricLaw:
     """
     ratio_minus_one = math.expm1(epsilon0)
     return SymmetricLaw(
-        pair_mass=2.0 / (ratio_minus_one + 2.0), low=1.0, difference=ratio_minus_one
+        epsilon0=epsilon0,
+        low=1.0,
+        pair_mass=2.0 / (ratio_minus_one + 2.0),
+        rest_mass=0.0,
+        base_mass=ratio_minus_one / (ratio_minus_one + 2.0),
     )
 
 

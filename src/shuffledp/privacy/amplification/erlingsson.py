@@ -12,6 +12,9 @@ from shuffledp.core.numerics.rounding import exp_minus_one_upper, round_up
 from shuffledp.core.profile import LocalProfile
 from shuffledp.privacy.amplification.method import Method
 
+# Rounding up must not end at zero.
+_SMALLEST = 5e-324
+
 _SOURCE = "Erlingsson et al. 2019, arXiv:1811.12469v2, Theorem 7"
 
 
@@ -19,7 +22,8 @@ def _step_epsilon(epsilon0: float, num_users: int) -> float:
     """Return epsilon_1 = 2 e^(2 epsilon0) (e^epsilon0 - 1) / n, rounded up; inf if too large."""
     if epsilon0 > 200.0:
         return math.inf
-    return round_up(2.0 * math.exp(2.0 * epsilon0) * exp_minus_one_upper(epsilon0) / num_users)
+    step = round_up(2.0 * math.exp(2.0 * epsilon0) * exp_minus_one_upper(epsilon0) / num_users)
+    return max(step, _SMALLEST)
 
 
 def general_epsilon(epsilon0: float, num_users: int, delta: float) -> float:
@@ -44,8 +48,6 @@ def general_delta(epsilon0: float, num_users: int, epsilon: float) -> float:
     so close to it the answer is rounded up to 1.
     """
     step = _step_epsilon(epsilon0, num_users)
-    if step == 0.0:
-        return 0.0
     if step > 700.0:
         return 1.0
     drift = round_up(num_users * step * exp_minus_one_upper(step))
@@ -54,7 +56,7 @@ def general_delta(epsilon0: float, num_users: int, epsilon: float) -> float:
         return 1.0
     # The absolute error of the exponent becomes a relative error of delta.
     exponent = spread * spread / (2.0 * num_users) * (1.0 - 16.0 * math.ulp(1.0))
-    return min(round_up(math.exp(-exponent)) + 5e-324, 1.0)
+    return min(round_up(math.exp(-exponent)) + _SMALLEST, 1.0)
 
 
 def moderate_epsilon(epsilon0: float, num_users: int, delta: float) -> float:
@@ -105,21 +107,19 @@ def _small_violation(profile: LocalProfile, num_users: int, delta: float | None)
 def _moderate_delta(epsilon0: float, num_users: int, epsilon: float) -> float:
     """Return the special case solved for delta, rounded up; 1 if it gives none."""
     growth = round_up(math.exp(2.0 * epsilon0) * exp_minus_one_upper(epsilon0))
-    if growth == 0.0:
-        return 0.0
-    spread = (epsilon - round_up(6.0 * growth * growth / num_users)) / growth
+    spread = (epsilon - round_up(6.0 * growth * growth / num_users)) / max(growth, _SMALLEST)
     if not spread > 0.0:
         return 1.0
     exponent = spread * spread * num_users / 8.0 * (1.0 - 32.0 * math.ulp(1.0))
-    return min(round_up(math.exp(-exponent)) + 5e-324, 1.0)
+    return min(round_up(math.exp(-exponent)) + _SMALLEST, 1.0)
 
 
 def _small_delta(epsilon0: float, num_users: int, epsilon: float) -> float:
     """Return the simple form solved for delta, rounded up; 1 where that leaves its regime."""
-    if epsilon0 == 0.0:
-        return 0.0
-    exponent = (epsilon / (12.0 * epsilon0)) ** 2 * num_users * (1.0 - 32.0 * math.ulp(1.0))
-    delta = round_up(math.exp(-exponent)) + 5e-324
+    exponent = (
+        (epsilon / max(12.0 * epsilon0, _SMALLEST)) ** 2 * num_users * (1.0 - 32.0 * math.ulp(1.0))
+    )
+    delta = round_up(math.exp(-exponent)) + _SMALLEST
     return delta if delta < 0.01 else 1.0
 
 

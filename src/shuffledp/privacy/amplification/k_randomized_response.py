@@ -29,10 +29,11 @@ def blanket_law(epsilon0: float, num_answers: int) -> SymmetricLaw:
     ratio_minus_one = math.expm1(epsilon0)
     symbol_mass = 1.0 / (ratio_minus_one + num_answers)
     return SymmetricLaw(
-        pair_mass=2.0 * symbol_mass,
+        epsilon0=epsilon0,
         low=1.0,
-        difference=ratio_minus_one,
+        pair_mass=2.0 * symbol_mass,
         rest_mass=(num_answers - 2) * symbol_mass,
+        base_mass=ratio_minus_one * symbol_mass,
     )
 
 
@@ -41,10 +42,11 @@ def third_answer_law(epsilon0: float, num_answers: int) -> SymmetricLaw:
     ratio_minus_one = math.expm1(epsilon0)
     symbol_mass = 1.0 / (ratio_minus_one + num_answers)
     return SymmetricLaw(
-        pair_mass=2.0 * symbol_mass,
+        epsilon0=epsilon0,
         low=1.0,
-        difference=ratio_minus_one,
+        pair_mass=2.0 * symbol_mass,
         rest_mass=(num_answers - 3) * symbol_mass,
+        base_mass=(1.0 + ratio_minus_one) * symbol_mass,
         base_weight=math.exp(-epsilon0),
     )
 

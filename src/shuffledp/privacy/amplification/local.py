@@ -27,7 +27,8 @@ def single_report_delta(epsilon0: float, epsilon: float) -> float:
         return 0.0
     # Divided by e^epsilon0, so that no epsilon0 overflows.
     shrink = math.exp(-epsilon0)
-    return min(round_up(-math.expm1(epsilon - epsilon0) / (1.0 + shrink), operations=16), 1.0)
+    delta = round_up(-math.expm1(epsilon - epsilon0) / (1.0 + shrink), operations=16)
+    return min(max(delta, 5e-324), 1.0)  # rounding up must not end at zero
 
 
 def single_report_epsilon(epsilon0: float, delta: float) -> float:

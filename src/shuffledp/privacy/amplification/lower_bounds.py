@@ -5,6 +5,10 @@ randomizer" the attack may choose the randomizer too: binary and ternary randomi
 members of the class (the ternary one is the worse above epsilon0 = ln 2).
 """
 
+from collections.abc import Callable
+from contextlib import suppress
+
+from shuffledp.core.errors import PrecisionError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.privacy.amplification import k_randomized_response, unary_encoding
 from shuffledp.privacy.amplification.binary_randomized_response import BinaryRandomizedResponse
@@ -35,12 +39,12 @@ def _binary_is_a_member(profile: LocalProfile) -> bool:
 
 def unavoidable_epsilon(profile: LocalProfile, num_users: int, delta: float) -> float | None:
     """Return an epsilon that some data prove unavoidable, rounded down; None if none is known."""
-    found = [
-        SymmetricBlanket(law, num_users, max_blocks=_MAX_BLOCKS)
-        .enclose_epsilon(delta, profile.epsilon0)
-        .lower
-        for law in _attack_laws(profile)
-    ]
+
+    def attack(law: SymmetricLaw) -> float:
+        blanket = SymmetricBlanket(law, num_users, max_blocks=_MAX_BLOCKS)
+        return blanket.enclose_epsilon(delta, profile.epsilon0).lower
+
+    found = _successes(attack, profile)
     if _binary_is_a_member(profile):
         binary = BinaryRandomizedResponse(profile.epsilon0, num_users)
         found.append(binary.lower_epsilon(delta, profile.epsilon0))
@@ -49,10 +53,20 @@ def unavoidable_epsilon(profile: LocalProfile, num_users: int, delta: float) -> 
 
 def unavoidable_delta(profile: LocalProfile, num_users: int, epsilon: float) -> float | None:
     """Return a delta that some data prove unavoidable, rounded down; None if none is known."""
-    found = [
-        SymmetricBlanket(law, num_users, max_blocks=_MAX_BLOCKS).enclose(epsilon).lower
-        for law in _attack_laws(profile)
-    ]
+
+    def attack(law: SymmetricLaw) -> float:
+        return SymmetricBlanket(law, num_users, max_blocks=_MAX_BLOCKS).enclose(epsilon).lower
+
+    found = _successes(attack, profile)
     if _binary_is_a_member(profile):
         found.append(BinaryRandomizedResponse(profile.epsilon0, num_users).lower_delta(epsilon))
     return max(found, default=None)
+
+
+def _successes(attack: Callable[[SymmetricLaw], float], profile: LocalProfile) -> list[float]:
+    """Return what the attacks prove; one lost in round-off proves nothing."""
+    found = []
+    for law in _attack_laws(profile):
+        with suppress(PrecisionError):
+            found.append(attack(law))
+    return found

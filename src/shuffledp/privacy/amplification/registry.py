@@ -5,13 +5,13 @@ that explicit data prove unavoidable wherever such data are known.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from types import MappingProxyType
 
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_delta, require_non_negative
-from shuffledp.core.errors import OutOfRegimeError, ParameterError
+from shuffledp.core.errors import OutOfRegimeError, ParameterError, PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.profile import LocalProfile
 from shuffledp.privacy.amplification.binary_randomized_response import BINARY_EXACT
@@ -25,6 +25,7 @@ from shuffledp.privacy.amplification.k_randomized_response import K_RR_BLANKET
 from shuffledp.privacy.amplification.local import LOCAL
 from shuffledp.privacy.amplification.lower_bounds import unavoidable_delta, unavoidable_epsilon
 from shuffledp.privacy.amplification.method import Method
+from shuffledp.privacy.amplification.symmetric_blanket import SMALLEST_DELTA
 from shuffledp.privacy.amplification.unary_encoding import UNARY_BLANKET
 
 BEST = "best"
@@ -58,6 +59,9 @@ SHUFFLE_ASSUMPTIONS = (
 # From here on no batch of the allowed size gains anything: the chance that even one of 1e15 users
 # sends a report that hides the victim's is below 2e15 e^-200 = 3e-72.
 _NO_AMPLIFICATION = 200.0
+
+# Relative error budget of two ends that meet.
+_MEETING = 1e-8
 
 # Beyond this the windows of the sums no longer fit a minute; double precision ends at 9e15.
 _MOST_USERS = 10**15
@@ -112,7 +116,7 @@ def account_epsilon(
     >>> account_epsilon(LocalProfile(epsilon0=1.0), num_users=10_000, delta=0.0).upper
     1.0
     """
-    require_delta(delta)
+    delta = require_delta(delta)
     _require_shuffle(profile, num_users)
     chosen = _choose(method, profile, num_users, delta)
     if delta == 0.0 and method != BEST and chosen[0].name != LOCAL.name:
@@ -121,7 +125,7 @@ def account_epsilon(
         )
     if delta == 0.0 or _is_extreme(profile):
         chosen = [LOCAL]  # for delta = 0 see the attack below
-    results = [(each, each.epsilon(profile, num_users, delta)) for each in chosen]
+    results = _evaluate(chosen, lambda each: each.epsilon(profile, num_users, delta))
     attack: float | None = None
     if profile.epsilon0 == 0.0:
         attack = 0.0
@@ -166,18 +170,39 @@ def account_delta(
     >>> account_delta(LocalProfile(epsilon0=1.0), num_users=10, epsilon=1.0).upper
     0.0
     """
-    require_non_negative("epsilon", epsilon)
+    epsilon = require_non_negative("epsilon", epsilon)
     _require_shuffle(profile, num_users)
     chosen = _choose(method, profile, num_users, None)
-    if epsilon >= profile.epsilon0 or _is_extreme(profile):
+    if _is_extreme(profile):
         chosen = [LOCAL]
-    results = [(each, each.delta(profile, num_users, epsilon)) for each in chosen]
     attack: float | None = None
     if epsilon >= profile.epsilon0:
+        results = [(LOCAL, Enclosure(0.0, 0.0))]
         attack = 0.0
-    elif with_lower and not _is_extreme(profile):
-        attack = unavoidable_delta(profile, num_users, epsilon)
+    else:
+        results = _evaluate(chosen, lambda each: each.delta(profile, num_users, epsilon))
+        # Only from epsilon0 on is delta 0; below it, underflow must not say so.
+        results = [
+            (each, Enclosure(found.lower, max(found.upper, SMALLEST_DELTA)))
+            for each, found in results
+        ]
+        if with_lower and not _is_extreme(profile):
+            attack = unavoidable_delta(profile, num_users, epsilon)
     return _smallest(results, attack, with_lower=with_lower)
+
+
+def _evaluate(
+    chosen: Sequence[Method], enclose: Callable[[Method], Enclosure]
+) -> list[tuple[Method, Enclosure]]:
+    """Return what each method gives; among several, those whose round-off dominates are skipped."""
+    results = []
+    for each in chosen:
+        try:
+            results.append((each, enclose(each)))
+        except PrecisionError:
+            if len(chosen) == 1:
+                raise
+    return results
 
 
 def _require_shuffle(profile: LocalProfile, num_users: int) -> None:
@@ -211,8 +236,8 @@ def _choose(
         ]
         superseded = {name for each in applicable for name in each.supersedes}
         return [each for each in applicable if each.name not in superseded]
-    if method not in METHODS:
-        near = get_close_matches(method, METHODS, n=1)
+    if str(method) not in METHODS:
+        near = get_close_matches(str(method), METHODS, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ParameterError(
             f"method = {method!r} is not one of {', '.join((BEST, *METHODS))}{hint}"
@@ -240,9 +265,17 @@ def _smallest(
     proved = [] if attack is None else [attack]
     if with_lower:
         proved += [result.lower for each, result in results if each.is_exact]
+    lower = max(proved, default=None)
+    if lower is not None and lower > enclosure.upper:
+        # Meeting ends may cross by rounding; more would mean that one of the two is wrong.
+        if lower > enclosure.upper * (1.0 + _MEETING) + SMALLEST_DELTA:
+            raise PrecisionError(
+                f"method {method.name!r} gives at most {enclosure.upper}, but data are known that "
+                f"need {lower}: round-off dominates; please report this as a bug"
+            )
+        lower = enclosure.upper
     return Bound(
-        # An attack and a bound that meet may cross by rounding; neither is then wrong by more.
-        lower=min(max(proved), enclosure.upper) if proved else None,
+        lower=lower,
         upper=enclosure.upper,
         method=method.name,
         source=method.source,

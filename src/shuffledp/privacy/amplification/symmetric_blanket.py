@@ -12,7 +12,8 @@ terms is
 
 where D is a fair +-1 walk with one step for each pair report and W the total weight, (h + l)/2 for
 a pair report and w for another. The walk is fair *whatever the weights*, which makes D | B exact in
-closed form and leaves a double sum over binomials, enclosed from both sides by convexity.
+closed form and leaves a double sum over binomials, enclosed from both sides by convexity. (The
+kernels work with gain = h - e l and loss = e h - l instead of step, which cancel less.)
 """
 
 import functools
@@ -35,6 +36,7 @@ _TERM_ERROR = 4e-13
 
 # Relative width to which epsilon is inverted, an order below what the blocks of large sums leave.
 _EPSILON_TOLERANCE = 2e-8
+_FAR_TOLERANCE = 1e-5
 
 # Blocks of B. A block of L walks among b leaves a gap of L / (2 b) of epsilon, so ever fewer blocks
 # keep it below 1e-6; up to about n = 1e6 the largest number leaves every B its own.
@@ -45,53 +47,62 @@ _MOST_PAIR_BLOCKS_WITH_REST = 6_000
 # Blocks of the grid that only has to find the neighbourhood of an answer.
 _COARSE_BLOCKS = 300
 
+# Cells of pair and rest blocks at most, and the tail exponent from which on they are fewer.
+_MOST_CELLS = 3e6
+_FAR_TAIL = 150.0
+
 # Outcomes of rest laws visited when a grid is built, if that leaves so many laws to share.
 _REST_OUTCOMES = 4_000_000
 _FEWEST_LAWS = 24
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SymmetricLaw:
     """One user's law of G, without epsilon.
 
     Parameters
     ----------
-    pair_mass : float
-        Probability of a pair report, both kinds together.
+    epsilon0 : float
+        Local privacy loss in nats, > 0: the two likelihood ratios of a pair report have
+        h / l = e^epsilon0.
     low : float
-        The smaller of the two likelihood ratios of a pair report, l.
-    difference : float
-        h - l >= 0, given apart because h and l may agree in all their digits.
-    rest_mass, rest_weight : float
-        Probability and weight of a report of the first other kind.
-    base_weight : float
-        Weight of all remaining reports, at most ``rest_weight`` and the pair's.
+        The smaller of them, l.
+    pair_mass, rest_mass, base_mass : float
+        Probabilities of a pair report (both kinds together), of a report of the first other kind,
+        and of any other report. They sum to one, and are all given because any may be tiny.
+    rest_weight, base_weight : float
+        Weights of the latter two, base_weight <= rest_weight and <= (h + l)/2.
 
     Notes
     -----
-    Weights have mean 1, because likelihood ratios do.
+    Likelihood ratios have mean 1, so weights have; a law for an upper bound may have less.
     """
 
-    pair_mass: float
+    epsilon0: float
     low: float
-    difference: float
-    rest_mass: float = 0.0
+    pair_mass: float
+    rest_mass: float
+    base_mass: float
     rest_weight: float = 1.0
     base_weight: float = 0.0
 
     @property
+    def difference(self) -> float:
+        """Difference h - l of the two likelihood ratios."""
+        return self.low * math.expm1(self.epsilon0)
+
+    @property
     def pair_weight(self) -> float:
-        """Weight of a pair report."""
+        """Weight of a pair report, (h + l)/2."""
         return self.low + 0.5 * self.difference
 
     @property
     def mean_weight(self) -> float:
-        """Mean weight of a report; 1 up to rounding for every legal law."""
-        remaining = 1.0 - self.pair_mass - self.rest_mass
+        """Mean weight of a report."""
         return (
             self.pair_mass * self.pair_weight
             + self.rest_mass * self.rest_weight
-            + remaining * self.base_weight
+            + self.base_mass * self.base_weight
         )
 
 
@@ -157,6 +168,7 @@ class SymmetricBlanket:
         # grid is asked only a few times; tails far below delta need not be resolved on the way.
         coarse = SymmetricBlanket(self._law, int(self._num_users), max_blocks=_COARSE_BLOCKS)
         negligible = 1e-9 * delta
+        tolerance = _EPSILON_TOLERANCE if -math.log(delta) < _FAR_TAIL else _FAR_TOLERANCE
         _, near = last_above_first_below(
             lambda epsilon: coarse._resolve(epsilon, negligible).upper,
             delta,
@@ -172,7 +184,7 @@ class SymmetricBlanket:
             0.0,
             highest,
             guess=near,
-            relative_tolerance=_EPSILON_TOLERANCE,
+            relative_tolerance=tolerance,
         )
         lower, _ = last_above_first_below(
             lambda epsilon: resolve(epsilon).lower,
@@ -180,7 +192,7 @@ class SymmetricBlanket:
             0.0,
             highest,
             guess=upper,
-            relative_tolerance=_EPSILON_TOLERANCE,
+            relative_tolerance=tolerance,
         )
         return Enclosure(min(lower, upper), upper)
 
@@ -197,7 +209,7 @@ class SymmetricBlanket:
 
     def _resolve(self, epsilon: float, negligible: float) -> Enclosure:
         """Enclose delta, with truncated tails below 1e-8 of it or below ``negligible``."""
-        if self._law.difference <= math.expm1(epsilon) * self._law.low:
+        if epsilon >= self._law.epsilon0:
             return Enclosure(0.0, 0.0)  # no report ever has a likelihood ratio above e
         tail_exponent = 32.0 if negligible == 0.0 else max(4.0 - math.log(negligible), 32.0)
         while True:
@@ -214,20 +226,21 @@ class SymmetricBlanket:
 
         law, users, grid = self._law, self._num_users, self._grid_for(tail_exponent)
         slope = math.expm1(epsilon)
+        # h - e l without cancellation, however close epsilon is to epsilon0
+        gain = law.low * math.exp(epsilon) * math.expm1(law.epsilon0 - epsilon)
+        loss = law.low * math.expm1(law.epsilon0 + epsilon)
         lower, upper, rest_tail, size = enclose_expectation(
-            law.difference * (1.0 + 0.5 * slope),
-            slope,
-            law.base_weight * users,
-            law.pair_weight - law.base_weight,
+            (gain, loss, slope, law.pair_weight),
+            law.base_weight,
             law.rest_weight - law.base_weight,
+            users,
             *grid.tables,
         )
-        # A pair report adds at most h - e l, so all that lies outside the window is at most this.
-        pair_tail = grid.pair_tail * law.pair_mass * (law.difference - slope * law.low)
-        tail = rest_tail / users + pair_tail
+        # A pair report adds at most the gain, so all that lies outside the window is at most this.
+        tail = rest_tail / users + grid.pair_tail * law.pair_mass * gain
         relative = 4.0 * (1e-12 + 4e-15 * math.sqrt(users))
         error = _TERM_ERROR * size / users
-        if error > 0.5 * lower / users and upper / users > SMALLEST_DELTA:
+        if error > 0.5 * upper / users and error > SMALLEST_DELTA:
             raise PrecisionError(
                 f"delta at epsilon = {epsilon} for num_users = {users:.0f} is a difference of "
                 f"terms of size {size / users:.2g}: round-off dominates; use a smaller epsilon"
@@ -247,19 +260,21 @@ class SymmetricBlanket:
         from shuffledp.privacy.amplification.symmetric_blanket_kernels import rest_laws
 
         law, users = self._law, self._num_users
-        first, last = binomial_window(users, law.pair_mass, tail_exponent)
-        starts, masses, means = binomial_blocks(users, law.pair_mass, first, last, self._max_blocks)
+        others = law.rest_mass + law.base_mass
+        first, last = binomial_window(users, law.pair_mass, others, tail_exponent)
+        starts, masses, means = binomial_blocks(
+            users, law.pair_mass, others, first, last, self._max_blocks
+        )
         pair_tail = 0.0
         if first > 0.0:
-            pair_tail += math.exp(-chernoff_exponent(users, first - 1.0, law.pair_mass))
+            pair_tail += math.exp(-chernoff_exponent(users, first - 1.0, law.pair_mass, others))
         if last < users:  # E[B; B > last] = users * pair_mass * Pr[Bin(users - 1) >= last]
-            pair_tail += math.exp(-chernoff_exponent(users - 1.0, last, law.pair_mass))
+            pair_tail += math.exp(-chernoff_exponent(users - 1.0, last, law.pair_mass, others))
         if law.rest_mass > 0.0:
-            probability = min(law.rest_mass / (1.0 - law.pair_mass), 1.0)
-            boundaries, law_of_block = self._rest_boundaries(starts, probability)
-            rest = rest_laws(
-                users, probability, boundaries, tail_exponent, self._rest_blocks(masses.size)
-            )
+            probability, complement = law.rest_mass / others, law.base_mass / others
+            boundaries, law_of_block = self._rest_boundaries(starts, probability * complement)
+            num_blocks = self._rest_blocks(masses.size, probability * complement, tail_exponent)
+            rest = rest_laws(users, probability, complement, boundaries, tail_exponent, num_blocks)
             rest_tail = math.exp(-tail_exponent)
         else:
             probability, rest_tail = 0.0, 0.0
@@ -269,17 +284,25 @@ class SymmetricBlanket:
         return _Grid(tables, pair_tail)
 
     def _rest_boundaries(
-        self, starts: NDArray[np.float64], probability: float
+        self, starts: NDArray[np.float64], variance: float
     ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Choose for which B the law of Z | B is tabulated: the last B of each group of blocks."""
-        spread = math.sqrt(self._num_users * probability * (1.0 - probability))
+        spread = math.sqrt(self._num_users * variance)
         affordable = max(_FEWEST_LAWS, int(_REST_OUTCOMES / (16.0 * spread + 1.0)))
         num_blocks = starts.size - 1
         group = -(-num_blocks // min(affordable, self._max_blocks))
         group_ends = np.append(starts[:-1][::group][1:], starts[-1])
         return group_ends - 1.0, np.arange(num_blocks) // group
 
-    def _rest_blocks(self, num_pair_blocks: int) -> int:
-        """Return how many blocks of Z keep the convexity gap far below that of the pair blocks."""
-        narrow = 16.0 / math.sqrt(1e-6 * self._num_users)  # blocks of 0.001 sqrt(n) deviations
-        return int(max(8.0, min(narrow, 3e6 / num_pair_blocks, float(self._max_blocks))))
+    def _rest_blocks(self, num_pair_blocks: int, variance: float, tail_exponent: float) -> int:
+        """Return how many blocks of Z keep the convexity gap far below that of the pair blocks.
+
+        A block whose reports weigh 0.001 n in all moves epsilon by about 1e-7 of itself.
+        """
+        window = 3.0 * math.sqrt(self._num_users * variance * tail_exponent)
+        heaviest = max(self._law.rest_weight - self._law.base_weight, 1.0)
+        narrow = window * heaviest / (1e-3 * self._num_users)
+        # Far out in the tails probabilities underflow and each must be computed afresh.
+        cells = _MOST_CELLS if tail_exponent < _FAR_TAIL else 0.03 * _MOST_CELLS
+        # Where only few such reports are expected, each number of them gets its own block.
+        return int(max(8.0, min(max(narrow, 64.0), cells / num_pair_blocks, self._max_blocks)))

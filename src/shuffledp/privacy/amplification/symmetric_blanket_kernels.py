@@ -13,6 +13,9 @@ from shuffledp.core.numerics.binomial_kernels import binomial_pmf, fair_tail_rat
 TailState = tuple[float, float, float, float, float, float]
 NO_TAIL = (-1.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
+# gain, loss, slope and pair weight of `positive_part`.
+Rates = tuple[float, float, float, float]
+
 # A tail is carried on for so many steps before it is computed afresh, and so many at once.
 _STEPS_PER_ANCHOR = 256.0
 _STEPS_AT_ONCE = 64.0
@@ -51,45 +54,75 @@ def fair_tail(coins: float, heads: float, state: TailState) -> TailState:
             position += 1.0
         if tail >= 0.5 * anchor:
             return size, position, pmf, tail, steps + distance, anchor
-    pmf = binomial_pmf(coins, heads, 0.5)
+    pmf = binomial_pmf(coins, heads, 0.5, 0.5)
     tail = pmf * fair_tail_ratio(coins, heads)
     return coins, heads, pmf, tail, 0.0, tail
 
 
 @njit(cache=True, nogil=True)
 def positive_part(
-    num_pairs: float,
-    weight: float,
-    step: float,
-    slope: float,
-    state: TailState,
+    walk: float, rest: float, rates: Rates, state: TailState
 ) -> tuple[float, float, TailState]:
-    """Return E[(step D - slope weight)_+], the size of its terms, and the state of `fair_tail`.
+    """Return E[(V)_+], the size of the terms that cancel in it, and the state of `fair_tail`.
 
-    D = 2 Bin(num_pairs, 1/2) - num_pairs. With m the smallest number of heads that makes it
-    positive and T = Pr[Bin >= m], the value is step m Pr[Bin = m] - slope weight T. The two terms
-    cancel by about the squared distance of m from the mean in standard deviations, hence the size.
+    Parameters
+    ----------
+    walk : float
+        Number of pair reports L.
+    rest : float
+        Weight beside that of the L pair reports; may be negative by as much as theirs.
+    rates : tuple of float
+        gain = h - e l > 0 and loss = e h - l, what a pair report of either kind adds or takes;
+        slope = e - 1 and pair_weight = (h + l)/2.
+
+    Notes
+    -----
+    With A ~ Bin(L, 1/2) pair reports that gain, V = gain A - loss (L - A) - slope rest. Let m be
+    the least A that makes it positive. Since A Bin(L, .)(A) is L/2 of Bin(L - 1, .)(A - 1),
+
+        E[(V)_+] = (m / L) Pr[A = m] (gain L - slope rest) - slope weight Pr[Bin(L - 1) >= m],
+
+    weight = pair_weight L + rest. The bracket is V where all gain, so nothing is lost when only
+    that remains positive; elsewhere the terms cancel by the squared distance of m from the mean in
+    standard deviations.
     """
-    if num_pairs < 1.0 or step * num_pairs <= slope * weight:
+    gain, loss, slope, pair_weight = rates
+    everything = gain * walk
+    burden = slope * rest
+    size = everything + abs(burden)
+    if walk < 1.0 or size == 0.0:
         return 0.0, 0.0, state
-    heads = math.floor(0.5 * (num_pairs + slope * weight / step)) + 1.0
-    if heads > num_pairs:
-        return 0.0, 0.0, state
-    state = fair_tail(num_pairs, heads, state)
-    gain = step * heads * state[2]
-    loss = slope * weight * state[3]
-    return max(gain - loss, 0.0), gain + loss, state
+    best = everything - burden
+    if best <= 0.0:
+        # Zero, unless rounding made it so.
+        close = best > -1e-12 * size
+        return 0.0, (size * 0.5**walk if close else 0.0), state
+    heads = min(math.floor((loss * walk + burden) / (gain + loss)) + 1.0, walk)
+    heads = max(heads, 1.0)
+    if walk == 1.0:
+        return 0.5 * best, 0.5 * size, state
+    if heads == walk:
+        all_heads = 0.5**walk
+        return all_heads * best, all_heads * size, state
+    state = fair_tail(walk - 1.0, heads, state)
+    # Pr[Bin(L) = m] m / L = Pr[Bin(L-1) = m-1] / 2 = Pr[Bin(L-1) = m] m / (L - m) / 2
+    first = 0.5 * state[2] * heads / (walk - heads)
+    weight = slope * (pair_weight * walk + rest)
+    return max(first * best - weight * state[3], 0.0), first * size + weight * state[3], state
 
 
 @njit(cache=True, nogil=True)
 def rest_laws(
     num_users: float,
     rest_probability: float,
+    rest_complement: float,
     boundaries: np.ndarray,
     tail_exponent: float,
     max_blocks: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return blocks of Z ~ Bin(num_users - b, rest_probability) for each b of ``boundaries``.
+
+    ``rest_complement`` is 1 - rest_probability.
 
     Flattened: law j owns blocks offsets[j] .. offsets[j+1] - 1; every law ends with one extra
     start, so its starts begin at offsets[j] + j.
@@ -101,9 +134,9 @@ def rest_laws(
     means = np.empty(capacity)
     for j in range(boundaries.size):
         remaining = num_users - boundaries[j]
-        first, last = binomial_window(remaining, rest_probability, tail_exponent)
+        first, last = binomial_window(remaining, rest_probability, rest_complement, tail_exponent)
         law_starts, law_masses, law_means = binomial_blocks(
-            remaining, rest_probability, first, last, max_blocks
+            remaining, rest_probability, rest_complement, first, last, max_blocks
         )
         begin = offsets[j]
         end = begin + law_masses.size
@@ -122,15 +155,14 @@ def rest_laws(
 @njit(cache=True, nogil=True)
 def mean_weight_sum(
     walk: float,
-    weight: float,
+    rest: float,
     rest_weight: float,
     means: np.ndarray,
     masses: np.ndarray,
-    step: float,
-    slope: float,
+    rates: Rates,
     state: TailState,
 ) -> tuple[float, float, TailState]:
-    """Return sum over j of masses * E[(step D - slope (weight + rest_weight means))_+].
+    """Return the sum of masses * E[(V)_+] at the weights ``rest + rest_weight * means``.
 
     With the size of its terms and the tail state of the heaviest weight. Weights ascend and are
     visited in descending order, so that tails are carried downwards.
@@ -139,9 +171,7 @@ def mean_weight_sum(
     size = 0.0
     heaviest = state
     for j in range(masses.size - 1, -1, -1):
-        value, terms, state = positive_part(
-            walk, weight + rest_weight * means[j], step, slope, state
-        )
+        value, terms, state = positive_part(walk, rest + rest_weight * means[j], rates, state)
         if j == masses.size - 1:
             heaviest = state
         total += masses[j] * value
@@ -152,42 +182,42 @@ def mean_weight_sum(
 @njit(cache=True, nogil=True)
 def end_weights_sum(
     walk: float,
-    low_weight: float,
-    mean_weight: float,
-    high_weight: float,
+    low_rest: float,
+    mean_rest: float,
+    high_rest: float,
     rest_weight: float,
     starts: np.ndarray,
     means: np.ndarray,
     masses: np.ndarray,
-    step: float,
-    slope: float,
+    rates: Rates,
     state: TailState,
-) -> tuple[float, TailState]:
-    """Return the sum with each weight spread, keeping its mean, onto the two ends of its cell."""
+) -> tuple[float, float, TailState]:
+    """Return the same sum with each weight spread, keeping its mean, onto the ends of its cell."""
     total = 0.0
+    size = 0.0
     heaviest = state
     for j in range(masses.size - 1, -1, -1):
-        high = high_weight + rest_weight * (starts[j + 1] - 1.0)
-        low = low_weight + rest_weight * starts[j]
-        at_high, _, state = positive_part(walk, high, step, slope, state)
+        high = high_rest + rest_weight * (starts[j + 1] - 1.0)
+        low = low_rest + rest_weight * starts[j]
+        at_high, terms, state = positive_part(walk, high, rates, state)
         if j == masses.size - 1:
             heaviest = state
         total += masses[j] * at_high
         if high > low:
-            at_low, _, state = positive_part(walk, low, step, slope, state)
-            middle = mean_weight + rest_weight * means[j]
+            at_low, terms, state = positive_part(walk, low, rates, state)
+            middle = mean_rest + rest_weight * means[j]
             share = min(max((high - middle) / (high - low), 0.0), 1.0)
             total += masses[j] * share * (at_low - at_high)
-    return total, heaviest
+        size += masses[j] * terms
+    return total, size, heaviest
 
 
 @njit(cache=True, nogil=True)
 def enclose_expectation(
-    step: float,
-    slope: float,
+    rates: Rates,
     base_weight: float,
-    pair_weight: float,
     rest_weight: float,
+    num_users: float,
     pair_starts: np.ndarray,
     pair_masses: np.ndarray,
     pair_means: np.ndarray,
@@ -200,15 +230,16 @@ def enclose_expectation(
     rest_probability: float,
     rest_tail: float,
 ) -> tuple[float, float, float, float]:
-    """Return lower and upper sums for E[(step D - slope W)_+], the part for tails, and the size.
+    """Return lower and upper sums for E[(V)_+], the part for tails, and the size of all terms.
 
-    W = base_weight + pair_weight B + rest_weight Z with B from the pair blocks, and D given B a
-    fair walk of B steps. Z given B is Bin(n - B, rest_probability): the tabulated law of a boundary
-    b >= B, plus b - B further trials. In a cell of blocks, the lower sum takes the shortest walk
-    and the mean weight (Jensen), the upper sum the longest walk and the two end weights with the
-    cell's mean (Edmundson and Madansky): walks grow in convex order, and the value is convex in W.
+    Beside B pair reports, Z others weigh rest_weight *more* than the base weight of the remaining
+    n - B - Z. Z given B is Bin(n - B, rest_probability): the tabulated law of a boundary b >= B,
+    plus b - B further trials. In a cell of blocks, the lower sum takes the shortest walk and the
+    mean weight (Jensen), the upper sum the longest walk and the two end weights with the cell's
+    mean (Edmundson and Madansky): walks grow in convex order, and values are convex in weights.
     The upper sum leaves out Z beyond its window; adding the third number puts that right.
     """
+    pair_weight = rates[3]
     lower, upper, tail, size = 0.0, 0.0, 0.0, 0.0
     # Walks lengthen from block to block, so the tail of the heaviest weight is carried over, too.
     below, above, lightest = NO_TAIL, NO_TAIL, NO_TAIL
@@ -220,31 +251,31 @@ def enclose_expectation(
         means, masses = rest_means[first:last], rest_masses[first:last]
         # Up to `further` trials are missing from the law; their mean is in the mean weight.
         further = boundaries[law] - shortest
-        low_weight = base_weight + pair_weight * shortest
-        mean_weight = base_weight + pair_weight * pair_means[i]
-        mean_weight += rest_weight * rest_probability * (boundaries[law] - pair_means[i])
+        mean_base = base_weight * (num_users - pair_means[i])
+        mean_base += rest_weight * rest_probability * (boundaries[law] - pair_means[i])
+        mean_rest = mean_base + pair_weight * (pair_means[i] - shortest)
         cell_lower, terms, below = mean_weight_sum(
-            shortest, mean_weight, rest_weight, means, masses, step, slope, below
+            shortest, mean_rest, rest_weight, means, masses, rates, below
         )
         cell_upper = cell_lower
+        low_rest = base_weight * (num_users - shortest) + pair_weight * (shortest - longest)
         if shortest < longest or further > 0.0 or starts[1] - starts[0] > 1.0:
-            high_weight = base_weight + pair_weight * longest + rest_weight * further
-            cell_upper, above = end_weights_sum(
+            cell_upper, upper_terms, above = end_weights_sum(
                 longest,
-                low_weight,
-                mean_weight,
-                high_weight,
+                low_rest,
+                mean_base + pair_weight * (pair_means[i] - longest),
+                base_weight * (num_users - longest) + rest_weight * further,
                 rest_weight,
                 starts,
                 means,
                 masses,
-                step,
-                slope,
+                rates,
                 above,
             )
+            terms = max(terms, upper_terms)
         if rest_tail > 0.0:
             # Z beyond its window, on either side, is worth at most what Z = 0 is.
-            at_zero, _, lightest = positive_part(longest, low_weight, step, slope, lightest)
+            at_zero, _, lightest = positive_part(longest, low_rest, rates, lightest)
             tail += pair_masses[i] * 2.0 * rest_tail * at_zero
         lower += pair_masses[i] * cell_lower
         upper += pair_masses[i] * cell_upper

@@ -8,19 +8,21 @@ probability noise(b) times h if b_x = 1 and times l if b_x = 0:
 
 *Above.* omega = l * noise lies below every input's law. With ratios to omega, a report with the
 pair's bits (1,0) or (0,1) has (p, 1) or (1, p); (1,1) has weight p; (0,0) has weight 1; the mass
-outside omega has weight 0. Weights 1 are spread onto p and 0 with the same mean, which raises
-every convex expectation, so (B) stays an upper bound; the loss is of order 1/n.
+outside omega has weight 0. To leave two weights instead of three, either weights 1 are spread onto
+p and 0 with the same mean, which raises every convex expectation; or the rare weight p is lowered
+to 1, which raises every sum. (B) stays an upper bound either way.
 
 *Below.* Data where all others hold a third value, post-processed in either of two ways. Through the
 pair's two bits only, which are pure noise for the others, so that ratios are h and l themselves. Or
-through the third bit, too: where it is not set, which is rare for the others and not for the victim,
-the pair's bits have ratios (p, 1) and (1, p), and everything else is merged into one outcome. The
-second is nearly the blanket's own law from moderate epsilon0 on.
+through the third bit, too: where it is not set, which is rare for the others and not for the
+victim, the pair's bits have ratios (p, 1) and (1, p), and everything else is merged into one
+outcome. The second is nearly the blanket's own law from moderate epsilon0 on.
 
 Source: Balle et al. 2019, arXiv:1903.02837v2, Lemma 5.3; docs/explanation/amplification.md.
 """
 
 import math
+from dataclasses import dataclass
 
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.privacy.amplification.method import Method
@@ -29,56 +31,102 @@ from shuffledp.privacy.amplification.symmetric_blanket import SymmetricBlanket, 
 _UNARY = (RandomizerFamily.SYMMETRIC_UNARY, RandomizerFamily.OPTIMIZED_UNARY)
 
 
-def _noise_and_low_ratio(profile: LocalProfile) -> tuple[float, float]:
-    """Return q and l for the profile's family."""
+@dataclass(frozen=True, slots=True)
+class _Noise:
+    """The noise of a unary encoding: probability q of a bit, 1 - q, the ratio l, and 1 - l."""
+
+    set_bit: float
+    unset_bit: float
+    low: float
+    one_minus_low: float
+
+
+def _noise(profile: LocalProfile) -> _Noise:
+    """Return the noise of the profile's family, each number to full accuracy."""
     if profile.family is RandomizerFamily.SYMMETRIC_UNARY:
-        root = math.exp(0.5 * profile.epsilon0)
-        return 1.0 / (1.0 + root), 1.0 / root
-    ratio = math.exp(profile.epsilon0)
-    return 1.0 / (ratio + 1.0), (ratio + 1.0) / (2.0 * ratio)
-
-
-def blanket_law(profile: LocalProfile) -> SymmetricLaw:
-    """Return one user's law under the blanket omega = l * noise, for any domain size."""
-    noise, low = _noise_and_low_ratio(profile)
-    ratio_minus_one = math.expm1(profile.epsilon0)
-    ratio = 1.0 + ratio_minus_one
-    both_set = low * noise * noise
-    none_set = low * (1.0 - noise) * (1.0 - noise)
-    return SymmetricLaw(
-        pair_mass=2.0 * low * noise * (1.0 - noise),
-        low=1.0,
-        difference=ratio_minus_one,
-        rest_mass=both_set + none_set / ratio,
-        rest_weight=ratio,
+        shrink = math.exp(-0.5 * profile.epsilon0)
+        return _Noise(
+            shrink / (1.0 + shrink),
+            1.0 / (1.0 + shrink),
+            shrink,
+            -math.expm1(-0.5 * profile.epsilon0),
+        )
+    shrink = math.exp(-profile.epsilon0)
+    return _Noise(
+        shrink / (1.0 + shrink),
+        1.0 / (1.0 + shrink),
+        0.5 * (1.0 + shrink),
+        -0.5 * math.expm1(-profile.epsilon0),
     )
+
+
+def spread_law(profile: LocalProfile) -> SymmetricLaw:
+    """Return one user's law under the blanket omega = l * noise, weights 1 spread onto p and 0."""
+    noise = _noise(profile)
+    both_set = noise.low * noise.set_bit**2
+    none_set = noise.low * noise.unset_bit**2
+    shrink = math.exp(-profile.epsilon0)
+    return SymmetricLaw(
+        epsilon0=profile.epsilon0,
+        low=1.0,
+        pair_mass=2.0 * noise.low * noise.set_bit * noise.unset_bit,
+        rest_mass=both_set + none_set * shrink,
+        base_mass=noise.one_minus_low - none_set * math.expm1(-profile.epsilon0),
+        rest_weight=math.exp(profile.epsilon0),
+    )
+
+
+def lightened_law(profile: LocalProfile) -> SymmetricLaw:
+    """Return one user's law under the same blanket, the weight p of bits (1,1) lowered to 1."""
+    noise = _noise(profile)
+    return SymmetricLaw(
+        epsilon0=profile.epsilon0,
+        low=1.0,
+        pair_mass=2.0 * noise.low * noise.set_bit * noise.unset_bit,
+        rest_mass=noise.low * (noise.set_bit**2 + noise.unset_bit**2),
+        base_mass=noise.one_minus_low,
+    )
+
+
+def blanket_law(profile: LocalProfile, num_users: int) -> SymmetricLaw:
+    """Return whichever of the two laws loses less; both are upper bounds.
+
+    Lowering loses (p - 1) Pr[(1,1)] of the mean weight, hence of epsilon. Spreading adds a variance
+    of (p - 1) Pr[(0,0)] to the weight, which costs epsilon about t^2 / (2n) of that, t^2 about 20.
+    """
+    noise = _noise(profile)
+    if num_users * noise.set_bit**2 < 10.0 * noise.unset_bit**2:
+        return lightened_law(profile)
+    return spread_law(profile)
 
 
 def third_value_law(profile: LocalProfile) -> SymmetricLaw:
     """Return one user's law where all others hold a third value, seen through the pair's bits."""
-    noise, low = _noise_and_low_ratio(profile)
-    difference = low * math.expm1(profile.epsilon0)
+    noise = _noise(profile)
     return SymmetricLaw(
-        pair_mass=2.0 * noise * (1.0 - noise),
-        low=low,
-        difference=difference,
-        rest_mass=noise * noise,
-        rest_weight=low + difference,
-        base_weight=low,
+        epsilon0=profile.epsilon0,
+        low=noise.low,
+        pair_mass=2.0 * noise.set_bit * noise.unset_bit,
+        rest_mass=noise.set_bit**2,
+        base_mass=noise.unset_bit**2,
+        rest_weight=noise.low * math.exp(profile.epsilon0),
+        base_weight=noise.low,
     )
 
 
 def third_bit_law(profile: LocalProfile) -> SymmetricLaw:
     """Return one user's law for the same data, seen through the pair's bits and the third one."""
-    noise, _ = _noise_and_low_ratio(profile)
-    third_unset = noise if profile.family is RandomizerFamily.SYMMETRIC_UNARY else 0.5
-    ratio_minus_one = math.expm1(profile.epsilon0)
-    pair_mass = 2.0 * noise * (1.0 - noise) * third_unset
-    weight_left = 1.0 - pair_mass * (1.0 + 0.5 * ratio_minus_one)
+    noise = _noise(profile)
+    symmetric = profile.family is RandomizerFamily.SYMMETRIC_UNARY
+    third_unset = noise.set_bit if symmetric else 0.5
+    pair_mass = 2.0 * noise.set_bit * noise.unset_bit * third_unset
+    weight_left = 1.0 - pair_mass * (1.0 + 0.5 * math.expm1(profile.epsilon0))
     return SymmetricLaw(
-        pair_mass=pair_mass,
+        epsilon0=profile.epsilon0,
         low=1.0,
-        difference=ratio_minus_one,
+        pair_mass=pair_mass,
+        rest_mass=0.0,
+        base_mass=1.0 - pair_mass,
         base_weight=weight_left / (1.0 - pair_mass),
     )
 
@@ -92,8 +140,8 @@ UNARY_BLANKET = Method(
     source="Balle et al. 2019, arXiv:1903.02837v2, Lemma 5.3, for unary encodings",
     statement="delta(eps) <= (1/n) E[(G_1 + ... + G_n)_+] with blanket min_x R_x >= l * noise",
     violated_hypothesis=_violation,
-    epsilon=lambda profile, n, delta: SymmetricBlanket(blanket_law(profile), n).enclose_epsilon(
+    epsilon=lambda profile, n, delta: SymmetricBlanket(blanket_law(profile, n), n).enclose_epsilon(
         delta, profile.epsilon0
     ),
-    delta=lambda profile, n, epsilon: SymmetricBlanket(blanket_law(profile), n).enclose(epsilon),
+    delta=lambda profile, n, epsilon: SymmetricBlanket(blanket_law(profile, n), n).enclose(epsilon),
 )
