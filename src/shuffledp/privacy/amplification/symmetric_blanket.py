@@ -168,7 +168,10 @@ class SymmetricBlanket:
         # grid is asked only a few times; tails far below delta need not be resolved on the way.
         coarse = SymmetricBlanket(self._law, int(self._num_users), max_blocks=_COARSE_BLOCKS)
         negligible = 1e-9 * delta
-        tolerance = _EPSILON_TOLERANCE if -math.log(delta) < _FAR_TAIL else _FAR_TOLERANCE
+        # Far out every tail is computed afresh: there the coarse grid has to do, at 1e-3.
+        far = -math.log(delta) > _FAR_TAIL
+        tolerance = _FAR_TOLERANCE if far else _EPSILON_TOLERANCE
+        fine = coarse if far else self
         _, near = last_above_first_below(
             lambda epsilon: coarse._resolve(epsilon, negligible).upper,
             delta,
@@ -177,7 +180,7 @@ class SymmetricBlanket:
             guess=self._gaussian_epsilon(delta),
             relative_tolerance=1e-4,
         )
-        resolve = functools.cache(lambda epsilon: self._resolve(epsilon, negligible))
+        resolve = functools.cache(lambda epsilon: fine._resolve(epsilon, negligible))
         _, upper = last_above_first_below(
             lambda epsilon: resolve(epsilon).upper,
             delta,
