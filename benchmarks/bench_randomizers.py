@@ -90,7 +90,7 @@ def test_count(benchmark, case):
     seconds, support = seconds_of(plain_count, randomizer, few_reports)
     assert len(support) == randomizer.k
     reports = randomizer.randomize(codes, entropy)
-    counts = benchmark.pedantic(randomizer.count, (reports,), rounds=5, warmup_rounds=1)
+    counts = benchmark.pedantic(randomizer.aggregate, (reports,), rounds=5, warmup_rounds=1)
     assert counts.num_reports == codes.size
     if benchmark.enabled:
         record(benchmark, codes.size, few_codes.size / seconds)

@@ -18,7 +18,7 @@ from shuffledp.collection.output import (
     writing,
 )
 from shuffledp.core.errors import DomainError, OutputError
-from shuffledp.mechanisms.randomizers.protocol import Reports
+from shuffledp.mechanisms.reports import Reports
 
 DOMAIN = ("yes", "no", 'no, "thanks"')
 

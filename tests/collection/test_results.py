@@ -10,8 +10,8 @@ from shuffledp.collection.results import Guarantee, RunResult, register_renderer
 from shuffledp.core.bound import Bound
 from shuffledp.core.errors import ParameterError
 from shuffledp.mechanisms.estimators.frequencies import estimate_frequencies
-from shuffledp.mechanisms.randomizers.protocol import Counts
 from shuffledp.mechanisms.randomizers.registry import make_randomizer
+from shuffledp.mechanisms.reports import Counts
 
 
 def bound(lower: float | None = 0.25, upper: float = 0.5) -> Bound:

@@ -34,7 +34,7 @@ def exact_support_probabilities(randomizer):
     """Return, for each input and category, the probability of a report that supports it."""
     channel = randomizer.channel()
     supports = [
-        randomizer.count(report_of_column(randomizer, column)).support.tolist()
+        randomizer.aggregate(report_of_column(randomizer, column)).support.tolist()
         for column in range(len(channel[0]))
     ]
     return [
@@ -160,7 +160,7 @@ class TestFingerprint:
         made_by = make_randomizer(name, k=4, epsilon0=1.0)
         reports = made_by.randomize(np.arange(4), Entropy.from_seed(1))
         with pytest.raises(FingerprintError, match="k and epsilon0"):
-            make_randomizer(name, k=4, epsilon0=1.5).count(reports)
+            make_randomizer(name, k=4, epsilon0=1.5).aggregate(reports)
 
 
 class TestRandomize:
@@ -173,12 +173,12 @@ class TestRandomize:
         assert reports.data.nbytes == num_users * randomizer.num_report_bytes
         assert reports.fingerprint == randomizer.fingerprint
         assert not reports.data.flags.writeable
-        assert randomizer.count(reports).num_reports == num_users
+        assert randomizer.aggregate(reports).num_reports == num_users
 
     def test_an_empty_batch_gives_no_reports(self, name):
         randomizer = make_randomizer(name, k=10, epsilon0=1.0)
         for codes in (np.array([]), np.array([], dtype=np.uint8)):
-            counts = randomizer.count(randomizer.randomize(codes, Entropy.from_seed(3)))
+            counts = randomizer.aggregate(randomizer.randomize(codes, Entropy.from_seed(3)))
             assert counts.num_reports == 0
             assert counts.support.tolist() == [0] * 10
 
@@ -258,14 +258,14 @@ class TestCount:
         data = randomizer.randomize(np.arange(20), Entropy.from_seed(1)).data
         for wrong in (data.astype(np.int64), data[:, None]):
             with pytest.raises(ParameterError, match="as it was made"):
-                randomizer.count(Reports(data=wrong, fingerprint=randomizer.fingerprint))
+                randomizer.aggregate(Reports(data=wrong, fingerprint=randomizer.fingerprint))
 
     def test_impossible_reports_are_refused(self, name):
         randomizer = make_randomizer(name, k=5, epsilon0=1.0)
         data = randomizer.randomize(np.zeros(9, int), Entropy.from_seed(1)).data.copy()
         data[3] |= 1 << 5
         with pytest.raises(DomainError, match=r"3\b.*"):
-            randomizer.count(Reports(data=data, fingerprint=randomizer.fingerprint))
+            randomizer.aggregate(Reports(data=data, fingerprint=randomizer.fingerprint))
 
     @given(
         name=st.sampled_from(sorted(RANDOMIZERS)),
@@ -281,7 +281,7 @@ class TestCount:
         data = randomizer.randomize(generator.integers(0, k, num_users), entropy).data
 
         def count(part):
-            return randomizer.count(Reports(data=part, fingerprint=randomizer.fingerprint))
+            return randomizer.aggregate(Reports(data=part, fingerprint=randomizer.fingerprint))
 
         whole = count(data)
         split = int(cut * num_users)

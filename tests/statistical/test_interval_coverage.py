@@ -36,7 +36,7 @@ def simulate(randomizer, num_users, seed):
     ).data
     return np.array(
         [
-            randomizer.count(Reports(data=run, fingerprint=randomizer.fingerprint)).support
+            randomizer.aggregate(Reports(data=run, fingerprint=randomizer.fingerprint)).support
             for run in data.reshape(NUM_RUNS, num_users, *data.shape[1:])
         ]
     )

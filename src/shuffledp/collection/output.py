@@ -20,7 +20,7 @@ from shuffledp.collection.results import RunResult
 from shuffledp.core.errors import OutputError
 
 if TYPE_CHECKING:
-    from shuffledp.mechanisms.randomizers.protocol import Reports
+    from shuffledp.mechanisms.reports import Reports
 
 ESTIMATES_FILE = "estimates.csv"
 PRIVACY_FILE = "privacy.json"

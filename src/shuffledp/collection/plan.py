@@ -17,7 +17,7 @@ from shuffledp.core.checks import require_at_least, require_open_unit, require_p
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.mechanisms.estimators.frequencies import expected_standard_error
-from shuffledp.mechanisms.randomizers.protocol import LocalRandomizer
+from shuffledp.mechanisms.randomizers.category_randomizer import CategoryRandomizer
 from shuffledp.mechanisms.randomizers.registry import RANDOMIZERS, make_randomizer
 from shuffledp.privacy.accounting.calibration import largest_epsilon0
 from shuffledp.privacy.amplification.registry import account_delta
@@ -38,13 +38,13 @@ class Alternative:
 
     Parameters
     ----------
-    randomizer : LocalRandomizer
+    randomizer : CategoryRandomizer
         At the largest epsilon0 that meets the target.
     expected_standard_error : float
         Of a frequency, root mean square over the answers.
     """
 
-    randomizer: LocalRandomizer
+    randomizer: CategoryRandomizer
     expected_standard_error: float
 
     def to_json_dict(self) -> dict[str, object]:
@@ -95,7 +95,7 @@ class Plan:
         The k possible answers.
     target_epsilon, target_delta : float
         What was asked for.
-    randomizer : LocalRandomizer
+    randomizer : CategoryRandomizer
         What each user runs on their own answer.
     guarantee : Guarantee
         What holds for n honest users: epsilon as a `Bound`, at most the target.
@@ -111,7 +111,7 @@ class Plan:
     domain: tuple[str, ...]
     target_epsilon: float
     target_delta: float
-    randomizer: LocalRandomizer
+    randomizer: CategoryRandomizer
     guarantee: Guarantee
     expected_standard_error: float
     alternatives: tuple[Alternative, ...]
@@ -255,7 +255,7 @@ def _candidates(
     return tuple(sorted(candidates, key=lambda each: each.expected_standard_error))
 
 
-def _root_mean_square_error(randomizer: LocalRandomizer, num_users: int) -> float:
+def _root_mean_square_error(randomizer: CategoryRandomizer, num_users: int) -> float:
     """Return the standard error of a frequency, root mean square over the k answers.
 
     The variance is linear in the frequency and frequencies sum to one, so this mean is the variance
@@ -270,7 +270,7 @@ def _root_mean_square_error(randomizer: LocalRandomizer, num_users: int) -> floa
 
 
 def _guarantee_within(
-    randomizer: LocalRandomizer, num_users: int, epsilon: float, delta: float
+    randomizer: CategoryRandomizer, num_users: int, epsilon: float, delta: float
 ) -> Guarantee:
     """Return the guarantee at ``delta``, with an upper end of at most ``epsilon``.
 

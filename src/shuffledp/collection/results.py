@@ -18,7 +18,7 @@ from shuffledp.core.errors import ParameterError
 if TYPE_CHECKING:
     from shuffledp.collection.plan import Plan
     from shuffledp.mechanisms.estimators.frequencies import FrequencyEstimates
-    from shuffledp.mechanisms.randomizers.protocol import LocalRandomizer
+    from shuffledp.mechanisms.randomizers.category_randomizer import CategoryRandomizer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +117,7 @@ class RunResult:
         Number of users, hence of reports.
     domain : tuple of str
         The ``k`` possible answers, in the order of the estimates.
-    randomizer : LocalRandomizer
+    randomizer : CategoryRandomizer
         What each user ran on their own answer.
     guarantee : Guarantee
         What holds for the shuffled reports of this run.
@@ -146,7 +146,7 @@ class RunResult:
 
     num_users: int
     domain: tuple[str, ...]
-    randomizer: "LocalRandomizer"
+    randomizer: "CategoryRandomizer"
     guarantee: Guarantee
     estimates: "FrequencyEstimates"
     is_simulation: bool

@@ -15,7 +15,7 @@ from shuffledp.core.bound import Bound
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError
 from shuffledp.mechanisms.estimators.frequencies import estimate_frequencies
-from shuffledp.mechanisms.randomizers.protocol import LocalRandomizer
+from shuffledp.mechanisms.randomizers.category_randomizer import CategoryRandomizer
 from shuffledp.mechanisms.randomizers.registry import make_randomizer
 
 # Where the report shows epsilon: as multiples of the number of users, and shares of honest ones.
@@ -37,7 +37,7 @@ class Setting(Protocol):
         ...
 
     @property
-    def randomizer(self) -> LocalRandomizer:
+    def randomizer(self) -> CategoryRandomizer:
         """What each user runs."""
         ...
 
@@ -63,7 +63,7 @@ class FixedSetting:
 
     num_users: int
     domain: tuple[str, ...]
-    randomizer: LocalRandomizer
+    randomizer: CategoryRandomizer
     guarantee: Guarantee
     target_epsilon: float
     target_delta: float

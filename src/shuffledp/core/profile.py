@@ -15,12 +15,17 @@ _LARGEST_DOMAIN = 10**15
 
 
 class RandomizerFamily(StrEnum):
-    """Families for which a sharper analysis than "any epsilon0-LDP randomizer" may exist."""
+    """Families for which a sharper analysis than "any epsilon0-LDP randomizer" may exist.
+
+    ``ANY`` stands for the whole class; ``OTHER`` for one particular randomizer without a family of
+    its own, of which nothing is known but its epsilon0 and, if it is stated, its blanket.
+    """
 
     ANY = "any"
     K_RANDOMIZED_RESPONSE = "k-rr"
     SYMMETRIC_UNARY = "symmetric-unary"
     OPTIMIZED_UNARY = "optimized-unary"
+    OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

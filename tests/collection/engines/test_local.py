@@ -58,7 +58,9 @@ def test_counts_are_those_of_the_reports_handed_out(name, codes):
         sink=kept.extend,
     )
     assert counts.num_reports == len(codes) == sum(reports.num_reports for reports in kept)
-    recount = sum((randomizer.count(reports) for reports in kept[1:]), randomizer.count(kept[0]))
+    recount = sum(
+        (randomizer.aggregate(reports) for reports in kept[1:]), randomizer.aggregate(kept[0])
+    )
     np.testing.assert_array_equal(counts.support, recount.support)
     assert counts.fingerprint == randomizer.fingerprint
 

@@ -10,8 +10,8 @@ import pytest
 from shuffledp.collection.results import Guarantee, RunResult
 from shuffledp.core.bound import Bound
 from shuffledp.mechanisms.estimators.frequencies import estimate_frequencies
-from shuffledp.mechanisms.randomizers.protocol import Counts
 from shuffledp.mechanisms.randomizers.registry import make_randomizer
+from shuffledp.mechanisms.reports import Counts
 
 ASSUMPTIONS = (
     "Neighbouring datasets replace the answer of one user.",

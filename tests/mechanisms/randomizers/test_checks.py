@@ -33,4 +33,4 @@ def test_codes_of_a_narrow_type_may_meet_a_large_domain():
 
 def test_fingerprints_are_stable():
     # Reports on disk outlive a version of this program: a change here orphans them.
-    assert fingerprint_of("k-rr", 3, 5) == "cc5e042dd6bf119d2599df75c1ed0414"
+    assert fingerprint_of("k-rr", k=3, threshold=5) == "cc5e042dd6bf119d2599df75c1ed0414"

@@ -95,7 +95,7 @@ def test_ten_million_categories_are_counted():
     k = 10_000_000
     randomizer = KRandomizedResponse(k=k, epsilon0=60.0)
     codes = np.array([0, k - 1, k - 1, 5])
-    counts = randomizer.count(randomizer.randomize(codes, Entropy.from_seed(2)))
+    counts = randomizer.aggregate(randomizer.randomize(codes, Entropy.from_seed(2)))
     assert np.flatnonzero(counts.support).tolist() == [0, 5, k - 1]
     assert counts.support[k - 1] == 2
 
@@ -106,7 +106,7 @@ def test_counting_agrees_with_bincount(k):
     for num_users in (1, 2, 3, 5, 40_001):
         reports = randomizer.randomize(np.arange(num_users) % k, Entropy.from_seed(num_users))
         expected = np.bincount(reports.data, minlength=k)
-        assert np.array_equal(randomizer.count(reports).support, expected)
+        assert np.array_equal(randomizer.aggregate(reports).support, expected)
 
 
 def test_blocks_join_without_a_seam():

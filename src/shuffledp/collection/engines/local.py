@@ -16,14 +16,15 @@ from shuffledp.collection.engines.external_shuffle import ExternalShuffle
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
-from shuffledp.mechanisms.randomizers.protocol import Counts, LocalRandomizer, Reports
+from shuffledp.mechanisms.randomizers.category_randomizer import CategoryRandomizer
+from shuffledp.mechanisms.reports import Counts, Reports
 
 ReportSink: TypeAlias = Callable[[Iterator[Reports]], None]
 """Consumes a stream of shuffled reports, for example to store them."""
 
 
 def collect(
-    randomizer: LocalRandomizer,
+    randomizer: CategoryRandomizer,
     blocks: Iterable[NDArray[np.integer[Any]]],
     *,
     num_users: int,
@@ -36,7 +37,7 @@ def collect(
 
     Parameters
     ----------
-    randomizer : LocalRandomizer
+    randomizer : CategoryRandomizer
         What each user runs.
     blocks : iterable of integer ndarray, shape (m,)
         Codes in ``[0, k)``; read once, ``num_users`` in total.
@@ -92,7 +93,7 @@ def collect(
 class _Analyst:
     """Counts shuffled reports as they go by, block by block."""
 
-    def __init__(self, randomizer: LocalRandomizer, report: Progress, num_users: int) -> None:
+    def __init__(self, randomizer: CategoryRandomizer, report: Progress, num_users: int) -> None:
         self._randomizer = randomizer
         self._report = report
         self._num_users = num_users
@@ -106,7 +107,7 @@ class _Analyst:
         """Yield the blocks again as `Reports`, each of them counted."""
         for data in shuffled:
             reports = Reports(data=data, fingerprint=self._randomizer.fingerprint)
-            self.counts += self._randomizer.count(reports)
+            self.counts += self._randomizer.aggregate(reports)
             self._report("counting", self.counts.num_reports, self._num_users)
             yield reports
 

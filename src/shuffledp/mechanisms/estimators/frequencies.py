@@ -7,8 +7,12 @@ from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.mechanisms.estimators.intervals import INTERVALS, standard_error
-from shuffledp.mechanisms.randomizers.protocol import Counts, read_only
+from shuffledp.mechanisms.estimators.intervals import (
+    INTERVALS,
+    simultaneous_confidence,
+    standard_error,
+)
+from shuffledp.mechanisms.reports import Counts, read_only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -24,7 +28,7 @@ class FrequencyEstimates:
     standard_error : ndarray of float64
         Of the unbiased ``frequency``, given who the users are.
     lower, upper : ndarray of float64
-        Confidence interval of the frequency, one category at a time; not clipped to [0, 1].
+        Confidence interval of the frequency; not clipped to [0, 1].
     num_users : int
         Number of reports.
     confidence : float
@@ -34,6 +38,8 @@ class FrequencyEstimates:
     post_processing : tuple of str
         Names of the steps applied to ``count`` and ``frequency`` after estimation, in order.
         Empty: the values are unbiased.
+    is_simultaneous : bool
+        Whether all k intervals hold at once with that confidence, rather than each alone.
     """
 
     count: NDArray[np.float64]
@@ -45,6 +51,7 @@ class FrequencyEstimates:
     confidence: float
     interval: str
     post_processing: tuple[str, ...] = ()
+    is_simultaneous: bool = False
 
     def __post_init__(self) -> None:
         for name in ("count", "frequency", "standard_error", "lower", "upper"):
@@ -57,6 +64,7 @@ def estimate_frequencies(
     support_probabilities: tuple[float, float],
     confidence: float = 0.95,
     interval: str = "wilson",
+    simultaneous: bool = False,
 ) -> FrequencyEstimates:
     """Return the unbiased estimate of each category's frequency, and how far it may be off.
 
@@ -71,6 +79,9 @@ def estimate_frequencies(
     interval : {"wilson", "wald"}
         Wilson inverts the score test and covers well for rare values and few users; Wald is
         symmetric around the estimate.
+    simultaneous : bool
+        Whether all k intervals hold at once with that confidence (Bonferroni: each has a k-th of
+        the error), rather than each alone.
 
     Returns
     -------
@@ -91,7 +102,7 @@ def estimate_frequencies(
     users are, which is the whole error where the question is about the people who answered. For
     the population that they were sampled from, add frequency (1 - frequency) / n to the squared
     standard error. The variance is taken at the estimate, clipped to [0, 1] inside the variance
-    only. Intervals hold for one category at a time, not for all k at once.
+    only.
 
     p and q are floats, so p - q has an absolute error of about 1e-16. It matters only for
     epsilon0 below about 1e-8, where the standard error is far greater still.
@@ -109,25 +120,37 @@ def estimate_frequencies(
     num_users = counts.num_reports
     if num_users == 0:
         raise DataError("there are no reports, so there is nothing to estimate: collect some")
-    count = (counts.support.astype(np.float64) - num_users * q) / (p - q)
+    num_slots = counts.supports_per_report
+    count = (counts.support.astype(np.float64) - num_users * num_slots * q) / (p - q)
     frequency = count / num_users
     lower, upper = INTERVALS[interval](
-        frequency, support_probabilities=(p, q), num_users=num_users, confidence=confidence
+        frequency,
+        support_probabilities=(p, q),
+        num_users=num_users,
+        confidence=simultaneous_confidence(confidence, count.size) if simultaneous else confidence,
+        num_slots=num_slots,
     )
     return FrequencyEstimates(
         count=count,
         frequency=frequency,
-        standard_error=standard_error(frequency, support_probabilities=(p, q), num_users=num_users),
+        standard_error=standard_error(
+            frequency, support_probabilities=(p, q), num_users=num_users, num_slots=num_slots
+        ),
         lower=lower,
         upper=upper,
         num_users=num_users,
         confidence=confidence,
         interval=interval,
+        is_simultaneous=simultaneous,
     )
 
 
 def expected_standard_error(
-    *, support_probabilities: tuple[float, float], num_users: int, frequency: float
+    *,
+    support_probabilities: tuple[float, float],
+    num_users: int,
+    frequency: float,
+    num_slots: int = 1,
 ) -> float:
     """Return the standard error that an estimate will have, before any data is seen.
 
@@ -139,6 +162,8 @@ def expected_standard_error(
         Number of users, at least 1.
     frequency : float
         Share of users with the value, in [0, 1].
+    num_slots : int
+        How often one report can support one category.
 
     Returns
     -------
@@ -160,7 +185,10 @@ def expected_standard_error(
     if not 0.0 <= frequency <= 1.0:
         raise ParameterError(f"frequency = {frequency} is not in [0, 1]: it is a share of users")
     errors = standard_error(
-        np.array([frequency]), support_probabilities=probabilities, num_users=num_users
+        np.array([frequency]),
+        support_probabilities=probabilities,
+        num_users=num_users,
+        num_slots=num_slots,
     )
     return float(errors[0])
 

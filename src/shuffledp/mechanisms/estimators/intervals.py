@@ -23,7 +23,11 @@ Interval = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def standard_error(
-    frequency: NDArray[np.float64], *, support_probabilities: tuple[float, float], num_users: int
+    frequency: NDArray[np.float64],
+    *,
+    support_probabilities: tuple[float, float],
+    num_users: int,
+    num_slots: int = 1,
 ) -> NDArray[np.float64]:
     """Return the standard error of the unbiased frequency, given who the users are.
 
@@ -36,6 +40,9 @@ def standard_error(
         p and q, with p > q.
     num_users : int
         Number of reports, at least 1.
+    num_slots : int
+        Slots of a report, each of which may support the category; the true value is in at most one
+        of them, and the others add noise alone.
 
     Returns
     -------
@@ -54,7 +61,7 @@ def standard_error(
     """
     p, q = support_probabilities
     possible = np.clip(frequency, 0.0, 1.0)
-    variance = possible * (p * (1.0 - p)) + (1.0 - possible) * (q * (1.0 - q))
+    variance = possible * (p * (1.0 - p)) + (num_slots - possible) * (q * (1.0 - q))
     result: NDArray[np.float64] = np.sqrt(variance / num_users) / (p - q)
     return result
 
@@ -65,6 +72,7 @@ def wald_interval(
     support_probabilities: tuple[float, float],
     num_users: int,
     confidence: float,
+    num_slots: int = 1,
 ) -> Interval:
     """Return estimate -/+ z standard errors, the variance taken at the estimate.
 
@@ -78,6 +86,8 @@ def wald_interval(
         Number of reports, at least 1.
     confidence : float
         Nominal coverage, in (0, 1).
+    num_slots : int
+        As for `standard_error`.
 
     Returns
     -------
@@ -90,7 +100,10 @@ def wald_interval(
         If ``confidence`` is not in (0, 1).
     """
     margin = normal_quantile(confidence) * standard_error(
-        frequency, support_probabilities=support_probabilities, num_users=num_users
+        frequency,
+        support_probabilities=support_probabilities,
+        num_users=num_users,
+        num_slots=num_slots,
     )
     return frequency - margin, frequency + margin
 
@@ -101,6 +114,7 @@ def wilson_interval(
     support_probabilities: tuple[float, float],
     num_users: int,
     confidence: float,
+    num_slots: int = 1,
 ) -> Interval:
     """Return every f that the support does not contradict, the variance taken at that f.
 
@@ -114,6 +128,8 @@ def wilson_interval(
         Number of reports, at least 1.
     confidence : float
         Nominal coverage, in (0, 1).
+    num_slots : int
+        As for `standard_error`.
 
     Returns
     -------
@@ -136,8 +152,8 @@ def wilson_interval(
     ends c = 0, where it is p q, and c = n, where it is (1 - p) (1 - q).
     """
     p, q = support_probabilities
-    variance_of_others = q * (1.0 - q)
-    slope = p * (1.0 - p) - variance_of_others
+    variance_of_others = num_slots * (q * (1.0 - q))
+    slope = p * (1.0 - p) - q * (1.0 - q)
     scale = normal_quantile(confidence) ** 2 / (num_users * (p - q) ** 2)
     centre = frequency + 0.5 * scale * slope
     # Round-off alone can take the variance below zero, by 1e-17 where p is 1 to machine precision.
@@ -173,6 +189,39 @@ def normal_quantile(confidence: float) -> float:
     # By the lower tail, which a confidence close to 1 leaves exact: 0.5 + confidence / 2 may be 1.
     quantile = -NormalDist().inv_cdf(0.5 * (1.0 - confidence))
     return math.fabs(quantile)
+
+
+def simultaneous_confidence(confidence: float, num_intervals: int) -> float:
+    """Return the confidence that each interval needs so that all of them hold with ``confidence``.
+
+    Parameters
+    ----------
+    confidence : float
+        Nominal coverage of all intervals together, in (0, 1).
+    num_intervals : int
+        How many there are, at least 1.
+
+    Returns
+    -------
+    float
+        1 - (1 - confidence) / num_intervals.
+
+    Raises
+    ------
+    ParameterError
+        If ``confidence`` is not in (0, 1).
+
+    Notes
+    -----
+    Bonferroni's inequality, which needs nothing of how the estimates depend on each other.
+
+    Examples
+    --------
+    >>> simultaneous_confidence(0.95, 1)
+    0.95
+    """
+    alpha = 1.0 - require_open_unit("confidence", confidence)
+    return confidence if num_intervals == 1 else 1.0 - alpha / num_intervals
 
 
 #: Name of each kind of interval, and its function.

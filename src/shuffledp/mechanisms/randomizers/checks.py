@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import DomainError, FingerprintError, ParameterError
-from shuffledp.mechanisms.randomizers.protocol import Reports, read_only
 from shuffledp.mechanisms.randomizers.thresholds import WORD_VALUES
+from shuffledp.mechanisms.reports import Reports, read_only
 
 LARGEST_K = 2**32 - 1  # a category code fits 32 bits
 _FINGERPRINT_DIGITS = 32  # 128 bits
@@ -34,9 +34,18 @@ def require_small_channel(k: int, largest: int) -> None:
         )
 
 
-def fingerprint_of(name: str, k: int, threshold: int) -> str:
-    """Return the name of an exact law: a prefix of SHA-256, as hexadecimal digits."""
-    law = f"shuffledp local randomizer/{name}/k={k}/threshold={threshold}/{WORD_VALUES}"
+def fingerprint_of(name: str, **parameters: object) -> str:
+    """Return the name of an exact law: a prefix of SHA-256, as hexadecimal digits.
+
+    Parameters
+    ----------
+    name : str
+        Name of the randomizer.
+    **parameters
+        All that the law depends on, as whole numbers or texts, in a fixed order.
+    """
+    stated = "/".join(f"{key}={value}" for key, value in parameters.items())
+    law = f"shuffledp local randomizer/{name}/{stated}/{WORD_VALUES}"
     return hashlib.sha256(law.encode()).hexdigest()[:_FINGERPRINT_DIGITS]
 
 

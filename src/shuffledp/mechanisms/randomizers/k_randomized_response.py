@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
+from shuffledp.mechanisms.randomizers.category_randomizer import CategoryRandomizer
 from shuffledp.mechanisms.randomizers.checks import (
     code_type,
     fingerprint_of,
@@ -18,13 +19,14 @@ from shuffledp.mechanisms.randomizers.checks import (
     require_reports,
     require_small_channel,
 )
-from shuffledp.mechanisms.randomizers.protocol import Channel, Counts, Reports
+from shuffledp.mechanisms.randomizers.protocol import Channel
 from shuffledp.mechanisms.randomizers.thresholds import (
     WORD_VALUES,
     k_randomized_response_threshold,
     log_ratio_upper,
     settle,
 )
+from shuffledp.mechanisms.reports import Counts, Reports
 
 _LARGEST_CHANNEL_K = 64
 
@@ -37,7 +39,7 @@ _LARGEST_INTERLEAVED_K = 2**13
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KRandomizedResponse:
+class KRandomizedResponse(CategoryRandomizer):
     """k-ary randomized response; Warner's binary randomized response for k = 2.
 
     Parameters
@@ -99,7 +101,7 @@ class KRandomizedResponse:
         object.__setattr__(self, "k", k)
         object.__setattr__(self, "epsilon0", epsilon0)
         object.__setattr__(self, "threshold", threshold)
-        object.__setattr__(self, "fingerprint", fingerprint_of(self.name, k, threshold))
+        object.__setattr__(self, "fingerprint", fingerprint_of(self.name, k=k, threshold=threshold))
 
     @property
     def num_report_bytes(self) -> int:
@@ -143,29 +145,9 @@ class KRandomizedResponse:
             channel=self.channel if self.k <= _LARGEST_CHANNEL_K else None,
         )
 
-    def randomize(self, codes: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
-        """Return one report for each code.
-
-        Parameters
-        ----------
-        codes : ndarray of integers, shape (n,)
-            True categories, in [0, k). May be empty.
-        entropy : Entropy
-            Source of randomness; n words are taken from it.
-
-        Returns
-        -------
-        Reports
-            Codes of the narrowest unsigned type, shape (n,).
-
-        Raises
-        ------
-        DomainError
-            If a code lies outside [0, k); the message names the first.
-        ParameterError
-            If ``codes`` is not a one-dimensional array of integers.
-        """
-        truth = require_codes(codes, self.k)
+    def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
+        """Return one report for each code. See `CategoryRandomizer`."""
+        truth = require_codes(values, self.k)
         out = np.empty(truth.size, dtype=code_type(self.k))
         words = np.empty(min(truth.size, _BLOCK), dtype=np.uint64)
         for start in range(0, truth.size, _BLOCK):
@@ -186,34 +168,16 @@ class KRandomizedResponse:
 
         kernels.randomize_block(codes, words, np.uint64(self.threshold), np.uint64(self.k), out)
 
-    def count(self, reports: Reports) -> Counts:
-        """Return how many reports name each category.
+    def supports(self, reports: Reports) -> NDArray[np.bool_]:
+        """Return which category each report names. See `CategoryRandomizer`."""
+        supported: NDArray[np.bool_] = self._codes(reports)[:, None] == np.arange(self.k)
+        return supported
 
-        Parameters
-        ----------
-        reports : Reports
-            In any order.
-
-        Returns
-        -------
-        Counts
-            Its support sums to ``reports.num_reports``.
-
-        Raises
-        ------
-        FingerprintError
-            If the reports were made by another law.
-        DomainError
-            If a report is not in [0, k).
-        ParameterError
-            If the reports have another type or shape.
-        """
+    def aggregate(self, reports: Reports) -> Counts:
+        """Return how many reports name each category. See `CategoryRandomizer`."""
         from shuffledp.mechanisms.randomizers.k_randomized_response_kernels import count_codes
 
-        codes = require_reports(
-            reports, fingerprint=self.fingerprint, dtype=code_type(self.k), row_shape=()
-        )
-        require_codes(codes, self.k)
+        codes = self._codes(reports)
         num_tables = 4 if self.k <= _LARGEST_INTERLEAVED_K else 1
         tables = np.zeros((num_tables, self.k), dtype=np.int64)
         count_codes(codes, tables)
@@ -222,6 +186,13 @@ class KRandomizedResponse:
             num_reports=codes.size,
             fingerprint=self.fingerprint,
         )
+
+    def _codes(self, reports: Reports) -> NDArray[Any]:
+        """Return the categories that the reports name, once checked."""
+        codes = require_reports(
+            reports, fingerprint=self.fingerprint, dtype=code_type(self.k), row_shape=()
+        )
+        return require_codes(codes, self.k)
 
     def channel(self) -> Channel:
         """Return the exact probability of each report (column) given each truth (row).

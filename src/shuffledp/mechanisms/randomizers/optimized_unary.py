@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
+from shuffledp.mechanisms.randomizers.category_randomizer import CategoryRandomizer
 from shuffledp.mechanisms.randomizers.checks import (
     fingerprint_of,
     require_num_categories,
@@ -20,20 +21,22 @@ from shuffledp.mechanisms.randomizers.packed_bits import (
     bytes_per_row,
     count_rows,
     randomize_rows,
+    set_bits,
 )
-from shuffledp.mechanisms.randomizers.protocol import Channel, Counts, Reports
+from shuffledp.mechanisms.randomizers.protocol import Channel
 from shuffledp.mechanisms.randomizers.thresholds import (
     WORD_VALUES,
     log_ratio_upper,
     optimized_unary_threshold,
     settle,
 )
+from shuffledp.mechanisms.reports import Counts, Reports
 
 _LARGEST_CHANNEL_K = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OptimizedUnaryEncoding:
+class OptimizedUnaryEncoding(CategoryRandomizer):
     """One bit a category: the true one set with probability 1/2, each other one with q.
 
     Parameters
@@ -89,7 +92,7 @@ class OptimizedUnaryEncoding:
         object.__setattr__(self, "k", k)
         object.__setattr__(self, "epsilon0", epsilon0)
         object.__setattr__(self, "threshold", threshold)
-        object.__setattr__(self, "fingerprint", fingerprint_of(self.name, k, threshold))
+        object.__setattr__(self, "fingerprint", fingerprint_of(self.name, k=k, threshold=threshold))
 
     @property
     def num_report_bytes(self) -> int:
@@ -136,32 +139,12 @@ class OptimizedUnaryEncoding:
             channel=self.channel if self.k <= _LARGEST_CHANNEL_K else None,
         )
 
-    def randomize(self, codes: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
-        """Return one row of packed bits for each code.
-
-        Parameters
-        ----------
-        codes : ndarray of integers, shape (n,)
-            True categories, in [0, k). May be empty.
-        entropy : Entropy
-            Source of randomness.
-
-        Returns
-        -------
-        Reports
-            ``uint8`` rows, shape (n, ceil(k / 8)).
-
-        Raises
-        ------
-        DomainError
-            If a code lies outside [0, k); the message names the first.
-        ParameterError
-            If ``codes`` is not a one-dimensional array of integers.
-        """
+    def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
+        """Return one row of packed bits for each code. See `CategoryRandomizer`."""
         from shuffledp.mechanisms.randomizers.packed_bits_kernels import replace_true_bits
 
         rows = randomize_rows(
-            codes,
+            values,
             k=self.k,
             threshold=self.threshold,
             entropy=entropy,
@@ -171,28 +154,12 @@ class OptimizedUnaryEncoding:
         )
         return Reports(data=rows, fingerprint=self.fingerprint)
 
-    def count(self, reports: Reports) -> Counts:
-        """Return how many reports have the bit of each category set.
+    def supports(self, reports: Reports) -> NDArray[np.bool_]:
+        """Return which bits each report has set. See `CategoryRandomizer`."""
+        return set_bits(reports, k=self.k, fingerprint=self.fingerprint)
 
-        Parameters
-        ----------
-        reports : Reports
-            In any order.
-
-        Returns
-        -------
-        Counts
-            Exact column sums.
-
-        Raises
-        ------
-        FingerprintError
-            If the reports were made by another law.
-        DomainError
-            If a bit beyond k is set.
-        ParameterError
-            If the reports have another type or shape.
-        """
+    def aggregate(self, reports: Reports) -> Counts:
+        """Return how many reports have the bit of each category set. See `CategoryRandomizer`."""
         return count_rows(reports, k=self.k, fingerprint=self.fingerprint)
 
     def channel(self) -> Channel:

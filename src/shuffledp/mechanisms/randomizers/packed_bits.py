@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError
 from shuffledp.mechanisms.randomizers.checks import require_codes, require_reports
-from shuffledp.mechanisms.randomizers.protocol import Channel, Counts, Reports, read_only
+from shuffledp.mechanisms.randomizers.protocol import Channel
+from shuffledp.mechanisms.reports import Counts, Reports, read_only
 
 # 256 KiB of words at a time stay in the second-level cache between generator and loop.
 _WORD_BUFFER = 2**15
@@ -128,18 +129,33 @@ def count_rows(reports: Reports, *, k: int, fingerprint: str) -> Counts:
     ParameterError
         If the reports have another type or shape.
     """
-    row_bytes = bytes_per_row(k)
-    rows = require_reports(
-        reports, fingerprint=fingerprint, dtype=np.dtype(np.uint8), row_shape=(row_bytes,)
+    rows = require_rows(reports, k=k, fingerprint=fingerprint)
+    return Counts(support=column_sums(rows)[:k], num_reports=rows.shape[0], fingerprint=fingerprint)
+
+
+def set_bits(reports: Reports, *, k: int, fingerprint: str) -> NDArray[np.bool_]:
+    """Return which bits are set in each row: booleans, shape (n, k). Raises as `count_rows`."""
+    rows = require_rows(reports, k=k, fingerprint=fingerprint)
+    return np.unpackbits(rows, axis=1, count=k, bitorder="little").view(np.bool_)
+
+
+def require_rows(reports: Reports, *, k: int, fingerprint: str) -> NDArray[np.uint8]:
+    """Return the rows of ``reports`` if this law could have made them. Raises as `count_rows`."""
+    rows: NDArray[np.uint8] = require_reports(
+        reports,
+        fingerprint=fingerprint,
+        dtype=np.dtype(np.uint8),
+        row_shape=(bytes_per_row(k),),
     )
-    sums = _column_sums(rows)
-    if sums[k:].any():
-        position = int(np.argmax(rows[:, -1] >> np.uint8(k % 8) != 0))
-        raise DomainError(
-            f"report {position} has a bit set beyond category {k - 1}: no randomizer with k = {k} "
-            "makes such a report, so it is corrupt or forged; drop it and count again"
-        )
-    return Counts(support=sums[:k], num_reports=rows.shape[0], fingerprint=fingerprint)
+    if k % 8:
+        is_beyond = rows[:, -1] >> np.uint8(k % 8) != 0
+        if is_beyond.any():
+            raise DomainError(
+                f"report {int(np.argmax(is_beyond))} has a bit set beyond category {k - 1}: no "
+                f"randomizer with k = {k} makes such a report, so it is corrupt or forged; drop it "
+                "and count again"
+            )
+    return rows
 
 
 def bit_channel(k: int, row_of_bit_probabilities: Callable[[int], list[Fraction]]) -> Channel:
@@ -169,8 +185,8 @@ def bit_channel(k: int, row_of_bit_probabilities: Callable[[int], list[Fraction]
     )
 
 
-def _column_sums(rows: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Return the number of ones in each of the 8 * row_bytes bit columns."""
+def column_sums(rows: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Return the number of ones in each of the 8 * row_bytes bit columns of packed rows."""
     from shuffledp.mechanisms.randomizers.packed_bits_kernels import NUM_PLANES, add_column_sums
 
     row_bytes = rows.shape[1]

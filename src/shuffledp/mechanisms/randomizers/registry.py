@@ -1,23 +1,19 @@
 """All local randomizers by name."""
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import SupportsIndex
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
+from shuffledp.mechanisms.randomizers.category_randomizer import CategoryRandomizer
 from shuffledp.mechanisms.randomizers.k_randomized_response import KRandomizedResponse
 from shuffledp.mechanisms.randomizers.optimized_unary import OptimizedUnaryEncoding
-from shuffledp.mechanisms.randomizers.protocol import LocalRandomizer
 from shuffledp.mechanisms.randomizers.symmetric_unary import SymmetricUnaryEncoding
 
-RandomizerClass = (
-    type[KRandomizedResponse] | type[SymmetricUnaryEncoding] | type[OptimizedUnaryEncoding]
-)
-
 #: Name of each randomizer, and its class.
-RANDOMIZERS: Mapping[str, RandomizerClass] = MappingProxyType(
+RANDOMIZERS: Mapping[str, Callable[..., CategoryRandomizer]] = MappingProxyType(
     {
         KRandomizedResponse.name: KRandomizedResponse,
         SymmetricUnaryEncoding.name: SymmetricUnaryEncoding,
@@ -26,7 +22,7 @@ RANDOMIZERS: Mapping[str, RandomizerClass] = MappingProxyType(
 )
 
 
-def make_randomizer(name: str, *, k: SupportsIndex, epsilon0: float) -> LocalRandomizer:
+def make_randomizer(name: str, *, k: SupportsIndex, epsilon0: float) -> CategoryRandomizer:
     """Return the randomizer of that name.
 
     Parameters
@@ -40,7 +36,7 @@ def make_randomizer(name: str, *, k: SupportsIndex, epsilon0: float) -> LocalRan
 
     Returns
     -------
-    LocalRandomizer
+    CategoryRandomizer
         Its ``epsilon0`` is at most the one asked for.
 
     Raises

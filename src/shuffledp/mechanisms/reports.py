@@ -1,0 +1,177 @@
+"""What travels: reports from users to the shuffler, aggregates from there to an estimator."""
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.checks import require_at_least
+from shuffledp.core.errors import FingerprintError, ParameterError
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a view of ``array`` that cannot be written through."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Reports:
+    """Randomized reports, one user a row.
+
+    Parameters
+    ----------
+    data : ndarray
+        Axis 0 is the users. What a row holds is told by its randomizer: a small integer, packed
+        bits, or a vector. Kept as a read-only view.
+    fingerprint : str
+        Names the exact law that the reports were drawn from; see `LocalRandomizer`.
+    """
+
+    data: NDArray[Any]
+    fingerprint: str
+
+    def __post_init__(self) -> None:
+        if self.data.ndim == 0:
+            raise ParameterError("data is a single number: give an array with one user a row")
+        object.__setattr__(self, "data", read_only(self.data))
+
+    @property
+    def num_reports(self) -> int:
+        """Number of reports."""
+        return int(self.data.shape[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Counts:
+    """How many reports support each category; all that an estimator needs.
+
+    Parameters
+    ----------
+    support : ndarray of int64, shape (k,)
+        How often reports support each category, in [0, num_reports * supports_per_report].
+        Read-only.
+    num_reports : int
+        Number of reports counted.
+    fingerprint : str
+        Law that the reports were drawn from. Counts of different laws do not add.
+    supports_per_report : int
+        How often one report can support one category: 1, unless a report has several slots.
+
+    Raises
+    ------
+    ParameterError
+        If a count is negative or above ``num_reports``.
+
+    Examples
+    --------
+    >>> part = Counts(support=np.array([1, 2]), num_reports=3, fingerprint="a")
+    >>> (part + part).support.tolist()
+    [2, 4]
+    """
+
+    support: NDArray[np.int64]
+    num_reports: int
+    fingerprint: str
+    supports_per_report: int = 1
+
+    def __post_init__(self) -> None:
+        require_at_least("num_reports", self.num_reports, 0)
+        most = self.num_reports * require_at_least(
+            "supports_per_report", self.supports_per_report, 1
+        )
+        support = np.asarray(self.support)
+        if support.ndim != 1 or not np.issubdtype(support.dtype, np.integer):
+            raise ParameterError(
+                f"support has shape {support.shape} and dtype {support.dtype}: give one integer "
+                "for each category"
+            )
+        if support.size and not 0 <= int(support.min()) <= int(support.max()) <= most:
+            raise ParameterError(
+                f"support lies in [{support.min()}, {support.max()}], not in [0, num_reports = "
+                f"{most}]: no category has more support than there are reports"
+            )
+        object.__setattr__(self, "support", read_only(support.astype(np.int64, copy=False)))
+
+    def __add__(self, other: "Counts") -> "Counts":
+        if not isinstance(other, Counts):
+            return NotImplemented
+        _require_same_law(self, other, self.support.shape == other.support.shape)
+        return Counts(
+            support=self.support + other.support,
+            num_reports=self.num_reports + other.num_reports,
+            fingerprint=self.fingerprint,
+            supports_per_report=self.supports_per_report,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sums:
+    """Sums of reports that stand for numbers or vectors; all that an estimator of means needs.
+
+    Parameters
+    ----------
+    total, total_of_squares : ndarray of float64, shape (d,)
+        Sums over the reports of each coordinate and of its square. Sums of whole numbers are
+        exact up to 2^53. Read-only.
+    num_reports : int
+        Number of reports summed.
+    fingerprint : str
+        Law that the reports were drawn from. Sums of different laws do not add.
+
+    Raises
+    ------
+    ParameterError
+        If the two sums have different shapes, or hold NaN or infinity.
+
+    Examples
+    --------
+    >>> part = Sums(
+    ...     total=np.array([3.0]), total_of_squares=np.array([5.0]), num_reports=2, fingerprint="a"
+    ... )
+    >>> (part + part).total.tolist()
+    [6.0]
+    """
+
+    total: NDArray[np.float64]
+    total_of_squares: NDArray[np.float64]
+    num_reports: int
+    fingerprint: str
+
+    def __post_init__(self) -> None:
+        require_at_least("num_reports", self.num_reports, 0)
+        for name in ("total", "total_of_squares"):
+            sums = np.asarray(getattr(self, name), dtype=np.float64)
+            if sums.ndim != 1 or sums.shape != np.shape(self.total):
+                raise ParameterError(
+                    f"{name} has shape {sums.shape}: give one sum for each coordinate"
+                )
+            if not np.isfinite(sums).all():
+                raise ParameterError(f"{name} holds NaN or infinity: check the reports")
+            object.__setattr__(self, name, read_only(sums))
+
+    def __add__(self, other: "Sums") -> "Sums":
+        if not isinstance(other, Sums):
+            return NotImplemented
+        _require_same_law(self, other, self.total.shape == other.total.shape)
+        return Sums(
+            total=self.total + other.total,
+            total_of_squares=self.total_of_squares + other.total_of_squares,
+            num_reports=self.num_reports + other.num_reports,
+            fingerprint=self.fingerprint,
+        )
+
+
+Aggregate: TypeAlias = Counts | Sums
+"""What reports are reduced to: small, and added as more reports come in."""
+
+
+def _require_same_law(first: Aggregate, second: Aggregate, same_shape: bool) -> None:
+    """Raise `FingerprintError` unless two aggregates may be added."""
+    if first.fingerprint != second.fingerprint or not same_shape:
+        raise FingerprintError(
+            f"counts of the law {first.fingerprint!r} cannot be added to counts of "
+            f"{second.fingerprint!r}: estimate them apart, or randomize with one randomizer"
+        )
