@@ -1,96 +1,160 @@
-"""Reports per second, randomized and counted on one core, beside plain Python a row at a time.
+"""Reports per second, randomized and aggregated on one core, beside two straightforward programs.
 
-``extra_info`` of each result has ``reports_per_second``; those of the compiled path also have
-``times_baseline``, against the plain Python measured just before it in the same run.
+``extra_info`` of each result has ``reports_per_second``, and those of the baselines measured in the
+same run: ``plain_python`` handles one report at a time, ``numpy`` all of them as arrays. Blocks are
+of the size that a run reads, 2^18 users.
 """
 
+import subprocess
+import sys
 import time
 
 import numpy as np
 import pytest
+from baselines import plain_python, straightforward_numpy
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.mechanisms.randomizers import RANDOMIZERS, make_randomizer
+from shuffledp.mechanisms.randomizers.registry import NUMBER_RANDOMIZERS, VECTOR_RANDOMIZERS
 
 NUM_CATEGORIES = (16, 1024)
 EPSILON0 = 2.0
+BLOCK = 1 << 18
+CELLS = 1 << 28  # bits of reports that a round of the unary encodings handles
 
-# So many reports that a round takes some tens of milliseconds.
-NUM_REPORTS_K_RR = 10_000_000
-NUM_REPORTS_UNARY = {16: 4_000_000, 1024: 100_000}
-BITS_OF_BASELINE = 2_000_000  # plain Python handles so many bits, or codes, in about 0.3 s
+# Plain Python handles so many of its steps in about 0.3 s; NumPy so many cells in its memory.
+PYTHON_CELLS = 500_000
+NUMPY_CELLS = 1 << 24
 
-
-def plain_randomize(randomizer, codes, entropy):
-    """Randomize one row after another, as a straightforward client would."""
-    k, threshold = randomizer.k, randomizer.threshold
-    if randomizer.name == "k-rr":
-        reports = []
-        for code, word in zip(codes.tolist(), entropy.words(codes.size).tolist(), strict=True):
-            other = word // threshold
-            reports.append(code if other >= k - 1 else (code + 1 + other) % k)
-        return reports
-    at_truth = 2**63 if randomizer.name == "optimized-unary" else 2**64 - threshold
-    words = entropy.words(codes.size * k).tolist()
-    rows = []
-    for start, code in enumerate(codes.tolist()):
-        row = [word < threshold for word in words[start * k : (start + 1) * k]]
-        row[code] = words[start * k + code] < at_truth
-        rows.append(row)
-    return rows
+PEAK = """
+import numpy as np
+from shuffledp.core.entropy import Entropy
+from shuffledp.mechanisms.randomizers import make_randomizer
+randomizer = make_randomizer("optimized-unary", k=1024, epsilon0=2.0)
+entropy = Entropy.from_operating_system()
+codes = np.arange(1_000_000) % 1024
+counts = randomizer.aggregate(randomizer.randomize(codes, entropy))
+assert counts.num_reports == 1_000_000
+for line in open("/proc/self/status"):
+    if line.startswith("VmHWM"):
+        print(int(line.split()[1]) / 1024)
+"""
 
 
-def plain_count(randomizer, reports):
-    """Count one row after another."""
-    support = [0] * randomizer.k
-    for report in reports:
-        if randomizer.name == "k-rr":
-            support[report] += 1
-        else:
-            for category, bit in enumerate(report):
-                support[category] += bit
-    return support
+def is_narrow(name):
+    """Tell whether a report's size does not grow with the number of categories."""
+    return name in {
+        "k-rr",
+        "optimized-local-hashing",
+        "binary-local-hashing",
+        "hadamard-response",
+    }
 
 
 @pytest.fixture(params=[(name, k) for name in RANDOMIZERS for k in NUM_CATEGORIES], ids=str)
 def case(request):
-    """Return a randomizer, codes for it and for the baseline, and a source of randomness."""
+    """Return a randomizer, codes for it, and a source of randomness."""
     name, k = request.param
-    num_reports = NUM_REPORTS_K_RR if name == "k-rr" else NUM_REPORTS_UNARY[k]
+    num_blocks = 16 if is_narrow(name) else max(1, CELLS // (BLOCK * k * 4))
     entropy = Entropy.from_operating_system()
-    codes = entropy.generator().integers(0, k, num_reports, dtype=np.uint16)
-    num_baseline = BITS_OF_BASELINE // (1 if name == "k-rr" else k)
-    return make_randomizer(name, k=k, epsilon0=EPSILON0), codes, codes[:num_baseline], entropy
+    codes = entropy.generator().integers(0, k, num_blocks * BLOCK, dtype=np.uint16)
+    return make_randomizer(name, k=k, epsilon0=EPSILON0), codes, entropy
 
 
 def seconds_of(function, *arguments):
-    start = time.perf_counter()
-    result = function(*arguments)
-    return time.perf_counter() - start, result
+    """Return the least of three times, and the last result."""
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        result = function(*arguments)
+        times.append(time.perf_counter() - start)
+    return min(times), result
 
 
-def record(benchmark, num_reports, baseline_rate):
+def record(benchmark, num_reports, baselines):
+    """Store rates, and how many times faster than each baseline."""
     rate = num_reports / benchmark.stats.stats.min
     benchmark.extra_info["reports_per_second"] = rate
-    benchmark.extra_info["baseline_reports_per_second"] = baseline_rate
-    benchmark.extra_info["times_baseline"] = rate / baseline_rate
+    for name, baseline in baselines.items():
+        benchmark.extra_info[f"{name}_reports_per_second"] = baseline
+        benchmark.extra_info[f"times_{name}"] = rate / baseline
+
+
+def baseline_sizes(randomizer):
+    """Return how many reports each baseline handles."""
+    cells = randomizer.k if randomizer.name != "k-rr" else 1
+    return max(20, PYTHON_CELLS // (8 * cells)), max(1000, NUMPY_CELLS // (8 * cells))
 
 
 def test_randomize(benchmark, case):
-    randomizer, codes, few_codes, entropy = case
-    seconds, _ = seconds_of(plain_randomize, randomizer, few_codes, entropy)
-    benchmark.pedantic(randomizer.randomize, (codes, entropy), rounds=5, warmup_rounds=1)
+    randomizer, codes, entropy = case
+    few, some = baseline_sizes(randomizer)
+    plain, _ = seconds_of(plain_python.randomize, randomizer, codes[:few], entropy)
+    arrays, _ = seconds_of(straightforward_numpy.randomize, randomizer, codes[:some], entropy)
+
+    def randomize_blocks():
+        for start in range(0, codes.size, BLOCK):
+            randomizer.randomize(codes[start : start + BLOCK], entropy)
+
+    benchmark.pedantic(randomize_blocks, rounds=5, warmup_rounds=1)
     if benchmark.enabled:
-        record(benchmark, codes.size, few_codes.size / seconds)
+        rates = {"plain_python": few / plain, "numpy": min(some, codes.size) / arrays}
+        record(benchmark, codes.size, rates)
 
 
-def test_count(benchmark, case):
-    randomizer, codes, few_codes, entropy = case
-    few_reports = plain_randomize(randomizer, few_codes, entropy)
-    seconds, support = seconds_of(plain_count, randomizer, few_reports)
+def test_aggregate(benchmark, case):
+    randomizer, codes, entropy = case
+    few, some = baseline_sizes(randomizer)
+    reports = plain_python.randomize(randomizer, codes[:few], entropy)
+    plain, support = seconds_of(plain_python.count, randomizer, reports)
     assert len(support) == randomizer.k
-    reports = randomizer.randomize(codes, entropy)
-    counts = benchmark.pedantic(randomizer.aggregate, (reports,), rounds=5, warmup_rounds=1)
+    arrays = straightforward_numpy.randomize(randomizer, codes[:some], entropy)
+    numpy_seconds, support = seconds_of(straightforward_numpy.count, randomizer, arrays)
+    assert len(support) == randomizer.k
+    whole = randomizer.randomize(codes, entropy)
+    counts = benchmark.pedantic(randomizer.aggregate, (whole,), rounds=5, warmup_rounds=1)
     assert counts.num_reports == codes.size
     if benchmark.enabled:
-        record(benchmark, codes.size, few_codes.size / seconds)
+        rates = {"plain_python": few / plain, "numpy": min(some, codes.size) / numpy_seconds}
+        record(benchmark, codes.size, rates)
+
+
+@pytest.mark.parametrize("name", NUMBER_RANDOMIZERS)
+def test_randomize_numbers(benchmark, name):
+    randomizer = NUMBER_RANDOMIZERS[name](low=0.0, high=120.0, epsilon0=EPSILON0)
+    entropy = Entropy.from_operating_system()
+    values = entropy.generator().uniform(0.0, 120.0, 4 * BLOCK)
+    seconds, _ = seconds_of(
+        lambda: values + entropy.generator().laplace(scale=120.0 / EPSILON0, size=values.size)
+    )
+    benchmark.pedantic(randomizer.randomize, (values, entropy), rounds=5, warmup_rounds=1)
+    if benchmark.enabled:
+        record(benchmark, values.size, {"numpy_laplace": values.size / seconds})
+
+
+@pytest.mark.parametrize("dimension", [16, 1024])
+@pytest.mark.parametrize("name", VECTOR_RANDOMIZERS)
+def test_randomize_vectors(benchmark, name, dimension):
+    randomizer = VECTOR_RANDOMIZERS[name](dimension=dimension, epsilon0=EPSILON0, norm_bound=1.0)
+    entropy = Entropy.from_operating_system()
+    generator = entropy.generator()
+    num_vectors = (1 << 23) // dimension
+    vectors = generator.standard_normal((num_vectors, dimension), dtype=np.float32)
+    vectors /= 1.001 * np.linalg.norm(vectors, axis=1, keepdims=True)
+    # What the Gaussian mechanism of a straightforward program would cost.
+    seconds, _ = seconds_of(lambda: vectors + generator.standard_normal(vectors.shape))
+    benchmark.pedantic(randomizer.randomize, (vectors, entropy), rounds=3, warmup_rounds=1)
+    if benchmark.enabled:
+        record(benchmark, num_vectors, {"numpy_gaussian": num_vectors / seconds})
+
+
+def test_memory_of_a_million_rows_of_a_thousand_bits(benchmark):
+    def peak_megabytes():
+        outcome = subprocess.run(
+            [sys.executable, "-c", PEAK], capture_output=True, text=True, check=True
+        )
+        return float(outcome.stdout)
+
+    peak = benchmark.pedantic(peak_megabytes, rounds=1)
+    benchmark.extra_info["peak_megabytes"] = peak
+    assert peak < 300.0

@@ -17,64 +17,186 @@ from shuffledp.collection.results import register_renderer
 from shuffledp.interface import reports
 
 if TYPE_CHECKING:
+    from shuffledp.collection.datasets.answer_sets import open_answer_sets
+    from shuffledp.collection.datasets.limits import Ball, Range
+    from shuffledp.collection.datasets.numbers import open_numbers
     from shuffledp.collection.datasets.tables import open_table
+    from shuffledp.collection.datasets.words import open_words
     from shuffledp.collection.guarantees import account, guarantee_for
-    from shuffledp.collection.plan import Plan
+    from shuffledp.collection.plan import Plan, plan_mean, plan_question, plan_vector_mean
     from shuffledp.collection.plan import make_plan as plan
+    from shuffledp.collection.questions.answer_sets import AnswerSetQuestion
+    from shuffledp.collection.questions.frequencies import FrequencyQuestion
+    from shuffledp.collection.questions.mean import MeanQuestion
+    from shuffledp.collection.questions.vector_mean import VectorMeanQuestion
+    from shuffledp.collection.questions.words import WordQuestion
+    from shuffledp.collection.report_files import open_reports, write_reports
     from shuffledp.collection.results import Guarantee, RunResult
     from shuffledp.core.bound import Bound
     from shuffledp.core.entropy import Entropy
     from shuffledp.core.errors import ShuffledpError
     from shuffledp.core.profile import LocalProfile
     from shuffledp.mechanisms.estimators.frequencies import estimate_frequencies
-    from shuffledp.mechanisms.randomizers.k_randomized_response import KRandomizedResponse
-    from shuffledp.mechanisms.randomizers.optimized_unary import OptimizedUnaryEncoding
-    from shuffledp.mechanisms.randomizers.symmetric_unary import SymmetricUnaryEncoding
+    from shuffledp.mechanisms.estimators.iterative_bayesian_update import iterative_bayesian_update
+    from shuffledp.mechanisms.randomizers.categories.hadamard_response import HadamardResponse
+    from shuffledp.mechanisms.randomizers.categories.k_randomized_response import (
+        KRandomizedResponse,
+    )
+    from shuffledp.mechanisms.randomizers.categories.local_hashing import (
+        BinaryLocalHashing,
+        OptimizedLocalHashing,
+    )
+    from shuffledp.mechanisms.randomizers.categories.optimized_unary import OptimizedUnaryEncoding
+    from shuffledp.mechanisms.randomizers.categories.subset_selection import SubsetSelection
+    from shuffledp.mechanisms.randomizers.categories.symmetric_unary import SymmetricUnaryEncoding
+    from shuffledp.mechanisms.randomizers.category_randomizer import CategoryRandomizer
+    from shuffledp.mechanisms.randomizers.mean_randomizer import MeanRandomizer
+    from shuffledp.mechanisms.randomizers.numbers.duchi import Duchi
+    from shuffledp.mechanisms.randomizers.numbers.hybrid import Hybrid
+    from shuffledp.mechanisms.randomizers.numbers.laplace import DiscreteLaplace
+    from shuffledp.mechanisms.randomizers.numbers.piecewise import Piecewise
+    from shuffledp.mechanisms.randomizers.sets.sampled_answers import SampledAnswers
+    from shuffledp.mechanisms.randomizers.sets.split_answers import SplitAnswers
+    from shuffledp.mechanisms.randomizers.strings.count_mean_sketch import CountMeanSketch
+    from shuffledp.mechanisms.randomizers.strings.hadamard_count_mean_sketch import (
+        HadamardCountMeanSketch,
+    )
+    from shuffledp.mechanisms.randomizers.vectors.privunit import PrivUnit
+    from shuffledp.mechanisms.randomizers.vectors.privunit_gaussian import PrivUnitGaussian
+    from shuffledp.mechanisms.reports import Counts, Reports, Sums
     from shuffledp.mechanisms.shufflers.uniform import UniformShuffler
     from shuffledp.privacy.accounting.calibration import largest_epsilon0, smallest_num_users
 
-# Public name to the module that holds it, and its name there.
+# Module to the public names that it holds.
 _HOMES = {
-    "Bound": ("core.bound", "Bound"),
-    "Entropy": ("core.entropy", "Entropy"),
-    "Guarantee": ("collection.results", "Guarantee"),
-    "KRandomizedResponse": ("mechanisms.randomizers.k_randomized_response", "KRandomizedResponse"),
-    "LocalProfile": ("core.profile", "LocalProfile"),
-    "OptimizedUnaryEncoding": ("mechanisms.randomizers.optimized_unary", "OptimizedUnaryEncoding"),
-    "Plan": ("collection.plan", "Plan"),
-    "RunResult": ("collection.results", "RunResult"),
-    "ShuffledpError": ("core.errors", "ShuffledpError"),
-    "SymmetricUnaryEncoding": ("mechanisms.randomizers.symmetric_unary", "SymmetricUnaryEncoding"),
-    "UniformShuffler": ("mechanisms.shufflers.uniform", "UniformShuffler"),
-    "account": ("collection.guarantees", "account"),
-    "estimate_frequencies": ("mechanisms.estimators.frequencies", "estimate_frequencies"),
-    "guarantee_for": ("collection.guarantees", "guarantee_for"),
-    "largest_epsilon0": ("privacy.accounting.calibration", "largest_epsilon0"),
-    "open_table": ("collection.datasets.tables", "open_table"),
-    "plan": ("collection.plan", "make_plan"),
-    "smallest_num_users": ("privacy.accounting.calibration", "smallest_num_users"),
+    "collection.datasets.answer_sets": ("open_answer_sets",),
+    "collection.datasets.limits": (
+        "Ball",
+        "Range",
+    ),
+    "collection.datasets.numbers": ("open_numbers",),
+    "collection.datasets.tables": ("open_table",),
+    "collection.datasets.words": ("open_words",),
+    "collection.guarantees": (
+        "account",
+        "guarantee_for",
+    ),
+    "collection.plan": (
+        "Plan",
+        "plan",
+        "plan_mean",
+        "plan_question",
+        "plan_vector_mean",
+    ),
+    "collection.questions.answer_sets": ("AnswerSetQuestion",),
+    "collection.questions.frequencies": ("FrequencyQuestion",),
+    "collection.questions.mean": ("MeanQuestion",),
+    "collection.questions.vector_mean": ("VectorMeanQuestion",),
+    "collection.questions.words": ("WordQuestion",),
+    "collection.report_files": (
+        "open_reports",
+        "write_reports",
+    ),
+    "collection.results": (
+        "Guarantee",
+        "RunResult",
+    ),
+    "core.bound": ("Bound",),
+    "core.entropy": ("Entropy",),
+    "core.errors": ("ShuffledpError",),
+    "core.profile": ("LocalProfile",),
+    "mechanisms.estimators.frequencies": ("estimate_frequencies",),
+    "mechanisms.estimators.iterative_bayesian_update": ("iterative_bayesian_update",),
+    "mechanisms.randomizers.category_randomizer": ("CategoryRandomizer",),
+    "mechanisms.randomizers.categories.hadamard_response": ("HadamardResponse",),
+    "mechanisms.randomizers.categories.k_randomized_response": ("KRandomizedResponse",),
+    "mechanisms.randomizers.categories.local_hashing": (
+        "BinaryLocalHashing",
+        "OptimizedLocalHashing",
+    ),
+    "mechanisms.randomizers.mean_randomizer": ("MeanRandomizer",),
+    "mechanisms.randomizers.numbers.duchi": ("Duchi",),
+    "mechanisms.randomizers.numbers.hybrid": ("Hybrid",),
+    "mechanisms.randomizers.numbers.laplace": ("DiscreteLaplace",),
+    "mechanisms.randomizers.numbers.piecewise": ("Piecewise",),
+    "mechanisms.randomizers.categories.optimized_unary": ("OptimizedUnaryEncoding",),
+    "mechanisms.randomizers.sets.sampled_answers": ("SampledAnswers",),
+    "mechanisms.randomizers.sets.split_answers": ("SplitAnswers",),
+    "mechanisms.randomizers.strings.count_mean_sketch": ("CountMeanSketch",),
+    "mechanisms.randomizers.strings.hadamard_count_mean_sketch": ("HadamardCountMeanSketch",),
+    "mechanisms.randomizers.categories.subset_selection": ("SubsetSelection",),
+    "mechanisms.randomizers.categories.symmetric_unary": ("SymmetricUnaryEncoding",),
+    "mechanisms.randomizers.vectors.privunit": ("PrivUnit",),
+    "mechanisms.randomizers.vectors.privunit_gaussian": ("PrivUnitGaussian",),
+    "mechanisms.reports": (
+        "Counts",
+        "Reports",
+        "Sums",
+    ),
+    "mechanisms.shufflers.uniform": ("UniformShuffler",),
+    "privacy.accounting.calibration": (
+        "largest_epsilon0",
+        "smallest_num_users",
+    ),
 }
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+_NAME_AT_HOME = {"plan": "make_plan"}  # where it differs: a module of that name is there already
 
 __all__ = [
+    "AnswerSetQuestion",
+    "Ball",
+    "BinaryLocalHashing",
     "Bound",
+    "CategoryRandomizer",
+    "CountMeanSketch",
+    "Counts",
+    "DiscreteLaplace",
+    "Duchi",
     "Entropy",
+    "FrequencyQuestion",
     "Guarantee",
+    "HadamardCountMeanSketch",
+    "HadamardResponse",
+    "Hybrid",
     "KRandomizedResponse",
     "LocalProfile",
+    "MeanQuestion",
+    "MeanRandomizer",
+    "OptimizedLocalHashing",
     "OptimizedUnaryEncoding",
+    "Piecewise",
     "Plan",
+    "PrivUnit",
+    "PrivUnitGaussian",
+    "Range",
+    "Reports",
     "RunResult",
+    "SampledAnswers",
     "ShuffledpError",
+    "SplitAnswers",
+    "SubsetSelection",
+    "Sums",
     "SymmetricUnaryEncoding",
     "UniformShuffler",
+    "VectorMeanQuestion",
+    "WordQuestion",
     "__version__",
     "account",
     "estimate_frequencies",
     "guarantee_for",
+    "iterative_bayesian_update",
     "largest_epsilon0",
+    "open_answer_sets",
+    "open_numbers",
+    "open_reports",
     "open_table",
+    "open_words",
     "plan",
+    "plan_mean",
+    "plan_question",
+    "plan_vector_mean",
     "smallest_num_users",
+    "write_reports",
 ]
 
 # Collections know data, reports know how to show them; here, above both, they meet.
@@ -83,10 +205,10 @@ register_renderer(reports)
 
 def __getattr__(name: str) -> Any:
     """Load a public name from its home."""
-    if name not in _HOMES:
+    if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, attribute = _HOMES[name]
-    value = getattr(import_module(f"{__name__}.{module}"), attribute)
+    module = import_module(f"{__name__}.{_HOME_OF[name]}")
+    value = getattr(module, _NAME_AT_HOME.get(name, name))
     globals()[name] = value
     return value
 

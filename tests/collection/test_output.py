@@ -12,13 +12,11 @@ import pytest
 import shuffledp as sdp
 from shuffledp.collection.output import (
     json_text,
-    reports_writer,
     results_folder,
     write_results,
     writing,
 )
 from shuffledp.core.errors import DomainError, OutputError
-from shuffledp.mechanisms.reports import Reports
 
 DOMAIN = ("yes", "no", 'no, "thanks"')
 
@@ -213,21 +211,14 @@ def test_json_has_no_infinities():
     assert json.loads(text) == {"a": None, "b": [None, [None, 0.1]], "c": "ü"}
 
 
-def test_reports_of_randomized_response_are_written_as_labels(tmp_path):
-    path = tmp_path / "reports.parquet"
-    data = np.array([2, 0, 1, 1], dtype=np.uint8)
-    stream = iter(
-        [Reports(data=data[:3], fingerprint="f"), Reports(data=data[3:], fingerprint="f")]
-    )
-    reports_writer(path, DOMAIN)(stream)
-    frame = pl.read_parquet(path)
-    assert frame.columns == ["report"]
-    assert frame["report"].cast(pl.String).to_list() == [DOMAIN[code] for code in data]
-    assert next(stream, None) is None
-
-
-def test_reports_of_unary_encodings_are_written_as_bytes(tmp_path):
-    path = tmp_path / "reports.parquet"
-    data = np.array([[1, 2], [255, 1]], dtype=np.uint8)
-    reports_writer(path, DOMAIN)(iter([Reports(data=data, fingerprint="f")]))
-    assert pl.read_parquet(path)["report"].to_list() == data.tolist()
+def test_means_are_written_without_counts(tmp_path):
+    plan = sdp.plan_mean(300, 0, 120, 1.0, 1e-6, name="age")
+    result = plan.run(np.linspace(0, 120, 300), seed=1)
+    write_results(result, tmp_path)
+    with (tmp_path / "estimates.csv").open(newline="", encoding="utf-8") as file:
+        (row,) = csv.DictReader(file)
+    assert list(row) == ["value", "mean", "standard_error", "lower", "upper"]
+    assert (row["value"], float(row["mean"])) == ("age", result.estimates.mean[0])
+    record = json.loads((tmp_path / "privacy.json").read_text(encoding="utf-8"))
+    assert record["question"] == {"kind": "mean", "name": "age", "low": 0.0, "high": 120.0}
+    assert record["domain"] == ["age"]

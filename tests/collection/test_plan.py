@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shuffledp.collection.plan import USELESS_STANDARD_ERROR, make_plan
+from shuffledp.collection.plan import make_plan
+from shuffledp.collection.questions.frequencies import USELESS_STANDARD_ERROR
 from shuffledp.core.errors import DomainError, InfeasibleTargetError, ParameterError
 from shuffledp.mechanisms.estimators.frequencies import expected_standard_error
 from shuffledp.mechanisms.randomizers.registry import RANDOMIZERS, make_randomizer
@@ -44,7 +45,7 @@ def test_the_guarantee_meets_the_target(num_users, k, epsilon, delta, name):
     assert plan.guarantee.epsilon_upper >= 0.999 * epsilon or plan.randomizer.epsilon0 > 39.0
     assert plan.expected_standard_error <= USELESS_STANDARD_ERROR
     for other in plan.alternatives:
-        assert other.expected_standard_error >= plan.expected_standard_error
+        assert 1.02 * other.expected_standard_error >= plan.expected_standard_error
         other_delta = account_delta(
             other.randomizer.profile, num_users=num_users, epsilon=epsilon, with_lower=False
         )
@@ -88,7 +89,7 @@ def test_json_keys():
     assert printed["domain"] == domain(3)
     assert printed["num_users"] == 10_000
     assert [set(each) for each in printed["alternatives"]] == [
-        {"randomizer", "epsilon0", "expected_standard_error"}
+        {"randomizer", "epsilon0", "num_report_bytes", "expected_standard_error"}
     ] * (len(RANDOMIZERS) - 1)
     assert set(printed["local_model"]) == set(printed["central_model"])
 
@@ -169,7 +170,7 @@ def test_unusable_domains(answers):
 
 
 def test_a_text_is_not_a_list_of_answers():
-    with pytest.raises(ParameterError, match="list of answers"):
+    with pytest.raises(ParameterError, match="is a single string: give a list"):
         make_plan(1000, "yes,no", 1.0, 1e-6)
 
 

@@ -1,17 +1,21 @@
 import json
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from shuffledp.collection import results
+from shuffledp.collection.questions.frequencies import FrequencyQuestion
+from shuffledp.collection.questions.mean import MeanQuestion
 from shuffledp.collection.results import Guarantee, RunResult, register_renderer
 from shuffledp.core.bound import Bound
 from shuffledp.core.errors import ParameterError
 from shuffledp.mechanisms.estimators.frequencies import estimate_frequencies
+from shuffledp.mechanisms.estimators.means import estimate_means
 from shuffledp.mechanisms.randomizers.registry import make_randomizer
-from shuffledp.mechanisms.reports import Counts
+from shuffledp.mechanisms.reports import Counts, Sums
 
 
 def bound(lower: float | None = 0.25, upper: float = 0.5) -> Bound:
@@ -25,7 +29,7 @@ def run_result(**changes: object) -> RunResult:
     counts = Counts(support=np.array([60, 40]), num_reports=100, fingerprint=randomizer.fingerprint)
     fields = {
         "num_users": 100,
-        "domain": ("yes", "no"),
+        "question": FrequencyQuestion(domain=("yes", "no")),
         "randomizer": randomizer,
         "guarantee": Guarantee(epsilon=bound(), delta=1e-8, num_users=100),
         "estimates": estimate_frequencies(
@@ -36,6 +40,17 @@ def run_result(**changes: object) -> RunResult:
         "target_delta": 1e-8,
     }
     return RunResult(**{**fields, **changes})
+
+
+def mean_result() -> RunResult:
+    sums = Sums(
+        total=np.array([3000.0]),
+        total_of_squares=np.array([1e6]),
+        num_reports=100,
+        fingerprint="f",
+    )
+    question = MeanQuestion(low=0, high=120, name="age")
+    return run_result(question=question, estimates=estimate_means(sums))
 
 
 class TestGuarantee:
@@ -87,6 +102,16 @@ class TestRunResult:
         assert list(first) == ["value", "count", "frequency", "standard_error", "lower", "upper"]
         assert first["value"] == "yes"
         assert first["count"] == pytest.approx(100 * first["frequency"])
+        assert record["question"] == {"kind": "frequencies"}
+
+    def test_means_have_neither_counts_nor_frequencies(self):
+        record = mean_result().to_json_dict()
+        assert list(record["estimates"][0]) == ["value", "mean", "standard_error", "lower", "upper"]
+        assert record["estimates"][0]["value"] == "age"
+        assert record["estimates"][0]["mean"] == pytest.approx(30.0)
+        assert record["interval"] == "normal"
+        assert record["post_processing"] == []
+        assert record["question"] == {"kind": "mean", "name": "age", "low": 0.0, "high": 120.0}
 
     def test_json_is_made_of_plain_values(self):
         record = run_result(is_simulation=True, warnings=("careful",)).to_json_dict()
@@ -97,8 +122,8 @@ class TestRunResult:
 
     @pytest.mark.parametrize("domain", [("yes",), ("yes", "no", "refused")])
     def test_domain_and_estimates_agree(self, domain):
-        with pytest.raises(ParameterError, match=f"domain has {len(domain)} answers"):
-            run_result(domain=domain)
+        with pytest.raises(ParameterError, match=f"has {len(domain)} labels and there are 2"):
+            run_result(question=SimpleNamespace(labels=domain))
 
     def test_repr_is_one_line_and_says_if_it_is_a_simulation(self):
         text = repr(run_result(is_simulation=True))

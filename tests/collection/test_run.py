@@ -8,7 +8,9 @@ import pytest
 
 import shuffledp as sdp
 from shuffledp.collection.datasets.tables import answers_from_values, open_table
-from shuffledp.collection.output import reports_writer, results_folder
+from shuffledp.collection.output import results_folder
+from shuffledp.collection.questions.frequencies import FrequencyQuestion
+from shuffledp.collection.report_files import reports_writer
 from shuffledp.collection.run import fixed_setting, run_plan
 from shuffledp.core.errors import DataError, DomainError, ParameterError
 
@@ -17,12 +19,13 @@ from shuffledp.core.errors import DataError, DomainError, ParameterError
 FALSE_POSITIVE_RATE = 1e-9
 
 DOMAIN = ("yes", "no", "refused")
+QUESTION = FrequencyQuestion(domain=DOMAIN)
 ANSWERS = ["yes"] * 200 + ["no"] * 700 + ["refused"] * 100
 
 
 @pytest.fixture(scope="module")
 def plan():
-    return sdp.plan(1000, DOMAIN, 1.0, 1e-6)
+    return sdp.plan(1000, DOMAIN, 1.0, 1e-6, randomizer="k-rr")
 
 
 def test_estimates_are_near_the_truth(plan):
@@ -110,13 +113,13 @@ def test_confidence_and_interval_are_passed_on(plan):
 
 def test_a_fixed_randomizer_reports_its_epsilon():
     setting = fixed_setting(
-        num_users=1000, domain=DOMAIN, randomizer="symmetric-unary", epsilon0=1.0, delta=1e-6
+        QUESTION, num_users=1000, randomizer="symmetric-unary", epsilon0=1.0, delta=1e-6
     )
     result = run_plan(setting, ANSWERS, seed=1)
     assert result.randomizer.name == "symmetric-unary"
     assert result.target_epsilon == result.guarantee.epsilon_upper < 1.0
     with pytest.raises(ParameterError, match="did you mean 'k-rr'"):
-        fixed_setting(num_users=9, domain=DOMAIN, randomizer="krr", epsilon0=1.0, delta=1e-6)
+        fixed_setting(QUESTION, num_users=9, randomizer="krr", epsilon0=1.0, delta=1e-6)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -124,7 +127,7 @@ def test_saved_reports_are_shuffled_and_give_the_same_counts(tmp_path, plan, suf
     path = tmp_path / f"answers.{suffix}"
     getattr(pl.DataFrame({"answer": ANSWERS}), f"write_{suffix}")(path)
     answers = open_table(path, "answer", domain=DOMAIN)
-    sink = reports_writer(tmp_path / "reports.parquet", DOMAIN)
+    sink = reports_writer(tmp_path / "reports.parquet", plan)
     result = run_plan(plan, answers, seed=1, sink=sink, scratch=tmp_path)
     saved = pl.read_parquet(tmp_path / "reports.parquet")["report"].cast(pl.String)
     p, q = plan.randomizer.support_probabilities
@@ -149,7 +152,7 @@ def test_an_interrupt_at_any_stage_leaves_nothing(tmp_path, stage):
     with pytest.raises(KeyboardInterrupt), results_folder(tmp_path / "results") as folder:
         answers = open_table(path, "answer", on_progress=interrupt)
         plan = sdp.plan(answers.num_users, answers.domain, 1.0, 1e-6)
-        sink = reports_writer(folder / "reports.parquet", answers.domain)
+        sink = reports_writer(folder / "reports.parquet", plan)
         run_plan(plan, answers, sink=sink, scratch=folder, on_progress=interrupt)
     assert [entry.name for entry in tmp_path.iterdir()] == ["answers.csv"]
 
@@ -164,8 +167,6 @@ def test_data_that_change_after_planning_are_refused(tmp_path, plan):
 
 
 def test_settings_are_frozen():
-    setting = fixed_setting(
-        num_users=10, domain=DOMAIN, randomizer="k-rr", epsilon0=1.0, delta=1e-6
-    )
+    setting = fixed_setting(QUESTION, num_users=10, randomizer="k-rr", epsilon0=1.0, delta=1e-6)
     with pytest.raises(dataclasses.FrozenInstanceError):
         setting.num_users = 11

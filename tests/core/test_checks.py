@@ -6,6 +6,7 @@ import pytest
 from shuffledp.core.checks import (
     require_at_least,
     require_delta,
+    require_finite,
     require_non_negative,
     require_open_unit,
     require_positive,
@@ -30,6 +31,17 @@ def open_unit(value):
 
 def delta(value):
     return require_delta(value, name="x")
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, *NOT_NUMBERS])
+def test_finite_numbers_are_finite(value):
+    with pytest.raises(ParameterError, match="x = "):
+        require_finite("x", value)
+
+
+@pytest.mark.parametrize("value", [-1e308, 0, np.float32(0.5)])
+def test_finite_numbers_of_either_sign_are_let_through(value):
+    assert require_finite("x", value) == float(value)
 
 
 @pytest.mark.parametrize("check", [non_negative, positive, open_unit, delta])

@@ -19,13 +19,15 @@ def test_json(capsys):
     keys = ["randomizer", "epsilon0", "guarantee", "expected_standard_error", "alternatives"]
     assert list(record)[:5] == keys
     assert record["guarantee"]["epsilon"]["upper"] <= 0.5
-    assert record["alternatives"][0]["randomizer"] == "symmetric-unary"
+    assert record["randomizer"] == "k-rr"
+    others = [each["randomizer"] for each in record["alternatives"]]
+    assert others[:2] == ["subset-selection", "symmetric-unary"]  # the first is the same law
 
 
 def test_people_read_the_choice_the_runner_up_and_the_other_models(capsys):
     assert main(ISSUE) == 0
     out = capsys.readouterr().out
-    assert out.startswith("randomizer      k-rr with 3 answers\nepsilon0        6.2")
+    assert out.startswith("question        3 answers\nrandomizer      k-rr\nepsilon0        6.2")
     for text in ("this plan", "without a shuffler", "with a trusted curator", "runner-up"):
         assert text in out
     assert out.index("symmetric-unary") < out.index("optimized-unary")
@@ -34,7 +36,7 @@ def test_people_read_the_choice_the_runner_up_and_the_other_models(capsys):
 def test_the_randomizer_can_be_named(capsys):
     assert main([*ISSUE, "--randomizer", "optimized-unary"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("randomizer      optimized-unary")
+    assert "randomizer      optimized-unary\n" in out
     assert "runner-up" not in out
 
 

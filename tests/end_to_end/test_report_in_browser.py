@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 import shuffledp as sdp
+from shuffledp.interface.reports.plan_page import write_plan_page
 
 pytestmark = pytest.mark.browser
 
@@ -72,6 +73,23 @@ def long_report(tmp_path_factory) -> Path:
     return plan.run(answers).report(tmp_path_factory.mktemp("report") / "long.html")
 
 
+@pytest.fixture(scope="module")
+def means_report(tmp_path_factory) -> Path:
+    """A simulated run for the mean of vectors, one name of which tries something."""
+    names = ("east", HOSTILE[0], HOSTILE[6])
+    plan = sdp.plan_vector_mean(5000, names, 1.0, 1e-6, norm_bound=2.0)
+    vectors = [[0.6, 0.8, -1.0], [0.0, 0.0, 1.5]] * 2500
+    return plan.run(vectors, seed=1).report(tmp_path_factory.mktemp("report") / "means.html")
+
+
+@pytest.fixture(scope="module")
+def plan_page(tmp_path_factory) -> Path:
+    """The page of a plan with many randomizers to compare."""
+    question = sdp.AnswerSetQuestion(domain=("bike", "bus", "car", "plane"), max_answers=2)
+    plan = sdp.plan_question(question, 20_000, 1.0, 1e-7)
+    return write_plan_page(plan, tmp_path_factory.mktemp("plan") / "plan.html")
+
+
 @pytest.fixture
 def visit(browser):
     contexts = []
@@ -110,6 +128,41 @@ def test_it_opens_without_network_complaint_or_sideways_scrolling(
     assert opened.requests[0].startswith("file:")
     widths = opened.page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
     assert widths[0] <= widths[1]
+
+
+@pytest.mark.parametrize("size", [DESKTOP, SMALL_PHONE])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["means_report", "plan_page"])
+def test_so_do_reports_of_means_and_plans(visit, request, name, size, scheme):
+    opened = visit(request.getfixturevalue(name), size=size, scheme=scheme)
+    opened.page.wait_for_load_state("networkidle")
+    assert opened.complaints == []
+    assert [url for url in opened.requests if not url.startswith(("file:", "data:"))] == []
+    widths = opened.page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
+    assert widths[0] <= widths[1]
+
+
+def test_means_are_drawn_and_listed_in_their_unit(visit, means_report):
+    page = visit(means_report).page
+    assert page.locator("#chart-estimates .bars .point").count() == 3
+    assert page.locator("#chart-estimates .errorbar").count() == 3
+    ticks = page.locator("#chart-estimates .xtick text").all_text_contents()
+    assert len(ticks) >= 3
+    assert not any("%" in tick for tick in ticks)
+    assert page.locator(".estimates tbody th").all_text_contents()[1] == HOSTILE[0]
+    heads = page.locator(".estimates thead th").all_text_contents()
+    assert heads == ["Column", "Mean", "Standard error", "95% interval"]
+    assert page.locator("main script, main img").count() == 0
+
+
+def test_every_randomizer_of_a_plan_has_a_place_in_the_chart(visit, plan_page):
+    page = visit(plan_page).page
+    names = page.locator("#chart-errors .ytick text").all_text_contents()
+    assert len(names) == page.locator("table tbody tr").count() - 2 == 14
+    assert page.locator("#chart-errors .bars .point").count() == 14
+    label = page.locator("#chart-errors").get_attribute("aria-label")
+    assert label is not None
+    assert "table" in label
 
 
 def test_the_recorder_would_notice_requests_and_complaints(visit, tmp_path):

@@ -31,7 +31,11 @@ def p_value(observed, probabilities):
 def draw(randomizer, code, seed):
     """Return reports for one true code, as column numbers of the channel."""
     codes = np.full(NUM_REPORTS, code, dtype=np.uint8)
-    return randomizer.randomize(codes, Entropy.from_seed(seed)).data.reshape(-1)
+    reports = randomizer.randomize(codes, Entropy.from_seed(seed)).data.reshape(-1)
+    values = randomizer.report_columns().data.reshape(-1)  # for small k a report is a small integer
+    column_of = np.full(int(values.max()) + 1, values.size)
+    column_of[values] = np.arange(values.size)
+    return column_of[reports]
 
 
 def with_threshold_times(randomizer, factor):

@@ -3,9 +3,15 @@
 from shuffledp.collection.results import Guarantee
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.mechanisms.randomizers.registry import RANDOMIZERS, make_randomizer
 from shuffledp.privacy.amplification.registry import BEST, account_delta, account_epsilon
 
-_NAMED_FAMILIES = tuple(family for family in RandomizerFamily if family is not RandomizerFamily.ANY)
+# Of these the accountant needs no more than epsilon0, and of k-RR the number of answers.
+_NAMED_FAMILIES = tuple(
+    family
+    for family in RandomizerFamily
+    if family not in (RandomizerFamily.ANY, RandomizerFamily.OTHER)
+)
 
 
 def guarantee_for(
@@ -85,10 +91,10 @@ def account(
     epsilon, delta : float, optional
         Exactly one of them; the other is bounded.
     randomizer : str, optional
-        ``"k-rr"``, ``"symmetric-unary"`` or ``"optimized-unary"``. By default the answer holds for
-        any epsilon0-LDP randomizer; naming it gives a smaller one.
+        A name of ``RANDOMIZERS``, such as ``"k-rr"``. By default the answer holds for any
+        epsilon0-LDP randomizer; naming it gives a smaller one.
     k : int, optional
-        Number of possible answers, at least 2; needed for k-RR, where it matters most.
+        Number of possible answers, at least 2; needed for all but the unary encodings.
     method : str
         Name of a method of the accountant; the smallest sound one by default.
 
@@ -114,11 +120,19 @@ def account(
             raise ParameterError(f"k = {k} needs a randomizer: without one k makes no difference")
         profile = LocalProfile(epsilon0=epsilon0)
     else:
-        if randomizer not in _NAMED_FAMILIES:
-            raise ParameterError(
-                f"randomizer = {randomizer!r} is not one of {', '.join(_NAMED_FAMILIES)}"
-            )
-        profile = LocalProfile(
-            epsilon0=epsilon0, family=RandomizerFamily(randomizer), domain_size=k
-        )
+        profile = _named_profile(randomizer, k, epsilon0)
     return guarantee_for(profile, num_users, epsilon=epsilon, delta=delta, method=method)
+
+
+def _named_profile(randomizer: str, k: int | None, epsilon0: float) -> LocalProfile:
+    """Return the profile of a randomizer of categories."""
+    if randomizer in _NAMED_FAMILIES:
+        return LocalProfile(epsilon0=epsilon0, family=RandomizerFamily(randomizer), domain_size=k)
+    if randomizer not in RANDOMIZERS:
+        raise ParameterError(
+            f"randomizer = {randomizer!r} is not one of {', '.join(RANDOMIZERS)}; for any other "
+            "one leave it out, which is safe"
+        )
+    if k is None:
+        raise ParameterError(f"k is needed for {randomizer}: pass the number of answers")
+    return make_randomizer(randomizer, k=k, epsilon0=epsilon0).profile

@@ -10,17 +10,14 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shuffledp._version import __version__
 from shuffledp.collection.results import RunResult
 from shuffledp.core.errors import OutputError
-
-if TYPE_CHECKING:
-    from shuffledp.mechanisms.reports import Reports
 
 ESTIMATES_FILE = "estimates.csv"
 PRIVACY_FILE = "privacy.json"
@@ -124,7 +121,7 @@ def write_results(
 
 
 def write_estimates(result: RunResult, path: Path) -> None:
-    """Write one row an answer: value, count, frequency, standard error, interval.
+    """Write one row an estimate: value, count and frequency, or mean, then error and interval.
 
     Parameters
     ----------
@@ -141,7 +138,7 @@ def write_estimates(result: RunResult, path: Path) -> None:
 
 
 def estimate_rows(result: RunResult) -> list[dict[str, Any]]:
-    """Return the ``estimates`` of the JSON form, one dict an answer.
+    """Return the ``estimates`` of the JSON form, one dict each.
 
     Parameters
     ----------
@@ -151,7 +148,8 @@ def estimate_rows(result: RunResult) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        With ``value``, ``count``, ``frequency``, ``standard_error``, ``lower``, ``upper``.
+        With ``value``, ``count``, ``frequency`` (or ``mean``), ``standard_error``, ``lower``,
+        ``upper``.
     """
     rows: Any = result.to_json_dict()["estimates"]
     return list(rows)
@@ -201,48 +199,6 @@ def json_text(value: object, *, indent: int | None = None) -> str:
     '{"epsilon": null, "delta": 1e-08}'
     """
     return json.dumps(_finite(value), indent=indent, ensure_ascii=False, allow_nan=False)
-
-
-def reports_writer(path: Path, domain: tuple[str, ...]) -> Callable[[Iterator["Reports"]], None]:
-    """Return a function that writes a stream of shuffled reports to a Parquet file.
-
-    Parameters
-    ----------
-    path : Path
-        The file. Its one column ``report`` holds a label of the domain (k-RR), or a list of
-        bytes whose bit ``i`` (little-endian within a byte) stands for answer ``i`` (unary).
-    domain : tuple of str
-        The possible answers.
-
-    Returns
-    -------
-    callable
-        Takes an iterator of `Reports` and consumes it; memory is bounded by a block.
-    """
-    import numpy as np
-    import polars as pl
-    from polars.io.plugins import register_io_source
-
-    labels = pl.Series("report", list(domain), dtype=pl.Enum(list(domain)))
-
-    def frame_of(reports: "Reports") -> pl.DataFrame:
-        if reports.data.ndim == 1:
-            return labels.gather(np.asarray(reports.data)).to_frame()
-        width = reports.data.shape[1]
-        return pl.Series("report", reports.data, dtype=pl.Array(pl.UInt8, width)).to_frame()
-
-    def write(stream: Iterator["Reports"]) -> None:
-        first = frame_of(next(stream))
-
-        def frames(*_: object) -> Iterator[pl.DataFrame]:
-            yield first
-            for reports in stream:
-                yield frame_of(reports)
-
-        with writing(path):
-            register_io_source(frames, schema=first.schema).sink_parquet(path)
-
-    return write
 
 
 def _require_free(target: Path, *, overwrite: bool) -> None:

@@ -17,8 +17,10 @@ from shuffledp.core.errors import ParameterError
 
 if TYPE_CHECKING:
     from shuffledp.collection.plan import Plan
+    from shuffledp.collection.questions.question import Question
     from shuffledp.mechanisms.estimators.frequencies import FrequencyEstimates
-    from shuffledp.mechanisms.randomizers.category_randomizer import CategoryRandomizer
+    from shuffledp.mechanisms.estimators.means import MeanEstimates
+    from shuffledp.mechanisms.randomizers.protocol import LocalRandomizer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,14 +117,14 @@ class RunResult:
     ----------
     num_users : int
         Number of users, hence of reports.
-    domain : tuple of str
-        The ``k`` possible answers, in the order of the estimates.
-    randomizer : CategoryRandomizer
-        What each user ran on their own answer.
+    question : Question
+        What was asked.
+    randomizer : LocalRandomizer
+        What each user ran on their own value.
     guarantee : Guarantee
         What holds for the shuffled reports of this run.
-    estimates : FrequencyEstimates
-        Unbiased estimates, each array of shape ``(k,)``.
+    estimates : FrequencyEstimates or MeanEstimates
+        Unbiased estimates, one for each label of the question, in their order.
     is_simulation : bool
         True if a seed was given. Then whoever knows the seed can undo the randomization, so
         nothing protects the users.
@@ -141,14 +143,14 @@ class RunResult:
     Raises
     ------
     ParameterError
-        If the domain, the randomizer and the estimates disagree on the number of answers.
+        If question and estimates disagree on how many there are.
     """
 
     num_users: int
-    domain: tuple[str, ...]
-    randomizer: "CategoryRandomizer"
+    question: "Question"
+    randomizer: "LocalRandomizer"
     guarantee: Guarantee
-    estimates: "FrequencyEstimates"
+    estimates: "FrequencyEstimates | MeanEstimates"
     is_simulation: bool
     target_epsilon: float
     target_delta: float
@@ -158,12 +160,16 @@ class RunResult:
     epsilon_by_honest_share: tuple[tuple[float, float], ...] = ()
 
     def __post_init__(self) -> None:
-        sizes = {len(self.domain), len(self.estimates.count), self.randomizer.k}
-        if len(sizes) != 1:
+        if len(self.domain) != self.estimates.standard_error.size:
             raise ParameterError(
-                f"domain has {len(self.domain)} answers, the randomizer {self.randomizer.k} and "
-                f"the estimates {len(self.estimates.count)}: pass three of the same size"
+                f"the question has {len(self.domain)} labels and there are "
+                f"{self.estimates.standard_error.size} estimates: pass two of the same size"
             )
+
+    @property
+    def domain(self) -> tuple[str, ...]:
+        """What is estimated: the possible answers, or the names of the columns."""
+        return self.question.labels
 
     def to_json_dict(self) -> dict[str, object]:
         """Return what ``shuffledp run --json`` prints.
@@ -171,29 +177,27 @@ class RunResult:
         Returns
         -------
         dict
-            ``num_users``, ``randomizer``, ``epsilon0``, ``guarantee``
-            (as `Guarantee.to_json_dict`), ``estimates`` (one dict an answer, in the order of the
-            domain), and how to read them: ``confidence``, ``interval``, ``post_processing``,
-            ``shuffler``, ``is_simulation``, ``warnings``. Plain Python values only.
+            ``num_users``, ``randomizer``, ``epsilon0``, ``guarantee`` (as
+            `Guarantee.to_json_dict`), ``estimates`` (one dict an answer or a column, in the order
+            of the domain), and how to read them: ``question``, ``confidence``, ``simultaneous``,
+            ``interval``, ``post_processing``, ``shuffler``, ``is_simulation``, ``warnings``.
+            Plain Python values only.
         """
         estimates = self.estimates
-        columns = zip(
-            self.domain,
-            estimates.count.tolist(),
-            estimates.frequency.tolist(),
-            estimates.standard_error.tolist(),
-            estimates.lower.tolist(),
-            estimates.upper.tolist(),
-            strict=True,
-        )
-        names = ("value", "count", "frequency", "standard_error", "lower", "upper")
+        columns = {"value": self.domain} | {
+            name: values.tolist() for name, values in estimates.columns().items()
+        }
         return {
             "num_users": self.num_users,
             "randomizer": self.randomizer.name,
             "epsilon0": self.randomizer.epsilon0,
             "guarantee": self.guarantee.to_json_dict(),
-            "estimates": [dict(zip(names, row, strict=True)) for row in columns],
+            "estimates": [
+                dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
+            ],
+            "question": self.question.to_json_dict(),
             "confidence": estimates.confidence,
+            "simultaneous": estimates.is_simultaneous,
             "interval": estimates.interval,
             "post_processing": list(estimates.post_processing),
             "shuffler": self.shuffler,
@@ -230,7 +234,7 @@ class RunResult:
     def __repr__(self) -> str:
         return (
             f"RunResult(num_users={self.num_users}, randomizer={self.randomizer.name!r}, "
-            f"k={self.randomizer.k}, epsilon0={self.randomizer.epsilon0:.6g}, "
+            f"epsilon0={self.randomizer.epsilon0:.6g}, "
             f"epsilon={self.guarantee.epsilon_upper:.6g}, delta={self.guarantee.delta_upper:.6g}, "
             f"is_simulation={self.is_simulation})"
         )

@@ -1,22 +1,20 @@
 """Running a plan on data: the one place where values, reports, estimates and guarantee meet."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import Protocol, SupportsIndex
+from typing import Any, Protocol, SupportsIndex
 
 from shuffledp.collection.cautions import delta_cautions
-from shuffledp.collection.datasets.columns import AnswerColumn, Progress, no_progress
-from shuffledp.collection.datasets.tables import answers_from_values
+from shuffledp.collection.datasets.column import Column, Progress, no_progress
 from shuffledp.collection.engines.local import ReportSink, collect
 from shuffledp.collection.guarantees import guarantee_for
+from shuffledp.collection.questions.question import EstimateOptions, Question, chosen_candidates
 from shuffledp.collection.results import Guarantee, RunResult
 from shuffledp.core.bound import Bound
+from shuffledp.core.checks import require_open_unit
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import DomainError
-from shuffledp.mechanisms.estimators.frequencies import estimate_frequencies
-from shuffledp.mechanisms.randomizers.category_randomizer import CategoryRandomizer
-from shuffledp.mechanisms.randomizers.registry import make_randomizer
+from shuffledp.mechanisms.randomizers.protocol import LocalRandomizer
 
 # Where the report shows epsilon: as multiples of the number of users, and shares of honest ones.
 _USER_FACTORS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
@@ -32,12 +30,12 @@ class Setting(Protocol):
         ...
 
     @property
-    def domain(self) -> tuple[str, ...]:
-        """The possible answers."""
+    def question(self) -> Question:
+        """What is asked."""
         ...
 
     @property
-    def randomizer(self) -> CategoryRandomizer:
+    def randomizer(self) -> LocalRandomizer:
         """What each user runs."""
         ...
 
@@ -62,26 +60,26 @@ class FixedSetting:
     """A `Setting` whose randomizer was named rather than chosen; see `fixed_setting`."""
 
     num_users: int
-    domain: tuple[str, ...]
-    randomizer: CategoryRandomizer
+    question: Question
+    randomizer: LocalRandomizer
     guarantee: Guarantee
     target_epsilon: float
     target_delta: float
 
 
 def fixed_setting(
-    *, num_users: int, domain: tuple[str, ...], randomizer: str, epsilon0: float, delta: float
+    question: Question, *, num_users: int, randomizer: str, epsilon0: float, delta: float
 ) -> FixedSetting:
     """Return the setting of a randomizer that is given, whatever epsilon it leads to.
 
     Parameters
     ----------
+    question : Question
+        What is asked.
     num_users : int
         Number of users, at least 2.
-    domain : tuple of str
-        The possible answers.
     randomizer : str
-        One of ``shuffledp.mechanisms.randomizers.registry.RANDOMIZERS``.
+        Name of one of the question's ``candidates``.
     epsilon0 : float
         Local privacy loss in nats.
     delta : float
@@ -97,11 +95,11 @@ def fixed_setting(
     ParameterError
         If a parameter is out of range.
     """
-    chosen = make_randomizer(randomizer, k=len(domain), epsilon0=epsilon0)
+    chosen = chosen_candidates(question, randomizer)[randomizer](epsilon0)
     guarantee = guarantee_for(chosen.profile, num_users, delta=delta)
     return FixedSetting(
         num_users=num_users,
-        domain=domain,
+        question=question,
         randomizer=chosen,
         guarantee=guarantee,
         target_epsilon=guarantee.epsilon_upper,
@@ -109,32 +107,38 @@ def fixed_setting(
     )
 
 
-def run_plan(
+def run_plan(  # noqa: PLR0913  # one keyword an option
     plan: Setting,
-    answers: AnswerColumn | Iterable[object],
+    values: Any,
     *,
     seed: SupportsIndex | None = None,
     confidence: float = 0.95,
     interval: str = "wilson",
+    simultaneous: bool = False,
+    post_processing: Sequence[str] = (),
     sink: ReportSink | None = None,
     scratch: str | PathLike[str] | None = None,
     on_progress: Progress | None = None,
 ) -> RunResult:
-    """Randomize each answer once, shuffle all reports uniformly, and estimate, as planned.
+    """Randomize each value once, shuffle all reports uniformly, and estimate, as planned.
 
     Parameters
     ----------
     plan : Plan or FixedSetting
-        What to run. If there are not as many answers as users were expected, the guarantee is
+        What to run. If there are not as many values as users were expected, the guarantee is
         computed anew for those that there are, and the result warns where it falls short.
-    answers : AnswerColumn or iterable
-        A column opened with `open_table`, or values in memory, one element a user.
+    values : column or array-like
+        An opened column, such as `open_table` returns, or values in memory, one row a user.
     seed : int, optional
         For a reproducible simulation, which protects nobody and says so.
     confidence : float
         Nominal coverage of the intervals, in (0, 1).
     interval : {"wilson", "wald"}
-        Kind of interval.
+        Kind of interval, for frequencies.
+    simultaneous : bool
+        Whether all intervals hold at once with that confidence, rather than each alone.
+    post_processing : sequence of str
+        Names of steps applied to the estimates, for frequencies; none by default.
     sink : callable, optional
         Is handed the shuffled reports; see `shuffledp.collection.output.reports_writer`.
     scratch : path, optional
@@ -151,47 +155,44 @@ def run_plan(
     Raises
     ------
     DomainError
-        If the answers have another domain than the plan.
+        If the values were checked for another question than the plan's.
     DataError
-        If the answers cannot be used, or changed since the column was opened.
+        If the values cannot be used, or changed since the column was opened.
 
     Notes
     -----
     Cost: one pass over the data after the one that opened the column, and some tens of
     milliseconds for each of the guarantees that the report compares.
     """
-    if not isinstance(answers, AnswerColumn):
-        answers = answers_from_values(answers, domain=plan.domain)
-    if answers.domain != plan.domain:
-        raise DomainError(
-            f"the answers have the domain {answers.domain} and the plan {plan.domain}: open the "
-            "table with the domain of the plan, or plan for the domain of the table"
-        )
-    guarantee, shortfall = _actual_guarantee(plan, answers.num_users)
+    column: Column = values if hasattr(values, "blocks") else plan.question.column(values)
+    plan.question.require_column(column)
+    options = EstimateOptions(
+        confidence=require_open_unit("confidence", confidence),
+        interval=interval,
+        simultaneous=simultaneous,
+        post_processing=tuple(post_processing),
+    )
+    plan.question.require_post_processing(options.post_processing)
+    guarantee, shortfall = _actual_guarantee(plan, column.num_users)
     entropy = Entropy.choose(seed)
-    counts = collect(
+    aggregate = collect(
         plan.randomizer,
-        answers.blocks(),
-        num_users=answers.num_users,
+        column.blocks(),
+        num_users=column.num_users,
         entropy=entropy,
         sink=sink,
         scratch=scratch,
         on_progress=on_progress,
     )
-    estimates = estimate_frequencies(
-        counts,
-        support_probabilities=plan.randomizer.support_probabilities,
-        confidence=confidence,
-        interval=interval,
-    )
-    around, honest = _user_numbers(answers.num_users), _honest_numbers(answers.num_users)
+    estimates = plan.question.estimate(plan.randomizer, aggregate, options)
+    around, honest = _user_numbers(column.num_users), _honest_numbers(column.num_users)
     epsilons = _safe_epsilons(plan, (*around, *honest.values()), on_progress or no_progress)
-    cautions = (*answers.cautions, *delta_cautions(plan.target_delta, answers.num_users))
+    cautions = (*column.cautions, *delta_cautions(plan.target_delta, column.num_users))
     return RunResult(
-        num_users=answers.num_users,
-        domain=answers.domain,
+        num_users=column.num_users,
+        question=plan.question,
         randomizer=plan.randomizer,
-        guarantee=_assuming(guarantee, answers.cautions),
+        guarantee=_assuming(guarantee, column.cautions),
         estimates=estimates,
         is_simulation=entropy.is_simulation,
         target_epsilon=plan.target_epsilon,

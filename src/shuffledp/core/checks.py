@@ -19,6 +19,14 @@ def _as_float(name: str, value: SupportsFloat) -> float:
     raise ParameterError(f"{name} = {value!r} is not a number: give a finite number")
 
 
+def require_finite(name: str, value: SupportsFloat) -> float:
+    """Return ``value`` as a float if it is a finite number, else raise `ParameterError`."""
+    number = _as_float(name, value)
+    if not -math.inf < number < math.inf:
+        raise ParameterError(f"{name} = {value} is not finite: give a finite number")
+    return number
+
+
 def require_non_negative(name: str, value: SupportsFloat) -> float:
     """Return ``value`` as a float if it is a finite number >= 0, else raise `ParameterError`."""
     number = _as_float(name, value)

@@ -5,7 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from shuffledp.collection.datasets import columns
+from shuffledp.collection.datasets import answers
 from shuffledp.collection.datasets.tables import answers_from_values, open_table, read_domain
 from shuffledp.core.errors import DataError, DomainError, ParameterError
 
@@ -59,7 +59,7 @@ def test_the_representation_shows_no_answers(table):
 
 
 def test_blocks_have_one_size_whatever_the_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(columns, "BLOCK_ROWS", 1000)
+    monkeypatch.setattr(answers, "BLOCK_ROWS", 1000)
     frame = pl.DataFrame({"answer": ["yes", "no"] * 1250})
     frame.write_csv(tmp_path / "a.csv")
     frame.write_parquet(tmp_path / "a.parquet", row_group_size=300)
@@ -213,7 +213,7 @@ def test_a_single_answer_is_no_domain():
 
 
 def test_identifiers_are_no_answers(monkeypatch):
-    monkeypatch.setattr(columns, "MAX_DISCOVERED", 10)
+    monkeypatch.setattr(answers, "MAX_DISCOVERED", 10)
     with pytest.raises(DomainError, match="more than 10 distinct values"):
         answers_from_values(range(11))
     assert len(answers_from_values(range(10)).domain) == 10

@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from collection.kinds import KINDS, NUM_USERS
+from shuffledp.collection.engines import local
 from shuffledp.collection.engines.local import collect
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.mechanisms.randomizers.registry import RANDOMIZERS, make_randomizer
+from shuffledp.mechanisms.reports import Reports
 
 # Chance that a correct engine fails one of the two chi-square tests below, half of it each.
 FALSE_POSITIVE_RATE = 2e-9
@@ -119,7 +122,7 @@ def test_empty_blocks_do_no_harm():
 def test_the_number_of_users_must_be_true():
     randomizer = make_randomizer("k-rr", k=2, epsilon0=1.0)
     blocks = [np.array([0, 1, 1], np.int32)]
-    with pytest.raises(DataError, match=r"3 codes where num_users = 4"):
+    with pytest.raises(DataError, match=r"3 values where num_users = 4"):
         collect(randomizer, blocks, num_users=4, entropy=Entropy.from_seed(8))
     with pytest.raises(ParameterError, match="num_users"):
         collect(randomizer, [], num_users=0, entropy=Entropy.from_seed(8))
@@ -139,8 +142,6 @@ def test_progress_reaches_the_end(codes):
 
 
 def test_scratch_files_go_where_they_are_told_and_vanish(codes, tmp_path, monkeypatch):
-    from shuffledp.collection.engines import local
-
     made = []
 
     class SmallShuffle(local.ExternalShuffle):
@@ -160,3 +161,58 @@ def test_scratch_files_go_where_they_are_told_and_vanish(codes, tmp_path, monkey
     assert made[0][0] == tmp_path
     assert made[0][1].scratch_bytes == len(codes)
     assert list(tmp_path.iterdir()) == []
+
+
+# ------------------------------------------------------------------ every kind of randomizer
+
+
+@pytest.mark.parametrize("batch_bytes", [1, 3000, 1 << 23])
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_batches_add_up_to_all_reports_at_once(kind, batch_bytes, monkeypatch):
+    monkeypatch.setattr(local, "_BATCH_BYTES", batch_bytes)
+    randomizer = next(iter(kind.question.candidates().values()))(2.0)
+    (values,) = kind.question.column(kind.values).blocks()
+    kept = []
+    aggregate = collect(
+        randomizer,
+        [values[:500], values[500:]],
+        num_users=NUM_USERS,
+        entropy=Entropy.from_seed(11),
+        sink=kept.extend,
+    )
+    data = np.concatenate([reports.data for reports in kept])
+    at_once = randomizer.aggregate(Reports(data=data, fingerprint=randomizer.fingerprint))
+    assert aggregate.num_reports == at_once.num_reports == NUM_USERS
+    for name in ("support", "total", "total_of_squares"):
+        if hasattr(at_once, name):
+            np.testing.assert_allclose(
+                getattr(aggregate, name), getattr(at_once, name), rtol=1e-12, atol=1e-9
+            )
+
+
+class Aggregations:
+    """Passes everything to a randomizer and notes the sizes of what is aggregated."""
+
+    def __init__(self, randomizer):
+        self.randomizer = randomizer
+        self.sizes = []
+
+    def __getattr__(self, name):
+        return getattr(self.randomizer, name)
+
+    def aggregate(self, reports):
+        self.sizes.append(reports.data.nbytes)
+        return self.randomizer.aggregate(reports)
+
+
+def test_reports_are_aggregated_in_batches_of_eight_mebibytes(monkeypatch):
+    shuffled = [np.zeros((1000, 1024), np.uint8)] * 20  # blocks as a shuffler hands them out
+    randomizer = Aggregations(make_randomizer("symmetric-unary", k=8192, epsilon0=1.0))
+    calls = []
+    analyst = local._Analyst(randomizer, lambda *call: calls.append(call), 20_000)
+    handed_on = list(analyst.read(shuffled))
+    assert len(handed_on) == 20
+    assert analyst.aggregate().num_reports == 20_000
+    assert analyst.aggregate().num_reports == 20_000  # asking again aggregates nothing again
+    assert randomizer.sizes == [9 * 1_024_000, 9 * 1_024_000, 2 * 1_024_000]
+    assert [done for _, done, _ in calls] == [9000, 18_000, 20_000]

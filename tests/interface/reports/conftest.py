@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from shuffledp.collection.questions.frequencies import FrequencyQuestion
 from shuffledp.collection.results import Guarantee, RunResult
 from shuffledp.core.bound import Bound
 from shuffledp.mechanisms.estimators.frequencies import estimate_frequencies
@@ -59,7 +60,7 @@ def build_result(
     )
     fields: dict[str, Any] = {
         "num_users": num_users,
-        "domain": tuple(domain),
+        "question": FrequencyQuestion(domain=tuple(domain)),
         "randomizer": randomizer_object or law,
         "guarantee": Guarantee(epsilon=bound, delta=1e-8, num_users=num_users),
         "estimates": estimate_frequencies(counts, support_probabilities=law.support_probabilities),

@@ -6,6 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
+from interface.reports.pages import colours_filled_in
 from shuffledp.interface.reports.figures import (
     MOST_BARS,
     estimates_figure,
@@ -14,17 +15,6 @@ from shuffledp.interface.reports.figures import (
 )
 
 MAKERS = (estimates_figure, num_users_figure, honest_share_figure)
-
-
-def colours_filled_in(value):
-    """Replace the CSS variables, as the page's script does."""
-    if isinstance(value, str) and value.startswith("var(--"):
-        return "Arial" if value == "var(--font)" else "#123456"
-    if isinstance(value, list):
-        return [colours_filled_in(item) for item in value]
-    if isinstance(value, dict):
-        return {key: colours_filled_in(item) for key, item in value.items()}
-    return value
 
 
 @pytest.mark.parametrize("make", MAKERS)

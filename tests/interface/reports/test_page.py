@@ -3,10 +3,10 @@ import hashlib
 import json
 import re
 from html import unescape
-from html.parser import HTMLParser
 
 import pytest
 
+from interface.reports.pages import Page
 from shuffledp._version import __version__
 from shuffledp.collection.results import Guarantee
 from shuffledp.core.bound import Bound
@@ -20,34 +20,6 @@ HOSTILE = (
     '" onmouseover="alert(4)',
     "$policy",
 )
-
-
-class Page(HTMLParser):
-    """Tags, attributes and texts of a page, read as a browser would."""
-
-    def __init__(self, html):
-        super().__init__()
-        self.tags, self.attributes, self.scripts, self.texts = [], [], [], []
-        self.inside = ""
-        self.feed(html)
-        self.close()
-        self.text = " ".join(" ".join(self.texts).split())
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        self.attributes += [(tag, name, value) for name, value in attrs]
-        self.inside = tag
-        if tag == "script":
-            self.scripts.append("")
-
-    def handle_endtag(self, tag):
-        self.inside = ""
-
-    def handle_data(self, data):
-        if self.inside == "script":
-            self.scripts[-1] += data
-        elif self.inside != "style":
-            self.texts.append(data)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +38,7 @@ def test_every_part_of_the_story_is_there(make_result):
         "An adversary who sees all 6,366 shuffled reports",
         "How the guarantee would change",
         "The shuffler applies a uniformly random permutation",
-        "num_users=6366",
+        "question, 6366, epsilon=0.5, delta=1e-08,",
         f"shuffledp {__version__}",
         "Lemma 5.3",
     ):
@@ -124,10 +96,10 @@ def test_a_thousand_answers_are_all_in_the_table(make_result):
     page = Page(report_html(make_result(domain, num_users=10**6, randomizer="optimized-unary")))
     assert page.tags.count("td") >= 4 * 1000
     assert "answer number 999" in page.text
-    assert "All 1,000 answers" in page.text
+    assert "All 1,000 estimates" in page.text
     assert "30 largest of 1,000" in page.text
     assert "Optimized unary encoding (OUE)" in page.text
-    assert "domain=[...]" in page.text
+    assert "FrequencyQuestion(domain=[...])" in page.text
 
 
 def test_a_simulation_cannot_be_overlooked(make_result):
@@ -136,7 +108,7 @@ def test_a_simulation_cannot_be_overlooked(make_result):
     assert "protects nobody" in page.text
     assert "Simulated estimates from" in page.text
     assert "Private estimates from" not in page.text
-    assert "plan.run(answers, seed=...)" in page.text
+    assert "plan.run(values, seed=...)" in page.text
     real = Page(report_html(make_result()))
     assert ("div", "role", "alert") not in real.attributes
 

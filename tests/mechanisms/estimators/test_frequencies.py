@@ -5,7 +5,7 @@ import pytest
 
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.mechanisms.estimators import estimate_frequencies, expected_standard_error
-from shuffledp.mechanisms.randomizers import Counts, make_randomizer
+from shuffledp.mechanisms.randomizers import RANDOMIZERS, Counts, make_randomizer
 
 PROBABILITIES = (0.75, 0.25)
 
@@ -67,7 +67,7 @@ def test_uninformative_probabilities_are_refused(probabilities):
         expected_standard_error(support_probabilities=probabilities, num_users=3, frequency=0.1)
 
 
-@pytest.mark.parametrize("name", ["k-rr", "symmetric-unary", "optimized-unary"])
+@pytest.mark.parametrize("name", RANDOMIZERS)
 def test_nothing_can_be_estimated_at_epsilon0_zero(name):
     randomizer = make_randomizer(name, k=3, epsilon0=0.0)
     with pytest.raises(ParameterError, match="say nothing"):
@@ -91,7 +91,7 @@ def test_an_unknown_interval_or_confidence_is_refused():
 
 
 def test_expected_standard_error_is_the_one_reported_at_that_frequency():
-    for name in ("k-rr", "symmetric-unary", "optimized-unary"):
+    for name in RANDOMIZERS:
         p, q = make_randomizer(name, k=10, epsilon0=1.0).support_probabilities
         support = round(10**9 * (q + 0.25 * (p - q)))
         reported = estimate_frequencies(
@@ -118,3 +118,32 @@ def test_optimized_unary_has_the_variance_of_its_paper():
     p, q = make_randomizer("optimized-unary", k=10, epsilon0=1.0).support_probabilities
     error = expected_standard_error(support_probabilities=(p, q), num_users=100, frequency=0.0)
     assert error**2 == pytest.approx(4 * math.e / (100 * (math.e - 1) ** 2))
+
+
+@pytest.mark.parametrize("interval", ["wald", "wilson"])
+def test_simultaneous_intervals_are_single_ones_of_a_share_of_the_error(interval):
+    data = counts([60, 40, 20, 30], 100)
+    common = {"support_probabilities": PROBABILITIES, "interval": interval}
+    together = estimate_frequencies(data, confidence=0.9, simultaneous=True, **common)
+    alone = estimate_frequencies(data, confidence=0.9, **common)
+    longer = estimate_frequencies(data, confidence=1 - 0.1 / 4, **common)
+    assert together.is_simultaneous
+    assert not alone.is_simultaneous
+    assert together.confidence == 0.9
+    for end in ("lower", "upper"):
+        assert getattr(together, end) == pytest.approx(getattr(longer, end), rel=1e-12)
+    assert (together.lower < alone.lower).all()
+    assert (together.upper > alone.upper).all()
+    for name in ("count", "frequency", "standard_error"):
+        assert np.array_equal(getattr(together, name), getattr(alone, name))
+
+
+def test_simultaneous_intervals_by_formula():
+    # p (1 - p) = q (1 - q) = 3/16, so that Wald and Wilson agree: z sqrt(3/16/100) / (1/2), with z
+    # for an error of 0.05 / 5 in two tails, which tables have as 2.575829.
+    estimates = estimate_frequencies(
+        counts([60] * 5, 100), support_probabilities=PROBABILITIES, simultaneous=True
+    )
+    margin = 2.5758293035489 * math.sqrt(3 / 16 / 100) / 0.5
+    assert estimates.upper == pytest.approx([0.7 + margin] * 5)
+    assert estimates.lower == pytest.approx([0.7 - margin] * 5)

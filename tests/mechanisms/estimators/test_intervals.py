@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from shuffledp.core.errors import ParameterError
 from shuffledp.mechanisms.estimators.intervals import (
     normal_quantile,
+    simultaneous_confidence,
     standard_error,
     wald_interval,
     wilson_interval,
@@ -120,3 +121,23 @@ def test_quantiles_leave_the_right_tails(confidence):
 def test_confidence_out_of_range_is_refused(confidence):
     with pytest.raises(ParameterError, match="confidence"):
         normal_quantile(confidence)
+
+
+def test_simultaneous_confidence_shares_the_error():
+    assert simultaneous_confidence(0.95, 1) == 0.95
+    assert simultaneous_confidence(0.5, 4) == 0.875
+    assert simultaneous_confidence(0.75, 2**20) == 1 - 2**-22
+
+
+@given(confidence=st.floats(0.001, 0.999), num_intervals=st.integers(1, 10**7))
+def test_simultaneous_tails_add_up_to_the_error(confidence, num_intervals):
+    each = normal_quantile(simultaneous_confidence(confidence, num_intervals))
+    tails = num_intervals * math.erfc(each / math.sqrt(2))
+    assert tails == pytest.approx(1 - confidence, rel=1e-5)
+    assert each >= normal_quantile(confidence) - 1e-12
+
+
+@pytest.mark.parametrize("confidence", [0.0, 1.0, -0.5, math.nan])
+def test_simultaneous_confidence_out_of_range_is_refused(confidence):
+    with pytest.raises(ParameterError, match="confidence"):
+        simultaneous_confidence(confidence, 3)

@@ -5,7 +5,7 @@ import pytest
 from oracles import profiles
 from oracles.binary import BinaryConvolution
 from oracles.sums import DirectSum, k_rr_third_answer
-from shuffledp.core.profile import LocalProfile
+from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.privacy.amplification.lower_bounds import unavoidable_delta, unavoidable_epsilon
 
 
@@ -46,7 +46,14 @@ def test_a_class_of_two_inputs_is_attacked_by_binary_only():
 
 
 @pytest.mark.parametrize(
-    "profile", [profiles.symmetric_unary(1.0), profiles.optimized_unary(1.0, 2)]
+    "profile",
+    [
+        profiles.symmetric_unary(1.0),
+        profiles.optimized_unary(1.0, 2),
+        LocalProfile(epsilon0=1.0, family=RandomizerFamily.OTHER),
+        LocalProfile(epsilon0=1.0, family=RandomizerFamily.OTHER, domain_size=2),
+        LocalProfile(epsilon0=1.0, family=RandomizerFamily.OTHER, domain_size=9),
+    ],
 )
 def test_nothing_is_claimed_where_nothing_is_known(profile):
     assert unavoidable_delta(profile, 10, 0.1) is None

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from oracles import profiles
+from oracles.enumeration import randomized_response
 from oracles.multiprecision import single_report
+from oracles.stated_blankets import atoms_of, stated
 from shuffledp.core.errors import OutOfRegimeError, ParameterError, ShuffledpError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.privacy.amplification.registry import (
@@ -157,6 +159,7 @@ def test_at_delta_zero_only_the_local_bound_holds(method):
     profile = profiles.k_rr(0.3, 2)
     needed = {
         "unary-blanket": profiles.symmetric_unary(0.3, 4),
+        "stated-blanket": stated(0.3, atoms_of(randomized_response(4, math.exp(0.3)))),
     }.get(method, profile)
     with pytest.raises(OutOfRegimeError, match="delta > 0"):
         account_epsilon(needed, num_users=2000, delta=0.0, method=method)

@@ -11,7 +11,7 @@ from shuffledp.core.errors import OutOfRegimeError
 from shuffledp.privacy.amplification.registry import account_delta, account_epsilon
 from shuffledp.privacy.amplification.symmetric_blanket import SymmetricBlanket
 from shuffledp.privacy.amplification.unary_encoding import (
-    blanket_law,
+    candidate_laws,
     lightened_law,
     spread_law,
     third_bit_law,
@@ -29,7 +29,7 @@ def test_two_weights_are_above_the_three_that_they_stand_for(profile_for, optimi
     for epsilon0 in (0.3, 1.0, 3.0, 6.0):
         truth = UnaryFourKinds(epsilon0, num_users, optimized=optimized)
         profile = profile_for(epsilon0)
-        for law in (spread_law(profile), lightened_law(profile), blanket_law(profile, num_users)):
+        for law in (spread_law(profile), lightened_law(profile)):
             blanket = SymmetricBlanket(law, num_users)
             for share in (0.0, 0.1, 0.4, 0.8, 0.97):
                 exact = truth.delta(epsilon0 * share)
@@ -140,3 +140,12 @@ def test_two_values_have_no_third(profile_for, optimized):
 def test_only_for_unary_encodings(profile):
     with pytest.raises(OutOfRegimeError, match="unary encoding"):
         account_epsilon(profile, num_users=10, delta=0.1, method="unary-blanket")
+
+
+@KINDS
+def test_both_laws_are_tried_where_either_may_be_the_sharper(profile_for, optimized):
+    profile = profile_for(2.0)
+    few, some, many = (candidate_laws(profile, num_users) for num_users in (1, 500, 10**6))
+    assert few == (lightened_law(profile),)
+    assert some == (lightened_law(profile), spread_law(profile))
+    assert many == (spread_law(profile),)

@@ -10,13 +10,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shuffledp.collection.datasets.columns import (
-    AnswerColumn,
-    MissingPolicy,
-    Progress,
-    Source,
-    survey_column,
-)
+from shuffledp.collection.datasets.answers import AnswerColumn, Source, survey_column
+from shuffledp.collection.datasets.column import MissingPolicy, Progress
 from shuffledp.collection.datasets.labels import checked_domain
 from shuffledp.collection.datasets.reading import reading
 from shuffledp.core.errors import DataError
@@ -69,15 +64,15 @@ def open_table(
     """
     location = Path(path)
     with reading(location.name):
-        frame = _scan(location)
+        frame = scan(location)
         schema = frame.collect_schema()
-        _require_column(column, schema.names(), location)
+        require_column(column, schema.names(), location)
         source = Source(
             frame=frame,
             name=column,
             dtype=schema[column],
             origin=location.name,
-            check_all_columns=location.suffix.lower() in _SEPARATORS,
+            check_all_columns=is_text_table(location),
         )
         return survey_column(
             source,
@@ -125,7 +120,7 @@ def answers_from_values(
     >>> [codes.tolist() for codes in column.blocks()]
     [[1, 0, 1]]
     """
-    series = _series(name, values)
+    series = series_of(name, values)
     source = Source(frame=series.to_frame().lazy(), name=name, dtype=series.dtype, origin="values")
     return survey_column(
         source,
@@ -163,7 +158,12 @@ def read_domain(path: str | PathLike[str]) -> tuple[str, ...]:
     return checked_domain(line.strip() for line in text.splitlines() if line.strip())
 
 
-def _scan(path: Path) -> "pl.LazyFrame":
+def is_text_table(path: Path) -> bool:
+    """Return whether the file's name is that of text, so that whole rows should be checked."""
+    return path.suffix.lower() in _SEPARATORS
+
+
+def scan(path: Path) -> "pl.LazyFrame":
     """Return a lazy frame over the file; nothing but its header is read yet."""
     import polars as pl
 
@@ -179,7 +179,7 @@ def _scan(path: Path) -> "pl.LazyFrame":
     raise DataError(f"cannot read {path}: its name ends in none of {known}; convert or rename it")
 
 
-def _require_column(column: str, names: list[str], path: Path) -> None:
+def require_column(column: str, names: list[str], path: Path) -> None:
     """Raise unless the file has the column; suggest the nearest name and list them all."""
     if column in names:
         return
@@ -190,7 +190,7 @@ def _require_column(column: str, names: list[str], path: Path) -> None:
     raise DataError(f"{path.name} has no column {column!r}{hint} (its columns: {shown})")
 
 
-def _series(name: str, values: Iterable[object]) -> "pl.Series":
+def series_of(name: str, values: Iterable[object]) -> "pl.Series":
     """Return the values as a polars series."""
     import polars as pl
 

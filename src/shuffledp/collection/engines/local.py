@@ -1,48 +1,54 @@
 """The local engine: one machine plays all users, the shuffler and the analyst, as a stream.
 
-The three are kept apart as they would be in a deployment: codes are randomized block by block,
+The three are kept apart as they would be in a deployment: values are randomized block by block,
 each once; the reports are shuffled as a whole; the analyst sees shuffled reports only.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from os import PathLike
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.datasets.columns import Progress, no_progress
+from shuffledp.collection.datasets.column import Progress, no_progress
 from shuffledp.collection.engines.external_shuffle import ExternalShuffle
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
-from shuffledp.mechanisms.randomizers.category_randomizer import CategoryRandomizer
-from shuffledp.mechanisms.reports import Counts, Reports
+from shuffledp.mechanisms.randomizers.protocol import LocalRandomizer
+from shuffledp.mechanisms.reports import Aggregate, Reports
 
 ReportSink: TypeAlias = Callable[[Iterator[Reports]], None]
 """Consumes a stream of shuffled reports, for example to store them."""
 
+# Reports are aggregated in batches of about this size: with hashed reports each batch costs a
+# transform as long as the domain, which should not be paid for a handful of them.
+_BATCH_BYTES = 1 << 23
+
 
 def collect(
-    randomizer: CategoryRandomizer,
-    blocks: Iterable[NDArray[np.integer[Any]]],
+    randomizer: LocalRandomizer,
+    blocks: Iterable[Any],
     *,
     num_users: int,
     entropy: Entropy,
     sink: ReportSink | None = None,
     scratch: str | PathLike[str] | None = None,
     on_progress: Progress | None = None,
-) -> Counts:
-    """Randomize every code once, shuffle all reports uniformly, and count them.
+) -> Aggregate:
+    """Randomize every value once, shuffle all reports uniformly, and aggregate them.
 
     Parameters
     ----------
-    randomizer : CategoryRandomizer
+    randomizer : LocalRandomizer
         What each user runs.
-    blocks : iterable of integer ndarray, shape (m,)
-        Codes in ``[0, k)``; read once, ``num_users`` in total.
+    blocks : iterable
+        Values as the randomizer takes them, for example codes of shape (m,); read once,
+        ``num_users`` in total.
     num_users : int
-        Number of codes, at least 1.
+        Number of values, at least 1.
     entropy : Entropy
         Source of all randomness; the shuffler gets a stream of its own.
     sink : callable, optional
@@ -54,62 +60,83 @@ def collect(
 
     Returns
     -------
-    Counts
+    Counts or Sums
         Of the shuffled reports.
 
     Raises
     ------
     DataError
-        If there are not ``num_users`` codes.
+        If there are not ``num_users`` values.
 
     Notes
     -----
-    Cost: one pass over the codes and one over the reports; memory bounded by the shuffler's.
+    Cost: one pass over the values and one over the reports; memory bounded by the shuffler's.
     """
     require_at_least("num_users", num_users, 1)
     report = on_progress or no_progress
-    layout = randomizer.randomize(np.empty(0, dtype=np.int32), entropy).data
-    with ExternalShuffle(
-        dtype=layout.dtype,
-        row_shape=layout.shape[1:],
-        entropy=entropy.spawn(),
-        directory=scratch,
-    ) as shuffle:
+    with ExitStack() as stack:
+        shuffle: ExternalShuffle | None = None
         num_randomized = 0
-        for codes in blocks:
-            shuffle.add(randomizer.randomize(codes, entropy).data)
-            num_randomized += codes.size
+        for values in blocks:
+            data = randomizer.randomize(values, entropy).data
+            if shuffle is None:
+                shuffle = stack.enter_context(
+                    ExternalShuffle(
+                        dtype=data.dtype,
+                        row_shape=data.shape[1:],
+                        entropy=entropy.spawn(),
+                        directory=scratch,
+                    )
+                )
+            shuffle.add(data)
+            num_randomized += len(data)
             report("randomizing", num_randomized, num_users)
-        if num_randomized != num_users:
+        if shuffle is None or num_randomized != num_users:
             raise DataError(
-                f"blocks held {num_randomized:,} codes where num_users = {num_users:,} were "
+                f"blocks held {num_randomized:,} values where num_users = {num_users:,} were "
                 "expected: pass the number of users that there are"
             )
         analyst = _Analyst(randomizer, report, num_users)
         (sink or _drain)(analyst.read(shuffle))
-        return analyst.counts
+        return analyst.aggregate()
 
 
 class _Analyst:
-    """Counts shuffled reports as they go by, block by block."""
+    """Aggregates shuffled reports as they go by."""
 
-    def __init__(self, randomizer: CategoryRandomizer, report: Progress, num_users: int) -> None:
+    def __init__(self, randomizer: LocalRandomizer, report: Progress, num_users: int) -> None:
         self._randomizer = randomizer
         self._report = report
         self._num_users = num_users
-        self.counts = Counts(
-            support=np.zeros(randomizer.k, dtype=np.int64),
-            num_reports=0,
-            fingerprint=randomizer.fingerprint,
-        )
+        self._held: list[NDArray[Any]] = []
+        self._held_bytes = 0
+        self._aggregate: Aggregate | None = None
 
     def read(self, shuffled: Iterable[NDArray[Any]]) -> Iterator[Reports]:
-        """Yield the blocks again as `Reports`, each of them counted."""
+        """Yield the blocks again as `Reports`, each of them aggregated once."""
         for data in shuffled:
-            reports = Reports(data=data, fingerprint=self._randomizer.fingerprint)
-            self.counts += self._randomizer.aggregate(reports)
-            self._report("counting", self.counts.num_reports, self._num_users)
-            yield reports
+            self._held.append(data)
+            self._held_bytes += data.nbytes
+            if self._held_bytes >= _BATCH_BYTES:
+                self._take()
+            yield Reports(data=data, fingerprint=self._randomizer.fingerprint)
+
+    def aggregate(self) -> Aggregate:
+        """Return the aggregate of all reports; there is at least one."""
+        return self._take()
+
+    def _take(self) -> Aggregate:
+        """Add the reports that are held to the aggregate."""
+        if self._held or self._aggregate is None:
+            reports = Reports(
+                data=self._held[0] if len(self._held) == 1 else np.concatenate(self._held),
+                fingerprint=self._randomizer.fingerprint,
+            )
+            part: Any = self._randomizer.aggregate(reports)
+            self._aggregate = part if self._aggregate is None else self._aggregate + part
+            self._held, self._held_bytes = [], 0
+            self._report("counting", self._aggregate.num_reports, self._num_users)
+        return self._aggregate
 
 
 def _drain(reports: Iterator[Reports]) -> None:

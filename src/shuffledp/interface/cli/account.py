@@ -10,8 +10,8 @@ from shuffledp.interface.cli.console import (
     print_warnings,
 )
 from shuffledp.interface.cli.options import (
+    RANDOMIZER_NAMES,
     json_option,
-    randomizer_option,
     require_target,
     whole_number,
 )
@@ -40,9 +40,13 @@ def _list_methods(ctx: click.Context, _param: click.Parameter, wanted: bool) -> 
 )
 @click.option("--delta", type=float, help="Failure probability: asks for the central epsilon.")
 @click.option("--epsilon", type=float, help="Central epsilon in nats: asks for delta.")
-@randomizer_option
 @click.option(
-    "--k", type=whole_number, metavar="K", help="Number of possible answers, for --randomizer k-rr."
+    "--randomizer",
+    metavar="NAME",
+    help=f"One of {', '.join(RANDOMIZER_NAMES['categories'])}; by default any.",
+)
+@click.option(
+    "--k", type=whole_number, metavar="K", help="Number of possible answers, for --randomizer."
 )
 @click.option("--method", default="best", show_default=True, help="A name of --list-methods.")
 @click.option(

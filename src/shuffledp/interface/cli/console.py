@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shuffledp.collection.datasets.columns import Progress
+from shuffledp.collection.datasets.column import Progress
 from shuffledp.collection.output import json_text
 from shuffledp.collection.results import Guarantee
 from shuffledp.core.bound import Bound

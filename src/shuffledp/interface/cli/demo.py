@@ -14,6 +14,7 @@ from shuffledp.interface.cli.console import (
 )
 from shuffledp.interface.cli.options import require_target, seed_option
 from shuffledp.interface.reports.formatting import percent
+from shuffledp.interface.reports.wording import main_estimates
 
 if TYPE_CHECKING:
     from shuffledp.collection.datasets.surveys import Survey
@@ -76,7 +77,7 @@ def _print_survey(survey: "Survey", result: "RunResult", folder: Path) -> None:
             for answer, truth, estimate, lower, upper in zip(
                 survey.domain,
                 survey.true_frequencies,
-                estimates.frequency.tolist(),
+                main_estimates(result),
                 estimates.lower.tolist(),
                 estimates.upper.tolist(),
                 strict=True,

@@ -1,17 +1,26 @@
 """Options that several commands share, and checks of combinations that click does not know."""
 
 import csv
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
 from shuffledp.core.checks import require_open_unit, require_positive
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-RANDOMIZER_NAMES = ("k-rr", "symmetric-unary", "optimized-unary")
+# Written out, since --help must not load the randomizers; a test compares them.
+RANDOMIZER_NAMES = {
+    "categories": (
+        "k-rr",
+        "symmetric-unary",
+        "optimized-unary",
+        "optimized-local-hashing",
+        "binary-local-hashing",
+        "hadamard-response",
+        "subset-selection",
+    ),
+    "--mean": ("laplace", "duchi", "piecewise", "hybrid"),
+    "--vector": ("privunit", "privunit-gaussian"),
+    "--dictionary": ("count-mean-sketch", "hadamard-count-mean-sketch"),
+}
 
 
 def whole_number(text: str) -> int:
@@ -47,34 +56,6 @@ def answer_list(text: str) -> tuple[str, ...]:
     return tuple(answer.strip() for answer in row)
 
 
-def domain_options(command: Command) -> Command:
-    """Add ``--domain`` and ``--domain-file``."""
-    for option in (
-        click.option(
-            "--domain-file",
-            type=click.Path(path_type=Path),
-            help="The possible answers, one a line, in a text file.",
-        ),
-        click.option("--domain", type=answer_list, metavar="A,B,...", help="The possible answers."),
-    ):
-        command = option(command)
-    return command
-
-
-def chosen_domain(
-    domain: tuple[str, ...] | None, domain_file: Path | None
-) -> tuple[str, ...] | None:
-    """Return the domain of ``--domain`` or ``--domain-file``, if one of them is given."""
-    from shuffledp.collection.datasets.labels import checked_domain
-    from shuffledp.collection.datasets.tables import read_domain
-
-    if domain is not None and domain_file is not None:
-        raise click.UsageError("give --domain or --domain-file, not both")
-    if domain_file is not None:
-        return read_domain(domain_file)
-    return None if domain is None else checked_domain(domain)
-
-
 def require_target(*, epsilon: float | None, delta: float | None) -> None:
     """Raise unless what is given of a target is an epsilon > 0 and a delta in (0, 1)."""
     if epsilon is not None:
@@ -97,5 +78,6 @@ seed_option = click.option(
 randomizer_option = click.option(
     "--randomizer",
     metavar="NAME",
-    help=f"One of {', '.join(RANDOMIZER_NAMES)}.",
+    help="; ".join(f"{kind}: {', '.join(names)}" for kind, names in RANDOMIZER_NAMES.items())
+    + "; --max-answers: sampled:NAME or split:NAME with a NAME of categories.",
 )

@@ -1,10 +1,12 @@
 """``shuffledp plan``: which randomizer, which epsilon0, and what error, for a target."""
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from shuffledp.core.errors import DomainError
+from shuffledp.interface.cli.asked import Asked, question_options
 from shuffledp.interface.cli.console import (
     guarantee_facts,
     print_facts,
@@ -13,19 +15,19 @@ from shuffledp.interface.cli.console import (
     print_warnings,
 )
 from shuffledp.interface.cli.options import (
-    chosen_domain,
-    domain_options,
     json_option,
     randomizer_option,
     require_target,
     whole_number,
 )
-from shuffledp.interface.reports.formatting import decimals_for, given, percent, rounded
+from shuffledp.interface.reports.formatting import given, rounded
+from shuffledp.interface.reports.plan_view import error_text
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from shuffledp.collection.plan import Plan
+    from shuffledp.collection.questions.question import Question
+
+_LARGEST_K = 10**7
 
 
 @click.command(
@@ -35,22 +37,27 @@ if TYPE_CHECKING:
 @click.option(
     "--num-users", type=whole_number, metavar="N", required=True, help="Honest users expected."
 )
-@domain_options
+@question_options
 @click.option("--k", type=whole_number, metavar="K", help="Number of answers, instead of a list.")
 @click.option("--epsilon", type=float, required=True, help="Central epsilon to meet, in nats.")
 @click.option("--delta", type=float, required=True, help="Failure probability, far below 1/users.")
 @randomizer_option
+@click.option(
+    "--figure",
+    type=click.Path(path_type=Path),
+    help="Write a page (HTML) with the error of every randomizer as a chart.",
+)
 @json_option
 def plan(
     *,
     num_users: int,
-    domain: tuple[str, ...] | None,
-    domain_file: "Path | None",
     k: int | None,
     epsilon: float,
     delta: float,
     randomizer: str | None,
+    figure: Path | None,
     as_json: bool,
+    **asked: Any,
 ) -> None:
     """Choose the randomizer and the largest epsilon0 that meet a central target.
 
@@ -58,11 +65,16 @@ def plan(
     without a shuffler (local model) and with a trusted curator (central model).
     """
     from shuffledp.collection.cautions import delta_cautions
-    from shuffledp.collection.plan import make_plan
+    from shuffledp.collection.output import writing
+    from shuffledp.collection.plan import plan_question
+    from shuffledp.interface.reports.plan_page import write_plan_page
 
     require_target(epsilon=epsilon, delta=delta)
-    answers = _answers(chosen_domain(domain, domain_file), k)
-    chosen = make_plan(num_users, answers, epsilon, delta, randomizer=randomizer)
+    question = _question(Asked(**asked), k)
+    chosen = plan_question(question, num_users, epsilon, delta, randomizer=randomizer)
+    if figure is not None:
+        with writing(figure):
+            write_plan_page(chosen, figure)
     print_warnings(delta_cautions(delta, num_users))
     if as_json:
         print_json(chosen.to_json_dict())
@@ -70,26 +82,32 @@ def plan(
         _print_plan(chosen)
 
 
-def _answers(domain: tuple[str, ...] | None, k: int | None) -> tuple[str, ...]:
-    """Return the domain, or ``k`` numbered answers."""
-    if (domain is None) == (k is None):
+def _question(asked: Asked, k: int | None) -> "Question":
+    """Return what is asked; ``k`` stands for that many numbered answers."""
+    from shuffledp.collection.questions.frequencies import FrequencyQuestion
+
+    if k is None:
+        question = asked.question()
+        if question is None:
+            raise click.UsageError("give exactly one of --domain, --domain-file and --k")
+        return question
+    if not asked.is_about_answers or asked.has_domain:
         raise click.UsageError("give exactly one of --domain, --domain-file and --k")
-    if domain is not None:
-        return domain
-    if k is None or not 2 <= k <= 10**7:
+    if not 2 <= k <= _LARGEST_K:
         raise DomainError(f"k = {k} is not in [2, 10000000]: a question has at least two answers")
-    return tuple(map(str, range(k)))
+    return FrequencyQuestion(domain=tuple(map(str, range(k))))
 
 
 def _print_plan(chosen: "Plan") -> None:
     """Print the choice, the other randomizers, and what the two other models would cost."""
     error = chosen.expected_standard_error
-    decimals = decimals_for([100.0 * error])
     print_facts(
         [
-            ("randomizer", f"{chosen.randomizer.name} with {chosen.randomizer.k} answers"),
+            ("question", chosen.question.describe()),
+            ("randomizer", chosen.randomizer.name),
             ("epsilon0", rounded(chosen.randomizer.epsilon0, up=True, digits=6)),
-            ("standard error", f"{percent(error, decimals)} of the users, expected for an answer"),
+            ("bytes a report", f"{chosen.randomizer.num_report_bytes:,}"),
+            ("standard error", f"{error_text(chosen, error)} expected"),
             *guarantee_facts(chosen.guarantee),
         ]
     )
@@ -97,11 +115,11 @@ def _print_plan(chosen: "Plan") -> None:
     print_table(
         ("compared with", "standard error", "epsilon for the same error"),
         [
-            ("this plan", percent(error, decimals), given(chosen.target_epsilon)),
+            ("this plan", error_text(chosen, error), given(chosen.target_epsilon)),
             *(
                 (
                     name,
-                    percent(model.standard_error_at_same_epsilon, decimals),
+                    error_text(chosen, model.standard_error_at_same_epsilon),
                     rounded(cost, up=True, digits=3),
                 )
                 for name, model in (
@@ -116,12 +134,13 @@ def _print_plan(chosen: "Plan") -> None:
         return
     click.echo()
     print_table(
-        ("runner-up", "epsilon0", "standard error"),
+        ("runner-up", "epsilon0", "bytes a report", "standard error"),
         [
             (
                 other.randomizer.name,
                 rounded(other.randomizer.epsilon0, up=True),
-                percent(other.expected_standard_error, decimals),
+                f"{other.randomizer.num_report_bytes:,}",
+                error_text(chosen, other.expected_standard_error),
             )
             for other in chosen.alternatives
         ],

@@ -1,12 +1,13 @@
 """``shuffledp run``: the main job, from a file of answers to private estimates."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from shuffledp.core.checks import require_non_negative, require_open_unit
+from shuffledp.interface.cli.asked import Asked, Reading, question_options
 from shuffledp.interface.cli.console import (
     guarantee_facts,
     print_facts,
@@ -15,8 +16,6 @@ from shuffledp.interface.cli.console import (
     progress_bar,
 )
 from shuffledp.interface.cli.options import (
-    chosen_domain,
-    domain_options,
     json_option,
     randomizer_option,
     require_target,
@@ -26,7 +25,7 @@ from shuffledp.interface.cli.options import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from shuffledp.collection.datasets.columns import AnswerColumn
+    from shuffledp.collection.questions.question import Question
     from shuffledp.collection.results import RunResult
     from shuffledp.collection.run import Setting
 
@@ -36,13 +35,13 @@ if TYPE_CHECKING:
     "--epsilon 0.5 --delta 1e-8 --out results/"
 )
 @click.argument("table", type=click.Path(path_type=Path))
-@click.option("--column", required=True, help="Column with the answers; each row is one user.")
+@click.option("--column", help="Column with the values; each row is one user.")
 @click.option("--epsilon", type=float, help="Central epsilon to meet, in nats.")
 @click.option("--delta", type=float, required=True, help="Failure probability, far below 1/users.")
 @click.option(
     "--out", type=click.Path(path_type=Path), required=True, help="Folder to create for results."
 )
-@domain_options
+@question_options
 @click.option("--other", is_flag=True, help='Count values outside the domain as "other".')
 @click.option(
     "--missing",
@@ -51,11 +50,23 @@ if TYPE_CHECKING:
     show_default=True,
     help='Rows without an answer: stop, leave them out, or count them as "missing".',
 )
+@click.option("--clip", is_flag=True, help="Move numbers outside the limits to the nearest inside.")
+@click.option(
+    "--separator", metavar="TEXT", help="Between a user's answers, for --max-answers; by default ;"
+)
+@click.option("--truncate", is_flag=True, help="Keep the first S answers of users with more.")
 @randomizer_option
 @click.option("--epsilon0", type=float, help="Fix the local epsilon instead of giving --epsilon.")
 @click.option("--confidence", type=float, default=0.95, show_default=True, help="Of each interval.")
 @click.option(
     "--interval", type=click.Choice(["wilson", "wald"]), default="wilson", show_default=True
+)
+@click.option("--simultaneous", is_flag=True, help="Intervals that all hold at once.")
+@click.option(
+    "--post-process",
+    multiple=True,
+    metavar="STEP",
+    help="Bias for plausibility: clip, norm-sub or simplex. May be given more than once.",
 )
 @seed_option
 @click.option("--save-reports", is_flag=True, help="Write the shuffled reports, too.")
@@ -64,63 +75,66 @@ if TYPE_CHECKING:
 def run(  # noqa: PLR0913  # one parameter an option
     *,
     table: Path,
-    column: str,
+    column: str | None,
     epsilon: float | None,
     delta: float,
     out: Path,
-    domain: tuple[str, ...] | None,
-    domain_file: Path | None,
     other: bool,
     missing: str,
+    clip: bool,
+    separator: str | None,
+    truncate: bool,
     randomizer: str | None,
     epsilon0: float | None,
     confidence: float,
     interval: str,
+    simultaneous: bool,
+    post_process: tuple[str, ...],
     seed: int | None,
     save_reports: bool,
     overwrite: bool,
     as_json: bool,
+    **asked: Any,
 ) -> None:
-    """Randomize, shuffle and estimate the answers in TABLE (CSV or Parquet).
+    """Randomize, shuffle and estimate the values in TABLE (CSV or Parquet).
+
+    Values are answers out of a domain, each user's one; --mean, --vector, --dictionary and
+    --max-answers are for numbers, vectors, texts and several answers.
 
     Writes estimates.csv, privacy.json and report.html into the folder of --out, and with
     --save-reports also reports.parquet: all of them, or nothing.
     """
-    from shuffledp.collection.datasets.tables import open_table
-    from shuffledp.collection.output import (
-        REPORTS_FILE,
-        reports_writer,
-        results_folder,
-        write_results,
-    )
+    from shuffledp.collection.output import REPORTS_FILE, results_folder, write_results
+    from shuffledp.collection.report_files import reports_writer
     from shuffledp.collection.run import run_plan
 
     plan_for = _planner(epsilon=epsilon, epsilon0=epsilon0, delta=delta, randomizer=randomizer)
     require_open_unit("confidence", confidence)
-    listed = chosen_domain(domain, domain_file)
-    if other and listed is None:
-        raise click.UsageError("--other needs --domain or --domain-file")
+    what = Asked(**asked)
+    reading = Reading(
+        other=other, missing=missing, clip=clip, separator=separator, truncate=truncate
+    )
     with results_folder(out, overwrite=overwrite) as folder, progress_bar() as on_progress:
-        answers = open_table(
-            table, column, domain=listed, other=other, missing=missing, on_progress=on_progress
-        )
+        question, values = what.open(table, column, reading, seed=seed, on_progress=on_progress)
+        setting = plan_for(question, values.num_users)
         result = run_plan(
-            plan_for(answers),
-            answers,
+            setting,
+            values,
             seed=seed,
             confidence=confidence,
             interval=interval,
-            sink=reports_writer(folder / REPORTS_FILE, answers.domain) if save_reports else None,
+            simultaneous=simultaneous,
+            post_processing=post_process,
+            sink=reports_writer(folder / REPORTS_FILE, setting) if save_reports else None,
             scratch=folder,
             on_progress=on_progress,
         )
         parameters = {
             "table": str(table),
             "column": column,
-            "domain_is_discovered": answers.domain_is_discovered,
-            "other": other,
-            "missing": missing,
-            "num_missing_dropped": answers.num_missing,
+            "domain_is_discovered": what.is_about_answers and not what.has_domain,
+            **asdict(reading),
+            "num_missing_dropped": values.num_missing,
             "seed": seed,
         }
         write_results(result, folder, parameters=parameters)
@@ -143,22 +157,22 @@ def _print_result(result: "RunResult", out: Path) -> None:
 
 def _planner(
     *, epsilon: float | None, epsilon0: float | None, delta: float, randomizer: str | None
-) -> "Callable[[AnswerColumn], Setting]":
+) -> "Callable[[Question, int], Setting]":
     """Return what plans for a target epsilon, or takes the epsilon0 that is given."""
-    from shuffledp.collection.plan import make_plan
+    from shuffledp.collection.plan import plan_question
     from shuffledp.collection.run import fixed_setting
 
     require_target(epsilon=epsilon, delta=delta)
     if epsilon is not None and epsilon0 is None:
-        return lambda answers: make_plan(
-            answers.num_users, answers.domain, epsilon, delta, randomizer=randomizer
+        return lambda question, num_users: plan_question(
+            question, num_users, epsilon, delta, randomizer=randomizer
         )
     if epsilon0 is not None and epsilon is None:
         require_non_negative("epsilon0", epsilon0)
-        return lambda answers: fixed_setting(
-            num_users=answers.num_users,
-            domain=answers.domain,
-            randomizer=randomizer or "k-rr",
+        return lambda question, num_users: fixed_setting(
+            question,
+            num_users=num_users,
+            randomizer=randomizer or next(iter(question.candidates())),
             epsilon0=epsilon0,
             delta=delta,
         )

@@ -15,11 +15,12 @@ from shuffledp.collection.results import RunResult
 from shuffledp.interface.reports.formatting import brief, percent, rounded, shorten
 from shuffledp.interface.reports.statement import safe_delta
 from shuffledp.interface.reports.tables import EstimateRow, estimate_headings, estimate_rows
+from shuffledp.interface.reports.wording import main_estimates, wording
 
 MOST_BARS = 30  # more cannot be read; the table beside the chart is complete
 
 _WIDE_LABEL, _NARROW_LABEL = 34, 14  # characters on a desktop, on a phone
-_AXIS = {
+AXIS = {
     "fixedrange": True,  # a finger on the chart scrolls the page
     "automargin": True,
     "gridcolor": "var(--line)",
@@ -53,26 +54,26 @@ class Figure:
 
 
 def estimates_figure(result: RunResult) -> Figure:
-    """Return bars of the estimated frequencies with their confidence intervals.
+    """Return bars of the estimates with their confidence intervals.
 
-    Up to 30 answers stand in the order of the domain; of more, the 30 largest, by size.
+    Up to 30 stand in the order of the question; of more, the 30 largest, by size.
     """
-    rows = estimate_rows(result)
+    rows, words = estimate_rows(result), wording(result)
     shown = list(range(len(rows)))
     if len(rows) > MOST_BARS:
-        frequency = result.estimates.frequency.tolist()
-        shown = sorted(shown, key=lambda i: -frequency[i])[:MOST_BARS]
+        estimates = main_estimates(result)
+        shown = sorted(shown, key=lambda i: -estimates[i])[:MOST_BARS]
     interval = estimate_headings(result).interval
-    layout = _layout(height=70 + (38 if len(shown) <= 12 else 26) * len(shown))
+    layout = base_layout(height=70 + (38 if len(shown) <= 12 else 26) * len(shown))
     layout["xaxis"] = {
-        **_AXIS,
-        "tickformat": ".0%",
+        **AXIS,
+        "tickformat": words.tick_format,
         "zeroline": True,
         "zerolinewidth": 1.5,
         "zerolinecolor": "var(--line-strong)",
     }
     layout["yaxis"] = {
-        **_AXIS,
+        **AXIS,
         "tickmode": "array",
         "tickvals": list(range(len(shown))),
         "ticktext": [_plain(rows[i].value, _WIDE_LABEL) for i in shown],
@@ -84,7 +85,7 @@ def estimates_figure(result: RunResult) -> Figure:
         "range": [len(shown) - 0.5, -0.5],  # the first answer on top
     }
     narrow = [_plain(rows[i].value, _NARROW_LABEL) for i in shown]
-    which = "every answer" if len(shown) == len(rows) else f"the {MOST_BARS} largest answers"
+    which = f"each of {len(rows)}" if len(shown) == len(rows) else f"the {MOST_BARS} largest"
     return Figure(
         name="chart-estimates",
         spec={
@@ -93,7 +94,7 @@ def estimates_figure(result: RunResult) -> Figure:
             "narrow": {"yaxis.ticktext": narrow, "xaxis.nticks": 5},
         },
         description=(
-            f"Bar chart of the estimated frequency of {which}, with {interval}s. "
+            f"Bar chart of the estimated {words.plural}, {which}, with {interval}s. "
             "The table of estimates holds the same numbers."
         ),
     )
@@ -101,10 +102,8 @@ def estimates_figure(result: RunResult) -> Figure:
 
 def _bars(result: RunResult, rows: list[EstimateRow], shown: list[int]) -> list[dict[str, Any]]:
     """Return bars of the estimates and whiskers of their intervals."""
-    frequency, lower, upper = (
-        array.tolist()
-        for array in (result.estimates.frequency, result.estimates.lower, result.estimates.upper)
-    )
+    estimates = main_estimates(result)
+    lower, upper = result.estimates.lower.tolist(), result.estimates.upper.tolist()
     interval = estimate_headings(result).interval
     # Positions are numbers and labels only tick texts, so that equal shortened labels stay two
     # bars and a label such as 2024-01-01 is no date.
@@ -112,12 +111,12 @@ def _bars(result: RunResult, rows: list[EstimateRow], shown: list[int]) -> list[
     bars = {
         "type": "bar",
         "orientation": "h",
-        "x": [frequency[i] for i in shown],
+        "x": [estimates[i] for i in shown],
         "y": places,
         "width": 0.62,
         "marker": {"color": "var(--accent-soft)", "line": {"width": 0}},
         "customdata": [
-            f"<b>{_plain(rows[i].value, 60)}</b><br>{rows[i].frequency}<br>"
+            f"<b>{_plain(rows[i].value, 60)}</b><br>{rows[i].estimate}<br>"
             f"{interval}: {rows[i].interval}"
             for i in shown
         ],
@@ -235,10 +234,10 @@ def _curve_figure(
         "textfont": {"color": "var(--ink-soft)", "size": 12},
         "hoverinfo": "skip",
     }
-    layout = _layout(height=320)
+    layout = base_layout(height=320)
     label = {"font": {"color": "var(--ink-soft)", "size": 13}, "standoff": 12}
-    layout["xaxis"] = {**_AXIS, "title": {"text": title, **label}}
-    layout["yaxis"] = {**_AXIS, "title": {"text": "Safe \u03b5", **label}, "rangemode": "tozero"}
+    layout["xaxis"] = {**AXIS, "title": {"text": title, **label}}
+    layout["yaxis"] = {**AXIS, "title": {"text": "Safe \u03b5", **label}, "rangemode": "tozero"}
     return Figure(
         name=name,
         spec={"data": [target, curve, *here], "layout": layout, "narrow": {}},
@@ -272,7 +271,7 @@ def _this_run(x: float, result: RunResult, position: str) -> list[dict[str, Any]
     ]
 
 
-def _layout(*, height: int) -> dict[str, Any]:
+def base_layout(*, height: int) -> dict[str, Any]:
     """Return what all charts share."""
     return {
         "height": height,

@@ -5,12 +5,12 @@ from html import escape
 from shuffledp.collection.results import RunResult
 from shuffledp.interface.reports.formatting import display_width, shorten, visible
 from shuffledp.interface.reports.statement import (
-    RANDOMIZER_TITLES,
     SIMULATION_WARNING,
     privacy_statement,
 )
 from shuffledp.interface.reports.tables import EstimateRow, estimate_headings, estimate_rows
 from shuffledp.interface.reports.typesetting import typeset
+from shuffledp.interface.reports.wording import randomizer_title
 
 _MOST_ROWS = 20  # of the table; the rest is in the report and in result.estimates
 _LONGEST_LABEL = 40  # characters
@@ -72,18 +72,17 @@ def terminal_text(result: RunResult) -> str:
 
 def _summary(result: RunResult) -> str:
     """Say on one line what was run."""
-    randomizer = result.randomizer
-    title = RANDOMIZER_TITLES.get(randomizer.name, randomizer.name)
     return (
-        f"{result.num_users:,} users, {title} (k = {randomizer.k}, epsilon0 = "
-        f"{randomizer.epsilon0:.4g}), {result.shuffler} shuffler"
+        f"{result.num_users:,} users, {randomizer_title(result.randomizer)} "
+        f"({result.question.describe()}, epsilon0 = {result.randomizer.epsilon0:.4g}), "
+        f"{result.shuffler} shuffler"
     )
 
 
-def _cells(row: EstimateRow) -> tuple[str, str, str, str, str]:
+def _cells(row: EstimateRow) -> tuple[str, ...]:
     """Return the columns, the label shortened."""
     label = shorten(row.value, _LONGEST_LABEL).replace("\u2026", "...")
-    return label, row.count, row.frequency, row.standard_error, row.interval
+    return (label, *row.numbers)
 
 
 def _html_row(row: EstimateRow, tag: str) -> str:

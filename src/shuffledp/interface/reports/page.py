@@ -7,6 +7,7 @@ whose hashes stand in it; so even a label that slipped through escaping could do
 import base64
 import hashlib
 import json
+from collections.abc import Iterable
 from importlib.resources import files
 from string import Template
 
@@ -14,6 +15,7 @@ from shuffledp._version import __version__
 from shuffledp.collection.results import RunResult
 from shuffledp.interface.reports import sections
 from shuffledp.interface.reports.figures import (
+    Figure,
     estimates_figure,
     honest_share_figure,
     num_users_figure,
@@ -44,16 +46,48 @@ def report_html(result: RunResult) -> str:
         sections.assumptions(result),
         sections.reproduce(result),
     )
-    charts = json.dumps({figure.name: figure.spec for figure in (bars, *curves)}, allow_nan=False)
+    return document(
+        title=sections.title(result),
+        lead=sections.lead(result),
+        banners=sections.banners(result),
+        key_figures=sections.key_figures(result),
+        body=body,
+        figures=(bars, *curves),
+    )
+
+
+def document(
+    *,
+    title: str,
+    lead: str,
+    body: Iterable[str],
+    figures: Iterable[Figure],
+    banners: str = "",
+    key_figures: str = "",
+    eyebrow: str = "shuffledp report",
+) -> str:
+    """Return a page of this house: header, sections and charts in one file.
+
+    Parameters
+    ----------
+    title, lead, banners, key_figures, eyebrow : str
+        The header, as HTML.
+    body : iterable of str
+        The sections, as HTML.
+    figures : iterable of Figure
+        Charts, each of which has its place in one of the sections.
+    """
+    charts = json.dumps({figure.name: figure.spec for figure in figures}, allow_nan=False)
     plotly, script = _plotly_script(), _resource("report.js")
     return Template(_resource("report.html")).substitute(
         policy=_policy(plotly, script),
         version=__version__,
-        title=sections.title(result),
-        lead=sections.lead(result),
+        eyebrow=eyebrow,
+        title=title,
+        lead=lead,
         style=_resource("report.css"),
-        banners=sections.banners(result),
-        key_figures=sections.key_figures(result),
+        banners=banners,
+        key_figures=key_figures,
         sections="\n".join(body),
         # "<" could end the script element; JSON may write it as an escape.
         charts=charts.replace("<", "\\u003c"),

@@ -3,14 +3,15 @@
 from html import escape
 from typing import TYPE_CHECKING
 
-from shuffledp.interface.reports.formatting import decimals_for, given, percent, rounded
-from shuffledp.interface.reports.statement import RANDOMIZER_TITLES
+from shuffledp.interface.reports.formatting import decimals_for, fixed, given, percent, rounded
+from shuffledp.interface.reports.wording import randomizer_title
 
 if TYPE_CHECKING:
-    from shuffledp.collection.plan import Alternative, Plan
+    from shuffledp.collection.choosing import Alternative
+    from shuffledp.collection.plan import Plan
 
 _CELL = "padding:.2em .8em;font-variant-numeric:tabular-nums;text-align:"
-_HEADINGS = ("", "epsilon0", "standard error", "epsilon")
+HEADINGS = ("", "epsilon0", "bytes", "standard error", "epsilon")
 
 
 def plan_text(plan: "Plan") -> str:
@@ -21,7 +22,7 @@ def plan_text(plan: "Plan") -> str:
     plan : Plan
         Of any number of answers; the answers themselves are not listed.
     """
-    rows = [_HEADINGS, *_rows(plan)]
+    rows = [HEADINGS, *plan_rows(plan)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows
@@ -44,7 +45,7 @@ def plan_html(plan: "Plan") -> str:
             for index, cell in enumerate(row)
         )
         + "</tr>"
-        for tag, row in [("th", _HEADINGS), *(("td", row) for row in _rows(plan))]
+        for tag, row in [("th", HEADINGS), *(("td", row) for row in plan_rows(plan))]
     )
     return (
         f"<p><b>{escape(_headline(plan))}</b></p>"
@@ -54,17 +55,22 @@ def plan_html(plan: "Plan") -> str:
 
 def _headline(plan: "Plan") -> str:
     """Say on one line what will be run and what holds then."""
-    title = RANDOMIZER_TITLES.get(plan.randomizer.name, plan.randomizer.name)
     return (
-        f"{plan.num_users:,} users, {title} with {len(plan.domain)} answers: epsilon <= "
+        f"{plan.num_users:,} users, {randomizer_title(plan.randomizer)} for "
+        f"{plan.question.describe()}: epsilon <= "
         f"{rounded(plan.guarantee.epsilon_upper, up=True)} at delta = {given(plan.target_delta)}"
     )
 
 
-def _rows(plan: "Plan") -> list[tuple[str, str, str, str]]:
-    """Return name, epsilon0, standard error and central (or local) epsilon of each choice."""
-    errors = 100.0 * plan.expected_standard_error
-    decimals = decimals_for([errors])
+def error_text(plan: "Plan", error: float) -> str:
+    """Return a standard error of the plan in the unit of its estimates: percent, or as it is."""
+    if plan.question.kind in ("mean", "vector-mean"):
+        return fixed(error, decimals_for([plan.expected_standard_error]))
+    return percent(error, decimals_for([100.0 * plan.expected_standard_error]))
+
+
+def plan_rows(plan: "Plan") -> list[tuple[str, str, str, str, str]]:
+    """Return name, epsilon0, bytes, standard error and central (or local) epsilon of each."""
     target = given(plan.target_epsilon)
     choices: list[tuple[str, Plan | Alternative]] = [("chosen:", plan)]
     choices += [("or", other) for other in plan.alternatives]
@@ -72,7 +78,8 @@ def _rows(plan: "Plan") -> list[tuple[str, str, str, str]]:
         (
             f"{name} {choice.randomizer.name}",
             rounded(choice.randomizer.epsilon0, up=True),
-            percent(choice.expected_standard_error, decimals),
+            f"{choice.randomizer.num_report_bytes:,}",
+            error_text(plan, choice.expected_standard_error),
             target,
         )
         for name, choice in choices
@@ -82,5 +89,5 @@ def _rows(plan: "Plan") -> list[tuple[str, str, str, str]]:
         ("same error with a trusted curator", plan.central_model),
     ):
         cost = rounded(model.epsilon_for_same_error, up=True)
-        rows.append((name, "", percent(plan.expected_standard_error, decimals), cost))
+        rows.append((name, "", "", error_text(plan, plan.expected_standard_error), cost))
     return rows

@@ -8,11 +8,10 @@ from html import escape
 
 from shuffledp._version import __version__
 from shuffledp.collection.results import RunResult
-from shuffledp.core.bound import Bound
 from shuffledp.interface.reports.figures import MOST_BARS, Figure
 from shuffledp.interface.reports.formatting import brief, given, rounded, shorten
+from shuffledp.interface.reports.reproduction import python_code
 from shuffledp.interface.reports.statement import (
-    RANDOMIZER_TITLES,
     SIMULATION_WARNING,
     meets_target,
     privacy_statement,
@@ -21,10 +20,10 @@ from shuffledp.interface.reports.statement import (
 )
 from shuffledp.interface.reports.tables import EstimateRow, estimate_headings, estimate_rows
 from shuffledp.interface.reports.typesetting import typeset
+from shuffledp.interface.reports.wording import randomizer_title, wording
 
 _MINUS = "\u2212"
 _MOST_LISTED = 12  # answers spelt out in running text; all are in the table
-_LONGEST_LIST = 400  # characters of code
 
 
 def title(result: RunResult) -> str:
@@ -36,9 +35,9 @@ def title(result: RunResult) -> str:
 def lead(result: RunResult) -> str:
     """Say in one sentence what happened."""
     return (
-        f"Each of {result.num_users:,} users randomized their own answer out of "
-        f"{len(result.domain):,}; a shuffler removed who said what; these are the frequencies "
-        "estimated from what remained."
+        f"Each of {result.num_users:,} users randomized their own value "
+        f"({escape(result.question.describe())}); a shuffler removed who said what; these are the "
+        f"{wording(result).plural} estimated from what remained."
     )
 
 
@@ -81,11 +80,11 @@ def key_figures(result: RunResult) -> str:
 
 
 def _full_title(result: RunResult) -> str:
-    """Return the randomizer's full name, or the registered one where it has none here."""
-    return RANDOMIZER_TITLES.get(result.randomizer.name, result.randomizer.name)
+    """Return the randomizer's full name."""
+    return randomizer_title(result.randomizer)
 
 
-def _section(name: str, heading: str, body: str) -> str:
+def section(name: str, heading: str, body: str) -> str:
     """Return a section with its heading."""
     return (
         f'<section id="{name}" aria-labelledby="{name}-heading">'
@@ -93,7 +92,7 @@ def _section(name: str, heading: str, body: str) -> str:
     )
 
 
-def _facts(rows: list[tuple[str, str]]) -> str:
+def facts_list(rows: list[tuple[str, str]]) -> str:
     """Return names and values; values are HTML."""
     inner = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in rows)
     return f'<dl class="facts">{inner}</dl>'
@@ -115,10 +114,11 @@ def asked_and_done(result: RunResult) -> str:
                 f"{brief(result.target_delta)}"
             ),
         ),
-        ("Answers", f"{labels}{more}"),
+        (wording(result).labels, f"{labels}{more}"),
     ]
     done = [
-        ("Randomizer", typeset(f"{_full_title(result)}, k = {randomizer.k:,}")),
+        ("Question", escape(result.question.describe())),
+        ("Randomizer", typeset(_full_title(result))),
         ("Local loss", typeset(f"epsilon0 = {rounded(randomizer.epsilon0, up=True)}")),
         ("Shuffler", escape(result.shuffler)),
         (
@@ -130,43 +130,42 @@ def asked_and_done(result: RunResult) -> str:
         (
             "Intervals",
             f"{escape(estimates.interval.capitalize())}, "
-            f"{given(round(100.0 * estimates.confidence, 6))}% for each answer",
+            f"{given(round(100.0 * estimates.confidence, 6))}% "
+            + ("for all of them at once" if estimates.is_simultaneous else "for each"),
         ),
         (
             "Afterwards",
             escape(", ".join(estimates.post_processing)) or "nothing: the estimates are unbiased",
         ),
     ]
-    return _section(
+    return section(
         "method",
         "What was asked, and what was done",
-        f'<div class="columns"><div><h3>Asked</h3>{_facts(asked)}</div>'
-        f"<div><h3>Done</h3>{_facts(done)}</div></div>",
+        f'<div class="columns"><div><h3>Asked</h3>{facts_list(asked)}</div>'
+        f"<div><h3>Done</h3>{facts_list(done)}</div></div>",
     )
 
 
 def estimates(result: RunResult, figure: Figure) -> str:
     """Return the chart, one line on how to read it, and the complete table."""
-    k = len(result.domain)
+    k, words = len(result.domain), wording(result)
     reading = (
-        "Estimates are unbiased: noise can carry a rare answer below zero, and cutting that off "
-        "would make the others too large."
+        words.caution
         if not result.estimates.post_processing
         else "Post-processing was applied, so the estimates are no longer unbiased: "
         + escape(", ".join(result.estimates.post_processing))
         + "."
     )
     head = estimate_headings(result)
-    caption = f"Bars are estimated frequencies, whiskers {head.interval}s."
+    caption = f"Bars are estimated {words.plural}, whiskers {head.interval}s."
     if k > MOST_BARS:
         caption += (
             f" Shown are the {MOST_BARS} largest of {k:,} estimates; being picked for their size, "
             "they tend to be a little too large."
         )
     body = "".join(_estimate_row(row, head) for row in estimate_rows(result))
-    columns = (head.count, head.frequency, head.standard_error, head.interval)
     header = "".join(
-        f'<th scope="col" role="columnheader">{name}</th>' for name in (head.value, *columns)
+        f'<th scope="col" role="columnheader">{name}</th>' for name in (head.value, *head.numbers)
     )
     style = "table estimates long" if k > MOST_BARS else "table estimates"
     table = (
@@ -175,11 +174,11 @@ def estimates(result: RunResult, figure: Figure) -> str:
         f'<tbody role="rowgroup">{body}</tbody></table></div>'
     )
     if k > MOST_BARS:
-        table = f"<details open><summary>All {k:,} answers</summary>{table}</details>"
-    return _section(
+        table = f"<details open><summary>All {k:,} estimates</summary>{table}</details>"
+    return section(
         "estimates",
         "Estimates",
-        f'<p class="soft">{reading}</p>{_figure(figure, caption)}{table}',
+        f'<p class="soft">{reading}</p>{figure_place(figure, caption)}{table}',
     )
 
 
@@ -187,18 +186,13 @@ def _estimate_row(row: EstimateRow, head: EstimateRow) -> str:
     """Return one answer; on a phone each number shows its label."""
     cells = "".join(
         f'<td role="cell" data-label="{label}">{number.replace("-", _MINUS)}</td>'
-        for label, number in (
-            (head.count, row.count),
-            (head.frequency, row.frequency),
-            (head.standard_error, row.standard_error),
-            (head.interval, row.interval),
-        )
+        for label, number in zip(head.numbers, row.numbers, strict=True)
     )
     value = f'<th scope="row" role="rowheader"><bdi>{escape(row.value)}</bdi></th>'
     return f'<tr role="row">{value}{cells}</tr>\n'
 
 
-def _figure(figure: Figure, caption: str) -> str:
+def figure_place(figure: Figure, caption: str) -> str:
     """Return the place where the script draws a chart."""
     return (
         f"<figure><figcaption>{caption}</figcaption>"
@@ -216,8 +210,8 @@ def privacy(result: RunResult) -> str:
         f"<p><strong>{typeset(title)}</strong> {typeset(text)}</p>"
         for title, text in statement.paragraphs
     )
-    facts = _facts([(name, typeset(value)) for name, value in statement.facts])
-    return _section("privacy", "Privacy statement", f'<div class="statement">{words}</div>{facts}')
+    facts = facts_list([(name, typeset(value)) for name, value in statement.facts])
+    return section("privacy", "Privacy statement", f'<div class="statement">{words}</div>{facts}')
 
 
 def outlook(figures: list[Figure]) -> str:
@@ -230,10 +224,10 @@ def outlook(figures: list[Figure]) -> str:
         "adversary: only honest reports hide others.",
     }
     blocks = "".join(
-        f"<div>{_figure(figure, captions[figure.name])}{_numbers(figure)}</div>"
+        f"<div>{figure_place(figure, captions[figure.name])}{_numbers(figure)}</div>"
         for figure in figures
     )
-    return _section(
+    return section(
         "outlook", "How the guarantee would change", f'<div class="columns">{blocks}</div>'
     )
 
@@ -251,7 +245,7 @@ def _numbers(figure: Figure) -> str:
 def assumptions(result: RunResult) -> str:
     """Return everything that must hold for the statement to be true."""
     items = "".join(f"<li>{typeset(text)}</li>" for text in result.guarantee.bound.assumptions)
-    return _section(
+    return section(
         "assumptions",
         "Assumptions",
         f'<p>The statement is true if all of these hold.</p><ul class="assumptions">{items}</ul>',
@@ -260,32 +254,15 @@ def assumptions(result: RunResult) -> str:
 
 def reproduce(result: RunResult) -> str:
     """Return how to run it again and what to cite."""
-    labels = ", ".join(map(repr, result.domain))
-    if len(labels) > _LONGEST_LIST:
-        labels = "..."  # the table lists them all
-    arguments = "answers, seed=..." if result.is_simulation else "answers"
     law, guarantee = result.randomizer, result.guarantee
-    given_one = (
-        f"delta={guarantee.delta_upper!r}"
-        if isinstance(guarantee.epsilon, Bound)
-        else f"epsilon={guarantee.epsilon_upper!r}"
-    )
-    code = (
-        f"import shuffledp as sdp  # version {__version__}\n\n"
-        "# The guarantee, which needs no data:\n"
-        f"law = sdp.{type(law).__name__}(k={law.k}, epsilon0={law.epsilon0!r})\n"
-        f"print(sdp.guarantee_for(law.profile, {guarantee.num_users}, {given_one}).bound)\n\n"
-        "# A collection that asks for the same:\n"
-        f"plan = sdp.plan(\n    num_users={result.num_users},\n    domain=[{labels}],\n"
-        f"    epsilon={result.target_epsilon!r},\n    delta={result.target_delta!r},\n)\n"
-        f"result = plan.run({arguments})"
-    )
-    facts = _facts(
+    facts = facts_list(
         [
             ("Software", f"shuffledp {__version__}"),
-            ("Randomizer", typeset(f"{law.name}, k = {law.k}, epsilon0 = {given(law.epsilon0)}")),
+            ("Randomizer", f"<code>{escape(repr(law))}</code>"),
             ("Exact law", f"<code>{escape(law.fingerprint)}</code>"),
             ("Theorem to cite", typeset(guarantee.bound.source)),
         ]
     )
-    return _section("reproduce", "Reproduce and cite", f"<pre>{escape(code)}</pre>{facts}")
+    return section(
+        "reproduce", "Reproduce and cite", f"<pre>{escape(python_code(result))}</pre>{facts}"
+    )

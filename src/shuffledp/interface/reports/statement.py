@@ -21,12 +21,6 @@ from shuffledp.interface.reports.formatting import (
     rounded,
 )
 
-RANDOMIZER_TITLES = {
-    "k-rr": "k-ary randomized response",
-    "symmetric-unary": "Symmetric unary encoding (basic RAPPOR)",
-    "optimized-unary": "Optimized unary encoding (OUE)",
-}
-
 SIMULATION_WARNING = (
     "This run was given a seed, so whoever knows the seed can undo its randomization. It protects "
     "nobody: do not publish it as private. Run again without a seed to collect for real."

@@ -3,45 +3,60 @@
 from dataclasses import dataclass
 
 from shuffledp.collection.results import RunResult
-from shuffledp.interface.reports.formatting import decimals_for, fixed, given, percent, visible
+from shuffledp.interface.reports.formatting import decimals_for, fixed, given, visible
+from shuffledp.interface.reports.wording import main_estimates, wording
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimateRow:
-    """One answer with its estimate, every number formatted."""
+    """One estimate, every number formatted; ``count`` is empty where nothing is counted."""
 
     value: str
     count: str
-    frequency: str
+    estimate: str
     standard_error: str
     interval: str
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The columns beside the label that there are."""
+        counted = (self.count,) if self.count else ()
+        return (*counted, self.estimate, self.standard_error, self.interval)
 
 
 def estimate_headings(result: RunResult) -> EstimateRow:
     """Return the headings of the columns."""
+    words = wording(result)
+    kind = "simultaneous interval" if result.estimates.is_simultaneous else "interval"
     return EstimateRow(
-        value="Answer",
-        count="Estimated count",
-        frequency="Frequency",
+        value=words.label,
+        count="Estimated count" if "count" in result.estimates.columns() else "",
+        estimate=words.estimate,
         standard_error="Standard error",
-        interval=f"{given(round(100.0 * result.estimates.confidence, 6))}% interval",
+        interval=f"{given(round(100.0 * result.estimates.confidence, 6))}% {kind}",
     )
 
 
 def estimate_rows(result: RunResult) -> list[EstimateRow]:
-    """Return a row for each answer in the order of the domain.
+    """Return a row for each estimate in the order of the question's labels.
 
     Every column has as many decimals as its smallest standard error deserves, so that no digit
     is shown which is only noise.
     """
-    estimates = result.estimates
+    estimates, words = result.estimates, wording(result)
     errors = estimates.standard_error.tolist()
-    decimals = decimals_for([100.0 * error for error in errors])
+    decimals = decimals_for([words.unit * error for error in errors])
     count_decimals = decimals_for([result.num_users * error for error in errors])
+    counts = estimates.columns().get("count")
+    shown_counts = (
+        [""] * len(errors)
+        if counts is None
+        else [fixed(count, count_decimals) for count in counts.tolist()]
+    )
     columns = zip(
         result.domain,
-        estimates.count.tolist(),
-        estimates.frequency.tolist(),
+        shown_counts,
+        main_estimates(result),
         errors,
         estimates.lower.tolist(),
         estimates.upper.tolist(),
@@ -50,10 +65,10 @@ def estimate_rows(result: RunResult) -> list[EstimateRow]:
     return [
         EstimateRow(
             value=visible(value),
-            count=fixed(count, count_decimals),
-            frequency=percent(frequency, decimals),
-            standard_error=percent(error, decimals),
-            interval=f"{percent(lower, decimals)} to {percent(upper, decimals)}",
+            count=count,
+            estimate=words.format(estimate, decimals),
+            standard_error=words.format(error, decimals),
+            interval=f"{words.format(lower, decimals)} to {words.format(upper, decimals)}",
         )
-        for value, count, frequency, error, lower, upper in columns
+        for value, count, estimate, error, lower, upper in columns
     ]

@@ -9,13 +9,22 @@ from shuffledp.mechanisms.estimators.frequencies import (
     expected_standard_error,
 )
 from shuffledp.mechanisms.estimators.intervals import INTERVALS
-from shuffledp.mechanisms.estimators.post_processing import clip, project_onto_simplex
+from shuffledp.mechanisms.estimators.iterative_bayesian_update import iterative_bayesian_update
+from shuffledp.mechanisms.estimators.post_processing import (
+    POST_PROCESSING,
+    clip,
+    norm_sub,
+    project_onto_simplex,
+)
 
 __all__ = [
     "INTERVALS",
+    "POST_PROCESSING",
     "FrequencyEstimates",
     "clip",
     "estimate_frequencies",
     "expected_standard_error",
+    "iterative_bayesian_update",
+    "norm_sub",
     "project_onto_simplex",
 ]

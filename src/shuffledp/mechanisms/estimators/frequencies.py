@@ -57,6 +57,16 @@ class FrequencyEstimates:
         for name in ("count", "frequency", "standard_error", "lower", "upper"):
             object.__setattr__(self, name, read_only(getattr(self, name)))
 
+    def columns(self) -> dict[str, NDArray[np.float64]]:
+        """Return the arrays by name, in the order of a table."""
+        return {
+            "count": self.count,
+            "frequency": self.frequency,
+            "standard_error": self.standard_error,
+            "lower": self.lower,
+            "upper": self.upper,
+        }
+
 
 def estimate_frequencies(
     counts: Counts,

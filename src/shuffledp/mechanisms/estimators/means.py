@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.checks import require_positive
 from shuffledp.core.errors import DataError
 from shuffledp.mechanisms.estimators.intervals import normal_quantile, simultaneous_confidence
 from shuffledp.mechanisms.reports import Sums, read_only
@@ -42,6 +43,25 @@ class MeanEstimates:
         for name in ("mean", "standard_error", "lower", "upper"):
             object.__setattr__(self, name, read_only(getattr(self, name)))
 
+    @property
+    def interval(self) -> str:
+        """Kind of interval: normal."""
+        return "normal"
+
+    @property
+    def post_processing(self) -> tuple[str, ...]:
+        """Nothing: means are left as estimated."""
+        return ()
+
+    def columns(self) -> dict[str, NDArray[np.float64]]:
+        """Return the arrays by name, in the order of a table."""
+        return {
+            "mean": self.mean,
+            "standard_error": self.standard_error,
+            "lower": self.lower,
+            "upper": self.upper,
+        }
+
 
 def estimate_means(
     sums: Sums,
@@ -74,7 +94,7 @@ def estimate_means(
     DataError
         If there are fewer than two reports, whose spread nobody can tell.
     ParameterError
-        If ``confidence`` is out of range.
+        If ``factor`` or ``confidence`` is out of range.
 
     Notes
     -----
@@ -93,6 +113,7 @@ def estimate_means(
     >>> float(estimates.mean[0]), float(estimates.standard_error[0])
     (3.0, 1.0)
     """
+    factor = require_positive("factor", factor)
     num_users = sums.num_reports
     if num_users < 2:
         raise DataError(f"there are {num_users} reports: a mean and its error need at least two")

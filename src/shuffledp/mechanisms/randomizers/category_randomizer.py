@@ -1,5 +1,6 @@
 """``CategoryRandomizer``: what all randomizers of one value out of k share."""
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
@@ -97,6 +98,15 @@ class CategoryRandomizer(ABC):
         """
 
     @property
+    def likelihood_ratio(self) -> float | None:
+        """How much likelier a report is for a category it supports than for one it does not.
+
+        e^epsilon0 unless a class says otherwise; ``None`` where that is not one number for all
+        reports and all such pairs of categories, so that reports say more than what they support.
+        """
+        return math.exp(self.epsilon0)
+
+    @property
     def num_report_bytes(self) -> int:
         """Bytes a report."""
         empty = np.empty(0, dtype=np.int64)
@@ -188,6 +198,16 @@ class CategoryRandomizer(ABC):
             If k is too large for the matrix to be written out, or it is not known.
         """
         raise ParameterError(f"randomizer {self.name!r} has no channel matrix on record")
+
+    def report_columns(self) -> Reports:
+        """Return the reports that the columns of `channel` stand for, one a column, in order.
+
+        Raises
+        ------
+        ParameterError
+            If k is too large for the matrix to be written out, or it is not known.
+        """
+        raise ParameterError(f"randomizer {self.name!r} has no list of its reports on record")
 
 
 def require_same_law(found: str, expected: str) -> None:

@@ -17,7 +17,8 @@ class MeanRandomizer(ABC):
     """A `LocalRandomizer` of numbers or vectors: each report has the value as its expectation.
 
     A class that derives from this one gives the attributes below, `profile`, `dimension`,
-    `randomize`, `scores`, `score_scale` and `report_variance`; the rest follows. The value that a
+    `randomize`, `scores`, `score_scale`, `report_variance` and `mean_report_variance`; the rest
+    follows. The value that a
     report stands for is ``offset + factor * score``, whose expectation is the user's value.
 
     Attributes
@@ -103,6 +104,17 @@ class MeanRandomizer(ABC):
         -------
         float
             In squared units.
+        """
+
+    @abstractmethod
+    def mean_report_variance(self) -> float:
+        """Return the variance of a report for a typical value, by which randomizers are compared.
+
+        Returns
+        -------
+        float
+            In squared units. For numbers the mean over values spread evenly over the range; for
+            vectors that of the zero vector, the largest, averaged over the coordinates.
         """
 
     @property

@@ -1,4 +1,4 @@
-"""All local randomizers by name."""
+"""All local randomizers by name, for each kind of value."""
 
 import difflib
 from collections.abc import Callable, Mapping
@@ -7,18 +7,58 @@ from typing import SupportsIndex
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
+from shuffledp.mechanisms.randomizers.categories.hadamard_response import HadamardResponse
+from shuffledp.mechanisms.randomizers.categories.k_randomized_response import KRandomizedResponse
+from shuffledp.mechanisms.randomizers.categories.local_hashing import (
+    BinaryLocalHashing,
+    OptimizedLocalHashing,
+)
+from shuffledp.mechanisms.randomizers.categories.optimized_unary import OptimizedUnaryEncoding
+from shuffledp.mechanisms.randomizers.categories.subset_selection import SubsetSelection
+from shuffledp.mechanisms.randomizers.categories.symmetric_unary import SymmetricUnaryEncoding
 from shuffledp.mechanisms.randomizers.category_randomizer import CategoryRandomizer
-from shuffledp.mechanisms.randomizers.k_randomized_response import KRandomizedResponse
-from shuffledp.mechanisms.randomizers.optimized_unary import OptimizedUnaryEncoding
-from shuffledp.mechanisms.randomizers.symmetric_unary import SymmetricUnaryEncoding
+from shuffledp.mechanisms.randomizers.mean_randomizer import MeanRandomizer
+from shuffledp.mechanisms.randomizers.numbers.duchi import Duchi
+from shuffledp.mechanisms.randomizers.numbers.hybrid import Hybrid
+from shuffledp.mechanisms.randomizers.numbers.laplace import DiscreteLaplace
+from shuffledp.mechanisms.randomizers.numbers.piecewise import Piecewise
+from shuffledp.mechanisms.randomizers.strings.count_mean_sketch import CountMeanSketch
+from shuffledp.mechanisms.randomizers.strings.hadamard_count_mean_sketch import (
+    HadamardCountMeanSketch,
+)
+from shuffledp.mechanisms.randomizers.strings.sketch import StringSketch
+from shuffledp.mechanisms.randomizers.vectors.privunit import PrivUnit
+from shuffledp.mechanisms.randomizers.vectors.privunit_gaussian import PrivUnitGaussian
 
-#: Name of each randomizer, and its class.
+#: Randomizers of one category out of k by name; each takes ``k`` and ``epsilon0``.
 RANDOMIZERS: Mapping[str, Callable[..., CategoryRandomizer]] = MappingProxyType(
     {
-        KRandomizedResponse.name: KRandomizedResponse,
-        SymmetricUnaryEncoding.name: SymmetricUnaryEncoding,
-        OptimizedUnaryEncoding.name: OptimizedUnaryEncoding,
+        each.name: each
+        for each in (
+            KRandomizedResponse,
+            SymmetricUnaryEncoding,
+            OptimizedUnaryEncoding,
+            OptimizedLocalHashing,
+            BinaryLocalHashing,
+            HadamardResponse,
+            SubsetSelection,
+        )
     }
+)
+
+#: Randomizers of a number by name; each takes ``low``, ``high`` and ``epsilon0``.
+NUMBER_RANDOMIZERS: Mapping[str, Callable[..., MeanRandomizer]] = MappingProxyType(
+    {each.name: each for each in (Duchi, Piecewise, Hybrid, DiscreteLaplace)}
+)
+
+#: Randomizers of a vector by name; each takes ``dimension``, ``norm_bound`` and ``epsilon0``.
+VECTOR_RANDOMIZERS: Mapping[str, Callable[..., MeanRandomizer]] = MappingProxyType(
+    {each.name: each for each in (PrivUnit, PrivUnitGaussian)}
+)
+
+#: Randomizers of a text by name; each takes ``key`` and ``epsilon0``.
+STRING_RANDOMIZERS: Mapping[str, Callable[..., StringSketch]] = MappingProxyType(
+    {each.name: each for each in (CountMeanSketch, HadamardCountMeanSketch)}
 )
 
 

@@ -48,7 +48,7 @@ def k_randomized_response_threshold(k: int, epsilon0: float) -> int:
     >>> k_randomized_response_threshold(16, 60.0)
     1
     """
-    unclamped = _ceil_of_words_over(_exp_lower(epsilon0) + (k - 1))
+    unclamped = _ceil_of_words_over(exp_lower(epsilon0) + (k - 1))
     return min(unclamped, WORD_VALUES // k)
 
 
@@ -76,7 +76,7 @@ def symmetric_unary_threshold(epsilon0: float) -> int:
     True
     """
     # Halving a float is exact, except below 1e-307, where its exponential is 1 to 100 digits.
-    return min(_ceil_of_words_over(1 + _exp_lower(epsilon0 / 2)), WORD_VALUES // 2)
+    return min(_ceil_of_words_over(1 + exp_lower(epsilon0 / 2)), WORD_VALUES // 2)
 
 
 def optimized_unary_threshold(epsilon0: float) -> int:
@@ -101,7 +101,7 @@ def optimized_unary_threshold(epsilon0: float) -> int:
     >>> optimized_unary_threshold(0.0) == 2**63
     True
     """
-    return min(_ceil_of_words_over(1 + _exp_lower(epsilon0)), WORD_VALUES // 2)
+    return min(_ceil_of_words_over(1 + exp_lower(epsilon0)), WORD_VALUES // 2)
 
 
 def log_ratio_upper(ratio: Fraction) -> float:
@@ -174,7 +174,7 @@ def settle(
     return threshold, loss_of(threshold)
 
 
-def _exp_lower(exponent: float) -> Fraction:
+def exp_lower(exponent: float) -> Fraction:
     """Return a fraction at most e^exponent, relatively within 1e-98 of it below saturation."""
     rounded = _DECIMAL.exp(Decimal(min(exponent, _SATURATED_EPSILON0)))
     # `exp` rounds to nearest, so one unit in the last place down is below the true value.

@@ -23,8 +23,8 @@ def _attack_laws(profile: LocalProfile) -> list[SymmetricLaw]:
     epsilon0, size = profile.epsilon0, profile.domain_size
     if profile.family is RandomizerFamily.ANY:
         return [] if size == 2 else [k_randomized_response.third_answer_law(epsilon0, 3)]
-    if size is None or size < 3:
-        return []
+    if profile.family is RandomizerFamily.OTHER or size is None or size < 3:
+        return []  # a stated blanket is a bound from above: no data go with it
     if profile.family is RandomizerFamily.K_RANDOMIZED_RESPONSE:
         return [k_randomized_response.third_answer_law(epsilon0, size)]
     return [unary_encoding.third_value_law(profile), unary_encoding.third_bit_law(profile)]

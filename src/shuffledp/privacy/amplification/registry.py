@@ -13,7 +13,7 @@ from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_delta, require_non_negative
 from shuffledp.core.errors import OutOfRegimeError, ParameterError, PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
-from shuffledp.core.profile import LocalProfile
+from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.privacy.amplification.binary_randomized_response import BINARY_EXACT
 from shuffledp.privacy.amplification.clones import CLONES
 from shuffledp.privacy.amplification.erlingsson import (
@@ -25,6 +25,7 @@ from shuffledp.privacy.amplification.k_randomized_response import K_RR_BLANKET
 from shuffledp.privacy.amplification.local import LOCAL
 from shuffledp.privacy.amplification.lower_bounds import unavoidable_delta, unavoidable_epsilon
 from shuffledp.privacy.amplification.method import Method
+from shuffledp.privacy.amplification.stated_blanket import STATED_BLANKET
 from shuffledp.privacy.amplification.symmetric_blanket import SMALLEST_DELTA
 from shuffledp.privacy.amplification.unary_encoding import UNARY_BLANKET
 
@@ -38,6 +39,7 @@ METHODS: Mapping[str, Method] = MappingProxyType(
             BINARY_EXACT,
             K_RR_BLANKET,
             UNARY_BLANKET,
+            STATED_BLANKET,
             CLONES,
             LOCAL,
             ERLINGSSON,
@@ -129,8 +131,9 @@ def account_epsilon(
     attack: float | None = None
     if profile.epsilon0 == 0.0:
         attack = 0.0
-    elif with_lower and delta == 0.0:
+    elif with_lower and delta == 0.0 and profile.family is not RandomizerFamily.OTHER:
         # All n reports equal the victim's value: a likelihood ratio of e^epsilon0, whatever n.
+        # A randomizer without a family need not reach its epsilon0.
         attack = profile.epsilon0 * (1.0 - 4.0 * math.ulp(1.0))
     elif with_lower and not _is_extreme(profile):
         attack = unavoidable_epsilon(profile, num_users, delta)

@@ -18,6 +18,8 @@ kernels work with gain = h - e l and loss = e h - l instead of step, which cance
 
 import functools
 import math
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -309,3 +311,36 @@ class SymmetricBlanket:
         cells = _MOST_CELLS if tail_exponent < _FAR_TAIL else 0.03 * _MOST_CELLS
         # Where only few such reports are expected, each number of them gets its own block.
         return int(max(8.0, min(max(narrow, 64.0), cells / num_pair_blocks, self._max_blocks)))
+
+
+def least_enclosure(
+    laws: Sequence[SymmetricLaw],
+    num_users: int,
+    enclose: Callable[[SymmetricBlanket], Enclosure],
+) -> Enclosure:
+    """Return the enclosure with the smallest upper end among laws that are all upper bounds.
+
+    Parameters
+    ----------
+    laws : sequence of SymmetricLaw
+        At least one. One that is lost in round-off is passed over, unless all are.
+    num_users : int
+        Number n of users.
+    enclose : callable
+        What is asked of each: delta at an epsilon, or epsilon at a delta.
+
+    Raises
+    ------
+    PrecisionError
+        If all laws are lost in round-off.
+    """
+    found = []
+    for law in laws[:-1]:
+        with suppress(PrecisionError):
+            found.append(enclose(SymmetricBlanket(law, num_users)))
+    try:
+        found.append(enclose(SymmetricBlanket(laws[-1], num_users)))
+    except PrecisionError:
+        if not found:
+            raise
+    return min(found, key=lambda enclosure: enclosure.upper)

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.privacy.amplification.method import Method
-from shuffledp.privacy.amplification.symmetric_blanket import SymmetricBlanket, SymmetricLaw
+from shuffledp.privacy.amplification.symmetric_blanket import SymmetricLaw, least_enclosure
 
 _UNARY = (RandomizerFamily.SYMMETRIC_UNARY, RandomizerFamily.OPTIMIZED_UNARY)
 
@@ -88,16 +88,21 @@ def lightened_law(profile: LocalProfile) -> SymmetricLaw:
     )
 
 
-def blanket_law(profile: LocalProfile, num_users: int) -> SymmetricLaw:
-    """Return whichever of the two laws loses less; both are upper bounds.
+def candidate_laws(profile: LocalProfile, num_users: int) -> tuple[SymmetricLaw, ...]:
+    """Return whichever of the two laws loses less, and the other, too, if it may be that one.
 
     Lowering loses (p - 1) Pr[(1,1)] of the mean weight, hence of epsilon. Spreading adds a variance
     of (p - 1) Pr[(0,0)] to the weight, which costs epsilon about t^2 / (2n) of that, t^2 about 20.
+    Far out in the tails t is larger, so within a factor of ten both are evaluated.
     """
     noise = _noise(profile)
-    if num_users * noise.set_bit**2 < 10.0 * noise.unset_bit**2:
-        return lightened_law(profile)
-    return spread_law(profile)
+    lost_by_lowering = num_users * noise.set_bit**2 / (10.0 * noise.unset_bit**2)
+    laws = []
+    if lost_by_lowering < 10.0:
+        laws.append(lightened_law(profile))
+    if lost_by_lowering > 0.1:
+        laws.append(spread_law(profile))
+    return tuple(laws)
 
 
 def third_value_law(profile: LocalProfile) -> SymmetricLaw:
@@ -140,8 +145,12 @@ UNARY_BLANKET = Method(
     source="Balle et al. 2019, arXiv:1903.02837v2, Lemma 5.3, for unary encodings",
     statement="delta(eps) <= (1/n) E[(G_1 + ... + G_n)_+] with blanket min_x R_x >= l * noise",
     violated_hypothesis=_violation,
-    epsilon=lambda profile, n, delta: SymmetricBlanket(blanket_law(profile, n), n).enclose_epsilon(
-        delta, profile.epsilon0
+    epsilon=lambda profile, n, delta: least_enclosure(
+        candidate_laws(profile, n),
+        n,
+        lambda blanket: blanket.enclose_epsilon(delta, profile.epsilon0),
     ),
-    delta=lambda profile, n, epsilon: SymmetricBlanket(blanket_law(profile, n), n).enclose(epsilon),
+    delta=lambda profile, n, epsilon: least_enclosure(
+        candidate_laws(profile, n), n, lambda blanket: blanket.enclose(epsilon)
+    ),
 )

@@ -4,8 +4,12 @@ import pytest
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError
 from shuffledp.mechanisms.randomizers import Reports
-from shuffledp.mechanisms.randomizers.packed_bits import bytes_per_row, count_rows, randomize_rows
-from shuffledp.mechanisms.randomizers.packed_bits_kernels import fill_bernoulli
+from shuffledp.mechanisms.randomizers.categories.packed_bits import (
+    bytes_per_row,
+    count_rows,
+    randomize_rows,
+)
+from shuffledp.mechanisms.randomizers.categories.packed_bits_kernels import fill_bernoulli
 
 
 def oracle_lanes(words, threshold, num_lanes):

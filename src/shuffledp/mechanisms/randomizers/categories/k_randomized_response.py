@@ -19,6 +19,7 @@ from shuffledp.mechanisms.randomizers.checks import (
     require_reports,
     require_small_channel,
 )
+from shuffledp.mechanisms.randomizers.loops import loops
 from shuffledp.mechanisms.randomizers.protocol import Channel
 from shuffledp.mechanisms.randomizers.thresholds import (
     WORD_VALUES,
@@ -164,9 +165,9 @@ class KRandomizedResponse(CategoryRandomizer):
         if _ignores_input(self.k, self.threshold):
             out[:] = words % np.uint64(self.k)
             return
-        from shuffledp.mechanisms.randomizers import k_randomized_response_kernels as kernels
-
-        kernels.randomize_block(codes, words, np.uint64(self.threshold), np.uint64(self.k), out)
+        loops("categories.k_randomized_response").randomize_block(
+            codes, words, np.uint64(self.threshold), np.uint64(self.k), out
+        )
 
     def supports(self, reports: Reports) -> NDArray[np.bool_]:
         """Return which category each report names. See `CategoryRandomizer`."""
@@ -175,12 +176,10 @@ class KRandomizedResponse(CategoryRandomizer):
 
     def aggregate(self, reports: Reports) -> Counts:
         """Return how many reports name each category. See `CategoryRandomizer`."""
-        from shuffledp.mechanisms.randomizers.k_randomized_response_kernels import count_codes
-
         codes = self._codes(reports)
         num_tables = 4 if self.k <= _LARGEST_INTERLEAVED_K else 1
         tables = np.zeros((num_tables, self.k), dtype=np.int64)
-        count_codes(codes, tables)
+        loops("categories.k_randomized_response").count_codes(codes, tables)
         return Counts(
             support=tables.sum(axis=0) if num_tables > 1 else tables[0],
             num_reports=codes.size,
@@ -216,6 +215,19 @@ class KRandomizedResponse(CategoryRandomizer):
         truth = 1 - (self.k - 1) * other
         return tuple(
             tuple(truth if x == y else other for y in range(self.k)) for x in range(self.k)
+        )
+
+    def report_columns(self) -> Reports:
+        """Return the k reports that the columns of `channel` stand for: 0, 1, ..., k - 1.
+
+        Raises
+        ------
+        ParameterError
+            If k is above 64.
+        """
+        require_small_channel(self.k, _LARGEST_CHANNEL_K)
+        return Reports(
+            data=np.arange(self.k, dtype=code_type(self.k)), fingerprint=self.fingerprint
         )
 
 

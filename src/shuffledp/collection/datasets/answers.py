@@ -5,14 +5,23 @@ the second, `AnswerColumn.blocks`, hands out codes to be randomized, each exactl
 bounded by the size of a block, whatever the number of rows.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.collection.datasets.column import (
+    BLOCK_ROWS,
+    MissingPolicy,
+    Progress,
+    changed,
+    dropped_caution,
+    no_progress,
+    policy_of,
+    rows_text,
+)
 from shuffledp.collection.datasets.labels import (
     MISSING_TEXTS,
     label_expression,
@@ -25,9 +34,6 @@ from shuffledp.core.errors import DataError, DomainError, ParameterError
 if TYPE_CHECKING:
     import polars as pl
 
-BLOCK_ROWS = 1 << 18
-"""Rows a block: fixed, so that a seeded simulation does not depend on how a file is stored."""
-
 MAX_DISCOVERED = 10_000
 """With more distinct values than this a column is an identifier or a measurement."""
 
@@ -36,17 +42,6 @@ MISSING_LABEL = "missing"
 
 # Codes of rows that do not take part: one is left out, two stop the run.
 _DROPPED, _MISSING, _OUTSIDE = -1, -2, -3
-
-Progress: TypeAlias = Callable[[str, int, int | None], None]
-"""Called with the stage, the rows done and the rows in total (None while unknown)."""
-
-
-class MissingPolicy(StrEnum):
-    """What to do with users who gave no answer (null, NaN, empty text)."""
-
-    ERROR = "error"
-    DROP = "drop"
-    CATEGORY = "category"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,9 +87,7 @@ class AnswerColumn:
             )
         if self.num_missing:
             cautions.append(
-                f"Dropped: {_rows(self.num_missing)} without an answer. The guarantee covers the "
-                f"other {self.num_users:,} users, and how many were dropped is not protected; "
-                "--missing category hides it."
+                dropped_caution(self.num_missing, self.num_users, "--missing category hides it")
             )
         return tuple(cautions)
 
@@ -119,10 +112,10 @@ class AnswerColumn:
                     codes = codes[codes != _DROPPED]
                 num_seen += codes.size
                 if num_seen > self.num_users or (codes.size and codes.min() < 0):
-                    raise _changed(self.origin)
+                    raise changed(self.origin)
                 yield codes
         if num_seen != self.num_users:
-            raise _changed(self.origin)
+            raise changed(self.origin)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,7 +211,7 @@ def survey_column(
     DomainError
         If a value lies outside the domain, or the domain has fewer than two answers.
     """
-    policy = _policy(missing)
+    policy = policy_of(missing)
     if other and domain is None:
         raise ParameterError("other = True needs a domain: pass domain= (--domain yes,no)")
     report = on_progress or no_progress
@@ -291,7 +284,7 @@ def _require_every_row_coded(source: Source, coding: _Coding, tally: NDArray[np.
     if num_missing:
         row, _ = _first_row(source, coding, _MISSING)
         raise DataError(
-            f"{source.where} has {_rows(num_missing)} without an answer (null, NaN or empty), "
+            f"{source.where} has {rows_text(num_missing)} without an answer (null, NaN or empty), "
             f"the first is row {row:,}: pass --missing drop to leave them out, or --missing "
             f"category to count them as {MISSING_LABEL!r}"
         )
@@ -301,8 +294,8 @@ def _require_every_row_coded(source: Source, coding: _Coding, tally: NDArray[np.
         shown = ", ".join(coding.domain[:10]) + ", ..." * (len(coding.domain) > 10)
         raise DomainError(
             f"value {label!r} in row {row:,} of {source.where} is outside the domain ({shown}); "
-            f"{_rows(num_outside)} of {int(tally.sum()):,} hold such values: add it to --domain, "
-            f"or pass --other to count such values as {OTHER_LABEL!r}"
+            f"{rows_text(num_outside)} of {int(tally.sum()):,} hold such values: add it to "
+            f"--domain, or pass --other to count such values as {OTHER_LABEL!r}"
         )
 
 
@@ -315,41 +308,15 @@ def _first_row(source: Source, coding: _Coding, code: int) -> tuple[int, str | N
             row = start + int(hits[0])
             return row + 1, source.labels().slice(row, 1).collect().item()
         start += raw.size
-    raise _changed(source.origin)
+    raise changed(source.origin)
 
 
 def _require_users(source: Source, num_users: int, num_missing: int) -> None:
     """Raise unless at least two users remain, since one alone has nobody to hide among."""
     if num_users >= 2:
         return
-    left = f" with an answer ({_rows(num_missing)} without)" if num_missing else ""
+    left = f" with an answer ({rows_text(num_missing)} without)" if num_missing else ""
     raise DataError(
-        f"{source.where} has {_rows(num_users)}{left}: a shuffled collection needs at least two "
-        "users, and in practice thousands"
+        f"{source.where} has {rows_text(num_users)}{left}: a shuffled collection needs at least "
+        "two users, and in practice thousands"
     )
-
-
-def _rows(count: int) -> str:
-    """Return ``"1 row"`` or ``"2 rows"``."""
-    return f"{count:,} row" + "s" * (count != 1)
-
-
-def _policy(missing: MissingPolicy | str) -> MissingPolicy:
-    """Return the policy of that name."""
-    try:
-        return MissingPolicy(missing)
-    except ValueError:
-        names = ", ".join(MissingPolicy)
-        raise ParameterError(f"missing = {missing!r} is not one of {names}") from None
-
-
-def _changed(origin: str) -> DataError:
-    """Return the error for data that are not what the first pass saw."""
-    return DataError(
-        f"{origin} changed while it was being read, or reading was interrupted: run again when "
-        "nothing writes to it"
-    )
-
-
-def no_progress(_stage: str, _done: int, _total: int | None) -> None:
-    """Report nothing."""

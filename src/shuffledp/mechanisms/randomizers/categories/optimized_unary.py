@@ -10,19 +10,20 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
-from shuffledp.mechanisms.randomizers.category_randomizer import CategoryRandomizer
-from shuffledp.mechanisms.randomizers.checks import (
-    fingerprint_of,
-    require_num_categories,
-    require_small_channel,
-)
-from shuffledp.mechanisms.randomizers.packed_bits import (
+from shuffledp.mechanisms.randomizers.categories.packed_bits import (
     bit_channel,
     bytes_per_row,
     count_rows,
     randomize_rows,
     set_bits,
 )
+from shuffledp.mechanisms.randomizers.category_randomizer import CategoryRandomizer
+from shuffledp.mechanisms.randomizers.checks import (
+    fingerprint_of,
+    require_num_categories,
+    require_small_channel,
+)
+from shuffledp.mechanisms.randomizers.loops import loops
 from shuffledp.mechanisms.randomizers.protocol import Channel
 from shuffledp.mechanisms.randomizers.thresholds import (
     WORD_VALUES,
@@ -141,8 +142,7 @@ class OptimizedUnaryEncoding(CategoryRandomizer):
 
     def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
         """Return one row of packed bits for each code. See `CategoryRandomizer`."""
-        from shuffledp.mechanisms.randomizers.packed_bits_kernels import replace_true_bits
-
+        replace_true_bits = loops("categories.packed_bits").replace_true_bits
         rows = randomize_rows(
             values,
             k=self.k,
@@ -180,6 +180,18 @@ class OptimizedUnaryEncoding(CategoryRandomizer):
         return bit_channel(
             self.k, lambda truth: [Fraction(1, 2) if i == truth else other for i in range(self.k)]
         )
+
+    def report_columns(self) -> Reports:
+        """Return the 2^k reports that the columns of `channel` stand for: bit i of y, for y = 0 ...
+
+        Raises
+        ------
+        ParameterError
+            If k is above 8.
+        """
+        require_small_channel(self.k, _LARGEST_CHANNEL_K)
+        rows = np.arange(2**self.k, dtype=np.uint8)[:, None]  # up to 8 bits are one byte
+        return Reports(data=rows, fingerprint=self.fingerprint)
 
 
 def _probability_ratio(threshold: int) -> Fraction:

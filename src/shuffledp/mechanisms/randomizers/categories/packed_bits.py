@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError
 from shuffledp.mechanisms.randomizers.checks import require_codes, require_reports
+from shuffledp.mechanisms.randomizers.loops import loops
 from shuffledp.mechanisms.randomizers.protocol import Channel
 from shuffledp.mechanisms.reports import Counts, Reports, read_only
 
@@ -89,8 +90,7 @@ def _bernoulli_rows(
     num_rows: int, *, row_bytes: int, threshold: int, entropy: Entropy
 ) -> NDArray[np.uint8]:
     """Return bytes of bits that are independently 1 with probability T / 2^64."""
-    from shuffledp.mechanisms.randomizers.packed_bits_kernels import fill_bernoulli
-
+    fill_bernoulli = loops("categories.packed_bits").fill_bernoulli
     lanes = np.empty(-(-num_rows * row_bytes // 8), dtype=np.dtype("<u8"))
     words = np.empty(_WORD_BUFFER, dtype=np.uint64)
     filled = 0
@@ -187,8 +187,7 @@ def bit_channel(k: int, row_of_bit_probabilities: Callable[[int], list[Fraction]
 
 def column_sums(rows: NDArray[np.uint8]) -> NDArray[np.int64]:
     """Return the number of ones in each of the 8 * row_bytes bit columns of packed rows."""
-    from shuffledp.mechanisms.randomizers.packed_bits_kernels import NUM_PLANES, add_column_sums
-
+    kernels = loops("categories.packed_bits")
     row_bytes = rows.shape[1]
     # Glue rows together to whole words, and these to a width that suits the loop; column j of
     # glued rows is column j mod (8 row_bytes) of single ones.
@@ -196,14 +195,14 @@ def column_sums(rows: NDArray[np.uint8]) -> NDArray[np.int64]:
     glued_bytes *= -(-8 * _LEAST_WORDS_COUNTED // glued_bytes)
     batch = 8 * glued_bytes
     totals = np.zeros((glued_bytes // 8, 64), dtype=np.int64)
-    planes = np.empty((NUM_PLANES, glued_bytes // 8), dtype=np.uint64)
+    planes = np.empty((kernels.NUM_PLANES, glued_bytes // 8), dtype=np.uint64)
     flat = rows.reshape(-1)
     whole = flat.size // batch * batch
-    add_column_sums(_as_words(flat[:whole], glued_bytes), planes, totals)
+    kernels.add_column_sums(_as_words(flat[:whole], glued_bytes), planes, totals)
     if whole < flat.size:
         rest = np.zeros(batch, dtype=np.uint8)  # rows of zeros add nothing
         rest[: flat.size - whole] = flat[whole:]
-        add_column_sums(_as_words(rest, glued_bytes), planes, totals)
+        kernels.add_column_sums(_as_words(rest, glued_bytes), planes, totals)
     sums: NDArray[np.int64] = totals.reshape(-1, 8 * row_bytes).sum(axis=0)
     return sums
 

@@ -1,0 +1,122 @@
+"""Limits of numbers and vectors: known beforehand, for limits read from data would tell of them."""
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.checks import require_finite, require_positive
+from shuffledp.core.errors import ParameterError
+
+_LARGEST = np.finfo(np.float64).max
+
+
+class Limits(Protocol):
+    """Where the values of users may lie."""
+
+    def outside(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return which rows of values, shape (m, d), lie outside."""
+        ...
+
+    def clip(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return each row moved to the nearest one inside."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """Numbers between two limits.
+
+    Parameters
+    ----------
+    low, high : float
+        Finite, low < high; both belong to the range.
+
+    Raises
+    ------
+    ParameterError
+        If they are not.
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high"):
+            object.__setattr__(self, name, require_finite(name, getattr(self, name)))
+        if not self.low < self.high:
+            raise ParameterError(
+                f"range {self.low:g},{self.high:g} is the wrong way round or empty: give the "
+                "smallest possible value first, as in 0,120"
+            )
+        if not math.isfinite(self.high - self.low):
+            raise ParameterError(f"range {self.low:g},{self.high:g} is too wide for a float")
+
+    def outside(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return which rows of values, shape (m, d), lie outside."""
+        is_inside = (values >= self.low) & (values <= self.high)
+        return np.logical_not(is_inside.all(axis=1))
+
+    def clip(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return each value moved to the nearest one inside."""
+        return np.clip(values, self.low, self.high)
+
+    def __str__(self) -> str:
+        return f"[{self.low:g}, {self.high:g}]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ball:
+    """Vectors up to a Euclidean norm.
+
+    Parameters
+    ----------
+    norm_bound : float
+        Finite and positive.
+
+    Raises
+    ------
+    ParameterError
+        If it is not.
+    """
+
+    norm_bound: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "norm_bound", require_positive("norm_bound", self.norm_bound))
+
+    def outside(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return which rows of values, shape (m, d), lie outside."""
+        largest, _, lengths = _norms(values)
+        return np.logical_not(largest <= self.norm_bound * (1.0 + 1e-12) / lengths)
+
+    def clip(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return each row shortened to the bound where it is longer.
+
+        An infinite coordinate counts as the largest float.
+        """
+        finite = np.clip(values, -_LARGEST, _LARGEST)
+        largest, directions, lengths = _norms(finite)
+        is_long = largest > self.norm_bound / lengths
+        return np.where(is_long[:, None], directions * (self.norm_bound / lengths)[:, None], finite)
+
+    def __str__(self) -> str:
+        return f"the ball of norm {self.norm_bound:g}"
+
+
+def _norms(
+    values: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return the largest coordinate of each row, the row divided by it, and the norm of that.
+
+    The norm of a row is the product of the first and the last; taken apart so that no square
+    overflows or vanishes. A row of zeros counts as of length 1, divided by 1.
+    """
+    largest = np.max(np.abs(values), axis=1, initial=0.0)
+    is_usable = (largest > 0.0) & (largest < math.inf)  # dividing infinity by itself gives NaN
+    directions = values / np.where(is_usable, largest, 1.0)[:, None]
+    directions[~is_usable] = 0.0
+    lengths = np.sqrt((directions * directions).sum(axis=1))
+    return largest, directions, np.where(lengths > 0.0, lengths, 1.0)

@@ -1,0 +1,139 @@
+"""``Question``: what planning and running need to know of what is asked."""
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from shuffledp.collection.datasets.column import Column
+from shuffledp.core.errors import ParameterError
+from shuffledp.mechanisms.estimators.frequencies import FrequencyEstimates
+from shuffledp.mechanisms.estimators.means import MeanEstimates
+from shuffledp.mechanisms.randomizers.protocol import LocalRandomizer
+
+Candidates: TypeAlias = Mapping[str, Callable[[float], LocalRandomizer]]
+"""Name of each randomizer that answers a question, and what makes it for an epsilon0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimateOptions:
+    """How to estimate.
+
+    Parameters
+    ----------
+    confidence : float
+        Nominal coverage of the intervals, in (0, 1).
+    interval : {"wilson", "wald"}
+        Kind of interval, for frequencies.
+    simultaneous : bool
+        Whether all intervals hold at once with that confidence, rather than each alone.
+    post_processing : tuple of str
+        Names of steps that are applied to the frequencies, in order; see
+        `shuffledp.mechanisms.estimators.post_processing`.
+    """
+
+    confidence: float = 0.95
+    interval: str = "wilson"
+    simultaneous: bool = False
+    post_processing: tuple[str, ...] = ()
+
+
+class Question(Protocol):
+    """One kind of question with its particulars, such as the possible answers."""
+
+    @property
+    def kind(self) -> str:
+        """Name of the kind, for example ``"frequencies"``."""
+        ...
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What is estimated, one name an estimate: the possible answers, or columns."""
+        ...
+
+    @property
+    def useless_error(self) -> float:
+        """A standard error with which an estimate says nothing."""
+        ...
+
+    @property
+    def central_sensitivity(self) -> float:
+        """L1 distance by which one user's value can move all n-fold estimates together.
+
+        The scale at epsilon = 1 of the Laplace noise that a trusted curator would add.
+        """
+        ...
+
+    def candidates(self) -> Candidates:
+        """Return all randomizers that can be chosen."""
+        ...
+
+    def expected_error(self, randomizer: Any, num_users: int) -> float:
+        """Return the standard error to expect of an estimate; infinite if reports say nothing."""
+        ...
+
+    def require_post_processing(self, steps: tuple[str, ...]) -> None:
+        """Raise `ParameterError` unless the steps exist and make sense for the estimates."""
+        ...
+
+    def column(self, values: Any) -> Column:
+        """Return values that are in memory as a checked column."""
+        ...
+
+    def require_column(self, column: Any) -> None:
+        """Raise `DomainError` unless the column was checked for this question."""
+        ...
+
+    def estimate(
+        self, randomizer: Any, aggregate: Any, options: EstimateOptions
+    ) -> FrequencyEstimates | MeanEstimates:
+        """Return the estimates of one collection."""
+        ...
+
+    def describe(self) -> str:
+        """Return a few words for a heading, for example ``"3 answers"``."""
+        ...
+
+    def to_json_dict(self) -> dict[str, object]:
+        """Return the particulars, JSON values only; ``kind`` is one of them."""
+        ...
+
+
+def require_list(name: str, texts: Iterable[object]) -> None:
+    """Raise `ParameterError` for a single string, whose letters would be taken for the texts."""
+    if isinstance(texts, str):
+        raise ParameterError(
+            f"{name} = {texts!r} is a single string: give a list, such as ['yes', 'no']"
+        )
+
+
+def chosen_candidates(question: Question, randomizer: str | None) -> Candidates:
+    """Return the randomizers that answer a question, or the one of that name.
+
+    Parameters
+    ----------
+    question : Question
+        What is asked.
+    randomizer : str, optional
+        Name of one of them.
+
+    Returns
+    -------
+    mapping
+        Name to what makes the randomizer for an epsilon0.
+
+    Raises
+    ------
+    ParameterError
+        If none of them has that name; the message suggests the nearest.
+    """
+    makers = question.candidates()
+    if randomizer is None:
+        return makers
+    if randomizer not in makers:
+        nearest = difflib.get_close_matches(randomizer.lower(), makers, n=1, cutoff=0.0)[0]
+        raise ParameterError(
+            f"randomizer {randomizer!r} is not one of {', '.join(makers)}, which are those for "
+            f"{question.kind}: did you mean {nearest!r}?"
+        )
+    return {randomizer: makers[randomizer]}

@@ -1,0 +1,254 @@
+"""Reports as tables: Parquet files, and frames that any reader of Arrow understands.
+
+A table has one column ``report``. k-RR's holds labels of the domain; other integers and vectors
+stand as they are, and packed bits as lists of bytes, bit ``i`` (little-endian within a byte)
+standing for answer ``i``. The law that made the reports is named in the file, so that counting
+them with another is refused.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from shuffledp._version import __version__
+from shuffledp.collection.datasets.reading import reading
+from shuffledp.collection.output import writing
+from shuffledp.collection.run import Setting
+from shuffledp.core.errors import DataError
+from shuffledp.mechanisms.randomizers.protocol import LocalRandomizer
+from shuffledp.mechanisms.reports import Reports
+
+if TYPE_CHECKING:
+    import polars as pl
+
+COLUMN = "report"
+_METADATA_KEY = "shuffledp"
+_ROWS_A_BLOCK = 1 << 18
+
+
+def to_frame(reports: Reports, *, labels: tuple[str, ...] | None = None) -> "pl.DataFrame":
+    """Return reports as a frame with one column, ``report``.
+
+    Parameters
+    ----------
+    reports : Reports
+        Of any randomizer.
+    labels : tuple of str, optional
+        Names of the codes that reports of shape (n,) are.
+
+    Returns
+    -------
+    polars.DataFrame
+        It hands itself to other libraries as an Arrow stream (``__arrow_c_stream__``).
+    """
+    import polars as pl
+
+    data = np.asarray(reports.data)
+    if labels is not None and data.ndim == 1:
+        names = pl.Series(COLUMN, list(labels), dtype=pl.Enum(list(labels)))
+        return names.gather(data).to_frame()
+    if data.ndim == 1:
+        return pl.Series(COLUMN, data).to_frame()
+    inner = pl.Series(data[:0].reshape(-1)).dtype
+    return pl.Series(COLUMN, data, dtype=pl.Array(inner, data.shape[1])).to_frame()
+
+
+def from_frame(frame: Any, *, fingerprint: str) -> Reports:
+    """Return the reports in a frame that `to_frame` made, or in any Arrow table like it.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame or object with ``__arrow_c_stream__``
+        With a column ``report``.
+    fingerprint : str
+        Name of the law that made them; randomizers refuse reports of another.
+
+    Returns
+    -------
+    Reports
+        In the frame's order.
+
+    Raises
+    ------
+    DataError
+        If there is no such column, or a report is missing.
+    """
+    import polars as pl
+
+    table = frame if isinstance(frame, pl.DataFrame) else pl.DataFrame(frame)
+    if COLUMN not in table.columns:
+        raise DataError(
+            f"the table has no column {COLUMN!r} (its columns: {', '.join(table.columns)}): pass "
+            "reports on as they were written"
+        )
+    column = table.get_column(COLUMN)
+    if column.null_count():
+        raise DataError(f"column {COLUMN!r} has {column.null_count()} nulls: it is no report file")
+    if isinstance(column.dtype, pl.Enum):
+        codes = column.to_physical().to_numpy()
+        smallest = np.min_scalar_type(max(len(column.dtype.categories) - 1, 0))
+        return Reports(data=codes.astype(smallest), fingerprint=fingerprint)
+    return Reports(data=np.ascontiguousarray(column.to_numpy()), fingerprint=fingerprint)
+
+
+def write_reports(
+    path: str | PathLike[str],
+    stream: Iterable[Reports],
+    randomizer: LocalRandomizer,
+    *,
+    labels: tuple[str, ...] | None = None,
+) -> None:
+    """Write a stream of reports to a Parquet file, in memory bounded by a block.
+
+    Parameters
+    ----------
+    path : path
+        The file; replaced if it exists.
+    stream : iterable of Reports
+        At least one block.
+    randomizer : LocalRandomizer
+        What made them; its fingerprint is written, too.
+    labels : tuple of str, optional
+        Names of the codes, for randomizers whose report is a code (k-RR).
+
+    Raises
+    ------
+    DataError
+        If there is no block.
+    OutputError
+        If the file cannot be written.
+    """
+    from polars.io.plugins import register_io_source
+
+    blocks = iter(stream)
+    first_reports = next(blocks, None)
+    if first_reports is None:
+        raise DataError("there are no reports to write: randomize at least one value")
+    first = to_frame(first_reports, labels=labels)
+
+    def frames(*_: object) -> "Iterator[pl.DataFrame]":
+        yield first
+        for reports in blocks:
+            yield to_frame(reports, labels=labels)
+
+    facts = {
+        "fingerprint": randomizer.fingerprint,
+        "randomizer": randomizer.name,
+        "law": repr(randomizer),
+        "shuffledp_version": __version__,
+    }
+    with writing(Path(path)):
+        register_io_source(frames, schema=first.schema).sink_parquet(
+            Path(path), metadata={_METADATA_KEY: json.dumps(facts)}
+        )
+
+
+def reports_writer(path: Path, setting: Setting) -> Callable[[Iterator[Reports]], None]:
+    """Return a function that writes a stream of shuffled reports to a Parquet file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    setting : Setting
+        What was run: its randomizer made the reports.
+
+    Returns
+    -------
+    callable
+        Takes an iterable of `Reports` and consumes it.
+    """
+    randomizer = setting.randomizer
+    labels = setting.question.labels if randomizer.name == "k-rr" else None
+
+    def write(stream: Iterator[Reports]) -> None:
+        write_reports(path, stream, randomizer, labels=labels)
+
+    return write
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportFile:
+    """A Parquet file of reports. Made by `open_reports`.
+
+    Parameters
+    ----------
+    path : Path
+        Where it is.
+    fingerprint : str
+        Name of the law that made the reports.
+    randomizer : str
+        Registered name of the randomizer.
+    law : str
+        The randomizer with all its parameters, as Python.
+    num_reports : int
+        Number of rows.
+    """
+
+    path: Path
+    fingerprint: str
+    randomizer: str
+    law: str
+    num_reports: int
+    _frame: "pl.LazyFrame" = field(repr=False)
+
+    def blocks(self) -> Iterator[Reports]:
+        """Yield the reports in the file's order, block by block.
+
+        Yields
+        ------
+        Reports
+            Up to 2^18 of them.
+        """
+        with reading(self.path.name):
+            for batch in self._frame.collect_batches(chunk_size=_ROWS_A_BLOCK):
+                yield from_frame(batch, fingerprint=self.fingerprint)
+
+
+def open_reports(path: str | PathLike[str]) -> ReportFile:
+    """Open a Parquet file of reports, to be aggregated block by block.
+
+    Parameters
+    ----------
+    path : path
+        A file of `write_reports` or ``shuffledp run --save-reports``.
+
+    Returns
+    -------
+    ReportFile
+        Whose ``blocks()`` stream the reports.
+
+    Raises
+    ------
+    DataError
+        If it is no such file.
+    """
+    import polars as pl
+
+    location = Path(path)
+    if not location.is_file():
+        raise DataError(f"cannot read {location}: there is no such file")
+    with reading(location.name):
+        metadata = pl.read_parquet_metadata(location)
+        frame = pl.scan_parquet(location, glob=False)
+        num_reports = int(frame.select(pl.len()).collect().item())
+    try:
+        facts = json.loads(metadata[_METADATA_KEY])
+        return ReportFile(
+            path=location,
+            fingerprint=str(facts["fingerprint"]),
+            randomizer=str(facts["randomizer"]),
+            law=str(facts["law"]),
+            num_reports=num_reports,
+            _frame=frame,
+        )
+    except (KeyError, ValueError, TypeError):
+        raise DataError(
+            f"{location.name} does not say which law made its reports: it was not written by "
+            "shuffledp run --save-reports or write_reports"
+        ) from None

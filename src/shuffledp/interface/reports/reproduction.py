@@ -1,0 +1,66 @@
+"""The Python that repeats a run, as printed at the end of the report."""
+
+from dataclasses import fields
+from typing import Any
+
+from shuffledp._version import __version__
+from shuffledp.collection.results import RunResult
+from shuffledp.core.bound import Bound
+
+_LONGEST_LIST = 400  # characters; the table of estimates lists all labels
+
+
+def python_code(result: RunResult) -> str:
+    """Return code that computes the same guarantee and plans the same collection.
+
+    Parameters
+    ----------
+    result : RunResult
+        Of any kind of question.
+
+    Returns
+    -------
+    str
+        Runs as it is, but for ``values`` and lists of labels too long to be written out, which
+        are ``[...]``.
+    """
+    law, guarantee = result.randomizer, result.guarantee
+    given_one = (
+        f"delta={guarantee.delta_upper!r}"
+        if isinstance(guarantee.epsilon, Bound)
+        else f"epsilon={guarantee.epsilon_upper!r}"
+    )
+    values = "values, seed=..." if result.is_simulation else "values"
+    return (
+        f"import shuffledp as sdp  # version {__version__}\n"
+        f"from {type(law).__module__} import {type(law).__name__}\n\n"
+        "# The guarantee, which needs no data:\n"
+        f"law = {law!r}\n"
+        f"print(sdp.guarantee_for(law.profile, {guarantee.num_users}, {given_one}).bound)\n\n"
+        "# A collection that asks for the same:\n"
+        f"question = sdp.{_question(result.question, law)}\n"
+        "plan = sdp.plan_question(\n"
+        f"    question, {result.num_users},\n"
+        f"    epsilon={result.target_epsilon!r}, delta={result.target_delta!r},\n"
+        f"    randomizer={law.name!r},\n)\n"
+        f"result = plan.run({values})"
+    )
+
+
+def _question(question: Any, law: Any) -> str:
+    """Return what makes the question; the user's own randomizers go by the one that was chosen."""
+    arguments = [
+        f"{each.name}={_value(getattr(question, each.name))}"
+        for each in fields(question)
+        if each.repr
+    ]
+    if getattr(question, "own", ()):
+        arguments.append(f"own=({type(law).__name__},)")
+    return f"{type(question).__name__}({', '.join(arguments)})"
+
+
+def _value(value: object) -> str:
+    """Return a value as Python, or an ellipsis in place of a list that is too long to read."""
+    text = repr(value)
+    is_too_long = isinstance(value, tuple) and len(text) > _LONGEST_LIST
+    return "[...]" if is_too_long else text

@@ -1,0 +1,118 @@
+"""Compiled sampler of the discrete Laplace law; exact, with whole numbers only.
+
+Every function takes the words and the position of the next one, and returns its result and the
+position after the last word used. Where the words run out the result is ``OUT_OF_WORDS``: the
+caller then draws that report again *from its first word on*, with more words behind. So a report
+is a function of the stream of words alone. Dropping the words of an unfinished report instead
+would favour reports that need few words.
+"""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+OUT_OF_WORDS = -1
+_UNIT_BITS = 52  # twin of laplace._UNIT_BITS
+_LARGEST_NUM_UNITS = 128  # twin of laplace._LARGEST_NUM_UNITS
+_UNIT = np.uint64(1 << _UNIT_BITS)
+_SHIFT = np.uint64(64 - _UNIT_BITS)
+_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+@njit(cache=True, nogil=True)
+def _one_in(words: NDArray[np.uint64], position: int, k: int) -> tuple[int, int]:
+    """Draw 1 with probability exactly 1 / k, else 0: whether a uniform number below k is 0.
+
+    Words beyond the last whole multiple of k are rejected.
+    """
+    divisor = np.uint64(k)
+    last = _ALL - (_ALL % divisor + np.uint64(1)) % divisor  # of the whole multiples of k
+    while position < words.size:
+        word = words[position]
+        position += 1
+        if word <= last:
+            return (1 if word % divisor == np.uint64(0) else 0), position
+    return OUT_OF_WORDS, position
+
+
+@njit(cache=True, nogil=True)
+def _exp_minus(words: NDArray[np.uint64], position: int, numerator: np.uint64) -> tuple[int, int]:
+    """Draw 1 with probability exactly exp(-x), x = numerator / 2^52 in [0, 1], else 0.
+
+    Canonne, Kamath, Steinke, Algorithm 1: the first k where a coin of probability x / k fails is
+    odd with probability 1 - x + x^2 / 2! - x^3 / 3! + ... Each coin is one of probability x, then
+    one of probability 1 / k.
+    """
+    k = 1
+    while True:
+        if numerator < _UNIT:  # else the coin of probability x = 1 needs no word
+            if position >= words.size:
+                return OUT_OF_WORDS, position
+            word = words[position]
+            position += 1
+            if word >> _SHIFT >= numerator:
+                return k & 1, position
+        if k > 1:
+            outcome, position = _one_in(words, position, k)
+            if outcome != 1:
+                return (outcome if outcome == OUT_OF_WORDS else k & 1), position
+        k += 1
+
+
+@njit(cache=True, nogil=True)
+def _discrete_laplace(
+    words: NDArray[np.uint64], position: int, rate: np.uint64
+) -> tuple[int, np.int64, int]:
+    """Draw z with probability proportional to exp(-abs(z) rate / 2^52); the first result is 1.
+
+    Canonne, Kamath, Steinke, Algorithm 2, with t = 2^52, s = rate. The number of whole units v is
+    cut off at 128, which the caller allows for.
+    """
+    while True:
+        if position >= words.size:
+            return OUT_OF_WORDS, np.int64(0), position
+        # Its top 52 bits are the fraction u, its lowest is the sign: together uniform.
+        word = words[position]
+        position += 1
+        fraction = word >> _SHIFT
+        outcome, position = _exp_minus(words, position, fraction)
+        if outcome == OUT_OF_WORDS:
+            return OUT_OF_WORDS, np.int64(0), position
+        if outcome == 0:
+            continue
+        num_units = 0
+        while num_units < _LARGEST_NUM_UNITS:
+            outcome, position = _exp_minus(words, position, _UNIT)
+            if outcome == OUT_OF_WORDS:
+                return OUT_OF_WORDS, np.int64(0), position
+            if outcome == 0:
+                break
+            num_units += 1
+        size = np.int64((fraction + _UNIT * np.uint64(num_units)) // rate)
+        is_negative = (word & np.uint64(1)) == np.uint64(1)
+        if is_negative and size == 0:
+            continue  # zero would count twice
+        return 1, (-size if is_negative else size), position
+
+
+@njit(cache=True, nogil=True)
+def add_noise(
+    points: NDArray[np.int32],
+    words: NDArray[np.uint64],
+    rate: np.uint64,
+    smallest: np.int64,
+    largest: np.int64,
+    out: NDArray[np.int32],
+) -> tuple[int, int]:
+    """Write grid points with noise, clamped to [smallest, largest], until the words run out.
+
+    Returns the number of reports written, and the number of words that they used.
+    """
+    used = 0
+    for i in range(points.size):
+        outcome, noise, position = _discrete_laplace(words, used, rate)
+        if outcome == OUT_OF_WORDS:
+            return i, used
+        used = position
+        out[i] = min(max(np.int64(points[i]) + noise, smallest), largest)
+    return points.size, used

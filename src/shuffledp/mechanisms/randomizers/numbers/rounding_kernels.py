@@ -1,0 +1,28 @@
+"""Compiled loop of unbiased rounding to a grid."""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+
+@njit(cache=True, nogil=True)
+def round_block(
+    values: NDArray[np.float64],
+    words: NDArray[np.uint64],
+    low: float,
+    width: float,
+    num_steps: float,
+    out: NDArray[np.int32],
+) -> None:
+    """Write the grid point of value i: its position rounded down, or up with the chance left over.
+
+    The caller has checked that the values lie in the range. Then the position lies in
+    [0, num_steps], since each operation on floats is monotone, and the point does too: at the
+    upper end nothing is left over.
+    """
+    for i in range(values.size):
+        position = (values[i] - low) / width * num_steps
+        below = np.int32(position)
+        # At most 1 - 2^-53, so that the product is below 2^64; and it is exact.
+        left_over = position - below
+        out[i] = below + np.int32(words[i] < np.uint64(left_over * 18446744073709551616.0))

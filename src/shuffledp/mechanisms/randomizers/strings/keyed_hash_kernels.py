@@ -1,0 +1,123 @@
+"""Compiled loops of the keyed hash: SipHash-2-4 of texts, and of pairs of words."""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+_State = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
+
+_BYTE = np.uint64(8)
+_FINAL = np.uint64(0xFF)
+_LENGTH_SHIFT = np.uint64(56)
+_PAIR_LENGTH = np.uint64(16 << 56)
+
+
+@njit(cache=True, nogil=True)
+def _rotate(word: np.uint64, places: int) -> np.uint64:
+    """Return ``word`` rotated left, by 1 to 63 places."""
+    return (word << np.uint64(places)) | (word >> np.uint64(64 - places))
+
+
+@njit(cache=True, nogil=True)
+def _sip_round(v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64) -> _State:
+    """Return the state after one SipRound."""
+    v0 += v1
+    v1 = _rotate(v1, 13) ^ v0
+    v0 = _rotate(v0, 32)
+    v2 += v3
+    v3 = _rotate(v3, 16) ^ v2
+    v0 += v3
+    v3 = _rotate(v3, 21) ^ v0
+    v2 += v1
+    v1 = _rotate(v1, 17) ^ v2
+    v2 = _rotate(v2, 32)
+    return v0, v1, v2, v3
+
+
+@njit(cache=True, nogil=True)
+def _absorb(v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64, block: np.uint64) -> _State:
+    """Return the state after one message block: two rounds."""
+    v3 ^= block
+    v0, v1, v2, v3 = _sip_round(v0, v1, v2, v3)
+    v0, v1, v2, v3 = _sip_round(v0, v1, v2, v3)
+    return v0 ^ block, v1, v2, v3
+
+
+@njit(cache=True, nogil=True)
+def _start(key0: np.uint64, key1: np.uint64) -> _State:
+    """Return the state of an empty message: the key, and "somepseudorandomlygeneratedbytes"."""
+    return (
+        key0 ^ np.uint64(0x736F6D6570736575),
+        key1 ^ np.uint64(0x646F72616E646F6D),
+        key0 ^ np.uint64(0x6C7967656E657261),
+        key1 ^ np.uint64(0x7465646279746573),
+    )
+
+
+@njit(cache=True, nogil=True)
+def _finish(v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64) -> np.uint64:
+    """Return the hash: four rounds more."""
+    v2 ^= _FINAL
+    for _ in range(4):
+        v0, v1, v2, v3 = _sip_round(v0, v1, v2, v3)
+    return v0 ^ v1 ^ v2 ^ v3
+
+
+@njit(cache=True, nogil=True)
+def _hash_bytes(
+    key0: np.uint64, key1: np.uint64, buffer: NDArray[np.uint8], start: int, stop: int
+) -> np.uint64:
+    """Return SipHash-2-4 of ``buffer[start:stop]``."""
+    v0, v1, v2, v3 = _start(key0, key1)
+    length = stop - start
+    whole = start + (length & ~7)
+    for at in range(start, whole, 8):
+        block = np.uint64(0)
+        for j in range(8):
+            block |= np.uint64(buffer[at + j]) << np.uint64(8 * j)
+        v0, v1, v2, v3 = _absorb(v0, v1, v2, v3, block)
+    block = np.uint64(length) << _LENGTH_SHIFT  # modulo 256, as the shift drops the rest
+    shift = np.uint64(0)
+    for at in range(whole, stop):
+        block |= np.uint64(buffer[at]) << shift
+        shift += _BYTE
+    v0, v1, v2, v3 = _absorb(v0, v1, v2, v3, block)
+    return _finish(v0, v1, v2, v3)
+
+
+@njit(cache=True, nogil=True)
+def hash_texts(
+    key0: np.uint64,
+    key1: np.uint64,
+    buffer: NDArray[np.uint8],
+    ends: NDArray[np.int64],
+    out: NDArray[np.uint64],
+) -> None:
+    """Write the hash of text i, which ends before ``ends[i]`` and starts where the last ended."""
+    start = 0
+    for i in range(ends.size):
+        out[i] = _hash_bytes(key0, key1, buffer, start, ends[i])
+        start = ends[i]
+
+
+@njit(cache=True, nogil=True)
+def hash_pair(key0: np.uint64, key1: np.uint64, first: np.uint64, second: np.uint64) -> np.uint64:
+    """Return SipHash-2-4 of the 16 bytes of two words, each little-endian."""
+    v0, v1, v2, v3 = _start(key0, key1)
+    v0, v1, v2, v3 = _absorb(v0, v1, v2, v3, first)
+    v0, v1, v2, v3 = _absorb(v0, v1, v2, v3, second)
+    v0, v1, v2, v3 = _absorb(v0, v1, v2, v3, _PAIR_LENGTH)
+    return _finish(v0, v1, v2, v3)
+
+
+@njit(cache=True, nogil=True)
+def hash_pairs(
+    key0: np.uint64,
+    key1: np.uint64,
+    firsts: NDArray[np.uint64],
+    seconds: NDArray[np.uint64],
+    out: NDArray[np.uint64],
+) -> None:
+    """Write the hash of each pair of words."""
+    for i in range(firsts.size):
+        out[i] = hash_pair(key0, key1, firsts[i], seconds[i])

@@ -1,0 +1,159 @@
+"""Texts as bytes: a batch of strings becomes one buffer and the places where each of them ends."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.errors import DomainError, ParameterError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+#: What strings may come in.
+Texts: TypeAlias = "Sequence[str] | NDArray[Any] | pl.Series"
+
+#: A longer text is refused: it is a document, which nobody else has too, and not an answer.
+LONGEST_TEXT_BYTES = 2**16
+
+# Texts are encoded this many at a time, to bound the memory of Python's objects.
+_BLOCK = 2**16
+
+
+class TextBlock(NamedTuple):
+    """Consecutive texts: ``buffer`` holds their UTF-8 bytes, text i ends before ``ends[i]``."""
+
+    start: int
+    buffer: NDArray[np.uint8]
+    ends: NDArray[np.int64]
+
+
+def text_blocks(texts: Texts, *, argument: str) -> Iterator[TextBlock]:
+    """Return an iterator over the UTF-8 bytes of texts, block by block.
+
+    Parameters
+    ----------
+    texts : sequence of str, one-dimensional array of str or object, or polars.Series of String
+        The empty string is a text like any other; None is not. (Arrays of the type ``<U`` cannot
+        tell a text that ends in NUL from one that does not: that is NumPy's doing.)
+    argument : str
+        Name of the argument, for messages. These never quote a text, which may be private.
+
+    Returns
+    -------
+    iterator of TextBlock
+        At most 65,536 texts each; none for no texts.
+
+    Raises
+    ------
+    DomainError
+        If an element is not text, is not valid Unicode, or is longer than 65,536 bytes; the
+        message names its position.
+    ParameterError
+        If ``texts`` is no such sequence.
+
+    Examples
+    --------
+    >>> block = next(text_blocks(["a", "", "é"], argument="values"))
+    >>> block.ends.tolist()
+    [1, 1, 3]
+    """
+    is_series = type(texts).__module__.partition(".")[0] == "polars"
+    source: Any = _checked_series(texts, argument) if is_series else _checked(texts, argument)
+    encode = _encode_series if is_series else _encode
+    return _blocks(source, encode, argument)
+
+
+def _blocks(source: Any, encode: Any, argument: str) -> Iterator[TextBlock]:
+    """Yield the blocks of a checked source."""
+    for start in range(0, len(source), _BLOCK):
+        joined, lengths = encode(source[start : start + _BLOCK], start, argument)
+        if int(lengths.max()) > LONGEST_TEXT_BYTES:
+            position = int(np.argmax(lengths > LONGEST_TEXT_BYTES))
+            raise DomainError(
+                f"{argument}[{start + position}] has {lengths[position]} bytes of UTF-8, more than "
+                f"{LONGEST_TEXT_BYTES}: cut long texts before they are handed in"
+            )
+        # One byte more than there is, for NumPy takes no empty buffer.
+        buffer = np.frombuffer(joined + b"\0", dtype=np.uint8)
+        yield TextBlock(start, buffer, np.cumsum(lengths))
+
+
+def _checked(texts: Any, argument: str) -> Sequence[Any] | NDArray[Any]:
+    """Return a sequence or an array that can be cut into blocks, else raise."""
+    if isinstance(texts, np.ndarray):
+        if texts.ndim != 1 or (texts.size and texts.dtype.kind not in "UOT"):
+            raise ParameterError(
+                f"{argument} is an array of shape {texts.shape} and dtype {texts.dtype}: give one "
+                "text a user, shape (n,), of a string type or object"
+            )
+        return texts
+    if isinstance(texts, (str, bytes, bytearray)) or not isinstance(texts, Sequence):
+        raise ParameterError(
+            f"{argument} is one {type(texts).__name__}: give a list, an array or a polars.Series "
+            "with one text a user"
+        )
+    return texts
+
+
+def _encode(
+    block: Sequence[Any] | NDArray[Any], start: int, argument: str
+) -> tuple[bytes, NDArray[np.int64]]:
+    """Return the bytes of a block, and the length of each text."""
+    listed = block.tolist() if isinstance(block, np.ndarray) else block
+    try:
+        encoded = list(map(str.encode, listed))
+    except (TypeError, UnicodeEncodeError):
+        raise DomainError(_complaint(listed, start, argument)) from None
+    lengths = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
+    return b"".join(encoded), lengths
+
+
+def _complaint(listed: Sequence[Any], start: int, argument: str) -> str:
+    """Say which element of a block cannot be encoded, and why."""
+    position, text = next(
+        (position, text) for position, text in enumerate(listed, start) if not _is_unicode(text)
+    )
+    if isinstance(text, str):
+        return (
+            f"{argument}[{position}] has a lone surrogate, which no valid Unicode text has: decode "
+            "the file that it comes from with errors='replace'"
+        )
+    return (
+        f"{argument}[{position}] is of type {type(text).__name__}, not text: turn it into a str, "
+        "or leave such users out"
+    )
+
+
+def _is_unicode(text: object) -> bool:
+    """Return whether an object is text without lone surrogates."""
+    return isinstance(text, str) and not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def _checked_series(series: Any, argument: str) -> Any:
+    """Return a polars.Series of texts without gaps, else raise."""
+    import polars as pl
+
+    if not isinstance(series, pl.Series) or series.dtype not in (
+        pl.String,
+        pl.Categorical,
+        pl.Enum,
+    ):
+        kind = getattr(series, "dtype", type(series).__name__)
+        raise ParameterError(
+            f"{argument} is a polars object of type {kind}: give a polars.Series of String"
+        )
+    if series.null_count():
+        position = series.is_null().arg_max()
+        raise DomainError(
+            f"{argument}[{position}] is null, not text: fill_null with a text for it, or leave "
+            "such users out"
+        )
+    return series.cast(pl.String)
+
+
+def _encode_series(block: Any, _start: int, _argument: str) -> tuple[bytes, NDArray[np.int64]]:
+    """Do what `_encode` does, without an object for each text."""
+    lengths = block.str.len_bytes().to_numpy().astype(np.int64)
+    return block.str.join("").item().encode(), lengths

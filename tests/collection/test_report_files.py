@@ -1,0 +1,243 @@
+"""Reports survive the way through Parquet and through Arrow; what is no report file is refused."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import polars as pl
+import pytest
+
+import shuffledp as sdp
+from collection.kinds import CHOICES, DOMAIN, KINDS, NUM_USERS
+from shuffledp.collection.questions.question import EstimateOptions
+from shuffledp.collection.report_files import (
+    from_frame,
+    open_reports,
+    reports_writer,
+    to_frame,
+    write_reports,
+)
+from shuffledp.collection.run import run_plan
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import DataError, FingerprintError, OutputError, ShuffledpError
+from shuffledp.mechanisms.reports import Counts, Reports
+
+
+def randomized(kind, name, seed=1):
+    """Return a randomizer of the kind, and reports of it."""
+    randomizer = kind.question.candidates()[name](2.0)
+    values = next(kind.question.column(kind.values).blocks())
+    return randomizer, randomizer.randomize(values, Entropy.from_seed(seed))
+
+
+def labels_of(kind, randomizer):
+    return kind.question.labels if randomizer.name == "k-rr" else None
+
+
+def numbers_in(aggregate):
+    if isinstance(aggregate, Counts):
+        return [aggregate.support, aggregate.num_reports]
+    return [aggregate.total, aggregate.total_of_squares, aggregate.num_reports]
+
+
+def assert_same(first, second):
+    for one, other in zip(numbers_in(first), numbers_in(second), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert first.fingerprint == second.fingerprint
+
+
+def halves(reports):
+    middle = reports.num_reports // 3
+    for part in (reports.data[:middle], reports.data[middle:]):
+        yield Reports(data=part, fingerprint=reports.fingerprint)
+
+
+class ArrowOnly:
+    """A table that offers nothing but its Arrow stream, as those of other libraries."""
+
+    def __init__(self, frame):
+        self._frame = frame
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._frame.__arrow_c_stream__(requested_schema)
+
+
+# ------------------------------------------------------------------ there and back
+
+
+@pytest.mark.parametrize(("name", "choice"), CHOICES)
+def test_parquet_gives_the_same_counts(tmp_path, name, choice):
+    kind = KINDS[name]
+    randomizer, reports = randomized(kind, choice)
+    path = tmp_path / "reports.parquet"
+    write_reports(path, halves(reports), randomizer, labels=labels_of(kind, randomizer))
+    file = open_reports(path)
+    assert (file.num_reports, file.fingerprint) == (NUM_USERS, randomizer.fingerprint)
+    assert (file.randomizer, file.law) == (choice, repr(randomizer))
+    (again,) = file.blocks()
+    np.testing.assert_array_equal(again.data, reports.data)
+    assert again.data.dtype == reports.data.dtype
+    assert_same(randomizer.aggregate(again), randomizer.aggregate(reports))
+
+
+@pytest.mark.parametrize(("name", "choice"), CHOICES)
+def test_arrow_gives_the_same_counts(name, choice):
+    kind = KINDS[name]
+    randomizer, reports = randomized(kind, choice)
+    frame = to_frame(reports, labels=labels_of(kind, randomizer))
+    assert frame.columns == ["report"]
+    for table in (frame, ArrowOnly(frame)):
+        again = from_frame(table, fingerprint=randomizer.fingerprint)
+        assert again.data.dtype == reports.data.dtype
+        assert_same(randomizer.aggregate(again), randomizer.aggregate(reports))
+
+
+@pytest.mark.parametrize("k", [2, 256, 257, 65_536, 65_537])
+def test_labels_become_the_codes_that_they_were(k):
+    randomizer = sdp.KRandomizedResponse(k=k, epsilon0=1.0)
+    reports = randomizer.randomize(np.arange(k).repeat(2), Entropy.from_seed(1))
+    labels = tuple(f"label {i}" for i in range(k))
+    frame = to_frame(reports, labels=labels)
+    assert frame["report"].cast(pl.String)[0] == labels[reports.data[0]]
+    again = from_frame(ArrowOnly(frame), fingerprint=reports.fingerprint)
+    np.testing.assert_array_equal(again.data, reports.data)
+    assert again.data.dtype == reports.data.dtype
+
+
+def test_the_file_of_randomized_response_is_readable():
+    reports = Reports(data=np.array([2, 0, 1, 1], dtype=np.uint8), fingerprint="f")
+    frame = to_frame(reports, labels=DOMAIN)
+    assert frame["report"].cast(pl.String).to_list() == ["refused", "yes", "no", "no"]
+    bits = Reports(data=np.array([[1, 2], [255, 1]], dtype=np.uint8), fingerprint="f")
+    assert to_frame(bits, labels=DOMAIN)["report"].to_list() == [[1, 2], [255, 1]]
+
+
+def test_no_reports_at_all(tmp_path):
+    randomizer = sdp.SymmetricUnaryEncoding(k=20, epsilon0=1.0)
+    nobody = randomizer.randomize(np.empty(0, np.int64), Entropy.from_seed(1))
+    write_reports(tmp_path / "a.parquet", [nobody], randomizer)
+    assert open_reports(tmp_path / "a.parquet").num_reports == 0
+    with pytest.raises(DataError, match="no reports to write"):
+        write_reports(tmp_path / "b.parquet", [], randomizer)
+    assert not (tmp_path / "b.parquet").exists()
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_a_run_can_be_estimated_again_from_its_reports(tmp_path, kind):
+    plan = sdp.plan_question(kind.question, NUM_USERS, 1.0, 1e-6)
+    path = tmp_path / "reports.parquet"
+    result = run_plan(plan, kind.values, seed=1, sink=reports_writer(path, plan))
+    parts = [plan.randomizer.aggregate(reports) for reports in open_reports(path).blocks()]
+    options = EstimateOptions()
+    estimates = kind.question.estimate(plan.randomizer, sum(parts[1:], start=parts[0]), options)
+    for name, column in result.estimates.columns().items():
+        np.testing.assert_array_equal(estimates.columns()[name], column)
+
+
+@pytest.mark.parametrize(
+    ("name", "choice"),
+    [
+        ("frequencies", "k-rr"),
+        ("mean", "duchi"),
+        ("vector-mean", "privunit"),
+        ("answer-sets", "split:symmetric-unary"),
+    ],
+)
+def test_counts_of_two_files_add_up_to_those_of_the_whole(tmp_path, name, choice):
+    kind = KINDS[name]
+    randomizer, reports = randomized(kind, choice)
+    parts = []
+    for i, part in enumerate(halves(reports)):
+        path = tmp_path / f"{i}.parquet"
+        write_reports(path, [part], randomizer, labels=labels_of(kind, randomizer))
+        (again,) = open_reports(path).blocks()
+        parts.append(randomizer.aggregate(again))
+    whole = randomizer.aggregate(reports)
+    merged = parts[0] + parts[1]
+    assert merged.num_reports == NUM_USERS
+    for one, other in zip(numbers_in(merged), numbers_in(whole), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+# ------------------------------------------------------------------ what is refused
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_reports_of_another_law_are_refused(tmp_path, kind):
+    for name, make in kind.question.candidates().items():
+        _, reports = randomized(kind, name)
+        write_reports(tmp_path / "a.parquet", [reports], make(2.0))
+        (again,) = open_reports(tmp_path / "a.parquet").blocks()
+        with pytest.raises(FingerprintError):
+            make(1.9).aggregate(again)
+
+
+def test_a_foreign_table_is_refused():
+    frame = pl.DataFrame({"answer": [1, 2]})
+    with pytest.raises(DataError, match=r"no column 'report' \(its columns: answer\)"):
+        from_frame(ArrowOnly(frame), fingerprint="f")
+
+
+def test_nulls_are_refused():
+    with pytest.raises(DataError, match="has 1 nulls"):
+        from_frame(pl.DataFrame({"report": [1, None]}), fingerprint="f")
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        pl.Series([[1, None]], dtype=pl.Array(pl.UInt8, 2)),  # a null inside
+        pl.Series([[1], [1, 2]], dtype=pl.List(pl.UInt8)),  # ragged
+        pl.Series(["yes", "no"]),
+        pl.Series([300.5]),
+        pl.Series([{"a": 1}]),
+    ],
+)
+@pytest.mark.parametrize(
+    "randomizer",
+    [sdp.KRandomizedResponse(k=3, epsilon0=1.0), sdp.SymmetricUnaryEncoding(k=12, epsilon0=1.0)],
+    ids=["k-rr", "symmetric-unary"],
+)
+def test_columns_of_other_types_are_refused_by_the_randomizer(report, randomizer):
+    with pytest.raises(ShuffledpError):
+        randomizer.aggregate(
+            from_frame(report.alias("report").to_frame(), fingerprint=randomizer.fingerprint)
+        )
+
+
+def test_a_foreign_file_is_refused(tmp_path):
+    path = tmp_path / "a.parquet"
+    frame = pl.DataFrame({"report": [1, 2]})
+    for metadata in (
+        None,
+        {"shuffledp": "no json"},
+        {"shuffledp": "[]"},
+        {"shuffledp": json.dumps({"fingerprint": "f"})},
+    ):
+        frame.write_parquet(path, metadata=metadata)
+        with pytest.raises(DataError, match=r"a\.parquet does not say which law"):
+            open_reports(path)
+
+
+def test_what_is_no_parquet_is_refused(tmp_path):
+    with pytest.raises(DataError, match="no such file"):
+        open_reports(tmp_path / "absent.parquet")
+    (tmp_path / "a.parquet").write_bytes(b"PAR1 this is none PAR1")
+    with pytest.raises(DataError, match=r"a\.parquet"):
+        open_reports(tmp_path / "a.parquet")
+
+
+def test_a_folder_that_is_missing_is_an_output_error(tmp_path):
+    randomizer, reports = randomized(KINDS["frequencies"], "k-rr")
+    with pytest.raises(OutputError, match="cannot write"):
+        write_reports(tmp_path / "absent" / "a.parquet", [reports], randomizer)
+
+
+def test_only_randomized_response_writes_labels(tmp_path):
+    # Codes of other randomizers are hashes or subsets, which name no answer.
+    question = KINDS["frequencies"].question
+    for name in question.candidates():
+        randomizer, reports = randomized(KINDS["frequencies"], name)
+        path = tmp_path / f"{name}.parquet"
+        reports_writer(path, SimpleNamespace(question=question, randomizer=randomizer))([reports])
+        assert (pl.read_parquet_schema(path)["report"] == pl.Enum(DOMAIN)) == (name == "k-rr")

@@ -1,0 +1,338 @@
+"""``shuffledp run`` and ``plan`` for numbers, vectors, texts and several answers."""
+
+import csv
+import json
+
+import polars as pl
+import pytest
+
+import shuffledp as sdp
+from collection.kinds import KINDS, NUM_USERS
+from interface.reports.pages import Page
+from shuffledp.interface.cli.main import main
+
+TARGET = ["--epsilon", "1", "--delta", "1e-6"]
+
+#: What is asked, and where the values are; the files are those of `here`.
+ASKED = {
+    "mean": ["--mean", "--range", "0,120"],
+    "vector-mean": ["--vector", "east,north,up", "--norm", "1"],
+    "words": ["--dictionary", "words.txt"],
+    "answer-sets": ["--domain", "bike,bus,car,plane", "--max-answers", "2"],
+}
+KEYS = {
+    "mean": ["value", "mean", "standard_error", "lower", "upper"],
+    "words": ["value", "count", "frequency", "standard_error", "lower", "upper"],
+}
+KEYS |= {"vector-mean": KEYS["mean"], "answer-sets": KEYS["words"]}
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """Work in a folder with a survey of every kind in it."""
+    monkeypatch.chdir(tmp_path)
+    for name, kind in KINDS.items():
+        kind.table.write_csv(f"{name}.csv")
+        kind.table.write_parquet(f"{name}.parquet")
+    (tmp_path / "words.txt").write_text("tea\ncoffee\nwine\n")
+    return tmp_path
+
+
+def run(name, *options, suffix="csv", out="results", table=None, asked=None):
+    column = [] if name == "vector-mean" else ["--column", "x"]
+    return main(
+        [
+            "run", table or f"{name}.{suffix}", *column, *(asked or ASKED[name]),
+            *TARGET, "--out", out, *options,
+        ]
+    )  # fmt: skip
+
+
+def files(folder):
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+def assert_refused(folder, capsys, before, message):
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("error: ")
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+    assert files(folder) == before  # nothing half-written
+
+
+# ------------------------------------------------------------------ run
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_json_and_files(here, capsys, name):
+    assert run(name, "--json", "--save-reports", suffix="parquet") == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    record = json.loads(captured.out)
+    assert list(record)[:5] == ["num_users", "randomizer", "epsilon0", "guarantee", "estimates"]
+    assert record["num_users"] == NUM_USERS
+    assert record["guarantee"]["epsilon"]["upper"] <= 1.0
+    assert record["question"]["kind"] == name
+    labels = list(KINDS[name].question.labels)
+    assert [row["value"] for row in record["estimates"]] == labels
+    assert [list(row) for row in record["estimates"]] == [KEYS[name]] * len(labels)
+    folder = here / "results"
+    assert files(folder) == ["estimates.csv", "privacy.json", "report.html", "reports.parquet"]
+    saved = json.loads((folder / "privacy.json").read_text(encoding="utf-8"))
+    assert {key: saved[key] for key in record} == record
+    assert saved["domain"] == labels
+    assert not saved["parameters"]["domain_is_discovered"]
+    with (folder / "estimates.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [list(row) for row in rows] == [KEYS[name]] * len(labels)
+    assert sdp.open_reports(folder / "reports.parquet").num_reports == NUM_USERS
+    assert "Private estimates" in Page((folder / "report.html").read_text(encoding="utf-8")).text
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_people_read_estimates_then_the_guarantee(here, capsys, name):
+    assert run(name, "--seed", "1", "--simultaneous") == 0
+    captured = capsys.readouterr()
+    lines = captured.out.splitlines()
+    assert KINDS[name].question.describe() in " ".join(captured.out.split())
+    head = next(line for line in lines if "Standard error" in line)
+    assert ("Mean" in head) == ("mean" in name)
+    assert "95% simultaneous interval" in head
+    assert "SIMULATION" in captured.out
+    assert captured.out.index("Standard error") < captured.out.index("safe to publish")
+    assert "results/report.html" in captured.out
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_a_seed_gives_the_same_results_from_either_format(here, capsys, name):
+    for suffix in ("csv", "parquet"):
+        assert run(name, "--seed", "7", "--json", suffix=suffix, out=suffix) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == second
+    assert (here / "csv/estimates.csv").read_bytes() == (
+        here / "parquet/estimates.csv"
+    ).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "randomizer"),
+    [
+        ("mean", "laplace"),
+        ("vector-mean", "privunit-gaussian"),
+        ("words", "hadamard-count-mean-sketch"),
+        ("answer-sets", "split:k-rr"),
+    ],
+)
+def test_the_randomizer_can_be_named(here, capsys, name, randomizer):
+    assert run(name, "--randomizer", randomizer, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["randomizer"] == randomizer
+    assert main(["plan", "--num-users", "1200", *ASKED[name], *TARGET, "--json",
+                 "--randomizer", randomizer]) == 0  # fmt: skip
+    assert json.loads(capsys.readouterr().out)["randomizer"] == randomizer
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_epsilon0_can_be_fixed(here, capsys, name):
+    column = [] if name == "vector-mean" else ["--column", "x"]
+    arguments = ["run", f"{name}.csv", *column, *ASKED[name], "--delta", "1e-6", "--out", "r"]
+    assert main([*arguments, "--epsilon0", "2", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["epsilon0"] == pytest.approx(2.0)
+    assert record["randomizer"] == next(iter(KINDS[name].question.candidates()))
+    before = files(here)
+    assert main([*arguments, "--epsilon0", "0", "--overwrite"]) == 2
+    assert "epsilon0" in capsys.readouterr().err
+    assert files(here) == before
+
+
+def test_without_a_seed_every_task_has_its_own_key(here, capsys):
+    for out in ("a", "b"):
+        assert run("words", "--json", out=out) == 0
+    first, second = map(json.loads, capsys.readouterr().out.splitlines())
+    assert first["question"]["key"] != second["question"]["key"]
+
+
+def test_clipping_and_dropping(here, capsys):
+    (here / "a.csv").write_text("x\n" + "5\n1e9\n-1\n\n" * 300)
+    assert run("mean", "--clip", "--missing", "drop", "--json", table="a.csv") == 0
+    captured = capsys.readouterr()
+    record = json.loads(captured.out)
+    assert record["num_users"] == 900
+    assert 0.0 < record["estimates"][0]["mean"] < 120.0
+    assert captured.err.startswith("warning: Dropped: 300 rows")
+    saved = json.loads((here / "results/privacy.json").read_text())["parameters"]
+    assert (saved["clip"], saved["missing"], saved["num_missing_dropped"]) == (True, "drop", 300)
+
+
+def test_separators_and_truncating(here, capsys):
+    (here / "a.csv").write_text("x\n" + "bus | bike | car\nplane\n" * 300)
+    options = ["--separator", "|", "--truncate", "--json", "--post-process", "clip"]
+    assert run("answer-sets", *options, table="a.csv") == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["post_processing"] == ["clip"]
+    saved = json.loads((here / "results/privacy.json").read_text())["parameters"]
+    assert (saved["separator"], saved["truncate"]) == ("|", True)
+
+
+def test_steps_of_post_processing(here, capsys):
+    pl.DataFrame({"x": ["yes", "no"] * 500}).write_csv("a.csv")
+    steps = ["--post-process", "clip", "--post-process", "norm-sub", "--json"]
+    assert run("frequencies", *steps, table="a.csv", asked=["--domain", "yes,no,maybe"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["post_processing"] == ["clip", "norm-sub"]
+    assert sum(row["frequency"] for row in record["estimates"]) == pytest.approx(1.0)
+
+
+# ------------------------------------------------------------------ what cannot be asked
+
+
+WRONG = {
+    "two kinds": (["--mean", "--range", "0,1", "--dictionary", "words.txt"],
+                  "--mean and --dictionary ask different questions"),
+    "two more kinds": (["--vector", "a,b", "--norm", "1", "--domain", "a,b", "--max-answers", "1"],
+                       "--vector and --max-answers ask different questions"),
+    "mean of answers": (["--mean", "--range", "0,1", "--domain", "a,b"],
+                        "--mean needs no --domain"),
+    "words of a domain": (["--dictionary", "words.txt", "--domain-file", "words.txt"],
+                          "--dictionary needs no --domain"),
+    "no range": (["--mean"], "--mean and --range go together"),
+    "no mean": (["--range", "0,1"], "--mean and --range go together"),
+    "no norm": (["--vector", "a,b"], "--vector and --norm go together"),
+    "no vector": (["--norm", "1"], "--vector and --norm go together"),
+    "sets of what": (["--max-answers", "2"], "--max-answers needs --domain"),
+    "a range of one": (["--mean", "--range", "5"], "not two numbers with a comma between"),
+    "a range of three": (["--mean", "--range", "1,2,3"], "not two numbers with a comma between"),
+    "a range of words": (["--mean", "--range", "a,b"], "not two numbers with a comma between"),
+    "an empty range": (["--mean", "--range", "5,5"], "the wrong way round or empty"),
+    "an endless range": (["--mean", "--range", "0,inf"], "high = inf"),
+    "a vector of one": (["--vector", "a", "--norm", "1"], "for a single column ask for a mean"),
+    "a negative norm": (["--vector", "a,b", "--norm", "-1"], "norm_bound = -1.0"),
+    "a part of an answer": (["--domain", "a,b", "--max-answers", "1.5"], "not a whole number"),
+    "no answers": (["--domain", "a,b", "--max-answers", "0"], "max_answers = 0"),
+    "too many answers": (["--domain", "a,b", "--max-answers", "3"], "above the 2 answers"),
+    "no dictionary": (["--dictionary", "absent.txt"], "cannot read the domain from absent.txt"),
+    "two domains": (["--domain", "a,b", "--domain-file", "words.txt"], "not both"),
+    "another's randomizer": (["--mean", "--range", "0,120", "--randomizer", "k-rr"],
+                             "did you mean"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_questions(here, capsys, case):
+    options, message = WRONG[case]
+    before = files(here)
+    column = [] if "--vector" in options else ["--column", "x"]
+    run_it = ["run", "mean.csv", *column, *TARGET, "--out", "results"]
+    for command in (run_it, ["plan", "--num-users", "1000", *TARGET]):
+        assert main([*command, *options]) == 2
+        assert_refused(here, capsys, before, message)
+
+
+WRONG_READING = [
+    ("mean", ["--other"], "--other makes no sense for this question"),
+    ("mean", ["--separator", ";"], "--separator makes no sense"),
+    ("mean", ["--truncate"], "--truncate makes no sense"),
+    ("mean", ["--missing", "category"], "'category' makes no sense for numbers"),
+    ("mean", ["--post-process", "clip"], "means are left as estimated"),
+    ("vector-mean", ["--column", "east"], "give --column, or the columns of a vector"),
+    ("vector-mean", ["--other"], "--other makes no sense"),
+    ("words", ["--clip"], "--clip makes no sense"),
+    ("words", ["--missing", "category"], "'category' makes no sense for words"),
+    ("words", ["--post-process", "round"], "'round' is not one of clip"),
+    ("answer-sets", ["--missing", "drop"], "--missing makes no sense"),
+    ("answer-sets", ["--clip"], "--clip makes no sense"),
+    ("answer-sets", ["--separator", ""], "separator is empty"),
+    ("answer-sets", ["--post-process", "simplex"], "only clip applies"),
+    ("answer-sets", ["--randomizer", "k-rr"], "did you mean"),
+]
+
+
+@pytest.mark.parametrize(("name", "options", "message"), WRONG_READING)
+def test_wrong_ways_of_reading(here, capsys, name, options, message):
+    before = files(here)
+    assert run(name, *options) == 2
+    assert_refused(here, capsys, before, message)
+
+
+def test_a_column_is_needed(here, capsys):
+    before = files(here)
+    for asked in (["--mean", "--range", "0,1"], ["--domain", "a,b"], []):
+        assert main(["run", "mean.csv", *asked, *TARGET, "--out", "results"]) == 2
+        assert_refused(here, capsys, before, "give --column")
+
+
+WRONG_VALUES = [
+    ("mean", "x\n5\nabc\n", "row 2 of column 'x' of a.csv holds 'abc', which is no number"),
+    ("mean", "x\n5\n\n6\n", "row 2 of column 'x' of a.csv has no number"),
+    ("mean", "x\n5\n121\n", "value 121 in row 2 of column 'x' of a.csv is outside [0, 120]"),
+    ("mean", "y\n5\n6\n", "no column 'x'"),
+    ("vector-mean", "east,north,up\n1,1,1\n0,0,0\n", "value 1, 1, 1 in row 1"),
+    ("words", "x\ntea\n\n", "row 2 of column 'x' of a.csv has no text"),
+    ("answer-sets", "x\nbus\nbus;ship\n", "answer 'ship' in row 2"),
+    ("answer-sets", "x\nbus\nbus;car;bike\n", "row 2 of column 'x' of a.csv has 3 answers"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "message"), WRONG_VALUES)
+def test_wrong_values(here, capsys, name, text, message):
+    (here / "a.csv").write_text(text)
+    before = files(here)
+    assert run(name, table="a.csv") == 2
+    assert_refused(here, capsys, before, message)
+
+
+# ------------------------------------------------------------------ plan
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_a_plan_of_every_kind(here, capsys, name):
+    assert main(["plan", "--num-users", "1200", *ASKED[name], *TARGET]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"question        {KINDS[name].question.describe()}\n")
+    for text in ("this plan", "without a shuffler", "with a trusted curator", "runner-up"):
+        assert text in out
+    error = next(line for line in out.splitlines() if line.startswith("standard error"))
+    assert ("%" in error) == ("mean" not in name)
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_a_plan_as_json(here, capsys, name):
+    assert main(["plan", "--num-users", "1200", *ASKED[name], *TARGET, "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["question"]["kind"] == name
+    assert record["domain"] == (["mean"] if name == "mean" else list(KINDS[name].question.labels))
+    assert record["guarantee"]["epsilon"]["upper"] <= 1.0
+    if name != "words":  # whose key is new each time
+        plan = sdp.plan_question(
+            sdp.MeanQuestion(low=0, high=120) if name == "mean" else KINDS[name].question,
+            1200, 1.0, 1e-6,
+        )  # fmt: skip
+        assert record["randomizer"] == plan.randomizer.name
+        assert record["expected_standard_error"] == plan.expected_standard_error
+
+
+@pytest.mark.parametrize("name", ["mean", "answer-sets"])
+def test_a_plan_can_be_written_as_a_page(here, capsys, name):
+    arguments = ["plan", "--num-users", "1200", *ASKED[name], *TARGET, "--json"]
+    assert main(arguments) == 0
+    plain = capsys.readouterr().out
+    assert main([*arguments, "--figure", "plan.html"]) == 0
+    assert capsys.readouterr().out == plain
+    page = Page((here / "plan.html").read_text(encoding="utf-8"))
+    assert f"Plan for {KINDS[name].question.describe()}" in page.text
+    assert json.loads(page.scripts[0])["chart-errors"]["data"][0]["type"] == "bar"
+
+
+def test_a_page_that_cannot_be_written(here, capsys):
+    before = files(here)
+    arguments = ["plan", "--num-users", "1200", *ASKED["mean"], *TARGET]
+    assert main([*arguments, "--figure", "absent/plan.html"]) == 2
+    assert_refused(here, capsys, before, "cannot write absent/plan.html: No such file")
+
+
+def test_numbered_answers_are_for_the_default_question_only(capsys):
+    base = ["plan", "--num-users", "1200", *TARGET, "--k", "4"]
+    for options in (ASKED["mean"], ["--domain", "a,b"]):
+        assert main([*base, *options]) == 2
+        assert "give exactly one of --domain, --domain-file and --k" in capsys.readouterr().err

@@ -1,0 +1,338 @@
+"""Reports of numbers follow the stated laws, and estimates their stated errors."""
+
+import copy
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import binom, chi2
+
+from shuffledp.core.entropy import Entropy
+from shuffledp.mechanisms.randomizers.numbers import DiscreteLaplace, Duchi, Hybrid, Piecewise
+from shuffledp.mechanisms.randomizers.numbers.decoding import sums_of
+from shuffledp.mechanisms.reports import Reports
+
+# Probability that correct code fails this module: Bonferroni over all of its comparisons. Every
+# cell expects at least LEAST_EXPECTED reports, so that the chi-square tail is close to the exact
+# one; all other tails are exact or proved.
+FALSE_POSITIVE_RATE = 1e-9
+LEAST_EXPECTED = 500
+
+CLASSES = (Duchi, Piecewise, Hybrid, DiscreteLaplace)
+LAWS = list(itertools.product(CLASSES, (0.0, 0.4, 1.0), (0.5, 2.0)))
+MOMENTS = list(itertools.product(CLASSES, (0.4, 1.5, 4.0), (-1.0, 0.15)))
+COVERAGES = list(itertools.product(CLASSES, (0.7, 3.0)))
+NUM_COMPARISONS = len(LAWS) + len(CLASSES) + 2 + 2 * len(MOMENTS) + 3 * len(COVERAGES) + 2
+REJECTION_LEVEL = FALSE_POSITIVE_RATE / NUM_COMPARISONS
+
+NUM_REPORTS = 2_000_000
+NUM_RUNS = 4_000
+NUM_USERS = 1_000
+CONFIDENCE = 0.95
+
+
+def make(cls, epsilon0, **options):
+    """Return a randomizer of numbers between -1 and 1."""
+    return cls(low=-1, high=1, epsilon0=epsilon0, **options)
+
+
+def tiny(cls, epsilon0):
+    """Return a randomizer whose law can be written out."""
+    return make(cls, epsilon0, **({} if cls is Duchi else {"resolution": 2}))
+
+
+def laplace_row(law, point):
+    """Return the probabilities of the outputs -A, ..., m + A, the ends with all beyond them."""
+    q = math.exp(-law.rate / 2**52)
+    outputs = np.arange(-law.margin, law.num_steps + law.margin + 1)
+    row = (1 - q) / (1 + q) * q ** np.abs(outputs - point)
+    row[0] = q ** (point + law.margin) / (1 + q)
+    row[-1] = q ** (law.num_steps + law.margin - point) / (1 + q)
+    return row
+
+
+def row_of(randomizer, share):
+    """Return the law of a report of the value at a share of the range: a mixture of two rows."""
+    match randomizer:
+        case Duchi():
+            num_steps, channel = 1, randomizer.channel()
+        case Hybrid():
+            num_steps, channel = randomizer.law.piecewise.law.num_steps, randomizer.channel()
+        case Piecewise():
+            num_steps, channel = randomizer.law.num_steps, randomizer.channel()
+        case DiscreteLaplace():
+            num_steps = randomizer.law.num_steps
+            channel = [laplace_row(randomizer.law, i) for i in range(num_steps + 1)]
+    position = Fraction(share) * num_steps
+    below = min(int(position), num_steps - 1)
+    rows = (np.array(channel[i], dtype=float) for i in (below, below + 1))
+    part = float(position - below)
+    first, second = rows
+    return (1 - part) * first + part * second
+
+
+def draw(randomizer, share, seed):
+    """Return reports of the value at a share of the range, as columns of `row_of`."""
+    values = np.full(NUM_REPORTS, -1 + 2 * share)
+    data = randomizer.randomize(values, Entropy.from_seed(seed)).data.astype(np.int64)
+    return data + randomizer.law.margin if isinstance(randomizer, DiscreteLaplace) else data
+
+
+def merged(observed, probabilities):
+    """Return counts and probabilities without rare cells: neighbours are put together."""
+    cells, count, mass = [], 0, 0.0
+    for each, probability in zip(observed, probabilities, strict=True):
+        count, mass = count + each, mass + probability
+        if mass * observed.sum() >= LEAST_EXPECTED:
+            cells.append((count, mass))
+            count, mass = 0, 0.0
+    last_count, last_mass = cells.pop()
+    cells.append((last_count + count, last_mass + mass))
+    return np.array(cells).T
+
+
+def p_value(observed, probabilities):
+    """Return the chi-square tail probability of the observed cell counts."""
+    counts, masses = merged(observed, probabilities)
+    expected = masses * observed.sum()
+    statistic = ((counts - expected) ** 2 / expected).sum()
+    return float(chi2.sf(statistic, counts.size - 1))
+
+
+def p_value_of_reports(sampler, law, share, seed, law_share=None):
+    row = row_of(law, share if law_share is None else law_share)
+    return p_value(np.bincount(draw(sampler, share, seed), minlength=row.size), row)
+
+
+def p_value_of_neighbours(columns, row):
+    """Test that a report and the next are independent, in pairs that do not overlap."""
+    pairs = columns[:-1:2] * row.size + columns[1::2]
+    joint = np.outer(row, row).reshape(-1)
+    return p_value(np.bincount(pairs, minlength=joint.size), joint)
+
+
+def planted(randomizer, factor):
+    """Return a randomizer that draws with another law than it should."""
+    wrong = copy.copy(randomizer)
+    match randomizer:
+        case Duchi():
+            changed = {"threshold": int(randomizer.threshold * factor)}
+        case Piecewise():
+            threshold = int(randomizer.law.threshold * factor)
+            changed = {"law": randomizer.law._replace(threshold=threshold)}
+        case Hybrid():
+            changed = {"law": randomizer.law._replace(coin=int(randomizer.law.coin * factor))}
+        case DiscreteLaplace():
+            law = randomizer.law._replace(rate=int(randomizer.law.rate * factor))
+            # The same outputs as those of the true law, which the clamp would change.
+            changed = {"law": with_margin(law, randomizer.law.margin)}
+    for name, value in changed.items():
+        object.__setattr__(wrong, name, value)
+    return wrong
+
+
+def with_margin(law, margin):
+    """Return a law of the same rate whose reports are clamped elsewhere."""
+
+    class Clamped(type(law)):
+        @property
+        def margin(self):
+            return margin
+
+    return Clamped(*law)
+
+
+@pytest.mark.parametrize(("cls", "share", "epsilon0"), LAWS)
+def test_reports_follow_the_law(cls, share, epsilon0):
+    randomizer = tiny(cls, epsilon0)
+    assert p_value_of_reports(randomizer, randomizer, share, seed=1) > REJECTION_LEVEL
+
+
+@pytest.mark.parametrize("factor", [0.98, 1.02])
+@pytest.mark.parametrize("cls", CLASSES)
+def test_a_law_off_by_two_percent_is_rejected(cls, factor):
+    randomizer = tiny(cls, 2.0)
+    wrong = planted(randomizer, factor)
+    # Not at the middle, where Duchi's bit is a fair coin at any epsilon0.
+    assert p_value_of_reports(wrong, randomizer, 0.0, seed=2) < REJECTION_LEVEL
+    assert p_value_of_reports(randomizer, wrong, 0.0, seed=2) < REJECTION_LEVEL
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_rounding_to_the_nearest_point_is_rejected(cls):
+    randomizer = tiny(cls, 2.0)
+    assert p_value_of_reports(randomizer, randomizer, 0.0, seed=3, law_share=0.4) < REJECTION_LEVEL
+    assert p_value_of_reports(randomizer, randomizer, 0.4, seed=3, law_share=0.0) < REJECTION_LEVEL
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_neighbouring_reports_are_independent(cls):
+    randomizer = tiny(cls, 2.0)
+    columns = draw(randomizer, 0.4, seed=4)
+    row = row_of(randomizer, 0.4)
+    assert p_value_of_neighbours(columns, row) > REJECTION_LEVEL
+    # One pair in fifty has the same words behind both of its reports.
+    repeated = columns.copy()
+    repeated[1::100] = columns[:-1:100]
+    assert p_value_of_neighbours(repeated, row) < REJECTION_LEVEL
+
+
+def test_laplace_noise_of_full_resolution_follows_the_law():
+    randomizer = make(DiscreteLaplace, 30.0)
+    assert p_value_of_reports(randomizer, randomizer, 0.5, seed=5) > REJECTION_LEVEL
+    for wrong in (planted(randomizer, 0.98), planted(randomizer, 1.02)):
+        assert p_value_of_reports(wrong, randomizer, 0.5, seed=5) < REJECTION_LEVEL
+        assert p_value_of_reports(randomizer, wrong, 0.5, seed=5) < REJECTION_LEVEL
+
+
+def test_piecewise_reports_of_full_resolution_follow_the_law():
+    randomizer = make(Piecewise, 1.0)
+    law = randomizer.law
+    inside = (np.arange(law.num_outputs) >= 100) & (np.arange(law.num_outputs) < 100 + law.window)
+    row = np.where(inside, law.high_threshold / 2**64, law.threshold / 2**64)
+    values = np.full(NUM_REPORTS, -1 + 2 * 100 / law.num_steps)
+    data = randomizer.randomize(values, Entropy.from_seed(6)).data
+    observed = np.bincount(data, minlength=row.size)
+    # The value is a float next to grid point 100: at most 2^-44 of the users are elsewhere.
+    assert p_value(observed, row) > REJECTION_LEVEL
+    for shift in (-1, 1):
+        assert p_value(observed, np.roll(row, shift)) < REJECTION_LEVEL
+
+
+def deviation_limit(variance, bound):
+    """Return what the mean of NUM_REPORTS centred terms exceeds less often than is declared.
+
+    Bernstein's inequality: Pr[abs(mean) >= t] <= 2 exp(-n t^2 / (2 v + 2 b t / 3)) for independent
+    terms of variance at most v, and at most b in size.
+    """
+    log_level = math.log(2 / REJECTION_LEVEL)
+    half = bound * log_level / (3 * NUM_REPORTS)
+    return half + math.sqrt(half**2 + 2 * variance * log_level / NUM_REPORTS)
+
+
+def largest_error(randomizer):
+    """Return a bound of abs(decoded report - value) for values in [-1, 1].
+
+    Laplace noise exceeds 45 scales with a probability below 3e-20, which times the number of
+    reports is far inside the declared rate.
+    """
+    if isinstance(randomizer, DiscreteLaplace):
+        return 46 * 2 / randomizer.epsilon0
+    others = randomizer.law[:2] if isinstance(randomizer, Hybrid) else (randomizer,)
+    largest = 0.0
+    for other in others:
+        outputs = 2 if isinstance(other, Duchi) else other.law.num_outputs
+        largest = max(largest, other.score_scale[1] * (outputs - 1))
+    return largest + 1.0
+
+
+@pytest.mark.parametrize(("cls", "epsilon0", "value"), MOMENTS)
+def test_reports_are_unbiased_with_the_stated_variance(cls, epsilon0, value):
+    randomizer = make(cls, epsilon0)
+    reports = randomizer.randomize(np.full(NUM_REPORTS, value), Entropy.from_seed(7))
+    offset, factor = randomizer.score_scale
+    errors = offset + factor * randomizer.scores(reports)[:, 0] - value
+    variance = randomizer.report_variance(value)
+    bound = largest_error(randomizer)
+    limit = deviation_limit(variance, bound)
+    assert abs(errors.mean()) < limit
+    # The terms of the second moment are at most b^2, so that their variance is at most b^2 v.
+    limit_of_squares = deviation_limit(bound**2 * variance, bound**2)
+    found = float((errors**2).mean())
+    assert abs(found - variance) < limit_of_squares
+    # Both would see an epsilon0 that is wrong by a third, or a value by a twentieth.
+    assert min(abs(errors.mean() - 0.1), abs(errors.mean() + 0.1)) > limit
+    for wrong in (epsilon0 * 0.67, epsilon0 * 1.5):
+        assert abs(found - make(cls, wrong).report_variance(value)) > limit_of_squares
+
+
+def estimates_of_runs(randomizer, values, seed):
+    """Return estimates of the mean from each row of the values, shape (NUM_RUNS, NUM_USERS)."""
+    data = randomizer.randomize(values.reshape(-1), Entropy.from_seed(seed)).data
+    return [
+        randomizer.estimate(
+            Reports(data=run, fingerprint=randomizer.fingerprint), confidence=CONFIDENCE
+        )
+        for run in data.reshape(values.shape)
+    ]
+
+
+def num_covered(estimates, truth, stretch=1.0):
+    """Return how many intervals, made wider by a factor, hold the truth."""
+    return sum(
+        bool(abs(each.mean[0] - truth) <= stretch * (each.upper[0] - each.mean[0]))
+        for each in estimates
+    )
+
+
+def is_plausible(count, coverages):
+    """Return whether a binomial count fits some coverage between two limits."""
+    lowest, highest = coverages
+    too_few = binom.cdf(count, NUM_RUNS, lowest)
+    too_many = binom.sf(count - 1, NUM_RUNS, highest)
+    return min(too_few, too_many) > REJECTION_LEVEL / 2
+
+
+# Normal intervals of 1,000 bounded or exponential reports: the error of the normal approximation
+# to a two-sided coverage is of the order of 1 / num_users.
+NOMINAL = (CONFIDENCE - 0.005, CONFIDENCE + 0.005)
+
+
+@pytest.mark.parametrize(("cls", "epsilon0"), COVERAGES)
+def test_intervals_hold_the_mean_as_often_as_they_say(cls, epsilon0):
+    randomizer = make(cls, epsilon0)
+    # All have the same value, so that the spread of the reports is the noise alone.
+    values = np.full((NUM_RUNS, NUM_USERS), 0.3)
+    estimates = estimates_of_runs(randomizer, values, seed=8)
+    assert is_plausible(num_covered(estimates, 0.3), NOMINAL)
+    for stretch in (0.85, 1.2):
+        assert not is_plausible(num_covered(estimates, 0.3, stretch), NOMINAL)
+
+
+@pytest.mark.parametrize(("cls", "epsilon0"), COVERAGES)
+def test_intervals_hold_the_mean_of_the_population_and_more_often_that_of_the_users(cls, epsilon0):
+    randomizer = make(cls, epsilon0)
+    # New users each run, half of them at each of two values: the population's mean is 0.25.
+    coins = Entropy.from_seed(9).generator().random((NUM_RUNS, NUM_USERS)) < 0.5
+    values = np.where(coins, 1.0, -0.5)
+    estimates = estimates_of_runs(randomizer, values, seed=10)
+    assert is_plausible(num_covered(estimates, 0.25), NOMINAL)
+    of_users = sum(
+        bool(each.lower[0] <= mean <= each.upper[0])
+        for each, mean in zip(estimates, values.mean(axis=1), strict=True)
+    )
+    # Too wide for them, never too narrow: at least the nominal coverage.
+    assert binom.cdf(of_users, NUM_RUNS, NOMINAL[0]) > REJECTION_LEVEL
+
+
+@pytest.mark.parametrize("epsilon0", [0.7, 3.0])
+def test_coverage_of_duchi_is_the_exact_one(epsilon0):
+    # The number of ones is binomial, so that the coverage can be computed.
+    randomizer = make(Duchi, epsilon0)
+    up = (1 + 0.3) / 2
+    wrong = randomizer.threshold / 2**64
+    chance = up * (1 - wrong) + (1 - up) * wrong
+    ones = np.arange(NUM_USERS + 1)
+    covered = [
+        num_covered(
+            [
+                randomizer.estimate(
+                    sums_of(
+                        np.repeat(np.array([0, 1], dtype=np.uint8), [NUM_USERS - count, count]),
+                        centre=1,
+                        fingerprint=randomizer.fingerprint,
+                    )
+                )
+            ],
+            0.3,
+        )
+        for count in ones.tolist()
+    ]
+    exact = float(binom.pmf(ones, NUM_USERS, chance) @ np.array(covered))
+    assert exact == pytest.approx(CONFIDENCE, abs=0.005)
+    estimates = estimates_of_runs(randomizer, np.full((NUM_RUNS, NUM_USERS), 0.3), seed=11)
+    assert is_plausible(num_covered(estimates, 0.3), (exact, exact))
+    for stretch in (0.85, 1.2):
+        assert not is_plausible(num_covered(estimates, 0.3, stretch), (exact, exact))
