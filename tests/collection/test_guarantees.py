@@ -9,6 +9,7 @@ from shuffledp.collection.guarantees import account, guarantee_for
 from shuffledp.collection.results import Guarantee
 from shuffledp.core.bound import Bound
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
+from shuffledp.mechanisms.randomizers.registry import RANDOMIZERS, make_randomizer
 from shuffledp.privacy.amplification.registry import account_delta, account_epsilon
 
 KEYS = {"epsilon", "delta", "method", "source", "assumptions"}
@@ -60,7 +61,22 @@ def test_a_lower_end_can_be_left_out():
     assert quick.bound.lower is None
 
 
-@pytest.mark.parametrize("randomizer", ["any", "krr", "", 3, "K-RR"])
+@pytest.mark.parametrize("randomizer", sorted(set(RANDOMIZERS) - {"k-rr", "symmetric-unary"}))
+def test_account_of_every_registered_randomizer_is_that_of_its_law(randomizer):
+    law = make_randomizer(randomizer, k=4, epsilon0=1.0)
+    by_name = account(epsilon0=law.epsilon0, num_users=500, delta=1e-5, randomizer=randomizer, k=4)
+    by_law = guarantee_for(law.profile, 500, delta=1e-5)
+    assert by_name.epsilon_upper == pytest.approx(by_law.epsilon_upper, rel=1e-9)
+    anyone = account(epsilon0=law.epsilon0, num_users=500, delta=1e-5)
+    assert by_name.epsilon_upper <= anyone.epsilon_upper * (1.0 + 1e-9)
+
+
+def test_a_law_that_depends_on_k_needs_it():
+    with pytest.raises(ParameterError, match="k is needed for hadamard-response"):
+        account(epsilon0=1.0, num_users=10, delta=0.1, randomizer="hadamard-response")
+
+
+@pytest.mark.parametrize("randomizer", ["any", "other", "duchi", "krr", "", 3, "K-RR"])
 def test_an_unknown_randomizer_is_refused_with_the_names(randomizer):
     with pytest.raises(ParameterError, match="optimized-unary"):
         account(epsilon0=1.0, num_users=10, delta=0.1, randomizer=randomizer)

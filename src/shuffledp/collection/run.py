@@ -133,7 +133,7 @@ def run_plan(  # noqa: PLR0913  # one keyword an option
         For a reproducible simulation, which protects nobody and says so.
     confidence : float
         Nominal coverage of the intervals, in (0, 1).
-    interval : {"wilson", "wald"}
+    interval : {"wilson", "wald", "clopper-pearson"}
         Kind of interval, for frequencies.
     simultaneous : bool
         Whether all intervals hold at once with that confidence, rather than each alone.

@@ -136,6 +136,16 @@ def test_values_outside_are_counted_and_the_first_is_named(tmp_path):
         open_numbers(path, "x", limits=AGES)
 
 
+def test_values_outside_are_counted_over_all_blocks(tmp_path, monkeypatch):
+    monkeypatch.setattr(numbers, "BLOCK_ROWS", 100)
+    path = csv_of(tmp_path, *[5] * 250, 121, *[5] * 99, *[-1] * 150)
+    with pytest.raises(DomainError, match=r"value 121 in row 251 .*; 151 rows of 500"):
+        open_numbers(path, "x", limits=AGES)
+    path = csv_of(tmp_path, *[5] * 250, "abc")
+    with pytest.raises(DataError, match=r"row 251 of column 'x' .* holds 'abc'"):
+        open_numbers(path, "x", limits=AGES)
+
+
 def test_a_missing_value_is_not_outside(tmp_path):
     path = csv_of(tmp_path, 5, "", 121)
     with pytest.raises(DomainError, match=r"value 121 in row 3 .*1 row of 3"):

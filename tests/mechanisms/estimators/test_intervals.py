@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 from shuffledp.core.errors import ParameterError
 from shuffledp.mechanisms.estimators.intervals import (
+    clopper_pearson_interval,
     normal_quantile,
     simultaneous_confidence,
     standard_error,
@@ -141,3 +143,75 @@ def test_simultaneous_tails_add_up_to_the_error(confidence, num_intervals):
 def test_simultaneous_confidence_out_of_range_is_refused(confidence):
     with pytest.raises(ParameterError, match="confidence"):
         simultaneous_confidence(confidence, 3)
+
+
+class TestClopperPearson:
+    """Coverage is at least nominal for every truth, whoever the users are."""
+
+    @staticmethod
+    def coverage(num_users, num_holders, p, q, *, confidence, num_slots=1):
+        """Return the exact coverage given who the users are."""
+        law = np.convolve(
+            binom.pmf(np.arange(num_holders + 1), num_holders, p),
+            binom.pmf(
+                np.arange(num_users * num_slots - num_holders + 1),
+                num_users * num_slots - num_holders,
+                q,
+            ),
+        )
+        support = np.arange(num_users * num_slots + 1)
+        lower, upper = clopper_pearson_interval(
+            (support / num_users - num_slots * q) / (p - q),
+            support_probabilities=(p, q),
+            num_users=num_users,
+            confidence=confidence,
+            num_slots=num_slots,
+        )
+        share = num_holders / num_users
+        return float(law @ ((lower <= share + 1e-12) & (share - 1e-12 <= upper)))
+
+    @pytest.mark.parametrize("confidence", [0.51, 0.8, 0.95, 0.9999])
+    @pytest.mark.parametrize(
+        ("p", "q"), [(0.9, 0.1), (0.5, 0.001), (1.0, 0.0), (0.02, 0.01), (0.75, 0.5)]
+    )
+    def test_it_never_covers_too_seldom(self, p, q, confidence):
+        for num_users in (1, 2, 7, 30):
+            for num_holders in range(num_users + 1):
+                found = self.coverage(num_users, num_holders, p, q, confidence=confidence)
+                assert found >= confidence - 1e-9, (num_users, num_holders)
+
+    def test_slots_count_as_trials(self):
+        for num_holders in range(8):
+            found = self.coverage(7, num_holders, 0.8, 0.2, confidence=0.9, num_slots=3)
+            assert found >= 0.9 - 1e-9
+
+    def test_one_coin_among_many_is_covered_by_markov(self):
+        # Without it the coverage would be below nominal by half of the error, here 0.01.
+        assert self.coverage(1000, 1, 0.0199, 0.0, confidence=0.96) >= 0.96
+
+    def test_the_textbook_case(self):
+        lower, upper = clopper_pearson_interval(
+            np.array([0.0, 0.2, 1.0]),
+            support_probabilities=(1.0, 0.0),
+            num_users=10,
+            confidence=0.95,
+        )
+        assert lower == pytest.approx([0.0, 0.02521073, 1 - 0.30849710], abs=1e-8)
+        assert upper == pytest.approx([0.30849710, 0.55609546, 1.0], abs=1e-8)
+
+    @pytest.mark.parametrize("confidence", [0.5, 0.1])
+    def test_a_confidence_of_a_half_is_refused(self, confidence):
+        with pytest.raises(ParameterError, match="tails below 1/4"):
+            clopper_pearson_interval(
+                np.zeros(1),
+                support_probabilities=(0.9, 0.1),
+                num_users=10,
+                confidence=confidence,
+            )
+
+    def test_it_is_the_remedy_where_wilson_intervals_fall_short(self):
+        # The case of `simultaneous_confidence`: 1,024 categories by k-RR, n q = 1.
+        q = 1.0 / (math.e + 1023)
+        each = simultaneous_confidence(0.95, 1024)
+        found = self.coverage(1000, 0, math.e * q, q, confidence=each)
+        assert 1.0 - found <= (1.0 - each) * (1.0 + 1e-6)

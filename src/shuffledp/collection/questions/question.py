@@ -23,7 +23,7 @@ class EstimateOptions:
     ----------
     confidence : float
         Nominal coverage of the intervals, in (0, 1).
-    interval : {"wilson", "wald"}
+    interval : {"wilson", "wald", "clopper-pearson"}
         Kind of interval, for frequencies.
     simultaneous : bool
         Whether all intervals hold at once with that confidence, rather than each alone.

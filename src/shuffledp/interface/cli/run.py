@@ -59,7 +59,11 @@ if TYPE_CHECKING:
 @click.option("--epsilon0", type=float, help="Fix the local epsilon instead of giving --epsilon.")
 @click.option("--confidence", type=float, default=0.95, show_default=True, help="Of each interval.")
 @click.option(
-    "--interval", type=click.Choice(["wilson", "wald"]), default="wilson", show_default=True
+    "--interval",
+    type=click.Choice(["wilson", "wald", "clopper-pearson"]),
+    default="wilson",
+    show_default=True,
+    help="Kind of interval, for shares.",
 )
 @click.option("--simultaneous", is_flag=True, help="Intervals that all hold at once.")
 @click.option(

@@ -86,9 +86,9 @@ def estimate_frequencies(
         p and q of the randomizer that made the reports: its ``support_probabilities``.
     confidence : float
         Nominal coverage of each interval, in (0, 1).
-    interval : {"wilson", "wald"}
+    interval : {"wilson", "wald", "clopper-pearson"}
         Wilson inverts the score test and covers well for rare values and few users; Wald is
-        symmetric around the estimate.
+        symmetric around the estimate; Clopper-Pearson never covers too seldom, and is wide.
     simultaneous : bool
         Whether all k intervals hold at once with that confidence (Bonferroni: each has a k-th of
         the error), rather than each alone.

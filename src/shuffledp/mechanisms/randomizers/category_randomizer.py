@@ -160,7 +160,7 @@ class CategoryRandomizer(ABC):
             Reports of this law, or what `aggregate` made of them.
         confidence : float
             Nominal coverage, in (0, 1).
-        interval : {"wilson", "wald"}
+        interval : {"wilson", "wald", "clopper-pearson"}
             Kind of interval.
         simultaneous : bool
             Whether all k intervals hold at once with that confidence, rather than each alone.

@@ -187,7 +187,7 @@ class StringSketch(ABC):
             Strings to ask for: at least one, no two the same. Users may hold others.
         confidence : float
             Nominal coverage, in (0, 1).
-        interval : {"wilson", "wald"}
+        interval : {"wilson", "wald", "clopper-pearson"}
             Kind of interval of the reports' noise; the collisions' part is added to its square.
         simultaneous : bool
             Whether all intervals hold at once with that confidence, rather than each alone.
