@@ -140,7 +140,7 @@ def run_plan(  # noqa: PLR0913  # one keyword an option
     post_processing : sequence of str
         Names of steps applied to the estimates, for frequencies; none by default.
     sink : callable, optional
-        Is handed the shuffled reports; see `shuffledp.collection.output.reports_writer`.
+        Is handed the shuffled reports; see `shuffledp.collection.report_files.reports_writer`.
     scratch : path, optional
         Folder for scratch files when reports do not fit in memory.
     on_progress : callable, optional

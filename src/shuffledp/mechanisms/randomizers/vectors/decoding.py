@@ -46,7 +46,7 @@ def decoded_variance(
     mean_along : float
         m; see `decoding_scale`.
     mean_square : float
-        E|V|^2 of a report V.
+        E[norm(V)^2] of a report V.
     norm_bound : float
         Radius of the ball.
     dimension : int
@@ -55,7 +55,7 @@ def decoded_variance(
     Returns
     -------
     float
-        (norm_bound^2 E|V|^2 / m^2 - norm^2) / d, rounded to nearest; infinite for m = 0.
+        (norm_bound^2 E[norm(V)^2] / m^2 - norm^2) / d, rounded to nearest; infinite for m = 0.
 
     Raises
     ------
@@ -64,9 +64,9 @@ def decoded_variance(
 
     Notes
     -----
-    The value's point on the sphere is random too, and that is counted: E|V|^2 is the same for each
-    point, so the mean squared length of the decoded report is norm_bound^2 E|V|^2 / m^2 whatever
-    the value, and the squared length of its mean is norm^2.
+    The value's point on the sphere is random too, and that is counted: E[norm(V)^2] is the same for
+    each point, so the mean squared length of the decoded report is norm_bound^2 E[norm(V)^2] / m^2
+    whatever the value, and the squared length of its mean is norm^2.
 
     Examples
     --------

@@ -3,8 +3,8 @@
 For z = gamma sqrt(d), with phi and Phi of the standard normal law and A = e^epsilon0 - 1, the
 half-space <V, x> >= z / sqrt(d) has measure q = Phi(-z), and with the loss spent in full the mean
 of <V, x> sqrt(d) is mu = A phi(z) / (1 + A q), with mu' = mu (mu - z). As for PrivUnit, mu is
-largest where mu = z. But |V| is random: E|V|^2 = 1 + z mu / d, so the variance to be made small is
-d / mu^2 + z / mu - 1, whose derivative has the sign of
+largest where mu = z. But norm(V) is random: E[norm(V)^2] = 1 + z mu / d, so the variance to be made
+small is d / mu^2 + z / mu - 1, whose derivative has the sign of
 
     g(z) = mu - (mu - z) (2 d + z mu).
 

@@ -95,8 +95,8 @@ def to_sphere(
 
     Notes
     -----
-    With r = |v| / norm_bound and u = v / |v| the point is u with probability (1 + r) / 2 and else
-    -u, so that its expectation is r u. For v = 0 the direction u is itself random.
+    With r = norm(v) / norm_bound and u = v / norm(v) the point is u with probability (1 + r) / 2,
+    and else -u, so that its expectation is r u. For v = 0 the direction u is itself random.
 
     Examples
     --------
