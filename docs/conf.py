@@ -31,6 +31,7 @@ apidoc_modules = [
         "destination": "api/generated",
         "exclude_patterns": [
             "../src/shuffledp/**/*_kernels.py",
+            "../src/shuffledp/**/*_numpy.py",
             "../src/shuffledp/_version.py",
             "../src/shuffledp/interface/cli",
         ],

@@ -36,9 +36,12 @@ def loops(name: str) -> ModuleType:
     """
     if _has_numba():
         return import_module(f"{_PACKAGE}.{name}_kernels")
+    twin = f"{_PACKAGE}.{name}_numpy"
     try:
-        return import_module(f"{_PACKAGE}.{name}_numpy")
-    except ModuleNotFoundError:
+        return import_module(twin)
+    except ModuleNotFoundError as error:
+        if error.name != twin:
+            raise  # the twin is there, and what it imports is not
         raise ParameterError(
             f"the loops {name!r} need numba, which cannot be imported: run pip install numba, or "
             "use a randomizer whose loops exist in NumPy, too"

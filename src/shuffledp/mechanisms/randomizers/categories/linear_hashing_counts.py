@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.mechanisms.randomizers.categories.linear_hashing import HashedResponse
+from shuffledp.mechanisms.randomizers.loops import loops
 
 # Cells of the largest table, unless k itself is larger: half a gigabyte.
 _LARGEST_TABLE = 2**26
@@ -74,8 +75,7 @@ def count_by_digits(
 
     See `count_supports`; ``num_searched`` is j, in [0, m). All give the same counts.
     """
-    from shuffledp.mechanisms.randomizers.categories import linear_hashing_kernels as kernels
-
+    kernels = loops("categories.linear_hashing")
     g = law.num_buckets
     inverses = np.empty(g, dtype=np.int64)
     kernels.write_inverses(inverses)
@@ -157,8 +157,7 @@ def _count_binary(law: HashedResponse, data: NDArray[np.unsignedinteger]) -> NDA
     With d_a the reports (a, 0) less the reports (a, 1), those that support v are
     (n + sum_a (-1)^parity(a & v) d_a) / 2.
     """
-    from shuffledp.mechanisms.randomizers.categories import hadamard_response_kernels as kernels
-
+    kernels = loops("categories.hadamard_response")
     if law.num_possible_reports <= min(data.size, _LARGEST_INTERLEAVED):
         histogram = _histogram(data, law.num_possible_reports)
         signed = histogram[::2] - histogram[1::2]
@@ -174,10 +173,7 @@ def _count_binary(law: HashedResponse, data: NDArray[np.unsignedinteger]) -> NDA
 
 def _histogram(data: NDArray[np.unsignedinteger], size: int) -> NDArray[np.int64]:
     """Return how often each whole number below ``size`` occurs."""
-    from shuffledp.mechanisms.randomizers.categories.k_randomized_response_kernels import (
-        count_codes,
-    )
-
+    count_codes = loops("categories.k_randomized_response").count_codes
     tables = np.zeros((4 if size <= _LARGEST_INTERLEAVED else 1, size), dtype=np.int64)
     count_codes(data, tables)
     histogram: NDArray[np.int64] = tables.sum(axis=0) if tables.shape[0] > 1 else tables[0]

@@ -10,7 +10,7 @@ _TWO_TO_32 = np.uint64(1 << 32)
 _HALF = np.uint64(32)
 
 
-def place_members(  # noqa: PLR0917 (the compiled twin's signature)
+def place_members(
     rows: NDArray[np.uint8],
     codes: NDArray[np.uint32],
     coins: NDArray[np.uint64],

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.mechanisms.randomizers.checks import require_reports
+from shuffledp.mechanisms.randomizers.loops import loops
 from shuffledp.mechanisms.randomizers.numbers.rounding import Span
 from shuffledp.mechanisms.reports import Reports, Sums
 
@@ -87,8 +88,7 @@ def sums_of(codes: NDArray[Any], *, centre: int, fingerprint: str) -> Sums:
     -----
     Cost: about a nanosecond a report; no memory.
     """
-    from shuffledp.mechanisms.randomizers.numbers.decoding_kernels import sum_scores
-
+    sum_scores = loops("numbers.decoding").sum_scores
     total, total_of_squares = 0, 0.0
     for start in range(0, codes.size, _BLOCK):
         partial, partial_of_squares = sum_scores(codes[start : start + _BLOCK], centre)

@@ -13,6 +13,7 @@ from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.mechanisms.randomizers.checks import fingerprint_of
+from shuffledp.mechanisms.randomizers.loops import loops
 from shuffledp.mechanisms.randomizers.mean_randomizer import MeanRandomizer
 from shuffledp.mechanisms.randomizers.numbers.decoding import require_integer_reports
 from shuffledp.mechanisms.randomizers.numbers.duchi import Duchi
@@ -190,10 +191,7 @@ class Hybrid(MeanRandomizer):
 
         Of the exact number of reports of each kind, so that their order does not matter.
         """
-        from shuffledp.mechanisms.randomizers.categories.k_randomized_response_kernels import (
-            count_codes,
-        )
-
+        count_codes = loops("categories.k_randomized_response").count_codes
         codes = self._codes(reports)
         table = self._table()
         counts = np.zeros((1, table.size), dtype=np.int64)

@@ -13,6 +13,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.mechanisms.randomizers.checks import fingerprint_of
+from shuffledp.mechanisms.randomizers.loops import loops
 from shuffledp.mechanisms.randomizers.mean_randomizer import MeanRandomizer
 from shuffledp.mechanisms.randomizers.numbers.decoding import (
     require_integer_reports,
@@ -170,8 +171,7 @@ class DiscreteLaplace(MeanRandomizer):
         self, points: NDArray[np.int32], entropy: Entropy, out: NDArray[np.int32]
     ) -> None:
         """Write the reports of a block."""
-        from shuffledp.mechanisms.randomizers.numbers.laplace_kernels import add_noise
-
+        add_noise = loops("numbers.laplace").add_noise
         smallest, largest = self._ends
         words = np.empty(0, dtype=np.uint64)
         done = 0

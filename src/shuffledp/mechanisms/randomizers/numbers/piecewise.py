@@ -14,6 +14,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.mechanisms.randomizers.checks import fingerprint_of, require_small_channel
+from shuffledp.mechanisms.randomizers.loops import loops
 from shuffledp.mechanisms.randomizers.mean_randomizer import MeanRandomizer
 from shuffledp.mechanisms.randomizers.numbers.decoding import (
     require_integer_reports,
@@ -219,8 +220,7 @@ class Piecewise(MeanRandomizer):
 
     def randomize(self, values: NDArray[Any], entropy: Entropy) -> Reports:
         """Return one output for each number. See `MeanRandomizer`."""
-        from shuffledp.mechanisms.randomizers.numbers.piecewise_kernels import randomize_block
-
+        randomize_block = loops("numbers.piecewise").randomize_block
         law = self.law
         out = np.empty(np.shape(values)[:1], dtype=_REPORT_TYPE)
         for where, block in blocks_of(values, self.span):

@@ -14,6 +14,7 @@ from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.mechanisms.randomizers.categories.packed_bits import bytes_per_row, randomize_rows
 from shuffledp.mechanisms.randomizers.categories.symmetric_unary import SymmetricUnaryEncoding
 from shuffledp.mechanisms.randomizers.checks import fingerprint_of, require_reports
+from shuffledp.mechanisms.randomizers.loops import loops
 from shuffledp.mechanisms.randomizers.strings.keyed_hash import (
     bucket_words,
     buckets_of,
@@ -153,8 +154,7 @@ class CountMeanSketch(StringSketch):
 
     def randomize(self, values: Texts, entropy: Entropy) -> Reports:
         """Return the hash function and the bits of each string. See `StringSketch`."""
-        from shuffledp.mechanisms.randomizers.categories.packed_bits_kernels import flip_true_bits
-
+        flip_true_bits = loops("categories.packed_bits").flip_true_bits
         digests = digests_of(values, self.key)
         out = np.empty((digests.size, self.num_report_bytes), dtype=np.uint8)
         step = max(1, _BLOCK_BYTES // self.num_report_bytes)
@@ -176,8 +176,7 @@ class CountMeanSketch(StringSketch):
 
     def aggregate(self, reports: Reports) -> Counts:
         """Return how often each bit of each hash function is set. See `StringSketch`."""
-        from shuffledp.mechanisms.randomizers.strings.sketch_kernels import add_bits_by_hash
-
+        add_bits_by_hash = loops("strings.sketch").add_bits_by_hash
         rows, hashes = self._rows(reports)
         row_bytes = bytes_per_row(self.num_buckets)
         cells = np.zeros((self.num_hashes, row_bytes, 8), dtype=np.int64)
@@ -215,8 +214,7 @@ class CountMeanSketch(StringSketch):
 
     def _support(self, counts: Counts, digests: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Return how often the bits of each string's buckets are set."""
-        from shuffledp.mechanisms.randomizers.strings.sketch_kernels import sum_cells
-
+        sum_cells = loops("strings.sketch").sum_cells
         out = np.zeros(digests.size, dtype=np.int64)
         sum_cells(self._cells(counts), digests, *bucket_words(self.key), out)
         return out

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.entropy import Entropy
+from shuffledp.mechanisms.randomizers.loops import loops
 from shuffledp.mechanisms.reports import read_only
 
 _NUM_LAYERS = 256
@@ -49,21 +50,17 @@ def standard_normals(count: int, entropy: Entropy) -> NDArray[np.float64]:
     >>> standard_normals(3, Entropy.from_seed(1)).shape
     (3,)
     """
-    from shuffledp.mechanisms.randomizers.vectors.normals_kernels import (
-        WORDS_PER_ATTEMPT,
-        fill_normals,
-    )
-
+    kernels = loops("vectors.normals")
     widths, heights = layers()
     out = np.empty(count, dtype=np.float64)
-    words = np.empty(min(_WORD_BUFFER, 2 * count + WORDS_PER_ATTEMPT), dtype=np.uint64)
+    words = np.empty(min(_WORD_BUFFER, 2 * count + kernels.WORDS_PER_ATTEMPT), dtype=np.uint64)
     filled = 0
     while filled < count:
         left = count - filled
         # A little above the mean number, so that most calls need one round at their end.
-        drawn = words[: min(words.size, left + left // 32 + 4 * WORDS_PER_ATTEMPT)]
+        drawn = words[: min(words.size, left + left // 32 + 4 * kernels.WORDS_PER_ATTEMPT)]
         entropy.fill(drawn)
-        filled += fill_normals(drawn, widths, heights, out[filled:])
+        filled += kernels.fill_normals(drawn, widths, heights, out[filled:])
     return out
 
 

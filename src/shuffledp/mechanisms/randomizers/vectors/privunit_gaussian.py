@@ -76,7 +76,8 @@ class PrivUnitGaussian(MeanRandomizer):
 
     and V / m is unbiased. E[norm(V)^2] = 1 + z m / sqrt(d), so the variance is
     (1 + z m / sqrt(d)) / m^2 - 1 in all for a value on the sphere; P and z make it the smallest for
-    this epsilon0 (see `gaussian_parameters`). It tends to that of `PrivUnit` as d grows, which is never worse.
+    this epsilon0 (see `gaussian_parameters`). It tends to that of `PrivUnit` as d grows, which is
+    never worse.
 
     The loss is rounded up. It contains a margin of 1e-9 of its second term for the floating-point
     value of q. Below 1e-12 the law does not depend on the value and epsilon0 is exactly 0. Above

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError
 from shuffledp.mechanisms.randomizers.checks import require_reports
+from shuffledp.mechanisms.randomizers.loops import loops
 from shuffledp.mechanisms.randomizers.vectors.normals import standard_normals
 from shuffledp.mechanisms.randomizers.vectors.unit_ball import require_vectors, to_sphere
 from shuffledp.mechanisms.reports import Reports, Sums
@@ -58,8 +59,7 @@ def randomize_vectors(
     ParameterError
         If ``values`` is not an array of numbers of that shape.
     """
-    from shuffledp.mechanisms.randomizers.vectors.vector_reports_kernels import turn_to_directions
-
+    turn_to_directions = loops("vectors.vector_reports").turn_to_directions
     vectors = require_vectors(values, dimension)
     num_users = vectors.shape[0]
     out = np.empty((num_users, dimension), dtype=np.float32)
@@ -106,8 +106,7 @@ def require_possible_norms(
     first_row : int
         Number of the first row, for the message.
     """
-    from shuffledp.mechanisms.randomizers.vectors.vector_reports_kernels import squared_norms
-
+    squared_norms = loops("vectors.vector_reports").squared_norms
     squares = np.empty(rows.shape[0])
     squared_norms(rows, squares)
     norms = np.sqrt(squares)
@@ -145,8 +144,7 @@ def sum_vectors(
     DomainError
         As `require_possible_norms`.
     """
-    from shuffledp.mechanisms.randomizers.vectors.vector_reports_kernels import add_rows
-
+    add_rows = loops("vectors.vector_reports").add_rows
     num_reports, dimension = rows.shape
     total = np.zeros(dimension)
     total_of_squares = np.zeros(dimension)

@@ -1,0 +1,468 @@
+"""Which words lead to which report: laws counted exactly, out of the code that draws.
+
+A report is constant on cells of words, whose borders are multiples of the thresholds. Both ends of
+each cell are drawn with, so that a border that is off by one word is seen; the sizes of the cells
+then are the law, as whole numbers, and it must be the documented one.
+"""
+
+import itertools
+import math
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from adversarial import laws
+from adversarial.tapes import LARGEST, Tape, edges
+from shuffledp.core.entropy import Entropy
+from shuffledp.mechanisms.randomizers.registry import (
+    NUMBER_RANDOMIZERS,
+    RANDOMIZERS,
+    STRING_RANDOMIZERS,
+    VECTOR_RANDOMIZERS,
+)
+from shuffledp.mechanisms.randomizers.sets.registry import ANSWER_SET_RANDOMIZERS
+
+WORDS = 2**64
+HALF_WORDS = 2**32
+KEY = bytes(range(16))
+
+
+def cells(*borders):
+    """Return first and last word, and size, of each cell between borders, as whole numbers."""
+    ends = sorted({0, WORDS, *borders})
+    return [(first, last - 1, last - first) for first, last in itertools.pairwise(ends)]
+
+
+def uniform_cells(bound, num_words):
+    """Return first and last accepted word of each value below ``bound``, drawn by Lemire's method.
+
+    They are as many for each value, floor(words / bound): asserted here, in whole numbers.
+    """
+    surplus = num_words % bound
+    found = []
+    for value in range(bound):
+        first = -(-(value * num_words + surplus) // bound)
+        last = -(-(value + 1) * num_words // bound) - 1
+        assert last - first + 1 == num_words // bound
+        found.append((first, last))
+    return found
+
+
+def drawn_law(draw, *choices):
+    """Return the law of the report that ``draw`` makes of words, one of each choice.
+
+    A choice is a list of (first word, last word, weight). Each cell's two ends are drawn with, in
+    all combinations, and must make the same report.
+    """
+    combinations = list(itertools.product(*choices))
+    num_ends = 2 ** len(choices)
+    tape = [
+        [cell[end] for cell, end in zip(combination, ends, strict=True)]
+        for combination in combinations
+        for ends in itertools.product((0, 1), repeat=len(choices))
+    ]
+    reports = draw(np.array(tape, dtype=np.uint64))
+    law = Counter()
+    for i, combination in enumerate(combinations):
+        made = set(reports[i * num_ends : (i + 1) * num_ends])
+        assert len(made) == 1, combination
+        law[made.pop()] += math.prod(cell[2] for cell in combination)
+    return law
+
+
+def assert_is_row(law, row, reports):
+    """Fail unless the drawn law is the row of a channel whose columns stand for ``reports``."""
+    total = sum(law.values())
+    assert set(law) <= set(reports)
+    assert [Fraction(law[report], total) for report in reports] == list(row)
+
+
+EPSILON0S = (0.0, 1e-18, 0.01, 0.7, 2.0, 4.0, 20.0, 60.0)
+
+
+@pytest.mark.parametrize("epsilon0", EPSILON0S)
+@pytest.mark.parametrize("k", [2, 3, 5, 16])
+def test_k_randomized_response(k, epsilon0):
+    randomizer = RANDOMIZERS["k-rr"](k=k, epsilon0=epsilon0)
+    if randomizer.epsilon0 == 0.0:
+        words = [*edges(*(j * (WORDS // k) for j in range(k + 1))), WORDS - k, WORDS - k + 1]
+        reports = randomizer.randomize(np.zeros(len(words), dtype=int), Tape(words)).data
+        assert reports.tolist() == [word % k for word in words]
+        return
+    choices = cells(*(j * randomizer.threshold for j in range(1, k)))
+    channel = laws.category(randomizer)
+    for x in range(k):
+
+        def draw(words, x=x):
+            return randomizer.randomize(np.full(len(words), x), Tape(words)).data.tolist()
+
+        assert_is_row(drawn_law(draw, choices), channel[x], range(k))
+
+
+@pytest.mark.parametrize("epsilon0", EPSILON0S)
+@pytest.mark.parametrize("k", [2, 3, 4, 8])
+@pytest.mark.parametrize(
+    "name", ["optimized-local-hashing", "binary-local-hashing", "hadamard-response"]
+)
+def test_hashing(name, k, epsilon0):
+    randomizer = RANDOMIZERS[name](k=k, epsilon0=epsilon0)
+    g = getattr(randomizer, "num_buckets", 2)
+    num_seeds = next(g**m for m in itertools.count(1) if g**m >= k)
+    seeds = [(*ends, 1) for ends in uniform_cells(num_seeds, WORDS)]
+    coins = cells(*(j * randomizer.threshold for j in range(1, g)))
+    channel = laws.category(randomizer)
+    for x in range(k):
+
+        def draw(words, x=x):
+            # First the words of all seeds, then all coins.
+            codes = np.full(len(words), x)
+            return randomizer.randomize(codes, Tape(words.T.ravel())).data.tolist()
+
+        assert_is_row(drawn_law(draw, seeds, coins), channel[x], range(num_seeds * g))
+
+
+def test_a_seed_that_would_be_biased_is_drawn_again():
+    randomizer = RANDOMIZERS["optimized-local-hashing"](k=9, epsilon0=2.0)
+    g = randomizer.num_buckets
+    num_seeds = next(g**m for m in itertools.count(1) if g**m >= 9)
+    accepted = uniform_cells(num_seeds, WORDS)
+    tried = 0
+    for value in range(num_seeds):
+        cell_start = -(-value * WORDS // num_seeds)
+        for refused in range(cell_start, accepted[value][0]):
+            other = (value + 1) % num_seeds
+            tape = Tape([refused, accepted[other][0], LARGEST])
+            report = int(randomizer.randomize(np.array([0]), tape).data[0])
+            assert report // g == other
+            assert tape.num_left == 0
+            tried += 1
+    assert tried == WORDS % num_seeds  # all that are not accepted
+
+
+@pytest.mark.parametrize("epsilon0", EPSILON0S)
+@pytest.mark.parametrize("k", [2, 3, 4, 5, 8])
+def test_subset_selection(k, epsilon0):
+    randomizer = RANDOMIZERS["subset-selection"](k=k, epsilon0=epsilon0)
+    size = randomizer.subset_size
+    is_blind = randomizer.epsilon0 == 0.0
+    others = k if is_blind else k - 1
+    coins = cells() if is_blind else cells(randomizer.threshold)
+    members = [
+        [(*ends, 1) for ends in uniform_cells(others - size + 1 + step, HALF_WORDS)]
+        for step in range(size)
+    ]
+    channel = laws.category(randomizer)
+    reports = [y for y in range(2**k) if y.bit_count() == size]
+    for x in range(k) if size < 4 else (0, k - 1):
+
+        def draw(words, x=x):
+            reports = []
+            for start in range(0, len(words), 2**14):  # each call its coins, then its half words
+                part = words[start : start + 2**14]
+                halves = part[:, 1:].ravel().astype(np.uint32)
+                packed = np.append(halves, np.zeros(halves.size % 2, dtype=np.uint32))
+                tape = Tape(np.concatenate([part[:, 0], packed.view(np.uint64)]))
+                rows = randomizer.randomize(np.full(len(part), x), tape).data
+                reports += rows[:, 0].tolist()
+                assert tape.num_left == 0
+            return reports
+
+        assert_is_row(drawn_law(draw, coins, *members), channel[x], reports)
+
+
+@pytest.mark.parametrize("epsilon0", EPSILON0S)
+@pytest.mark.parametrize("name", ["symmetric-unary", "optimized-unary"])
+def test_bits_are_compared_with_the_threshold_digit_by_digit(name, epsilon0):
+    randomizer = RANDOMIZERS[name](k=8, epsilon0=epsilon0)
+    threshold = randomizer.threshold
+    generator = Entropy.from_seed(11).generator()
+    special = [*edges(threshold), threshold ^ 1, threshold & (threshold - 1), WORDS // 2]
+    drawn = generator.integers(0, LARGEST, 64 - len(special), dtype=np.uint64, endpoint=True)
+    numbers = [*special, *drawn.tolist()]
+    # Digit j of number p is bit p of word j, the most significant first.
+    digits = [
+        sum((number >> (63 - j) & 1) << p for p, number in enumerate(numbers)) for j in range(64)
+    ]
+    truth = np.arange(8)
+    # The words are read until all 64 numbers are decided; the rest of the first draw is dropped.
+    own_bits = 0b10110100
+    rows = randomizer.randomize(truth, Tape([*digits, *[0] * 8, own_bits])).data[:, 0].tolist()
+    for user, row in enumerate(rows):
+        for category in range(8):
+            is_below = numbers[8 * user + category] < threshold
+            if category == user:
+                is_below = not is_below if name == "symmetric-unary" else own_bits >> user & 1
+            assert row >> category & 1 == is_below
+
+
+@pytest.mark.parametrize("epsilon0", EPSILON0S)
+def test_duchi_at_the_ends_and_between(epsilon0):
+    randomizer = NUMBER_RANDOMIZERS["duchi"](low=0, high=4, epsilon0=epsilon0)
+    for value in range(5):
+        roundings = cells(value * WORDS // 4)
+        coins = cells(randomizer.threshold)
+
+        def draw(words, value=value):
+            return randomizer.randomize(
+                np.full(len(words), value), Tape(words.T.ravel())
+            ).data.tolist()
+
+        row = laws.number(randomizer, [Fraction(value, 4)])[0]
+        assert_is_row(drawn_law(draw, roundings, coins), row, (0, 1))
+
+
+@pytest.mark.parametrize("epsilon0", EPSILON0S)
+@pytest.mark.parametrize("resolution", [1, 4, None])
+def test_piecewise_at_the_edges_of_windows(resolution, epsilon0):
+    shape = NUMBER_RANDOMIZERS["piecewise"](
+        low=0, high=1, epsilon0=epsilon0, resolution=resolution
+    ).law
+    m, window, threshold = shape.num_steps, shape.window, shape.threshold
+    randomizer = NUMBER_RANDOMIZERS["piecewise"](
+        low=0, high=m, epsilon0=epsilon0, resolution=resolution
+    )
+    high = (WORDS - m * threshold) // window
+    if m + window > 600:  # the edges at both ends, and some in between
+        low_cells = sorted({*range(0, m, m // 50), m - 1})
+        high_cells = sorted({*range(0, window, max(window // 20, 1)), window - 1})
+    else:
+        low_cells, high_cells = range(m), range(window)
+    ends = [(j * threshold, (j + 1) * threshold - 1, j) for j in low_cells]
+    ends += [
+        (m * threshold + j * high, m * threshold + (j + 1) * high - 1, m + j) for j in high_cells
+    ]
+    assert ends[-1][1] == LARGEST
+    for point in sorted({0, 1, m // 2, m - 1, m}):
+        words = [end for first, last, _ in ends for end in (first, last)]
+        tape = Tape([LARGEST] * len(words) + words)
+        reports = randomizer.randomize(np.full(len(words), point), tape).data.tolist()
+        outside = [y for y in range(m + window) if not point <= y < point + window]
+        inside = list(range(point, point + window))
+        expected = [(outside + inside)[number] for _, _, number in ends for _ in range(2)]
+        assert reports == expected
+
+
+@pytest.mark.parametrize("epsilon0", [0.3, 0.7, 1.4, 2.8])  # 1, 1, 2 and 4 steps: floats are exact
+@pytest.mark.parametrize("name", ["piecewise", "hybrid"])
+def test_numbers_between_grid_points(name, epsilon0):
+    options = {"epsilon0": epsilon0, "resolution": 1}
+    law = NUMBER_RANDOMIZERS["piecewise"](low=0, high=1, **options).law
+    m, window, threshold = law.num_steps, law.window, law.threshold
+    high = (WORDS - m * threshold) // window
+    randomizer = NUMBER_RANDOMIZERS[name](low=0, high=4 * m, **options)
+    outputs = cells(
+        *(j * threshold for j in range(m)), *(m * threshold + j * high for j in range(window))
+    )
+    for value in range(4 * m + 1):
+        position = Fraction(value, 4)
+        roundings = cells(int((position - math.floor(position)) * WORDS))
+        row = laws.number(randomizer, [Fraction(value, 4 * m)])[0]
+
+        def draw(words, value=value):
+            values = np.full(len(words), value)
+            return randomizer.randomize(values, Tape(words.T.ravel())).data.tolist()
+
+        if name == "piecewise":
+            assert_is_row(drawn_law(draw, roundings, outputs), row, range(m + window))
+            continue
+        coin = randomizer.law.coin
+        share = Fraction(coin, WORDS)
+
+        def draw_one(words, chosen, value=value):
+            reports = []
+            for pair in words:
+                tape = Tape([chosen, *pair])
+                reports.append(int(randomizer.randomize(np.array([value]), tape).data[0]))
+                assert tape.num_left == 0
+            return reports
+
+        ends = cells(int(Fraction(value, 4 * m) * WORDS))
+        bits = cells(randomizer.law.duchi.threshold)
+        for chosen in {coin, LARGEST}:
+            found = drawn_law(lambda w, c=chosen: draw_one(w, c), ends, bits)
+            rescaled = [p / (1 - share) for p in row[:2]]
+            assert_is_row(found, rescaled, (0, 1))
+        for chosen in {0, coin - 1} if coin else ():
+            found = drawn_law(lambda w, c=chosen: draw_one(w, c), roundings, outputs)
+            assert_is_row(found, [p / share for p in row[2:]], range(2, 2 + m + window))
+
+
+def test_hand_made_laplace_noise():
+    # Canonne, Kamath, Steinke, Algorithm 2, word by word: fraction and sign; a coin that accepts
+    # the fraction 0; then e^-1 coins, each a run of 1/k coins for k = 2, 3, ...
+    randomizer = NUMBER_RANDOMIZERS["laplace"](low=0, high=1, epsilon0=1.0, resolution=1)
+    assert randomizer.law == (1, 2**52)
+    zero_units, one_unit = [1], [0, 1]  # 1/2 fails; 1/2 holds and 1/3 fails
+    noises = {
+        (0, LARGEST, *zero_units): 0,
+        (0, LARGEST, *one_unit, *zero_units): 1,
+        (1, LARGEST, *one_unit, *zero_units): -1,
+        (0, LARGEST, *one_unit, *one_unit, *zero_units): 2,
+        # Minus zero would count zero twice, and is drawn again.
+        (1, LARGEST, *zero_units, 0, LARGEST, *one_unit, *zero_units): 1,
+        # The largest multiple of 3 that fits is 2^64 - 1: no word below 2^64 is above that one.
+        (0, LARGEST, 0, LARGEST - 1, *zero_units): 1,
+    }
+    for words, noise in noises.items():
+        for value in (0, 1):
+            tape = Tape([LARGEST, *words])  # the first word rounds
+            assert randomizer.randomize(np.array([value]), tape).data.tolist() == [value + noise]
+
+
+@pytest.mark.parametrize("max_answers", [1, 2, 3])
+def test_sampled_answers_draw_each_slot_alike(max_answers):
+    randomizer = ANSWER_SET_RANDOMIZERS["sampled:k-rr"](k=3, max_answers=max_answers, epsilon0=1.0)
+    coins = cells(*(j * randomizer.base.threshold for j in range(1, 4)))
+    # Words modulo s: any word of a residue stands for it, and the surplus at the top is refused.
+    slots = [(slot, WORDS // max_answers * max_answers - max_answers + slot, 1)
+             for slot in range(max_answers)]  # fmt: skip
+    sets = laws.answer_sets(3, max_answers)
+    for answers, row in zip(sets, laws.set_channel(randomizer, sets), strict=True):
+        padded = np.array([*answers, *[-1] * (max_answers - len(answers))])
+
+        def draw(words, padded=padded):
+            values = np.tile(padded, (len(words), 1))
+            return randomizer.randomize(values, Tape(words.T.ravel())).data.tolist()
+
+        assert_is_row(drawn_law(draw, slots, coins), row, range(4))
+
+
+def test_a_slot_that_would_be_biased_is_drawn_again():
+    randomizer = ANSWER_SET_RANDOMIZERS["sampled:k-rr"](k=3, max_answers=3, epsilon0=60.0)
+    assert WORDS % 3 == 1
+    tape = Tape([LARGEST, 1, LARGEST])
+    # Slots in falling order: 2, 1, 0.
+    assert randomizer.randomize(np.array([[0, 1, 2]]), tape).data.tolist() == [1]
+    assert tape.num_left == 0
+
+
+@pytest.mark.parametrize(("num_hashes", "num_buckets"), [(1, 2), (2, 2), (2, 4), (4, 2)])
+def test_sketches_of_strings_with_every_pattern_of_collisions(num_hashes, num_buckets):
+    sizes = {"key": KEY, "num_hashes": num_hashes, "num_buckets": num_buckets}
+    strings = [f"answer {i}" for i in range(100)]
+    # Reports that tell the bucket: nothing is flipped unless a word is 0.
+    plain = STRING_RANDOMIZERS["count-mean-sketch"](epsilon0=1e300, **sizes)
+    buckets = np.empty((len(strings), num_hashes), dtype=int)
+    for j in range(num_hashes):
+        tape = Tape([*[j] * len(strings), *[LARGEST] * 10_000])
+        rows = plain.randomize(strings, tape).data
+        assert (rows[:, :2] == [j, 0]).all()
+        assert (np.bitwise_count(rows[:, 2]) == 1).all()
+        buckets[:, j] = np.log2(rows[:, 2]).astype(int)
+    patterns = {tuple(each) for each in buckets.tolist()}
+    assert len(patterns) == num_buckets**num_hashes
+
+    sketch = STRING_RANDOMIZERS["hadamard-count-mean-sketch"](epsilon0=1.0, **sizes)
+    places = num_hashes * num_buckets
+    choices = [(place, WORDS - places + place, 1) for place in range(places)]
+    coins = cells(sketch.threshold)
+    for string, own in zip(strings, buckets.tolist(), strict=True):
+
+        def draw(words, string=string):
+            return sketch.randomize([string] * len(words), Tape(words.T.ravel())).data.tolist()
+
+        row = laws.sketch(sketch, [own])[0]
+        assert_is_row(drawn_law(draw, choices, coins), row, range(2 * places))
+
+
+@pytest.mark.parametrize("epsilon0", [1e-18, 1e-5, 1.0, 9.0, 22.0, 44.0, 60.0])
+def test_quotients_by_reciprocals_are_exact_for_many_categories(epsilon0):
+    generator = Entropy.from_seed(5).generator()
+    for k in (2, 257, 65_537, 10**7 + 19, 2**32 - 1):
+        randomizer = RANDOMIZERS["k-rr"](k=k, epsilon0=epsilon0)
+        if randomizer.epsilon0 == 0.0:
+            continue
+        threshold = randomizer.threshold
+        numbers = {0, 1, k // 2, k - 2, k - 1, *generator.integers(0, k, 300).tolist()}
+        words = edges(*(number * threshold for number in numbers))
+        for x in {0, k // 3, k - 1}:
+            reports = randomizer.randomize(np.full(len(words), x), Tape(words)).data.tolist()
+            assert reports == [
+                (x + 1 + word // threshold) % k if word < (k - 1) * threshold else x
+                for word in words
+            ]
+
+
+@pytest.mark.parametrize("epsilon0", [0.2, 3.0, 7.0, 14.5, 60.0])
+def test_hashes_are_exact_for_many_categories(epsilon0):
+    generator = Entropy.from_seed(6).generator()
+    for k in (100, 65_537, 10**9, 2**32 - 1):
+        randomizer = RANDOMIZERS["optimized-local-hashing"](k=k, epsilon0=epsilon0)
+        g, threshold = randomizer.num_buckets, randomizer.threshold
+        num_digits = next(m for m in itertools.count(1) if g**m >= k)
+        num_seeds = g**num_digits
+        numbers = [0, 1, num_seeds - 1, *generator.integers(0, num_seeds, 200).tolist()]
+        starts = [(-(-(a * WORDS + WORDS % num_seeds) // num_seeds), a) for a in numbers]
+        ends = [(-(-(a + 1) * WORDS // num_seeds) - 1, a) for a in numbers]
+        seeds = [*starts, *ends]
+        codes = generator.integers(0, k, len(seeds))
+        codes[:3] = 0, k - 1, k - 1
+        coins = generator.integers(0, LARGEST, len(seeds), dtype=np.uint64, endpoint=True)
+        tape = Tape([*(word for word, _ in seeds), *coins.tolist()])
+        reports = randomizer.randomize(codes, tape).data.tolist()
+        for (_, a), x, coin, report in zip(
+            seeds, codes.tolist(), coins.tolist(), reports, strict=True
+        ):
+            bucket = sum(a // g**i % g * (x // g**i % g) for i in range(num_digits)) % g
+            if coin < (g - 1) * threshold:
+                bucket = (bucket + 1 + coin // threshold) % g
+            assert report == a * g + bucket
+
+
+EXTREME_WORDS = (0, 1, 255, 2**11 - 1, 2**63 - 1, 2**63, WORDS - 2**11, LARGEST)
+
+
+@pytest.mark.parametrize("word", EXTREME_WORDS)
+def test_no_tape_makes_a_report_that_the_law_cannot(word):
+    codes = np.array([0, 1, 2, 2, 0])
+    numbers = np.array([-1.0, -0.3, 0.0, 1.0])
+    sets = np.array([[0, 1], [-1, 2], [-1, -1]])
+    texts = ["", "a", "yes"]
+    vectors = np.array([[1.0, 0.0, 0.0], [0.0, -0.4, 0.3], [0.0, 0.0, 0.0]])
+    for epsilon0 in (0.0, 1e-13, 1e-9, 0.5, 3.0, 30.0, 1e300):
+        made = [
+            *((make(k=3, epsilon0=epsilon0), codes) for make in RANDOMIZERS.values()),
+            *(
+                (make(low=-1, high=1, epsilon0=epsilon0), numbers)
+                for make in NUMBER_RANDOMIZERS.values()
+            ),
+            *(
+                (make(k=3, max_answers=2, epsilon0=epsilon0), sets)
+                for make in ANSWER_SET_RANDOMIZERS.values()
+            ),
+            *(
+                (make(key=KEY, epsilon0=epsilon0, num_hashes=4, num_buckets=8), texts)
+                for make in STRING_RANDOMIZERS.values()
+            ),
+            *(
+                (make(dimension=3, epsilon0=epsilon0), vectors)
+                for make in VECTOR_RANDOMIZERS.values()
+            ),
+        ]
+        for randomizer, values in made:
+            for length in (5, 40):
+                reports = randomizer.randomize(values, Tape([word] * length))
+                assert np.isfinite(reports.data).all()
+                if randomizer.name == "hybrid" and randomizer.epsilon0 == 0.0:
+                    continue  # says nothing, so that it has no scores either
+                assert randomizer.aggregate(reports).num_reports == len(values)
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 4, 17, 1000])
+@pytest.mark.parametrize("name", VECTOR_RANDOMIZERS)
+def test_extreme_words_keep_vectors_on_their_side_of_the_cut(name, dimension):
+    x = np.zeros((1, dimension))
+    x[0, -1] = 1.0
+    for epsilon0 in (1e-9, 0.1, 4.0, 60.0):
+        randomizer = VECTOR_RANDOMIZERS[name](dimension=dimension, epsilon0=epsilon0)
+        cut = randomizer.gamma if name == "privunit" else randomizer.cut / math.sqrt(dimension)
+        threshold = randomizer.threshold
+        for coin, place in itertools.product(edges(threshold), (0, 2**12, LARGEST // 2, LARGEST)):
+            tape = Tape([0, coin, place])  # the first word keeps the unit vector as it is
+            along = float(randomizer.randomize(x, tape).data[0, -1])
+            if coin < threshold:
+                assert along <= cut * (1.0 + 1e-6) + 1e-7
+            else:
+                assert along >= cut * (1.0 - 1e-6) - 1e-7
