@@ -26,14 +26,25 @@ CELLS = 1 << 28  # bits of reports that a round of the unary encodings handles
 PYTHON_CELLS = 500_000
 NUMPY_CELLS = 1 << 24
 
-PEAK = """
+# One million reports of 1,024 bits: as a whole, or as a run handles them, block by block and
+# shuffled through a scratch file.
+START = """
 import numpy as np
+from shuffledp.collection.engines.local import collect
 from shuffledp.core.entropy import Entropy
 from shuffledp.mechanisms.randomizers import make_randomizer
 randomizer = make_randomizer("optimized-unary", k=1024, epsilon0=2.0)
 entropy = Entropy.from_operating_system()
-codes = np.arange(1_000_000) % 1024
-counts = randomizer.aggregate(randomizer.randomize(codes, entropy))
+codes = np.arange(1_000_000, dtype=np.uint16) % 1024
+"""
+TASKS = {
+    "as_a_whole": "counts = randomizer.aggregate(randomizer.randomize(codes, entropy))",
+    "in_a_run": """
+blocks = (codes[start : start + 2**18] for start in range(0, codes.size, 2**18))
+counts = collect(randomizer, blocks, num_users=codes.size, entropy=entropy)
+""",
+}
+END = """
 assert counts.num_reports == 1_000_000
 for line in open("/proc/self/status"):
     if line.startswith("VmHWM"):
@@ -148,10 +159,13 @@ def test_randomize_vectors(benchmark, name, dimension):
         record(benchmark, num_vectors, {"numpy_gaussian": num_vectors / seconds})
 
 
-def test_memory_of_a_million_rows_of_a_thousand_bits(benchmark):
+@pytest.mark.parametrize("task", TASKS)
+def test_memory_of_a_million_rows_of_a_thousand_bits(benchmark, task):
+    program = "\n".join((START, TASKS[task], END))
+
     def peak_megabytes():
         outcome = subprocess.run(
-            [sys.executable, "-c", PEAK], capture_output=True, text=True, check=True
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True
         )
         return float(outcome.stdout)
 

@@ -466,3 +466,20 @@ def test_extreme_words_keep_vectors_on_their_side_of_the_cut(name, dimension):
                 assert along <= cut * (1.0 + 1e-6) + 1e-7
             else:
                 assert along >= cut * (1.0 - 1e-6) - 1e-7
+
+
+def test_a_border_that_is_off_by_one_word_is_caught():
+    randomizer = RANDOMIZERS["k-rr"](k=3, epsilon0=1.0)
+
+    def draw(words):
+        return randomizer.randomize(np.zeros(len(words), dtype=int), Tape(words)).data.tolist()
+
+    for shift in (-1, 1):
+        choices = cells(randomizer.threshold + shift, 2 * randomizer.threshold)
+        with pytest.raises(AssertionError):
+            drawn_law(draw, choices)
+    right = drawn_law(draw, cells(randomizer.threshold, 2 * randomizer.threshold))
+    row = laws.category(randomizer)[0]
+    assert_is_row(right, row, range(3))
+    with pytest.raises(AssertionError):
+        assert_is_row(right, row[::-1], range(3))

@@ -1,0 +1,238 @@
+"""What a law cannot make is refused: every byte pattern of small reports, one at a time."""
+
+import numpy as np
+import pytest
+
+from adversarial import laws
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import DomainError, FingerprintError, ParameterError, ShuffledpError
+from shuffledp.mechanisms.randomizers.registry import (
+    NUMBER_RANDOMIZERS,
+    RANDOMIZERS,
+    STRING_RANDOMIZERS,
+    VECTOR_RANDOMIZERS,
+)
+from shuffledp.mechanisms.randomizers.sets.registry import ANSWER_SET_RANDOMIZERS
+from shuffledp.mechanisms.reports import Reports
+
+KEY = bytes(range(16))
+EVERY_BYTE = np.arange(256, dtype=np.uint8)
+
+
+def aggregate(randomizer, data):
+    """Count or sum reports that claim to be of this law."""
+    return randomizer.aggregate(Reports(data=data, fingerprint=randomizer.fingerprint))
+
+
+def check_each(randomizer, patterns, is_possible):
+    """Fail unless exactly the possible ones of all patterns are counted."""
+    possible = np.array([is_possible(pattern) for pattern in patterns])
+    assert aggregate(randomizer, patterns[possible]).num_reports == possible.sum()
+    assert 0 < possible.sum() <= len(patterns)
+    good = patterns[possible][:1]
+    for forged in patterns[~possible]:
+        with pytest.raises(DomainError, match=r"report 1 |codes\[1\] "):
+            aggregate(randomizer, np.concatenate([good, forged[None]]))
+
+
+def possible_reports(name, randomizer):
+    """Return the whole numbers that are reports of a law with some chance."""
+    channel = laws.category(randomizer)
+    reports = range(len(channel[0]))
+    if name == "subset-selection":
+        reports = [y for y in range(2**randomizer.k) if y.bit_count() == randomizer.subset_size]
+    return {y for y, column in zip(reports, zip(*channel, strict=True), strict=True) if any(column)}
+
+
+@pytest.mark.parametrize("epsilon0", [0.0, 1.0, 60.0])
+@pytest.mark.parametrize("k", [2, 3, 5, 8])
+@pytest.mark.parametrize("name", RANDOMIZERS)
+def test_every_byte_as_a_report_of_a_category(name, k, epsilon0):
+    randomizer = RANDOMIZERS[name](k=k, epsilon0=epsilon0)
+    if randomizer.num_report_bytes != 1:
+        # Hashing to many buckets: two bytes, and whatever is not below g^(m + 1) is refused.
+        assert name == "optimized-local-hashing"
+        patterns = np.arange(2**16, dtype=np.uint16)[:2000]
+        check_each(randomizer, patterns, lambda code: code < randomizer.num_buckets**2)
+        return
+    possible = possible_reports(name, randomizer)
+    is_row = name in ("symmetric-unary", "optimized-unary", "subset-selection")
+    patterns = EVERY_BYTE[:, None] if is_row else EVERY_BYTE
+    check_each(randomizer, patterns, lambda pattern: int(np.ravel(pattern)[0]) in possible)
+
+
+@pytest.mark.parametrize("name", ["symmetric-unary", "optimized-unary", "subset-selection"])
+def test_bits_beyond_the_last_category_of_wide_rows(name):
+    randomizer = RANDOMIZERS[name](k=19, epsilon0=1.0)
+    row = randomizer.randomize(np.array([0]), Entropy.from_seed(1)).data
+    for bit in range(19, 24):
+        forged = row.copy()
+        forged[0, 2] |= 1 << bit % 8
+        if name == "subset-selection":  # of the right size all the same
+            first = next(i for i in range(19) if row[0, i // 8] >> i % 8 & 1)
+            forged[0, first // 8] &= ~(1 << first % 8) & 0xFF
+        with pytest.raises(DomainError):
+            aggregate(randomizer, forged)
+
+
+@pytest.mark.parametrize("name", NUMBER_RANDOMIZERS)
+def test_every_report_of_a_number(name):
+    options = {} if name == "duchi" else {"resolution": 2}
+    randomizer = NUMBER_RANDOMIZERS[name](low=0, high=1, epsilon0=2.0, **options)
+    if name == "duchi":
+        check_each(randomizer, EVERY_BYTE, lambda code: code <= 1)
+        return
+    if name == "laplace":
+        num_steps, rate = randomizer.law
+        margin = 64 * 2**52 // rate
+        near = np.arange(-margin - 300, num_steps + margin + 300, dtype=np.int32)
+        ends = np.array([-(2**31), 2**31 - 1], dtype=np.int32)
+        patterns = np.concatenate([near, ends])
+        check_each(randomizer, patterns, lambda code: -margin <= code <= num_steps + margin)
+        return
+    num_outputs = len(laws.number(randomizer, [0])[0])
+    patterns = np.arange(2**16, dtype=np.uint16)
+    patterns = np.concatenate([patterns[:500], patterns[500::97], patterns[-50:]])
+    check_each(randomizer, patterns, lambda code: code < num_outputs)
+
+
+@pytest.mark.parametrize("name", ANSWER_SET_RANDOMIZERS)
+def test_every_byte_as_a_report_of_a_set(name):
+    randomizer = ANSWER_SET_RANDOMIZERS[name](k=3, max_answers=2, epsilon0=1.0)
+    base_name = randomizer.base_name
+    possible = possible_reports(base_name, randomizer.base)
+    is_row = base_name in ("symmetric-unary", "optimized-unary", "subset-selection")
+    if name.startswith("sampled:"):
+        patterns = EVERY_BYTE[:, None] if is_row else EVERY_BYTE
+        check_each(randomizer, patterns, lambda pattern: int(np.ravel(pattern)[0]) in possible)
+        return
+    rows = np.array([(a, b) for a in range(256) for b in (0, 1, 3, 17)], dtype=np.uint8)
+    rows = np.concatenate([rows, rows[:, ::-1]])
+    possible_rows = np.array([{int(a), int(b)} <= possible for a, b in rows])
+    if possible_rows.any():
+        aggregate(randomizer, rows[possible_rows])
+    for forged in rows[~possible_rows][::3]:
+        with pytest.raises(DomainError):
+            aggregate(randomizer, forged[None])
+
+
+@pytest.mark.parametrize(("num_hashes", "num_buckets"), [(1, 2), (2, 4), (4, 8)])
+def test_every_report_of_a_count_mean_sketch(num_hashes, num_buckets):
+    sketch = STRING_RANDOMIZERS["count-mean-sketch"](
+        epsilon0=1.0, key=KEY, num_hashes=num_hashes, num_buckets=num_buckets
+    )
+    rows = [(low, high, 1) for low in range(256) for high in (0, 1, 2, 255)]
+    rows += [(j, 0, bits) for j in range(num_hashes) for bits in range(256)]
+    check_each(
+        sketch,
+        np.array(rows, dtype=np.uint8),
+        lambda row: int(row[0]) + 256 * int(row[1]) < num_hashes and row[2] < 2**num_buckets,
+    )
+
+
+@pytest.mark.parametrize(("num_hashes", "num_buckets"), [(1, 2), (2, 4), (4, 8)])
+def test_every_report_of_a_hadamard_sketch(num_hashes, num_buckets):
+    sketch = STRING_RANDOMIZERS["hadamard-count-mean-sketch"](
+        epsilon0=1.0, key=KEY, num_hashes=num_hashes, num_buckets=num_buckets
+    )
+    check_each(sketch, EVERY_BYTE, lambda code: code < 2 * num_hashes * num_buckets)
+
+
+NOT_NUMBERS = (
+    [np.nan, 0.0, 0.0],
+    [np.inf, 0.0, 0.0],
+    [0.0, -np.inf, 0.0],
+    [np.inf, -np.inf, np.nan],
+)
+
+
+@pytest.mark.parametrize("name", VECTOR_RANDOMIZERS)
+def test_vectors_that_are_none(name):
+    randomizer = VECTOR_RANDOMIZERS[name](dimension=3, epsilon0=4.0)
+    reports = randomizer.randomize(np.eye(3), Entropy.from_seed(1)).data
+    for forged in NOT_NUMBERS:
+        data = np.concatenate([reports, np.array([forged], dtype=np.float32)])
+        for use in (randomizer.aggregate, randomizer.scores):
+            with pytest.raises(DomainError, match="report 3 "):
+                use(Reports(data=data, fingerprint=randomizer.fingerprint))
+
+
+def test_vectors_off_the_sphere():
+    randomizer = VECTOR_RANDOMIZERS["privunit"](dimension=3, epsilon0=4.0)
+    for norm in (0.0, 1e-3, 0.99, 1.01, 2.0, 3e38):
+        forged = np.array([[norm, 0.0, 0.0]], dtype=np.float32)
+        with pytest.raises(DomainError, match="report 0 "):
+            aggregate(randomizer, forged)
+
+
+@pytest.mark.xfail(reason="PrivUnitG takes any finite vector, also those that it cannot draw")
+@pytest.mark.parametrize("norm", [100.0, 1e6, 3e38])
+def test_vectors_that_are_too_long_to_be_normal(norm):
+    # No normal that is drawn is above 13, and neither is any along the input, so that norms are
+    # below 14 in every dimension. One forged report of norm 3e38 moves the mean of a million.
+    randomizer = VECTOR_RANDOMIZERS["privunit-gaussian"](dimension=3, epsilon0=4.0)
+    with pytest.raises(DomainError):
+        aggregate(randomizer, np.array([[norm, 0.0, 0.0]], dtype=np.float32))
+
+
+def every_randomizer():
+    """One of each kind, with values."""
+    codes, numbers = np.array([0, 1, 2]), np.array([0.0, 0.4, 1.0])
+    sets, texts = np.array([[0, 1], [2, -1], [-1, -1]]), ["", "a", "yes"]
+    options = {"epsilon0": 1.0}
+    for name, make in RANDOMIZERS.items():
+        yield pytest.param(make(k=3, **options), codes, id=name)
+    for name, make in NUMBER_RANDOMIZERS.items():
+        yield pytest.param(make(low=0, high=1, **options), numbers, id=name)
+    for name, make in VECTOR_RANDOMIZERS.items():
+        yield pytest.param(make(dimension=3, **options), np.eye(3), id=name)
+    for name, make in STRING_RANDOMIZERS.items():
+        yield pytest.param(make(key=KEY, **options), texts, id=name)
+    for name, make in ANSWER_SET_RANDOMIZERS.items():
+        yield pytest.param(make(k=3, max_answers=2, **options), sets, id=name)
+
+
+@pytest.mark.parametrize(("randomizer", "values"), [*every_randomizer()])
+def test_other_laws_types_and_shapes(randomizer, values):
+    made = randomizer.randomize(values, Entropy.from_seed(1))
+    data = made.data
+    with pytest.raises(FingerprintError):
+        randomizer.aggregate(Reports(data=data, fingerprint=made.fingerprint[:-1]))
+    other_types = [np.int64, np.float64, np.dtype(object), np.dtype("m8[ns]"), np.dtype("V8")]
+    if data.dtype.itemsize > 1:
+        other_types.append(data.dtype.newbyteorder())
+    for dtype in other_types:
+        with pytest.raises(ParameterError):
+            aggregate(randomizer, np.zeros(data.shape, dtype=dtype))
+    signed = {"u": "i", "i": "u", "f": "i"}[data.dtype.kind]
+    with pytest.raises(ParameterError):
+        aggregate(randomizer, data.view(f"{signed}{data.dtype.itemsize}"))
+    wrong_shapes = [data[..., None], data[None], np.concatenate([data, data], axis=-1)[None]]
+    if data.ndim == 2:
+        wrong_shapes += [data[:, :-1], np.concatenate([data, data], axis=1), data[:, 0]]
+    for shaped in wrong_shapes:
+        with pytest.raises(ParameterError):
+            aggregate(randomizer, shaped)
+    # Views in any layout are the same reports.
+    for same in (data[::-1], np.asfortranarray(data), np.repeat(data, 2, axis=0)[::2]):
+        assert aggregate(randomizer, same).num_reports == 3
+    assert aggregate(randomizer, data[:0]).num_reports == 0
+
+
+@pytest.mark.parametrize(("randomizer", "values"), [*every_randomizer()])
+def test_aggregates_of_another_law_are_refused(randomizer, values):
+    aggregates = randomizer.aggregate(randomizer.randomize(values, Entropy.from_seed(1)))
+    options = {"dictionary": ["a"]} if randomizer.name in STRING_RANDOMIZERS else {}
+    forged = type(aggregates)(
+        **{
+            name: getattr(aggregates, name)
+            for name in aggregates.__dataclass_fields__
+            if name != "fingerprint"
+        },
+        fingerprint="0" * 32,
+    )
+    with pytest.raises(FingerprintError):
+        randomizer.estimate(forged, **options)
+    with pytest.raises(FingerprintError):
+        aggregates + forged
+    assert issubclass(FingerprintError, ShuffledpError)
