@@ -114,10 +114,10 @@ def asked_and_done(result: RunResult) -> str:
                 f"{brief(result.target_delta)}"
             ),
         ),
+        ("Question", escape(result.question.describe())),
         (wording(result).labels, f"{labels}{more}"),
     ]
     done = [
-        ("Question", escape(result.question.describe())),
         ("Randomizer", typeset(_full_title(result))),
         ("Local loss", typeset(f"epsilon0 = {rounded(randomizer.epsilon0, up=True)}")),
         ("Shuffler", escape(result.shuffler)),

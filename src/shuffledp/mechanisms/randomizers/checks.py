@@ -54,14 +54,23 @@ def code_type(k: int) -> np.dtype[Any]:
     return np.min_scalar_type(k - 1)
 
 
+def plain_array(values: Any) -> NDArray[Any]:
+    """Return ``values`` as an array, else raise `ParameterError` for one with masked elements."""
+    if hasattr(values, "mask") and hasattr(values, "filled"):  # NumPy would drop the mask
+        raise ParameterError(
+            "values is a masked array: drop what is masked, or give it a category of its own"
+        )
+    return np.asarray(values)
+
+
 def require_codes(codes: NDArray[np.integer[Any]], k: int) -> NDArray[Any]:
     """Return ``codes`` as an array of shape (n,) with values in [0, k), else raise."""
-    array = np.asarray(codes)
+    array = plain_array(codes)
     if array.ndim != 1:
         raise ParameterError(f"codes has shape {array.shape}: give one code a user, shape (n,)")
     if array.size == 0:
         return array.astype(code_type(k))
-    if not np.issubdtype(array.dtype, np.integer):
+    if array.dtype.kind not in "iu":  # durations are integers to NumPy, not to us
         raise ParameterError(
             f"codes has dtype {array.dtype}: give integers in [0, {k}), the positions of the "
             "values in the domain"

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import DomainError
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.mechanisms.randomizers.category_randomizer import CategoryRandomizer
 from shuffledp.mechanisms.randomizers.checks import (
@@ -191,7 +192,14 @@ class KRandomizedResponse(CategoryRandomizer):
         codes = require_reports(
             reports, fingerprint=self.fingerprint, dtype=code_type(self.k), row_shape=()
         )
-        return require_codes(codes, self.k)
+        if codes.size and int(codes.max()) >= self.k:
+            position = int(np.argmax(codes >= self.k))
+            raise DomainError(
+                f"report {position} is {codes[position]}, which is not in [0, {self.k}): no "
+                f"randomizer with k = {self.k} makes such a report, so it is corrupt or forged; "
+                "drop it and aggregate again"
+            )
+        return codes
 
     def channel(self) -> Channel:
         """Return the exact probability of each report (column) given each truth (row).

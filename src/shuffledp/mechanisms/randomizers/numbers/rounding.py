@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
+from shuffledp.mechanisms.randomizers.checks import plain_array
 from shuffledp.mechanisms.randomizers.loops import loops
 
 #: Values that are handled together: 256 KiB of words stay in the second-level cache.
@@ -132,12 +133,12 @@ class Span:
 
 def require_numbers(values: NDArray[Any]) -> NDArray[Any]:
     """Return ``values`` as an array of real numbers, shape (n,), else raise `ParameterError`."""
-    array = np.asarray(values)
+    array = plain_array(values)
     if array.ndim != 1:
         raise ParameterError(f"values has shape {array.shape}: give one number a user, shape (n,)")
     if array.size == 0:
         return array.astype(np.float64)
-    if not (np.issubdtype(array.dtype, np.integer) or np.issubdtype(array.dtype, np.floating)):
+    if array.dtype.kind not in "iuf":
         raise ParameterError(f"values has dtype {array.dtype}: give integers or floats")
     return array
 

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import DomainError, ParameterError
+from shuffledp.mechanisms.randomizers.checks import plain_array
 
 #: Stands for no answer in a row of answers.
 NO_ANSWER = -1
@@ -48,9 +49,9 @@ def pad_answers(
     [[4, 1], [-1, -1], [3, -1]]
     """
     width = require_at_least("max_answers", max_answers, 1)
-    flat, ends = np.asarray(codes), np.asarray(offsets)
+    flat, ends = plain_array(codes), plain_array(offsets)
     for name, array in (("codes", flat), ("offsets", ends)):
-        if array.ndim != 1 or (array.size and not np.issubdtype(array.dtype, np.integer)):
+        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
             raise ParameterError(
                 f"{name} has shape {array.shape} and dtype {array.dtype}: give one row of integers"
             )
@@ -95,8 +96,8 @@ def require_answers(
     ParameterError
         If ``values`` is no two-dimensional array of integers.
     """
-    array = np.asarray(values)
-    if array.ndim != 2 or (array.size and not np.issubdtype(array.dtype, np.integer)):
+    array = plain_array(values)
+    if array.ndim != 2 or (array.size and array.dtype.kind not in "iu"):
         raise ParameterError(
             f"values has shape {array.shape} and dtype {array.dtype}: give one row of integers a "
             f"user, answers in [0, {k}) padded with {NO_ANSWER}; pad_answers makes one from lists"

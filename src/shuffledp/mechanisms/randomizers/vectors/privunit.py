@@ -33,7 +33,7 @@ from shuffledp.mechanisms.randomizers.vectors.vector_reports import (
 from shuffledp.mechanisms.reports import Reports, Sums
 
 # Reports are unit vectors, rounded to float32: their norms are off by 1e-7 at most.
-_NORM_TOLERANCE = 1e-3
+_NORM_RANGE = (0.999, 1.001)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,13 +191,13 @@ class PrivUnit(MeanRandomizer):
     def scores(self, reports: Reports) -> NDArray[np.float64]:
         """Return the vectors of the reports, shape (n, d). See `MeanRandomizer`."""
         rows = self._rows(reports)
-        require_possible_norms(rows, norm_tolerance=_NORM_TOLERANCE)
+        require_possible_norms(rows, norm_range=_NORM_RANGE)
         return rows.astype(np.float64)
 
     def aggregate(self, reports: Reports) -> Sums:
         """Return the sums of the reports and of their squares. See `MeanRandomizer`."""
         return sum_vectors(
-            self._rows(reports), norm_tolerance=_NORM_TOLERANCE, fingerprint=self.fingerprint
+            self._rows(reports), norm_range=_NORM_RANGE, fingerprint=self.fingerprint
         )
 
     def _rows(self, reports: Reports) -> NDArray[np.float32]:

@@ -33,6 +33,10 @@ from shuffledp.mechanisms.randomizers.vectors.vector_reports import (
 )
 from shuffledp.mechanisms.reports import Reports, Sums
 
+# No normal that is drawn exceeds 13, nor does the component along the input exceed 14; across it
+# there are d - 1 normals of variance 1/d. A forged report can be no longer than that either.
+_NORM_RANGE = (0.0, 20.0)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivUnitGaussian(MeanRandomizer):
@@ -182,12 +186,14 @@ class PrivUnitGaussian(MeanRandomizer):
     def scores(self, reports: Reports) -> NDArray[np.float64]:
         """Return the vectors of the reports, shape (n, d). See `MeanRandomizer`."""
         rows = self._rows(reports)
-        require_possible_norms(rows, norm_tolerance=None)
+        require_possible_norms(rows, norm_range=_NORM_RANGE)
         return rows.astype(np.float64)
 
     def aggregate(self, reports: Reports) -> Sums:
         """Return the sums of the reports and of their squares. See `MeanRandomizer`."""
-        return sum_vectors(self._rows(reports), norm_tolerance=None, fingerprint=self.fingerprint)
+        return sum_vectors(
+            self._rows(reports), norm_range=_NORM_RANGE, fingerprint=self.fingerprint
+        )
 
     def _rows(self, reports: Reports) -> NDArray[np.float32]:
         """Return the vectors of the reports if they are of this law."""

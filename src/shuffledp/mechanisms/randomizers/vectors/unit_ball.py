@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_at_least, require_positive
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
+from shuffledp.mechanisms.randomizers.checks import plain_array
 from shuffledp.mechanisms.randomizers.vectors.normals import standard_normals, uniforms
 
 # The measures of caps have been compared with many digits up to here.
@@ -54,7 +55,7 @@ def require_norm_bound(value: SupportsFloat) -> float:
 
 def require_vectors(values: NDArray[Any], dimension: int) -> NDArray[Any]:
     """Return ``values`` as an array of numbers of shape (n, d), else raise `ParameterError`."""
-    array = np.asarray(values)
+    array = plain_array(values)
     if array.shape == (0,):
         array = array.reshape(0, dimension)
     if array.ndim != 2 or array.shape[1] != dimension:

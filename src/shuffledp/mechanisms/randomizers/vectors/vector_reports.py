@@ -93,16 +93,16 @@ def require_vector_reports(
 
 
 def require_possible_norms(
-    rows: NDArray[np.float32], *, norm_tolerance: float | None, first_row: int = 0
+    rows: NDArray[np.float32], *, norm_range: tuple[float, float], first_row: int = 0
 ) -> None:
-    """Raise `DomainError` unless all rows are finite and, if asked, near the unit sphere.
+    """Raise `DomainError` unless all rows have norms that the law can give.
 
     Parameters
     ----------
     rows : ndarray of float32, shape (n, d)
         Read-only.
-    norm_tolerance : float or None
-        How far norms may be from 1; ``None`` if they may be any.
+    norm_range : (float, float)
+        The least and the largest norm of a report.
     first_row : int
         Number of the first row, for the message.
     """
@@ -110,8 +110,8 @@ def require_possible_norms(
     squares = np.empty(rows.shape[0])
     squared_norms(rows, squares)
     norms = np.sqrt(squares)
-    tolerance = np.inf if norm_tolerance is None else norm_tolerance
-    is_wrong = ~(np.abs(norms - 1.0) <= tolerance) | ~np.isfinite(norms)
+    least, largest = norm_range
+    is_wrong = ~((least <= norms) & (norms <= largest))  # NaN is, too
     if is_wrong.any():
         row = int(np.argmax(is_wrong))
         raise DomainError(
@@ -121,7 +121,7 @@ def require_possible_norms(
 
 
 def sum_vectors(
-    rows: NDArray[np.float32], *, norm_tolerance: float | None, fingerprint: str
+    rows: NDArray[np.float32], *, norm_range: tuple[float, float], fingerprint: str
 ) -> Sums:
     """Return the sums of the rows and of their squares, without a copy of them all.
 
@@ -129,7 +129,7 @@ def sum_vectors(
     ----------
     rows : ndarray of float32, shape (n, d)
         Read-only.
-    norm_tolerance : float or None
+    norm_range : (float, float)
         As for `require_possible_norms`.
     fingerprint : str
         Law that made them.
@@ -151,7 +151,7 @@ def sum_vectors(
     step = _rows_at_a_time(dimension)
     for start in range(0, num_reports, step):
         block = rows[start : start + step]
-        require_possible_norms(block, norm_tolerance=norm_tolerance, first_row=start)
+        require_possible_norms(block, norm_range=norm_range, first_row=start)
         add_rows(block, total, total_of_squares)
     return Sums(
         total=total,
