@@ -1,28 +1,19 @@
 """Hadamard response: one random row of the Walsh-Hadamard matrix, and its sign, flipped or not."""
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import ClassVar
 
 from shuffledp.core.checks import require_non_negative
-from shuffledp.core.entropy import Entropy
-from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.mechanisms.randomizers.categories.hashed_reports import HashedReports
 from shuffledp.mechanisms.randomizers.categories.linear_hashing import (
-    LARGEST_CHANNEL_K,
-    HashedResponse,
     settle_response,
 )
-from shuffledp.mechanisms.randomizers.categories.linear_hashing_counts import count_supports
 from shuffledp.mechanisms.randomizers.category_randomizer import CategoryRandomizer
 from shuffledp.mechanisms.randomizers.checks import fingerprint_of, require_num_categories
-from shuffledp.mechanisms.randomizers.protocol import Channel
-from shuffledp.mechanisms.reports import Counts, Reports
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HadamardResponse(CategoryRandomizer):
+class HadamardResponse(HashedReports, CategoryRandomizer):
     """The sign of the category in a random row of the Walsh-Hadamard matrix, kept or flipped.
 
     Parameters
@@ -35,6 +26,8 @@ class HadamardResponse(CategoryRandomizer):
 
     Attributes
     ----------
+    num_buckets : int
+        g = 2.
     threshold : int
         T: the sign is flipped with probability exactly T / 2^64.
     fingerprint : str
@@ -74,6 +67,7 @@ class HadamardResponse(CategoryRandomizer):
 
     k: int
     epsilon0: float
+    num_buckets: int = field(default=2, init=False, repr=False)
     threshold: int = field(init=False, repr=False)
     fingerprint: str = field(init=False, repr=False)
 
@@ -85,71 +79,3 @@ class HadamardResponse(CategoryRandomizer):
         object.__setattr__(self, "epsilon0", epsilon0)
         object.__setattr__(self, "threshold", threshold)
         object.__setattr__(self, "fingerprint", fingerprint_of(self.name, k=k, threshold=threshold))
-
-    @property
-    def _law(self) -> HashedResponse:
-        """The exact law of a report."""
-        return HashedResponse(k=self.k, num_buckets=2, threshold=self.threshold)
-
-    @property
-    def num_report_bytes(self) -> int:
-        """Bytes a report: 1, 2, 4 or 8."""
-        return int(self._law.report_type.itemsize)
-
-    @property
-    def support_probabilities(self) -> tuple[float, float]:
-        """Chance that the report's sign is that of the user's category, or of any other one (1/2).
-
-        Rounded to the nearest floats.
-        """
-        return self._law.support_probabilities
-
-    @property
-    def profile(self) -> LocalProfile:
-        """What the accountant needs: the exact loss and the largest blanket.
-
-        Its proof is in `HashedResponse.blanket`.
-        """
-        return LocalProfile(
-            epsilon0=self.epsilon0,
-            family=RandomizerFamily.OTHER,
-            domain_size=self.k,
-            blanket=self._law.blanket(),
-            channel=self.channel if self.k <= LARGEST_CHANNEL_K else None,
-        )
-
-    def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
-        """Return one whole number 2 j + b for each code. See `CategoryRandomizer`."""
-        return Reports(data=self._law.randomize(values, entropy), fingerprint=self.fingerprint)
-
-    def supports(self, reports: Reports) -> NDArray[np.bool_]:
-        """Return which categories have each report's sign. See `CategoryRandomizer`."""
-        law = self._law
-        return law.supports(law.require(reports, self.fingerprint))
-
-    def aggregate(self, reports: Reports) -> Counts:
-        """Return how many reports support each category. See `CategoryRandomizer`."""
-        law = self._law
-        data = law.require(reports, self.fingerprint)
-        return Counts(
-            support=count_supports(law, data), num_reports=data.size, fingerprint=self.fingerprint
-        )
-
-    def channel(self) -> Channel:
-        """Return the exact probability of each report (column) given each truth (row).
-
-        Returns
-        -------
-        tuple of tuples of Fraction, k by 2 K
-            Column 2 j + b is row j and bit b. Each row sums to exactly 1.
-
-        Raises
-        ------
-        ParameterError
-            If k is above 8.
-        """
-        return self._law.channel()
-
-    def report_columns(self) -> Reports:
-        """Return every possible report, in ascending order. See `CategoryRandomizer`."""
-        return Reports(data=self._law.all_reports(), fingerprint=self.fingerprint)

@@ -3,33 +3,24 @@
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import ClassVar
 
 from shuffledp.core.checks import require_non_negative
-from shuffledp.core.entropy import Entropy
-from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.mechanisms.randomizers.categories.hashed_reports import HashedReports
 from shuffledp.mechanisms.randomizers.categories.linear_hashing import (
-    LARGEST_CHANNEL_K,
     LARGEST_NUM_BUCKETS,
-    HashedResponse,
     settle_response,
 )
-from shuffledp.mechanisms.randomizers.categories.linear_hashing_counts import count_supports
 from shuffledp.mechanisms.randomizers.category_randomizer import CategoryRandomizer
 from shuffledp.mechanisms.randomizers.checks import fingerprint_of, require_num_categories
-from shuffledp.mechanisms.randomizers.protocol import Channel
 from shuffledp.mechanisms.randomizers.thresholds import (
     WORD_VALUES,
     k_randomized_response_threshold,
 )
-from shuffledp.mechanisms.reports import Counts, Reports
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OptimizedLocalHashing(CategoryRandomizer):
+class OptimizedLocalHashing(HashedReports, CategoryRandomizer):
     """Hash the category to g buckets with a random linear hash, then g-ary randomized response.
 
     Parameters
@@ -99,77 +90,9 @@ class OptimizedLocalHashing(CategoryRandomizer):
         fingerprint = fingerprint_of(self.name, k=k, num_buckets=num_buckets, threshold=threshold)
         object.__setattr__(self, "fingerprint", fingerprint)
 
-    @property
-    def _law(self) -> HashedResponse:
-        """The exact law of a report."""
-        return HashedResponse(k=self.k, num_buckets=self.num_buckets, threshold=self.threshold)
-
-    @property
-    def num_report_bytes(self) -> int:
-        """Bytes a report: 1, 2, 4 or 8."""
-        return int(self._law.report_type.itemsize)
-
-    @property
-    def support_probabilities(self) -> tuple[float, float]:
-        """Chance that the report's bucket is that of the user's category, or of any other one.
-
-        The latter is exactly 1/g. Rounded to the nearest floats.
-        """
-        return self._law.support_probabilities
-
-    @property
-    def profile(self) -> LocalProfile:
-        """What the accountant needs: the exact loss and the largest blanket.
-
-        Its proof is in `HashedResponse.blanket`.
-        """
-        return LocalProfile(
-            epsilon0=self.epsilon0,
-            family=RandomizerFamily.OTHER,
-            domain_size=self.k,
-            blanket=self._law.blanket(),
-            channel=self.channel if self.k <= LARGEST_CHANNEL_K else None,
-        )
-
-    def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
-        """Return one whole number a g + y for each code. See `CategoryRandomizer`."""
-        return Reports(data=self._law.randomize(values, entropy), fingerprint=self.fingerprint)
-
-    def supports(self, reports: Reports) -> NDArray[np.bool_]:
-        """Return which categories hash to each report's bucket. See `CategoryRandomizer`."""
-        law = self._law
-        return law.supports(law.require(reports, self.fingerprint))
-
-    def aggregate(self, reports: Reports) -> Counts:
-        """Return how many reports support each category. See `CategoryRandomizer`."""
-        law = self._law
-        data = law.require(reports, self.fingerprint)
-        return Counts(
-            support=count_supports(law, data), num_reports=data.size, fingerprint=self.fingerprint
-        )
-
-    def channel(self) -> Channel:
-        """Return the exact probability of each report (column) given each truth (row).
-
-        Returns
-        -------
-        tuple of tuples of Fraction, k by g^(m + 1)
-            Column a g + y is seed a and bucket y. Each row sums to exactly 1.
-
-        Raises
-        ------
-        ParameterError
-            If k is above 8.
-        """
-        return self._law.channel()
-
-    def report_columns(self) -> Reports:
-        """Return every possible report, in ascending order. See `CategoryRandomizer`."""
-        return Reports(data=self._law.all_reports(), fingerprint=self.fingerprint)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BinaryLocalHashing(CategoryRandomizer):
+class BinaryLocalHashing(HashedReports, CategoryRandomizer):
     """Hash the category to one bit with a random linear hash, then randomized response.
 
     Parameters
@@ -182,6 +105,8 @@ class BinaryLocalHashing(CategoryRandomizer):
 
     Attributes
     ----------
+    num_buckets : int
+        g = 2.
     threshold : int
         T: the bit is flipped with probability exactly T / 2^64.
     fingerprint : str
@@ -214,6 +139,7 @@ class BinaryLocalHashing(CategoryRandomizer):
 
     k: int
     epsilon0: float
+    num_buckets: int = field(default=2, init=False, repr=False)
     threshold: int = field(init=False, repr=False)
     fingerprint: str = field(init=False, repr=False)
 
@@ -225,74 +151,6 @@ class BinaryLocalHashing(CategoryRandomizer):
         object.__setattr__(self, "epsilon0", epsilon0)
         object.__setattr__(self, "threshold", threshold)
         object.__setattr__(self, "fingerprint", fingerprint_of(self.name, k=k, threshold=threshold))
-
-    @property
-    def _law(self) -> HashedResponse:
-        """The exact law of a report."""
-        return HashedResponse(k=self.k, num_buckets=2, threshold=self.threshold)
-
-    @property
-    def num_report_bytes(self) -> int:
-        """Bytes a report: 1, 2, 4 or 8."""
-        return int(self._law.report_type.itemsize)
-
-    @property
-    def support_probabilities(self) -> tuple[float, float]:
-        """Chance that the report's bit is that of the user's category, or of any other one (1/2).
-
-        Rounded to the nearest floats.
-        """
-        return self._law.support_probabilities
-
-    @property
-    def profile(self) -> LocalProfile:
-        """What the accountant needs: the exact loss and the largest blanket.
-
-        Its proof is in `HashedResponse.blanket`.
-        """
-        return LocalProfile(
-            epsilon0=self.epsilon0,
-            family=RandomizerFamily.OTHER,
-            domain_size=self.k,
-            blanket=self._law.blanket(),
-            channel=self.channel if self.k <= LARGEST_CHANNEL_K else None,
-        )
-
-    def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
-        """Return one whole number 2 a + y for each code. See `CategoryRandomizer`."""
-        return Reports(data=self._law.randomize(values, entropy), fingerprint=self.fingerprint)
-
-    def supports(self, reports: Reports) -> NDArray[np.bool_]:
-        """Return which categories hash to each report's bit. See `CategoryRandomizer`."""
-        law = self._law
-        return law.supports(law.require(reports, self.fingerprint))
-
-    def aggregate(self, reports: Reports) -> Counts:
-        """Return how many reports support each category. See `CategoryRandomizer`."""
-        law = self._law
-        data = law.require(reports, self.fingerprint)
-        return Counts(
-            support=count_supports(law, data), num_reports=data.size, fingerprint=self.fingerprint
-        )
-
-    def channel(self) -> Channel:
-        """Return the exact probability of each report (column) given each truth (row).
-
-        Returns
-        -------
-        tuple of tuples of Fraction, k by 2^(m + 1)
-            Column 2 a + y is seed a and bit y. Each row sums to exactly 1.
-
-        Raises
-        ------
-        ParameterError
-            If k is above 8.
-        """
-        return self._law.channel()
-
-    def report_columns(self) -> Reports:
-        """Return every possible report, in ascending order. See `CategoryRandomizer`."""
-        return Reports(data=self._law.all_reports(), fingerprint=self.fingerprint)
 
 
 def optimal_num_buckets(k: int, epsilon0: float) -> int:
