@@ -2,12 +2,14 @@
 
 ``extra_info`` of each result has ``reports_per_second``, and those of the baselines measured in the
 same run: ``plain_python`` handles one report at a time, ``numpy`` all of them as arrays. Blocks are
-of the size that a run reads, 2^18 users.
+of the size that a run reads, 2^18 users. ``peak_bytes_per_report`` is what is allocated at once for
+a batch, reports included.
 """
 
 import subprocess
 import sys
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -82,6 +84,22 @@ def seconds_of(function, *arguments):
     return min(times), result
 
 
+def peak_bytes(function, *arguments):
+    """Return the most memory that a call holds at once, beyond what there was before."""
+    tracemalloc.start()
+    try:
+        function(*arguments)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def record_peaks(benchmark, sizes, calls):
+    """Store the bytes a report of each way, measured apart from the times."""
+    for (name, call), size in zip(calls.items(), sizes, strict=True):
+        benchmark.extra_info[f"{name}peak_bytes_per_report"] = peak_bytes(*call) / size
+
+
 def record(benchmark, num_reports, baselines):
     """Store rates, and how many times faster than each baseline."""
     rate = num_reports / benchmark.stats.stats.min
@@ -111,6 +129,13 @@ def test_randomize(benchmark, case):
     if benchmark.enabled:
         rates = {"plain_python": few / plain, "numpy": min(some, codes.size) / arrays}
         record(benchmark, codes.size, rates)
+        block = codes[:BLOCK]
+        calls = {
+            "": (randomizer.randomize, block, entropy),
+            "plain_python_": (plain_python.randomize, randomizer, codes[:few], entropy),
+            "numpy_": (straightforward_numpy.randomize, randomizer, codes[:some], entropy),
+        }
+        record_peaks(benchmark, (block.size, few, min(some, codes.size)), calls)
 
 
 def test_aggregate(benchmark, case):
@@ -128,6 +153,12 @@ def test_aggregate(benchmark, case):
     if benchmark.enabled:
         rates = {"plain_python": few / plain, "numpy": min(some, codes.size) / numpy_seconds}
         record(benchmark, codes.size, rates)
+        calls = {
+            "": (randomizer.aggregate, whole),
+            "plain_python_": (plain_python.count, randomizer, reports),
+            "numpy_": (straightforward_numpy.count, randomizer, arrays),
+        }
+        record_peaks(benchmark, (codes.size, few, min(some, codes.size)), calls)
 
 
 @pytest.mark.parametrize("name", NUMBER_RANDOMIZERS)
