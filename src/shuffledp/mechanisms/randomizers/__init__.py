@@ -1,7 +1,9 @@
 """Local randomizers: each user's value goes in, a deniable report comes out.
 
-One file a randomizer; `registry` has them all by name. Every law is exactly rational, of
-denominator 2^64, and every randomizer accounts for exactly the law that it draws.
+A folder for each kind of value, in it one file a randomizer; `registry` has them by name. Laws are
+exact: draws compare whole numbers, and every randomizer accounts for the very law that it draws.
+(Vectors are the exception, and say so.) `contract` checks all of that, also of a randomizer of
+one's own.
 """
 
 from shuffledp.mechanisms.randomizers.categories.k_randomized_response import KRandomizedResponse

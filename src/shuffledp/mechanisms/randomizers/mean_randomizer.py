@@ -24,7 +24,7 @@ class MeanRandomizer(ABC):
     Attributes
     ----------
     name : str
-        As in ``make_mean_randomizer``.
+        As in ``NUMBER_RANDOMIZERS`` or ``VECTOR_RANDOMIZERS``.
     epsilon0 : float
         Local privacy loss in nats of the law that is drawn, rounded up.
     fingerprint : str
