@@ -89,20 +89,25 @@ class _Calibration:
     """Finds largest epsilon0s; those that follow from epsilon0 alone are all the same one."""
 
     def __init__(self, num_users: int, epsilon: float, delta: float) -> None:
-        self._target = {"num_users": num_users, "epsilon": epsilon, "delta": delta}
+        self._num_users, self._epsilon, self._delta = num_users, epsilon, delta
         self._of_any: float | None = None
 
     def largest_epsilon0(self, make: Callable[[float], LocalRandomizer]) -> float:
         """Return the largest epsilon0 at which this randomizer meets the target."""
         profile = make(1.0).profile
         if profile.family is not RandomizerFamily.OTHER or profile.blanket:
-            return largest_epsilon0(lambda epsilon0: make(epsilon0).profile, **self._target)  # type: ignore[arg-type]  # mypy sees dict[str, float]
+            return self._meeting_the_target(lambda epsilon0: make(epsilon0).profile)
         if self._of_any is None:
-            self._of_any = largest_epsilon0(
-                lambda epsilon0: LocalProfile(epsilon0=epsilon0, family=RandomizerFamily.OTHER),
-                **self._target,  # type: ignore[arg-type]
+            self._of_any = self._meeting_the_target(
+                lambda epsilon0: LocalProfile(epsilon0=epsilon0, family=RandomizerFamily.OTHER)
             )
         return self._of_any
+
+    def _meeting_the_target(self, profile_for: Callable[[float], LocalProfile]) -> float:
+        """Return the largest epsilon0 of profiles that meet the target."""
+        return largest_epsilon0(
+            profile_for, num_users=self._num_users, epsilon=self._epsilon, delta=self._delta
+        )
 
 
 def guarantee_within(

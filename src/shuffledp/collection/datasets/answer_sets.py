@@ -15,18 +15,17 @@ from shuffledp.collection.datasets.column import (
     changed,
     no_progress,
     rows_text,
+    too_few_users,
 )
 from shuffledp.collection.datasets.labels import checked_domain, require_two_answers
 from shuffledp.collection.datasets.reading import reading
 from shuffledp.collection.datasets.tables import is_text_table, require_column, scan
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import DataError, DomainError, ParameterError
+from shuffledp.mechanisms.randomizers.sets.answers import NO_ANSWER
 
 if TYPE_CHECKING:
     import polars as pl
-
-NO_ANSWER = -1
-"""Fills the places that a user's answers leave free."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,10 +253,7 @@ def _survey_sets(
         report("checking", num_rows, None)
     report("checking", num_rows, num_rows)
     if num_rows < 2:
-        raise DataError(
-            f"{where} has {rows_text(num_rows)}: a shuffled collection needs at least two users, "
-            "and in practice thousands"
-        )
+        raise too_few_users(f"{where} has {rows_text(num_rows)}")
     return AnswerSetColumn(
         name=name,
         origin=origin,

@@ -21,6 +21,7 @@ from shuffledp.collection.datasets.column import (
     no_progress,
     policy_of,
     rows_text,
+    too_few_users,
 )
 from shuffledp.collection.datasets.labels import (
     MISSING_TEXTS,
@@ -312,11 +313,8 @@ def _first_row(source: Source, coding: _Coding, code: int) -> tuple[int, str | N
 
 
 def _require_users(source: Source, num_users: int, num_missing: int) -> None:
-    """Raise unless at least two users remain, since one alone has nobody to hide among."""
+    """Raise unless at least two users remain."""
     if num_users >= 2:
         return
     left = f" with an answer ({rows_text(num_missing)} without)" if num_missing else ""
-    raise DataError(
-        f"{source.where} has {rows_text(num_users)}{left}: a shuffled collection needs at least "
-        "two users, and in practice thousands"
-    )
+    raise too_few_users(f"{source.where} has {rows_text(num_users)}{left}")

@@ -82,3 +82,16 @@ def changed(origin: str) -> DataError:
 
 def no_progress(_stage: str, _done: int, _total: int | None) -> None:
     """Report nothing."""
+
+
+def too_few_users(found: str) -> DataError:
+    """Return the error for fewer than two users, since one alone has nobody to hide among.
+
+    Parameters
+    ----------
+    found : str
+        Where, and how many there are: ``"column 'x' of a.csv has 1 row"``.
+    """
+    return DataError(
+        f"{found}: a shuffled collection needs at least two users, and in practice thousands"
+    )

@@ -23,6 +23,7 @@ from shuffledp.collection.datasets.column import (
     no_progress,
     policy_of,
     rows_text,
+    too_few_users,
 )
 from shuffledp.collection.datasets.labels import MISSING_TEXTS
 from shuffledp.collection.datasets.limits import Limits
@@ -272,10 +273,7 @@ def _survey_numbers(  # what two public functions share
             "pass --clip to move them to the nearest value inside"
         )
     if num_rows - num_missing < 2:
-        raise DataError(
-            f"{where} has {rows_text(num_rows - num_missing)} with a number: a shuffled collection "
-            "needs at least two users, and in practice thousands"
-        )
+        raise too_few_users(f"{where} has {rows_text(num_rows - num_missing)} with a number")
     return NumberTable(
         names=names,
         origin=origin,

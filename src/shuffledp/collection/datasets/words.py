@@ -14,6 +14,7 @@ from shuffledp.collection.datasets.column import (
     dropped_caution,
     no_progress,
     policy_of,
+    too_few_users,
 )
 from shuffledp.collection.datasets.labels import MISSING_TEXTS, label_expression
 from shuffledp.collection.datasets.reading import reading
@@ -191,10 +192,7 @@ def _survey_words(
         report("checking", num_rows, None)
     report("checking", num_rows, num_rows)
     if num_rows - num_missing < 2:
-        raise DataError(
-            f"column {name!r} of {origin} has {num_rows - num_missing} texts: a shuffled "
-            "collection needs at least two users, and in practice thousands"
-        )
+        raise too_few_users(f"column {name!r} of {origin} has {num_rows - num_missing} texts")
     return WordColumn(
         name=name,
         origin=origin,

@@ -3,8 +3,7 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from shuffledp.collection.datasets.answer_sets import AnswerSetColumn, answer_sets_from_values
 from shuffledp.collection.datasets.labels import checked_domain, require_two_answers
@@ -16,6 +15,7 @@ from shuffledp.collection.questions.frequencies import (
 from shuffledp.collection.questions.question import (
     Candidates,
     EstimateOptions,
+    candidates_of,
     require_list,
 )
 from shuffledp.core.checks import require_at_least
@@ -79,10 +79,9 @@ class AnswerSetQuestion:
 
     def candidates(self) -> Candidates:
         """Return both ways of reporting a set, with each registered randomizer of categories."""
-        return {
-            name: partial(_make, make, len(self.domain), self.max_answers)
-            for name, make in ANSWER_SET_RANDOMIZERS.items()
-        }
+        return candidates_of(
+            ANSWER_SET_RANDOMIZERS, k=len(self.domain), max_answers=self.max_answers
+        )
 
     def expected_error(self, randomizer: SetRandomizer, num_users: int) -> float:
         """Return the standard error of a share, for an answer that one user in k has."""
@@ -138,9 +137,3 @@ class AnswerSetQuestion:
     def to_json_dict(self) -> dict[str, object]:
         """Return kind and limit; the answers stand apart, as ``domain``."""
         return {"kind": self.kind, "max_answers": self.max_answers}
-
-
-def _make(make: Any, k: int, max_answers: int, epsilon0: float) -> SetRandomizer:
-    """Return a randomizer of sets."""
-    randomizer: SetRandomizer = make(k=k, max_answers=max_answers, epsilon0=epsilon0)
-    return randomizer

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, ClassVar
 
 from shuffledp.collection.datasets.answers import AnswerColumn
@@ -12,6 +11,7 @@ from shuffledp.collection.datasets.tables import answers_from_values
 from shuffledp.collection.questions.question import (
     Candidates,
     EstimateOptions,
+    candidates_of,
     require_list,
 )
 from shuffledp.core.errors import DomainError, ParameterError
@@ -72,8 +72,8 @@ class FrequencyQuestion:
         """Return all registered randomizers of categories, or the user's own ones."""
         k = len(self.domain)
         if self.own:
-            return {_name_of(make): partial(_make, make, k) for make in self.own}
-        return {name: partial(_make, make, k) for name, make in RANDOMIZERS.items()}
+            return candidates_of({_name_of(make): make for make in self.own}, k=k)
+        return candidates_of(RANDOMIZERS, k=k)
 
     def expected_error(self, randomizer: CategoryRandomizer, num_users: int) -> float:
         """Return the standard error of a frequency, root mean square over the answers.
@@ -149,9 +149,3 @@ def _name_of(make: Callable[..., Any]) -> str:
     """Return the name of a randomizer class, or of whatever else makes randomizers."""
     name = getattr(make, "name", None)
     return name if isinstance(name, str) else getattr(make, "__name__", repr(make))
-
-
-def _make(make: Callable[..., Any], k: int, epsilon0: float) -> CategoryRandomizer:
-    """Return a randomizer of k categories."""
-    randomizer: CategoryRandomizer = make(k=k, epsilon0=epsilon0)
-    return randomizer

@@ -2,15 +2,19 @@
 
 import math
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar
 
 from shuffledp.collection.datasets.limits import Range
 from shuffledp.collection.datasets.numbers import NumberTable, numbers_from_values
-from shuffledp.collection.questions.question import Candidates, EstimateOptions
+from shuffledp.collection.questions.question import (
+    Candidates,
+    EstimateOptions,
+    candidates_of,
+)
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.mechanisms.estimators.means import MeanEstimates
 from shuffledp.mechanisms.randomizers.mean_randomizer import MeanRandomizer
+from shuffledp.mechanisms.randomizers.numbers.accuracy import expected_standard_error
 from shuffledp.mechanisms.randomizers.registry import NUMBER_RANDOMIZERS
 from shuffledp.mechanisms.reports import Sums
 
@@ -60,16 +64,13 @@ class MeanQuestion:
 
     def candidates(self) -> Candidates:
         """Return all registered randomizers of numbers."""
-        return {
-            name: partial(_make, make, self.low, self.high)
-            for name, make in NUMBER_RANDOMIZERS.items()
-        }
+        return candidates_of(NUMBER_RANDOMIZERS, low=self.low, high=self.high)
 
     def expected_error(self, randomizer: MeanRandomizer, num_users: int) -> float:
         """Return the standard error of the mean of numbers spread evenly over the range."""
         if randomizer.epsilon0 == 0.0:
             return math.inf
-        return math.sqrt(randomizer.mean_report_variance() / num_users)
+        return expected_standard_error(randomizer, num_users=num_users)
 
     def require_post_processing(self, steps: tuple[str, ...]) -> None:
         """Raise `ParameterError` for any step."""
@@ -117,9 +118,3 @@ def require_no_post_processing(steps: tuple[str, ...]) -> None:
         raise ParameterError(
             f"post-processing {', '.join(steps)} is for frequencies: means are left as estimated"
         )
-
-
-def _make(make: Any, low: float, high: float, epsilon0: float) -> MeanRandomizer:
-    """Return a randomizer of numbers in the range."""
-    randomizer: MeanRandomizer = make(low=low, high=high, epsilon0=epsilon0)
-    return randomizer

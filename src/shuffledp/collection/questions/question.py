@@ -107,6 +107,23 @@ def require_list(name: str, texts: Iterable[object]) -> None:
         )
 
 
+def candidates_of(makers: Mapping[str, Callable[..., Any]], **parameters: object) -> Candidates:
+    """Return registered randomizers as candidates, once all but their epsilon0 is settled.
+
+    Parameters
+    ----------
+    makers : mapping
+        Name to what makes the randomizer from keywords, ``epsilon0`` among them.
+    **parameters
+        The other keywords, the same for all.
+    """
+
+    def with_parameters(make: Callable[..., Any]) -> Callable[[float], Any]:
+        return lambda epsilon0: make(**parameters, epsilon0=epsilon0)
+
+    return {name: with_parameters(make) for name, make in makers.items()}
+
+
 def chosen_candidates(question: Question, randomizer: str | None) -> Candidates:
     """Return the randomizers that answer a question, or the one of that name.
 

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar
 
 from shuffledp.collection.datasets.limits import Ball
@@ -11,11 +10,13 @@ from shuffledp.collection.questions.mean import require_no_post_processing
 from shuffledp.collection.questions.question import (
     Candidates,
     EstimateOptions,
+    candidates_of,
     require_list,
 )
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.mechanisms.estimators.means import MeanEstimates
 from shuffledp.mechanisms.randomizers.mean_randomizer import MeanRandomizer
+from shuffledp.mechanisms.randomizers.numbers.accuracy import expected_standard_error
 from shuffledp.mechanisms.randomizers.registry import VECTOR_RANDOMIZERS
 from shuffledp.mechanisms.reports import Sums
 
@@ -70,16 +71,15 @@ class VectorMeanQuestion:
 
     def candidates(self) -> Candidates:
         """Return all registered randomizers of vectors."""
-        return {
-            name: partial(_make, make, len(self.names), self.norm_bound)
-            for name, make in VECTOR_RANDOMIZERS.items()
-        }
+        return candidates_of(
+            VECTOR_RANDOMIZERS, dimension=len(self.names), norm_bound=self.norm_bound
+        )
 
     def expected_error(self, randomizer: MeanRandomizer, num_users: int) -> float:
         """Return the standard error of a coordinate, root mean square over coordinates."""
         if randomizer.epsilon0 == 0.0:
             return math.inf
-        return math.sqrt(randomizer.mean_report_variance() / num_users)
+        return expected_standard_error(randomizer, num_users=num_users)
 
     def require_post_processing(self, steps: tuple[str, ...]) -> None:
         """Raise `ParameterError` for any step."""
@@ -119,9 +119,3 @@ class VectorMeanQuestion:
     def to_json_dict(self) -> dict[str, object]:
         """Return kind, names and bound."""
         return {"kind": self.kind, "names": list(self.names), "norm_bound": self.norm_bound}
-
-
-def _make(make: Any, dimension: int, norm_bound: float, epsilon0: float) -> MeanRandomizer:
-    """Return a randomizer of vectors of that dimension and norm."""
-    randomizer: MeanRandomizer = make(dimension=dimension, norm_bound=norm_bound, epsilon0=epsilon0)
-    return randomizer

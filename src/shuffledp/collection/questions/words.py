@@ -3,8 +3,7 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from shuffledp.collection.datasets.labels import checked_domain
 from shuffledp.collection.datasets.words import WordColumn, words_from_values
@@ -16,6 +15,7 @@ from shuffledp.collection.questions.frequencies import (
 from shuffledp.collection.questions.question import (
     Candidates,
     EstimateOptions,
+    candidates_of,
     require_list,
 )
 from shuffledp.core.entropy import Entropy
@@ -75,7 +75,7 @@ class WordQuestion:
 
     def candidates(self) -> Candidates:
         """Return all registered randomizers of texts, under this key."""
-        return {name: partial(_make, make, self.key) for name, make in STRING_RANDOMIZERS.items()}
+        return candidates_of(STRING_RANDOMIZERS, key=self.key)
 
     def expected_error(self, randomizer: StringSketch, num_users: int) -> float:
         """Return the standard error of the frequency of a rare word, collisions apart."""
@@ -119,8 +119,3 @@ class WordQuestion:
     def to_json_dict(self) -> dict[str, object]:
         """Return kind and public key; the words stand apart, as ``domain``."""
         return {"kind": self.kind, "key": self.key.hex()}
-
-
-def _make(make: Any, key: bytes, epsilon0: float) -> Any:
-    """Return a randomizer of texts under a key; its ``estimate`` needs a dictionary besides."""
-    return make(key=key, epsilon0=epsilon0)

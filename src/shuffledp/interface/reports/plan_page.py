@@ -11,7 +11,7 @@ from shuffledp.interface.reports.page import document
 from shuffledp.interface.reports.plan_view import HEADINGS, error_text, plan_rows
 from shuffledp.interface.reports.sections import figure_place, section
 from shuffledp.interface.reports.typesetting import typeset
-from shuffledp.interface.reports.wording import randomizer_title
+from shuffledp.interface.reports.wording import randomizer_title, wording_for
 from shuffledp.interface.reports.writing import write_text_atomically
 
 if TYPE_CHECKING:
@@ -79,8 +79,11 @@ def errors_figure(plan: "Plan") -> Figure:
     errors = [each.expected_standard_error for each in choices]
     names = [_short_title(each) for each in choices]
     layout = base_layout(height=70 + 38 * len(choices))
-    is_mean = plan.question.kind in ("mean", "vector-mean")
-    layout["xaxis"] = {**AXIS, "tickformat": "" if is_mean else ".2%", "rangemode": "tozero"}
+    layout["xaxis"] = {
+        **AXIS,
+        "tickformat": wording_for(plan.question).error_tick_format,
+        "rangemode": "tozero",
+    }
     layout["yaxis"] = {
         **AXIS,
         "tickmode": "array",

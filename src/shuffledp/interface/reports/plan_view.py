@@ -3,8 +3,8 @@
 from html import escape
 from typing import TYPE_CHECKING
 
-from shuffledp.interface.reports.formatting import decimals_for, fixed, given, percent, rounded
-from shuffledp.interface.reports.wording import randomizer_title
+from shuffledp.interface.reports.formatting import decimals_for, given, rounded
+from shuffledp.interface.reports.wording import randomizer_title, wording_for
 
 if TYPE_CHECKING:
     from shuffledp.collection.choosing import Alternative
@@ -64,9 +64,8 @@ def _headline(plan: "Plan") -> str:
 
 def error_text(plan: "Plan", error: float) -> str:
     """Return a standard error of the plan in the unit of its estimates: percent, or as it is."""
-    if plan.question.kind in ("mean", "vector-mean"):
-        return fixed(error, decimals_for([plan.expected_standard_error]))
-    return percent(error, decimals_for([100.0 * plan.expected_standard_error]))
+    words = wording_for(plan.question)
+    return words.format(error, decimals_for([words.unit * plan.expected_standard_error]))
 
 
 def plan_rows(plan: "Plan") -> list[tuple[str, str, str, str, str]]:

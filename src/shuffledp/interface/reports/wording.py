@@ -3,10 +3,13 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shuffledp.collection.results import RunResult
 from shuffledp.interface.reports.formatting import fixed, percent
+
+if TYPE_CHECKING:
+    from shuffledp.collection.questions.question import Question
 
 #: Full names of the randomizers; one that is not listed goes by its registered name.
 RANDOMIZER_TITLES: Mapping[str, str] = MappingProxyType(
@@ -28,6 +31,8 @@ RANDOMIZER_TITLES: Mapping[str, str] = MappingProxyType(
         "hadamard-count-mean-sketch": "Hadamard count-mean sketch (HCMS)",
     }
 )
+
+_KINDS_OF_MEANS = ("mean", "vector-mean")
 
 _SET_WORDS = {"sampled": "one answer drawn of each set", "split": "epsilon0 split over the answers"}
 
@@ -68,8 +73,8 @@ class Wording:
         What a standard error is multiplied by before its decimals are chosen.
     caution : str
         Why estimates may look impossible.
-    tick_format : str
-        Of the axis of the chart, in d3's notation.
+    tick_format, error_tick_format : str
+        Of the axes of charts of estimates and of their errors, in d3's notation.
     """
 
     label: str
@@ -80,6 +85,7 @@ class Wording:
     unit: float
     caution: str
     tick_format: str
+    error_tick_format: str
 
 
 _FREQUENCIES = Wording(
@@ -94,6 +100,7 @@ _FREQUENCIES = Wording(
         "would make the others too large."
     ),
     tick_format=".0%",
+    error_tick_format=".2%",
 )
 
 _MEANS = Wording(
@@ -108,12 +115,18 @@ _MEANS = Wording(
         "cutting that off would make it wrong on average."
     ),
     tick_format="",
+    error_tick_format="",
 )
 
 
 def wording(result: RunResult) -> Wording:
     """Return how to speak about this result's estimates."""
-    return _FREQUENCIES if "frequency" in result.estimates.columns() else _MEANS
+    return wording_for(result.question)
+
+
+def wording_for(question: "Question") -> Wording:
+    """Return how to speak about the estimates of a question, before there are any."""
+    return _MEANS if question.kind in _KINDS_OF_MEANS else _FREQUENCIES
 
 
 def main_estimates(result: RunResult) -> list[float]:

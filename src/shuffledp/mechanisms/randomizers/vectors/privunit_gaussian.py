@@ -2,22 +2,21 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.mechanisms.randomizers.checks import fingerprint_of
 from shuffledp.mechanisms.randomizers.mean_randomizer import MeanRandomizer
-from shuffledp.mechanisms.randomizers.vectors.decoding import decoded_variance, decoding_scale
+from shuffledp.mechanisms.randomizers.vectors.decoding import decoded_variance
 from shuffledp.mechanisms.randomizers.vectors.gaussian_parameters import (
     best_cut,
     half_space_measure,
     normal_density,
 )
+from shuffledp.mechanisms.randomizers.vectors.summed_vectors import SummedVectors
 from shuffledp.mechanisms.randomizers.vectors.two_piece_law import (
     draw_tail_probabilities,
     settle_law,
@@ -26,20 +25,11 @@ from shuffledp.mechanisms.randomizers.vectors.two_piece_law import (
 from shuffledp.mechanisms.randomizers.vectors.unit_ball import require_dimension, require_norm_bound
 from shuffledp.mechanisms.randomizers.vectors.vector_reports import (
     Lengths,
-    randomize_vectors,
-    require_possible_norms,
-    require_vector_reports,
-    sum_vectors,
 )
-from shuffledp.mechanisms.reports import Reports, Sums
-
-# No normal that is drawn exceeds 13, nor does the component along the input exceed 14; across it
-# there are d - 1 normals of variance 1/d. A forged report can be no longer than that either.
-_NORM_RANGE = (0.0, 20.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrivUnitGaussian(MeanRandomizer):
+class PrivUnitGaussian(SummedVectors, MeanRandomizer):
     """PrivUnitG with optimal parameters: vectors of Euclidean norm at most ``norm_bound``.
 
     Parameters
@@ -107,6 +97,10 @@ class PrivUnitGaussian(MeanRandomizer):
     """
 
     name: ClassVar[str] = "privunit-gaussian"
+    # No normal that is drawn exceeds 13, nor does the component along the input exceed 14; across
+    # it there are d - 1 normals of variance 1/d. A forged report can be no longer than that either.
+    norm_range: ClassVar[tuple[float, float]] = (0.0, 20.0)
+    is_on_sphere: ClassVar[bool] = False
 
     # A default of `field()`, or else the dataclass takes the base class's property for one.
     dimension: int = field()
@@ -144,33 +138,6 @@ class PrivUnitGaussian(MeanRandomizer):
         for attribute, fact in facts.items():
             object.__setattr__(self, attribute, fact)
 
-    @property
-    def num_report_bytes(self) -> int:
-        """Bytes a report: 4 a coordinate."""
-        return 4 * self.dimension
-
-    @property
-    def profile(self) -> LocalProfile:
-        """What the accountant needs: the loss, of a randomizer without an analysis of its own."""
-        return LocalProfile(epsilon0=self.epsilon0, family=RandomizerFamily.OTHER)
-
-    @property
-    def score_scale(self) -> tuple[float, float]:
-        """Offset 0 and factor norm_bound / m; refused for epsilon0 = 0. See `MeanRandomizer`."""
-        return decoding_scale(self.mean_along, self.norm_bound)
-
-    def randomize(self, values: NDArray[Any], entropy: Entropy) -> Reports:
-        """Return one vector of float32 for each value. See `MeanRandomizer`."""
-        data = randomize_vectors(
-            values,
-            dimension=self.dimension,
-            norm_bound=self.norm_bound,
-            entropy=entropy,
-            draw_lengths=self._draw_lengths,
-            is_on_sphere=False,
-        )
-        return Reports(data=data, fingerprint=self.fingerprint)
-
     def _draw_lengths(self, count: int, entropy: Entropy) -> Lengths:
         """Return a = <V, x> of a number of reports, and the deviation 1 / sqrt(d) across."""
         from scipy.special import ndtri
@@ -182,24 +149,6 @@ class PrivUnitGaussian(MeanRandomizer):
         scaled = np.where(is_outside, np.minimum(z, self.cut), np.maximum(-z, self.cut))
         deviation = 1.0 / math.sqrt(self.dimension)
         return scaled * deviation, np.full(count, deviation)
-
-    def scores(self, reports: Reports) -> NDArray[np.float64]:
-        """Return the vectors of the reports, shape (n, d). See `MeanRandomizer`."""
-        rows = self._rows(reports)
-        require_possible_norms(rows, norm_range=_NORM_RANGE)
-        return rows.astype(np.float64)
-
-    def aggregate(self, reports: Reports) -> Sums:
-        """Return the sums of the reports and of their squares. See `MeanRandomizer`."""
-        return sum_vectors(
-            self._rows(reports), norm_range=_NORM_RANGE, fingerprint=self.fingerprint
-        )
-
-    def _rows(self, reports: Reports) -> NDArray[np.float32]:
-        """Return the vectors of the reports if they are of this law."""
-        return require_vector_reports(
-            reports, dimension=self.dimension, fingerprint=self.fingerprint
-        )
 
     def report_variance(self, value: float) -> float:
         """Return (norm_bound^2 E[norm(V)^2] / m^2 - value^2) / d for a vector of norm ``value``.
