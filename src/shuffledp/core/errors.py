@@ -24,6 +24,10 @@ class InfeasibleTargetError(ShuffledpError, ValueError):
     """No setting meets the target; the message says which number of users or epsilon would."""
 
 
+class BudgetError(ShuffledpError, ValueError):
+    """A privacy budget does not cover what was to be spent; the message says what is left."""
+
+
 class DataError(ShuffledpError, ValueError):
     """The data handed in cannot be used: missing column, empty file, unreadable format."""
 

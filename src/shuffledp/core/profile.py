@@ -38,6 +38,10 @@ class BlanketAtom:
         Probability that a report is drawn from this part of the blanket, in (0, 1].
     ratio0, ratio1 : float
         ``R_x1 / omega`` and ``R_x1' / omega`` there, each at least 1 where omega = inf R.
+
+    Notes
+    -----
+    In `LocalProfile.attack` omega is the law of a third input, and ratios may be below 1.
     """
 
     mass: float
@@ -62,6 +66,10 @@ class LocalProfile:
     blanket : tuple of BlanketAtom
         Law of the largest blanket for the worst pair; the mass missing from 1 is outside it.
         Empty where the family has none on record.
+    attack : tuple of BlanketAtom
+        Law of the likelihood ratios of a pair of inputs to the law of the input that all *other*
+        users hold: explicit data, from which lower ends are computed. Masses sum to 1, and both
+        ratios have mean 1. Reports may have been merged. Empty where none is on record.
     channel : callable, optional
         Returns the channel matrix, rows inputs and columns outputs, as exact fractions. For
         small domains only, since it is computed on demand.
@@ -77,6 +85,7 @@ class LocalProfile:
     family: RandomizerFamily = RandomizerFamily.ANY
     domain_size: int | None = None
     blanket: tuple[BlanketAtom, ...] = ()
+    attack: tuple[BlanketAtom, ...] = ()
     channel: Callable[[], object] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -25,6 +25,8 @@ class Method:
         Whether "best" tries it. Closed forms that another method always beats need not be.
     supersedes : tuple of str
         Methods that are never smaller where this one applies, so that "best" can skip them.
+    proved_here : bool
+        Whether the documentation has a proof of our own; otherwise the source is the only one.
     is_exact : bool
         Whether the lower end of its enclosures is attained by some data, hence unavoidable.
     violated_hypothesis : callable
@@ -41,6 +43,7 @@ class Method:
     assumptions: tuple[str, ...] = ()
     automatic: bool = True
     supersedes: tuple[str, ...] = ()
+    proved_here: bool = False
     is_exact: bool = False
     violated_hypothesis: Callable[[LocalProfile, int, float | None], str | None]
     epsilon: Callable[[LocalProfile, int, float], Enclosure]

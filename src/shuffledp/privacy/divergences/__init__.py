@@ -1,0 +1,1 @@
+"""Divergences of pairs of laws, and the privacy loss between them, on arrays."""
