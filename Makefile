@@ -21,7 +21,7 @@ ARGS ?=
 
 # Each task's steps run in the order written, also under make -j.
 .NOTPARALLEL:
-.PHONY: help demo test setup check format lint types contracts changelog docs docs-outputs \
+.PHONY: help demo test setup check format lint types contracts changelog docs docs-outputs docs-figures \
 	browser pytest quick lowest coverage bench clean
 
 help: ## list the tasks
@@ -47,7 +47,7 @@ $(VENV)/.runtime: pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(VENV)/.runtime
 	@echo "Adding the developers' tools, once: about a minute ..."
-	@$(PIP) --no-build-isolation --editable '.[datasets,docs,dev]'
+	@$(PIP) --no-build-isolation --editable '.[certify,datasets,docs,dev]'
 	@touch $@
 
 setup: $(VENV)/.dev ## set up the virtual environment with all tools
@@ -103,7 +103,7 @@ lowest: ## the quick tests with the lowest versions that pyproject.toml allows
 		| sed -n 's/^ *"\([a-z]*\)>=\([0-9.]*\).*/\1==\2/p' > .cache/lowest.txt
 	@$(PYTHON) -m venv .cache/venv-lowest
 	@.cache/venv-lowest/bin/python -m pip install -qq --constraint .cache/lowest.txt \
-		--editable '.[datasets,dev]'
+		--editable '.[certify,datasets,dev]'
 	@.cache/venv-lowest/bin/python -m pytest -q -n auto --maxprocesses=8 \
 		-m "not slow and not browser" $(ARGS)
 
@@ -114,6 +114,9 @@ coverage: ## the thresholds, from the last `make pytest`
 
 docs-outputs: $(VENV)/.dev ## rewrite the outputs shown in README and docs with what the commands print now
 	@$(BIN)/python tests/docs/test_pages.py
+
+docs-figures: $(VENV)/.dev ## draw the figures of docs/results anew
+	@$(BIN)/python docs/figures.py $(ARGS)
 
 bench: $(VENV)/.dev ## measure speed and memory; see benchmarks/
 	@$(BIN)/python -m pytest -q -p no:xdist --timeout=0 --benchmark-only \

@@ -199,7 +199,8 @@ def check_guarantee(channel, profile, num_users, *, shares=SHARES, deltas=DELTAS
     for delta in deltas:
         bound = published(profile, num_users, delta=delta).epsilon
         _, where = find(bound.upper)
-        _check_epsilon(truth, delta, bound, where)
+        below = find(bound.lower * (1.0 - 1e-10))[1] if bound.lower else where
+        _check_epsilon(truth, delta, bound, where, below)
     return strictest
 
 
@@ -221,9 +222,9 @@ def _check_delta(truth, epsilon, bound, where, shift):
         assert Fraction(bound.lower) <= most, (*facts, float(most))
 
 
-def _check_epsilon(truth, delta, bound, where):
-    """Fail unless the least epsilon for ``delta``, over the data ``where``, lies inside."""
-    facts = (delta, bound, where)
+def _check_epsilon(truth, delta, bound, where, where_below):
+    """Fail unless the least epsilon for ``delta`` lies inside; with the worst data at each end."""
+    facts = (delta, bound, where, where_below)
     if not truth.is_small:
         slack = ABSOLUTE * (1.0 + bound.upper)
         assert truth.delta(bound.upper, where) <= delta * (1.0 + RELATIVE) + slack, facts
@@ -231,4 +232,4 @@ def _check_epsilon(truth, delta, bound, where):
     assert truth.exact(exponential(bound.upper, upwards=True), where) <= Fraction(delta), facts
     if bound.lower:
         below = exponential(bound.lower * (1.0 - 1e-10), upwards=False)
-        assert truth.exact(below, where) >= Fraction(delta * (1.0 - RELATIVE)), facts
+        assert truth.exact(below, where_below) >= Fraction(delta * (1.0 - RELATIVE)), facts

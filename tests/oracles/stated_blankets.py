@@ -50,6 +50,24 @@ def atoms_of(channel: Channel, pair: tuple[int, int] = (0, 1)) -> list[Atom]:
     return atoms
 
 
+def k_rr_atoms(p: float, k: int) -> list[Atom]:
+    """k-RR: its two answers, and the k - 2 others as one."""
+    mass = 1.0 / (p + k - 1.0)
+    return [(mass, p, 1.0), (mass, 1.0, p), ((k - 2) * mass, 1.0, 1.0)]
+
+
+def hashing_atoms(p: float, g: int, num_seeds: float = math.inf) -> list[Atom]:
+    """Two inputs whose digits differ, seeds with equal and unequal hashes counted."""
+    lie, meet = 1.0 / (p + g - 1.0), 1.0 / g
+    return [
+        (lie * (1.0 - meet), p, 1.0),
+        (lie * (1.0 - meet), 1.0, p),
+        (lie * (meet - 1.0 / num_seeds), p, p),
+        (lie * ((g - 2) * (1.0 - meet) + (g - 1) * (meet - 1.0 / num_seeds)), 1.0, 1.0),
+        (1.0 / num_seeds, 1.0, 1.0),
+    ]
+
+
 def stated(epsilon0: float, atoms: Sequence[Atom], domain_size: int | None = None) -> LocalProfile:
     """A particular randomizer that states these atoms, rounded to the nearest floats."""
     return LocalProfile(

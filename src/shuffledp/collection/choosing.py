@@ -4,13 +4,15 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from shuffledp.collection.guarantees import guarantee_for
+from shuffledp.collection.guarantees import guarantee_for, guarantee_of
 from shuffledp.collection.questions.question import Candidates, Question
 from shuffledp.collection.results import Guarantee
 from shuffledp.core.errors import InfeasibleTargetError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.mechanisms.randomizers.protocol import LocalRandomizer
 from shuffledp.privacy.accounting.calibration import largest_epsilon0
+from shuffledp.privacy.accounting.inversion import largest_local_epsilon
+from shuffledp.privacy.accounting.release import ShuffledRelease
 from shuffledp.privacy.amplification.registry import account_delta
 
 # Advice beyond this number of users is of no use.
@@ -72,15 +74,25 @@ class ModelComparison:
         }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What a collection has to meet: (epsilon, delta) with so many users, after so many rounds."""
+
+    num_users: int
+    epsilon: float
+    delta: float
+    rounds: int = 1
+
+
 def ranked_choices(
-    question: Question, makers: Candidates, num_users: int, epsilon: float, delta: float
+    question: Question, makers: Candidates, target: Target
 ) -> tuple[Alternative, ...]:
     """Return each randomizer at its largest epsilon0, least expected error first."""
-    calibrated = _Calibration(num_users, epsilon, delta)
+    calibrated = _Calibration(target)
     choices = []
     for make in makers.values():
         chosen = make(calibrated.largest_epsilon0(make))
-        error = question.expected_error(chosen, num_users)
+        error = question.expected_error(chosen, target.num_users)
         choices.append(Alternative(randomizer=chosen, expected_standard_error=error))
     return tuple(sorted(choices, key=lambda each: each.expected_standard_error))
 
@@ -88,36 +100,49 @@ def ranked_choices(
 class _Calibration:
     """Finds largest epsilon0s; those that follow from epsilon0 alone are all the same one."""
 
-    def __init__(self, num_users: int, epsilon: float, delta: float) -> None:
-        self._num_users, self._epsilon, self._delta = num_users, epsilon, delta
+    def __init__(self, target: Target) -> None:
+        self._target = target
         self._of_any: float | None = None
 
     def largest_epsilon0(self, make: Callable[[float], LocalRandomizer]) -> float:
         """Return the largest epsilon0 at which this randomizer meets the target."""
         profile = make(1.0).profile
         if profile.family is not RandomizerFamily.OTHER or profile.blanket:
-            return self._meeting_the_target(lambda epsilon0: make(epsilon0).profile)
+            return meeting(self._target, lambda epsilon0: make(epsilon0).profile)
         if self._of_any is None:
-            self._of_any = self._meeting_the_target(
-                lambda epsilon0: LocalProfile(epsilon0=epsilon0, family=RandomizerFamily.OTHER)
+            self._of_any = meeting(
+                self._target,
+                lambda epsilon0: LocalProfile(epsilon0=epsilon0, family=RandomizerFamily.OTHER),
             )
         return self._of_any
 
-    def _meeting_the_target(self, profile_for: Callable[[float], LocalProfile]) -> float:
-        """Return the largest epsilon0 of profiles that meet the target."""
+
+def meeting(target: Target, profile_for: Callable[[float], LocalProfile]) -> float:
+    """Return the largest epsilon0 of profiles that meet the target."""
+    if target.rounds == 1:
         return largest_epsilon0(
-            profile_for, num_users=self._num_users, epsilon=self._epsilon, delta=self._delta
+            profile_for, num_users=target.num_users, epsilon=target.epsilon, delta=target.delta
         )
+    return largest_local_epsilon(
+        num_users=target.num_users,
+        rounds=target.rounds,
+        epsilon=target.epsilon,
+        delta=target.delta,
+        profile_for=profile_for,
+    )
 
 
 def guarantee_within(
-    randomizer: LocalRandomizer, num_users: int, epsilon: float, delta: float
+    randomizer: LocalRandomizer, num_users: int, epsilon: float, delta: float, *, rounds: int = 1
 ) -> Guarantee:
-    """Return the guarantee at ``delta``, with an upper end of at most ``epsilon``.
+    """Return the guarantee of all rounds at ``delta``, with an upper end of at most ``epsilon``.
 
     Calibration proved that delta holds at ``epsilon``; inverting back ends within its tolerance
     *above* the root, which must not read as a miss.
     """
+    if rounds > 1:  # calibrated by the very epsilon that is computed here
+        release = ShuffledRelease(profile=randomizer.profile, num_users=num_users)
+        return guarantee_of(release * rounds, delta=delta)
     guarantee = guarantee_for(randomizer.profile, num_users, delta=delta)
     bound = guarantee.bound
     if bound.upper <= epsilon:
@@ -132,55 +157,55 @@ def guarantee_within(
 
 
 def local_model(
-    question: Question, makers: Candidates, best: Alternative, num_users: int, epsilon: float
+    question: Question, makers: Candidates, best: Alternative, target: Target
 ) -> ModelComparison:
-    """Return the comparison with the same reports sent without a shuffler."""
-    errors = (question.expected_error(make(epsilon), num_users) for make in makers.values())
+    """Return the comparison with the same reports sent without a shuffler.
+
+    Over several rounds epsilons add up, and each round gets an even share.
+    """
+    share = target.epsilon / target.rounds
+    errors = (question.expected_error(make(share), target.num_users) for make in makers.values())
     return ModelComparison(
-        epsilon_for_same_error=best.randomizer.epsilon0,
+        epsilon_for_same_error=best.randomizer.epsilon0 * target.rounds,
         standard_error_at_same_epsilon=min(errors),
         mechanism="the best of the same randomizers, reports sent with their senders' names",
     )
 
 
-def central_model(
-    question: Question, standard_error: float, num_users: int, epsilon: float
-) -> ModelComparison:
+def central_model(question: Question, standard_error: float, target: Target) -> ModelComparison:
     """Return the comparison with Laplace noise on the totals of a trusted curator.
 
     Replacing one value moves the totals by the sensitivity in all, which is the scale of the noise
-    at epsilon = 1; the standard error of Laplace noise is sqrt(2) times its scale.
+    at epsilon = 1; the standard error of Laplace noise is sqrt(2) times its scale. Over several
+    rounds epsilons add up, and each round gets an even share.
     """
-    product = math.sqrt(2.0) * question.central_sensitivity / num_users
     sensitivity = question.central_sensitivity
+    product = math.sqrt(2.0) * sensitivity * target.rounds / target.num_users
     return ModelComparison(
         epsilon_for_same_error=product / standard_error,
-        standard_error_at_same_epsilon=product / epsilon,
+        standard_error_at_same_epsilon=product / target.epsilon,
         mechanism=f"Laplace noise of scale {sensitivity:.6g}/epsilon on each total of a trusted "
         "curator",
     )
 
 
-def infeasible(
-    question: Question, makers: Candidates, num_users: int, epsilon: float, delta: float
-) -> InfeasibleTargetError:
+def infeasible(question: Question, makers: Candidates, target: Target) -> InfeasibleTargetError:
     """Return the error that says how many users, or which epsilon, would do.
 
     Judged by what holds for any randomizer: quicker than each one's own analysis, and since that
     allows no less noise, what is advised does.
     """
+    num_users, epsilon, delta = target.num_users, target.epsilon, target.delta
 
-    def useful(users: int, target: float) -> bool:
-        epsilon0 = largest_epsilon0(
+    def useful(users: int, asked: float) -> bool:
+        epsilon0 = meeting(
+            replace(target, num_users=users, epsilon=asked),
             lambda epsilon0: LocalProfile(epsilon0=epsilon0),
-            num_users=users,
-            epsilon=target,
-            delta=delta,
-            relative_tolerance=1e-3,
         )
         errors = (question.expected_error(make(epsilon0), users) for make in makers.values())
         return min(errors) <= question.useless_error
 
+    again = f" in {target.rounds} rounds" if target.rounds > 1 else ""
     advice = []
     enough = next((users for users in _powers_above(num_users) if useful(users, epsilon)), None)
     if enough is not None:
@@ -196,7 +221,7 @@ def infeasible(
         advice.append(f"epsilon >= {large:g} with {num_users:,} users")
     return InfeasibleTargetError(
         f"num_users = {num_users} is too few for epsilon = {epsilon:g}, delta = {delta:g} with "
-        f"{question.describe()}: the noise needed would drown every estimate; "
+        f"{question.describe()}{again}: the noise needed would drown every estimate; "
         f"{', or '.join(advice)}"
     )
 

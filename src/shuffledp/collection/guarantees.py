@@ -1,17 +1,14 @@
-"""The guarantee of one shuffled collection, for whichever of epsilon and delta is not given."""
+"""The guarantee of shuffled collections, for whichever of epsilon and delta is not given."""
 
+from os import PathLike
+
+from shuffledp.collection.asked_releases import asked_releases
 from shuffledp.collection.results import Guarantee
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.profile import LocalProfile, RandomizerFamily
-from shuffledp.mechanisms.randomizers.registry import RANDOMIZERS, make_randomizer
+from shuffledp.core.profile import LocalProfile
+from shuffledp.privacy.accounting.composed import Composition
+from shuffledp.privacy.accounting.release import ShuffledRelease
 from shuffledp.privacy.amplification.registry import BEST, account_delta, account_epsilon
-
-# Of these the accountant needs no more than epsilon0, and of k-RR the number of answers.
-_NAMED_FAMILIES = tuple(
-    family
-    for family in RandomizerFamily
-    if family not in (RandomizerFamily.ANY, RandomizerFamily.OTHER)
-)
 
 
 def guarantee_for(
@@ -70,33 +67,106 @@ def guarantee_for(
     )
 
 
-def account(
+def guarantee_of(
+    releases: Composition, *, epsilon: float | None = None, delta: float | None = None
+) -> Guarantee:
+    """Return what holds for everything that is published about the same people.
+
+    Parameters
+    ----------
+    releases : Composition
+        At least one release.
+    epsilon, delta : float, optional
+        Exactly one of them; the other is bounded.
+
+    Returns
+    -------
+    Guarantee
+        Its number of users is that of the smallest batch.
+
+    Raises
+    ------
+    ParameterError
+        If not exactly one of epsilon and delta is given, or nothing is published.
+
+    Examples
+    --------
+    >>> year = Composition([(ShuffledRelease(epsilon0=0.5, num_users=1000), 365)])
+    >>> guarantee_of(year, delta=1e-6).rounds
+    365
+    """
+    sizes = [part.num_users for part, _ in releases.parts if isinstance(part, ShuffledRelease)]
+    if not releases.parts:
+        raise ParameterError("releases is empty: give at least one")
+    num_users = min(sizes, default=1)
+    if (epsilon is None) == (delta is None):
+        raise ParameterError(
+            f"epsilon = {epsilon} and delta = {delta}: give exactly one of them; the other is "
+            "computed"
+        )
+    if epsilon is None:
+        asked = float(delta or 0.0)
+        return Guarantee(
+            epsilon=releases.epsilon(asked),
+            delta=asked,
+            num_users=num_users,
+            rounds=releases.rounds,
+        )
+    return Guarantee(
+        epsilon=float(epsilon),
+        delta=releases.delta(epsilon),
+        num_users=num_users,
+        rounds=releases.rounds,
+    )
+
+
+def account(  # noqa: PLR0913  # one keyword an option
     *,
-    epsilon0: float,
-    num_users: int,
+    epsilon0: float | None = None,
+    num_users: int | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
     randomizer: str | None = None,
     k: int | None = None,
+    dimension: int | None = None,
+    channel: str | PathLike[str] | None = None,
+    rounds: int = 1,
+    schedule: str | PathLike[str] | None = None,
+    sampled: int | None = None,
+    participation: float = 1.0,
+    honest_fraction: float = 1.0,
     method: str = BEST,
 ) -> Guarantee:
-    """Tell how private a shuffled collection is; what ``shuffledp account`` prints.
+    """Tell how private shuffled collections are; what ``shuffledp account`` prints.
 
     Parameters
     ----------
-    epsilon0 : float
-        Local privacy loss of each report in nats, >= 0.
-    num_users : int
-        Number of honest users in one shuffled batch, at least 1.
+    epsilon0 : float, optional
+        Local privacy loss of each report in nats, >= 0. Needed unless ``channel`` or ``schedule``
+        says it.
+    num_users : int, optional
+        Number of users in one shuffled batch, at least 1. Needed unless ``schedule`` says it.
     epsilon, delta : float, optional
         Exactly one of them; the other is bounded.
     randomizer : str, optional
-        A name of ``RANDOMIZERS``, such as ``"k-rr"``. By default the answer holds for any
+        A randomizer of this library, such as ``"k-rr"``. By default the answer holds for any
         epsilon0-LDP randomizer; naming it gives a smaller one.
-    k : int, optional
-        Number of possible answers, at least 2; needed for all but the unary encodings.
+    k, dimension : int, optional
+        Number of possible answers, or length of the vectors, where the randomizer needs it.
+    channel : path, optional
+        A file with the channel matrix of a randomizer of your own.
+    rounds : int
+        How often the collection is repeated about the same people.
+    schedule : path, optional
+        A file with all rounds, which may differ, instead of the arguments above.
+    sampled : int, optional
+        Only so many of the users, drawn uniformly and in secret for each round, are shuffled.
+    participation : float
+        Chance that each user takes part, by a secret coin of their own.
+    honest_fraction : float
+        Share of the users that is honest for certain; only these count.
     method : str
-        Name of a method of the accountant; the smallest sound one by default.
+        Name of a method of the accountant; the smallest sound one by default. For single rounds.
 
     Returns
     -------
@@ -106,33 +176,54 @@ def account(
     Raises
     ------
     ParameterError
-        If a parameter is out of range, or k is missing or given without a randomizer.
+        If a parameter is out of range, missing, or contradicts another.
     OutOfRegimeError, PrecisionError
         As for `account_epsilon`.
+    DataError
+        If a file cannot be used.
 
     Examples
     --------
-    >>> round(account(epsilon0=1.0, num_users=10_000, delta=1e-6).epsilon_upper, 6)
-    0.043206
+    >>> guarantee = account(epsilon0=1.0, num_users=10_000, delta=1e-6)
+    >>> round(guarantee.epsilon_upper, 4)
+    0.0433
     """
-    if randomizer is None:
-        if k is not None:
-            raise ParameterError(f"k = {k} needs a randomizer: without one k makes no difference")
-        profile = LocalProfile(epsilon0=epsilon0)
-    else:
-        profile = _named_profile(randomizer, k, epsilon0)
-    return guarantee_for(profile, num_users, epsilon=epsilon, delta=delta, method=method)
+    releases = asked_releases(
+        epsilon0=epsilon0,
+        num_users=num_users,
+        randomizer=randomizer,
+        k=k,
+        dimension=dimension,
+        channel=channel,
+        rounds=rounds,
+        schedule=schedule,
+        sampled=sampled,
+        participation=participation,
+        honest_fraction=honest_fraction,
+    )
+    if method == BEST:
+        return guarantee_of(releases, epsilon=epsilon, delta=delta)
+    profile, users = single_batch(releases, f"method = {method!r}")
+    return guarantee_for(profile, users, epsilon=epsilon, delta=delta, method=method)
 
 
-def _named_profile(randomizer: str, k: int | None, epsilon0: float) -> LocalProfile:
-    """Return the profile of a randomizer of categories."""
-    if randomizer in _NAMED_FAMILIES:
-        return LocalProfile(epsilon0=epsilon0, family=RandomizerFamily(randomizer), domain_size=k)
-    if randomizer not in RANDOMIZERS:
-        raise ParameterError(
-            f"randomizer = {randomizer!r} is not one of {', '.join(RANDOMIZERS)}; for any other "
-            "one leave it out, which is safe"
-        )
-    if k is None:
-        raise ParameterError(f"k is needed for {randomizer}: pass the number of answers")
-    return make_randomizer(randomizer, k=k, epsilon0=epsilon0).profile
+def single_batch(releases: Composition, what: str) -> tuple[LocalProfile, int]:
+    """Return profile and number of users of the only release, if it is one plain batch.
+
+    Raises
+    ------
+    ParameterError
+        If it is not; ``what`` is what needs it to be.
+    """
+    release, _ = releases.parts[0]
+    if (
+        releases.rounds == 1
+        and isinstance(release, ShuffledRelease)
+        and release.sampled_from is None
+        and release.participation == 1.0
+    ):
+        return release.law, release.num_users
+    raise ParameterError(
+        f"{what} is for one batch in which everybody takes part: leave it out, or leave out "
+        "rounds, schedule, sampled and participation"
+    )

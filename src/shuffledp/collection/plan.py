@@ -11,6 +11,7 @@ from typing import Any, SupportsIndex
 from shuffledp.collection.choosing import (
     Alternative,
     ModelComparison,
+    Target,
     central_model,
     guarantee_within,
     infeasible,
@@ -62,6 +63,8 @@ class Plan:
         up to 2 % smaller but larger reports may be among them.
     local_model, central_model : ModelComparison
         The same without a shuffler, and with a trusted curator.
+    rounds : int
+        How often the collection is repeated about the same people; the guarantee covers all of it.
     """
 
     num_users: int
@@ -74,6 +77,7 @@ class Plan:
     alternatives: tuple[Alternative, ...]
     local_model: ModelComparison
     central_model: ModelComparison
+    rounds: int = 1
 
     @property
     def domain(self) -> tuple[str, ...]:
@@ -106,6 +110,7 @@ class Plan:
             "expected_standard_error": self.expected_standard_error,
             "alternatives": [each.to_json_dict() for each in self.alternatives],
             "num_users": self.num_users,
+            "rounds": self.rounds,
             "question": self.question.to_json_dict(),
             "domain": list(self.domain),
             "local_model": self.local_model.to_json_dict(),
@@ -126,6 +131,7 @@ def make_plan(
     delta: float,
     *,
     randomizer: str | Callable[..., CategoryRandomizer] | None = None,
+    rounds: SupportsIndex = 1,
 ) -> Plan:
     """Choose the randomizer and its epsilon0 for a central (epsilon, delta) target.
 
@@ -143,6 +149,9 @@ def make_plan(
         Name of the randomizer to use, or a `CategoryRandomizer` class of your own; by default the
         one with the least expected error, or with the smallest reports among those within 2 % of
         it.
+    rounds : int
+        How often the collection is repeated about the same people, at least 1: the target is for
+        all rounds together.
 
     Returns
     -------
@@ -171,7 +180,7 @@ def make_plan(
     """
     name, own = (randomizer, ()) if not callable(randomizer) else (None, (randomizer,))
     question = FrequencyQuestion(domain=domain, own=own)  # type: ignore[arg-type]  # checked there
-    return plan_question(question, num_users, epsilon, delta, randomizer=name)
+    return plan_question(question, num_users, epsilon, delta, randomizer=name, rounds=rounds)
 
 
 def plan_mean(
@@ -183,6 +192,7 @@ def plan_mean(
     *,
     name: str = "mean",
     randomizer: str | None = None,
+    rounds: SupportsIndex = 1,
 ) -> Plan:
     """Choose the randomizer of a number in [low, high] for a central target.
 
@@ -198,6 +208,8 @@ def plan_mean(
         What is measured.
     randomizer : str, optional
         Name of the randomizer to use.
+    rounds : int
+        How often the collection is repeated, as for `make_plan`.
 
     Returns
     -------
@@ -216,7 +228,7 @@ def plan_mean(
     True
     """
     question = MeanQuestion(low=low, high=high, name=name)
-    return plan_question(question, num_users, epsilon, delta, randomizer=randomizer)
+    return plan_question(question, num_users, epsilon, delta, randomizer=randomizer, rounds=rounds)
 
 
 def plan_vector_mean(
@@ -227,6 +239,7 @@ def plan_vector_mean(
     *,
     norm_bound: float = 1.0,
     randomizer: str | None = None,
+    rounds: SupportsIndex = 1,
 ) -> Plan:
     """Choose the randomizer of a vector for a central target.
 
@@ -242,6 +255,8 @@ def plan_vector_mean(
         Largest Euclidean norm of a vector; known without looking at the data.
     randomizer : str, optional
         Name of the randomizer to use.
+    rounds : int
+        How often the collection is repeated, as for `make_plan`.
 
     Returns
     -------
@@ -255,7 +270,7 @@ def plan_vector_mean(
     """
     require_list("names", names)
     question = VectorMeanQuestion(names=tuple(names), norm_bound=norm_bound)
-    return plan_question(question, num_users, epsilon, delta, randomizer=randomizer)
+    return plan_question(question, num_users, epsilon, delta, randomizer=randomizer, rounds=rounds)
 
 
 def plan_question(
@@ -265,6 +280,7 @@ def plan_question(
     delta: float,
     *,
     randomizer: str | None = None,
+    rounds: SupportsIndex = 1,
 ) -> Plan:
     """Choose the randomizer and its epsilon0 for any kind of question.
 
@@ -272,7 +288,7 @@ def plan_question(
     ----------
     question : Question
         One of `shuffledp.collection.questions`.
-    num_users, epsilon, delta, randomizer
+    num_users, epsilon, delta, randomizer, rounds
         As for `make_plan`.
 
     Returns
@@ -285,26 +301,32 @@ def plan_question(
     ParameterError, InfeasibleTargetError
         As for `make_plan`.
     """
-    users = require_at_least("num_users", num_users, 1)
-    epsilon = require_positive("epsilon", epsilon)
-    delta = require_open_unit("delta", delta)
+    target = Target(
+        num_users=require_at_least("num_users", num_users, 1),
+        epsilon=require_positive("epsilon", epsilon),
+        delta=require_open_unit("delta", delta),
+        rounds=require_at_least("rounds", rounds, 1),
+    )
     makers = chosen_candidates(question, randomizer)
-    choices = ranked_choices(question, makers, users, epsilon, delta)
+    choices = ranked_choices(question, makers, target)
     least = choices[0].expected_standard_error
     if not least <= question.useless_error:
-        raise infeasible(question, makers, users, epsilon, delta)
+        raise infeasible(question, makers, target)
     best = _best(choices, list(makers))
     return Plan(
-        num_users=users,
+        num_users=target.num_users,
         question=question,
-        target_epsilon=epsilon,
-        target_delta=delta,
+        target_epsilon=target.epsilon,
+        target_delta=target.delta,
         randomizer=best.randomizer,
-        guarantee=guarantee_within(best.randomizer, users, epsilon, delta),
+        guarantee=guarantee_within(
+            best.randomizer, target.num_users, target.epsilon, target.delta, rounds=target.rounds
+        ),
         expected_standard_error=best.expected_standard_error,
         alternatives=tuple(each for each in choices if each is not best),
-        local_model=local_model(question, makers, best, users, epsilon),
-        central_model=central_model(question, best.expected_standard_error, users, epsilon),
+        local_model=local_model(question, makers, best, target),
+        central_model=central_model(question, best.expected_standard_error, target),
+        rounds=target.rounds,
     )
 
 

@@ -34,12 +34,15 @@ class Guarantee:
     delta : Bound or float
         In [0, 1]; a `Bound` if it is the one that was computed.
     num_users : int
-        Number of honest users whose reports are shuffled together.
+        Number of honest users whose reports are shuffled together; of the smallest batch, if there
+        are several.
+    rounds : int
+        Number of batches about the same people.
 
     Raises
     ------
     ParameterError
-        If not exactly one of ``epsilon`` and ``delta`` is a `Bound`, or ``num_users < 1``.
+        If not exactly one of ``epsilon`` and ``delta`` is a `Bound`, or a number is below 1.
 
     Examples
     --------
@@ -51,6 +54,7 @@ class Guarantee:
     epsilon: Bound | float
     delta: Bound | float
     num_users: int
+    rounds: int = 1
 
     def __post_init__(self) -> None:
         if isinstance(self.epsilon, Bound) == isinstance(self.delta, Bound):
@@ -59,6 +63,7 @@ class Guarantee:
                 "be a Bound (the one computed), and the other a number (the one given)"
             )
         require_at_least("num_users", self.num_users, 1)
+        require_at_least("rounds", self.rounds, 1)
 
     @property
     def bound(self) -> Bound:
@@ -92,10 +97,10 @@ class Guarantee:
         Returns
         -------
         dict
-            ``epsilon``, ``delta``, ``method``, ``source``, ``assumptions``. The computed one of
-            the first two is ``{"lower", "upper"}``, the given one a number. A ``lower`` of
-            ``None`` means that nothing is known, an ``upper`` of ``None`` that no finite bound
-            holds (JSON has no infinity).
+            ``epsilon``, ``delta``, ``method``, ``source``, ``assumptions``, and ``rounds`` if
+            there are several. The computed one of the first two is ``{"lower", "upper"}``, the
+            given one a number. A ``lower`` of ``None`` means that nothing is known, an ``upper`` of
+            ``None`` that no finite bound holds (JSON has no infinity).
         """
         return {
             "epsilon": _json_number(self.epsilon),
@@ -103,6 +108,7 @@ class Guarantee:
             "method": self.bound.method,
             "source": self.bound.source,
             "assumptions": list(self.bound.assumptions),
+            **({"rounds": self.rounds} if self.rounds > 1 else {}),
         }
 
 

@@ -8,13 +8,14 @@ from typing import Any, Protocol, SupportsIndex
 from shuffledp.collection.cautions import delta_cautions
 from shuffledp.collection.datasets.column import Column, Progress, no_progress
 from shuffledp.collection.engines.local import ReportSink, collect
-from shuffledp.collection.guarantees import guarantee_for
+from shuffledp.collection.guarantees import guarantee_for, guarantee_of
 from shuffledp.collection.questions.question import EstimateOptions, Question, chosen_candidates
 from shuffledp.collection.results import Guarantee, RunResult
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_open_unit
 from shuffledp.core.entropy import Entropy
 from shuffledp.mechanisms.randomizers.protocol import LocalRandomizer
+from shuffledp.privacy.accounting.release import ShuffledRelease
 
 # Where the report shows epsilon: as multiples of the number of users, and shares of honest ones.
 _USER_FACTORS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
@@ -54,6 +55,11 @@ class Setting(Protocol):
         """The delta that was asked for."""
         ...
 
+    @property
+    def rounds(self) -> int:
+        """How often the collection is repeated about the same people."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedSetting:
@@ -65,6 +71,7 @@ class FixedSetting:
     guarantee: Guarantee
     target_epsilon: float
     target_delta: float
+    rounds: int = 1
 
 
 def fixed_setting(
@@ -208,6 +215,8 @@ def run_plan(  # noqa: PLR0913  # one keyword an option
 
 def _actual_guarantee(plan: Setting, num_users: int) -> tuple[Guarantee, tuple[str, ...]]:
     """Return the guarantee for the users that there are, and a warning if it falls short."""
+    if plan.rounds > 1:
+        return _one_of_several(plan, num_users)
     if num_users == plan.num_users:
         return plan.guarantee, ()
     guarantee = guarantee_for(plan.randomizer.profile, num_users, delta=plan.target_delta)
@@ -215,8 +224,32 @@ def _actual_guarantee(plan: Setting, num_users: int) -> tuple[Guarantee, tuple[s
         return guarantee, ()
     return guarantee, (
         f"{plan.num_users:,} users were planned and {num_users:,} answered, so epsilon is "
-        f"{guarantee.epsilon_upper:.6g} rather than {plan.target_epsilon:.6g}.",
+        f"{_rounded_up(guarantee.epsilon_upper)} rather than {plan.target_epsilon:.6g}.",
     )
+
+
+def _one_of_several(plan: Setting, num_users: int) -> tuple[Guarantee, tuple[str, ...]]:
+    """Return the guarantee of one of the planned rounds, and what all of them make together."""
+    law, delta = plan.randomizer.profile, plan.target_delta
+    together = plan.guarantee
+    if num_users != plan.num_users:
+        release = ShuffledRelease(profile=law, num_users=num_users)
+        together = guarantee_of(release * plan.rounds, delta=delta)
+    sentence = (
+        f"This is one of {plan.rounds:,} planned rounds. If all are like this one, together they "
+        f"give epsilon <= {_rounded_up(together.epsilon_upper)} at delta <= {delta:g}."
+    )
+    if together.epsilon_upper > plan.target_epsilon:
+        sentence += (
+            f" That is above the {plan.target_epsilon:.6g} planned, since {plan.num_users:,} users "
+            f"were planned and {num_users:,} answered."
+        )
+    return guarantee_for(law, num_users, delta=delta), (sentence,)
+
+
+def _rounded_up(epsilon: float) -> str:
+    """Return six digits of what is safe to publish; rounding to them takes off 5e-6 at most."""
+    return f"{epsilon * (1.0 + 6e-6):.6g}"
 
 
 def _assuming(guarantee: Guarantee, assumptions: tuple[str, ...]) -> Guarantee:

@@ -1,3 +1,4 @@
+import dataclasses
 import math
 
 import numpy as np
@@ -149,12 +150,41 @@ def test_a_method_that_is_no_text_is_our_error(value):
         account_delta(profiles.any_randomizer(1.0), num_users=10, epsilon=0.1, method=value)
 
 
-def test_methods_are_for_pure_randomizers():
-    with pytest.raises(OutOfRegimeError, match=r"delta0 = 0\.1"):
-        account_delta(LocalProfile(epsilon0=1.0, delta0=0.1), num_users=10, epsilon=0.1)
+PURE_ONLY = set(METHODS) - {"local", "approximate-local", "channel-blanket"}
 
 
-@pytest.mark.parametrize("method", sorted(set(METHODS) - {"local"}))
+@pytest.mark.parametrize("method", sorted(PURE_ONLY))
+def test_most_methods_are_for_pure_randomizers(method):
+    family, size = {
+        "binary-exact": (RandomizerFamily.K_RANDOMIZED_RESPONSE, 2),
+        "k-rr-blanket": (RandomizerFamily.K_RANDOMIZED_RESPONSE, 3),
+        "unary-blanket": (RandomizerFamily.SYMMETRIC_UNARY, 3),
+        "stated-blanket": (RandomizerFamily.OTHER, 4),
+    }.get(method, (RandomizerFamily.ANY, None))
+    pure = stated(0.3, atoms_of(randomized_response(4, math.exp(0.3))))
+    profile = dataclasses.replace(pure, delta0=1e-9, family=family, domain_size=size)
+    with pytest.raises(OutOfRegimeError, match=r"delta0 = 0 .*'approximate-local' is for"):
+        account_delta(profile, num_users=2000, epsilon=0.1, method=method)
+    bound = account_delta(profile, num_users=2000, epsilon=0.1)
+    assert bound.method in ("approximate-local", "local")
+    assert bound.upper >= 1e-9
+
+
+def test_no_epsilon_at_a_delta_below_delta0():
+    profile = LocalProfile(epsilon0=1.0, delta0=1e-6)
+    for delta in (0.0, 1e-7):
+        with pytest.raises(OutOfRegimeError, match="below delta0 = 1e-06"):
+            account_epsilon(profile, num_users=1000, delta=delta)
+    assert account_epsilon(profile, num_users=1000, delta=1e-6).upper == 1.0
+    assert account_delta(profile, num_users=1000, epsilon=1.0).upper >= 1e-6
+    assert account_delta(profile, num_users=1000, epsilon=5.0).upper >= 1e-6
+    # reports that ignore the value but for a rare failure
+    useless = LocalProfile(epsilon0=0.0, delta0=1e-3)
+    assert account_delta(useless, num_users=10, epsilon=0.0).upper == pytest.approx(1e-3, rel=1e-9)
+    assert account_epsilon(useless, num_users=10, delta=1e-3).upper == 0.0
+
+
+@pytest.mark.parametrize("method", sorted(PURE_ONLY))
 def test_at_delta_zero_only_the_local_bound_holds(method):
     profile = profiles.k_rr(0.3, 2)
     needed = {

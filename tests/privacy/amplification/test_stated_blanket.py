@@ -15,24 +15,22 @@ from oracles.stated_blankets import (
     ThreeWeights,
     atoms_of,
     epsilon0_of,
+    hashing_atoms,
+    k_rr_atoms,
     linear_hashing,
     merged,
     stated,
     subset_selection,
 )
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import OutOfRegimeError, PrecisionError
-from shuffledp.core.numerics.enclosure import Enclosure
-from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
-from shuffledp.privacy.amplification import symmetric_blanket
-from shuffledp.privacy.amplification.registry import METHODS, account_delta, account_epsilon
+from shuffledp.privacy.amplification.atom_law import AtomLaw, atom_delta
+from shuffledp.privacy.amplification.registry import account_delta, account_epsilon
 from shuffledp.privacy.amplification.stated_blanket import (
     ACCURACY,
-    candidate_laws,
+    dominating_laws,
     violated_hypothesis,
 )
 from shuffledp.privacy.amplification.symmetric_blanket import (
-    SMALLEST_DELTA,
     SymmetricBlanket,
     SymmetricLaw,
 )
@@ -59,23 +57,6 @@ def profile_of(channel, p):
 
 def as_floats(channel):
     return [[float(chance) for chance in row] for row in channel]
-
-
-def k_rr_atoms(p, k):
-    mass = 1.0 / (p + k - 1.0)
-    return [(mass, p, 1.0), (mass, 1.0, p), ((k - 2) * mass, 1.0, 1.0)]
-
-
-def hashing_atoms(p, g, num_seeds=math.inf):
-    """Two inputs whose digits differ, seeds with equal and unequal hashes counted."""
-    lie, meet = 1.0 / (p + g - 1.0), 1.0 / g
-    return [
-        (lie * (1.0 - meet), p, 1.0),
-        (lie * (1.0 - meet), 1.0, p),
-        (lie * (meet - 1.0 / num_seeds), p, p),
-        (lie * ((g - 2) * (1.0 - meet) + (g - 1) * (meet - 1.0 / num_seeds)), 1.0, 1.0),
-        (1.0 / num_seeds, 1.0, 1.0),
-    ]
 
 
 def own_delta(profile, num_users, epsilon):
@@ -138,31 +119,30 @@ def test_closed_forms_of_hashing_are_what_its_channel_says():
 
 @pytest.mark.parametrize("num_users", [1, 2, 4, 8])
 @pytest.mark.parametrize("name", CHANNELS)
-def test_two_weights_are_above_all_the_weights(name, num_users):
+def test_laws_dominate_the_original_atoms(name, num_users):
     for p in RATIOS:
         atoms = atoms_of(CHANNELS[name](p))
         profile = stated(epsilon0_of(p), atoms)
+        (law,) = dominating_laws(profile)  # the pair is symmetric: one order is both
         for share in SHARES:
             epsilon = profile.epsilon0 * share
             exact = blanket_delta(merged(atoms), epsilon, num_users)
-            for law in candidate_laws(profile, num_users):
-                assert SymmetricBlanket(law, num_users).enclose(epsilon).upper >= exact
+            assert atom_delta(law, num_users, epsilon).upper >= exact
             if share <= 0.6:
-                # At most a third of delta for handfuls of users, nothing for one.
-                loss = 1e-8 if num_users == 1 else 0.33
-                assert own_delta(profile, num_users, epsilon) <= exact * (1.0 + loss)
+                # A few parts in 1e9 of epsilon are what the missing digits cost.
+                assert own_delta(profile, num_users, epsilon) <= exact * (1.0 + 1e-7)
 
 
-@pytest.mark.parametrize("num_users", [50, 200])
+@pytest.mark.parametrize("num_users", [60])
 @pytest.mark.parametrize(("p", "g"), [(1.5, 5), (6.0, 2), (6.0, 7)])
-def test_a_few_per_cent_of_epsilon_are_lost(p, g, num_users):
+def test_a_part_in_a_million_of_epsilon_is_lost(p, g, num_users):
     (pair, *_), _, (heavy, *_), (light, *_), _ = atoms = hashing_atoms(p, g)
     truth = ThreeWeights(p, pair, heavy, light, num_users)
     profile = stated(math.log(p), atoms)
     for delta in (1e-8, 1e-4):
         exact = truth.epsilon(delta, profile.epsilon0)
         bound = account_epsilon(profile, num_users=num_users, delta=delta, method=NAME)
-        assert exact * (1.0 - 1e-9) <= bound.upper <= exact * 1.11
+        assert exact * (1.0 - 1e-9) <= bound.upper <= exact * (1.0 + 1e-6)
         assert own_delta(profile, num_users, exact) >= truth.delta(exact) * (1.0 - 1e-9)
 
 
@@ -174,7 +154,7 @@ def test_the_oracle_of_three_weights_agrees_with_multiprecision():
         assert truth.delta(epsilon) == pytest.approx(float(exact), rel=1e-11)
 
 
-def test_lowering_and_spreading_lose_little_in_a_large_crowd():
+def test_several_weights_hardly_matter_in_a_large_crowd():
     # From above to where the mean weight alone would put epsilon: mu = sqrt(pair moments / n).
     p, g, num_users = 6.0, 7, 10**7
     atoms = hashing_atoms(p, g)
@@ -185,7 +165,7 @@ def test_lowering_and_spreading_lose_little_in_a_large_crowd():
     )  # fmt: skip
     least = SymmetricBlanket(weights, num_users).enclose_epsilon(1e-8, math.log(p)).lower
     bound = account_epsilon(stated(math.log(p), atoms), num_users=num_users, delta=1e-8)
-    assert least <= bound.upper <= least * (1.0 + 2e-5)
+    assert least <= bound.upper <= least * (1.0 + 2e-6)
 
 
 @settings(max_examples=60)
@@ -203,15 +183,51 @@ def test_any_neutral_weights_at_all(p, neutrals, pair_mass, num_users, share):
     atoms = [(pair_mass / mean, p, 1.0), (pair_mass / mean, 1.0, p)]
     atoms += [(mass / mean, weight, weight) for mass, weight in weighted]
     epsilon0 = math.log(p)
-    profile = stated(epsilon0, atoms)
     exact = blanket_delta(merged(atoms), epsilon0 * share, num_users)
-    for law in candidate_laws(profile, num_users):
-        found = SymmetricBlanket(law, num_users).enclose(epsilon0 * share)
-        assert found.upper >= exact * (1 - mpf(10) ** -13)
+    (law,) = dominating_laws(stated(epsilon0, atoms))
+    assert atom_delta(law, num_users, epsilon0 * share).upper >= exact * (1 - mpf(10) ** -13)
     # and it is still below the clones, of which the exact sum is known
     a = 1 / (1 + mp.mpf(p))
     clones = blanket_delta([(a, mpf(p), mpf(1)), (a, mpf(1), mpf(p))], epsilon0 * share, num_users)
     assert exact <= clones * (1 + mpf(10) ** -12)
+
+
+@settings(max_examples=40)
+@given(
+    st.floats(1.05, 20.0),
+    st.lists(
+        st.tuples(st.floats(0.01, 1.0), st.floats(0.0, 1.0), st.floats(0.0, 1.0)),
+        min_size=2,
+        max_size=3,
+    ),
+    st.integers(1, 4),
+    st.floats(0.0, 0.98),
+)
+def test_any_atoms_at_all_in_both_orders(p, drawn, num_users, share):
+    atoms = of_mean_one([(m, 1.0 + x * (p - 1.0), 1.0 + y * (p - 1.0)) for m, x, y in drawn], p)
+    epsilon0 = math.nextafter(math.log(p), math.inf)
+    profile = stated(epsilon0, atoms)
+    assert violated_hypothesis(profile, num_users) is None
+    upper = own_delta(profile, num_users, epsilon0 * share)
+    worst = max(
+        blanket_delta(merged(order), epsilon0 * share, num_users)
+        for order in (atoms, [(mass, second, first) for mass, first, second in atoms])
+    )
+    assert upper >= worst * (1 - mpf(10) ** -13)
+    # a ratio is raised by 5e-10 of itself, and p of them are the most there is
+    assert upper <= worst * (1 + mpf(10) ** -7) + mpf(10) ** -8
+
+
+def of_mean_one(atoms, p):
+    """The atoms, scaled, with one more that makes both ratios' means equal, and telling."""
+    atoms = [*atoms, (0.3, p, 1.0), (0.3, 1.0, p)]
+    means = [sum(mass * atom[i] for mass, *atom in atoms) for i in (0, 1)]
+    short = 0 if means[0] < means[1] else 1
+    balance = [1.0, 1.0]
+    balance[short] = p
+    atoms.append((abs(means[0] - means[1]) / (p - 1.0), *balance))
+    mean = sum(mass * first for mass, first, _ in atoms)
+    return [(mass / mean, *ratios) for mass, *ratios in atoms]
 
 
 @pytest.mark.parametrize("level", [1.0, 0.6])
@@ -222,14 +238,60 @@ def test_pairs_of_less_than_the_full_ratio_are_widened(level):
     mass = 0.9 / (high + 1.0)
     atoms = [(mass, high, 1.0), (mass, 1.0, high), (0.1, 1.0, 1.0)]
     profile = stated(math.log(p), atoms)
-    (law,) = candidate_laws(profile, 6)
-    assert law.pair_weight == pytest.approx(0.5 * (high + 1.0))
+    (law,) = dominating_laws(profile)
+    weights = 0.5 * (law.ratios0 + law.ratios1)
+    assert weights.max() == pytest.approx(0.5 * (high + 1.0))
+    assert (law.ratios0 / np.maximum(law.ratios1, 1e-9)).max() == pytest.approx(p)
     for share in SHARES[:-2]:
         exact = blanket_delta(merged(atoms), math.log(p) * share, 6)
         upper = own_delta(profile, 6, math.log(p) * share)
         assert upper >= exact
         if level == 1.0:
             assert upper == pytest.approx(float(exact), rel=1e-7, abs=1e-13)
+
+
+def test_many_weights_cost_nothing():
+    # Two hundred neutral weights: no worse than their mean weight allows, and a bound.
+    weights = [1.0 + i / 100.0 for i in range(200)]
+    atoms = [(0.125, 3.0, 1.0), (0.125, 1.0, 3.0)]
+    atoms += [(0.5 / 200 / weight, weight, weight) for weight in weights]
+    profile = stated(math.log(3.0), atoms)
+    alone = own_delta(profile, 1, 0.3)
+    assert alone == pytest.approx(0.125 * (3.0 - math.exp(0.3)), rel=1e-8)
+    mean_weight = 0.5 / sum(mass for mass, *_ in atoms[2:])
+    even = [*atoms[:2], (0.5 / mean_weight, mean_weight, mean_weight)]
+    for num_users in (1000, 10**6):
+        found = account_epsilon(profile, num_users=num_users, delta=1e-6, method=NAME).upper
+        wanted = account_epsilon(
+            stated(math.log(3.0), even), num_users=num_users, delta=1e-6, method=NAME
+        ).upper
+        assert found == pytest.approx(wanted, rel=1e-3)
+
+
+# ------------------------------------------------------------------ channels, in both orders
+
+
+@pytest.mark.parametrize(("make", "least_asymmetric"), [(staircase, 0), (inside, 3)])
+def test_any_channel_is_bounded_in_both_orders(make, least_asymmetric):
+    generator = Entropy.from_seed(11).generator()
+    num_asymmetric = 0
+    for _ in range(12):
+        channel = make(3, 4.0, generator).tolist()
+        profile = stated(math.log(largest_ratio(np.array(channel))), atoms_of(channel))
+        if "apart" in (violated_hypothesis(profile, 3) or ""):
+            continue  # a vertex that treats this pair alike
+        num_asymmetric += len(dominating_laws(profile)) == 2
+        truth = dict.fromkeys((0.0, 0.4, 0.9 * profile.epsilon0), 0.0)
+        for first, second, pair, _ in enumeration.neighbouring_laws(channel, 3):
+            if pair in ((0, 1), (1, 0)):
+                for epsilon, found in truth.items():
+                    exact = enumeration.hockey_stick(first, second, math.exp(epsilon))
+                    truth[epsilon] = max(found, exact)
+        for epsilon, exact in truth.items():
+            upper = own_delta(profile, 3, epsilon)
+            assert upper >= exact * (1.0 - RELATIVE) - ABSOLUTE
+            assert upper <= 1.0
+    assert num_asymmetric >= least_asymmetric  # both orders were needed
 
 
 # ------------------------------------------------------------------ rounding
@@ -241,16 +303,6 @@ def perturbed(atoms, signs):
         (mass * (1.0 + s * u), *(ratio * (1.0 + t * u) for ratio in ratios))
         for (mass, *ratios), s, t in zip(atoms, signs[::2], signs[1::2], strict=True)
     ]
-
-
-def law_as_stated(profile):
-    """Masses and weights taken at their word: what a method without any care would evaluate."""
-    first, _, neutral = profile.blanket
-    return SymmetricLaw(
-        epsilon0=profile.epsilon0, low=first.ratio1, pair_mass=2.0 * first.mass,
-        rest_mass=neutral.mass, base_mass=1.0 - 2.0 * first.mass - neutral.mass,
-        rest_weight=neutral.ratio0,
-    )  # fmt: skip
 
 
 def test_ten_digits_are_enough():
@@ -266,8 +318,34 @@ def test_ten_digits_are_enough():
             upper = own_delta(profile, num_users, math.log(p) * share)
             assert upper >= exact
             assert upper <= exact * (1.0 + 2e-7)
-            naive = SymmetricBlanket(law_as_stated(profile), num_users)
-            careless += naive.enclose(math.log(p) * share).upper < exact
+            naive = AtomLaw.from_atoms(profile.blanket)  # taken at their word
+            careless += atom_delta(naive, num_users, math.log(p) * share).upper < exact
+    assert careless > 0  # the care is needed
+
+
+def test_ten_digits_are_enough_on_the_general_path():
+    # Every atom of its own, its mass and both its ratios off in any direction.
+    p, num_users = 4.0, 3
+    atoms = of_mean_one([(0.5, 2.5, 1.25), (0.25, 1.5, 3.5)], p)
+    careless = 0
+    for signs in itertools.product((-1, 1), repeat=3):
+        for turned in range(len(atoms)):
+            moved = [
+                tuple(
+                    number * (1.0 + sign * (-1 if i == turned else 1) * 0.999 * ACCURACY)
+                    for number, sign in zip(atom, signs, strict=True)
+                )
+                for i, atom in enumerate(atoms)
+            ]
+            moved = [(m, *(min(max(r, 1.0), p) for r in ratios)) for m, *ratios in moved]
+            profile = stated(math.nextafter(math.log(p), math.inf), moved)
+            assert len(dominating_laws(profile)) == 2
+            naive = AtomLaw.from_atoms(profile.blanket)
+            for share in (0.0, 0.4, 0.95):
+                epsilon = profile.epsilon0 * share
+                exact = blanket_delta(merged(atoms), epsilon, num_users)
+                assert own_delta(profile, num_users, epsilon) >= exact
+                careless += atom_delta(naive, num_users, epsilon).upper < exact
     assert careless > 0  # the care is needed
 
 
@@ -295,15 +373,6 @@ def test_order_and_splitting_of_atoms_change_nothing(epsilon):
     assert own_delta(stated(math.log(3.0), empty), 40, epsilon) == plain
 
 
-def test_neutral_weights_that_agree_to_ten_digits_are_one():
-    # A rounding apart; lowering the larger costs nothing, a second candidate would cost time.
-    atoms = k_rr_atoms(3.0, 6)
-    mass = atoms[2][0] / 2.0
-    apart = [*atoms[:2], (mass, 1.0, 1.0), (mass, 1.0 + 5e-11, 1.0 + 5e-11)]
-    (law,) = candidate_laws(stated(math.log(3.0), apart), 10)
-    assert law.rest_weight == 1.0
-
-
 @pytest.mark.parametrize(("p", "k"), [(math.e, 4), (math.exp(3.0), 16), (1.05, 3), (1e6, 50)])
 @pytest.mark.parametrize("num_users", [10, 1000, 10**5, 10**9])
 def test_k_rr_by_its_atoms_is_k_rr(p, k, num_users):
@@ -321,7 +390,7 @@ def test_k_rr_by_its_atoms_is_k_rr(p, k, num_users):
     assert found == pytest.approx(wanted, rel=1e-5)
 
 
-@settings(max_examples=40)
+@settings(max_examples=6)
 @given(
     st.floats(1.001, 200.0),
     st.integers(2, 12),
@@ -346,224 +415,3 @@ def test_monotone_and_never_above_clones(p, g, num_users, log_delta, factor):
     assert at_bound <= delta * (1.0 + 8e-5)
     beyond = account_delta(profile, num_users=num_users, epsilon=min(bound * factor, math.log(p)))
     assert beyond.upper <= at_bound * (1.0 + 8e-5)
-
-
-# ------------------------------------------------------------------ edges
-
-
-@pytest.mark.parametrize(
-    ("epsilon0", "num_users"),
-    [
-        *itertools.product((1e-13, 1e-9, 1e-3, 1.0, 12.0, 40.0, 120.0, 199.0), (1, 2, 5000)),
-        *itertools.product((1e-9, 5.0, 40.0), (10**12,)),
-    ],
-)
-def test_edges(epsilon0, num_users):
-    # gamma = 1 - O(epsilon0) at the first, next to no blanket at the last
-    p = math.exp(epsilon0)
-    profile = stated(epsilon0, hashing_atoms(p, 5))
-    assert violated_hypothesis(profile, num_users) is None
-    for delta in (1e-300, 1e-10, 0.3) if num_users < 10**12 else (1e-10,):
-        bound = account_epsilon(profile, num_users=num_users, delta=delta)
-        clones = account_epsilon(
-            LocalProfile(epsilon0=epsilon0), num_users=num_users, delta=delta, with_lower=False
-        )
-        assert 0.0 <= bound.upper <= clones.upper
-    for share in (0.0, 0.5, 1.0 - 1e-9):
-        bound = account_delta(profile, num_users=num_users, epsilon=epsilon0 * share)
-        assert SMALLEST_DELTA <= bound.upper <= 1.0
-        # One user alone: (p - e) times the mass of a report that tells.
-        if num_users == 1:
-            with mp.workdps(60):
-                exact = (
-                    profile.blanket[0].mass
-                    * mp.exp(mpf(epsilon0))
-                    * -mp.expm1(mpf(epsilon0 * share) - mpf(epsilon0))
-                )
-            assert exact * (1.0 - 1e-9) <= bound.upper <= exact * (1.0 + 1e-8) + SMALLEST_DELTA
-
-
-@pytest.mark.parametrize("epsilon0", [5e-324, 1e-300, 1e-17])
-def test_where_the_ratios_round_to_one_no_pair_is_left(epsilon0):
-    profile = stated(epsilon0, hashing_atoms(math.exp(epsilon0), 5))
-    assert "a stated pair" in violated_hypothesis(profile, 10)
-    bound = account_delta(profile, num_users=10, epsilon=0.0)
-    assert bound.method in ("clones", "local")
-
-
-def test_extreme_epsilon0_is_no_crash():
-    for epsilon0 in (0.0, 201.0, 800.0, 1e308):
-        profile = stated(epsilon0, [(0.5, 1.0, 1.0), (0.5, 1.0, 1.0)])
-        assert account_epsilon(profile, num_users=10, delta=1e-6).upper <= epsilon0
-        ratio = math.exp(min(epsilon0, 700.0))
-        one = stated(epsilon0, k_rr_atoms(ratio, 3))
-        assert account_epsilon(one, num_users=10, delta=1e-6).upper <= epsilon0
-
-
-def test_few_candidates_however_many_weights():
-    weights = [1.0 + i / 100.0 for i in range(200)]
-    masses = [0.5 / 200 / weight for weight in weights]
-    pair = 0.5 / 4.0
-    atoms = [(pair, 3.0, 1.0), (pair, 1.0, 3.0)]
-    atoms += [(mass, weight, weight) for mass, weight in zip(masses, weights, strict=True)]
-    profile = stated(math.log(3.0), atoms)
-    for num_users in (1, 30, 1000, 10**6):
-        laws = candidate_laws(profile, num_users)
-        assert 1 <= len(laws) <= 2
-    assert laws[0].rest_weight == weights[-1]  # in a crowd, spreading is all but free
-    assert candidate_laws(profile, 1)[0].rest_weight < weights[20]  # alone, it is not
-
-
-def test_one_candidate_lost_in_round_off_leaves_the_other(monkeypatch):
-    profile = stated(math.log(3.0), hashing_atoms(3.0, 4))
-    assert len(candidate_laws(profile, 30)) == 2
-    kept = min(SymmetricBlanket(law, 30).enclose(0.2).upper for law in candidate_laws(profile, 30))
-    assert own_delta(profile, 30, 0.2) == kept
-
-    lost = set()
-
-    class Fragile:
-        def __init__(self, law, num_users):
-            self.weight = law.rest_weight
-
-        def enclose(self, _epsilon):
-            if self.weight in lost:
-                raise PrecisionError("round-off dominates")
-            return Enclosure(0.0, 0.25)
-
-    monkeypatch.setattr(symmetric_blanket, "SymmetricBlanket", Fragile)
-    for weight in (1.0, 3.0):
-        lost = {weight}
-        assert own_delta(profile, 30, 0.2) == 0.25
-    lost = {1.0, 3.0}
-    with pytest.raises(PrecisionError, match="round-off"):
-        own_delta(profile, 30, 0.2)
-    # "best" still has the others to offer
-    assert account_delta(profile, num_users=30, epsilon=0.2).method in ("clones", "local")
-
-
-# ------------------------------------------------------------------ refused
-
-PAIR = [(0.25, 3.0, 1.0), (0.25, 1.0, 3.0)]
-
-
-def refused(atoms, match):
-    epsilon0 = math.log(3.0)
-    profile = stated(epsilon0, atoms)
-    for ask in (
-        lambda: account_delta(profile, num_users=10, epsilon=0.1, method=NAME),
-        lambda: account_epsilon(profile, num_users=10, delta=0.1, method=NAME),
-    ):
-        with pytest.raises(OutOfRegimeError, match=match):
-            ask()
-    # and it is never used on the quiet
-    bound = account_delta(profile, num_users=10, epsilon=0.1)
-    clones = account_delta(LocalProfile(epsilon0=epsilon0), num_users=10, epsilon=0.1)
-    assert bound.method == "clones"
-    assert bound.upper == clones.upper
-    assert bound.lower is None
-
-
-@pytest.mark.parametrize("mass", [-1e-3, math.nan, math.inf, -math.inf, 1.5])
-def test_masses_are_probabilities(mass):
-    refused([*PAIR, (mass, 1.0, 1.0)], r"stated masses in \[0, 1\]")
-
-
-@pytest.mark.parametrize("ratio", [0.0, -1.0, 0.999, 3.001, 1e300, math.nan, math.inf, -math.inf])
-def test_ratios_lie_between_one_and_the_local_one(ratio):
-    refused([*PAIR, (0.1, ratio, ratio)], "stated likelihood ratios in")
-    refused([*PAIR, (0.1, 1.0, ratio)], "stated likelihood ratios in")
-
-
-def test_masses_add_up_to_at_most_one():
-    refused([*PAIR, (0.4, 1.0, 1.0), (0.2, 1.0, 1.0)], "add up to at most 1")
-
-
-@pytest.mark.parametrize("scale", [0.5, 0.999, 1.001, 1.0 + 5e-9])
-def test_means_are_one(scale):
-    atoms = [(mass * scale, *ratios) for mass, *ratios in k_rr_atoms(3.0, 4)]
-    refused(atoms, "mean 1")
-
-
-def test_the_mean_of_each_ratio_counts():
-    refused([(0.3, 3.0, 1.0), (0.25, 1.0, 3.0)], "mean 1")
-
-
-@pytest.mark.parametrize(
-    ("pair", "rest", "match"),
-    [
-        ([], (1.0, 1.0), "a stated pair"),
-        ([(0.0, 3.0, 1.0), (0.0, 1.0, 3.0)], (1.0, 1.0), "a stated pair"),
-        ([(0.2, 2.0, 1.0), (0.1, 1.0, 3.0)], (1.0, 1.0), "symmetric pair .*masses are 0.2 and"),
-        ([(0.1, 3.0, 2.0), (0.1, 1.0, 2.0)], (1.0, 1.0), "one symmetric pair"),
-        (
-            [(0.1, 3.0, 1.0), (0.1, 1.0, 3.0), (0.1, 2.0, 1.0), (0.1, 1.0, 2.0)],
-            (1.0, 1.0),
-            "one symmetric pair",
-        ),
-        # A ratio a rounding apart is not neutral: at a small epsilon0 it could be the pair.
-        ([(0.1, 3.0, 1.0), (0.1, 1.0, 3.0)], (1.0, 1.0 + 2.0**-52), "last digit"),
-    ],
-)
-def test_asymmetric_pairs_are_left_to_the_clones(pair, rest, match):
-    left = 1.0 - sum(mass * ratio0 for mass, ratio0, _ in pair)
-    refused([*pair, (left, *rest)], match)
-
-
-def test_mixed_channels_are_refused_or_bounded():
-    # Means of one make vertices of the class symmetric, but not what is mixed from two of them.
-    generator = Entropy.from_seed(11).generator()
-    num_refused = 0
-    for make in (staircase, inside):
-        for _ in range(20):
-            channel = make(3, 4.0, generator).tolist()
-            profile = stated(math.log(largest_ratio(np.array(channel))), atoms_of(channel))
-            num_refused += violated_hypothesis(profile, 3) is not None
-            upper = account_delta(profile, num_users=3, epsilon=0.4).upper
-            for first, second, pair, _ in enumeration.neighbouring_laws(channel, 3):
-                if pair in ((0, 1), (1, 0)):
-                    exact = enumeration.hockey_stick(first, second, math.exp(0.4))
-                    assert upper >= exact * (1.0 - RELATIVE)
-    assert 10 <= num_refused <= 30  # both kinds were tried
-
-
-@pytest.mark.parametrize(
-    "profile",
-    [
-        profiles.any_randomizer(1.0),
-        profiles.k_rr(1.0, 4),
-        profiles.symmetric_unary(1.0, 4),
-        LocalProfile(epsilon0=1.0, family=RandomizerFamily.OTHER),
-        LocalProfile(
-            epsilon0=1.0,
-            blanket=(BlanketAtom(mass=1.0, ratio0=1.0, ratio1=1.0),),
-        ),
-    ],
-)
-def test_only_for_randomizers_that_state_a_blanket(profile):
-    with pytest.raises(OutOfRegimeError, match="states its blanket"):
-        account_epsilon(profile, num_users=10, delta=0.1, method=NAME)
-
-
-# ------------------------------------------------------------------ what a bound says
-
-
-def test_what_it_rests_on_is_said():
-    profile = stated(math.log(3.0), hashing_atoms(3.0, 4), 9)
-    bound = account_epsilon(profile, num_users=1000, delta=1e-6)
-    assert bound.method == NAME
-    assert bound.lower is None
-    assert any("ten digits" in sentence for sentence in bound.assumptions)
-    assert METHODS[NAME].source == bound.source
-
-
-@pytest.mark.parametrize("size", [None, 2, 3, 50])
-@pytest.mark.parametrize("blanket", [True, False])
-def test_no_data_are_known_that_are_as_bad(size, blanket):
-    atoms = hashing_atoms(3.0, 4) if blanket else []
-    profile = stated(math.log(3.0), atoms, size)
-    assert account_epsilon(profile, num_users=100, delta=1e-6).lower is None
-    assert account_delta(profile, num_users=100, epsilon=0.1).lower is None
-    # A particular randomizer need not reach the epsilon0 that bounds it.
-    at_zero = account_epsilon(profile, num_users=100, delta=0.0)
-    assert (at_zero.lower, at_zero.upper) == (None, profile.epsilon0)

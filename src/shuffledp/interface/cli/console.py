@@ -106,9 +106,19 @@ def guarantee_facts(guarantee: Guarantee) -> list[tuple[str, str]]:
         (name, f"{rounded(bound.upper, up=True, digits=_DIGITS)} (upper bound, safe to publish)"),
         ("gap", gap),
         (given_name, given(given_value)),
-        ("users", f"{guarantee.num_users:,}"),
+        *_batches(guarantee),
         ("method", bound.method),
         ("source", bound.source),
+    ]
+
+
+def _batches(guarantee: Guarantee) -> list[tuple[str, str]]:
+    """Return how many users there are, and how many rounds, if there are several."""
+    if guarantee.rounds == 1:
+        return [("users", f"{guarantee.num_users:,}")]
+    return [
+        ("rounds", f"{guarantee.rounds:,}"),
+        ("users", f"{guarantee.num_users:,} in the smallest batch"),
     ]
 
 

@@ -15,6 +15,7 @@ import click
 from shuffledp._version import __version__
 from shuffledp.core.errors import ShuffledpError
 from shuffledp.interface.cli.account import account
+from shuffledp.interface.cli.bounds import bounds
 from shuffledp.interface.cli.demo import demo
 from shuffledp.interface.cli.plan import plan
 from shuffledp.interface.cli.run import run
@@ -34,7 +35,7 @@ def cli() -> None:
     """
 
 
-for command in (plan, run, account, demo):
+for command in (plan, run, account, bounds, demo):
     cli.add_command(command)
 
 

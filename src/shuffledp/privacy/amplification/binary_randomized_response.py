@@ -10,7 +10,7 @@ f and F point and tail probabilities of S, m the last s with P(s) > e Q(s). The 
 the same with j turned into n - 1 - j, so the guarantee is the maximum over j = 0 .. n - 1. That
 maximum is near an end but not always at it: the lattice matters.
 
-Source: derived in docs/explanation/amplification.md. Every j is accounted for, by domination where
+Source: derived in docs/results/binary-exact.md. Every j is accounted for, by domination where
 not one by one.
 """
 
@@ -20,6 +20,7 @@ from shuffledp.core.errors import PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.privacy.amplification.hypotheses import pure_violation
 from shuffledp.privacy.amplification.method import Method
 from shuffledp.privacy.amplification.symmetric_blanket import SMALLEST_DELTA
 
@@ -98,6 +99,14 @@ class BinaryRandomizedResponse:
         """Return a delta that the two extreme neighbouring pairs make unavoidable."""
         return max(self._lower(epsilon, 0.0), self._lower(epsilon, self._others))
 
+    def enclose_extreme(self, epsilon: float, *, others_hold_one: bool) -> Enclosure:
+        """Enclose delta of one of the two extreme pairs: all others hold zero, or all hold one."""
+        if epsilon >= self._epsilon0:
+            return Enclosure(0.0, 0.0)
+        ones = self._others if others_hold_one else 0.0
+        lower, upper = self._lower(epsilon, ones), self._upper(epsilon, ones)
+        return Enclosure(min(lower, upper), max(upper, SMALLEST_DELTA))
+
     def _rates(self, epsilon: float) -> tuple[float, float, float]:
         """Return p - 1, e - 1 and p - e, the last without cancellation."""
         excess = math.exp(epsilon) * math.expm1(self._epsilon0 - epsilon)
@@ -160,7 +169,9 @@ def _is_binary(profile: LocalProfile) -> bool:
 
 
 def _violation(profile: LocalProfile, _num_users: int, _delta: float | None) -> str | None:
-    return None if _is_binary(profile) else "the randomizer is k-RR with k = 2"
+    if not _is_binary(profile):
+        return "the randomizer is k-RR with k = 2"
+    return pure_violation(profile)
 
 
 BINARY_EXACT = Method(
@@ -168,6 +179,7 @@ BINARY_EXACT = Method(
     source="exact divergence over all neighbouring data; derived in the shuffledp documentation",
     statement="max over j of D(S_j + Bern(1/(p+1)) || S_j + Bern(p/(p+1))), p = exp(eps0)",
     supersedes=("k-rr-blanket", "clones"),
+    proved_here=True,
     is_exact=True,
     violated_hypothesis=_violation,
     epsilon=lambda profile, n, delta: BinaryRandomizedResponse(profile.epsilon0, n).enclose_epsilon(

@@ -2,7 +2,7 @@
 
 Each other user sends, with probability 2r, r = 1/(e^epsilon0 + 1), a report that is as likely to
 come from one input of the pair as from the other. In the form of `symmetric_blanket`: pair reports
-of mass 2r with ratios (e^epsilon0, 1), nothing else. docs/explanation/amplification.md proves that
+of mass 2r with ratios (e^epsilon0, 1), nothing else. docs/results/clones.md proves that
 this dominates *every* epsilon0-LDP randomizer, from the blanket omega = max(R_x1, R_x1') /
 e^epsilon0 and convex order; the proof published with the bound (arXiv:2208.04591) was withdrawn.
 """
@@ -11,6 +11,7 @@ import math
 
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.profile import LocalProfile
+from shuffledp.privacy.amplification.hypotheses import pure_violation
 from shuffledp.privacy.amplification.method import Method
 from shuffledp.privacy.amplification.symmetric_blanket import SymmetricBlanket, SymmetricLaw
 
@@ -50,7 +51,8 @@ CLONES = Method(
         "proved in the shuffledp documentation"
     ),
     statement="delta(eps) <= (1/n) E[(G_1 + ... + G_n)_+], G = p - e or 1 - p e, each w.p. 1/(p+1)",
-    violated_hypothesis=lambda _profile, _num_users, _delta: None,
+    proved_here=True,
+    violated_hypothesis=lambda profile, _num_users, _delta: pure_violation(profile),
     epsilon=_epsilon,
     delta=_delta,
 )

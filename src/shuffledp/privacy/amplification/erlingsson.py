@@ -10,6 +10,7 @@ import math
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.rounding import exp_minus_one_upper, round_up
 from shuffledp.core.profile import LocalProfile
+from shuffledp.privacy.amplification.hypotheses import pure_violation
 from shuffledp.privacy.amplification.method import Method
 
 # Rounding up must not end at zero.
@@ -84,13 +85,13 @@ def small_epsilon(epsilon0: float, num_users: int, delta: float) -> float:
     return round_up(12.0 * epsilon0 * math.sqrt(-math.log(delta) / num_users))
 
 
-def _general_violation(_profile: LocalProfile, num_users: int, _delta: float | None) -> str | None:
-    return None if num_users > 1 else "num_users > 1"
+def _general_violation(profile: LocalProfile, num_users: int, _delta: float | None) -> str | None:
+    return pure_violation(profile) if num_users > 1 else "num_users > 1"
 
 
 def _moderate_violation(profile: LocalProfile, num_users: int, _delta: float | None) -> str | None:
     if num_users > 1 and profile.epsilon0 <= math.log(num_users / 4.0) / 3.0:
-        return None
+        return pure_violation(profile)
     return "epsilon0 <= ln(num_users / 4) / 3"
 
 
@@ -101,7 +102,7 @@ def _small_violation(profile: LocalProfile, num_users: int, delta: float | None)
         return "epsilon0 < 1/2"
     if delta is not None and not delta < 0.01:
         return "delta < 1/100"
-    return None
+    return pure_violation(profile)
 
 
 def _moderate_delta(epsilon0: float, num_users: int, epsilon: float) -> float:

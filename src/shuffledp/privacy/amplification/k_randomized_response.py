@@ -14,6 +14,7 @@ Source: Balle, Bell, Gascon, Nissim 2019, arXiv:1903.02837v2, Lemma 5.3. The
 import math
 
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.privacy.amplification.hypotheses import pure_violation
 from shuffledp.privacy.amplification.method import Method
 from shuffledp.privacy.amplification.symmetric_blanket import SymmetricBlanket, SymmetricLaw
 
@@ -52,9 +53,9 @@ def third_answer_law(epsilon0: float, num_answers: int) -> SymmetricLaw:
 
 
 def _violation(profile: LocalProfile, _num_users: int, _delta: float | None) -> str | None:
-    if profile.family is RandomizerFamily.K_RANDOMIZED_RESPONSE:
-        return None
-    return "the randomizer is k-ary randomized response"
+    if profile.family is not RandomizerFamily.K_RANDOMIZED_RESPONSE:
+        return "the randomizer is k-ary randomized response"
+    return pure_violation(profile)
 
 
 def _blanket(profile: LocalProfile, num_users: int) -> SymmetricBlanket:
@@ -65,6 +66,7 @@ K_RR_BLANKET = Method(
     name="k-rr-blanket",
     source="Balle et al. 2019, arXiv:1903.02837v2, Lemma 5.3, evaluated exactly for k-RR",
     statement="delta(eps) <= (1/n) E[(G_1 + ... + G_n)_+], uniform blanket of mass k/(p+k-1)",
+    proved_here=True,
     supersedes=("clones",),  # the clone law follows from this one by convex order
     violated_hypothesis=_violation,
     epsilon=lambda profile, n, delta: _blanket(profile, n).enclose_epsilon(delta, profile.epsilon0),

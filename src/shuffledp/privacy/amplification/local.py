@@ -1,15 +1,17 @@
-"""No amplification at all: the shuffled release is post-processing of epsilon0-LDP reports.
+"""No amplification: the shuffled release is post-processing of (epsilon0, delta0)-LDP reports.
 
-The floor under every other result: epsilon <= epsilon0 with delta = 0, and at a smaller epsilon the
-delta of one report, (e^epsilon0 - e^epsilon)/(e^epsilon0 + 1), which binary randomized response
-attains (Kairouz, Oh, Viswanath 2015, arXiv:1407.1338v4, Theorem 2). The only result that holds at
-delta = 0.
+The floor under every other result: the guarantee of one report. At delta0 = 0 that is epsilon0 with
+delta = 0, and at a smaller epsilon delta = (e^epsilon0 - e^epsilon)/(e^epsilon0 + 1), which binary
+randomized response attains. With delta0, everything is revealed with that probability at worst:
+delta = delta0 + (1 - delta0) (e^epsilon0 - e^epsilon)_+ / (e^epsilon0 + 1) (Kairouz, Oh, Viswanath
+2015, arXiv:1311.0776v4, the proof of Theorem 3.3). The only result that holds at delta = delta0.
 """
 
 import math
 
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.rounding import round_up
+from shuffledp.core.profile import LocalProfile
 from shuffledp.privacy.amplification.method import Method
 
 
@@ -48,18 +50,31 @@ def single_report_epsilon(epsilon0: float, delta: float) -> float:
     return min(max(epsilon + 8.0 * math.ulp(epsilon0), 0.0), epsilon0)
 
 
+def _epsilon(profile: LocalProfile, _num_users: int, delta: float) -> Enclosure:
+    if delta < profile.delta0:
+        return Enclosure(0.0, math.inf)
+    left = (delta - profile.delta0) / (1.0 - profile.delta0)
+    if profile.delta0 > 0.0:
+        left *= 1.0 - 8.0 * math.ulp(1.0)
+    return Enclosure(0.0, single_report_epsilon(profile.epsilon0, left))
+
+
+def _delta(profile: LocalProfile, _num_users: int, epsilon: float) -> Enclosure:
+    single = single_report_delta(profile.epsilon0, epsilon)
+    if profile.delta0 == 0.0:
+        return Enclosure(0.0, single)
+    return Enclosure(0.0, min(round_up(profile.delta0 + (1.0 - profile.delta0) * single), 1.0))
+
+
 LOCAL = Method(
     name="local",
     source=(
-        "post-processing; Kairouz, Oh, Viswanath 2015, arXiv:1407.1338v4, Theorem 2, for epsilon "
-        "below epsilon0"
+        "post-processing; Kairouz, Oh, Viswanath 2015, arXiv:1311.0776v4, proof of Theorem 3.3, "
+        "for epsilon below epsilon0"
     ),
-    statement="eps <= eps0, and delta(eps) <= (e^eps0 - e^eps)/(e^eps0 + 1)",
+    statement="delta(eps) <= delta0 + (1 - delta0) (e^eps0 - e^eps)_+ / (e^eps0 + 1)",
+    proved_here=True,
     violated_hypothesis=lambda _profile, _num_users, _delta: None,
-    epsilon=lambda profile, _n, delta: Enclosure(
-        0.0, single_report_epsilon(profile.epsilon0, delta)
-    ),
-    delta=lambda profile, _n, epsilon: Enclosure(
-        0.0, single_report_delta(profile.epsilon0, epsilon)
-    ),
+    epsilon=_epsilon,
+    delta=_delta,
 )

@@ -14,13 +14,19 @@ from shuffledp.core.checks import require_at_least, require_delta, require_non_n
 from shuffledp.core.errors import OutOfRegimeError, ParameterError, PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.privacy.amplification.approximate_local import APPROXIMATE_LOCAL
 from shuffledp.privacy.amplification.binary_randomized_response import BINARY_EXACT
+from shuffledp.privacy.amplification.blanket_closed_forms import BLANKET_BENNETT, BLANKET_HOEFFDING
+from shuffledp.privacy.amplification.channel_blanket import CHANNEL_BLANKET
 from shuffledp.privacy.amplification.clones import CLONES
 from shuffledp.privacy.amplification.erlingsson import (
     ERLINGSSON,
     ERLINGSSON_MODERATE,
     ERLINGSSON_SMALL,
 )
+from shuffledp.privacy.amplification.erlingsson_composed import ERLINGSSON_COMPOSED
+from shuffledp.privacy.amplification.feldman_2021 import FELDMAN_2021_CLOSED, FELDMAN_2021_NUMERICAL
+from shuffledp.privacy.amplification.feldman_2023 import FELDMAN_2023_CLOSED
 from shuffledp.privacy.amplification.k_randomized_response import K_RR_BLANKET
 from shuffledp.privacy.amplification.local import LOCAL
 from shuffledp.privacy.amplification.lower_bounds import unavoidable_delta, unavoidable_epsilon
@@ -40,8 +46,16 @@ METHODS: Mapping[str, Method] = MappingProxyType(
             K_RR_BLANKET,
             UNARY_BLANKET,
             STATED_BLANKET,
+            CHANNEL_BLANKET,
             CLONES,
+            APPROXIMATE_LOCAL,
             LOCAL,
+            FELDMAN_2023_CLOSED,
+            FELDMAN_2021_NUMERICAL,
+            FELDMAN_2021_CLOSED,
+            BLANKET_BENNETT,
+            BLANKET_HOEFFDING,
+            ERLINGSSON_COMPOSED,
             ERLINGSSON,
             ERLINGSSON_MODERATE,
             ERLINGSSON_SMALL,
@@ -119,7 +133,12 @@ def account_epsilon(
     1.0
     """
     delta = require_delta(delta)
-    _require_shuffle(profile, num_users)
+    _require_shuffle(num_users)
+    if delta < profile.delta0 and profile.channel is None:
+        raise OutOfRegimeError(
+            f"delta = {delta:.6g} is below delta0 = {profile.delta0:.6g}, with which a report may "
+            "reveal everything: no epsilon is known there; ask for a larger delta"
+        )
     chosen = _choose(method, profile, num_users, delta)
     if delta == 0.0 and method != BEST and chosen[0].name != LOCAL.name:
         raise OutOfRegimeError(
@@ -174,12 +193,12 @@ def account_delta(
     0.0
     """
     epsilon = require_non_negative("epsilon", epsilon)
-    _require_shuffle(profile, num_users)
+    _require_shuffle(num_users)
     chosen = _choose(method, profile, num_users, None)
     if _is_extreme(profile):
         chosen = [LOCAL]
     attack: float | None = None
-    if epsilon >= profile.epsilon0:
+    if epsilon >= profile.epsilon0 and profile.delta0 == 0.0:
         results = [(LOCAL, Enclosure(0.0, 0.0))]
         attack = 0.0
     else:
@@ -208,23 +227,19 @@ def _evaluate(
     return results
 
 
-def _require_shuffle(profile: LocalProfile, num_users: int) -> None:
+def _require_shuffle(num_users: int) -> None:
     require_at_least("num_users", num_users, 1)
     if num_users > _MOST_USERS:
         raise ParameterError(
             f"num_users = {num_users} is above {_MOST_USERS:.0e}: account for 1e15 users instead, "
             "more users only lower epsilon"
         )
-    if profile.delta0 != 0.0:
-        raise OutOfRegimeError(
-            f"delta0 = {profile.delta0} is not 0: these results are for pure epsilon0-LDP "
-            "randomizers"
-        )
 
 
 def _is_extreme(profile: LocalProfile) -> bool:
     """Tell whether reports ignore the values, or reveal them so well that no crowd hides them."""
-    return profile.epsilon0 == 0.0 or profile.epsilon0 > _NO_AMPLIFICATION
+    hides_everything = profile.epsilon0 == 0.0 and profile.delta0 == 0.0
+    return hides_everything or profile.epsilon0 > _NO_AMPLIFICATION
 
 
 def _choose(

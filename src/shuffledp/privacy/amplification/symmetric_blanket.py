@@ -1,6 +1,6 @@
 """Blanket laws in which the two inputs of the pair play symmetric roles.
 
-The kernel of the accountant, (B) of docs/explanation/amplification.md: with G_1 .. G_n i.i.d.,
+The kernel of the accountant, (B) of docs/results/kernel.md: with G_1 .. G_n i.i.d.,
 
     delta(epsilon) = (1/n) E[(G_1 + ... + G_n)_+].
 
@@ -13,7 +13,8 @@ terms is
 where D is a fair +-1 walk with one step for each pair report and W the total weight, (h + l)/2 for
 a pair report and w for another. The walk is fair *whatever the weights*, which makes D | B exact in
 closed form and leaves a double sum over binomials, enclosed from both sides by convexity. (The
-kernels work with gain = h - e l and loss = e h - l instead of step, which cancel less.)
+kernels work with gain = h - e l and loss = e h - l instead of step, which cancel less.) Where many
+pair reports are expected, `core.numerics.positive_part` does the same at a constant cost.
 """
 
 import functools
@@ -29,9 +30,15 @@ from numpy.typing import NDArray
 from shuffledp.core.errors import PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.inversion import last_above_first_below
+from shuffledp.core.numerics.positive_part import SMALLEST_UPPER, mean_positive_part
 
 # No double below this keeps its relative accuracy; an upper bound is never reported below it.
-SMALLEST_DELTA = 1e-300
+SMALLEST_DELTA = SMALLEST_UPPER
+
+# Pair reports expected from which on the contour integral is quicker than the sum. Its answer is
+# taken up to a relative width: close to epsilon0 few outcomes are left, and only sums are narrow.
+_CONTOUR_PAIRS, _CONTOUR_PAIRS_WITH_REST = 1e4, 500.0
+_CONTOUR_WIDTH = 1e-5
 
 # Relative error of a term of `positive_part` against the size of its two parts.
 _TERM_ERROR = 4e-13
@@ -130,10 +137,12 @@ class SymmetricBlanket:
 
     Notes
     -----
-    Cost O(sqrt(n)) once for the blocks, then O(max_blocks) per epsilon without rest reports and
-    at most 3e6 cells with them, whatever n. Error budget: 4e-13 of the size of the cancelling
-    terms, plus 1e-12 + 4e-15 sqrt(n) of the value for each binomial mass, plus Chernoff bounds
-    of what lies outside the windows; all of it is added to the upper and taken off the lower end.
+    Cost: tenths of a millisecond per epsilon by the contour integral. Otherwise, for small batches
+    and close to epsilon0, O(sqrt(n)) once for the blocks, then O(max_blocks) per epsilon without
+    rest reports and at most 3e6 cells with them, whatever n. Error budget of the sums: 4e-13 of
+    the size of the cancelling terms, plus 1e-12 + 4e-15 sqrt(n) of the value for each binomial
+    mass, plus Chernoff bounds of what lies outside the windows; all of it is added to the upper
+    and taken off the lower end.
     """
 
     def __init__(self, law: SymmetricLaw, num_users: int, *, max_blocks: int | None = None) -> None:
@@ -144,6 +153,8 @@ class SymmetricBlanket:
         self._law = law
         self._num_users = float(num_users)
         self._max_blocks = max_blocks
+        few = _CONTOUR_PAIRS if law.rest_mass == 0.0 else _CONTOUR_PAIRS_WITH_REST
+        self._many_pairs = num_users * law.pair_mass > few
         self._grid_for = functools.lru_cache(maxsize=8)(self._build_grid)
 
     def enclose(self, epsilon: float) -> Enclosure:
@@ -166,6 +177,8 @@ class SymmetricBlanket:
 
         ``highest`` must be an epsilon whose delta is 0, such as epsilon0.
         """
+        if self._many_pairs:
+            return self._invert(self._resolve, delta, highest, self._gaussian_epsilon(delta))
         # A Gaussian guess leads a coarse grid to the neighbourhood of the answer, so that the fine
         # grid is asked only a few times; tails far below delta need not be resolved on the way.
         coarse = SymmetricBlanket(self._law, int(self._num_users), max_blocks=_COARSE_BLOCKS)
@@ -182,13 +195,26 @@ class SymmetricBlanket:
             guess=self._gaussian_epsilon(delta),
             relative_tolerance=1e-4,
         )
-        resolve = functools.cache(lambda epsilon: fine._resolve(epsilon, negligible))
+        return self._invert(
+            lambda epsilon: fine._resolve(epsilon, negligible), delta, highest, near, tolerance
+        )
+
+    @staticmethod
+    def _invert(
+        resolve: Callable[[float], Enclosure],
+        delta: float,
+        highest: float,
+        guess: float,
+        tolerance: float = _EPSILON_TOLERANCE,
+    ) -> Enclosure:
+        """Enclose the least epsilon whose delta is at most ``delta``, looked for near a guess."""
+        resolve = functools.cache(resolve)
         _, upper = last_above_first_below(
             lambda epsilon: resolve(epsilon).upper,
             delta,
             0.0,
             highest,
-            guess=near,
+            guess=guess,
             relative_tolerance=tolerance,
         )
         lower, _ = last_above_first_below(
@@ -212,10 +238,15 @@ class SymmetricBlanket:
             low, high = (t, high) if value > delta else (low, t)
         return mu * low
 
-    def _resolve(self, epsilon: float, negligible: float) -> Enclosure:
+    def _resolve(self, epsilon: float, negligible: float = 0.0) -> Enclosure:
         """Enclose delta, with truncated tails below 1e-8 of it or below ``negligible``."""
         if epsilon >= self._law.epsilon0:
             return Enclosure(0.0, 0.0)  # no report ever has a likelihood ratio above e
+        if self._many_pairs:
+            found = self._by_contour(epsilon)
+            tiny = found.upper <= 1e3 * SMALLEST_DELTA
+            if tiny or found.upper - found.lower <= _CONTOUR_WIDTH * found.upper:
+                return found
         tail_exponent = 32.0 if negligible == 0.0 else max(4.0 - math.log(negligible), 32.0)
         while True:
             result, tail = self._sum(epsilon, tail_exponent)
@@ -224,6 +255,20 @@ class SymmetricBlanket:
             # The windows were too narrow for so small a delta: widen until outside is e^-22 of it.
             answer = max(result.lower, negligible, SMALLEST_DELTA)
             tail_exponent = max(22.0 - math.log(answer), tail_exponent + 32.0)
+
+    def _by_contour(self, epsilon: float) -> Enclosure:
+        """Enclose delta by the contour integral."""
+        law = self._law
+        slope = math.expm1(epsilon)
+        gain = law.low * math.exp(epsilon) * math.expm1(law.epsilon0 - epsilon)
+        loss = law.low * math.expm1(law.epsilon0 + epsilon)
+        base = -slope * law.base_weight
+        return mean_positive_part(
+            int(self._num_users),
+            base,
+            np.array([0.5 * law.pair_mass, 0.5 * law.pair_mass, law.rest_mass]),
+            np.array([gain - base, -loss - base, slope * (law.base_weight - law.rest_weight)]),
+        )
 
     def _sum(self, epsilon: float, tail_exponent: float) -> tuple[Enclosure, float]:
         """Return the enclosure and how much of its upper end pays for truncation."""

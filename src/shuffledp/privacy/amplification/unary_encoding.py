@@ -18,13 +18,14 @@ through the third bit, too: where it is not set, which is rare for the others an
 victim, the pair's bits have ratios (p, 1) and (1, p), and everything else is merged into one
 outcome. The second is nearly the blanket's own law from moderate epsilon0 on.
 
-Source: Balle et al. 2019, arXiv:1903.02837v2, Lemma 5.3; docs/explanation/amplification.md.
+Source: Balle et al. 2019, arXiv:1903.02837v2, Lemma 5.3; docs/results/unary-blanket.md.
 """
 
 import math
 from dataclasses import dataclass
 
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.privacy.amplification.hypotheses import pure_violation
 from shuffledp.privacy.amplification.method import Method
 from shuffledp.privacy.amplification.symmetric_blanket import SymmetricLaw, least_enclosure
 
@@ -137,13 +138,16 @@ def third_bit_law(profile: LocalProfile) -> SymmetricLaw:
 
 
 def _violation(profile: LocalProfile, _num_users: int, _delta: float | None) -> str | None:
-    return None if profile.family in _UNARY else "the randomizer is a unary encoding"
+    if profile.family not in _UNARY:
+        return "the randomizer is a unary encoding"
+    return pure_violation(profile)
 
 
 UNARY_BLANKET = Method(
     name="unary-blanket",
     source="Balle et al. 2019, arXiv:1903.02837v2, Lemma 5.3, for unary encodings",
     statement="delta(eps) <= (1/n) E[(G_1 + ... + G_n)_+] with blanket min_x R_x >= l * noise",
+    proved_here=True,
     violated_hypothesis=_violation,
     epsilon=lambda profile, n, delta: least_enclosure(
         candidate_laws(profile, n),

@@ -41,6 +41,4 @@ class HockeyStickCurve:
     @property
     def reversed(self) -> "HockeyStickCurve":
         """The curve of the pair in the other order."""
-        return HockeyStickCurve(
-            forward=self.backward, backward=self.forward, highest=self.highest
-        )
+        return HockeyStickCurve(forward=self.backward, backward=self.forward, highest=self.highest)

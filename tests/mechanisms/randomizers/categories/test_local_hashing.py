@@ -299,6 +299,35 @@ class TestLaw:
                 assert mass == pytest.approx(float(expected[ratios]), rel=1e-14)
 
     @pytest.mark.parametrize("make", RANDOMIZERS)
+    @pytest.mark.parametrize("k", [2, 3, 4, 5, 8])
+    @pytest.mark.parametrize("epsilon0", [0.0, 1e-9, 1.0, 2.5, 60.0])
+    def test_attack_is_that_of_the_best_triple(self, make, k, epsilon0):
+        randomizer = make(k=k, epsilon0=epsilon0)
+        channel = randomizer.channel()
+
+        def atoms_of(first, second, other):
+            masses = defaultdict(Fraction)
+            for a, b, law in zip(channel[first], channel[second], channel[other], strict=True):
+                masses[float(a / law), float(b / law)] += law
+            return masses
+
+        def separation(triple):
+            columns = zip(*(channel[x] for x in triple), strict=True)
+            return sum((a - b) ** 2 / law for a, b, law in columns)
+
+        data = (0, 1, 1) if k == 2 else (1, 2, 0)
+        expected = atoms_of(*data)
+        found = defaultdict(float)
+        for atom in randomizer.profile.attack:
+            found[atom.ratio0, atom.ratio1] += atom.mass
+        assert found.keys() == expected.keys()
+        for ratios, mass in expected.items():
+            assert found[ratios] == pytest.approx(float(mass), rel=1e-14)
+        if k <= 5:
+            triples = itertools.product(range(k), repeat=3)
+            assert separation(data) == max(separation(triple) for triple in triples)
+
+    @pytest.mark.parametrize("make", RANDOMIZERS)
     def test_support_probabilities_are_exact(self, make):
         for k, epsilon0 in ((3, 1.0), (8, 1.0), (7, 3.0)):
             randomizer = make(k=k, epsilon0=epsilon0)

@@ -200,6 +200,36 @@ class TestProfile:
         for ratios, mass in expected.items():
             assert found[ratios] == pytest.approx(float(mass), rel=1e-15)
 
+    @pytest.mark.parametrize(("k", "asked"), SMALL_LAWS)
+    def test_attack_is_that_of_a_third_category(self, k, asked):
+        randomizer = SubsetSelection(k=k, epsilon0=asked)
+        channel = randomizer.channel()
+        expected = defaultdict(Fraction)
+        separations = {}
+        for other in range(1, k):  # 1 is the second of the pair (0, 1)
+            columns = list(zip(channel[0], channel[1], channel[other], strict=True))
+            separations[other] = sum((a - b) ** 2 / law for a, b, law in columns)
+            if other == k - 1:
+                for a, b, law in columns:
+                    expected[float(a / law), float(b / law)] += law
+        found = defaultdict(float)
+        for atom in randomizer.profile.attack:
+            assert 0.0 < atom.mass <= 1.0
+            found[atom.ratio0, atom.ratio1] += atom.mass
+        assert found.keys() == expected.keys()
+        for ratios, mass in expected.items():
+            assert found[ratios] == pytest.approx(float(mass), rel=1e-15)
+        assert separations[k - 1] == max(separations.values())
+
+    @pytest.mark.parametrize("k", [2, 3, 16, 10_000_000, LARGEST_K])
+    @pytest.mark.parametrize("epsilon0", [0.0, 0.01, 2.0, 60.0])
+    def test_attack_is_made_of_laws(self, k, epsilon0):
+        atoms = SubsetSelection(k=k, epsilon0=epsilon0).profile.attack
+        assert math.fsum(atom.mass for atom in atoms) == pytest.approx(1.0, rel=1e-15)
+        for ratio in ("ratio0", "ratio1"):
+            mean = math.fsum(atom.mass * getattr(atom, ratio) for atom in atoms)
+            assert mean == pytest.approx(1.0, rel=1e-14)
+
     @pytest.mark.parametrize("k", [2, 16, 1024, 10_000_000, LARGEST_K])
     @pytest.mark.parametrize("epsilon0", [0.0, 0.01, 2.0, 60.0])
     def test_law_of_blanket_differences_has_mean_one_minus_e(self, k, epsilon0):

@@ -132,4 +132,5 @@ def test_the_coin_is_as_published():
 def test_profile_above_the_limit():
     profile = Hybrid(low=0, high=1, epsilon0=1.0).profile
     assert profile.family is RandomizerFamily.OTHER
-    assert profile.blanket == ()
+    assert profile.domain_size is None
+    assert profile.channel is None

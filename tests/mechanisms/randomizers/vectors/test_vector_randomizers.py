@@ -39,7 +39,8 @@ class TestParameters:
         assert randomizer.profile.epsilon0 == randomizer.epsilon0
         assert randomizer.profile.family is RandomizerFamily.OTHER
         assert randomizer.profile.domain_size is None
-        assert randomizer.profile.blanket == ()
+        assert len(randomizer.profile.blanket) == 3
+        assert len(randomizer.profile.attack) == 6
 
     def test_every_change_of_the_law_changes_the_fingerprint(self):
         prints = {

@@ -53,13 +53,14 @@ class HashedReports:
     def profile(self) -> LocalProfile:
         """What the accountant needs: the exact loss and the largest blanket.
 
-        Its proof is in `HashedResponse.blanket`.
+        Its proof is in `HashedResponse.blanket`; the attack is that of `HashedResponse.attack`.
         """
         return LocalProfile(
             epsilon0=self.epsilon0,
             family=RandomizerFamily.OTHER,
             domain_size=self.k,
             blanket=self._law.blanket(),
+            attack=self._law.attack(),
             channel=self.channel if self.k <= LARGEST_CHANNEL_K else None,
         )
 

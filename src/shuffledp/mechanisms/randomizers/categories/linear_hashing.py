@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError
 from shuffledp.core.profile import BlanketAtom
+from shuffledp.mechanisms.randomizers.categories.exact_atoms import ExactAtom, rounded_atoms
 from shuffledp.mechanisms.randomizers.checks import (
     code_type,
     require_codes,
@@ -70,7 +71,8 @@ class HashedResponse:
     A report fits 64 bits, for g^(m-1) < k < 2^32: if m <= 2, g^(m+1) <= 2^63 by the limit on g;
     if m = 3, g < 2^16; if m >= 4, g^(m+1) < 2^32 g^2 < 2^54.
 
-    Every pair of categories has the same joint law of hashes, so they all are the worst pair.
+    Every pair of categories has the same joint law of hashes, so they all are the worst pair. Not
+    so for triples if g > 2: those on a line, such as 0, 1 and 2, hash all alike or all differently.
     """
 
     k: int
@@ -137,6 +139,50 @@ class HashedResponse:
         if alike > 0:
             atoms.append(BlanketAtom(mass=float(other * alike), ratio0=ratio, ratio1=ratio))
         return tuple(atoms)
+
+    def attack(self) -> tuple[BlanketAtom, ...]:
+        """Return the likelihood ratios of a pair to a third category, under the latter's law.
+
+        Returns
+        -------
+        tuple of BlanketAtom
+            Masses sum to 1. Reports of equal ratios are merged.
+
+        Notes
+        -----
+        The third category hides the pair the least, by chi^2, if it collides with neither wherever
+        they differ. For g > 2 and k > 2 the categories 0, 1 and 2 do so: seed a hashes them to
+        0, a_0 and 2 a_0, all alike with probability 1/g and all different else. For g = 2 any
+        three categories are 0, u, v up to a shift with u and v linearly independent: each pattern
+        of who collides with the third one has probability 1/4. For k = 2 the second of the pair
+        is what the others hold.
+        """
+        g = self.num_buckets
+        lie = Fraction(self.threshold, WORD_VALUES)
+        ratio = probability_ratio(g, self.threshold)
+        keep = lie * ratio
+        atoms: list[ExactAtom]
+        if self.k == 2:  # and then g = 2
+            atoms = [(lie / 2, ratio, 1), (keep / 2, 1 / ratio, 1), (Fraction(1, 2), 1, 1)]
+        elif g == 2:
+            atoms = [
+                (lie / 4, ratio, 1),
+                (lie / 4, 1, ratio),
+                (lie / 4, ratio, ratio),
+                (keep / 4, 1 / ratio, 1),
+                (keep / 4, 1, 1 / ratio),
+                (keep / 4, 1 / ratio, 1 / ratio),
+                (Fraction(1, 4), 1, 1),
+            ]
+        else:
+            apart = Fraction(g - 1, g)
+            atoms = [
+                (apart * lie, ratio, 1),
+                (apart * lie, 1, ratio),
+                (apart * keep, 1 / ratio, 1 / ratio),
+                (apart * (g - 3) * lie + 1 - apart, 1, 1),
+            ]
+        return rounded_atoms(atoms)
 
     def channel(self) -> Channel:
         """Return the exact probability of each report (column) given each truth (row).

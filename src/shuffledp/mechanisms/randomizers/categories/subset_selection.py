@@ -14,6 +14,7 @@ from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
+from shuffledp.mechanisms.randomizers.categories.exact_atoms import ExactAtom, rounded_atoms
 from shuffledp.mechanisms.randomizers.categories.packed_bits import (
     bytes_per_row,
     column_sums,
@@ -154,6 +155,9 @@ class SubsetSelection(CategoryRandomizer):
         neither, each times mu. In units of 1 - pi these are w / (k-1) twice,
         w (w-1) / ((k-1) (k-w)) and (k-1-w) / (k-1). Masses and ratios are rounded to the nearest
         floats.
+
+        The attack is that of any pair where all others hold one third category, or the second of
+        the pair where k = 2. By chi^2 a third one is never worse, as w <= k / 2.
         """
         k, size = self.k, self.subset_size
         outside = 1 - _inclusion(k, size, self.threshold)
@@ -174,6 +178,7 @@ class SubsetSelection(CategoryRandomizer):
             family=RandomizerFamily.OTHER,
             domain_size=k,
             blanket=tuple(atoms),
+            attack=_attack(k, size, self.threshold),
             channel=self.channel if k <= _LARGEST_CHANNEL_K else None,
         )
 
@@ -336,6 +341,37 @@ def _probability_ratio(k: int, size: int, threshold: int) -> Fraction:
     """Return the exact e^epsilon0: of a subset given a truth within it, over one without."""
     inclusion = _inclusion(k, size, threshold)
     return inclusion * (k - size) / ((1 - inclusion) * size)
+
+
+def _attack(k: int, size: int, threshold: int) -> tuple[BlanketAtom, ...]:
+    """Return the likelihood ratios of a pair to a third category, under the latter's law."""
+    inclusion, ratio = _inclusion(k, size, threshold), _probability_ratio(k, size, threshold)
+    if k == 2:
+        return rounded_atoms([(1 - inclusion, ratio, 1), (inclusion, 1 / ratio, 1)])
+    both, one, neither = _chances_of_pair(k - 1, size)  # without the third category
+    atoms: list[ExactAtom] = [
+        ((1 - inclusion) * one, ratio, 1),
+        ((1 - inclusion) * one, 1, ratio),
+        ((1 - inclusion) * both, ratio, ratio),
+        ((1 - inclusion) * neither, 1, 1),
+    ]
+    both, one, neither = _chances_of_pair(k - 1, size - 1)  # besides it
+    atoms += [
+        (inclusion * one, 1, 1 / ratio),
+        (inclusion * one, 1 / ratio, 1),
+        (inclusion * both, 1, 1),
+        (inclusion * neither, 1 / ratio, 1 / ratio),
+    ]
+    return rounded_atoms(atoms)
+
+
+def _chances_of_pair(num_categories: int, size: int) -> tuple[Fraction, Fraction, Fraction]:
+    """Return how probably a uniform subset has both of a pair, only the first, or neither."""
+    rest = num_categories - size
+    pairs = num_categories * (num_categories - 1)
+    counts = (size * (size - 1), size * rest, rest * (rest - 1))
+    both, one, neither = (Fraction(count, pairs) for count in counts)
+    return both, one, neither
 
 
 def _num_bits_set(rows: NDArray[np.uint8]) -> NDArray[np.integer[Any]]:

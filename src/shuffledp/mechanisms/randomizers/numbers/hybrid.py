@@ -18,6 +18,14 @@ from shuffledp.mechanisms.randomizers.mean_randomizer import MeanRandomizer
 from shuffledp.mechanisms.randomizers.numbers.decoding import require_integer_reports
 from shuffledp.mechanisms.randomizers.numbers.duchi import Duchi
 from shuffledp.mechanisms.randomizers.numbers.piecewise import Piecewise, settle_law
+from shuffledp.mechanisms.randomizers.numbers.range_atoms import (
+    Atoms,
+    best_point,
+    bit_attack,
+    chosen,
+    separation,
+    window_attack,
+)
 from shuffledp.mechanisms.randomizers.numbers.rounding import Span, blocks_of
 from shuffledp.mechanisms.randomizers.protocol import Channel
 from shuffledp.mechanisms.randomizers.thresholds import WORD_VALUES, exp_lower
@@ -132,10 +140,46 @@ class Hybrid(MeanRandomizer):
 
     @property
     def profile(self) -> LocalProfile:
-        """What the accountant needs: the exact loss; and the family, where it is Duchi's alone."""
-        if self.law.coin == 0:
-            return self.law.duchi.profile
-        return LocalProfile(epsilon0=self.epsilon0, family=RandomizerFamily.OTHER)
+        """What the accountant needs: the exact loss, and the blankets of both mechanisms.
+
+        Notes
+        -----
+        The report says which mechanism made it, and the coin does not look at the value. So the
+        blanket is that of either mechanism, times the probability of its choice.
+
+        The ends of the range are the worst pair for both in convex order, and hence for the
+        mixture: for the piecewise mechanism see its profile. For Duchi's, two values have ratios
+        (r, s) at one bit and (p + 1 - r, p + 1 - s) at the other, with equal masses and r, s in
+        [1, p]; so r - e s has the mean that it has for the ends and lies between 1 - p e and
+        p - e, which are its two values for the ends.
+
+        The attack is that of the ends, where all others hold the lower end or the point that is
+        best against the piecewise mechanism, whichever separates the ends more (chi^2). Where the
+        coin always chooses Duchi's mechanism the profile is that of binary randomized response.
+        """
+        duchi, piecewise, coin = self.law
+        if coin == 0:
+            return duchi.profile
+        share = Fraction(coin, WORD_VALUES)
+        points = {0, best_point(piecewise.law.num_steps, piecewise.law.window)}
+        return LocalProfile(
+            epsilon0=self.epsilon0,
+            family=RandomizerFamily.OTHER,
+            blanket=(
+                *chosen(1 - share, duchi.profile.blanket),
+                *chosen(share, piecewise.profile.blanket),
+            ),
+            attack=max((self._attack(share, point) for point in sorted(points)), key=separation),
+        )
+
+    def _attack(self, share: Fraction, point: int) -> Atoms:
+        """Return the ends' ratios to the law of a point of the piecewise mechanism's grid."""
+        law = self.law.piecewise.law
+        position = Fraction(point, law.num_steps)
+        return (
+            *chosen(1 - share, bit_attack(self.law.duchi.threshold, position)),
+            *chosen(share, window_attack(*law, law.ratio, point=point)),
+        )
 
     def channel(self) -> Channel:
         """Return the exact probability of each report (column) given each grid point (row).

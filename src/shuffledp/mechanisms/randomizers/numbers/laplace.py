@@ -21,6 +21,7 @@ from shuffledp.mechanisms.randomizers.numbers.decoding import (
     scores_of,
     sums_of,
 )
+from shuffledp.mechanisms.randomizers.numbers.laplace_atoms import laplace_attack, laplace_blanket
 from shuffledp.mechanisms.randomizers.numbers.rounding import Span, blocks_of, round_to_grid
 from shuffledp.mechanisms.reports import Reports, Sums
 
@@ -155,8 +156,18 @@ class DiscreteLaplace(MeanRandomizer):
 
     @property
     def profile(self) -> LocalProfile:
-        """What the accountant needs: the exact loss."""
-        return LocalProfile(epsilon0=self.epsilon0, family=RandomizerFamily.OTHER)
+        """What the accountant needs: the exact loss, and the blanket of the ends of the range.
+
+        They are the worst pair; `shuffledp.mechanisms.randomizers.numbers.laplace_atoms` proves it.
+        The attack is that of the ends, where all others hold the lower end.
+        """
+        num_steps, step = self.law.num_steps, math.ldexp(self.law.rate, -_UNIT_BITS)
+        return LocalProfile(
+            epsilon0=self.epsilon0,
+            family=RandomizerFamily.OTHER,
+            blanket=laplace_blanket(num_steps, step),
+            attack=laplace_attack(num_steps, step),
+        )
 
     def randomize(self, values: NDArray[Any], entropy: Entropy) -> Reports:
         """Return a noisy grid point for each number. See `MeanRandomizer`."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_at_least, require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
+from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.mechanisms.randomizers.checks import fingerprint_of, require_small_channel
 from shuffledp.mechanisms.randomizers.loops import loops
 from shuffledp.mechanisms.randomizers.mean_randomizer import MeanRandomizer
@@ -21,6 +21,11 @@ from shuffledp.mechanisms.randomizers.numbers.decoding import (
     scale_of,
     scores_of,
     sums_of,
+)
+from shuffledp.mechanisms.randomizers.numbers.range_atoms import (
+    best_point,
+    window_attack,
+    window_blanket,
 )
 from shuffledp.mechanisms.randomizers.numbers.rounding import Span, blocks_of, round_to_grid
 from shuffledp.mechanisms.randomizers.protocol import Channel
@@ -179,21 +184,17 @@ class Piecewise(MeanRandomizer):
         2 W become v of (p, p) and v of (1, 1). In the terms r0 - e r1 of the blanket's bound, v at
         p - e and v at 1 - p e become v at p (1 - e) and v at 1 - e: the same sum, and both lie
         between the two. That is smaller in convex order, and so is the bound.
+
+        The attack is that of the ends, where all others hold the grid point whose window overlaps
+        those of the ends the least.
         """
         law = self.law
-        ratio = float(law.ratio)
-        mass = law.window * law.threshold / WORD_VALUES
-        atoms = [
-            BlanketAtom(mass=mass, ratio0=ratio, ratio1=1.0),
-            BlanketAtom(mass=mass, ratio0=1.0, ratio1=ratio),
-        ]
-        if law.num_steps > law.window:
-            others = (law.num_steps - law.window) * law.threshold / WORD_VALUES
-            atoms.append(BlanketAtom(mass=others, ratio0=1.0, ratio1=1.0))
+        point = best_point(law.num_steps, law.window)
         return LocalProfile(
             epsilon0=self.epsilon0,
             family=RandomizerFamily.OTHER,
-            blanket=tuple(atoms),
+            blanket=window_blanket(*law, law.ratio),
+            attack=window_attack(*law, law.ratio, point=point),
             channel=self.channel if law.num_steps < _LARGEST_CHANNEL_INPUTS else None,
         )
 

@@ -7,8 +7,10 @@ import numpy as np
 
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
+from shuffledp.core.profile import LocalProfile
 from shuffledp.mechanisms.randomizers.checks import fingerprint_of
 from shuffledp.mechanisms.randomizers.mean_randomizer import MeanRandomizer
+from shuffledp.mechanisms.randomizers.vectors.cap_overlap import caps_at_right_angle
 from shuffledp.mechanisms.randomizers.vectors.decoding import decoded_variance
 from shuffledp.mechanisms.randomizers.vectors.privunit_parameters import (
     best_gamma,
@@ -16,6 +18,7 @@ from shuffledp.mechanisms.randomizers.vectors.privunit_parameters import (
     cap_moment,
 )
 from shuffledp.mechanisms.randomizers.vectors.summed_vectors import SummedVectors
+from shuffledp.mechanisms.randomizers.vectors.two_piece_atoms import two_piece_profile
 from shuffledp.mechanisms.randomizers.vectors.two_piece_law import (
     draw_tail_probabilities,
     settle_law,
@@ -137,6 +140,19 @@ class PrivUnit(SummedVectors, MeanRandomizer):
         }
         for attribute, fact in facts.items():
             object.__setattr__(self, attribute, fact)
+
+    @property
+    def profile(self) -> LocalProfile:
+        """What the accountant needs: the loss, the blanket of opposite points, and an attack.
+
+        Notes
+        -----
+        Proved in `shuffledp.mechanisms.randomizers.vectors.two_piece_atoms`: k-RR's blanket with
+        1/q in place of k. It is that of the law of real numbers; see the known limitation above.
+        """
+        measure = cap_measure(self.gamma, self.dimension)
+        right_angle = caps_at_right_angle(self.gamma, self.dimension, measure)
+        return two_piece_profile(self.epsilon0, self.threshold, measure, right_angle)
 
     def _draw_lengths(self, count: int, entropy: Entropy) -> Lengths:
         """Return t = <V, x> and sqrt(1 - t^2) of a number of reports.

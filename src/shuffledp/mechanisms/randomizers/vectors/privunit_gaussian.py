@@ -8,6 +8,7 @@ import numpy as np
 
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
+from shuffledp.core.profile import LocalProfile
 from shuffledp.mechanisms.randomizers.checks import fingerprint_of
 from shuffledp.mechanisms.randomizers.mean_randomizer import MeanRandomizer
 from shuffledp.mechanisms.randomizers.vectors.decoding import decoded_variance
@@ -17,6 +18,10 @@ from shuffledp.mechanisms.randomizers.vectors.gaussian_parameters import (
     normal_density,
 )
 from shuffledp.mechanisms.randomizers.vectors.summed_vectors import SummedVectors
+from shuffledp.mechanisms.randomizers.vectors.two_piece_atoms import (
+    RightAngle,
+    two_piece_profile,
+)
 from shuffledp.mechanisms.randomizers.vectors.two_piece_law import (
     draw_tail_probabilities,
     settle_law,
@@ -137,6 +142,26 @@ class PrivUnitGaussian(SummedVectors, MeanRandomizer):
         }
         for attribute, fact in facts.items():
             object.__setattr__(self, attribute, fact)
+
+    @property
+    def profile(self) -> LocalProfile:
+        """What the accountant needs: the loss, the blanket of opposite points, and an attack.
+
+        Notes
+        -----
+        Proved in `shuffledp.mechanisms.randomizers.vectors.two_piece_atoms`. Under the base law
+        components at a right angle are independent, so that half-spaces share q^2. All is that of
+        the law of real numbers; see the known limitation above.
+        """
+        measure = half_space_measure(self.cut)
+        inside, outside, middle = measure.inside, measure.outside, 2.0 * measure.below_half
+        right_angle = RightAngle(
+            shared=inside * inside,
+            own=inside * outside,
+            third=inside * middle,
+            none=outside * middle,
+        )
+        return two_piece_profile(self.epsilon0, self.threshold, measure, right_angle)
 
     def _draw_lengths(self, count: int, entropy: Entropy) -> Lengths:
         """Return a = <V, x> of a number of reports, and the deviation 1 / sqrt(d) across."""

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.mechanisms.randomizers.vectors.decoding import decoding_scale
 from shuffledp.mechanisms.randomizers.vectors.vector_reports import (
     Lengths,
@@ -45,11 +44,6 @@ class SummedVectors:
     def num_report_bytes(self) -> int:
         """Bytes a report: 4 a coordinate."""
         return 4 * self.dimension
-
-    @property
-    def profile(self) -> LocalProfile:
-        """What the accountant needs: the loss, of a randomizer without an analysis of its own."""
-        return LocalProfile(epsilon0=self.epsilon0, family=RandomizerFamily.OTHER)
 
     @property
     def score_scale(self) -> tuple[float, float]:

@@ -1,0 +1,86 @@
+"""Accounting for collections that repeat: releases that compose, budgets, and what still fits.
+
+>>> from shuffledp import accounting
+>>> daily = accounting.ShuffledRelease(epsilon0=1.0, num_users=100_000)
+>>> year = daily * 365 + accounting.StatedRelease(epsilon=0.1)
+>>> year
+Composition(365 x ShuffledRelease(epsilon0=1, num_users=100000) + 1 x StatedRelease(epsilon=0.1, ...
+>>> round(year.epsilon(delta=1e-6).upper, 2)
+0.39
+
+A guarantee is for each user, and the same users are taken to be in every release. Docs:
+guides/composing and guides/ledger.
+
+Names are loaded when they are first used, so that importing this module stays quick.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from shuffledp.collection.datasets.schedules import read_schedule
+    from shuffledp.collection.ledger_files import open_ledger, save_ledger, spend
+    from shuffledp.core.errors import BudgetError
+    from shuffledp.privacy.accounting.composed import Composition, DisjointReleases
+    from shuffledp.privacy.accounting.inversion import (
+        largest_local_epsilon,
+        largest_rounds,
+        least_users,
+        smallest_delta,
+    )
+    from shuffledp.privacy.accounting.ledger import Ledger, LedgerEntry
+    from shuffledp.privacy.accounting.release import (
+        ShuffledRelease,
+        StatedRelease,
+        honest_users,
+    )
+
+# Module to the public names that it holds.
+_HOMES = {
+    "collection.datasets.schedules": ("read_schedule",),
+    "collection.ledger_files": ("open_ledger", "save_ledger", "spend"),
+    "core.errors": ("BudgetError",),
+    "privacy.accounting.composed": ("Composition", "DisjointReleases"),
+    "privacy.accounting.inversion": (
+        "largest_local_epsilon",
+        "largest_rounds",
+        "least_users",
+        "smallest_delta",
+    ),
+    "privacy.accounting.ledger": ("Ledger", "LedgerEntry"),
+    "privacy.accounting.release": ("ShuffledRelease", "StatedRelease", "honest_users"),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "BudgetError",
+    "Composition",
+    "DisjointReleases",
+    "Ledger",
+    "LedgerEntry",
+    "ShuffledRelease",
+    "StatedRelease",
+    "honest_users",
+    "largest_local_epsilon",
+    "largest_rounds",
+    "least_users",
+    "open_ledger",
+    "read_schedule",
+    "save_ledger",
+    "smallest_delta",
+    "spend",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from its home."""
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"shuffledp.{_HOME_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names, loaded or not."""
+    return sorted(__all__)

@@ -1,0 +1,203 @@
+"""Any blanket law with finitely many atoms, and its delta at any number of users.
+
+The right-hand side of (B) of docs/results/kernel.md,
+
+    delta(epsilon) = (1/n) E[(G_1 + ... + G_n)_+],   G = r0 - e^epsilon r1,
+
+for arbitrary pairs of likelihood ratios (r0, r1): several pairs, asymmetric ones, neutral reports
+of any number of weights. `symmetric_blanket` is the sharper instrument where the law is as simple
+as it wants; this one takes everything, at a cost that does not depend on n.
+"""
+
+import functools
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.numerics.enclosure import Enclosure
+from shuffledp.core.numerics.inversion import last_above_first_below
+from shuffledp.core.numerics.positive_part import mean_positive_part
+from shuffledp.core.profile import BlanketAtom
+
+# Relative error of a ratio, or a product of two, that has gone through a few roundings.
+_ROUND_OFF = 1e-15
+
+# By how much masses may add up to more than one: the round-off of a few hundred of them.
+_MASS_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True, init=False, eq=False)
+class AtomLaw:
+    """One user's law of two likelihood ratios, without epsilon.
+
+    Parameters
+    ----------
+    masses : (m,) array
+        Probabilities; what is missing from 1 lies outside the blanket, where both ratios count as
+        0. Atoms of equal ratios become one, in ascending order.
+    ratios0, ratios1 : (m,) array
+        ``R_x1 / omega`` and ``R_x1' / omega``, finite and >= 0.
+    accuracy : float
+        Relative error that the ratios may have. They are moved by that much in the safe direction:
+        at the upper end r0 up and r1 down, at the lower end the other way round.
+
+    Raises
+    ------
+    ParameterError
+        If masses or ratios are not as above.
+
+    Examples
+    --------
+    >>> law = AtomLaw([0.25, 0.25], [3.0, 1.0], [1.0, 3.0])
+    >>> round(atom_delta(law, 1, 0.0).upper, 9)  # half of the reports hide nothing
+    0.5
+    """
+
+    masses: NDArray[np.float64]
+    ratios0: NDArray[np.float64]
+    ratios1: NDArray[np.float64]
+    accuracy: float
+
+    def __init__(
+        self,
+        masses: ArrayLike,
+        ratios0: ArrayLike,
+        ratios1: ArrayLike,
+        *,
+        accuracy: float = _ROUND_OFF,
+    ) -> None:
+        arrays = [np.array(each, np.float64) for each in (masses, ratios0, ratios1)]
+        if not all(each.shape == arrays[0].shape and each.ndim == 1 for each in arrays):
+            raise ParameterError("masses, ratios0 and ratios1 must be arrays of one length")
+        if not all(np.all((each >= 0.0) & (each < math.inf)) for each in arrays):
+            raise ParameterError("masses and likelihood ratios must be finite and >= 0")
+        total = math.fsum(arrays[0])
+        if total > 1.0 + _MASS_TOLERANCE:
+            raise ParameterError(f"masses add up to {total:.12g}, which is more than 1")
+        merged = _merged(*arrays, missing=max(1.0 - total, 0.0))
+        merged[0] /= max(total, 1.0)
+        for name, each in zip(("masses", "ratios0", "ratios1"), merged, strict=True):
+            each.flags.writeable = False
+            object.__setattr__(self, name, each)
+        object.__setattr__(self, "accuracy", accuracy)
+
+    @classmethod
+    def from_atoms(cls, atoms: Iterable[BlanketAtom], *, accuracy: float = _ROUND_OFF) -> "AtomLaw":
+        """Return the law of atoms as a profile states them."""
+        listed = [(atom.mass, atom.ratio0, atom.ratio1) for atom in atoms]
+        masses, ratios0, ratios1 = zip(*listed, strict=True)
+        return cls(masses, ratios0, ratios1, accuracy=accuracy)
+
+    @property
+    def reversed(self) -> "AtomLaw":
+        """The law of the same pair in the other order."""
+        return AtomLaw(self.masses, self.ratios1, self.ratios0, accuracy=self.accuracy)
+
+    def gains(self, epsilon: float, *, up: bool) -> NDArray[np.float64]:
+        """Return r0 - e^epsilon r1 for each atom, rounded up or down by the stated accuracy."""
+        slack = (self.accuracy + 4.0 * _ROUND_OFF) * (1.0 if up else -1.0)
+        return self.ratios0 * (1.0 + slack) - math.exp(epsilon) * (1.0 - slack) * self.ratios1
+
+
+def _merged(
+    masses: NDArray[np.float64],
+    ratios0: NDArray[np.float64],
+    ratios1: NDArray[np.float64],
+    *,
+    missing: float,
+) -> NDArray[np.float64]:
+    """Return the atoms sorted, those of equal ratios as one, and what is missing as (0, 0)."""
+    groups: dict[tuple[float, float], list[float]] = {(0.0, 0.0): [missing]}
+    for mass, *ratios in zip(masses.tolist(), ratios0.tolist(), ratios1.tolist(), strict=True):
+        groups.setdefault((ratios[0], ratios[1]), []).append(mass)
+    totals = {ratios: math.fsum(group) for ratios, group in groups.items()}
+    kept = sorted((ratios, mass) for ratios, mass in totals.items() if mass > 0.0)
+    return np.array([[mass, *ratios] for ratios, mass in kept]).T.copy()
+
+
+def _end(law: AtomLaw, num_users: int, epsilon: float, *, up: bool, width: float) -> Enclosure:
+    """Return the enclosure whose upper, or lower, end errs on the safe side."""
+    gains = law.gains(epsilon, up=up)
+    heaviest = int(np.argmax(law.masses))
+    base = float(gains[heaviest])
+    others = np.delete(np.arange(gains.size), heaviest)
+    differences = gains[others] - base
+    # Where the base is large, that rounding may be larger than a small gain.
+    slack = 2.0**-52 * (np.abs(differences) if up else -np.abs(differences))
+    return mean_positive_part(num_users, base, law.masses[others], differences + slack, width=width)
+
+
+def atom_delta(law: AtomLaw, num_users: int, epsilon: float, *, width: float = 1e-7) -> Enclosure:
+    """Enclose delta of an atom law at one epsilon >= 0 (nats).
+
+    Parameters
+    ----------
+    law : AtomLaw
+        One user's law.
+    num_users : int
+        Number n of users, 1 to 1e15.
+    epsilon : float
+        In nats, in [0, 700].
+    width : float
+        Width of the enclosure aimed at, relative to epsilon.
+
+    Returns
+    -------
+    Enclosure
+        Exactly 0 where no outcome is possible; otherwise ``upper`` is at least 1e-300. Where the
+        sum has few possible values, close to the largest loss, ``upper`` may be far above.
+
+    Notes
+    -----
+    Cost: a tenth of a millisecond from about 1e5 users on; up to 0.1 s for small batches.
+    """
+    lower = _end(law, num_users, epsilon, up=False, width=width).lower
+    upper = _end(law, num_users, epsilon, up=True, width=width).upper
+    return Enclosure(min(lower, upper, 1.0), min(upper, 1.0))
+
+
+def atom_epsilon(
+    law: AtomLaw, num_users: int, delta: float, highest: float, *, width: float = 1e-7
+) -> Enclosure:
+    """Enclose the least epsilon in [0, highest] at which an atom law's delta is at most ``delta``.
+
+    Parameters
+    ----------
+    law, num_users, width
+        As for `atom_delta`.
+    delta : float
+        In (0, 1).
+    highest : float
+        An epsilon whose delta is 0, such as epsilon0.
+
+    Notes
+    -----
+    Cost: some ten times that of `atom_delta`.
+    """
+    guess = _gaussian_epsilon(law, num_users, delta)
+
+    def invert(*, up: bool) -> tuple[float, float]:
+        @functools.cache
+        def end(epsilon: float) -> float:
+            found = _end(law, num_users, epsilon, up=up, width=width)
+            return found.upper if up else found.lower
+
+        tolerance = max(2e-8, width)
+        return last_above_first_below(
+            end, delta, 0.0, highest, guess=guess, relative_tolerance=tolerance
+        )
+
+    _, upper = invert(up=True)
+    lower, _ = invert(up=False)
+    return Enclosure(min(lower, upper), upper)
+
+
+def _gaussian_epsilon(law: AtomLaw, num_users: int, delta: float) -> float:
+    """Return roughly the epsilon of a large crowd: sd(r0 - r1) sqrt(2 ln(1/delta) / n)."""
+    difference = law.ratios0 - law.ratios1
+    variance = float(law.masses @ (difference * difference))
+    return math.sqrt(variance * max(2.0 * -math.log(delta) - 4.0, 0.5) / num_users)

@@ -1,0 +1,56 @@
+"""The page of all bounds in headless Chromium: drawn, silent, offline, and fit for a phone."""
+
+import pytest
+from playwright.sync_api import expect, sync_playwright
+
+from shuffledp.collection.bound_curves import Over, bound_curves
+from shuffledp.collection.comparison import Scenario
+from shuffledp.interface.reports.bounds_figure import series_of
+from shuffledp.interface.reports.bounds_page import write_bounds_page
+
+pytestmark = pytest.mark.browser
+
+SIZES = {"desktop": (1280, 800), "phone": (360, 640)}
+
+
+@pytest.fixture(scope="module")
+def curves():
+    return bound_curves(Scenario(epsilon0=1.0, num_users=10_000, delta=1e-6), Over.NUM_USERS)
+
+
+@pytest.fixture(scope="module")
+def address(curves, tmp_path_factory):
+    return write_bounds_page(curves, tmp_path_factory.mktemp("bounds") / "bounds.html").as_uri()
+
+
+@pytest.fixture(scope="module")
+def browser(chromium_executable):
+    with sync_playwright() as playwright:
+        # Tests may run as root in a container; the page is our own file.
+        browser = playwright.chromium.launch(
+            executable_path=chromium_executable, args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_is_drawn_without_network_complaint_or_sideways_scrolling(
+    browser, address, curves, size, scheme
+):
+    width, height = SIZES[size]
+    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+    page, requests, complaints = context.new_page(), [], []
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(address)
+    expect(page.locator("#chart-bounds .main-svg").first).to_be_visible()
+    page.locator("summary").click()
+    page.wait_for_load_state("networkidle")
+    assert complaints == []
+    assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
+    assert page.locator("#chart-bounds .scatterlayer .trace").count() == len(series_of(curves))
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    context.close()

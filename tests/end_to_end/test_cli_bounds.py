@@ -1,0 +1,195 @@
+"""``shuffledp bounds`` prints every bound side by side, and the grid of brackets."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from shuffledp.collection.bound_curves import Over, bound_curves
+from shuffledp.collection.brackets import bracket_grid
+from shuffledp.collection.comparison import Scenario, compare_bounds
+from shuffledp.interface.cli.main import main
+from shuffledp.privacy.amplification.registry import METHODS
+
+BASE = ["bounds", "--epsilon0", "1", "--num-users", "10000"]
+SCENARIO = Scenario(epsilon0=1.0, num_users=10_000, delta=1e-6)
+
+
+def test_people_read_the_smallest_first_and_the_lower_end_last(capsys):
+    assert main([*BASE, "--delta", "1e-6"]) == 0
+    out = capsys.readouterr().out
+    table, _, rest = out.partition("these say nothing here\n")
+    lines = table.splitlines()
+    assert lines[0] == "any randomizer with epsilon0 = 1, 10,000 users, delta = 1e-6"
+    assert lines[2].split() == ["bound", "epsilon", "times", "the", "best", "exact", "proved"]
+    assert lines[4].startswith("clones  ")
+    assert lines[4].split()[1:3] == ["0.0432062", "1.000"]
+    assert [line for line in lines if line][-1].startswith("no analysis can go below   0.0379980")
+    assert "erlingsson-small" in rest
+    assert "needs epsilon0 < 1/2" in rest
+    assert all(name in out for name in METHODS)
+    assert not [line for line in out.splitlines() if line != line.rstrip() or "\x1b" in line]
+
+
+def test_people_read_deltas_and_that_no_lower_end_is_known(capsys):
+    arguments = ["--epsilon0", "250", "--num-users", "10", "--epsilon", "1"]
+    assert main(["bounds", *arguments]) == 0
+    out = capsys.readouterr().out
+    assert "delta   times the best" in out
+    assert "\nno lower end is known\n" in out
+
+
+def test_json(capsys):
+    assert main([*BASE, "--delta", "1e-6", "--json"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("\n") == 1
+    assert json.loads(out) == compare_bounds(SCENARIO).to_json_dict()
+
+
+def test_json_holds_the_curves_where_they_are_asked_for(capsys):
+    assert main([*BASE, "--delta", "1e-6", "--over", "epsilon0", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record == json.loads(json.dumps(bound_curves(SCENARIO, Over.EPSILON0).to_json_dict()))
+
+
+def test_a_named_randomizer(capsys):
+    arguments = [*BASE, "--delta", "1e-6", "--json"]
+    assert main([*arguments, "--randomizer", "k-rr", "--k", "16"]) == 0
+    assert main([*arguments, "--randomizer", "privunit", "--dimension", "8"]) == 0
+    first, second = map(json.loads, capsys.readouterr().out.splitlines())
+    assert first["bounds"][0]["method"] == "k-rr-blanket"
+    assert (second["randomizer"], second["dimension"]) == ("privunit", 8)
+
+
+def test_a_large_delta_is_warned_about(capsys):
+    assert main([*BASE, "--delta", "1e-3", "--json"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err.startswith("warning: delta = 0.001 is not below")
+    json.loads(captured.out)
+
+
+@pytest.mark.parametrize("over", [[], ["--over", "epsilon0"]])
+def test_the_figure_is_written_beside_the_table(capsys, tmp_path, over):
+    target = tmp_path / "bounds.html"
+    assert main([*BASE, "--delta", "1e-6", "--figure", str(target), *over]) == 0
+    assert "clones" in capsys.readouterr().out
+    page = target.read_text(encoding="utf-8")
+    assert page.startswith("<!DOCTYPE html>")
+    assert f"Over {'ε<sub>0</sub>' if over else 'the number of users'}</h2>" in page
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_figure_that_cannot_be_written_is_one_line(capsys, tmp_path):
+    target = tmp_path / "absent" / "bounds.html"
+    assert main([*BASE, "--delta", "1e-6", "--figure", str(target)]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(f"error: cannot write {target}: No such file")
+    assert captured.err.count("\n") == 1
+
+
+def cells(line):
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def test_the_grid_is_a_table_of_markdown(capsys):
+    assert main(["bounds", "--grid", "--delta", "1e-6", "--k", "4"]) == 0
+    title, blank, *lines = capsys.readouterr().out.splitlines()
+    assert title == "k = 4, delta = 1e-6: epsilon lies between lower and upper"
+    assert blank == ""
+    assert cells(lines[0]) == ["epsilon0", "users", "lower", "upper", "gap"]
+    assert all(set(cell) == {"-", ":"} for cell in cells(lines[1]))
+    rows = [cells(line) for line in lines[2:]]
+    for row, bracket in zip(rows, bracket_grid(1e-6, ks=[4]), strict=True):
+        assert float(row[0]) == bracket.epsilon0
+        assert int(row[1].replace(",", "")) == bracket.num_users
+        assert float(row[2]) <= bracket.bound.lower <= bracket.bound.upper <= float(row[3])
+        if row[4] == "below 1e-6":
+            assert bracket.bound.gap < 1e-6
+        else:
+            assert bracket.bound.gap <= float(row[4]) <= 1.1 * bracket.bound.gap
+    assert len({len(line) for line in lines}) == 1
+
+
+def test_the_grid_as_json(capsys):
+    assert main(["bounds", "--grid", "--delta", "1e-5", "--k", "3", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["delta"] == 1e-5
+    assert record["brackets"] == [each.to_json_dict() for each in bracket_grid(1e-5, ks=[3])]
+
+
+@pytest.mark.slow
+def test_the_whole_grid_has_four_blocks(capsys):
+    assert main(["bounds", "--grid", "--delta", "1e-6"]) == 0
+    blocks = capsys.readouterr().out.split("\n\nk = ")
+    assert [block.removeprefix("k = ").partition(",")[0] for block in blocks] == [
+        "2",
+        "4",
+        "16",
+        "128",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (BASE, "give exactly one of --delta"),
+        ([*BASE, "--delta", "1e-6", "--epsilon", "1"], "give exactly one of --delta"),
+        ([*BASE, "--delta", "0"], "delta = 0.0 is not in (0, 1)"),
+        ([*BASE, "--epsilon", "-1"], "epsilon = -1.0"),
+        (["bounds", "--epsilon0", "1", "--delta", "1e-6"], "give --epsilon0 and --num-users, or"),
+        (["bounds", "--num-users", "9", "--delta", "1e-6"], "give --epsilon0 and --num-users, or"),
+        (["bounds"], "give --epsilon0 and --num-users, or --grid"),
+        ([*BASE, "--delta", "1e-6", "--k", "3"], "k = 3"),
+        ([*BASE, "--delta", "1e-6", "--randomizer", "rappor"], "'rappor' is not one of k-rr"),
+        ([*BASE, "--delta", "1e-6", "--over", "epsilon0"], "--over is about the curves"),
+        ([*BASE, "--delta", "1e-6", "--over", "k"], "'k' is not one of"),
+        (["bounds", "--epsilon0", "-1", "--num-users", "9", "--delta", "0.1"], "epsilon0 = -1.0"),
+        (["bounds", "--epsilon0", "1", "--num-users", "0", "--delta", "0.1"], "num_users = 0"),
+        (["bounds", "--grid"], "--grid needs --delta"),
+        (["bounds", "--grid", "--delta", "1e-6", "--k", "1"], "domain_size"),
+        (["bounds", "--grid", "--delta", "1e-6", "--num-users", "9"], "leave out --num-users"),
+        (["bounds", "--grid", "--delta", "1e-6", "--epsilon", "9"], "leave out --epsilon"),
+        (["bounds", "--grid", "--delta", "1e-6", "--figure", "x"], "leave out --figure"),
+        (["bounds", "--grid", "--delta", "1e-6", "--over", "epsilon0"], "leave out --over"),
+    ],
+)
+def test_bad_arguments(capsys, arguments, message):
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("error: ")
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+
+
+PROGRAM = "import sys; from shuffledp.interface.cli.main import main; sys.exit(main())"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_leaves_no_figure(tmp_path, sent, status):
+    """While curves are computed, which shows in the progress bar of a terminal."""
+    leader, follower = os.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, *BASE, "--delta", "1e-6", "--figure", "bounds.html"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=follower,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "80"},
+    )
+    os.close(follower)
+    shown, deadline = b"", time.monotonic() + 60
+    while b"comparing" not in shown:
+        assert time.monotonic() < deadline
+        shown += os.read(leader, 65536)
+    process.send_signal(sent)
+    out, _ = process.communicate(timeout=60)
+    os.close(leader)
+    assert process.returncode == status
+    assert out == b""
+    assert list(tmp_path.iterdir()) == []
