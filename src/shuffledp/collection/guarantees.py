@@ -186,7 +186,7 @@ def account(  # noqa: PLR0913  # one keyword an option
     --------
     >>> guarantee = account(epsilon0=1.0, num_users=10_000, delta=1e-6)
     >>> round(guarantee.epsilon_upper, 4)
-    0.0433
+    0.0432
     """
     releases = asked_releases(
         epsilon0=epsilon0,

@@ -11,6 +11,9 @@ from numba import njit
 # exp(-46) = 1e-20: what is left out of sums and integrals, relative to their largest term.
 _NEGLIGIBLE_EXPONENT = 46.0
 
+# Where exp(-t^2 / 2) has become as negligible.
+_FREQUENCY = math.sqrt(2.0 * _NEGLIGIBLE_EXPONENT)
+
 # exp(-25) = 1e-11: what one period's neighbours may add, relative to the answer.
 _ALIAS_EXPONENT = 25.0
 
@@ -195,6 +198,49 @@ def contour_sum(
 
 
 @njit(cache=True, nogil=True)
+def quadrature(
+    num_terms: float,
+    base: float,
+    base_mass: float,
+    masses: np.ndarray,
+    differences: np.ndarray,
+    width: float,
+    most_nodes: float,
+    variance: float,
+    further: float,
+) -> tuple[float, float, float, float, float, float]:
+    """Return the smoothing, where nodes matter (near; from, to), the period and its aliases.
+
+    In units in which theta = 1; ``variance`` is that of one tilted term.
+    """
+    span = max(np.max(differences), 0.0) - min(np.min(differences), 0.0)
+    deviation = math.sqrt(num_terms * variance + 1.0)
+    # As 1 - cos x >= 2 (x/pi)^2 up to x = pi, the modulus falls like exp(-2 n variance (t/pi)^2)
+    # up to t = pi / span. Smoothing that leaves nothing beyond that needs few nodes; otherwise the
+    # modulus may come back to 1 as often as it likes, and all of the line must be searched.
+    near = math.pi * math.sqrt(0.5 * _NEGLIGIBLE_EXPONENT / (num_terms * variance))
+    first_far, last_far = math.pi / span, 0.0
+    smoothing = _FREQUENCY * span / math.pi
+    finest = math.sqrt(width) * deviation
+    if smoothing > finest or near > first_far:
+        smoothing = finest
+        near = min(near, first_far)
+        last_far = math.inf
+    for _ in range(2):
+        period, aliases = period_and_aliases(
+            num_terms, base, base_mass, masses, differences, smoothing, deviation, further
+        )
+        # No finer than the number of nodes allows.
+        smoothing = max(smoothing, _FREQUENCY * period / (2.0 * math.pi * most_nodes))
+    period, aliases = period_and_aliases(
+        num_terms, base, base_mass, masses, differences, smoothing, deviation, further
+    )
+    near = min(near, _FREQUENCY / smoothing)
+    last_far = max(min(last_far, _FREQUENCY / smoothing), near)
+    return smoothing, near, first_far, last_far, period, aliases
+
+
+@njit(cache=True, nogil=True)
 def enclose_positive_part(
     num_terms: float,
     base: float,
@@ -231,32 +277,18 @@ def enclose_positive_part(
     if log_chernoff < _LOG_SMALLEST:
         return 0.0, 0.0
     weights = masses * np.exp(differences - log_moment)
-    span = max(np.max(differences), 0.0) - min(np.min(differences), 0.0)
     deviation = math.sqrt(num_terms * variance + 1.0)
-    # As 1 - cos x >= 2 (x/pi)^2 up to x = pi, the modulus falls like exp(-2 n variance (t/pi)^2)
-    # up to t = pi / span. Smoothing that leaves nothing beyond that needs few nodes; otherwise the
-    # modulus may come back to 1 as often as it likes, and all of the line must be searched.
-    near = math.pi * math.sqrt(0.5 * _NEGLIGIBLE_EXPONENT / (num_terms * variance))
-    first_far, last_far = math.pi / span, 0.0
-    frequency = math.sqrt(2.0 * _NEGLIGIBLE_EXPONENT)  # where exp(-t^2 / 2) has become negligible
-    smoothing = frequency * span / math.pi
-    finest = math.sqrt(width) * deviation
-    further = min(7.0 / deviation, further)
-    if smoothing > finest or near > first_far:
-        smoothing = finest
-        near = min(near, first_far)
-        last_far = math.inf
-    for _ in range(2):
-        period, aliases = period_and_aliases(
-            num_terms, base, base_mass, masses, differences, smoothing, deviation, further
-        )
-        # No finer than the number of nodes allows.
-        smoothing = max(smoothing, frequency * period / (2.0 * math.pi * most_nodes))
-    period, aliases = period_and_aliases(
-        num_terms, base, base_mass, masses, differences, smoothing, deviation, further
+    smoothing, near, first_far, last_far, period, aliases = quadrature(
+        num_terms,
+        base,
+        base_mass,
+        masses,
+        differences,
+        width,
+        most_nodes,
+        variance,
+        min(7.0 / deviation, further),
     )
-    near = min(near, frequency / smoothing)
-    last_far = max(min(last_far, frequency / smoothing), near)
     step = 2.0 * math.pi / period
     total, density, total_error, density_error = contour_sum(
         num_terms,
@@ -273,7 +305,7 @@ def enclose_positive_part(
     # Nodes passed over and beyond the last, on both sides: below e^-46 each, times 1 / abs(z)^2.
     left_out = 2.0 * math.exp(-_NEGLIGIBLE_EXPONENT)
     total_error += left_out * (1.0 + math.pi / step)
-    density_error += left_out * (1.0 + 2.0 * frequency / (smoothing * step))
+    density_error += left_out * (1.0 + 2.0 * _FREQUENCY / (smoothing * step))
     per_node = step / (2.0 * math.pi)
     upper = per_node * total
     lower = upper - per_node * smoothing * smoothing * (density + density_error) - aliases

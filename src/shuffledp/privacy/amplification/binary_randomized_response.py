@@ -170,7 +170,7 @@ def _is_binary(profile: LocalProfile) -> bool:
 
 def _violation(profile: LocalProfile, _num_users: int, _delta: float | None) -> str | None:
     if not _is_binary(profile):
-        return "the randomizer is k-RR with k = 2"
+        return "k-RR with k = 2"
     return pure_violation(profile)
 
 

@@ -54,7 +54,7 @@ def third_answer_law(epsilon0: float, num_answers: int) -> SymmetricLaw:
 
 def _violation(profile: LocalProfile, _num_users: int, _delta: float | None) -> str | None:
     if profile.family is not RandomizerFamily.K_RANDOMIZED_RESPONSE:
-        return "the randomizer is k-ary randomized response"
+        return "k-ary randomized response"
     return pure_violation(profile)
 
 

@@ -50,7 +50,7 @@ def dominated_law(attack: Sequence[BlanketAtom]) -> AtomLaw:
     Examples
     --------
     >>> law = dominated_law([BlanketAtom(mass=0.5, ratio0=1.5, ratio1=0.5)] * 2)
-    >>> law.masses.round(9).tolist()
+    >>> law.masses.round(8).tolist()
     [0.0, 1.0]
     """
     masses = [(1.0 - 2.0 * ATTACK_ACCURACY) * atom.mass for atom in attack]

@@ -139,7 +139,7 @@ def third_bit_law(profile: LocalProfile) -> SymmetricLaw:
 
 def _violation(profile: LocalProfile, _num_users: int, _delta: float | None) -> str | None:
     if profile.family not in _UNARY:
-        return "the randomizer is a unary encoding"
+        return "a unary encoding"
     return pure_violation(profile)
 
 
