@@ -62,7 +62,6 @@ def test_a_large_delta_is_warned_about(capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--num-users", "1e5", *TARGET], "give exactly one of --domain"),
         (["--num-users", "1e5", "--k", "3", "--domain", "a,b", *TARGET], "give exactly one"),
         (
             ["--num-users", "1e5", "--domain-file", "x", "--domain", "a,b", *TARGET],
