@@ -40,6 +40,9 @@ SMALLEST_DELTA = SMALLEST_UPPER
 _CONTOUR_PAIRS, _CONTOUR_PAIRS_WITH_REST = 1e4, 500.0
 _CONTOUR_WIDTH = 1e-5
 
+# Width of epsilon that the contour integral aims at.
+_CONTOUR_RELATIVE_WIDTH = 1e-7
+
 # Relative error of a term of `positive_part` against the size of its two parts.
 _TERM_ERROR = 4e-13
 
@@ -268,6 +271,7 @@ class SymmetricBlanket:
             base,
             np.array([0.5 * law.pair_mass, 0.5 * law.pair_mass, law.rest_mass]),
             np.array([gain - base, -loss - base, slope * (law.base_weight - law.rest_weight)]),
+            width=_CONTOUR_RELATIVE_WIDTH,
         )
 
     def _sum(self, epsilon: float, tail_exponent: float) -> tuple[Enclosure, float]:
