@@ -1,12 +1,16 @@
 """What every test shares: how Hypothesis searches, and where Chromium is."""
 
+import importlib
 import os
+import pkgutil
 import shutil
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
+
+import shuffledp
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -27,6 +31,11 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "gate"))
+
+# Hypothesis draws from the constants of whatever modules are loaded by then. All of them, always:
+# else the examples would depend on which tests a worker process has run before.
+for _module in pkgutil.walk_packages(shuffledp.__path__, "shuffledp."):
+    importlib.import_module(_module.name)
 
 
 @pytest.fixture(scope="session")

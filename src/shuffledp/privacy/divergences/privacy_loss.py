@@ -118,10 +118,13 @@ class PrivacyLoss:
         gains = -np.expm1(np.minimum(epsilon - losses - doubt, 0.0))
         total = float(masses @ gains)
         if self.is_upper:
-            return min(total * (1.0 + _SUM_ERROR) + self.infinite_mass, 1.0)
+            total = total * (1.0 + _SUM_ERROR) + self.infinite_mass
+            # That sum is rounded to nearest: one step up covers it, where anything was added.
+            return min(math.nextafter(total, 1.0) if gains.any() else total, 1.0)
+        total = total * (1.0 - _SUM_ERROR) + self.infinite_mass
         # 1 - e^epsilon is a lower bound for any pair whatsoever.
         trivial = -math.expm1(min(epsilon, 0.0)) * (1.0 - _SUM_ERROR)
-        return min(max(total * (1.0 - _SUM_ERROR) + self.infinite_mass, trivial), 1.0)
+        return min(max(math.nextafter(total, 0.0) if gains.any() else total, trivial), 1.0)
 
     def epsilon(self, delta: float) -> float:
         """Return the least epsilon >= 0 with H(P, Q; e^epsilon) <= delta, in nats.
