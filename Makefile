@@ -47,7 +47,7 @@ $(VENV)/.runtime: pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(VENV)/.runtime
 	@echo "Adding the developers' tools, once: about a minute ..."
-	@$(PIP) --no-build-isolation --editable '.[certify,datasets,docs,dev]'
+	@$(PIP) --no-build-isolation --editable '.[attacks,certify,datasets,docs,dev]'
 	@touch $@
 
 setup: $(VENV)/.dev ## set up the virtual environment with all tools
@@ -103,7 +103,7 @@ lowest: ## the quick tests with the lowest versions that pyproject.toml allows
 		| sed -n 's/^ *"\([a-z]*\)>=\([0-9.]*\).*/\1==\2/p' > .cache/lowest.txt
 	@$(PYTHON) -m venv .cache/venv-lowest
 	@.cache/venv-lowest/bin/python -m pip install -qq --constraint .cache/lowest.txt \
-		--editable '.[certify,datasets,dev]'
+		--editable '.[attacks,certify,datasets,dev]'
 	@.cache/venv-lowest/bin/python -m pytest -q -n auto --maxprocesses=8 \
 		-m "not slow and not browser" $(ARGS)
 
@@ -113,7 +113,7 @@ coverage: ## the thresholds, from the last `make pytest`
 	@$(BIN)/coverage report --omit='*/shuffledp/core/*,*/shuffledp/privacy/*' --fail-under=90
 
 docs-outputs: $(VENV)/.dev ## rewrite the outputs shown in README and docs with what the commands print now
-	@$(BIN)/python tests/docs/test_pages.py
+	@$(BIN)/python tests/docs/test_pages.py $(ARGS)
 
 docs-figures: $(VENV)/.dev ## draw the figures of docs/results anew
 	@$(BIN)/python docs/figures.py $(ARGS)

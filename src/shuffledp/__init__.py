@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from shuffledp.collection.datasets.numbers import open_numbers
     from shuffledp.collection.datasets.tables import open_table
     from shuffledp.collection.datasets.words import open_words
+    from shuffledp.collection.grouping import Grouping
     from shuffledp.collection.guarantees import account, guarantee_for
     from shuffledp.collection.plan import Plan, plan_mean, plan_question, plan_vector_mean
     from shuffledp.collection.plan import make_plan as plan
@@ -38,6 +39,14 @@ if TYPE_CHECKING:
     from shuffledp.core.profile import LocalProfile
     from shuffledp.mechanisms.estimators.frequencies import estimate_frequencies
     from shuffledp.mechanisms.estimators.iterative_bayesian_update import iterative_bayesian_update
+    from shuffledp.mechanisms.permutations.cayley import CayleyMallows
+    from shuffledp.mechanisms.permutations.groups.groups import Groups
+    from shuffledp.mechanisms.permutations.hamming import HammingMallows
+    from shuffledp.mechanisms.permutations.kendall import KendallMallows
+    from shuffledp.mechanisms.permutations.reference_orders import (
+        ReferenceOrder,
+        choose_reference_order,
+    )
     from shuffledp.mechanisms.randomizers.categories.hadamard_response import HadamardResponse
     from shuffledp.mechanisms.randomizers.categories.k_randomized_response import (
         KRandomizedResponse,
@@ -64,6 +73,7 @@ if TYPE_CHECKING:
     from shuffledp.mechanisms.randomizers.vectors.privunit import PrivUnit
     from shuffledp.mechanisms.randomizers.vectors.privunit_gaussian import PrivUnitGaussian
     from shuffledp.mechanisms.reports import Counts, Reports, Sums
+    from shuffledp.mechanisms.shufflers.mallows import MallowsShuffler
     from shuffledp.mechanisms.shufflers.uniform import UniformShuffler
     from shuffledp.privacy.accounting.calibration import largest_epsilon0, smallest_num_users
 
@@ -77,6 +87,7 @@ _HOMES = {
     "collection.datasets.numbers": ("open_numbers",),
     "collection.datasets.tables": ("open_table",),
     "collection.datasets.words": ("open_words",),
+    "collection.grouping": ("Grouping",),
     "collection.guarantees": (
         "account",
         "guarantee_for",
@@ -107,6 +118,14 @@ _HOMES = {
     "core.profile": ("LocalProfile",),
     "mechanisms.estimators.frequencies": ("estimate_frequencies",),
     "mechanisms.estimators.iterative_bayesian_update": ("iterative_bayesian_update",),
+    "mechanisms.permutations.cayley": ("CayleyMallows",),
+    "mechanisms.permutations.groups.groups": ("Groups",),
+    "mechanisms.permutations.hamming": ("HammingMallows",),
+    "mechanisms.permutations.kendall": ("KendallMallows",),
+    "mechanisms.permutations.reference_orders": (
+        "ReferenceOrder",
+        "choose_reference_order",
+    ),
     "mechanisms.randomizers.category_randomizer": ("CategoryRandomizer",),
     "mechanisms.randomizers.categories.hadamard_response": ("HadamardResponse",),
     "mechanisms.randomizers.categories.k_randomized_response": ("KRandomizedResponse",),
@@ -133,6 +152,7 @@ _HOMES = {
         "Reports",
         "Sums",
     ),
+    "mechanisms.shufflers.mallows": ("MallowsShuffler",),
     "mechanisms.shufflers.uniform": ("UniformShuffler",),
     "privacy.accounting.calibration": (
         "largest_epsilon0",
@@ -148,18 +168,24 @@ __all__ = [
     "BinaryLocalHashing",
     "Bound",
     "CategoryRandomizer",
+    "CayleyMallows",
     "CountMeanSketch",
     "Counts",
     "DiscreteLaplace",
     "Duchi",
     "Entropy",
     "FrequencyQuestion",
+    "Grouping",
+    "Groups",
     "Guarantee",
     "HadamardCountMeanSketch",
     "HadamardResponse",
+    "HammingMallows",
     "Hybrid",
     "KRandomizedResponse",
+    "KendallMallows",
     "LocalProfile",
+    "MallowsShuffler",
     "MeanQuestion",
     "MeanRandomizer",
     "OptimizedLocalHashing",
@@ -169,6 +195,7 @@ __all__ = [
     "PrivUnit",
     "PrivUnitGaussian",
     "Range",
+    "ReferenceOrder",
     "Reports",
     "RunResult",
     "SampledAnswers",
@@ -182,6 +209,7 @@ __all__ = [
     "WordQuestion",
     "__version__",
     "account",
+    "choose_reference_order",
     "estimate_frequencies",
     "guarantee_for",
     "iterative_bayesian_update",

@@ -29,11 +29,8 @@ if TYPE_CHECKING:
         smallest_delta,
     )
     from shuffledp.privacy.accounting.ledger import Ledger, LedgerEntry
-    from shuffledp.privacy.accounting.release import (
-        ShuffledRelease,
-        StatedRelease,
-        honest_users,
-    )
+    from shuffledp.privacy.accounting.release import ShuffledRelease, honest_users
+    from shuffledp.privacy.accounting.stated_release import StatedRelease
 
 # Module to the public names that it holds.
 _HOMES = {
@@ -48,7 +45,8 @@ _HOMES = {
         "smallest_delta",
     ),
     "privacy.accounting.ledger": ("Ledger", "LedgerEntry"),
-    "privacy.accounting.release": ("ShuffledRelease", "StatedRelease", "honest_users"),
+    "privacy.accounting.release": ("ShuffledRelease", "honest_users"),
+    "privacy.accounting.stated_release": ("StatedRelease",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -13,7 +13,7 @@ from shuffledp.collection import ledger_files
 from shuffledp.collection.ledger_files import open_ledger, save_ledger, spend
 from shuffledp.core.errors import BudgetError, DataError, OutputError
 from shuffledp.privacy.accounting.ledger import Ledger
-from shuffledp.privacy.accounting.release import StatedRelease
+from shuffledp.privacy.accounting.stated_release import StatedRelease
 
 SMALL = StatedRelease(epsilon=0.001)
 
@@ -167,7 +167,7 @@ def test_a_lock_that_cannot_be_made(path, monkeypatch):
 SPENDER = """
 import sys
 from shuffledp.collection.ledger_files import spend
-from shuffledp.privacy.accounting.release import StatedRelease
+from shuffledp.privacy.accounting.stated_release import StatedRelease
 print("ready", flush=True)
 for number in range(int(sys.argv[3])):
     spend(sys.argv[1], StatedRelease(epsilon=0.001), sys.argv[2], key=f"{sys.argv[2]}-{number}")

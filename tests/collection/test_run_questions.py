@@ -1,5 +1,6 @@
 """Every kind of question, from a file to estimates near the truth."""
 
+import functools
 import math
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 import shuffledp as sdp
 from collection.kinds import CHOICES, KINDS, NUM_USERS
+from shuffledp.collection import run
 from shuffledp.collection.run import fixed_setting, run_plan
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.mechanisms.estimators.post_processing import POST_PROCESSING
@@ -26,6 +28,14 @@ def main_column(estimates):
 
 def plan_of(kind, **options):
     return sdp.plan_question(kind.question, NUM_USERS, 1.0, 1e-6, **options)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def each_guarantee_is_computed_once():
+    """Nearly all of a run's time, and runs of one plan ask for the same ones again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "guarantee_for", functools.cache(run.guarantee_for))
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ A page's blocks run in their order, in one empty folder:
 - ``python``: run as it stands; the blocks of a page share their names. Where there are prompts
   (``>>>``) the results are compared, as in a doctest.
 
-Run as a program (`make docs-outputs`), it writes what the commands print now into the pages,
-except where the shown text still matches.
+Run as a program (`make docs-outputs`), it writes what the commands print now into the pages, or
+into those named as arguments, except where the shown text still matches.
 """
 
 import doctest
@@ -147,7 +147,7 @@ def test_a_stale_output_a_failing_command_and_a_wrong_result_are_found(tmp_path)
 
 
 if __name__ == "__main__":
-    for page_path in PAGES:
+    for page_path in [Path(name).resolve() for name in sys.argv[1:]] or PAGES:
         with tempfile.TemporaryDirectory() as scratch:
             os.chdir(scratch)
             page_path.write_text(run_page(page_path, Path(scratch)), encoding="utf-8")

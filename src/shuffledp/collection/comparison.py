@@ -11,7 +11,7 @@ from typing import Any
 
 from shuffledp.collection.named_profiles import named_profile
 from shuffledp.collection.renyi_conversion import RENYI_CONVERTED
-from shuffledp.core.bound import Bound
+from shuffledp.core.bound import Bound, reconciled_lower
 from shuffledp.core.checks import (
     require_at_least,
     require_non_negative,
@@ -24,9 +24,8 @@ from shuffledp.privacy.amplification.local import LOCAL
 from shuffledp.privacy.amplification.method import Method
 from shuffledp.privacy.amplification.registry import METHODS, account_delta, account_epsilon
 
-# By how much two ends that meet may cross by rounding, relative and absolute.
+# By how much two ends that meet may cross by rounding, relative to them.
 _MEETING = 1e-8
-_SMALLEST = 1e-300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +91,7 @@ class Scenario:
     @property
     def given(self) -> float:
         """The value of the other one."""
-        return float(self.epsilon if self.delta is None else self.delta)  # type: ignore[arg-type]
+        return float(self.epsilon if self.delta is None else self.delta)  # type: ignore[arg-type]  # one of them is given
 
     def profile(self) -> LocalProfile:
         """Return the randomizer's law, as far as it is known."""
@@ -156,7 +155,7 @@ class BoundComparison:
     @property
     def best(self) -> float:
         """The smallest bound."""
-        return float(self.bounds[0].value)  # type: ignore[arg-type]
+        return float(self.bounds[0].value)  # type: ignore[arg-type]  # that one has a value
 
     @property
     def useful(self) -> tuple[ComparedBound, ...]:
@@ -248,7 +247,14 @@ def compare_bounds(scenario: Scenario, *, with_renyi: bool = True) -> BoundCompa
         if proved is not None and (lower is None or proved > lower):
             lower = proved
     for each in compared:
-        _require_above(lower, each)
+        if lower is not None and each.value is not None:
+            reconciled_lower(
+                lower,
+                each.value,
+                tolerance=_MEETING,
+                claim=f"method {each.method.name!r}",
+                verdict="one of the two is wrong",
+            )
     compared.sort(key=lambda each: math.inf if each.value is None else each.value)
     best = compared[0].value
     if lower is not None and best is not None:
@@ -268,10 +274,14 @@ def _bound(scenario: Scenario, profile: LocalProfile, method: Method, *, with_lo
             source=method.source,
             assumptions=method.assumptions,
         )
-    how = {"num_users": scenario.num_users, "method": method.name, "with_lower": with_lower}
+    users, name = scenario.num_users, method.name
     if scenario.delta is not None:
-        return account_epsilon(profile, delta=scenario.delta, **how)  # type: ignore[arg-type]
-    return account_delta(profile, epsilon=scenario.given, **how)  # type: ignore[arg-type]
+        return account_epsilon(
+            profile, num_users=users, delta=scenario.delta, method=name, with_lower=with_lower
+        )
+    return account_delta(
+        profile, num_users=users, epsilon=scenario.given, method=name, with_lower=with_lower
+    )
 
 
 def _compared(
@@ -297,14 +307,3 @@ def _compared(
         reason = f"no smaller than {LOCAL.name!r}, which needs no shuffler"
         return compared(standing=Standing.NO_GAIN, reason=reason), bound.lower
     return compared(standing=Standing.BOUND), bound.lower
-
-
-def _require_above(lower: float | None, each: ComparedBound) -> None:
-    """Raise if a bound lies below what explicit data prove unavoidable."""
-    if lower is None or each.value is None:
-        return
-    if lower > each.value * (1.0 + _MEETING) + _SMALLEST:
-        raise PrecisionError(
-            f"method {each.method.name!r} gives at most {each.value}, but data are known that need "
-            f"{lower}: one of the two is wrong; please report this as a bug"
-        )

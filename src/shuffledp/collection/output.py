@@ -23,7 +23,21 @@ ESTIMATES_FILE = "estimates.csv"
 PRIVACY_FILE = "privacy.json"
 REPORT_FILE = "report.html"
 REPORTS_FILE = "reports.parquet"
-RESULT_FILES = frozenset({ESTIMATES_FILE, PRIVACY_FILE, REPORT_FILE, REPORTS_FILE})
+ROWS_STEM = "rows"
+RESULT_FILES = frozenset(
+    {
+        ESTIMATES_FILE,
+        PRIVACY_FILE,
+        REPORT_FILE,
+        REPORTS_FILE,
+        f"{ROWS_STEM}.csv",
+        f"{ROWS_STEM}.parquet",
+        "attacks.csv",
+        "attacks.png",
+        "learnability.csv",
+        "learnability.png",
+    }
+)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 
 if TYPE_CHECKING:
+    from shuffledp.collection.group_facts import GroupFacts
     from shuffledp.collection.plan import Plan
     from shuffledp.collection.questions.question import Question
     from shuffledp.mechanisms.estimators.frequencies import FrequencyEstimates
@@ -145,6 +146,8 @@ class RunResult:
     epsilon_by_honest_share : tuple of (float, float)
         Safe central epsilon at the same delta if only this share of the users, in (0, 1],
         follows the protocol and keeps quiet about its reports.
+    groups : GroupFacts, optional
+        For a shuffle within groups: what it does and guarantees beyond the central epsilon.
 
     Raises
     ------
@@ -164,6 +167,7 @@ class RunResult:
     warnings: tuple[str, ...] = ()
     epsilon_by_num_users: tuple[tuple[int, float], ...] = ()
     epsilon_by_honest_share: tuple[tuple[float, float], ...] = ()
+    groups: "GroupFacts | None" = None
 
     def __post_init__(self) -> None:
         if len(self.domain) != self.estimates.standard_error.size:
@@ -186,8 +190,8 @@ class RunResult:
             ``num_users``, ``randomizer``, ``epsilon0``, ``guarantee`` (as
             `Guarantee.to_json_dict`), ``estimates`` (one dict an answer or a column, in the order
             of the domain), and how to read them: ``question``, ``confidence``, ``simultaneous``,
-            ``interval``, ``post_processing``, ``shuffler``, ``is_simulation``, ``warnings``.
-            Plain Python values only.
+            ``interval``, ``post_processing``, ``shuffler``, ``is_simulation``, ``warnings``; with
+            a shuffle within groups also ``groups``. Plain Python values only.
         """
         estimates = self.estimates
         columns = {"value": self.domain} | {
@@ -209,6 +213,7 @@ class RunResult:
             "shuffler": self.shuffler,
             "is_simulation": self.is_simulation,
             "warnings": list(self.warnings),
+            **({} if self.groups is None else {"groups": self.groups.to_json_dict()}),
         }
 
     def report(self, path: str | PathLike[str]) -> Path:

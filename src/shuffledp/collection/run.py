@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, Protocol, SupportsIndex
 
+from shuffledp.collection.arrangements import UNIFORM, Arrangement
 from shuffledp.collection.cautions import delta_cautions
 from shuffledp.collection.datasets.column import Column, Progress, no_progress
 from shuffledp.collection.engines.local import ReportSink, collect
@@ -14,6 +15,7 @@ from shuffledp.collection.results import Guarantee, RunResult
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_open_unit
 from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import ParameterError
 from shuffledp.mechanisms.randomizers.protocol import LocalRandomizer
 from shuffledp.privacy.accounting.release import ShuffledRelease
 
@@ -75,7 +77,13 @@ class FixedSetting:
 
 
 def fixed_setting(
-    question: Question, *, num_users: int, randomizer: str, epsilon0: float, delta: float
+    question: Question,
+    *,
+    num_users: int,
+    randomizer: str,
+    epsilon0: float,
+    delta: float,
+    arrangement: Arrangement = UNIFORM,
 ) -> FixedSetting:
     """Return the setting of a randomizer that is given, whatever epsilon it leads to.
 
@@ -91,6 +99,8 @@ def fixed_setting(
         Local privacy loss in nats.
     delta : float
         At which the central epsilon is computed, in [0, 1).
+    arrangement : Arrangement
+        How reports will be shuffled; uniformly by default.
 
     Returns
     -------
@@ -103,7 +113,7 @@ def fixed_setting(
         If a parameter is out of range.
     """
     chosen = chosen_candidates(question, randomizer)[randomizer](epsilon0)
-    guarantee = guarantee_for(chosen.profile, num_users, delta=delta)
+    guarantee = arrangement.guarantee(chosen.profile, num_users, delta=delta)
     return FixedSetting(
         num_users=num_users,
         question=question,
@@ -125,9 +135,10 @@ def run_plan(  # noqa: PLR0913  # one keyword an option
     post_processing: Sequence[str] = (),
     sink: ReportSink | None = None,
     scratch: str | PathLike[str] | None = None,
+    arrangement: Arrangement = UNIFORM,
     on_progress: Progress | None = None,
 ) -> RunResult:
-    """Randomize each value once, shuffle all reports uniformly, and estimate, as planned.
+    """Randomize each value once, shuffle all reports, and estimate, as planned.
 
     Parameters
     ----------
@@ -150,6 +161,8 @@ def run_plan(  # noqa: PLR0913  # one keyword an option
         Is handed the shuffled reports; see `shuffledp.collection.report_files.reports_writer`.
     scratch : path, optional
         Folder for scratch files when reports do not fit in memory.
+    arrangement : Arrangement
+        How reports are shuffled; uniformly by default.
     on_progress : callable, optional
         Called with the stage, the users done and the users in total.
 
@@ -180,19 +193,24 @@ def run_plan(  # noqa: PLR0913  # one keyword an option
         post_processing=tuple(post_processing),
     )
     plan.question.require_post_processing(options.post_processing)
-    guarantee, shortfall = _actual_guarantee(plan, column.num_users)
+    guarantee, shortfall = _actual_guarantee(plan, column.num_users, arrangement)
     entropy = Entropy.choose(seed)
     aggregate = collect(
         plan.randomizer,
         column.blocks(),
         num_users=column.num_users,
         entropy=entropy,
+        arrangement=arrangement,
         sink=sink,
         scratch=scratch,
         on_progress=on_progress,
     )
     estimates = plan.question.estimate(plan.randomizer, aggregate, options)
-    around, honest = _user_numbers(column.num_users), _honest_numbers(column.num_users)
+    # What more users would give is known for a uniform shuffle only: with groups it depends on
+    # where they belong.
+    is_uniform = arrangement.name == UNIFORM.name
+    around = _user_numbers(column.num_users) if is_uniform else ()
+    honest = _honest_numbers(column.num_users) if is_uniform else {}
     epsilons = _safe_epsilons(plan, (*around, *honest.values()), on_progress or no_progress)
     cautions = (*column.cautions, *delta_cautions(plan.target_delta, column.num_users))
     return RunResult(
@@ -204,7 +222,7 @@ def run_plan(  # noqa: PLR0913  # one keyword an option
         is_simulation=entropy.is_simulation,
         target_epsilon=plan.target_epsilon,
         target_delta=plan.target_delta,
-        shuffler="uniform",
+        shuffler=arrangement.name,
         warnings=(*shortfall, *cautions),
         epsilon_by_num_users=tuple((number, epsilons[number]) for number in around),
         epsilon_by_honest_share=tuple(
@@ -213,13 +231,20 @@ def run_plan(  # noqa: PLR0913  # one keyword an option
     )
 
 
-def _actual_guarantee(plan: Setting, num_users: int) -> tuple[Guarantee, tuple[str, ...]]:
+def _actual_guarantee(
+    plan: Setting, num_users: int, arrangement: Arrangement
+) -> tuple[Guarantee, tuple[str, ...]]:
     """Return the guarantee for the users that there are, and a warning if it falls short."""
     if plan.rounds > 1:
+        if arrangement.name != UNIFORM.name:
+            raise ParameterError(
+                f"rounds = {plan.rounds}: a collection that is repeated is accounted for uniform "
+                "shuffles only; plan one round of a shuffle within groups"
+            )
         return _one_of_several(plan, num_users)
     if num_users == plan.num_users:
         return plan.guarantee, ()
-    guarantee = guarantee_for(plan.randomizer.profile, num_users, delta=plan.target_delta)
+    guarantee = arrangement.guarantee(plan.randomizer.profile, num_users, delta=plan.target_delta)
     if guarantee.epsilon_upper <= plan.target_epsilon:
         return guarantee, ()
     return guarantee, (

@@ -3,7 +3,10 @@
 import math
 from dataclasses import dataclass
 
-from shuffledp.core.errors import ParameterError
+from shuffledp.core.errors import ParameterError, PrecisionError
+
+# Upper ends of what is possible are never below this, so that ends may cross by as much.
+_SMALLEST = 1e-300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,3 +65,42 @@ class Bound:
     def __repr__(self) -> str:
         lower = "None" if self.lower is None else f"{self.lower:.9g}"
         return f"Bound(upper={self.upper:.9g}, lower={lower}, method={self.method!r})"
+
+
+def reconciled_lower(
+    lower: float, upper: float, *, tolerance: float, claim: str, verdict: str
+) -> float:
+    """Return the lower end of a bound: ends that meet may cross by their rounding.
+
+    Parameters
+    ----------
+    lower, upper : float
+        What is proved unavoidable, and what is proved to be enough.
+    tolerance : float
+        What their rounding may be, relative to ``upper``.
+    claim : str
+        Who gives the upper end, as the subject of a sentence.
+    verdict : str
+        What is wrong if the ends cross by more.
+
+    Returns
+    -------
+    float
+        The smaller of the two.
+
+    Raises
+    ------
+    PrecisionError
+        If they cross by more: one of the two would be wrong.
+
+    Examples
+    --------
+    >>> reconciled_lower(1.0 + 1e-12, 1.0, tolerance=1e-9, claim="it", verdict="")
+    1.0
+    """
+    if lower > upper * (1.0 + tolerance) + _SMALLEST:
+        raise PrecisionError(
+            f"{claim} gives at most {upper}, but data are known that need {lower}: {verdict}; "
+            "please report this as a bug"
+        )
+    return min(lower, upper)

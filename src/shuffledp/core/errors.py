@@ -42,3 +42,7 @@ class FingerprintError(ShuffledpError, ValueError):
 
 class OutputError(ShuffledpError, OSError):
     """Results cannot be written: the folder exists, the disk is full, no permission."""
+
+
+class MissingPackageError(ShuffledpError, ModuleNotFoundError):
+    """An optional package is not installed that this function needs; the message says which."""

@@ -5,7 +5,8 @@ from shuffledp.collection.datasets import schedules
 from shuffledp.collection.datasets.schedules import read_schedule
 from shuffledp.core.errors import DataError
 from shuffledp.mechanisms.randomizers.registry import make_randomizer
-from shuffledp.privacy.accounting.release import ShuffledRelease, StatedRelease
+from shuffledp.privacy.accounting.release import ShuffledRelease
+from shuffledp.privacy.accounting.stated_release import StatedRelease
 
 
 @pytest.fixture

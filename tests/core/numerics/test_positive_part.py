@@ -369,3 +369,19 @@ def test_numbers_of_terms_in_range(num_terms, match):
 def test_what_is_no_law_is_refused(base, masses, differences):
     with pytest.raises(ParameterError):
         enclose(10, base, masses, differences)
+
+
+@pytest.mark.parametrize(
+    ("num_terms", "masses", "differences"),
+    [
+        (1_373_295_020, [1.6e-3, 1.6e-40, 1.7e-50], [-600.0, -9.8e36, 3.96e37]),
+        (288_452_646_207_362, [8e-92, 4e-191, 1.0, 3e-172], [8e7, -7e75, -4e-3, 1e126]),
+    ],
+)
+def test_values_that_no_tilt_reaches_end_in_what_one_term_gives(num_terms, masses, differences):
+    # Period and smoothing drive each other up, and nodes beyond int64; both once went on forever.
+    found = enclose(num_terms, 0.0, masses, differences, width=1e-4, most_nodes=3100.0)
+    # The huge value comes alone: the others take next to nothing off, and add next to nothing.
+    exact = masses[-1] * differences[-1]
+    assert found.lower <= exact * (1.0 - 1e-12)
+    assert exact * (1.0 - 1e-12) <= found.upper <= exact * (1.0 + 1e-9)

@@ -168,6 +168,7 @@ def test_minus_signs_are_typeset(make_result):
         ("2.5e-9", "2.5\u00a0\u00d7\u00a010<sup>\u22129</sup>"),
         ("10^44", "10<sup>44</sup>"),
         ("e^epsilon", "e<sup>\u03b5</sup>"),
+        ("e^alpha, theta", "e<sup>\u03b1</sup>, \u03b8"),
         ("epsilon0 & <b>", "\u03b5<sub>0</sub> &amp; &lt;b&gt;"),
     ],
 )

@@ -9,7 +9,8 @@ from oracles import profiles
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.privacy.accounting.composed import Composable, Composition, DisjointReleases
-from shuffledp.privacy.accounting.release import ShuffledRelease, StatedRelease
+from shuffledp.privacy.accounting.release import ShuffledRelease
+from shuffledp.privacy.accounting.stated_release import StatedRelease
 
 A = ShuffledRelease(epsilon0=1.0, num_users=1000)
 B = ShuffledRelease(profile=profiles.k_rr(2.0, 4), num_users=500)

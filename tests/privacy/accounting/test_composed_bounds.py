@@ -13,7 +13,8 @@ from shuffledp.core.errors import OutOfRegimeError, ParameterError, PrecisionErr
 from shuffledp.core.profile import LocalProfile
 from shuffledp.privacy.accounting import composed_bounds, composition
 from shuffledp.privacy.accounting.ledger import Ledger
-from shuffledp.privacy.accounting.release import ShuffledRelease, StatedRelease
+from shuffledp.privacy.accounting.release import ShuffledRelease
+from shuffledp.privacy.accounting.stated_release import StatedRelease
 from shuffledp.privacy.amplification.registry import account_delta, account_epsilon
 
 LARGE = ShuffledRelease(epsilon0=1.0, num_users=100_000)

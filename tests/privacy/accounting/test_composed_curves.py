@@ -7,7 +7,8 @@ from oracles import enumeration, profiles
 from shuffledp.core.errors import ParameterError, PrecisionError
 from shuffledp.privacy.accounting import composed_curves
 from shuffledp.privacy.accounting.composed_curves import renyi_above, renyi_without_failure
-from shuffledp.privacy.accounting.release import ShuffledRelease, StatedRelease
+from shuffledp.privacy.accounting.release import ShuffledRelease
+from shuffledp.privacy.accounting.stated_release import StatedRelease
 from shuffledp.privacy.amplification.renyi_closed_forms import blanket_renyi_upper
 
 LARGE = ShuffledRelease(epsilon0=1.0, num_users=100_000)

@@ -16,7 +16,8 @@ from shuffledp.privacy.accounting.inversion import (
     least_users,
     smallest_delta,
 )
-from shuffledp.privacy.accounting.release import ShuffledRelease, StatedRelease
+from shuffledp.privacy.accounting.release import ShuffledRelease
+from shuffledp.privacy.accounting.stated_release import StatedRelease
 
 CROWD = ShuffledRelease(epsilon0=1.0, num_users=10_000)
 

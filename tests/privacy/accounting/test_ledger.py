@@ -11,7 +11,8 @@ from oracles import profiles
 from shuffledp.core.errors import BudgetError, OutOfRegimeError, ParameterError
 from shuffledp.privacy.accounting.composed import Composition
 from shuffledp.privacy.accounting.ledger import Ledger, LedgerEntry, conversion_cost
-from shuffledp.privacy.accounting.release import ShuffledRelease, StatedRelease
+from shuffledp.privacy.accounting.release import ShuffledRelease
+from shuffledp.privacy.accounting.stated_release import StatedRelease
 
 DAILY = ShuffledRelease(epsilon0=1.0, num_users=100_000)
 ONCE = StatedRelease(epsilon=0.25)

@@ -8,7 +8,8 @@ import shuffledp as sdp
 from oracles import profiles
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.profile import LocalProfile
-from shuffledp.privacy.accounting.release import ShuffledRelease, StatedRelease, honest_users
+from shuffledp.privacy.accounting.release import ShuffledRelease, honest_users
+from shuffledp.privacy.accounting.stated_release import StatedRelease
 from shuffledp.privacy.amplification.registry import account_epsilon
 
 

@@ -11,7 +11,7 @@ from oracles import profiles
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.privacy.accounting.composed import Composable, Composition, NamedCurve
-from shuffledp.privacy.accounting.release import ShuffledRelease, StatedRelease
+from shuffledp.privacy.accounting.release import ShuffledRelease
 from shuffledp.privacy.accounting.release_json import (
     StoredChannel,
     fields_of,
@@ -21,6 +21,7 @@ from shuffledp.privacy.accounting.release_json import (
     storable,
     whole,
 )
+from shuffledp.privacy.accounting.stated_release import StatedRelease
 
 ROWS = [[Fraction(2, 3), Fraction(1, 3)], [Fraction(1, 3), Fraction(2, 3)]]
 

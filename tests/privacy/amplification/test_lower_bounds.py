@@ -370,7 +370,7 @@ def test_an_attack_lost_in_round_off_proves_nothing(monkeypatch):
 
     profile = attacked(enumeration.randomized_response(3, 3.0))
     monkeypatch.setattr(lower_bounds, "atom_delta", lost)
-    monkeypatch.setattr(lower_bounds, "atom_epsilon", lost)
+    monkeypatch.setattr(lower_bounds, "atom_epsilon_below", lost)
     assert unavoidable_delta(profile, 10, 0.1) is None
     assert unavoidable_epsilon(profile, 10, 1e-3) is None
     monkeypatch.setattr(lower_bounds, "atom_delta", lambda *_, **__: Enclosure(0.25, 0.5))

@@ -9,15 +9,16 @@ import pytest
 from oracles.profiles import any_randomizer, every_family, k_rr, optimized_unary, symmetric_unary
 from oracles.stated_blankets import atoms_of, epsilon0_of, stated, subset_selection
 from shuffledp.core.bound import Bound
-from shuffledp.core.errors import OutOfRegimeError, ParameterError, PrecisionError
+from shuffledp.core.errors import (
+    MissingPackageError,
+    OutOfRegimeError,
+    ParameterError,
+    PrecisionError,
+)
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.privacy.amplification.registry import account_delta, account_epsilon
 from shuffledp.privacy.certification import engines
-from shuffledp.privacy.certification.certificate import (
-    MissingPackageError,
-    certify_delta,
-    certify_epsilon,
-)
+from shuffledp.privacy.certification.certificate import certify_delta, certify_epsilon
 
 GOLDEN = json.loads(
     (Path(__file__).parents[2] / "golden" / "accountant_values.json").read_text(encoding="ascii")

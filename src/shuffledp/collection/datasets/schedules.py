@@ -24,7 +24,8 @@ from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import DataError, ShuffledpError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.privacy.accounting.composed import Composition, Release
-from shuffledp.privacy.accounting.release import ShuffledRelease, StatedRelease
+from shuffledp.privacy.accounting.release import ShuffledRelease
+from shuffledp.privacy.accounting.stated_release import StatedRelease
 
 Value = TypeVar("Value")
 

@@ -1,7 +1,8 @@
 """The local engine: one machine plays all users, the shuffler and the analyst, as a stream.
 
 The three are kept apart as they would be in a deployment: values are randomized block by block,
-each once; the reports are shuffled as a whole; the analyst sees shuffled reports only.
+each once; the reports are shuffled as a whole, in the arrangement chosen; the analyst sees shuffled
+reports only.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -12,8 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.collection.arrangements import UNIFORM, Arrangement, Stage
 from shuffledp.collection.datasets.column import Progress, no_progress
-from shuffledp.collection.engines.external_shuffle import ExternalShuffle
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
@@ -34,11 +35,12 @@ def collect(
     *,
     num_users: int,
     entropy: Entropy,
+    arrangement: Arrangement = UNIFORM,
     sink: ReportSink | None = None,
     scratch: str | PathLike[str] | None = None,
     on_progress: Progress | None = None,
 ) -> Aggregate:
-    """Randomize every value once, shuffle all reports uniformly, and aggregate them.
+    """Randomize every value once, shuffle all reports, and aggregate them.
 
     Parameters
     ----------
@@ -51,6 +53,8 @@ def collect(
         Number of values, at least 1.
     entropy : Entropy
         Source of all randomness; the shuffler gets a stream of its own.
+    arrangement : Arrangement
+        How reports are shuffled; uniformly by default.
     sink : callable, optional
         Is handed the shuffled reports, and has to consume them all.
     scratch : str or path-like, optional
@@ -75,13 +79,13 @@ def collect(
     require_at_least("num_users", num_users, 1)
     report = on_progress or no_progress
     with ExitStack() as stack:
-        shuffle: ExternalShuffle | None = None
+        shuffle: Stage | None = None
         num_randomized = 0
         for values in blocks:
             data = randomizer.randomize(values, entropy).data
             if shuffle is None:
                 shuffle = stack.enter_context(
-                    ExternalShuffle(
+                    arrangement.stage(
                         dtype=data.dtype,
                         row_shape=data.shape[1:],
                         entropy=entropy.spawn(),

@@ -26,6 +26,10 @@ _LARGEST_FURTHER_EXPONENT = 90.0
 # ln 1e-300: what is proved to be smaller is not worth a contour.
 _LOG_SMALLEST = -690.7755278982137
 
+# Where a value lies so far out that no tilt reaches it, period and smoothing drive each other up:
+# with this many times the nodes allowed, there is no contour to sum.
+_HOPELESS = 8.0
+
 _UNIT_ROUND_OFF = 2.0**-53
 
 
@@ -155,7 +159,7 @@ def contour_sum(
     while True:
         t = node * step
         if last_near < t < first_far:
-            node = math.ceil(first_far / step)
+            node = np.ceil(first_far / step)  # a float: math.ceil's int64 may overflow
             t = node * step
         if t > last_far:
             break
@@ -169,7 +173,7 @@ def contour_sum(
         square = 2.0 * real + real * real + imaginary * imaginary
         gap = highest - math.sqrt(max(1.0 + square, 0.0))
         if gap > 0.0:
-            node += min(math.floor(0.999999 * gap / (deviation * step)), 1e15)
+            node += min(np.floor(0.999999 * gap / (deviation * step)), 1e15)
             continue
         norm = 1.0 + t * t
         if 1.0 + square < 1e-9:  # only where there are few terms: too close to 0 for a logarithm
@@ -290,6 +294,8 @@ def enclose_positive_part(
         min(7.0 / deviation, further),
     )
     step = 2.0 * math.pi / period
+    if not last_far <= _HOPELESS * most_nodes * step:  # NaN fails too
+        return 0.0, math.exp(min(log_chernoff, 700.0))
     total, density, total_error, density_error = contour_sum(
         num_terms,
         base,
@@ -313,6 +319,14 @@ def enclose_positive_part(
     lower -= per_node * total_error
     log_factor += exponent + 0.5 * smoothing**2
     relative += 4.0 * _UNIT_ROUND_OFF * smoothing**2
+    return in_units(lower, upper, log_factor, relative, log_chernoff)
+
+
+@njit(cache=True, nogil=True)
+def in_units(
+    lower: float, upper: float, log_factor: float, relative: float, log_chernoff: float
+) -> tuple[float, float]:
+    """Return both ends times e^log_factor, widened by their relative error; Chernoff's at most."""
     if not (relative < 0.5 and upper > 0.0):
         return 0.0, math.exp(min(log_chernoff, 700.0))  # round-off dominates
     upper = math.exp(min(math.log(upper) + log_factor + 2.0 * relative, log_chernoff))

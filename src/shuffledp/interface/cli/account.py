@@ -24,6 +24,7 @@ from shuffledp.interface.cli.options import (
 from shuffledp.interface.reports.formatting import rounded
 
 if TYPE_CHECKING:
+    from shuffledp.collection.results import Guarantee
     from shuffledp.privacy.accounting.composed import Composition
     from shuffledp.privacy.accounting.composed_curves import RenyiCurve
 
@@ -136,13 +137,12 @@ def account(
     """
     from shuffledp.collection.asked_releases import asked_releases
     from shuffledp.collection.cautions import delta_cautions
-    from shuffledp.collection.guarantees import account as bound_privacy
 
     require_target(epsilon=epsilon, delta=delta)
     if (epsilon is None) == (delta is None):
         raise click.UsageError("give exactly one of --delta (asks for epsilon) and --epsilon")
-    guarantee = bound_privacy(epsilon=epsilon, delta=delta, method=method, **asked)
     releases = asked_releases(**asked)
+    guarantee = _guarantee(releases, epsilon, delta, method)
     record = guarantee.to_json_dict()
     certificate = _certificate(releases, guarantee.bound, epsilon, delta) if certify else None
     if certificate is not None:
@@ -162,6 +162,19 @@ def account(
         print_paragraph("certificate", certificate)
     if curve is not None:
         _print_renyi(curve)
+
+
+def _guarantee(
+    releases: "Composition", epsilon: float | None, delta: float | None, method: str
+) -> "Guarantee":
+    """Return what holds for all releases; a method that is named is for a single batch."""
+    from shuffledp.collection.guarantees import guarantee_for, guarantee_of, single_batch
+    from shuffledp.privacy.amplification.registry import BEST
+
+    if method == BEST:
+        return guarantee_of(releases, epsilon=epsilon, delta=delta)
+    profile, num_users = single_batch(releases, f"method = {method!r}")
+    return guarantee_for(profile, num_users, epsilon=epsilon, delta=delta, method=method)
 
 
 def _channel_cautions(channel: Path | None) -> list[str]:

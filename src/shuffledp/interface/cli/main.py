@@ -15,9 +15,12 @@ import click
 from shuffledp._version import __version__
 from shuffledp.core.errors import ShuffledpError
 from shuffledp.interface.cli.account import account
+from shuffledp.interface.cli.attack import attack
 from shuffledp.interface.cli.bounds import bounds
 from shuffledp.interface.cli.demo import demo
+from shuffledp.interface.cli.learnability import learnability
 from shuffledp.interface.cli.plan import plan
+from shuffledp.interface.cli.reproduce import reproduce
 from shuffledp.interface.cli.run import run
 
 REFUSED = 2
@@ -35,7 +38,7 @@ def cli() -> None:
     """
 
 
-for command in (plan, run, account, bounds, demo):
+for command in (plan, run, account, bounds, attack, learnability, reproduce, demo):
     cli.add_command(command)
 
 

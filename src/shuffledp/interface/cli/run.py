@@ -1,6 +1,6 @@
 """``shuffledp run``: the main job, from a file of answers to private estimates."""
 
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from shuffledp.interface.cli.console import (
     print_warnings,
     progress_bar,
 )
+from shuffledp.interface.cli.grouped_run import GroupedRun, PreparedGroups, grouped_run_options
 from shuffledp.interface.cli.options import (
     json_option,
     randomizer_option,
@@ -23,8 +24,8 @@ from shuffledp.interface.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from shuffledp.collection.arrangements import Arrangement
+    from shuffledp.collection.engines.local import ReportSink
     from shuffledp.collection.questions.question import Question
     from shuffledp.collection.results import RunResult
     from shuffledp.collection.run import Setting
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     "--separator", metavar="TEXT", help="Between a user's answers, for --max-answers; by default ;"
 )
 @click.option("--truncate", is_flag=True, help="Keep the first S answers of users with more.")
+@grouped_run_options
 @randomizer_option
 @click.option("--epsilon0", type=float, help="Fix the local epsilon instead of giving --epsilon.")
 @click.option("--confidence", type=float, default=0.95, show_default=True, help="Of each interval.")
@@ -98,7 +100,7 @@ def run(  # noqa: PLR0913  # one parameter an option
     save_reports: bool,
     overwrite: bool,
     as_json: bool,
-    **asked: Any,
+    **options: Any,
 ) -> None:
     """Randomize, shuffle and estimate the values in TABLE (CSV or Parquet).
 
@@ -106,21 +108,32 @@ def run(  # noqa: PLR0913  # one parameter an option
     --max-answers are for numbers, vectors, texts and several answers.
 
     Writes estimates.csv, privacy.json and report.html into the folder of --out, and with
-    --save-reports also reports.parquet: all of them, or nothing.
+    --save-reports also reports.parquet: all of them, or nothing. With --shuffler mallows also
+    rows.csv or rows.parquet, where each report lies near its user, within a group.
     """
-    from shuffledp.collection.output import REPORTS_FILE, results_folder, write_results
-    from shuffledp.collection.report_files import reports_writer
+    from shuffledp.collection.arrangements import UNIFORM
+    from shuffledp.collection.output import results_folder, write_results
     from shuffledp.collection.run import run_plan
 
-    plan_for = _planner(epsilon=epsilon, epsilon0=epsilon0, delta=delta, randomizer=randomizer)
+    asked_epsilon = _AskedPrivacy(
+        epsilon=epsilon, epsilon0=epsilon0, delta=delta, randomizer=randomizer
+    )
     require_open_unit("confidence", confidence)
-    what = Asked(**asked)
+    grouped = GroupedRun.take(options)
+    what = Asked(**options)
+    if grouped is not None and (save_reports or missing == "drop"):
+        raise click.UsageError(
+            "--shuffler mallows writes rows.csv or rows.parquet with every row of the table, so it "
+            "takes neither --save-reports nor --missing drop"
+        )
     reading = Reading(
         other=other, missing=missing, clip=clip, separator=separator, truncate=truncate
     )
     with results_folder(out, overwrite=overwrite) as folder, progress_bar() as on_progress:
         question, values = what.open(table, column, reading, seed=seed, on_progress=on_progress)
-        setting = plan_for(question, values.num_users)
+        within = None if grouped is None else grouped.open(table, on_progress)
+        arrangement = UNIFORM if within is None else within.arrangement
+        setting = asked_epsilon.setting(question, values.num_users, arrangement)
         result = run_plan(
             setting,
             values,
@@ -129,10 +142,13 @@ def run(  # noqa: PLR0913  # one parameter an option
             interval=interval,
             simultaneous=simultaneous,
             post_processing=post_process,
-            sink=reports_writer(folder / REPORTS_FILE, setting) if save_reports else None,
+            sink=_sink(folder, setting, within, column, save_reports=save_reports),
             scratch=folder,
+            arrangement=arrangement,
             on_progress=on_progress,
         )
+        if within is not None:
+            result = within.with_facts(result, seed)
         parameters = {
             "table": str(table),
             "column": column,
@@ -149,35 +165,89 @@ def run(  # noqa: PLR0913  # one parameter an option
         _print_result(result, out)
 
 
+def _sink(
+    folder: Path,
+    setting: "Setting",
+    within: PreparedGroups | None,
+    column: str | None,
+    *,
+    save_reports: bool,
+) -> "ReportSink | None":
+    """Return what stores the shuffled reports, if anything does."""
+    from shuffledp.collection.output import REPORTS_FILE
+    from shuffledp.collection.released_rows import rows_writer
+    from shuffledp.collection.report_files import reports_writer
+
+    if within is not None:
+        return rows_writer(
+            within.table,
+            folder,
+            column=column or "report",
+            public=within.public_columns,
+            setting=setting,
+        )
+    return reports_writer(folder / REPORTS_FILE, setting) if save_reports else None
+
+
 def _print_result(result: "RunResult", out: Path) -> None:
     """Print the estimates, the guarantee and where the report is."""
     from shuffledp.collection.output import REPORT_FILE
-    from shuffledp.interface.reports import terminal_text
+    from shuffledp.interface.reports import group_rows, shuffle_rows, terminal_text
 
     click.echo(terminal_text(replace(result, warnings=())))  # these are on stderr already
     click.echo()
-    print_facts([*guarantee_facts(result.guarantee), ("report", str(out / REPORT_FILE))])
+    facts = [*guarantee_facts(result.guarantee)]
+    if result.groups is not None:
+        rows = (*group_rows(result.groups), *shuffle_rows(result.groups))
+        facts += [(name.lower(), value) for name, value in rows]
+    print_facts([*facts, ("report", str(out / REPORT_FILE))])
 
 
-def _planner(
-    *, epsilon: float | None, epsilon0: float | None, delta: float, randomizer: str | None
-) -> "Callable[[Question, int], Setting]":
-    """Return what plans for a target epsilon, or takes the epsilon0 that is given."""
-    from shuffledp.collection.plan import plan_question
-    from shuffledp.collection.run import fixed_setting
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _AskedPrivacy:
+    """A target epsilon to plan for, or the epsilon0 that is given."""
 
-    require_target(epsilon=epsilon, delta=delta)
-    if epsilon is not None and epsilon0 is None:
-        return lambda question, num_users: plan_question(
-            question, num_users, epsilon, delta, randomizer=randomizer
+    epsilon: float | None
+    epsilon0: float | None
+    delta: float
+    randomizer: str | None
+
+    def __post_init__(self) -> None:
+        require_target(epsilon=self.epsilon, delta=self.delta)
+        if (self.epsilon is None) == (self.epsilon0 is None):
+            raise click.UsageError(
+                "give exactly one of --epsilon (to be met) and --epsilon0 (fixed)"
+            )
+        if self.epsilon0 is not None:
+            require_non_negative("epsilon0", self.epsilon0)
+
+    def setting(
+        self, question: "Question", num_users: int, arrangement: "Arrangement"
+    ) -> "Setting":
+        """Return the randomizer for a question, and what it guarantees."""
+        from shuffledp.collection.arrangements import GroupArrangement
+        from shuffledp.collection.grouped_plan import grouped_setting
+        from shuffledp.collection.plan import plan_question
+        from shuffledp.collection.run import fixed_setting
+
+        if self.epsilon is None:
+            return fixed_setting(
+                question,
+                num_users=num_users,
+                randomizer=self.randomizer or next(iter(question.candidates())),
+                epsilon0=self.epsilon0 or 0.0,
+                delta=self.delta,
+                arrangement=arrangement,
+            )
+        if isinstance(arrangement, GroupArrangement):
+            return grouped_setting(
+                question,
+                num_users=num_users,
+                epsilon=self.epsilon,
+                delta=self.delta,
+                arrangement=arrangement,
+                randomizer=self.randomizer,
+            )
+        return plan_question(
+            question, num_users, self.epsilon, self.delta, randomizer=self.randomizer
         )
-    if epsilon0 is not None and epsilon is None:
-        require_non_negative("epsilon0", epsilon0)
-        return lambda question, num_users: fixed_setting(
-            question,
-            num_users=num_users,
-            randomizer=randomizer or next(iter(question.candidates())),
-            epsilon0=epsilon0,
-            delta=delta,
-        )
-    raise click.UsageError("give exactly one of --epsilon (to be met) and --epsilon0 (fixed)")

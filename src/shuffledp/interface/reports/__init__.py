@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 
 from shuffledp.collection.results import RunResult
+from shuffledp.interface.reports.group_sections import group_rows, shuffle_rows
 from shuffledp.interface.reports.notebook import notebook_html, terminal_text
 from shuffledp.interface.reports.page import report_html
 from shuffledp.interface.reports.plan_view import plan_html, plan_text
@@ -16,11 +17,13 @@ from shuffledp.interface.reports.writing import write_text_atomically
 
 __all__ = [
     "Statement",
+    "group_rows",
     "notebook_html",
     "plan_html",
     "plan_text",
     "privacy_statement",
     "report_html",
+    "shuffle_rows",
     "terminal_text",
     "write_report",
 ]

@@ -42,6 +42,7 @@ def report_html(result: RunResult) -> str:
         sections.asked_and_done(result),
         sections.estimates(result, bars),
         sections.privacy(result),
+        sections.groups(result),
         sections.outlook(curves),
         sections.assumptions(result),
         sections.reproduce(result),

@@ -24,6 +24,8 @@ def python_code(result: RunResult) -> str:
         Runs as it is, but for ``values`` and lists of labels too long to be written out, which
         are ``[...]``.
     """
+    if result.groups is not None:
+        return _code_within_groups(result)
     law, guarantee = result.randomizer, result.guarantee
     given_one = (
         f"delta={guarantee.delta_upper!r}"
@@ -44,6 +46,27 @@ def python_code(result: RunResult) -> str:
         f"    epsilon={result.target_epsilon!r}, delta={result.target_delta!r},\n"
         f"    randomizer={law.name!r},\n)\n"
         f"result = plan.run({values})"
+    )
+
+
+def _code_within_groups(result: RunResult) -> str:
+    """Return code for a shuffle within groups, whose guarantee depends on theta alone."""
+    law, groups = result.randomizer, result.groups
+    theta, distance = (groups.theta, groups.rank_distance) if groups else (0.0, "kendall")
+    return (
+        f"import shuffledp as sdp  # version {__version__}\n"
+        f"from {type(law).__module__} import {type(law).__name__}\n"
+        "from shuffledp.privacy.amplification.grouped import grouped_epsilon\n\n"
+        "# The guarantee, which needs no data:\n"
+        f"law = {law!r}\n"
+        "print(grouped_epsilon(\n"
+        f"    law.profile, num_users={result.num_users}, theta={theta!r},\n"
+        f"    distance={distance!r}, delta={result.guarantee.delta_upper!r},\n))\n\n"
+        "# The same shuffle of other reports, one a row:\n"
+        "groups = sdp.Groups.from_distance(points, radius)  # or from_graph, from_sets, ...\n"
+        f"shuffler = sdp.MallowsShuffler.for_groups(groups, {groups.alpha if groups else 0.0!r}, "
+        f"distance={distance!r})\n"
+        "released = shuffler.shuffle(reports, sdp.Entropy.from_operating_system())"
     )
 
 

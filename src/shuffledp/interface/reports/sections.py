@@ -10,6 +10,7 @@ from shuffledp._version import __version__
 from shuffledp.collection.results import RunResult
 from shuffledp.interface.reports.figures import MOST_BARS, Figure
 from shuffledp.interface.reports.formatting import brief, given, rounded, shorten
+from shuffledp.interface.reports.group_sections import group_section
 from shuffledp.interface.reports.reproduction import python_code
 from shuffledp.interface.reports.statement import (
     SIMULATION_WARNING,
@@ -34,9 +35,14 @@ def title(result: RunResult) -> str:
 
 def lead(result: RunResult) -> str:
     """Say in one sentence what happened."""
+    shuffled = (
+        "a shuffler removed who said what"
+        if result.groups is None
+        else "a shuffler mixed the reports within groups"
+    )
     return (
         f"Each of {result.num_users:,} users randomized their own value "
-        f"({escape(result.question.describe())}); a shuffler removed who said what; these are the "
+        f"({escape(result.question.describe())}); {shuffled}; these are the "
         f"{wording(result).plural} estimated from what remained."
     )
 
@@ -212,6 +218,13 @@ def privacy(result: RunResult) -> str:
     )
     facts = facts_list([(name, typeset(value)) for name, value in statement.facts])
     return section("privacy", "Privacy statement", f'<div class="statement">{words}</div>{facts}')
+
+
+def groups(result: RunResult) -> str:
+    """Return what a shuffle within groups did; nothing for other shuffles."""
+    if result.groups is None:
+        return ""
+    return section("groups", "Shuffled within groups", group_section(result.groups))
 
 
 def outlook(figures: list[Figure]) -> str:

@@ -20,6 +20,7 @@ from shuffledp.interface.reports.formatting import (
     percent,
     rounded,
 )
+from shuffledp.interface.reports.group_sections import statement_paragraphs
 
 SIMULATION_WARNING = (
     "This run was given a seed, so whoever knows the seed can undo its randomization. It protects "
@@ -51,6 +52,7 @@ def privacy_statement(result: RunResult) -> Statement:
     guarantee = result.guarantee
     paragraphs = [
         _what_reports_reveal(result),
+        *(() if result.groups is None else statement_paragraphs(result.groups)),
         _exception(guarantee),
         _certainty(guarantee),
         _without_shuffler(result),

@@ -2,7 +2,7 @@
 
 Releases are data, and so is what is composed of them:
 
->>> from shuffledp.privacy.accounting.release import StatedRelease
+>>> from shuffledp.privacy.accounting.stated_release import StatedRelease
 >>> daily, weekly = StatedRelease(epsilon=0.1), StatedRelease(epsilon=0.2)
 >>> year = daily * 365 + weekly * 52
 >>> year
@@ -262,7 +262,7 @@ class Composition(Composable):
 
     Examples
     --------
-    >>> from shuffledp.privacy.accounting.release import StatedRelease
+    >>> from shuffledp.privacy.accounting.stated_release import StatedRelease
     >>> (StatedRelease(epsilon=0.1) * 3).epsilon(delta=0.0).upper
     0.30000000000000...
     """
@@ -329,7 +329,7 @@ class DisjointReleases:
 
     Examples
     --------
-    >>> from shuffledp.privacy.accounting.release import StatedRelease
+    >>> from shuffledp.privacy.accounting.stated_release import StatedRelease
     >>> north, south = StatedRelease(epsilon=0.1) * 3, StatedRelease(epsilon=0.2)
     >>> (north | south).epsilon(delta=0.0).upper
     0.30000000000000...

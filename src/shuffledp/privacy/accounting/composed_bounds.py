@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shuffledp.core.bound import Bound
+from shuffledp.core.bound import Bound, reconciled_lower
 from shuffledp.core.checks import require_delta, require_non_negative, require_open_unit
 from shuffledp.core.errors import OutOfRegimeError, PrecisionError
 from shuffledp.core.numerics.rounding import round_up
 from shuffledp.privacy.accounting.composed import Release
-from shuffledp.privacy.accounting.release import StatedRelease
+from shuffledp.privacy.accounting.stated_release import StatedRelease
 from shuffledp.privacy.amplification.local import single_report_epsilon
 from shuffledp.privacy.amplification.registry import SHUFFLE_ASSUMPTIONS
 from shuffledp.privacy.divergences.hockey_stick_curve import HockeyStickCurve
@@ -189,14 +189,11 @@ def _nothing() -> Bound:
 
 
 def _bound(parts: Parts, lower: float | None, upper: float, method: str, source: str) -> Bound:
-    """Return the bound with all that it assumes; ends that meet may cross by their rounding."""
-    if lower is not None and lower > upper:
-        if lower > upper * (1.0 + _MEETING) + _SMALLEST_DELTA:
-            raise PrecisionError(
-                f"{method} gives at most {upper}, but data are known that need {lower}: round-off "
-                "dominates; please report this as a bug"
-            )
-        lower = upper
+    """Return the bound with all that it assumes."""
+    if lower is not None:
+        lower = reconciled_lower(
+            lower, upper, tolerance=_MEETING, claim=method, verdict="round-off dominates"
+        )
     sentences = dict.fromkeys(sentence for release, _ in parts for sentence in release.assumptions)
     return Bound(
         lower=lower,

@@ -49,7 +49,7 @@ def largest_rounds(releases: Composable, *, epsilon: float, delta: float) -> int
 
     Examples
     --------
-    >>> from shuffledp.privacy.accounting.release import StatedRelease
+    >>> from shuffledp.privacy.accounting.stated_release import StatedRelease
     >>> largest_rounds(StatedRelease(epsilon=0.5), epsilon=1.0, delta=1e-9)
     2
     """
@@ -208,7 +208,7 @@ def smallest_delta(releases: Composable, *, epsilon: float) -> float:
 
     Examples
     --------
-    >>> from shuffledp.privacy.accounting.release import StatedRelease
+    >>> from shuffledp.privacy.accounting.stated_release import StatedRelease
     >>> smallest_delta(StatedRelease(epsilon=0.5) * 2, epsilon=1.0)
     0.0
     """

@@ -109,7 +109,7 @@ class Ledger:
 
     Examples
     --------
-    >>> from shuffledp.privacy.accounting.release import StatedRelease
+    >>> from shuffledp.privacy.accounting.stated_release import StatedRelease
     >>> ledger = Ledger(epsilon=1.0, delta=0.0)
     >>> ledger = ledger.spend(StatedRelease(epsilon=0.75), note="spring survey")
     >>> ledger

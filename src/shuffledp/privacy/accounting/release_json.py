@@ -14,7 +14,8 @@ from shuffledp.core.checks import require_finite
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.privacy.accounting.composed import Composable, Composition, Release
-from shuffledp.privacy.accounting.release import ShuffledRelease, StatedRelease
+from shuffledp.privacy.accounting.release import ShuffledRelease
+from shuffledp.privacy.accounting.stated_release import StatedRelease
 
 # Channels with more entries would make a ledger unwieldy.
 _MOST_ENTRIES = 10_000

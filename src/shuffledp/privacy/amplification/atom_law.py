@@ -26,6 +26,9 @@ from shuffledp.core.profile import BlanketAtom
 # Relative error of a ratio, or a product of two, that has gone through a few roundings.
 _ROUND_OFF = 1e-15
 
+# Of a first inversion, whose result is only a guess.
+_COARSE_WIDTH, _COARSE_TOLERANCE = 1e-4, 1e-5
+
 # By how much masses may add up to more than one: the round-off of a few hundred of them.
 _MASS_TOLERANCE = 1e-9
 
@@ -103,6 +106,13 @@ class AtomLaw:
         return self.ratios0 * (1.0 + slack) - math.exp(epsilon) * (1.0 - slack) * self.ratios1
 
 
+def mirrored(atoms: Iterable[BlanketAtom]) -> tuple[BlanketAtom, ...]:
+    """Return the same atoms with the two inputs of the pair exchanged."""
+    return tuple(
+        BlanketAtom(mass=atom.mass, ratio0=atom.ratio1, ratio1=atom.ratio0) for atom in atoms
+    )
+
+
 def _merged(
     masses: NDArray[np.float64],
     ratios0: NDArray[np.float64],
@@ -178,22 +188,39 @@ def atom_epsilon(
     -----
     Cost: some ten times that of `atom_delta`.
     """
-    guess = _gaussian_epsilon(law, num_users, delta)
+    _, upper = _inverted(law, num_users, delta, highest, up=True, width=width)
+    lower = atom_epsilon_below(law, num_users, delta, highest, width=width)
+    return Enclosure(min(lower, upper), upper)
 
-    def invert(*, up: bool) -> tuple[float, float]:
+
+def atom_epsilon_below(
+    law: AtomLaw, num_users: int, delta: float, highest: float, *, width: float = 1e-7
+) -> float:
+    """Return the lower end of `atom_epsilon` alone, at half the cost."""
+    lower, _ = _inverted(law, num_users, delta, highest, up=False, width=width)
+    return lower
+
+
+def _inverted(
+    law: AtomLaw, num_users: int, delta: float, highest: float, *, up: bool, width: float
+) -> tuple[float, float]:
+    """Return where the upper, or lower, end of delta is above ``delta``, and next to it not."""
+
+    def invert(guess: float, width: float, tolerance: float) -> tuple[float, float]:
         @functools.cache
         def end(epsilon: float) -> float:
             found = _end(law, num_users, epsilon, up=up, width=width)
             return found.upper if up else found.lower
 
-        tolerance = max(2e-8, width)
         return last_above_first_below(
             end, delta, 0.0, highest, guess=guess, relative_tolerance=tolerance
         )
 
-    _, upper = invert(up=True)
-    lower, _ = invert(up=False)
-    return Enclosure(min(lower, upper), upper)
+    guess = _gaussian_epsilon(law, num_users, delta)
+    if width < _COARSE_WIDTH:
+        # A wide enclosure costs a small part of a narrow one, and its root is a better guess.
+        guess = invert(guess, _COARSE_WIDTH, _COARSE_TOLERANCE)[0 if up else 1]
+    return invert(guess, width, max(2e-8, width))
 
 
 def _gaussian_epsilon(law: AtomLaw, num_users: int, delta: float) -> float:

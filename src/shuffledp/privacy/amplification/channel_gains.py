@@ -31,9 +31,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.core.errors import PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
-from shuffledp.core.numerics.positive_part import SMALLEST_UPPER, mean_positive_part
+from shuffledp.core.numerics.positive_part import mean_positive_part
 from shuffledp.privacy.amplification.channel_rows import UNIT_ROUND_OFF
 
 MOST_ATOMS = 32
@@ -153,67 +152,18 @@ def _from_above(
 ) -> Enclosure:
     """Enclose the first term for masses with a relative error, allowed for by scaling.
 
-    Masses go down by more than their error, positive gains up by as much. Far out in the tail,
-    where the contour underflows, Chernoff's bound is the smaller.
+    Masses go down by more than their error, positive gains up by as much.
     """
     gains = np.where(gains > 0.0, gains * (1.0 + 4.0 * error), gains)
     masses = masses * (1.0 - error)
-    found = _mean_positive_part(num_users, 0.0, masses, gains, width)
-    upper = min(found.upper, _chernoff(masses, gains, num_users))
-    return Enclosure(min(found.lower, upper), upper)
-
-
-def _chernoff(masses: NDArray[np.float64], gains: NDArray[np.float64], num_users: int) -> float:
-    """Return E[e^(tilt G)]^n / (n e tilt) at about the best tilt, rounded up."""
-    tilt = _tilt(masses, gains, num_users)
-    if math.isinf(tilt):
-        return 0.0
-    growth = masses * np.expm1(tilt * gains)
-    # The sum, and exponents of up to 300 with an error of a rounding each.
-    error = (
-        (gains.size + 16.0 + 2.0 * _LARGEST_EXPONENT) * UNIT_ROUND_OFF * float(np.abs(growth).sum())
+    return mean_positive_part(
+        num_users, 0.0, masses, gains, width=width, most_nodes=_most_nodes(width)
     )
-    exponent = (
-        num_users * math.log1p(float(growth.sum()) + error) - math.log(num_users * tilt) - 1.0
-    )
-    if exponent > 0.0:
-        return math.inf
-    return math.exp(exponent) * (1.0 + 1e-12) + SMALLEST_UPPER
 
 
-def _mean_positive_part(
-    num_users: int,
-    base: float,
-    masses: NDArray[np.float64],
-    differences: NDArray[np.float64],
-    width: float,
-) -> Enclosure:
-    """Enclose (1/n) E[(G_1 + ... + G_n)_+] as `mean_positive_part` does, whatever the law of G.
-
-    With entries of 0 the mean of G may be above 0, and by more than the sum varies. The sum's
-    negative part is then the small one, and E S_+ = E S + E (-S)_+. Where round-off dominates, what
-    is left is E G <= (1/n) E S_+ <= E G_+.
-    """
-    remaining = max(1.0 - math.fsum(masses), 0.0)
-    mean = base + float(masses @ differences)
-    slack = (masses.size + 8) * UNIT_ROUND_OFF * (abs(base) + float(masses @ np.abs(differences)))
-    lowest = max(mean - slack, 0.0)
-    positive = float(masses @ np.maximum(base + differences, 0.0)) + remaining * max(base, 0.0)
-    sign = -1.0 if mean > 0.0 else 1.0
-    try:
-        found = mean_positive_part(
-            num_users,
-            sign * base,
-            masses,
-            sign * differences,
-            width=width,
-            most_nodes=_NODES / math.sqrt(width),
-        )
-    except (PrecisionError, ZeroDivisionError):
-        return Enclosure(lowest, positive + slack)
-    if mean <= 0.0:
-        return found
-    return Enclosure(lowest + found.lower, mean + slack + found.upper)
+def _most_nodes(width: float) -> float:
+    """Return how many nodes the contour needs at most for a width."""
+    return _NODES / math.sqrt(width)
 
 
 def attack_delta(
@@ -275,7 +225,9 @@ def attack_delta(
     factors[heaviest] = 0.0
     differences = values - base
     differences -= 2.0 * UNIT_ROUND_OFF * np.abs(differences)
-    found = _mean_positive_part(num_users, base, masses * factors, differences, width)
+    found = mean_positive_part(
+        num_users, base, masses * factors, differences, width=width, most_nodes=_most_nodes(width)
+    )
     lower = found.lower * _none_of(left_out, num_users) + proved
     return max(lower * (1.0 - 8.0 * UNIT_ROUND_OFF), 0.0)
 

@@ -30,7 +30,7 @@ import math
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.rounding import exp_minus_one_upper, round_up
 from shuffledp.core.profile import LocalProfile
-from shuffledp.privacy.amplification.hypotheses import pure_violation
+from shuffledp.privacy.amplification.hypotheses import HAIR, pure_violation
 from shuffledp.privacy.amplification.method import Method
 from shuffledp.privacy.amplification.symmetric_blanket import (
     SMALLEST_DELTA,
@@ -39,9 +39,6 @@ from shuffledp.privacy.amplification.symmetric_blanket import (
 )
 
 _SOURCE = "Feldman, McMillan, Talwar 2021, arXiv:2012.12803, Theorem 3.1"
-
-# In doubt about the last digits of a hypothesis, it is taken to fail.
-_HAIR = 1.0 + 1e-14
 
 
 def weak_clone_law(epsilon0: float) -> SymmetricLaw:
@@ -93,7 +90,7 @@ def feldman_2021_delta(epsilon0: float, num_users: int, epsilon: float) -> float
     """
     p = math.exp(epsilon0)
     spread = math.expm1(epsilon) * (p + 1.0) / max(math.expm1(epsilon0), SMALLEST_DELTA)
-    root = (spread - 8.0 * p / num_users * _HAIR) * math.sqrt(num_users / p) / 8.0
+    root = (spread - 8.0 * p / num_users * HAIR) * math.sqrt(num_users / p) / 8.0
     if not root > 0.0:
         return 1.0
     # The closed form falls with delta, so where it leaves its regime the edge of that will do.
@@ -108,7 +105,7 @@ def _closed_violation(profile: LocalProfile, num_users: int, delta: float | None
         return "delta > 0"
     # Where epsilon is given, some delta below 1 must be in the regime.
     log_term = math.log(4.0) - (math.log(delta) if delta is not None else 0.0)
-    if profile.epsilon0 < 100.0 and math.exp(profile.epsilon0) * _HAIR * log_term * 16.0 <= (
+    if profile.epsilon0 < 100.0 and math.exp(profile.epsilon0) * HAIR * log_term * 16.0 <= (
         num_users
     ):
         return None

@@ -30,12 +30,9 @@ import math
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.rounding import exp_minus_one_upper, round_up
 from shuffledp.core.profile import LocalProfile
-from shuffledp.privacy.amplification.hypotheses import pure_violation
+from shuffledp.privacy.amplification.hypotheses import HAIR, pure_violation
 from shuffledp.privacy.amplification.method import Method
 from shuffledp.privacy.amplification.symmetric_blanket import SMALLEST_DELTA
-
-# In doubt about the last digits of a hypothesis, it is taken to fail.
-_HAIR = 1.0 + 1e-14
 
 
 def feldman_2023_epsilon(epsilon0: float, num_users: int, delta: float) -> float:
@@ -68,7 +65,7 @@ def feldman_2023_delta(epsilon0: float, num_users: int, epsilon: float) -> float
     """
     shared = math.exp(epsilon0) + 1.0
     spread = math.expm1(epsilon) / max(math.expm1(epsilon0), SMALLEST_DELTA)
-    root = (spread - 4.0 / num_users * _HAIR) * math.sqrt(shared * num_users / 32.0)
+    root = (spread - 4.0 / num_users * HAIR) * math.sqrt(shared * num_users / 32.0)
     if not root > 0.0:
         return 1.0
     by_formula = 4.0 * round_up(math.exp(-root * root * (1.0 - 1e-13)))
@@ -85,7 +82,7 @@ def _violation(profile: LocalProfile, num_users: int, delta: float | None) -> st
     # Where epsilon is given, some delta below 1 must be in the regime.
     log_term = math.log(2.0) - (math.log(delta) if delta is not None else 0.0)
     shared = (math.exp(profile.epsilon0) if profile.epsilon0 < 100.0 else math.inf) + 1.0
-    if shared * _HAIR * log_term * 8.0 <= num_users:
+    if shared * HAIR * log_term * 8.0 <= num_users:
         return None
     return "epsilon0 <= ln(num_users / (8 ln(2/delta)) - 1)"
 

@@ -2,6 +2,9 @@
 
 from shuffledp.core.profile import LocalProfile
 
+# In doubt about the last digits of a hypothesis, it is taken to fail.
+HAIR = 1.0 + 1e-14
+
 
 def pure_violation(profile: LocalProfile) -> str | None:
     """Return the hypothesis that a result on pure epsilon0-LDP needs, or None where it holds.

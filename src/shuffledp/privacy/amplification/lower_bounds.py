@@ -12,8 +12,8 @@ the n reports the divergence is *exactly* the right-hand side of (B), R_x2 in pl
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from shuffledp.core.errors import PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
@@ -23,7 +23,12 @@ from shuffledp.privacy.amplification import (
     k_randomized_response,
     unary_encoding,
 )
-from shuffledp.privacy.amplification.atom_law import AtomLaw, atom_delta, atom_epsilon
+from shuffledp.privacy.amplification.atom_law import (
+    AtomLaw,
+    atom_delta,
+    atom_epsilon_below,
+    mirrored,
+)
 from shuffledp.privacy.amplification.binary_randomized_response import BinaryRandomizedResponse
 from shuffledp.privacy.amplification.symmetric_blanket import SymmetricBlanket, SymmetricLaw
 from shuffledp.privacy.divergences.hockey_stick_curve import HockeyStickCurve
@@ -39,6 +44,14 @@ _WIDTH = 1e-6
 
 # Relative error that the explicit data of a profile may have.
 ATTACK_ACCURACY = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Attack:
+    """One set of explicit data."""
+
+    curve: HockeyStickCurve
+    epsilons: tuple[Callable[[float], float], ...]  # of delta, rounded down; each proves one
 
 
 def dominated_law(attack: Sequence[BlanketAtom]) -> AtomLaw:
@@ -58,11 +71,6 @@ def dominated_law(attack: Sequence[BlanketAtom]) -> AtomLaw:
     ratios0 = [(1.0 - ATTACK_ACCURACY) * atom.ratio0 for atom in attack]
     ratios1 = [(1.0 + ATTACK_ACCURACY) * atom.ratio1 for atom in attack]
     return AtomLaw([*masses, remaining], [*ratios0, 0.0], [*ratios1, max(ratios1)])
-
-
-def _mirrored(attack: Sequence[BlanketAtom]) -> list[BlanketAtom]:
-    """Return the same data with the two inputs of the pair exchanged."""
-    return [BlanketAtom(mass=atom.mass, ratio0=atom.ratio1, ratio1=atom.ratio0) for atom in attack]
 
 
 def _symmetric_laws(profile: LocalProfile) -> list[SymmetricLaw]:
@@ -94,13 +102,46 @@ def _is_a_matrix(profile: LocalProfile) -> bool:
 def _atom_attacks(profile: LocalProfile, num_users: int) -> Iterator[tuple[AtomLaw, AtomLaw]]:
     """Yield explicit data as atom laws, in both orders of the pair."""
     if profile.attack:
-        yield dominated_law(profile.attack), dominated_law(_mirrored(profile.attack))
+        yield dominated_law(profile.attack), dominated_law(mirrored(profile.attack))
     if num_users >= _MANY_USERS and _binary_is_a_member(profile):
         # All others hold what the victim holds before the change.
         shrink = math.exp(-profile.epsilon0)
         masses = [1.0 / (1.0 + shrink), shrink / (1.0 + shrink)]
         law = AtomLaw(masses, [1.0, 1.0], [shrink, 1.0 / shrink])
         yield law, law.reversed
+
+
+def _attacks(profile: LocalProfile, num_users: int) -> Iterator[_Attack]:
+    """Yield all explicit data that are known, save those of a channel matrix."""
+    highest = profile.epsilon0
+    for law in _symmetric_laws(profile):
+        blanket = SymmetricBlanket(law, num_users, max_blocks=_MAX_BLOCKS)
+        yield _Attack(
+            curve=_curve(blanket.enclose, blanket.enclose, profile),
+            epsilons=(partial(_lower_epsilon, blanket, highest=highest),),
+        )
+    if num_users < _MANY_USERS and _binary_is_a_member(profile):
+        binary = BinaryRandomizedResponse(profile.epsilon0, num_users)
+        yield _Attack(
+            curve=_curve(
+                partial(binary.enclose_extreme, others_hold_one=False),
+                partial(binary.enclose_extreme, others_hold_one=True),
+                profile,
+            ),
+            epsilons=(partial(binary.lower_epsilon, highest=highest),),
+        )
+    for forward, backward in _atom_attacks(profile, num_users):
+        yield _Attack(
+            curve=_curve(
+                partial(atom_delta, forward, num_users),
+                partial(atom_delta, backward, num_users),
+                profile,
+            ),
+            epsilons=(
+                partial(_atom_epsilon, forward, num_users, highest),
+                partial(_atom_epsilon, backward, num_users, highest),
+            ),
+        )
 
 
 def attack_curves(profile: LocalProfile, num_users: int) -> list[HockeyStickCurve]:
@@ -122,22 +163,7 @@ def attack_curves(profile: LocalProfile, num_users: int) -> list[HockeyStickCurv
     -----
     Cost of a value: a tenth of a millisecond to some milliseconds.
     """
-    curves = []
-    for law in _symmetric_laws(profile):
-        blanket = SymmetricBlanket(law, num_users, max_blocks=_MAX_BLOCKS)
-        curves.append(_curve(blanket.enclose, blanket.enclose, profile))
-    if num_users < _MANY_USERS and _binary_is_a_member(profile):
-        binary = BinaryRandomizedResponse(profile.epsilon0, num_users)
-        curves.append(
-            _curve(
-                lambda epsilon: binary.enclose_extreme(epsilon, others_hold_one=False),
-                lambda epsilon: binary.enclose_extreme(epsilon, others_hold_one=True),
-                profile,
-            )
-        )
-    for forward, backward in _atom_attacks(profile, num_users):
-        curves.append(_atom_curve(forward, backward, num_users, profile))
-    return curves
+    return [attack.curve for attack in _attacks(profile, num_users)]
 
 
 def _curve(
@@ -148,30 +174,20 @@ def _curve(
     return HockeyStickCurve(forward=forward, backward=backward, highest=profile.epsilon0)
 
 
-def _atom_curve(
-    forward: AtomLaw, backward: AtomLaw, num_users: int, profile: LocalProfile
-) -> HockeyStickCurve:
-    return _curve(
-        lambda epsilon: atom_delta(forward, num_users, epsilon),
-        lambda epsilon: atom_delta(backward, num_users, epsilon),
-        profile,
-    )
+def _lower_epsilon(blanket: SymmetricBlanket, delta: float, *, highest: float) -> float:
+    return blanket.enclose_epsilon(delta, highest).lower
+
+
+def _atom_epsilon(law: AtomLaw, num_users: int, highest: float, delta: float) -> float:
+    return atom_epsilon_below(law, num_users, delta, highest, width=_WIDTH)
 
 
 def unavoidable_epsilon(profile: LocalProfile, num_users: int, delta: float) -> float | None:
     """Return an epsilon that some data prove unavoidable, rounded down; None if none is known."""
-    highest = profile.epsilon0
-    attacks: list[Callable[[], float]] = []
-    for law in _symmetric_laws(profile):
-        blanket = SymmetricBlanket(law, num_users, max_blocks=_MAX_BLOCKS)
-        attacks.append(partial(_lower_end, blanket.enclose_epsilon, delta, highest))
-    if num_users < _MANY_USERS and _binary_is_a_member(profile):
-        binary = BinaryRandomizedResponse(profile.epsilon0, num_users)
-        attacks.append(lambda: binary.lower_epsilon(delta, highest))
-    attacks += [
-        partial(_lower_end, _attacked_epsilon, each, num_users, delta, highest)
-        for pair in _atom_attacks(profile, num_users)
-        for each in pair
+    attacks: list[Callable[[], float]] = [
+        partial(epsilon, delta)
+        for attack in _attacks(profile, num_users)
+        for epsilon in attack.epsilons
     ]
     if _is_a_matrix(profile):
         attacks.append(partial(channel_attacks.attack_epsilon, profile, num_users, delta))
@@ -181,7 +197,7 @@ def unavoidable_epsilon(profile: LocalProfile, num_users: int, delta: float) -> 
 def unavoidable_delta(profile: LocalProfile, num_users: int, epsilon: float) -> float | None:
     """Return a delta that some data prove unavoidable, rounded down; None if none is known."""
     attacks: list[Callable[[], float]] = [
-        partial(_lower_end, one_way, epsilon)
+        partial(_lower_delta, one_way, epsilon)
         for curve in attack_curves(profile, num_users)
         for one_way in (curve.forward, curve.backward)
     ]
@@ -190,13 +206,8 @@ def unavoidable_delta(profile: LocalProfile, num_users: int, epsilon: float) -> 
     return _strongest(attacks)
 
 
-def _attacked_epsilon(law: AtomLaw, num_users: int, delta: float, highest: float) -> Enclosure:
-    return atom_epsilon(law, num_users, delta, highest, width=_WIDTH)
-
-
-def _lower_end(enclose: Callable[..., Enclosure], *arguments: Any) -> float:
-    """Return the lower end of an enclosure that is only computed when it is asked for."""
-    return enclose(*arguments).lower
+def _lower_delta(enclose: Callable[[float], Enclosure], epsilon: float) -> float:
+    return enclose(epsilon).lower
 
 
 def _strongest(attacks: Sequence[Callable[[], float]]) -> float | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from types import MappingProxyType
 
-from shuffledp.core.bound import Bound
+from shuffledp.core.bound import Bound, reconciled_lower
 from shuffledp.core.checks import require_at_least, require_delta, require_non_negative
 from shuffledp.core.errors import OutOfRegimeError, ParameterError, PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
@@ -284,14 +284,14 @@ def _smallest(
     if with_lower:
         proved += [result.lower for each, result in results if each.is_exact]
     lower = max(proved, default=None)
-    if lower is not None and lower > enclosure.upper:
-        # Meeting ends may cross by rounding; more would mean that one of the two is wrong.
-        if lower > enclosure.upper * (1.0 + _MEETING) + SMALLEST_DELTA:
-            raise PrecisionError(
-                f"method {method.name!r} gives at most {enclosure.upper}, but data are known that "
-                f"need {lower}: round-off dominates; please report this as a bug"
-            )
-        lower = enclosure.upper
+    if lower is not None:
+        lower = reconciled_lower(
+            lower,
+            enclosure.upper,
+            tolerance=_MEETING,
+            claim=f"method {method.name!r}",
+            verdict="round-off dominates",
+        )
     return Bound(
         lower=lower,
         upper=enclosure.upper,

@@ -48,7 +48,7 @@ import numpy as np
 
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
-from shuffledp.privacy.amplification.atom_law import AtomLaw, atom_delta, atom_epsilon
+from shuffledp.privacy.amplification.atom_law import AtomLaw, atom_delta, atom_epsilon, mirrored
 from shuffledp.privacy.amplification.hypotheses import pure_violation
 from shuffledp.privacy.amplification.method import Method
 
@@ -166,13 +166,10 @@ def dominating_laws(profile: LocalProfile) -> list[AtomLaw]:
     """
     if _has_one_symmetric_pair(profile.blanket) and profile.epsilon0 <= _LARGEST_EPSILON0:
         return [_symmetric_law(profile)]
-    mirrored = tuple(
-        BlanketAtom(mass=atom.mass, ratio0=atom.ratio1, ratio1=atom.ratio0)
-        for atom in profile.blanket
-    )
+    exchanged = mirrored(profile.blanket)
     laws = [_general_law(profile.blanket)]
-    if sorted(map(_key, mirrored)) != sorted(map(_key, profile.blanket)):
-        laws.append(_general_law(mirrored))
+    if sorted(map(_key, exchanged)) != sorted(map(_key, profile.blanket)):
+        laws.append(_general_law(exchanged))
     return laws
 
 

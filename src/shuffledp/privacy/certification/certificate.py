@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_delta, require_non_negative
 from shuffledp.core.errors import (
+    MissingPackageError,
     OutOfRegimeError,
     ParameterError,
     PrecisionError,
-    ShuffledpError,
 )
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
@@ -38,10 +38,6 @@ _LEVELS = 6
 _FIRST_BITS = 128
 
 _MOST_USERS = 10**15
-
-
-class MissingPackageError(ShuffledpError, ModuleNotFoundError):
-    """A package is not installed that only this function needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

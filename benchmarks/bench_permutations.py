@@ -1,0 +1,72 @@
+"""Speed of the Mallows samplers, beside the repeated insertion model that textbooks give.
+
+``extra_info`` has items a second, and how far the distance of the permutation drawn is from its
+mean, in standard deviations. The baseline draws Kendall's model with floats: item by item it
+inserts into a Python list, so it moves O(n) pointers at each step.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+from shuffledp.core.entropy import Entropy
+from shuffledp.mechanisms.permutations import rank_distances
+from shuffledp.mechanisms.permutations.mallows import mallows_model
+
+# Kendall: from nearly uniform to nearly the identity; the others: half the items move.
+THETAS = {
+    "kendall": lambda _: (1e-8, 1e-4, 0.01, 1.0, 20.0),
+    "hamming": lambda num_items: (0.01, math.log(num_items / 2)),
+    "cayley": lambda num_items: (0.01, math.log(num_items)),
+}
+CASES = [
+    (name, num_items, theta)
+    for name, thetas in THETAS.items()
+    for num_items in (10**5, 10**6, 10**7)
+    for theta in thetas(num_items)
+]
+
+
+def record(benchmark, name, num_items, theta, pi):
+    """Store speed and accuracy beside the times."""
+    model = mallows_model(name, num_items, theta)
+    distance = getattr(rank_distances, f"{name}_distance")(pi)
+    deviation = math.sqrt(model.variance_of_distance())
+    benchmark.extra_info["deviations_from_mean"] = (distance - model.mean_distance()) / deviation
+    if benchmark.enabled:
+        speed = num_items / 1e6 / benchmark.stats.stats.min
+        benchmark.extra_info["million_items_a_second"] = speed
+
+
+@pytest.mark.parametrize(("name", "num_items", "theta"), CASES)
+def test_sample(benchmark, name, num_items, theta):
+    benchmark.group = f"{name} {num_items:.0e} items, theta = {theta:.3g}"
+    model = mallows_model(name, num_items, theta)
+    mallows_model(name, 1000, theta).sample(Entropy.from_seed(0))  # compiles
+    entropy = Entropy.from_operating_system()
+    pi = benchmark.pedantic(model.sample, args=(entropy,), rounds=3)
+    record(benchmark, name, num_items, theta, pi)
+
+
+def insert_repeatedly(num_items, theta, generator):
+    """Draw from Kendall's model by repeated insertion: item i is inserted j places from the end."""
+    uniforms = generator.random(num_items)
+    order = []
+    for item, uniform in enumerate(uniforms.tolist()):
+        # Inversion of the truncated geometric law on {0, ..., item}.
+        mass = -math.expm1(-theta * (item + 1))
+        overtaken = min(int(-math.log1p(-uniform * mass) / theta), item)
+        order.insert(item - overtaken, item)
+    return np.array(order)
+
+
+@pytest.mark.parametrize(
+    ("num_items", "theta"),
+    [case[1:] for case in CASES if case[0] == "kendall" and case[1] < 10**6],
+)
+def test_repeated_insertion(benchmark, num_items, theta):
+    benchmark.group = f"kendall {num_items:.0e} items, theta = {theta:.3g}"
+    generator = Entropy.from_operating_system().generator()
+    pi = benchmark.pedantic(insert_repeatedly, args=(num_items, theta, generator), rounds=1)
+    record(benchmark, "kendall", num_items, theta, pi)

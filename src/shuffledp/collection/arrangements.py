@@ -1,0 +1,147 @@
+"""Arrangements: in which order the analyst sees the reports, and what that guarantees.
+
+One of them is chosen for a run; all else, the randomizer, the estimates and the report, is the
+same for each.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any, ClassVar, Protocol, Self
+
+from numpy.typing import DTypeLike, NDArray
+
+from shuffledp.collection.engines.external_shuffle import ExternalShuffle
+from shuffledp.collection.engines.in_memory_shuffle import InMemoryShuffle
+from shuffledp.collection.guarantees import guarantee_for
+from shuffledp.collection.results import Guarantee
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import DataError
+from shuffledp.core.profile import LocalProfile
+from shuffledp.mechanisms.shufflers.mallows import MallowsShuffler
+from shuffledp.privacy.amplification.grouped import grouped_epsilon
+
+
+class Stage(Protocol):
+    """Takes reports block by block, then yields them shuffled; a context manager."""
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        ...
+
+    def __exit__(self, *error: Any) -> None:
+        """Forget the reports."""
+        ...
+
+    def add(self, reports: NDArray[Any]) -> None:
+        """Take the reports of the next users."""
+        ...
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        """Yield the shuffled reports in blocks."""
+        ...
+
+
+class Arrangement(Protocol):
+    """An order of the reports, and its guarantee."""
+
+    @property
+    def name(self) -> str:
+        """What results call it."""
+        ...
+
+    def guarantee(self, profile: LocalProfile, num_users: int, *, delta: float) -> Guarantee:
+        """Return the central guarantee for so many users of one randomizer."""
+        ...
+
+    def stage(
+        self,
+        *,
+        dtype: DTypeLike,
+        row_shape: tuple[int, ...],
+        entropy: Entropy,
+        directory: str | PathLike[str] | None,
+    ) -> Stage:
+        """Return what shuffles the reports of one run."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UniformArrangement:
+    """All reports in uniformly random order."""
+
+    name: ClassVar[str] = "uniform"
+
+    def guarantee(self, profile: LocalProfile, num_users: int, *, delta: float) -> Guarantee:
+        """Return the guarantee of uniform shuffling; see `guarantee_for`."""
+        return guarantee_for(profile, num_users, delta=delta)
+
+    def stage(
+        self,
+        *,
+        dtype: DTypeLike,
+        row_shape: tuple[int, ...],
+        entropy: Entropy,
+        directory: str | PathLike[str] | None,
+    ) -> Stage:
+        """Return a shuffle that goes through a scratch file where memory is short."""
+        return ExternalShuffle(
+            dtype=dtype, row_shape=row_shape, entropy=entropy, directory=directory
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupArrangement:
+    """Reports stay near their users: a Mallows permutation of a public reference order.
+
+    Parameters
+    ----------
+    shuffler : MallowsShuffler
+        Made for the people of one table, in the order of its rows.
+    """
+
+    name: ClassVar[str] = "mallows"
+
+    shuffler: MallowsShuffler
+
+    def guarantee(self, profile: LocalProfile, num_users: int, *, delta: float) -> Guarantee:
+        """Return the central guarantee of the release.
+
+        Raises
+        ------
+        DataError
+            If ``num_users`` is not the number of people that the groups were formed of.
+        """
+        self._require(num_users)
+        bound = grouped_epsilon(
+            profile,
+            num_users=num_users,
+            theta=self.shuffler.theta,
+            distance=self.shuffler.reference.distance,
+            delta=delta,
+        )
+        return Guarantee(epsilon=bound, delta=float(delta), num_users=num_users)
+
+    def stage(
+        self,
+        *,
+        dtype: DTypeLike,
+        row_shape: tuple[int, ...],
+        entropy: Entropy,
+        directory: str | PathLike[str] | None,
+    ) -> Stage:
+        """Return a shuffle in memory, which knows whose report is whose."""
+        del dtype, row_shape, directory  # reports are kept as they come
+        return InMemoryShuffle(self.shuffler, entropy)
+
+    def _require(self, num_users: int) -> None:
+        """Raise unless there are as many reports as people in the groups."""
+        people = self.shuffler.reference.order.size
+        if num_users != people:
+            raise DataError(
+                f"{num_users:,} people answered and groups were formed of {people:,}: give every "
+                "row an answer, or form groups of those who answered only"
+            )
+
+
+UNIFORM = UniformArrangement()

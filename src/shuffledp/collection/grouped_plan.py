@@ -1,0 +1,92 @@
+"""What each user runs when reports are shuffled within groups: named, or planned for a target."""
+
+from shuffledp.collection.arrangements import GroupArrangement
+from shuffledp.collection.questions.question import Question, chosen_candidates
+from shuffledp.collection.run import FixedSetting, fixed_setting
+from shuffledp.core.checks import require_open_unit, require_positive
+from shuffledp.core.errors import InfeasibleTargetError
+from shuffledp.core.numerics.inversion import last_above_first_below
+from shuffledp.privacy.accounting.calibration import LARGEST_EPSILON0
+
+# Of epsilon0: each step asks the accountant for several batches, and nobody sees the difference.
+_TOLERANCE = 1e-3
+
+
+def grouped_setting(
+    question: Question,
+    *,
+    num_users: int,
+    epsilon: float,
+    delta: float,
+    arrangement: GroupArrangement,
+    randomizer: str | None = None,
+) -> FixedSetting:
+    """Return a randomizer with the largest epsilon0 that meets a central target within groups.
+
+    Parameters
+    ----------
+    question : Question
+        What is asked.
+    num_users : int
+        Number of people in the groups.
+    epsilon, delta : float
+        Central target, epsilon > 0 in nats and delta in (0, 1).
+    arrangement : GroupArrangement
+        The shuffle.
+    randomizer : str, optional
+        Name of one of the question's ``candidates``; the first one by default, which for answers
+        is k-RR, whose reports are answers again.
+
+    Returns
+    -------
+    FixedSetting
+        Its guarantee meets the target; its epsilon0 is within one part in a thousand of the
+        largest that does, below it.
+
+    Raises
+    ------
+    InfeasibleTargetError
+        If that allows so much noise only that it would drown every estimate.
+    ParameterError
+        If a parameter is out of range.
+    """
+    target = require_positive("epsilon", epsilon)
+    allowed = require_open_unit("delta", delta)
+    name = randomizer or next(iter(question.candidates()))
+    make = chosen_candidates(question, name)[name]
+
+    def epsilon_at(inverse: float) -> float:
+        law = make(1.0 / inverse).profile
+        return arrangement.guarantee(law, num_users, delta=allowed).epsilon_upper
+
+    # Without any amplification the target is met at epsilon0 = epsilon.
+    _, inverse = last_above_first_below(
+        epsilon_at,
+        target,
+        1.0 / LARGEST_EPSILON0,
+        1.0 / min(target, LARGEST_EPSILON0),
+        relative_tolerance=_TOLERANCE,
+    )
+    epsilon0 = max(1.0 / inverse, min(target, LARGEST_EPSILON0))
+    if not question.expected_error(make(epsilon0), num_users) <= question.useless_error:
+        raise InfeasibleTargetError(
+            f"num_users = {num_users} is too few for epsilon = {epsilon:g}, delta = {delta:g} "
+            "within these groups: the noise needed would drown every estimate; raise epsilon, "
+            "lower alpha (which mixes reports more), or ask more people"
+        )
+    setting = fixed_setting(
+        question,
+        num_users=num_users,
+        randomizer=name,
+        epsilon0=epsilon0,
+        delta=allowed,
+        arrangement=arrangement,
+    )
+    return FixedSetting(
+        num_users=num_users,
+        question=question,
+        randomizer=setting.randomizer,
+        guarantee=setting.guarantee,
+        target_epsilon=target,
+        target_delta=allowed,
+    )

@@ -1,0 +1,1 @@
+"""Figures of published papers, computed again: data only, no drawing."""

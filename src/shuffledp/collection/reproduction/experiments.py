@@ -1,0 +1,159 @@
+"""What the reproduced figures compare: local reports, groups by both mechanisms, uniform."""
+
+import math
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.collection.attacking import ComparedArrangement
+from shuffledp.collection.reproduction.figure_data import Curve, Series
+from shuffledp.collection.trials import Measured
+from shuffledp.mechanisms.permutations.groups.groups import Groups
+from shuffledp.mechanisms.permutations.reference_orders import (
+    ReferenceOrder,
+    choose_reference_order,
+)
+from shuffledp.mechanisms.shufflers.mallows import MallowsShuffler
+from shuffledp.mechanisms.shufflers.uniform import UniformShuffler
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """One way to release the reports, and where it stands in a chart.
+
+    Parameters
+    ----------
+    series : Series
+        Which of the four ways.
+    arrangement : ComparedArrangement
+        The way itself; its name is unique within a chart.
+    x : float or None
+        Place on the horizontal axis; None for levels.
+    note : str
+        Settings, for the CSV.
+    """
+
+    series: Series
+    arrangement: ComparedArrangement
+    x: float | None = None
+    note: str = ""
+
+
+#: The two ends between which shuffling within groups lies.
+ENDS = (
+    Placed(series=Series.RAW, arrangement=ComparedArrangement(name=Series.RAW)),
+    Placed(
+        series=Series.UNIFORM,
+        arrangement=ComparedArrangement(name=Series.UNIFORM, shuffler=UniformShuffler(), alpha=0.0),
+    ),
+)
+
+
+def within_groups(
+    groups: Groups,
+    alpha: float,
+    x: float,
+    *,
+    coordinates: NDArray[np.float64] | None = None,
+    reference: ReferenceOrder | None = None,
+) -> tuple[Placed, Placed]:
+    """Return the shuffle within groups as published, and ours, at the same alpha.
+
+    Parameters
+    ----------
+    groups : Groups
+        Who is hidden among whom.
+    alpha : float
+        The guarantee, in nats; positive.
+    x : float
+        Place on the horizontal axis.
+    coordinates : ndarray, optional
+        Public positions, which give one more candidate for the reference order.
+    reference : ReferenceOrder, optional
+        Ours, if it is known already.
+
+    Returns
+    -------
+    tuple of two Placed
+        Published: breadth-first order and the sensitivity w(w+1)/2. Ours: the best order of the
+        portfolio and its exact sensitivity. Both apply the permutation in the private form.
+    """
+    if reference is None:
+        reference = choose_reference_order(groups, coordinates=coordinates)
+    ours = MallowsShuffler(reference=reference, theta=_theta(alpha, reference.sensitivity))
+    published = MallowsShuffler.as_published(groups, alpha)
+    return (
+        _placed(Series.PUBLISHED, published, groups, alpha, x),
+        _placed(Series.OURS, ours, groups, alpha, x),
+    )
+
+
+def curves_of(placed: Sequence[Placed], results: Iterable[Measured]) -> tuple[Curve, ...]:
+    """Join the results of each series into a curve, or a level where there is no x.
+
+    Parameters
+    ----------
+    placed : sequence of Placed
+        What was measured.
+    results : iterable of Measured
+        One for each name of an arrangement.
+
+    Returns
+    -------
+    tuple of Curve
+        In the order of first appearance.
+    """
+    by_name = {result.arrangement: result for result in results}
+    curves = []
+    for series in dict.fromkeys(each.series for each in placed):
+        members = [each for each in placed if each.series is series]
+        measured = [by_name[each.arrangement.name] for each in members]
+        curves.append(
+            Curve(
+                series=series,
+                x=tuple(each.x for each in members if each.x is not None),
+                mean=tuple(result.mean for result in measured),
+                deviation=tuple(result.standard_deviation or 0.0 for result in measured),
+                notes=tuple(each.note for each in members),
+            )
+        )
+    return tuple(curves)
+
+
+def one_thread() -> AbstractContextManager[object]:
+    """Keep models on one thread: on a busy machine several wait for each other, and take hours."""
+    try:
+        from threadpoolctl import threadpool_limits
+    except ModuleNotFoundError:  # it comes with scikit-learn, whose absence models report
+        return nullcontext()
+    limited: AbstractContextManager[object] = threadpool_limits(limits=1, user_api="openmp")
+    return limited
+
+
+def arrangements_of(placed: Iterable[Placed]) -> list[ComparedArrangement]:
+    """Return what attacks and models are given."""
+    return [each.arrangement for each in placed]
+
+
+def _placed(
+    series: Series, shuffler: MallowsShuffler, groups: Groups, alpha: float, x: float
+) -> Placed:
+    """Return a shuffle within groups with a name of its own, and its settings."""
+    reference = shuffler.reference
+    return Placed(
+        series=series,
+        arrangement=ComparedArrangement(name=f"{series} {x!r}", shuffler=shuffler, alpha=alpha),
+        x=float(x),
+        note=(
+            f"alpha={alpha:g} theta={shuffler.theta:.4g} order={reference.name} "
+            f"exact_sensitivity={reference.sensitivity} largest_group={groups.largest_size}"
+        ),
+    )
+
+
+def _theta(alpha: float, sensitivity: int) -> float:
+    """Return alpha / sensitivity, rounded down."""
+    return math.nextafter(alpha / sensitivity, 0.0) if sensitivity else math.inf

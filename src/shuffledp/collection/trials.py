@@ -1,0 +1,99 @@
+"""``Measured``: one number about a release, over repeated simulations, as tables show it."""
+
+import csv
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+COLUMNS = (
+    "task",
+    "measure",
+    "arrangement",
+    "mean",
+    "standard_deviation",
+    "num_trials",
+    "lower",
+    "upper",
+    "bound",
+)
+"""Columns of the CSV form, in their order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What a simulation found about one arrangement of the reports.
+
+    Parameters
+    ----------
+    task : str
+        The attack or the task: ``"majority-vote"``, ``"learnability"``.
+    measure : str
+        What the number is: ``"share of vulnerable people"``.
+    arrangement : str
+        How reports were arranged: ``"raw"``, ``"within groups"``, ``"uniform"``.
+    trials : tuple of float
+        One number a trial, at least one.
+    lower, upper : float, optional
+        Exact confidence limits of the probability, where the number estimates one.
+    bound : float, optional
+        What a theorem says the probability cannot exceed.
+
+    Examples
+    --------
+    >>> found = Measured(task="t", measure="m", arrangement="raw", trials=(0.2, 0.4))
+    >>> round(found.mean, 6), round(found.standard_deviation, 6)
+    (0.3, 0.141421)
+    """
+
+    task: str
+    measure: str
+    arrangement: str
+    trials: tuple[float, ...]
+    lower: float | None = None
+    upper: float | None = None
+    bound: float | None = None
+
+    @property
+    def mean(self) -> float:
+        """Mean over the trials."""
+        return statistics.fmean(self.trials)
+
+    @property
+    def standard_deviation(self) -> float | None:
+        """Sample standard deviation over the trials (divisor: trials - 1); None for one trial."""
+        return statistics.stdev(self.trials) if len(self.trials) > 1 else None
+
+    def to_json_dict(self) -> dict[str, object]:
+        """Return everything as JSON values, the trials included."""
+        return {**self.row(), "trials": list(self.trials)}
+
+    def row(self) -> dict[str, object]:
+        """Return the row of the CSV form."""
+        return {
+            "task": self.task,
+            "measure": self.measure,
+            "arrangement": self.arrangement,
+            "mean": self.mean,
+            "standard_deviation": self.standard_deviation,
+            "num_trials": len(self.trials),
+            "lower": self.lower,
+            "upper": self.upper,
+            "bound": self.bound,
+        }
+
+
+def write_measured(results: Iterable[Measured], path: Path) -> None:
+    """Write one row a result; what does not apply stays empty.
+
+    Parameters
+    ----------
+    results : iterable of Measured
+        In the order of the rows.
+    path : Path
+        The CSV file; floats are written in full precision.
+    """
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, fieldnames=COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(result.row() for result in results)

@@ -1,0 +1,148 @@
+"""What ``shuffledp run --shuffler mallows`` does besides: groups, released rows, facts."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from shuffledp.interface.cli.grouping import AskedGroups, grouping_options
+from shuffledp.interface.cli.options import answer_list
+
+if TYPE_CHECKING:
+    from shuffledp.collection.arrangements import GroupArrangement
+    from shuffledp.collection.datasets.column import Progress
+    from shuffledp.collection.grouping import OpenedGroups
+    from shuffledp.collection.results import RunResult
+    from shuffledp.mechanisms.shufflers.mallows import MallowsShuffler
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_GROUP_NAMES = tuple(AskedGroups.__dataclass_fields__)
+
+
+def grouped_run_options(command: Command) -> Command:
+    """Add the options of a shuffle within groups; `GroupedRun` takes their values."""
+    for option in (
+        click.option(
+            "--subsets",
+            "subset_column",
+            metavar="COLUMN",
+            help="Say how much of each value of this public column stays learnable.",
+        ),
+        click.option(
+            "--compare",
+            multiple=True,
+            metavar="SIZE",
+            help="Also give alpha for another radius, hops, group size or file of groups.",
+        ),
+        click.option(
+            "--keep",
+            type=answer_list,
+            metavar="A,B",
+            help="More public columns to release beside the shuffled answers.",
+        ),
+        grouping_options,
+        click.option(
+            "--shuffler",
+            type=click.Choice(["uniform", "mallows"]),
+            default="uniform",
+            show_default=True,
+            help="Shuffle everybody, or within groups by a Mallows model.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupedRun:
+    """The values of `grouped_run_options` for a shuffle within groups."""
+
+    groups: AskedGroups
+    keep: tuple[str, ...]
+    compare: tuple[str, ...]
+    subset_column: str | None
+
+    @classmethod
+    def take(cls, options: dict[str, Any]) -> "GroupedRun | None":
+        """Take the options out of a dictionary; None for a uniform shuffle."""
+        shuffler = options.pop("shuffler")
+        groups = AskedGroups(**{name: options.pop(name) for name in _GROUP_NAMES})
+        keep, compare = options.pop("keep") or (), options.pop("compare")
+        subset_column = options.pop("subset_column")
+        if shuffler == "uniform":
+            if groups.are_given or groups.alpha is not None or keep or compare or subset_column:
+                raise click.UsageError(
+                    "groups and their options are for --shuffler mallows: add it, or leave them out"
+                )
+            return None
+        groups.require_alpha()
+        groups.grouping()
+        return cls(groups=groups, keep=keep, compare=compare, subset_column=subset_column)
+
+    def open(self, table: Path, on_progress: "Progress | None") -> "PreparedGroups":
+        """Form the groups and find their reference order."""
+        from shuffledp.mechanisms.shufflers.mallows import MallowsShuffler
+
+        opened = self.groups.open(table, on_progress=on_progress)
+        shuffler = MallowsShuffler.for_groups(
+            opened.groups,
+            self.groups.require_alpha(),
+            distance=self.groups.rank_distance,
+            coordinates=opened.coordinates,
+            metric=opened.grouping.metric_used,
+        )
+        if on_progress is not None:
+            on_progress("ordering", opened.num_users, opened.num_users)
+        return PreparedGroups(asked=self, table=table, opened=opened, shuffler=shuffler)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedGroups:
+    """Groups and shuffler of one table, ready for its reports."""
+
+    asked: GroupedRun
+    table: Path
+    opened: "OpenedGroups"
+    shuffler: "MallowsShuffler"
+
+    @property
+    def arrangement(self) -> "GroupArrangement":
+        """How reports will be arranged."""
+        from shuffledp.collection.arrangements import GroupArrangement
+
+        return GroupArrangement(shuffler=self.shuffler)
+
+    @property
+    def public_columns(self) -> tuple[str, ...]:
+        """Columns that the released rows keep, each once."""
+        return tuple(dict.fromkeys((*self.opened.grouping.public_columns, *self.asked.keep)))
+
+    def with_facts(self, result: "RunResult", seed: int | None) -> "RunResult":
+        """Return the result with all that its report says about the groups."""
+        from shuffledp.collection.grouped_run import group_facts, largest_group, read_subsets
+        from shuffledp.core.entropy import Entropy
+
+        column = self.asked.subset_column
+        grouping = self.opened.grouping
+        others = [
+            grouping.varied(value).open(self.table, num_users=result.num_users)
+            for value in self.asked.compare
+        ]
+        facts = group_facts(
+            self.opened,
+            self.shuffler,
+            self.asked.groups.require_alpha(),
+            profile=result.randomizer.profile,
+            subsets=[
+                largest_group(self.opened),
+                *([] if column is None else read_subsets(self.table, column)),
+            ],
+            others=others,
+            # A stream that neither the randomizer nor the shuffler of this run draws from.
+            entropy=Entropy.choose(seed).spawn().spawn().spawn(),
+        )
+        warnings = (*result.warnings, *self.opened.groups.cautions())
+        return replace(result, groups=facts, warnings=warnings)

@@ -1,0 +1,95 @@
+"""``shuffledp reproduce``: the figures of published papers, computed again."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from shuffledp.interface.cli.console import print_facts, print_json, progress_bar
+from shuffledp.interface.cli.options import json_option, whole_number
+
+if TYPE_CHECKING:
+    from shuffledp.collection.reproduction.mallows import WrittenFigure
+
+# Written out, since --help must not load the figures; a test compares them.
+MALLOWS_FIGURES = ("1", "4", "5", "7", "8")
+SEED = 2022
+
+
+@click.command()
+@click.argument("paper", type=click.Choice(["mallows"]))
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Folder with the data sets, for figures 4 and 8.",
+)
+@click.option("--fetch", is_flag=True, help="Download data sets that --data does not have.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    required=True,
+    help="Folder for the images and tables.",
+)
+@click.option(
+    "--figure",
+    "figures",
+    type=click.Choice(MALLOWS_FIGURES),
+    multiple=True,
+    help="One figure; may be given more than once. By default all.",
+)
+@click.option("--quick", is_flag=True, help="Few people and trials: a try in seconds.")
+@click.option(
+    "--seed",
+    type=whole_number,
+    metavar="N",
+    default=SEED,
+    show_default=True,
+    help="Of the simulation.",
+)
+@json_option
+def reproduce(
+    *,
+    paper: str,
+    data: Path | None,
+    fetch: bool,
+    out: Path,
+    figures: tuple[str, ...],
+    quick: bool,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Compute the figures of a paper again, as images and tables.
+
+    mallows: Meehan et al., "Privacy Implications of Shuffling", shuffling within groups as
+    published and with the exact sensitivity. Needs pip install 'shuffledp[attacks]'.
+    """
+    from shuffledp.collection.reproduction.mallows import reproduce_mallows
+    from shuffledp.collection.reproduction.settings import Settings
+    from shuffledp.interface.reports.mallows_figures import draw_figure, require_drawing
+
+    if fetch and data is None:
+        raise click.UsageError("--fetch needs --data: the folder to download into")
+    require_drawing()
+    with progress_bar(hidden=as_json) as progress:
+        settings = Settings(data=data, fetch=fetch, quick=quick, on_progress=progress)
+        written = reproduce_mallows(out, draw_figure, figures=figures, settings=settings, seed=seed)
+    if as_json:
+        print_json(
+            {
+                "paper": paper,
+                "seed": seed,
+                "quick": quick,
+                "figures": [each.to_json_dict() for each in written],
+            }
+        )
+    else:
+        _print_figures(written, quick=quick)
+
+
+def _print_figures(written: "tuple[WrittenFigure, ...]", *, quick: bool) -> None:
+    """Say what was written."""
+    if quick:
+        click.echo("--quick: few people and trials, so these do not show what the paper shows\n")
+    print_facts((f"figure {each.name}", f"{each.png}, {each.csv.name}") for each in written)

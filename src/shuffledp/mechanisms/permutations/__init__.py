@@ -1,0 +1,1 @@
+"""Permutations near a reference order: distances, Mallows models, groups and sensitivities."""

@@ -1,0 +1,180 @@
+"""Partition function and moments of Kendall's distance, for every theta and number of items.
+
+The distance is a sum of independent truncated geometric variates on {0, ..., m - 1}, m = 1, ..., n
+(see ``kendall.py``), so everything is a sum over m. With x = m theta, the textbook forms
+
+    mean = q / (1 - q) - m q^m / (1 - q^m),
+    variance = q / (1 - q)^2 - m^2 q^m / (1 - q^m)^2
+
+cancel for small x. There, with g(x) = 1 / (e^x - 1) - 1 / x + 1 / 2 (a power series in x), they are
+
+    mean = (m - 1) / 2 + g(theta) - m g(m theta),
+    variance = m^2 g'(m theta) - g'(theta),
+
+since the parts 1 / theta cancel exactly.
+"""
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+# g(x) = sum over k >= 1 of B_2k / (2k)! x^(2k - 1), B_2k being Bernoulli's numbers. At x <= 1 each
+# term is about (2 pi)^-2 times the one before it, so that ten leave an error below 1e-16.
+_BERNOULLI = (
+    Fraction(1, 6),
+    Fraction(-1, 30),
+    Fraction(1, 42),
+    Fraction(-1, 30),
+    Fraction(5, 66),
+    Fraction(-691, 2730),
+    Fraction(7, 6),
+    Fraction(-3617, 510),
+    Fraction(43867, 798),
+    Fraction(-174611, 330),
+)
+_SERIES = tuple(
+    float(number / math.factorial(2 * k)) for k, number in enumerate(_BERNOULLI, start=1)
+)
+
+# Beyond x = 800 all of e^-x, x e^-x and x^2 e^-x are 0 as floats.
+_NEGLIGIBLE = 800.0
+_CHUNK = 1 << 16
+
+
+def log_partition(num_items: int, theta: float) -> float:
+    """Return the logarithm of the partition function of Kendall's distance.
+
+    Parameters
+    ----------
+    num_items : int
+        At least 1.
+    theta : float
+        In [0, inf].
+
+    Returns
+    -------
+    float
+        ln psi = sum over m <= n of ln((1 - q^m) / (1 - q)), to nearest, relatively within 1e-13.
+
+    Notes
+    -----
+    Cost: O(min(n, 1 / theta)), about 20 ns a term.
+
+    Examples
+    --------
+    >>> round(math.exp(log_partition(4, 0.0)), 9)
+    24.0
+    >>> log_partition(4, math.inf)
+    0.0
+    """
+    if theta == 0.0:
+        return math.lgamma(num_items + 1.0)
+    # ln((1 - q^m) / (1 - q)) = ln(1 + q (1 - q^(m - 1)) / (1 - q)), where nothing cancels.
+    parts = []
+    for m in _sizes(num_items, theta):
+        share = np.expm1(-(m - 1.0) * theta) / math.expm1(-theta)
+        parts.append(float(np.log1p(math.exp(-theta) * share).sum()))
+    if rest := _rest(num_items, theta):
+        parts.append(rest * math.log1p(_geometric_moments(theta)[0]))
+    return math.fsum(parts)
+
+
+def distance_moments(num_items: int, theta: float) -> tuple[float, float]:
+    """Return the mean and the variance of Kendall's distance from the identity.
+
+    Parameters
+    ----------
+    num_items : int
+        At least 1.
+    theta : float
+        In [0, inf].
+
+    Returns
+    -------
+    mean, variance : float
+        To nearest, relatively within 1e-12.
+
+    Notes
+    -----
+    Cost: O(min(n, 1 / theta)), about 50 ns a term.
+
+    Examples
+    --------
+    >>> distance_moments(4, 0.0)  # n (n - 1) / 4 and n (n - 1) (2 n + 5) / 72
+    (3.0, 2.1666666666666665)
+    """
+    if math.isinf(theta):
+        return 0.0, 0.0
+    means, variances = [], []
+    for m in _sizes(num_items, theta):
+        each_mean, each_variance = _truncated_geometric_moments(m, theta)
+        means.append(float(each_mean.sum()))
+        variances.append(float(each_variance.sum()))
+    rest = _rest(num_items, theta)
+    if rest:
+        mean, variance = _geometric_moments(theta)
+        means.append(rest * mean)
+        variances.append(rest * variance)
+    return math.fsum(means), math.fsum(variances)
+
+
+def _last_size(num_items: int, theta: float) -> int:
+    """Return the last m that is computed by itself: for larger ones q^m is 0 as a float."""
+    return int(min(num_items, _NEGLIGIBLE / theta)) if theta > 0.0 else num_items
+
+
+def _rest(num_items: int, theta: float) -> int:
+    """Return how many m are beyond that."""
+    return num_items - _last_size(num_items, theta)
+
+
+def _sizes(num_items: int, theta: float) -> Iterator[NDArray[np.float64]]:
+    """Yield the m that are computed one by one, in pieces."""
+    last = _last_size(num_items, theta)
+    for first in range(1, last + 1, _CHUNK):
+        yield np.arange(first, min(first + _CHUNK, last + 1), dtype=np.float64)
+
+
+def _geometric_moments(theta: float) -> tuple[float, float]:
+    """Return mean and variance of a geometric variate, theta > 0."""
+    mean = math.exp(-theta) / -math.expm1(-theta)
+    return mean, mean / -math.expm1(-theta)
+
+
+def _truncated_geometric_moments(
+    sizes: NDArray[np.float64], theta: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return means and variances of truncated geometric variates on {0, ..., m - 1}."""
+    x = sizes * theta
+    mean, variance = np.zeros_like(sizes), np.zeros_like(sizes)
+    small = x <= 1.0
+    m = sizes[small]
+    mean[small] = (m - 1.0) / 2.0 + _g(np.float64(theta)) - m * _g(x[small])
+    variance[small] = m**2 * _g_slope(x[small]) - _g_slope(np.float64(theta))
+    # For m = 1 both are 0; so the difference of the two terms is at least a tenth of the first.
+    large = ~small & (sizes > 1.0)
+    if large.any():
+        m, whole = sizes[large], _geometric_moments(theta)
+        tail = np.exp(-x[large]) / -np.expm1(-x[large])
+        mean[large] = whole[0] - m * tail
+        variance[large] = whole[1] - m**2 * tail / -np.expm1(-x[large])
+    return mean, variance
+
+
+def _g(x: NDArray[np.float64] | np.float64) -> NDArray[np.float64]:
+    """Return 1 / (e^x - 1) - 1 / x + 1 / 2 for x <= 1."""
+    total = np.zeros_like(x)
+    for coefficient in reversed(_SERIES):
+        total = total * x * x + coefficient
+    return np.asarray(total * x)
+
+
+def _g_slope(x: NDArray[np.float64] | np.float64) -> NDArray[np.float64]:
+    """Return the derivative of g for x <= 1."""
+    total = np.zeros_like(x)
+    for k in range(len(_SERIES), 0, -1):
+        total = total * x * x + (2 * k - 1) * _SERIES[k - 1]
+    return np.asarray(total)

@@ -1,0 +1,140 @@
+"""``shuffledp attack`` on a small survey: tables, files, JSON, and clear refusals."""
+
+import csv
+import json
+import sys
+
+import click
+import pytest
+
+from shuffledp.core.errors import DataError, MissingPackageError, OutputError, ParameterError
+from shuffledp.interface.cli.attack import attack
+
+NUM_HOUSEHOLDS = 24
+QUICK = ["--trials", "2", "--resamplings", "10", "--plays", "20"]
+
+
+@pytest.fixture
+def survey(tmp_path):
+    """Households along a street; the members of each give the same answer."""
+    rows = ["x,y,pay,town,answer"]
+    for house in range(NUM_HOUSEHOLDS):
+        answer = "yes" if house % 2 else "no"
+        rows += [f"{house},0.{member},{house % 2},t{house % 3},{answer}" for member in range(8)]
+    path = tmp_path / "survey.csv"
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return path
+
+
+def run(survey, *arguments, alpha="1"):
+    attack.main(
+        [
+            str(survey), "--column", "answer", "--epsilon0", "1.5", *QUICK,
+            *(["--alpha", alpha] if alpha else []), *arguments,
+        ],
+        standalone_mode=False,
+    )  # fmt: skip
+
+
+BY_PLACE = ("--groups-by", "x,y", "--radius", "3", "--attack-radius", "0.9")
+
+
+def test_people_read_tables_and_files_are_written(survey, tmp_path, capsys):
+    out = tmp_path / "out"
+    run(survey, *BY_PLACE, "--out", str(out))
+    shown = capsys.readouterr().out
+    assert shown.startswith("a simulation on true answers: nothing is released")
+    assert "majority-vote: share of vulnerable people" in shown
+    assert "gaussian-process: accuracy" in shown
+    assert "re-identification: probability of winning, naming the likeliest rows" in shown
+    assert {path.name for path in out.iterdir()} == {"attacks.csv", "attacks.png"}
+    assert (out / "attacks.png").read_bytes().startswith(b"\x89PNG")
+    with (out / "attacks.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["arrangement"] for row in rows] == ["raw", "within groups", "uniform"] * 2 + [
+        name for name in ("raw", "within groups", "uniform") for _ in range(2)
+    ]
+    vulnerable = [float(row["mean"]) for row in rows[:3]]
+    assert vulnerable[0] > 0.5
+    assert vulnerable[2] < 0.2
+    with pytest.raises(OutputError, match="not empty"):
+        run(survey, *BY_PLACE, "--attack", "majority-vote", "--out", str(out))
+
+
+def test_a_seed_repeats_and_another_does_not(survey, capsys):
+    printed = []
+    for seed in ("1", "1", "2"):
+        run(survey, *BY_PLACE, "--attack", "majority-vote", "--seed", seed, "--json")
+        printed.append(json.loads(capsys.readouterr().out))
+    assert printed[0] == printed[1] != printed[2]
+    assert printed[0]["simulation"] is True
+    assert [len(result["trials"]) for result in printed[0]["results"]] == [2, 2, 2]
+
+
+def test_privileged_data_help(survey, capsys):
+    shares = []
+    everybody = ("--groups-by", "x", "--radius", "100", "--attack", "majority-vote", "--json")
+    for extra in ((), ("--privileged", "pay,town")):
+        run(survey, *everybody, *extra)
+        shares.append(json.loads(capsys.readouterr().out)["results"][0]["mean"])
+    assert shares[0] < shares[1]
+
+
+def test_a_graph_has_no_positions(survey, tmp_path, capsys):
+    edges = tmp_path / "edges.csv"
+    last = 8 * NUM_HOUSEHOLDS - 1
+    edges.write_text("a,b\n" + "".join(f"{i},{i + 1}\n" for i in range(last)), encoding="utf-8")
+    graph = ("--groups-graph", str(edges), "--hops", "2")
+    run(survey, *graph, "--domain", "yes,no", "--attack-radius", "1")
+    captured = capsys.readouterr()
+    assert "gaussian-process:" not in captured.out
+    assert "no gaussian-process attack" in captured.err
+    run(survey, *graph, "--public", "x", "--attack", "gaussian-process")
+    assert "gaussian-process: accuracy" in capsys.readouterr().out
+    with pytest.raises(ParameterError, match="public values are needed"):
+        run(survey, *graph, "--attack", "gaussian-process")
+    with pytest.raises(DataError, match=r"'town' of .* holds categories"):
+        run(survey, *graph, "--public", "x,town")
+
+
+def test_one_trial_has_no_deviation(survey, tmp_path, capsys):
+    domain = tmp_path / "domain.txt"
+    domain.write_text("yes\nno\n", encoding="utf-8")
+    run(
+        survey,
+        *BY_PLACE,
+        "--attack",
+        "majority-vote",
+        "--trials",
+        "1",
+        "--domain-file",
+        str(domain),
+    )
+    assert "unknown" in capsys.readouterr().out
+
+
+def test_a_subset_too_large_for_the_theorem(survey, capsys):
+    close = ("--groups-by", "x", "--radius", "0", "--attack", "re-identification")
+    run(survey, *close, "--subset-size", "5")
+    assert "none" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "alpha", "message"),
+    [
+        (BY_PLACE, None, "give --alpha"),
+        ((), "1", "say who shares a group"),
+        ((*BY_PLACE, "--domain", "yes,no", "--domain-file", "d"), "1", "not both"),
+    ],
+)
+def test_usage(survey, arguments, alpha, message):
+    with pytest.raises(click.UsageError, match=message):
+        run(survey, *arguments, alpha=alpha)
+
+
+def test_a_figure_needs_matplotlib_and_says_so_before_the_work(survey, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    out = tmp_path / "out"
+    with pytest.raises(MissingPackageError, match="matplotlib"):
+        run(survey, *BY_PLACE, "--out", str(out))
+    assert not out.exists()

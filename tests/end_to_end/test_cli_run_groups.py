@@ -1,0 +1,162 @@
+"""``shuffledp run --shuffler mallows``: rows near their users, facts, one-line errors."""
+
+import json
+
+import polars as pl
+import pytest
+
+from shuffledp.interface.cli.main import main
+
+STREETS, HOUSES = 12, 10
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """Work in a folder with a survey of twelve streets in it."""
+    monkeypatch.chdir(tmp_path)
+    places = range(STREETS * HOUSES)
+    pl.DataFrame(
+        {
+            "street": [place // HOUSES for place in places],
+            "name": [f"p{place}" for place in places],
+            "secret": ["s"] * len(places),
+            "answer": ["yes" if place < 60 else "no" for place in places],
+        }
+    ).write_csv("survey.csv")
+    pl.read_csv("survey.csv").write_parquet("survey.parquet")
+    return tmp_path
+
+
+GROUPS = ["--groups-by", "street", "--radius", "1"]
+
+
+def run(
+    *arguments,
+    table="survey.csv",
+    alpha=("--alpha", "4"),
+    groups=GROUPS,
+    epsilon=("--epsilon0", "8"),
+):
+    return main(
+        ["run", table, "--column", "answer", "--domain", "yes,no", *epsilon, "--delta", "1e-6",
+         "--shuffler", "mallows", *groups, *alpha, "--out", "out", *arguments]
+    )  # fmt: skip
+
+
+def test_people_read_estimates_guarantee_and_groups(here, capsys):
+    assert run("--seed", "1") == 0
+    out = capsys.readouterr().out
+    assert out.index("95% interval") < out.index("safe to publish") < out.index("who shares one")
+    assert "12 different" not in out
+    assert "different groups  12" in out
+    assert "mallows shuffler" in out
+
+
+def test_rows_keep_public_columns_and_nothing_else(here):
+    assert run("--alpha", "inf", "--keep", "name", alpha=()) == 0
+    rows = pl.read_csv("out/rows.csv")
+    assert rows.columns == ["street", "name", "answer"]
+    survey = pl.read_csv("survey.csv")
+    assert rows["name"].to_list() == survey["name"].to_list()
+    # alpha = inf leaves every report in its place, and epsilon0 = 8 changes few of them.
+    assert (rows["answer"] == survey["answer"]).mean() > 0.9
+
+
+def test_alpha_zero_forgets_the_streets(here):
+    assert run("--alpha", "0", "--seed", "3", alpha=()) == 0
+    rows = pl.read_csv("out/rows.csv")
+    early = (rows["answer"] == "yes").head(60).sum()
+    assert 15 <= early <= 45  # hypergeometric: outside with a chance below 1e-7; the seed is fixed
+    facts = json.loads((here / "out" / "privacy.json").read_text())["groups"]
+    assert facts["theta"] == 0.0
+    assert facts["odds_factor"] == 1.0
+
+
+def test_json_and_files_say_the_same(here, capsys):
+    assert run("--json", "--compare", "2", "--subsets", "street", table="survey.parquet") == 0
+    record = json.loads(capsys.readouterr().out)
+    saved = json.loads((here / "out" / "privacy.json").read_text())
+    assert {key: saved[key] for key in record} == record
+    groups = record["groups"]
+    assert groups["num_groups"] == STREETS
+    assert groups["largest_group"] == 3 * HOUSES
+    # Streets in a row are the best order: no sensitivity beyond that of the group itself.
+    assert groups["sensitivity"] == 30 * 29 // 2
+    assert groups["published_sensitivity"] == 29 * 30 // 2
+    assert groups["theta"] == pytest.approx(4.0 / 435)
+    (other,) = groups["other_groupings"]
+    assert other["sensitivity"] == 50 * 49 // 2
+    assert other["alpha"] == pytest.approx(4.0 * 1225 / 435)
+    assert groups["preservation"][0]["name"] == "the largest group"
+    assert len(groups["preservation"]) == 1 + STREETS
+    assert record["shuffler"] == "mallows"
+    assert pl.read_parquet("out/rows.parquet").columns == ["street", "answer"]
+    report = (here / "out" / "report.html").read_text()
+    assert "Shuffled within groups" in report
+    assert "What the order reveals." in report
+    assert "grouped_epsilon" in report
+
+
+def test_a_target_is_met_within_groups(here):
+    assert run(epsilon=("--epsilon", "2")) == 0
+    record = json.loads((here / "out" / "privacy.json").read_text())
+    assert record["guarantee"]["epsilon"]["upper"] <= 2.0 <= record["epsilon0"]
+
+
+@pytest.mark.parametrize("distance", ["hamming", "cayley"])
+def test_other_rank_distances(here, distance):
+    assert run("--rank-distance", distance) == 0
+    facts = json.loads((here / "out" / "privacy.json").read_text())["groups"]
+    assert facts["rank_distance"] == distance
+    assert facts["published_sensitivity"] is None
+    assert facts["is_displacement_exact"]
+
+
+def test_groups_by_graph_and_by_file(here):
+    edges = "\n".join(f"p{i},p{i + 1}" for i in range(119))
+    (here / "edges.csv").write_text(edges + "\n")
+    graph = ["--groups-graph", "edges.csv", "--hops", "2", "--id", "name"]
+    assert run("--overwrite", groups=graph) == 0
+    assert pl.read_csv("out/rows.csv").columns == ["name", "answer"]
+    listed = "\n".join(f"{i // 20},p{i}" for i in range(120))
+    (here / "groups.csv").write_text("group,member\n" + listed + "\n")
+    assert run("--overwrite", groups=["--groups-file", "groups.csv", "--id", "name"]) == 0
+    facts = json.loads((here / "out" / "privacy.json").read_text())["groups"]
+    assert facts["num_groups"] == 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"alpha": ()}, "give --alpha"),
+        ({"alpha": ("--alpha", "-1")}, "alpha = -1"),
+        ({"alpha": ("--alpha", "nan")}, "alpha = nan"),
+        ({"groups": []}, "say who shares a group"),
+        ({"groups": ["--groups-by", "street"]}, "exactly one of radius and group_size"),
+        ({"groups": ["--groups-by", "streets", "--radius", "1"]}, "did you mean 'street'"),
+        ({"groups": ["--groups-by", "name", "--radius", "1"]}, "name"),
+        ({"groups": ["--groups-by", "street", "--radius", "-1"]}, "radius"),
+        ({"groups": ["--groups-file", "none.csv"]}, "no such file"),
+        ({"groups": [*GROUPS, "--keep", "answer"]}, "which is private"),
+        ({"groups": [*GROUPS, "--keep", "nme"]}, "did you mean 'name'"),
+        ({"groups": [*GROUPS, "--save-reports"]}, "neither --save-reports nor"),
+        ({"groups": [*GROUPS, "--compare", "x"]}, "radius = 'x'"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_done_takes_one_line_and_leaves_nothing(here, capsys, arguments, message):
+    assert run(**arguments) == 2
+    error = capsys.readouterr().err.strip().splitlines()
+    assert message in error[-1]
+    assert error[-1].startswith("error: ")
+    assert not (here / "out").exists()
+
+
+def test_groups_need_the_mallows_shuffler(here, capsys):
+    arguments = ["run", "survey.csv", "--column", "answer", "--domain", "yes,no", "--out", "out"]
+    assert main([*arguments, "--epsilon", "1", "--delta", "1e-6", *GROUPS]) == 2
+    assert "--shuffler mallows" in capsys.readouterr().err
+
+
+def test_one_group_of_everybody_is_said_to_be_a_uniform_shuffle(here, capsys):
+    assert run("--overwrite", groups=["--groups-by", "street", "--radius", "100"]) == 0
+    assert "nearly a uniform shuffle" in capsys.readouterr().err
