@@ -14,8 +14,8 @@ def _as_float(name: str, value: SupportsFloat) -> float:
             return float(value)
         except (TypeError, ValueError):
             pass
-        except OverflowError:
-            return math.inf
+        except OverflowError:  # a whole number beyond all floats
+            return math.inf if value > 0 else -math.inf  # type: ignore[operator]  # it is an int
     raise ParameterError(f"{name} = {value!r} is not a number: give a finite number")
 
 
@@ -33,6 +33,17 @@ def require_non_negative(name: str, value: SupportsFloat) -> float:
     if not 0.0 <= number < math.inf:
         raise ParameterError(f"{name} = {value} is not in [0, inf): give a finite number >= 0")
     return number
+
+
+def require_extended(name: str, value: SupportsFloat, hint: str) -> float:
+    """Return ``value`` as a float if it is in [0, inf], else raise; ``hint`` says what to give."""
+    try:
+        number = _as_float(name, value)
+    except ParameterError:
+        number = math.nan
+    if not number >= 0.0:
+        raise ParameterError(f"{name} = {value!r} is not in [0, inf]: {hint}")
+    return number + 0.0  # minus zero becomes zero
 
 
 def require_positive(name: str, value: SupportsFloat) -> float:

@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from collection.kinds import KINDS, NUM_USERS
+from shuffledp.collection import arrangements
 from shuffledp.collection.engines import local
 from shuffledp.collection.engines.local import collect
 from shuffledp.core.entropy import Entropy
@@ -144,12 +145,12 @@ def test_progress_reaches_the_end(codes):
 def test_scratch_files_go_where_they_are_told_and_vanish(codes, tmp_path, monkeypatch):
     made = []
 
-    class SmallShuffle(local.ExternalShuffle):
+    class SmallShuffle(arrangements.ExternalShuffle):
         def __init__(self, **options):
             super().__init__(**options, memory_limit_bytes=3000)
             made.append((options["directory"], self))
 
-    monkeypatch.setattr(local, "ExternalShuffle", SmallShuffle)
+    monkeypatch.setattr(arrangements, "ExternalShuffle", SmallShuffle)
     counts = collect(
         make_randomizer("optimized-unary", k=5, epsilon0=1.0),
         blocks_of(codes),

@@ -2,18 +2,16 @@
 
 import numpy as np
 
-from shuffledp.collection.attacking import AttackedSurvey, attack_by_majority_vote
+from shuffledp.collection.attacking import AttackedSurvey
 from shuffledp.collection.datasets.adult import INCOMES, AdultCensus, load_adult
-from shuffledp.collection.learning import LAMBDA_DEBIASED, learn_local_laws
 from shuffledp.collection.reproduction.experiments import (
     ENDS,
     Placed,
-    arrangements_of,
-    curves_of,
-    one_thread,
+    learned_errors,
+    vulnerable_shares,
     within_groups,
 )
-from shuffledp.collection.reproduction.figure_data import ChartFigure, Curve, Panel
+from shuffledp.collection.reproduction.figure_data import ChartFigure, Panel
 from shuffledp.collection.reproduction.settings import Settings
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
@@ -84,14 +82,14 @@ def adult_figure(settings: Settings, entropy: Entropy) -> ChartFigure:
             title="Adult, attack",
             x_label=years,
             y_label=share_label,
-            curves=_shares(survey, over_radius, "a", settings, entropy),
+            curves=vulnerable_shares(survey, over_radius, settings, entropy, "figure 8a"),
         ),
         Panel(
             name="b",
             title=f"Adult, attack, r = {fixed:g}",
             x_label="alpha (nats)",
             y_label=share_label,
-            curves=_shares(survey, over_alpha, "b", settings, entropy),
+            curves=vulnerable_shares(survey, over_alpha, settings, entropy, "figure 8b"),
             x_scale="log",
         ),
         Panel(
@@ -99,7 +97,7 @@ def adult_figure(settings: Settings, entropy: Entropy) -> ChartFigure:
             title="Adult, learnability",
             x_label=years,
             y_label="lambda (0 perfect, 1 uniform guess)",
-            curves=_errors(survey, over_radius, settings, entropy),
+            curves=learned_errors(survey, over_radius, settings, entropy, "figure 8c"),
             trials=settings.model_trials,
         ),
     )
@@ -112,38 +110,6 @@ def adult_figure(settings: Settings, entropy: Entropy) -> ChartFigure:
         models=settings.model_trials,
     )
     return ChartFigure(name="8", caption=caption, trials=settings.trials, panels=panels)
-
-
-def _shares(
-    survey: AttackedSurvey, placed: list[Placed], panel: str, settings: Settings, entropy: Entropy
-) -> tuple[Curve, ...]:
-    """Return the shares of vulnerable people as curves."""
-    shares = attack_by_majority_vote(
-        survey,
-        arrangements_of(placed),
-        num_neighbours=settings.num_neighbours,
-        num_resamplings=settings.resamplings,
-        num_trials=settings.trials,
-        success=settings.success,
-        entropy=entropy,
-        on_progress=settings.staged(f"figure 8{panel}"),
-    )
-    return curves_of(placed, shares)
-
-
-def _errors(
-    survey: AttackedSurvey, placed: list[Placed], settings: Settings, entropy: Entropy
-) -> tuple[Curve, ...]:
-    """Return what a model learns as curves of lambda, the noise inverted."""
-    with one_thread():
-        learnt = learn_local_laws(
-            survey,
-            arrangements_of(placed),
-            num_trials=settings.model_trials,
-            entropy=entropy,
-            on_progress=settings.staged("figure 8c"),
-        )
-    return curves_of(placed, [each for each in learnt if each.measure == LAMBDA_DEBIASED])
 
 
 def _survey(census: AdultCensus, settings: Settings) -> AttackedSurvey:

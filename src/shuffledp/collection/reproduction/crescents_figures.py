@@ -12,7 +12,6 @@ from shuffledp.collection.reproduction.experiments import (
     Placed,
     arrangements_of,
     curves_of,
-    one_thread,
     within_groups,
 )
 from shuffledp.collection.reproduction.figure_data import (
@@ -151,17 +150,16 @@ def accuracy_figure(settings: Settings, entropy: Entropy) -> ChartFigure:
         neighbourhoods=Groups.from_distance(people.points, radii[0]),
         public=people.points,
     )
-    with one_thread():
-        results = learn_classes(
-            survey,
-            arrangements_of(placed),
-            others.points,
-            others.labels,
-            label_maps={f"{ways}": coarser(np.arange(len(LABELS)), ways) for ways in _WAYS},
-            num_trials=settings.model_trials,
-            entropy=entropy,
-            on_progress=settings.staged("figure 5"),
-        )
+    results = learn_classes(
+        survey,
+        arrangements_of(placed),
+        others.points,
+        others.labels,
+        label_maps={f"{ways}": coarser(np.arange(len(LABELS)), ways) for ways in _WAYS},
+        num_trials=settings.model_trials,
+        entropy=entropy,
+        on_progress=settings.staged("figure 5"),
+    )
     return ChartFigure(
         name="5",
         caption=_CHART_CAPTION.format(n=num_users, trials=settings.model_trials),

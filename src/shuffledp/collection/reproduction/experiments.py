@@ -2,15 +2,21 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.attacking import ComparedArrangement
+from shuffledp.collection.attacking import (
+    AttackedSurvey,
+    ComparedArrangement,
+    attack_by_majority_vote,
+)
+from shuffledp.collection.learning import LAMBDA_DEBIASED, learn_local_laws
 from shuffledp.collection.reproduction.figure_data import Curve, Series
+from shuffledp.collection.reproduction.settings import Settings
 from shuffledp.collection.trials import Measured
+from shuffledp.core.entropy import Entropy
 from shuffledp.mechanisms.permutations.groups.groups import Groups
 from shuffledp.mechanisms.permutations.reference_orders import (
     ReferenceOrder,
@@ -123,14 +129,43 @@ def curves_of(placed: Sequence[Placed], results: Iterable[Measured]) -> tuple[Cu
     return tuple(curves)
 
 
-def one_thread() -> AbstractContextManager[object]:
-    """Keep models on one thread: on a busy machine several wait for each other, and take hours."""
-    try:
-        from threadpoolctl import threadpool_limits
-    except ModuleNotFoundError:  # it comes with scikit-learn, whose absence models report
-        return nullcontext()
-    limited: AbstractContextManager[object] = threadpool_limits(limits=1, user_api="openmp")
-    return limited
+def vulnerable_shares(
+    survey: AttackedSurvey,
+    placed: Sequence[Placed],
+    settings: Settings,
+    entropy: Entropy,
+    stage: str,
+) -> tuple[Curve, ...]:
+    """Return the shares of people whom a majority vote finds out, as curves."""
+    shares = attack_by_majority_vote(
+        survey,
+        arrangements_of(placed),
+        num_neighbours=settings.num_neighbours,
+        num_resamplings=settings.resamplings,
+        num_trials=settings.trials,
+        success=settings.success,
+        entropy=entropy,
+        on_progress=settings.staged(stage),
+    )
+    return curves_of(placed, shares)
+
+
+def learned_errors(
+    survey: AttackedSurvey,
+    placed: Sequence[Placed],
+    settings: Settings,
+    entropy: Entropy,
+    stage: str,
+) -> tuple[Curve, ...]:
+    """Return the errors of what a model learns, the noise inverted, as curves."""
+    learned = learn_local_laws(
+        survey,
+        arrangements_of(placed),
+        num_trials=settings.model_trials,
+        entropy=entropy,
+        on_progress=settings.staged(stage),
+    )
+    return curves_of(placed, [each for each in learned if each.measure == LAMBDA_DEBIASED])
 
 
 def arrangements_of(placed: Iterable[Placed]) -> list[ComparedArrangement]:

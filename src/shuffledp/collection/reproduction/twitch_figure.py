@@ -1,17 +1,15 @@
 """Fig. 4 (b, d) of Meehan et al.: Twitch, with friendships as the public value."""
 
-from shuffledp.collection.attacking import AttackedSurvey, attack_by_majority_vote
+from shuffledp.collection.attacking import AttackedSurvey
 from shuffledp.collection.datasets.twitch import MATURE, load_twitch
-from shuffledp.collection.learning import LAMBDA_DEBIASED, learn_local_laws
 from shuffledp.collection.reproduction.experiments import (
     ENDS,
     Placed,
-    arrangements_of,
-    curves_of,
-    one_thread,
+    learned_errors,
+    vulnerable_shares,
     within_groups,
 )
-from shuffledp.collection.reproduction.figure_data import ChartFigure, Curve, Panel
+from shuffledp.collection.reproduction.figure_data import ChartFigure, Panel
 from shuffledp.collection.reproduction.graph_groups import (
     graph_coordinates,
     groups_of_nearest,
@@ -97,7 +95,7 @@ def twitch_figure(settings: Settings, entropy: Entropy) -> ChartFigure:
         title="Twitch, attack",
         x_label="group size (people)",
         y_label="share of vulnerable people, rho",
-        curves=_shares(survey, placed, settings, entropy),
+        curves=vulnerable_shares(survey, placed, settings, entropy, "figure 4b"),
         x_scale="log",
     )
     learned = Panel(
@@ -105,7 +103,7 @@ def twitch_figure(settings: Settings, entropy: Entropy) -> ChartFigure:
         title="Twitch, learnability",
         x_label="group size (people)",
         y_label=_ERROR_LABEL,
-        curves=_errors(survey, placed, settings, entropy),
+        curves=learned_errors(survey, placed, settings, entropy, "figure 4d"),
         x_scale="log",
         trials=settings.model_trials,
     )
@@ -114,44 +112,12 @@ def twitch_figure(settings: Settings, entropy: Entropy) -> ChartFigure:
         title=f"over alpha, groups of {sizes[1]}",
         x_label="alpha (nats)",
         y_label=_ERROR_LABEL,
-        curves=_errors(survey, over_alpha, settings, entropy),
+        curves=learned_errors(survey, over_alpha, settings, entropy, "figure 4d'"),
         x_scale="log",
         trials=settings.model_trials,
     )
     panels = (attack, learned, learned_over_alpha)
     return ChartFigure(name="4", caption=caption, trials=settings.trials, panels=panels)
-
-
-def _shares(
-    survey: AttackedSurvey, placed: list[Placed], settings: Settings, entropy: Entropy
-) -> tuple[Curve, ...]:
-    """Return the shares of vulnerable people as curves."""
-    shares = attack_by_majority_vote(
-        survey,
-        arrangements_of(placed),
-        num_neighbours=settings.num_neighbours,
-        num_resamplings=settings.resamplings,
-        num_trials=settings.trials,
-        success=settings.success,
-        entropy=entropy,
-        on_progress=settings.staged("figure 4b"),
-    )
-    return curves_of(placed, shares)
-
-
-def _errors(
-    survey: AttackedSurvey, placed: list[Placed], settings: Settings, entropy: Entropy
-) -> tuple[Curve, ...]:
-    """Return what a model learns as curves of lambda, the noise inverted."""
-    with one_thread():
-        learnt = learn_local_laws(
-            survey,
-            arrangements_of(placed),
-            num_trials=settings.model_trials,
-            entropy=entropy,
-            on_progress=settings.staged("figure 4d"),
-        )
-    return curves_of(placed, [each for each in learnt if each.measure == LAMBDA_DEBIASED])
 
 
 def _over_alpha(groups: Groups, settings: Settings) -> list[Placed]:

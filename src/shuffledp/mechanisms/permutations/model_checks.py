@@ -1,13 +1,12 @@
 """Argument checks, and the probability of a permutation, shared by the Mallows models."""
 
-import math
 from collections.abc import Callable
 from typing import Protocol, SupportsFloat, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shuffledp.core.checks import require_at_least
+from shuffledp.core.checks import require_at_least, require_extended
 from shuffledp.core.errors import ParameterError
 
 #: Places are drawn from halves of 64-bit words.
@@ -48,19 +47,7 @@ def require_num_items(value: SupportsIndex) -> int:
 
 def require_theta(value: SupportsFloat) -> float:
     """Return ``value`` as a float if it is in [0, inf], else raise `ParameterError`."""
-    try:
-        number = math.nan if isinstance(value, (str, bytes)) else float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    except OverflowError:
-        # A whole number beyond all floats.
-        number = math.inf if value > 0 else -math.inf  # type: ignore[operator]
-    if not number >= 0.0:
-        raise ParameterError(
-            f"theta = {value!r} is not in [0, inf]: 0 shuffles uniformly, inf leaves the order; "
-            "try 0.1"
-        )
-    return number + 0.0  # minus zero becomes zero
+    return require_extended("theta", value, "0 shuffles uniformly, inf leaves the order; try 0.1")
 
 
 def log_probability(law: _Law, pi: ArrayLike, distance: Callable[[ArrayLike], int]) -> float:

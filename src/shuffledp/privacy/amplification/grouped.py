@@ -51,12 +51,16 @@ Source: ours; docs/results/grouped.md.
 
 import math
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple, SupportsFloat
 
 from shuffledp.core.bound import Bound
-from shuffledp.core.checks import require_at_least, require_delta, require_non_negative
+from shuffledp.core.checks import (
+    require_at_least,
+    require_delta,
+    require_extended,
+    require_non_negative,
+)
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.rounding import round_up
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
@@ -127,19 +131,8 @@ class _Thinning(NamedTuple):
     num_users: int
 
 
-def _extended(name: str, value: SupportsFloat, hint: str) -> float:
-    """Return ``value`` as a float in [0, inf], else raise `ParameterError`."""
-    number = math.nan
-    if not isinstance(value, (str, bytes)):
-        with suppress(TypeError, ValueError):
-            number = float(value)
-    if not number >= 0.0:  # written so that NaN fails
-        raise ParameterError(f"{name} = {value!r} is not in [0, inf]: {hint}")
-    return number
-
-
 def _require_theta(theta: SupportsFloat) -> float:
-    return _extended("theta", theta, "0 shuffles uniformly, inf does not shuffle")
+    return require_extended("theta", theta, "0 shuffles uniformly, inf does not shuffle")
 
 
 def _require_distance(distance: str) -> str:
@@ -471,7 +464,7 @@ def grouped_epsilon_from_alpha(
     >>> round(found.upper, 8)
     0.04320616
     """
-    alpha = _extended("alpha", alpha, "give a number >= 0, such as 4")
+    alpha = require_extended("alpha", alpha, "give a number >= 0, such as 4")
     delta = require_delta(delta)
     r = require_at_least("smallest_group", smallest_group, 1)
     single = account_epsilon(profile, num_users=1, delta=delta, with_lower=False)

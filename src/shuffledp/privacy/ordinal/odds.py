@@ -20,9 +20,9 @@ arXiv:2106.06603v3, Theorem 4.1.
 """
 
 import math
-from contextlib import suppress
 from typing import SupportsFloat
 
+from shuffledp.core.checks import require_extended
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.rounding import round_up
@@ -42,13 +42,7 @@ def require_alpha(value: SupportsFloat) -> float:
     >>> require_alpha(4)
     4.0
     """
-    number = math.nan
-    if not isinstance(value, (str, bytes)):
-        with suppress(TypeError, ValueError):
-            number = float(value)
-    if not number >= 0.0:  # written so that NaN fails
-        raise ParameterError(f"alpha = {value!r} is not in [0, inf]: give a number >= 0, such as 4")
-    return number
+    return require_extended("alpha", value, "give a number >= 0, such as 4")
 
 
 def odds_factor(alpha: float) -> float:
