@@ -345,6 +345,15 @@ def test_monotone(num_users, epsilon, more, factor):
     assert atom_delta(law, int(num_users * factor), epsilon).lower <= found.upper
 
 
+@pytest.mark.parametrize("width", [1e-4, 1e-2])
+def test_a_wide_enclosure_holds_the_narrow_one(width):
+    law = law_of([(0.25, 3.0, 1.0), (0.25, 1.0, 3.0)])
+    narrow = atom_epsilon(law, 10_000, 1e-6, LN3)
+    wide = atom_epsilon(law, 10_000, 1e-6, LN3, width=width)
+    assert 0.0 < wide.lower <= narrow.lower <= narrow.upper <= wide.upper
+    assert wide.upper <= wide.lower * (1.0 + 10.0 * width)
+
+
 def test_clones_by_their_atoms():
     law = clone_law(2.0)
     atoms = AtomLaw([law.pair_mass / 2.0] * 2, [math.exp(2.0), 1.0], [1.0, math.exp(2.0)])
