@@ -14,7 +14,8 @@ import pytest
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.mechanisms.permutations.groups.groups import Groups
-from shuffledp.mechanisms.permutations.memberships import Memberships, inverse
+from shuffledp.mechanisms.permutations.memberships import Memberships
+from shuffledp.mechanisms.permutations.permutation_arrays import inverse
 from shuffledp.mechanisms.permutations.reference_orders import (
     breadth_first_order,
     choose_reference_order,
