@@ -70,13 +70,17 @@ def rows_writer(
 
     def write(stream: Iterator[Reports]) -> None:
         reports = pl.concat([to_frame(each, labels=labels) for each in stream])
-        with reading(path.name):
-            kept = frame.select(public).collect()
-        if public and kept.height != reports.height:
-            raise DataError(
-                f"{path.name} changed while it was being read: run again when nothing writes to it"
-            )
-        _write(kept.with_columns(reports.get_column(COLUMN).alias(column)), folder, path)
+        rows = reports.rename({COLUMN: column})
+        if public:
+            with reading(path.name):
+                kept = frame.select(public).collect()
+            if kept.height != rows.height:
+                raise DataError(
+                    f"{path.name} changed while it was being read: run again when nothing writes "
+                    "to it"
+                )
+            rows = kept.hstack(rows)
+        _write(rows, folder, path)
 
     return write
 

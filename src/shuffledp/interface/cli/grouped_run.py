@@ -82,6 +82,21 @@ class GroupedRun:
         groups.grouping()
         return cls(groups=groups, keep=keep, compare=compare, subset_column=subset_column)
 
+    def require_public(self, column: str | None) -> None:
+        """Raise unless the column of answers is used for nothing but the answers."""
+        uses = {
+            "--groups-by": self.groups.by or (),
+            "--id": (self.groups.id_column,),
+            "--keep": self.keep,
+            "--subsets": (self.subset_column,),
+        }
+        for option, names in uses.items():
+            if column is not None and column in names:
+                raise click.UsageError(
+                    f"{option} {column}: that column holds the answers, which are private; name "
+                    "public columns only"
+                )
+
     def open(self, table: Path, on_progress: "Progress | None") -> "PreparedGroups":
         """Form the groups and find their reference order."""
         from shuffledp.mechanisms.shufflers.mallows import MallowsShuffler

@@ -121,6 +121,8 @@ def run(  # noqa: PLR0913  # one parameter an option
     require_open_unit("confidence", confidence)
     grouped = GroupedRun.take(options)
     what = Asked(**options)
+    if grouped is not None:
+        grouped.require_public(column)
     if grouped is not None and (save_reports or missing == "drop"):
         raise click.UsageError(
             "--shuffler mallows writes rows.csv or rows.parquet with every row of the table, so it "

@@ -1,0 +1,195 @@
+"""Arrangements of reports: what they guarantee, what is planned, which rows are released."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import shuffledp as sdp
+from shuffledp.collection.arrangements import UNIFORM, GroupArrangement
+from shuffledp.collection.grouped_plan import grouped_setting
+from shuffledp.collection.grouped_run import Subset, group_facts, largest_group, read_subsets
+from shuffledp.collection.grouping import Grouping
+from shuffledp.collection.guarantees import guarantee_for
+from shuffledp.collection.released_rows import rows_writer
+from shuffledp.collection.run import fixed_setting, run_plan
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import DataError, InfeasibleTargetError, ParameterError
+from shuffledp.mechanisms.permutations.groups.groups import Groups
+from shuffledp.mechanisms.shufflers.mallows import MallowsShuffler
+
+QUESTION = sdp.FrequencyQuestion(domain=["yes", "no"])
+PLACES = np.arange(60) // 3
+ANSWERS = ["yes" if place < 10 else "no" for place in PLACES]
+
+
+def arrangement(alpha=4.0, distance="kendall"):
+    groups = Groups.from_distance(PLACES, 1, metric="absolute")
+    return GroupArrangement(shuffler=MallowsShuffler.for_groups(groups, alpha, distance=distance))
+
+
+def setting(within, randomizer="k-rr", epsilon0=2.0):
+    return fixed_setting(
+        QUESTION,
+        num_users=60,
+        randomizer=randomizer,
+        epsilon0=epsilon0,
+        delta=1e-6,
+        arrangement=within,
+    )
+
+
+def test_alpha_zero_is_a_uniform_shuffle_and_alpha_infinite_none_at_all():
+    law = sdp.KRandomizedResponse(k=2, epsilon0=1.0).profile
+    uniform = UNIFORM.guarantee(law, 60, delta=1e-6)
+    assert uniform == guarantee_for(law, 60, delta=1e-6)
+    found = arrangement(0.0).guarantee(law, 60, delta=1e-6)
+    assert found.epsilon_upper == uniform.epsilon_upper
+    nothing = arrangement(float("inf")).guarantee(law, 60, delta=1e-6)
+    assert nothing.epsilon_upper == pytest.approx(law.epsilon0, rel=1e-5)
+    between = arrangement(1.0).guarantee(law, 60, delta=1e-6)
+    assert uniform.epsilon_upper <= between.epsilon_upper <= nothing.epsilon_upper
+
+
+def test_groups_of_other_people_are_refused():
+    law = sdp.KRandomizedResponse(k=2, epsilon0=1.0).profile
+    with pytest.raises(DataError, match="59 people answered and groups were formed of 60"):
+        arrangement().guarantee(law, 59, delta=1e-6)
+
+
+def test_a_run_within_groups_leaves_rows_near_their_users():
+    within = arrangement(float("inf"))
+    seen = []
+    result = run_plan(
+        setting(within, epsilon0=12.0),
+        ANSWERS,
+        seed=1,
+        arrangement=within,
+        sink=lambda stream: seen.extend(np.concatenate([each.data for each in stream]).tolist()),
+    )
+    assert result.shuffler == "mallows"
+    assert result.epsilon_by_num_users == ()
+    assert result.epsilon_by_honest_share == ()
+    wrong = sum(code != (answer == "no") for code, answer in zip(seen, ANSWERS, strict=True))
+    assert wrong <= 2  # each is wrong with a chance of 6e-6, and the seed is fixed
+
+
+def test_a_planned_epsilon_is_met_with_the_largest_epsilon0():
+    within = arrangement(1.0)
+    planned = grouped_setting(QUESTION, num_users=60, epsilon=1.5, delta=1e-6, arrangement=within)
+    assert planned.guarantee.epsilon_upper <= 1.5 <= planned.randomizer.epsilon0
+    louder = setting(within, epsilon0=planned.randomizer.epsilon0 * 1.002)
+    assert louder.guarantee.epsilon_upper > 1.5
+
+
+def test_noise_that_drowns_everything_is_refused():
+    with pytest.raises(InfeasibleTargetError, match="lower alpha"):
+        grouped_setting(QUESTION, num_users=60, epsilon=0.01, delta=1e-6, arrangement=arrangement())
+
+
+def test_repeated_collections_are_uniform():
+    plan = sdp.plan(num_users=60, domain=["yes", "no"], epsilon=4.0, delta=1e-6, rounds=2)
+    with pytest.raises(ParameterError, match="rounds = 2"):
+        run_plan(plan, ANSWERS, arrangement=arrangement())
+
+
+def write_rows(tmp_path, name, randomizer="k-rr", public=("place",)):
+    within, table = arrangement(), tmp_path / name
+    frame = pl.DataFrame({"place": PLACES, "answer": ANSWERS})
+    frame.write_csv(table) if table.suffix == ".csv" else frame.write_parquet(table)
+    chosen = setting(within, randomizer)
+    sink = rows_writer(table, tmp_path, column="answer", public=public, setting=chosen)
+    return table, chosen, within, sink
+
+
+@pytest.mark.parametrize(
+    ("name", "randomizer", "written"),
+    [
+        ("a.csv", "k-rr", "rows.csv"),
+        ("a.parquet", "k-rr", "rows.parquet"),
+        ("a.csv", "optimized-unary", "rows.parquet"),  # a report is a list, which CSV cannot hold
+    ],
+)
+def test_rows_come_in_the_format_of_the_table_where_it_can_hold_them(
+    tmp_path, name, randomizer, written
+):
+    _, chosen, within, sink = write_rows(tmp_path, name, randomizer)
+    run_plan(chosen, ANSWERS, arrangement=within, sink=sink)
+    path = tmp_path / written
+    rows = pl.read_csv(path) if written.endswith("csv") else pl.read_parquet(path)
+    assert rows.columns == ["place", "answer"]
+    # What a CSV file says is text, and is kept as it is.
+    assert rows["place"].cast(pl.Int64).to_list() == PLACES.tolist()
+
+
+def test_nothing_public_leaves_reports_only(tmp_path):
+    _, chosen, within, sink = write_rows(tmp_path, "a.csv", public=())
+    run_plan(chosen, ANSWERS, arrangement=within, sink=sink)
+    assert pl.read_csv(tmp_path / "rows.csv").columns == ["answer"]
+
+
+def test_a_table_that_changes_meanwhile_is_noticed(tmp_path):
+    table, chosen, within, sink = write_rows(tmp_path, "a.csv")
+    pl.DataFrame({"place": [1], "answer": ["yes"]}).write_csv(table)
+    with pytest.raises(DataError, match="changed while it was being read"):
+        run_plan(chosen, ANSWERS, arrangement=within, sink=sink)
+
+
+def test_private_answers_are_no_public_column(tmp_path):
+    with pytest.raises(ParameterError, match="private"):
+        write_rows(tmp_path, "a.csv", public=("answer",))
+
+
+def facts_of(distance, tmp_path, subsets=None, alpha=4.0):
+    table = tmp_path / "survey.csv"
+    pl.DataFrame({"place": PLACES, "half": ["a"] * 30 + ["b"] * 29 + [None]}).write_csv(table)
+    opened = Grouping(by=("place",), radius=1).open(table)
+    shuffler = MallowsShuffler.for_groups(opened.groups, alpha, distance=distance)
+    chosen = [largest_group(opened), *read_subsets(table, "half")] if subsets is None else subsets
+    return group_facts(
+        opened,
+        shuffler,
+        alpha,
+        profile=sdp.KRandomizedResponse(k=2, epsilon0=1.0).profile,
+        subsets=chosen,
+        entropy=Entropy.from_seed(1),
+    )
+
+
+@pytest.mark.parametrize("distance", ["kendall", "hamming", "cayley"])
+def test_facts_are_those_of_the_groups(distance, tmp_path):
+    facts = facts_of(distance, tmp_path)
+    assert (facts.smallest_group, facts.median_group, facts.largest_group) == (6, 9, 9)
+    assert facts.num_groups == 20
+    assert facts.sensitivity == {"kendall": 36, "hamming": 9, "cayley": 8}[distance]
+    assert facts.theta * facts.sensitivity <= 4.0
+    assert [each.subset_size for each in facts.reidentification] == [1, 2]
+    assert [each.name for each in facts.preservation] == ["the largest group", "half a", "half b"]
+    assert [each.size for each in facts.preservation] == [9, 30, 29]
+    assert all(0.0 <= each.eta <= 1.0 for each in facts.preservation)
+    assert {each.confidence for each in facts.preservation} == (
+        {None} if distance == "hamming" else {0.95}
+    )
+
+
+def test_too_many_people_to_simulate_get_no_preservation(tmp_path, monkeypatch):
+    monkeypatch.setattr("shuffledp.collection.grouped_run._MOST_SIMULATED", 59)
+    assert facts_of("kendall", tmp_path).preservation == ()
+
+
+def test_nothing_moves_at_an_infinite_alpha(tmp_path):
+    everybody = Subset(name="all", members=np.arange(60))
+    facts = facts_of("kendall", tmp_path, [everybody], alpha=float("inf"))
+    assert facts.mean_displacement == 0.0
+    assert facts.preservation[0].eta == 1.0
+
+
+def test_a_simulated_displacement_is_near_the_exact_one(tmp_path, monkeypatch):
+    exact = facts_of("kendall", tmp_path)
+    monkeypatch.setattr(
+        "shuffledp.mechanisms.permutations.kendall.KendallMallows.mean_displacement",
+        lambda self: None,
+    )
+    simulated = facts_of("kendall", tmp_path)
+    assert exact.is_displacement_exact
+    assert not simulated.is_displacement_exact
+    assert simulated.mean_displacement == pytest.approx(exact.mean_displacement, rel=0.5)
