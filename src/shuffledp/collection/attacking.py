@@ -20,6 +20,7 @@ from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, OutOfRegimeError, ParameterError
 from shuffledp.mechanisms.permutations.groups.groups import Groups
+from shuffledp.mechanisms.permutations.groups.points import EARTH_RADIUS
 from shuffledp.mechanisms.randomizers.categories.k_randomized_response import KRandomizedResponse
 from shuffledp.privacy.attacks.gaussian_process import gaussian_process_guess
 from shuffledp.privacy.attacks.learnability import merged
@@ -37,8 +38,6 @@ RAW, WITHIN_GROUPS, UNIFORM = "raw", "within groups", "uniform"
 # Draws by which the informed adversary learns where a subset's values may lie: the law of the
 # shuffle is public, and she could draw from it as often as she likes.
 _DRAWS_OF_PLACES = 200
-
-_EARTH_RADIUS_KM = 6371.0
 
 
 class Shuffler(Protocol):
@@ -213,8 +212,10 @@ def euclidean_positions(coordinates: NDArray[Any], metric: str) -> NDArray[np.fl
         return table
     latitude, longitude = np.radians(table).T
     flat = np.cos(latitude)
-    return _EARTH_RADIUS_KM * np.stack(
-        [flat * np.cos(longitude), flat * np.sin(longitude), np.sin(latitude)], axis=1
+    return (
+        EARTH_RADIUS
+        / 1000.0
+        * np.stack([flat * np.cos(longitude), flat * np.sin(longitude), np.sin(latitude)], axis=1)
     )
 
 
