@@ -104,6 +104,30 @@ def test_every_output_of_distinct_answers(case, distance):
         assert largest_log_ratio(group, sigmas, n) == delta
 
 
+SIX = {
+    "every other one": ([[0, 2, 4], [1, 3, 5], [0, 5]], (0, 1, 2, 3, 4, 5)),
+    "in disorder": ([[0, 2, 3, 5], [1, 4], [1, 2, 4]], (4, 0, 5, 2, 1, 3)),
+    "the two ends": ([[0, 5], [0, 1, 4, 5], [2, 3, 4]], (5, 3, 1, 4, 2, 0)),
+}
+
+
+@pytest.mark.parametrize("distance", DISTANCES)
+@pytest.mark.parametrize("case", SIX)
+def test_every_output_of_six_distinct_answers(case, distance):
+    # z comes from y by sigma and from y kappa by kappa^-1 sigma, whatever y: names do not matter.
+    sets, order = SIX[case]
+    sigmas = {conjugated(order, pi): distance_of(distance, pi) for pi in permutations(range(6))}
+    groups = Groups.from_sets([*sets, range(6)], num_users=6)
+    claimed = group_sensitivities(distance, groups, np.argsort(order))
+    for group, delta in zip(sets, claimed.tolist(), strict=False):
+        attained = max(
+            sigmas[released(kappa, sigma)] - before
+            for kappa in rearranged_inside(group, 6)
+            for sigma, before in sigmas.items()
+        )
+        assert attained == delta
+
+
 def integer_law(answers, sigmas):
     """Return 3^D Pr[z], unnormalised, for exp(-theta) = 1/3 and D the largest distance."""
     highest = max(sigmas.values())
