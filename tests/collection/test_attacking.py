@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 
 from shuffledp.collection import attacking
-from shuffledp.collection.attacking import (
+from shuffledp.collection.attacked_survey import (
     AttackedSurvey,
     ComparedArrangement,
-    attack_by_gaussian_process,
-    attack_by_majority_vote,
     euclidean_positions,
     own_neighbourhoods,
+)
+from shuffledp.collection.attacking import (
+    attack_by_gaussian_process,
+    attack_by_majority_vote,
     play_reidentification,
 )
 from shuffledp.core.entropy import Entropy

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from shuffledp.collection.attacking import AttackedSurvey, ComparedArrangement
+from shuffledp.collection.attacked_survey import AttackedSurvey, ComparedArrangement
 from shuffledp.collection.learning import LAMBDA, LAMBDA_DEBIASED, learn_classes, learn_local_laws
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError

@@ -168,8 +168,8 @@ def test_a_file_in_the_way(tmp_path):
 
 
 def test_without_matplotlib(tmp_path, monkeypatch):
-    from shuffledp.interface.reports import mallows_figures
+    from shuffledp.interface.reports import drawing
 
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'shuffledp\[attacks\]'"):
-        mallows_figures.require_drawing()
+        drawing.require_matplotlib()

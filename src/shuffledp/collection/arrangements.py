@@ -50,7 +50,9 @@ class Arrangement(Protocol):
         """What results call it."""
         ...
 
-    def guarantee(self, profile: LocalProfile, num_users: int, *, delta: float) -> Guarantee:
+    def guarantee(
+        self, profile: LocalProfile, num_users: int, *, delta: float, with_lower: bool = True
+    ) -> Guarantee:
         """Return the central guarantee for so many users of one randomizer."""
         ...
 
@@ -72,9 +74,11 @@ class UniformArrangement:
 
     name: ClassVar[str] = "uniform"
 
-    def guarantee(self, profile: LocalProfile, num_users: int, *, delta: float) -> Guarantee:
+    def guarantee(
+        self, profile: LocalProfile, num_users: int, *, delta: float, with_lower: bool = True
+    ) -> Guarantee:
         """Return the guarantee of uniform shuffling; see `guarantee_for`."""
-        return guarantee_for(profile, num_users, delta=delta)
+        return guarantee_for(profile, num_users, delta=delta, with_lower=with_lower)
 
     def stage(
         self,
@@ -104,7 +108,9 @@ class GroupArrangement:
 
     shuffler: MallowsShuffler
 
-    def guarantee(self, profile: LocalProfile, num_users: int, *, delta: float) -> Guarantee:
+    def guarantee(
+        self, profile: LocalProfile, num_users: int, *, delta: float, with_lower: bool = True
+    ) -> Guarantee:
         """Return the central guarantee of the release.
 
         Raises
@@ -119,6 +125,7 @@ class GroupArrangement:
             theta=self.shuffler.theta,
             distance=self.shuffler.reference.distance,
             delta=delta,
+            with_lower=with_lower,
         )
         return Guarantee(epsilon=bound, delta=float(delta), num_users=num_users)
 

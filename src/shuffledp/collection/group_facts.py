@@ -105,8 +105,6 @@ class GroupFacts:
         What stays learnable.
     other_groupings : tuple of OtherGrouping
         Theorem 4.4.
-    local_epsilon : float
-        Central epsilon without any shuffle, epsilon0, to compare with.
     """
 
     description: str
@@ -128,7 +126,6 @@ class GroupFacts:
     reidentification: tuple[Reidentification, ...]
     preservation: tuple[SubsetPreservation, ...]
     other_groupings: tuple[OtherGrouping, ...]
-    local_epsilon: float
 
     def to_json_dict(self) -> dict[str, object]:
         """Return the fields by name."""

@@ -1,5 +1,7 @@
 """What each user runs when reports are shuffled within groups: named, or planned for a target."""
 
+from dataclasses import replace
+
 from shuffledp.collection.arrangements import GroupArrangement
 from shuffledp.collection.questions.question import Question, chosen_candidates
 from shuffledp.collection.run import FixedSetting, fixed_setting
@@ -57,7 +59,8 @@ def grouped_setting(
 
     def epsilon_at(inverse: float) -> float:
         law = make(1.0 / inverse).profile
-        return arrangement.guarantee(law, num_users, delta=allowed).epsilon_upper
+        found = arrangement.guarantee(law, num_users, delta=allowed, with_lower=False)
+        return found.epsilon_upper
 
     # Without any amplification the target is met at epsilon0 = epsilon.
     _, inverse = last_above_first_below(
@@ -82,11 +85,4 @@ def grouped_setting(
         delta=allowed,
         arrangement=arrangement,
     )
-    return FixedSetting(
-        num_users=num_users,
-        question=question,
-        randomizer=setting.randomizer,
-        guarantee=setting.guarantee,
-        target_epsilon=target,
-        target_delta=allowed,
-    )
+    return replace(setting, target_epsilon=target)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -65,8 +66,7 @@ class Subset:
 def largest_group(opened: OpenedGroups) -> Subset:
     """Return the largest group as a subset, the first of several."""
     groups = opened.groups
-    which = int(np.argmax(groups.sizes))
-    members = groups.members[groups.starts[which] : groups.starts[which + 1]]
+    members = groups.group(int(np.argmax(groups.sizes)))
     return Subset(name="the largest group", members=members.astype(np.int64))
 
 
@@ -92,8 +92,6 @@ def read_subsets(table: str | PathLike[str], column: str, *, most: int = 20) -> 
     DataError
         If the column cannot be read.
     """
-    from pathlib import Path
-
     import polars as pl
 
     from shuffledp.collection.datasets.reading import reading
@@ -183,7 +181,6 @@ def group_facts(
             )
             for other in others
         ),
-        local_epsilon=profile.epsilon0,
     )
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.mechanisms.permutations.groups.groups import Groups
+from shuffledp.mechanisms.shufflers.mallows import MallowsShuffler
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -200,6 +201,22 @@ class OpenedGroups:
     def num_users(self) -> int:
         """Number of rows."""
         return self.groups.num_users
+
+    def shuffler(self, alpha: float, *, distance: str = "kendall") -> MallowsShuffler:
+        """Return a shuffler within these groups, its reference order found by where people are.
+
+        Parameters
+        ----------
+        alpha, distance
+            As for `MallowsShuffler.for_groups`.
+        """
+        return MallowsShuffler.for_groups(
+            self.groups,
+            alpha,
+            distance=distance,
+            coordinates=self.coordinates,
+            metric=self.grouping.metric_used,
+        )
 
 
 def _plain_number(text: str) -> float:

@@ -10,7 +10,11 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.attacking import AttackedSurvey, ComparedArrangement, own_neighbourhoods
+from shuffledp.collection.attacked_survey import (
+    AttackedSurvey,
+    ComparedArrangement,
+    own_neighbourhoods,
+)
 from shuffledp.collection.datasets.column import Progress, no_progress
 from shuffledp.collection.trials import Measured
 from shuffledp.core.checks import require_at_least

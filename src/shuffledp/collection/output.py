@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -144,11 +144,24 @@ def write_estimates(result: RunResult, path: Path) -> None:
     path : Path
         The CSV file; floats are written in full precision.
     """
-    rows = estimate_rows(result)
+    write_rows(estimate_rows(result), path)
+
+
+def write_rows(rows: Iterable[Mapping[str, object]], path: Path) -> None:
+    """Write rows as a CSV file.
+
+    Parameters
+    ----------
+    rows : iterable of dict
+        At least one; all with the same keys, which head the columns.
+    path : Path
+        The file, replaced if it exists; floats are written in full precision, None as nothing.
+    """
+    lines = list(rows)
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, fieldnames=list(rows[0]), lineterminator="\n")
+        writer = csv.DictWriter(file, fieldnames=list(lines[0]), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows(lines)
 
 
 def estimate_rows(result: RunResult) -> list[dict[str, Any]]:

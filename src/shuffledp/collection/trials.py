@@ -1,10 +1,11 @@
 """``Measured``: one number about a release, over repeated simulations, as tables show it."""
 
-import csv
 import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+from shuffledp.collection.output import write_rows
 
 COLUMNS = (
     "task",
@@ -70,17 +71,18 @@ class Measured:
 
     def row(self) -> dict[str, object]:
         """Return the row of the CSV form."""
-        return {
-            "task": self.task,
-            "measure": self.measure,
-            "arrangement": self.arrangement,
-            "mean": self.mean,
-            "standard_deviation": self.standard_deviation,
-            "num_trials": len(self.trials),
-            "lower": self.lower,
-            "upper": self.upper,
-            "bound": self.bound,
-        }
+        values = (
+            self.task,
+            self.measure,
+            self.arrangement,
+            self.mean,
+            self.standard_deviation,
+            len(self.trials),
+            self.lower,
+            self.upper,
+            self.bound,
+        )
+        return dict(zip(COLUMNS, values, strict=True))
 
 
 def write_measured(results: Iterable[Measured], path: Path) -> None:
@@ -93,7 +95,4 @@ def write_measured(results: Iterable[Measured], path: Path) -> None:
     path : Path
         The CSV file; floats are written in full precision.
     """
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, fieldnames=COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(result.row() for result in results)
+    write_rows((result.row() for result in results), path)

@@ -7,7 +7,8 @@ import pytest
 from shuffledp.collection.trials import Measured
 from shuffledp.core.errors import MissingPackageError
 from shuffledp.interface.reports import attack_figures
-from shuffledp.interface.reports.attack_figures import require_matplotlib, write_measured_figure
+from shuffledp.interface.reports.attack_figures import write_measured_figure
+from shuffledp.interface.reports.drawing import require_matplotlib
 
 
 def measured(*trials, **changes):

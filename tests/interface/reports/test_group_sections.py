@@ -45,7 +45,6 @@ FACTS = GroupFacts(
     other_groupings=(
         OtherGrouping(description="half", largest_group=30, sensitivity=50, alpha=0.2),
     ),
-    local_epsilon=2.5,
 )
 
 

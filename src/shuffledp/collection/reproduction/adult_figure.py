@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from shuffledp.collection.attacking import AttackedSurvey
+from shuffledp.collection.attacked_survey import AttackedSurvey
 from shuffledp.collection.datasets.adult import INCOMES, AdultCensus, load_adult
 from shuffledp.collection.reproduction.experiments import (
     ENDS,
-    Placed,
     learned_errors,
+    over_alpha,
     vulnerable_shares,
     within_groups,
 )
@@ -16,7 +16,6 @@ from shuffledp.collection.reproduction.settings import Settings
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.mechanisms.permutations.groups.groups import Groups
-from shuffledp.mechanisms.permutations.reference_orders import choose_reference_order
 from shuffledp.mechanisms.randomizers.categories.k_randomized_response import KRandomizedResponse
 
 _ATTACK_RADIUS = 1.0  # years
@@ -74,7 +73,7 @@ def adult_figure(settings: Settings, entropy: Entropy) -> ChartFigure:
         over_radius += within_groups(
             groups, settings.alpha, radius, coordinates=survey.require_public()
         )
-    over_alpha = _over_alpha(survey, _groups(census, fixed), alphas)
+    varied = over_alpha(_groups(census, fixed), alphas, coordinates=survey.require_public())
     years, share_label = "radius r of the groups (years)", "share of vulnerable people, rho"
     panels = (
         Panel(
@@ -89,7 +88,7 @@ def adult_figure(settings: Settings, entropy: Entropy) -> ChartFigure:
             title=f"Adult, attack, r = {fixed:g}",
             x_label="alpha (nats)",
             y_label=share_label,
-            curves=vulnerable_shares(survey, over_alpha, settings, entropy, "figure 8b"),
+            curves=vulnerable_shares(survey, varied, settings, entropy, "figure 8b"),
             x_scale="log",
         ),
         Panel(
@@ -122,15 +121,6 @@ def _survey(census: AdultCensus, settings: Settings) -> AttackedSurvey:
         is_category=np.array([True]),
         public=census.ages.astype(np.float64),
     )
-
-
-def _over_alpha(survey: AttackedSurvey, groups: Groups, alphas: tuple[float, ...]) -> list[Placed]:
-    """Return both ends, and both mechanisms for each alpha; the order is chosen once."""
-    reference = choose_reference_order(groups, coordinates=survey.require_public())
-    placed = [*ENDS]
-    for alpha in alphas:
-        placed += within_groups(groups, alpha, alpha, reference=reference)
-    return placed
 
 
 def _groups(census: AdultCensus, radius: float) -> Groups:

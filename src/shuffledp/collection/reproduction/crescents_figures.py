@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from shuffledp.collection.attacking import AttackedSurvey, attack_by_gaussian_process
+from shuffledp.collection.attacked_survey import AttackedSurvey
+from shuffledp.collection.attacking import attack_by_gaussian_process
 from shuffledp.collection.datasets.crescents import LABELS, coarser, draw_crescents
 from shuffledp.collection.learning import learn_classes
 from shuffledp.collection.reproduction.experiments import (

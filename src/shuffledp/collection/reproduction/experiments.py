@@ -7,11 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.attacking import (
-    AttackedSurvey,
-    ComparedArrangement,
-    attack_by_majority_vote,
-)
+from shuffledp.collection.attacked_survey import AttackedSurvey, ComparedArrangement
+from shuffledp.collection.attacking import attack_by_majority_vote
 from shuffledp.collection.learning import LAMBDA_DEBIASED, learn_local_laws
 from shuffledp.collection.reproduction.figure_data import Curve, Series
 from shuffledp.collection.reproduction.settings import Settings
@@ -95,6 +92,17 @@ def within_groups(
         _placed(Series.PUBLISHED, published, groups, alpha, x),
         _placed(Series.OURS, ours, groups, alpha, x),
     )
+
+
+def over_alpha(
+    groups: Groups, alphas: Iterable[float], *, coordinates: NDArray[np.float64] | None = None
+) -> list[Placed]:
+    """Return both ends, and both mechanisms for each alpha; the order is chosen once."""
+    reference = choose_reference_order(groups, coordinates=coordinates)
+    placed = [*ENDS]
+    for alpha in alphas:
+        placed += within_groups(groups, alpha, alpha, reference=reference)
+    return placed
 
 
 def curves_of(placed: Sequence[Placed], results: Iterable[Measured]) -> tuple[Curve, ...]:

@@ -1,10 +1,8 @@
 """What a reproduced figure shows, as numbers: the drawing and the CSV are made of this."""
 
-import csv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -205,20 +203,3 @@ class MapFigure:
                     "people": self.points.shape[0],
                     "settings": panel.note,
                 }
-
-
-def write_rows(rows: Iterable[dict[str, object]], path: Path) -> None:
-    """Write rows as a CSV file; floats in full precision.
-
-    Parameters
-    ----------
-    rows : iterable of dict
-        At least one; all with the same keys.
-    path : Path
-        The file, replaced if it exists.
-    """
-    lines = list(rows)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, fieldnames=list(lines[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(lines)

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import SupportsIndex
 
-from shuffledp.collection.output import writing
+from shuffledp.collection.output import write_rows, writing
 from shuffledp.collection.reproduction.adult_figure import adult_figure
 from shuffledp.collection.reproduction.crescents_figures import accuracy_figure, map_figure
-from shuffledp.collection.reproduction.figure_data import FigureData, write_rows
+from shuffledp.collection.reproduction.figure_data import FigureData
 from shuffledp.collection.reproduction.preservation_figure import preservation_figure
 from shuffledp.collection.reproduction.settings import Settings
 from shuffledp.collection.reproduction.twitch_figure import twitch_figure

@@ -1,11 +1,11 @@
 """Fig. 4 (b, d) of Meehan et al.: Twitch, with friendships as the public value."""
 
-from shuffledp.collection.attacking import AttackedSurvey
+from shuffledp.collection.attacked_survey import AttackedSurvey
 from shuffledp.collection.datasets.twitch import MATURE, load_twitch
 from shuffledp.collection.reproduction.experiments import (
     ENDS,
-    Placed,
     learned_errors,
+    over_alpha,
     vulnerable_shares,
     within_groups,
 )
@@ -19,7 +19,6 @@ from shuffledp.collection.reproduction.settings import Settings
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.mechanisms.permutations.groups.groups import Groups
-from shuffledp.mechanisms.permutations.reference_orders import choose_reference_order
 from shuffledp.mechanisms.randomizers.categories.k_randomized_response import KRandomizedResponse
 
 _NUM_COORDINATES = 16
@@ -81,7 +80,8 @@ def twitch_figure(settings: Settings, entropy: Entropy) -> ChartFigure:
     for index, size in enumerate(sizes):
         placed += within_groups(groups_of_nearest(nearest, size), settings.alpha, size)
         settings.progress("figure 4: reference orders", index + 1, len(sizes))
-    over_alpha = _over_alpha(groups_of_nearest(nearest, sizes[1]), settings)
+    alphas = (4.0, 1e4) if settings.quick else (4.0, 40.0, 400.0, 4e3, 4e4, 4e5, 4e6)
+    varied = over_alpha(groups_of_nearest(nearest, sizes[1]), alphas)
     caption = _CAPTION.format(
         n=friends.num_users,
         resamplings=settings.resamplings,
@@ -112,19 +112,9 @@ def twitch_figure(settings: Settings, entropy: Entropy) -> ChartFigure:
         title=f"over alpha, groups of {sizes[1]}",
         x_label="alpha (nats)",
         y_label=_ERROR_LABEL,
-        curves=learned_errors(survey, over_alpha, settings, entropy, "figure 4d'"),
+        curves=learned_errors(survey, varied, settings, entropy, "figure 4d'"),
         x_scale="log",
         trials=settings.model_trials,
     )
     panels = (attack, learned, learned_over_alpha)
     return ChartFigure(name="4", caption=caption, trials=settings.trials, panels=panels)
-
-
-def _over_alpha(groups: Groups, settings: Settings) -> list[Placed]:
-    """Return both ends, and both mechanisms for each alpha; the order is chosen once."""
-    alphas = (4.0, 1e4) if settings.quick else (4.0, 40.0, 400.0, 4e3, 4e4, 4e5, 4e6)
-    reference = choose_reference_order(groups)
-    placed = [*ENDS]
-    for alpha in alphas:
-        placed += within_groups(groups, alpha, alpha, reference=reference)
-    return placed

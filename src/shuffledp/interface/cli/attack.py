@@ -90,14 +90,14 @@ def attack(
     answers and releases nothing; what it prints is not private.
     """
     from shuffledp.core.entropy import Entropy
-    from shuffledp.interface.reports.attack_figures import require_matplotlib
+    from shuffledp.interface.reports.drawing import require_matplotlib
 
     privileged = options.pop("privileged")
     how = {name: options.pop(name) for name in list(options) if name in _HOW}
     simulation = Simulation.take(options)
     entropy = Entropy.from_seed(seed)
     if out is not None:
-        require_matplotlib()  # before the work, not after it
+        require_matplotlib(", or leave out --out")  # before the work, not after it
     with progress_bar() as on_progress:
         opened = simulation.open(table, privileged=privileged, on_progress=on_progress)
         results = _attacked(opened, simulation.trials, how, entropy, on_progress)
@@ -119,10 +119,10 @@ def _attacked(
     """Run the attacks that were asked for, one after the other."""
     from dataclasses import replace
 
+    from shuffledp.collection.attacked_survey import euclidean_positions
     from shuffledp.collection.attacking import (
         attack_by_gaussian_process,
         attack_by_majority_vote,
-        euclidean_positions,
         play_reidentification,
     )
 

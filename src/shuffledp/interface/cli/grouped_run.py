@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_GROUP_NAMES = tuple(AskedGroups.__dataclass_fields__)
-
 
 def grouped_run_options(command: Command) -> Command:
     """Add the options of a shuffle within groups; `GroupedRun` takes their values."""
@@ -69,7 +67,7 @@ class GroupedRun:
     def take(cls, options: dict[str, Any]) -> "GroupedRun | None":
         """Take the options out of a dictionary; None for a uniform shuffle."""
         shuffler = options.pop("shuffler")
-        groups = AskedGroups(**{name: options.pop(name) for name in _GROUP_NAMES})
+        groups = AskedGroups.take(options)
         keep, compare = options.pop("keep") or (), options.pop("compare")
         subset_column = options.pop("subset_column")
         if shuffler == "uniform":
@@ -99,16 +97,8 @@ class GroupedRun:
 
     def open(self, table: Path, on_progress: "Progress | None") -> "PreparedGroups":
         """Form the groups and find their reference order."""
-        from shuffledp.mechanisms.shufflers.mallows import MallowsShuffler
-
         opened = self.groups.open(table, on_progress=on_progress)
-        shuffler = MallowsShuffler.for_groups(
-            opened.groups,
-            self.groups.require_alpha(),
-            distance=self.groups.rank_distance,
-            coordinates=opened.coordinates,
-            metric=opened.grouping.metric_used,
-        )
+        shuffler = opened.shuffler(self.groups.require_alpha(), distance=self.groups.rank_distance)
         if on_progress is not None:
             on_progress("ordering", opened.num_users, opened.num_users)
         return PreparedGroups(asked=self, table=table, opened=opened, shuffler=shuffler)

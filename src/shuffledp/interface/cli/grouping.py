@@ -102,6 +102,11 @@ class AskedGroups:
     alpha: float | None
     rank_distance: str
 
+    @classmethod
+    def take(cls, options: dict[str, Any]) -> "AskedGroups":
+        """Take the options out of a dictionary."""
+        return cls(**{name: options.pop(name) for name in cls.__dataclass_fields__})
+
     @property
     def are_given(self) -> bool:
         """Whether any way of forming groups was named."""

@@ -31,12 +31,12 @@ def learnability(
     """
     from shuffledp.collection.learning import learn_local_laws
     from shuffledp.core.entropy import Entropy
-    from shuffledp.interface.reports.attack_figures import require_matplotlib
+    from shuffledp.interface.reports.drawing import require_matplotlib
 
     simulation = Simulation.take(options)
     entropy = Entropy.from_seed(seed)
     if out is not None:
-        require_matplotlib()  # before the work, not after it
+        require_matplotlib(", or leave out --out")  # before the work, not after it
     with progress_bar() as on_progress:
         opened = simulation.open(table, on_progress=on_progress)
         results = learn_local_laws(

@@ -67,11 +67,12 @@ def reproduce(
     """
     from shuffledp.collection.reproduction.mallows import reproduce_mallows
     from shuffledp.collection.reproduction.settings import Settings
-    from shuffledp.interface.reports.mallows_figures import draw_figure, require_drawing
+    from shuffledp.interface.reports.drawing import require_matplotlib
+    from shuffledp.interface.reports.mallows_figures import draw_figure
 
     if fetch and data is None:
         raise click.UsageError("--fetch needs --data: the folder to download into")
-    require_drawing()
+    require_matplotlib()
     with progress_bar(hidden=as_json) as progress:
         settings = Settings(data=data, fetch=fetch, quick=quick, on_progress=progress)
         written = reproduce_mallows(out, draw_figure, figures=figures, settings=settings, seed=seed)

@@ -15,7 +15,7 @@ from shuffledp.interface.reports.formatting import fixed, given
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from shuffledp.collection.attacking import AttackedSurvey, ComparedArrangement
+    from shuffledp.collection.attacked_survey import AttackedSurvey, ComparedArrangement
     from shuffledp.collection.datasets.column import Progress
     from shuffledp.collection.grouping import OpenedGroups
     from shuffledp.collection.trials import Measured
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_GROUP_NAMES = tuple(AskedGroups.__dataclass_fields__)
 _OWN_NAMES = ("column", "domain", "domain_file", "epsilon0", "attack_radius", "public", "trials")
 
 SIMULATION = "a simulation on true answers: nothing is released, and the figures are not private"
@@ -115,7 +114,7 @@ class Simulation:
     @classmethod
     def take(cls, options: dict[str, Any]) -> "Simulation":
         """Take the options out of a dictionary."""
-        groups = AskedGroups(**{name: options.pop(name) for name in _GROUP_NAMES})
+        groups = AskedGroups.take(options)
         simulation = cls(groups=groups, **{name: options.pop(name) for name in _OWN_NAMES})
         groups.require_alpha()
         groups.grouping()
@@ -133,7 +132,7 @@ class Simulation:
         """Read the answers, form groups and neighbourhoods, and find the shuffle."""
         import numpy as np
 
-        from shuffledp.collection.attacking import AttackedSurvey
+        from shuffledp.collection.attacked_survey import AttackedSurvey
         from shuffledp.collection.datasets.labels import checked_domain
         from shuffledp.collection.datasets.tables import open_table, read_domain
         from shuffledp.collection.datasets.traits import read_traits
@@ -193,23 +192,16 @@ class Simulation:
         self, opened: "OpenedGroups"
     ) -> "tuple[tuple[ComparedArrangement, ...], tuple[tuple[str, str], ...]]":
         """Return the three arrangements, and what there is to say about the middle one."""
-        from shuffledp.collection.attacking import (
+        from shuffledp.collection.attacked_survey import (
             RAW,
             UNIFORM,
             WITHIN_GROUPS,
             ComparedArrangement,
         )
-        from shuffledp.mechanisms.shufflers.mallows import MallowsShuffler
         from shuffledp.mechanisms.shufflers.uniform import UniformShuffler
 
         alpha = self.groups.require_alpha()
-        shuffler = MallowsShuffler.for_groups(
-            opened.groups,
-            alpha,
-            distance=self.groups.rank_distance,
-            coordinates=opened.coordinates,
-            metric=opened.grouping.metric_used,
-        )
+        shuffler = opened.shuffler(alpha, distance=self.groups.rank_distance)
         sizes = opened.groups.sizes
         people = f"{int(sizes.min()):,} to {int(sizes.max()):,} people"
         facts = (

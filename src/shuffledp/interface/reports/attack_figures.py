@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from shuffledp.core.errors import MissingPackageError
+from shuffledp.interface.reports.drawing import require_matplotlib
 
 if TYPE_CHECKING:
     from shuffledp.collection.trials import Measured
@@ -14,32 +13,6 @@ if TYPE_CHECKING:
 _COLOURS = ("#d55e00", "#009e73", "#0072b2", "#cc79a7", "#e69f00", "#56b4e9")
 _PANEL_WIDTH, _PANEL_HEIGHT = 3.4, 3.4
 _RESOLUTION = 150
-
-
-def require_matplotlib() -> SimpleNamespace:
-    """Import what draws images.
-
-    Returns
-    -------
-    namespace
-        With the classes ``figure`` and ``canvas``; no window system is touched.
-
-    Raises
-    ------
-    MissingPackageError
-        If matplotlib is not installed.
-    """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "matplotlib":
-            raise
-        raise MissingPackageError(
-            "figures need matplotlib: run pip install 'shuffledp[attacks]', or leave out --out",
-            name="matplotlib",
-        ) from None
-    return SimpleNamespace(figure=Figure, canvas=FigureCanvasAgg)
 
 
 def write_measured_figure(results: "Sequence[Measured]", path: Path) -> None:

@@ -14,7 +14,7 @@ from shuffledp.collection.reproduction.figure_data import (
     Panel,
     Series,
 )
-from shuffledp.core.errors import MissingPackageError
+from shuffledp.interface.reports.drawing import require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,18 +48,6 @@ _DPI = 150
 _MOST_DOTS = 5_000
 
 
-def require_drawing() -> None:
-    """Raise `MissingPackageError` unless matplotlib is there: better before the work than after."""
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "matplotlib":
-            raise
-        raise MissingPackageError(
-            "drawing needs matplotlib: run pip install 'shuffledp[attacks]'", name="matplotlib"
-        ) from None
-
-
 def draw_figure(figure: FigureData, path: Path) -> None:
     """Draw a figure into a PNG file.
 
@@ -75,12 +63,9 @@ def draw_figure(figure: FigureData, path: Path) -> None:
     MissingPackageError
         If matplotlib is not installed.
     """
-    require_drawing()
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    drawing = Figure(layout="constrained", dpi=_DPI)
-    FigureCanvasAgg(drawing)
+    tools = require_matplotlib()
+    drawing = tools.figure(layout="constrained", dpi=_DPI)
+    tools.canvas(drawing)
     if isinstance(figure, MapFigure):
         _draw_maps(drawing, figure)
     elif isinstance(figure, ChartFigure):

@@ -42,6 +42,7 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.core.checks import require_at_least, require_delta, require_open_unit
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure
+from shuffledp.mechanisms.permutations.model_checks import require_theta
 
 # Above this the exact law takes more than a few seconds; simulate.
 MOST_ITEMS = 20_000
@@ -181,14 +182,10 @@ def _checked(num_items: int, theta: float, subset_size: int) -> tuple[int, float
             f"num_items = {n} is above {MOST_ITEMS}: the exact law takes too long there; use "
             "simulated_preservation"
         )
-    if not theta >= 0.0:
-        raise ParameterError(
-            f"theta = {theta} is not in [0, inf]: 0 shuffles uniformly, inf does not shuffle"
-        )
     size = require_at_least("subset_size", subset_size, 1)
     if size > n:
         raise ParameterError(f"subset_size = {size} is above num_items = {n}: it is a part of it")
-    return n, float(theta), size
+    return n, require_theta(theta), size
 
 
 def _leaving_tails(n: int, theta: float, size: int) -> list[Enclosure]:
