@@ -20,6 +20,7 @@ from shuffledp.mechanisms.shufflers.mallows import MallowsShuffler
 QUESTION = sdp.FrequencyQuestion(domain=["yes", "no"])
 PLACES = np.arange(60) // 3
 ANSWERS = ["yes" if place < 10 else "no" for place in PLACES]
+LAW = sdp.KRandomizedResponse(k=2, epsilon0=1.0).profile
 
 
 def arrangement(alpha=4.0, distance="kendall"):
@@ -139,7 +140,7 @@ def test_private_answers_are_no_public_column(tmp_path):
         write_rows(tmp_path, "a.csv", public=("answer",))
 
 
-def facts_of(distance, tmp_path, subsets=None, alpha=4.0):
+def facts_of(distance, tmp_path, subsets=None, alpha=4.0, profile=LAW):
     table = tmp_path / "survey.csv"
     pl.DataFrame({"place": PLACES, "half": ["a"] * 30 + ["b"] * 29 + [None]}).write_csv(table)
     opened = Grouping(by=("place",), radius=1).open(table)
@@ -149,7 +150,7 @@ def facts_of(distance, tmp_path, subsets=None, alpha=4.0):
         opened,
         shuffler,
         alpha,
-        profile=sdp.KRandomizedResponse(k=2, epsilon0=1.0).profile,
+        profile=profile,
         subsets=chosen,
         entropy=Entropy.from_seed(1),
     )
@@ -169,6 +170,11 @@ def test_facts_are_those_of_the_groups(distance, tmp_path):
     assert {each.confidence for each in facts.preservation} == (
         {None} if distance == "hamming" else {0.95}
     )
+
+
+def test_no_reidentification_bound_where_epsilon0_may_be_exceeded(tmp_path):
+    approximate = sdp.LocalProfile(epsilon0=1.0, delta0=1e-9)
+    assert facts_of("hamming", tmp_path, profile=approximate).reidentification == ()
 
 
 def test_too_many_people_to_simulate_get_no_preservation(tmp_path, monkeypatch):

@@ -170,7 +170,7 @@ def group_facts(
         mean_displacement=displacement,
         is_displacement_exact=is_exact,
         odds_factor=odds_factor(alpha),
-        reidentification=_reidentification(opened, profile.epsilon0, alpha),
+        reidentification=_reidentification(opened, profile, alpha),
         preservation=tuple(_preservation(shuffler, subsets, entropy)),
         other_groupings=tuple(
             OtherGrouping(
@@ -196,16 +196,21 @@ def _mean_displacement(shuffler: MallowsShuffler, entropy: Entropy) -> tuple[flo
 
 
 def _reidentification(
-    opened: OpenedGroups, epsilon0: float, alpha: float
+    opened: OpenedGroups, profile: "LocalProfile", alpha: float
 ) -> tuple[Reidentification, ...]:
-    """Return Theorem 4.2 for those who hide among the fewest."""
+    """Return Theorem 4.2 for those who hide among the fewest, and nothing where it is silent.
+
+    Its proof needs a randomizer whose ratios never exceed e^epsilon0.
+    """
+    if profile.delta0 > 0.0:
+        return ()
     group_size = int(opened.groups.size_protecting().min())
     return tuple(
         Reidentification(
             subset_size=size,
             group_size=group_size,
             most_probable=reidentification_bound(
-                group_size=group_size, subset_size=size, epsilon0=epsilon0, alpha=alpha
+                group_size=group_size, subset_size=size, epsilon0=profile.epsilon0, alpha=alpha
             ),
         )
         for size in _SUBSET_SIZES

@@ -49,8 +49,9 @@ def _reidentification(facts: GroupFacts) -> str:
     """Say what Theorem 4.2 says."""
     if not facts.reidentification:
         return (
-            "The smallest group is too small for the theorem on re-identification, which needs "
-            "more than twice as many people as an adversary looks for."
+            "The theorem on re-identification says nothing here: the smallest group is too small "
+            "for it, which needs twice as many people as an adversary looks for, or the "
+            "randomizer may exceed epsilon0 with a chance of delta0."
         )
     words = "; ".join(
         f"{each.subset_size} {'person' if each.subset_size == 1 else 'people'} in a group of "
