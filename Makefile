@@ -47,7 +47,7 @@ $(VENV)/.runtime: pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(VENV)/.runtime
 	@echo "Adding the developers' tools, once: about a minute ..."
-	@$(PIP) --no-build-isolation --editable '.[attacks,certify,datasets,docs,dev]'
+	@$(PIP) --no-build-isolation --editable '.[attacks,certify,datasets,docs,service,dev]'
 	@touch $@
 
 setup: $(VENV)/.dev ## set up the virtual environment with all tools

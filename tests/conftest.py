@@ -47,3 +47,8 @@ def chromium_executable() -> str:
     if os.environ.get("CI"):
         pytest.fail("no Chromium on this machine, and continuous integration must have one")
     pytest.skip("no Chromium on this machine; `make browser` says what to do")
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name cases of bytes by their argument: some are random, and workers must agree on names."""
+    return argname if isinstance(val, bytes) else None

@@ -18,12 +18,15 @@ from shuffledp.interface import reports
 
 if TYPE_CHECKING:
     from shuffledp.collection.datasets.answer_sets import open_answer_sets
+    from shuffledp.collection.datasets.graph_files import read_graph
     from shuffledp.collection.datasets.limits import Ball, Range
     from shuffledp.collection.datasets.numbers import open_numbers
     from shuffledp.collection.datasets.tables import open_table
     from shuffledp.collection.datasets.words import open_words
     from shuffledp.collection.grouping import Grouping
     from shuffledp.collection.guarantees import account, guarantee_for
+    from shuffledp.collection.network_account import account_network
+    from shuffledp.collection.network_mixing import NetworkMixing
     from shuffledp.collection.plan import Plan, plan_mean, plan_question, plan_vector_mean
     from shuffledp.collection.plan import make_plan as plan
     from shuffledp.collection.questions.answer_sets import AnswerSetQuestion
@@ -39,6 +42,12 @@ if TYPE_CHECKING:
     from shuffledp.core.profile import LocalProfile
     from shuffledp.mechanisms.estimators.frequencies import estimate_frequencies
     from shuffledp.mechanisms.estimators.iterative_bayesian_update import iterative_bayesian_update
+    from shuffledp.mechanisms.networks.graph import Graph
+    from shuffledp.mechanisms.networks.random_walk import (
+        RandomWalk,
+        position_distribution,
+        simulate_positions,
+    )
     from shuffledp.mechanisms.permutations.cayley import CayleyMallows
     from shuffledp.mechanisms.permutations.groups.groups import Groups
     from shuffledp.mechanisms.permutations.hamming import HammingMallows
@@ -74,8 +83,13 @@ if TYPE_CHECKING:
     from shuffledp.mechanisms.randomizers.vectors.privunit_gaussian import PrivUnitGaussian
     from shuffledp.mechanisms.reports import Counts, Reports, Sums
     from shuffledp.mechanisms.shufflers.mallows import MallowsShuffler
+    from shuffledp.mechanisms.shufflers.network import NetworkShuffler
     from shuffledp.mechanisms.shufflers.uniform import UniformShuffler
     from shuffledp.privacy.accounting.calibration import largest_epsilon0, smallest_num_users
+    from shuffledp.privacy.amplification.network_walk import (
+        network_walk_delta,
+        network_walk_epsilon,
+    )
 
 # Module to the public names that it holds.
 _HOMES = {
@@ -158,6 +172,20 @@ _HOMES = {
         "largest_epsilon0",
         "smallest_num_users",
     ),
+    "collection.datasets.graph_files": ("read_graph",),
+    "collection.network_account": ("account_network",),
+    "collection.network_mixing": ("NetworkMixing",),
+    "mechanisms.networks.graph": ("Graph",),
+    "mechanisms.networks.random_walk": (
+        "RandomWalk",
+        "position_distribution",
+        "simulate_positions",
+    ),
+    "mechanisms.shufflers.network": ("NetworkShuffler",),
+    "privacy.amplification.network_walk": (
+        "network_walk_delta",
+        "network_walk_epsilon",
+    ),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 _NAME_AT_HOME = {"plan": "make_plan"}  # where it differs: a module of that name is there already
@@ -175,6 +203,7 @@ __all__ = [
     "Duchi",
     "Entropy",
     "FrequencyQuestion",
+    "Graph",
     "Grouping",
     "Groups",
     "Guarantee",
@@ -188,12 +217,15 @@ __all__ = [
     "MallowsShuffler",
     "MeanQuestion",
     "MeanRandomizer",
+    "NetworkMixing",
+    "NetworkShuffler",
     "OptimizedLocalHashing",
     "OptimizedUnaryEncoding",
     "Piecewise",
     "Plan",
     "PrivUnit",
     "PrivUnitGaussian",
+    "RandomWalk",
     "Range",
     "ReferenceOrder",
     "Reports",
@@ -209,11 +241,14 @@ __all__ = [
     "WordQuestion",
     "__version__",
     "account",
+    "account_network",
     "choose_reference_order",
     "estimate_frequencies",
     "guarantee_for",
     "iterative_bayesian_update",
     "largest_epsilon0",
+    "network_walk_delta",
+    "network_walk_epsilon",
     "open_answer_sets",
     "open_numbers",
     "open_reports",
@@ -223,6 +258,9 @@ __all__ = [
     "plan_mean",
     "plan_question",
     "plan_vector_mean",
+    "position_distribution",
+    "read_graph",
+    "simulate_positions",
     "smallest_num_users",
     "write_reports",
 ]

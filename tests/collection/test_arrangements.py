@@ -5,8 +5,8 @@ import polars as pl
 import pytest
 
 import shuffledp as sdp
+from shuffledp.collection.arranged_plan import arranged_setting
 from shuffledp.collection.arrangements import UNIFORM, GroupArrangement
-from shuffledp.collection.grouped_plan import grouped_setting
 from shuffledp.collection.grouped_run import Subset, group_facts, largest_group, read_subsets
 from shuffledp.collection.grouping import Grouping
 from shuffledp.collection.guarantees import guarantee_for
@@ -76,7 +76,7 @@ def test_a_run_within_groups_leaves_rows_near_their_users():
 
 def test_a_planned_epsilon_is_met_with_the_largest_epsilon0():
     within = arrangement(1.0)
-    planned = grouped_setting(QUESTION, num_users=60, epsilon=1.5, delta=1e-6, arrangement=within)
+    planned = arranged_setting(QUESTION, num_users=60, epsilon=1.5, delta=1e-6, arrangement=within)
     assert planned.guarantee.epsilon_upper <= 1.5 <= planned.randomizer.epsilon0
     louder = setting(within, epsilon0=planned.randomizer.epsilon0 * 1.002)
     assert louder.guarantee.epsilon_upper > 1.5
@@ -84,7 +84,9 @@ def test_a_planned_epsilon_is_met_with_the_largest_epsilon0():
 
 def test_noise_that_drowns_everything_is_refused():
     with pytest.raises(InfeasibleTargetError, match="lower alpha"):
-        grouped_setting(QUESTION, num_users=60, epsilon=0.01, delta=1e-6, arrangement=arrangement())
+        arranged_setting(
+            QUESTION, num_users=60, epsilon=0.01, delta=1e-6, arrangement=arrangement()
+        )
 
 
 def test_repeated_collections_are_uniform():

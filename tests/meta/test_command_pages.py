@@ -2,23 +2,38 @@
 
 from pathlib import Path
 
+import click
 import pytest
 
 from shuffledp.interface.cli.main import cli
 
 PAGES = Path(__file__).parents[2] / "docs" / "commands"
 
+#: Those of a group are on pages of their own, after the group's name.
+COMMANDS = {
+    "-".join(filter(None, (group, name))): command
+    for group, commands in {
+        "": cli.commands,
+        **{
+            name: command.commands
+            for name, command in cli.commands.items()
+            if isinstance(command, click.Group)
+        },
+    }.items()
+    for name, command in commands.items()
+}
+
 
 def test_pages_and_commands_are_the_same():
-    assert {page.stem for page in PAGES.glob("*.md")} - {"index"} == set(cli.commands)
+    assert {page.stem for page in PAGES.glob("*.md")} - {"index"} == set(COMMANDS)
 
 
-@pytest.mark.parametrize("name", cli.commands)
+@pytest.mark.parametrize("name", COMMANDS)
 def test_page_names_every_option(name):
     page = (PAGES / f"{name}.md").read_text(encoding="utf-8")
     options = {
         spelling
-        for parameter in cli.commands[name].params
+        for parameter in COMMANDS[name].params
         for spelling in (*parameter.opts, *parameter.secondary_opts)
         if spelling.startswith("--")
     }

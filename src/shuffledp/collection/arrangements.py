@@ -7,19 +7,24 @@ same for each.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from numpy.typing import DTypeLike, NDArray
 
 from shuffledp.collection.engines.external_shuffle import ExternalShuffle
 from shuffledp.collection.engines.in_memory_shuffle import InMemoryShuffle
+from shuffledp.collection.engines.network_shuffle import NetworkShuffle, OnBatch
 from shuffledp.collection.guarantees import guarantee_for
 from shuffledp.collection.results import Guarantee
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.mechanisms.shufflers.mallows import MallowsShuffler
+from shuffledp.mechanisms.shufflers.network import NetworkShuffler
 from shuffledp.privacy.amplification.grouped import grouped_epsilon
+
+if TYPE_CHECKING:
+    from shuffledp.collection.network_mixing import NetworkMixing, ReportingProtocol
 
 
 class Stage(Protocol):
@@ -50,6 +55,11 @@ class Arrangement(Protocol):
         """What results call it."""
         ...
 
+    @property
+    def remedy(self) -> str:
+        """What makes it hide more, as advice to who asked for too much."""
+        ...
+
     def guarantee(
         self, profile: LocalProfile, num_users: int, *, delta: float, with_lower: bool = True
     ) -> Guarantee:
@@ -73,6 +83,7 @@ class UniformArrangement:
     """All reports in uniformly random order."""
 
     name: ClassVar[str] = "uniform"
+    remedy: ClassVar[str] = ""  # nothing hides more
 
     def guarantee(
         self, profile: LocalProfile, num_users: int, *, delta: float, with_lower: bool = True
@@ -105,6 +116,7 @@ class GroupArrangement:
     """
 
     name: ClassVar[str] = "mallows"
+    remedy: ClassVar[str] = "lower alpha (which mixes reports more)"
 
     shuffler: MallowsShuffler
 
@@ -149,6 +161,73 @@ class GroupArrangement:
                 f"{num_users:,} people answered and groups were formed of {people:,}: give every "
                 "row an answer, or form groups of those who answered only"
             )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NetworkArrangement:
+    """Reports walk through a network, and lie where they were handed in.
+
+    Parameters
+    ----------
+    mixing : NetworkMixing
+        The graph, whose user i has row i of the table, and what its walk guarantees.
+    rounds : int
+        How often every report is passed on, >= 0.
+    protocol : {"all", "single"}
+        Whether holders hand in all reports they hold, or one.
+    on_batch : callable, optional
+        Is handed what holders hand in.
+    """
+
+    name: ClassVar[str] = "network"
+    remedy: ClassVar[str] = "let reports travel more rounds"
+
+    mixing: "NetworkMixing"
+    rounds: int
+    protocol: "ReportingProtocol" = "all"
+    on_batch: OnBatch | None = None
+
+    @property
+    def shuffler(self) -> NetworkShuffler:
+        """The walk of so many rounds."""
+        return NetworkShuffler(walk=self.mixing.walk, rounds=self.rounds, protocol=self.protocol)
+
+    def guarantee(
+        self, profile: LocalProfile, num_users: int, *, delta: float, with_lower: bool = True
+    ) -> Guarantee:
+        """Return the central guarantee of what is handed in.
+
+        Raises
+        ------
+        DataError
+            If ``num_users`` is not the number of users of the network.
+        """
+        users = self.mixing.walk.num_users
+        if num_users != users:
+            raise DataError(
+                f"{num_users:,} people answered and the network has {users:,} users: give every "
+                "user one row with an answer, and leave out of the graph whoever has none"
+            )
+        bound = self.mixing.epsilon(
+            profile,
+            rounds=self.rounds,
+            delta=delta,
+            protocol=self.protocol,
+            with_lower=with_lower,
+        )
+        return Guarantee(epsilon=bound, delta=float(delta), num_users=num_users)
+
+    def stage(
+        self,
+        *,
+        dtype: DTypeLike,
+        row_shape: tuple[int, ...],
+        entropy: Entropy,
+        directory: str | PathLike[str] | None,
+    ) -> Stage:
+        """Return a shuffle in memory, which carries each report along its walk."""
+        del dtype, row_shape, directory  # reports are kept as they come
+        return NetworkShuffle(self.shuffler, entropy, on_batch=self.on_batch)
 
 
 UNIFORM = UniformArrangement()

@@ -12,6 +12,7 @@ from shuffledp.collection.engines.local import ReportSink, collect
 from shuffledp.collection.guarantees import guarantee_for, guarantee_of
 from shuffledp.collection.questions.question import EstimateOptions, Question, chosen_candidates
 from shuffledp.collection.results import Guarantee, RunResult
+from shuffledp.collection.sampled_estimates import for_all_users
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_open_unit
 from shuffledp.core.entropy import Entropy
@@ -205,9 +206,11 @@ def run_plan(  # noqa: PLR0913  # one keyword an option
         scratch=scratch,
         on_progress=on_progress,
     )
-    estimates = plan.question.estimate(plan.randomizer, aggregate, options)
-    # What more users would give is known for a uniform shuffle only: with groups it depends on
-    # where they belong.
+    estimates = for_all_users(
+        plan.question.estimate(plan.randomizer, aggregate, options), column.num_users
+    )
+    # What more users would give is known for a uniform shuffle only: with groups or a network it
+    # depends on where they belong.
     is_uniform = arrangement.name == UNIFORM.name
     around = _user_numbers(column.num_users) if is_uniform else ()
     honest = _honest_numbers(column.num_users) if is_uniform else {}
@@ -239,7 +242,7 @@ def _actual_guarantee(
         if arrangement.name != UNIFORM.name:
             raise ParameterError(
                 f"rounds = {plan.rounds}: a collection that is repeated is accounted for uniform "
-                "shuffles only; plan one round of a shuffle within groups"
+                f"shuffles only; plan one collection with the {arrangement.name} shuffler"
             )
         return _one_of_several(plan, num_users)
     if num_users == plan.num_users:

@@ -6,17 +6,17 @@ as it is computed, so that an interruption loses only the one in work.
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import SupportsIndex
 
-from shuffledp.collection.output import write_rows, writing
+from shuffledp.collection.output import writing
 from shuffledp.collection.reproduction.adult_figure import adult_figure
 from shuffledp.collection.reproduction.crescents_figures import accuracy_figure, map_figure
 from shuffledp.collection.reproduction.figure_data import FigureData
 from shuffledp.collection.reproduction.preservation_figure import preservation_figure
 from shuffledp.collection.reproduction.settings import Settings
 from shuffledp.collection.reproduction.twitch_figure import twitch_figure
+from shuffledp.collection.reproduction.written_figures import WrittenFigure, write_figure
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 
@@ -36,39 +36,6 @@ NEED_DATA = frozenset({"4", "8"})
 DEFAULT_SEED = 2022
 
 Draw = Callable[[FigureData, Path], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenFigure:
-    """A figure that is on disk.
-
-    Parameters
-    ----------
-    name : str
-        Its number in the paper.
-    csv, png : Path
-        Where it was written.
-    caption : str
-        What it shows.
-    rows : tuple of dict
-        What the CSV holds.
-    """
-
-    name: str
-    csv: Path
-    png: Path
-    caption: str
-    rows: tuple[dict[str, object], ...]
-
-    def to_json_dict(self) -> dict[str, object]:
-        """Return the figure as JSON values."""
-        return {
-            "figure": self.name,
-            "csv": str(self.csv),
-            "png": str(self.png),
-            "caption": self.caption,
-            "rows": list(self.rows),
-        }
 
 
 def require_figures(names: Iterable[str], data: Path | None) -> tuple[str, ...]:
@@ -148,38 +115,9 @@ def reproduce_mallows(
     root = Entropy.from_seed(seed)
     streams = {name: root.spawn() for name in FIGURES}
     folder = Path(out)
-    with writing(folder):
+    with writing(folder):  # better found out before the work than after it
         folder.mkdir(parents=True, exist_ok=True)
-    return tuple(_write(FIGURES[name](asked, streams[name]), folder, draw) for name in wanted)
-
-
-def _write(figure: FigureData, folder: Path, draw: Draw) -> WrittenFigure:
-    """Write one figure; each file gets its name when it is complete."""
-    written = WrittenFigure(
-        name=figure.name,
-        csv=folder / f"figure-{figure.name}.csv",
-        png=folder / f"figure-{figure.name}.png",
-        caption=" ".join(figure.caption.split()),
-        rows=tuple(figure.rows()),
+    return tuple(
+        write_figure(FIGURES[name](asked, streams[name]), folder, draw, stem=f"figure-{name}")
+        for name in wanted
     )
-    caption = folder / f"figure-{figure.name}.txt"
-    with writing(folder):
-        _complete(written.csv, lambda path: write_rows(written.rows, path))
-        _complete(caption, lambda path: _write_text(written.caption, path))
-        _complete(written.png, lambda path: draw(figure, path))
-    return written
-
-
-def _write_text(text: str, path: Path) -> None:
-    """Write one line of text."""
-    path.write_text(text + "\n", encoding="utf-8")
-
-
-def _complete(target: Path, write: Callable[[Path], None]) -> None:
-    """Have a file written under another name, and give it its own at the end."""
-    partial = target.with_name(f".{target.name}.partial")
-    try:
-        write(partial)
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)

@@ -44,10 +44,10 @@ def grouped_run_options(command: Command) -> Command:
         grouping_options,
         click.option(
             "--shuffler",
-            type=click.Choice(["uniform", "mallows"]),
+            type=click.Choice(["uniform", "mallows", "network"]),
             default="uniform",
             show_default=True,
-            help="Shuffle everybody, or within groups by a Mallows model.",
+            help="Shuffle everybody, within groups by a Mallows model, or through a network.",
         ),
     ):
         command = option(command)
@@ -65,12 +65,12 @@ class GroupedRun:
 
     @classmethod
     def take(cls, options: dict[str, Any]) -> "GroupedRun | None":
-        """Take the options out of a dictionary; None for a uniform shuffle."""
+        """Take the options out of a dictionary; None for a shuffle without groups."""
         shuffler = options.pop("shuffler")
         groups = AskedGroups.take(options)
         keep, compare = options.pop("keep") or (), options.pop("compare")
         subset_column = options.pop("subset_column")
-        if shuffler == "uniform":
+        if shuffler != "mallows":
             if groups.are_given or groups.alpha is not None or keep or compare or subset_column:
                 raise click.UsageError(
                     "groups and their options are for --shuffler mallows: add it, or leave them out"

@@ -19,6 +19,7 @@ from shuffledp.interface.cli.attack import attack
 from shuffledp.interface.cli.bounds import bounds
 from shuffledp.interface.cli.demo import demo
 from shuffledp.interface.cli.learnability import learnability
+from shuffledp.interface.cli.network import network
 from shuffledp.interface.cli.plan import plan
 from shuffledp.interface.cli.reproduce import reproduce
 from shuffledp.interface.cli.run import run
@@ -38,7 +39,7 @@ def cli() -> None:
     """
 
 
-for command in (plan, run, account, bounds, attack, learnability, reproduce, demo):
+for command in (plan, run, account, bounds, attack, learnability, network, reproduce, demo):
     cli.add_command(command)
 
 

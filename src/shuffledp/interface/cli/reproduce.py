@@ -1,5 +1,6 @@
 """``shuffledp reproduce``: the figures of published papers, computed again."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,20 +10,22 @@ from shuffledp.interface.cli.console import print_facts, print_json, progress_ba
 from shuffledp.interface.cli.options import json_option, whole_number
 
 if TYPE_CHECKING:
-    from shuffledp.collection.reproduction.mallows import WrittenFigure
+    from shuffledp.collection.reproduction.settings import Settings
+    from shuffledp.collection.reproduction.written_figures import WrittenFigure
 
 # Written out, since --help must not load the figures; a test compares them.
 MALLOWS_FIGURES = ("1", "4", "5", "7", "8")
+NETWORK_FIGURES = ("4", "5", "6", "7", "8", "9")
 SEED = 2022
 
 
 @click.command()
-@click.argument("paper", type=click.Choice(["mallows"]))
+@click.argument("paper", type=click.Choice(["mallows", "network"]))
 @click.option(
     "--data",
     type=click.Path(path_type=Path),
     metavar="FOLDER",
-    help="Folder with the data sets, for figures 4 and 8.",
+    help="Folder with the data sets: for mallows 4 and 8, for network 4, 6, 7 and 9.",
 )
 @click.option("--fetch", is_flag=True, help="Download data sets that --data does not have.")
 @click.option(
@@ -35,9 +38,10 @@ SEED = 2022
 @click.option(
     "--figure",
     "figures",
-    type=click.Choice(MALLOWS_FIGURES),
     multiple=True,
-    help="One figure; may be given more than once. By default all.",
+    metavar="N",
+    help=f"One figure; may be given more than once. By default all: mallows "
+    f"{', '.join(MALLOWS_FIGURES)}; network {', '.join(NETWORK_FIGURES)}.",
 )
 @click.option("--quick", is_flag=True, help="Few people and trials: a try in seconds.")
 @click.option(
@@ -63,19 +67,20 @@ def reproduce(
     """Compute the figures of a paper again, as images and tables.
 
     mallows: Meehan et al., "Privacy Implications of Shuffling", shuffling within groups as
-    published and with the exact sensitivity. Needs pip install 'shuffledp[attacks]'.
+    published and with the exact sensitivity.
+
+    network: Liew et al., "Network Shuffling", random walks on real and regular graphs, the
+    published theorems and ours. Both need pip install 'shuffledp[attacks]'.
     """
-    from shuffledp.collection.reproduction.mallows import reproduce_mallows
     from shuffledp.collection.reproduction.settings import Settings
     from shuffledp.interface.reports.drawing import require_matplotlib
-    from shuffledp.interface.reports.mallows_figures import draw_figure
 
     if fetch and data is None:
         raise click.UsageError("--fetch needs --data: the folder to download into")
     require_matplotlib()
     with progress_bar(hidden=as_json) as progress:
         settings = Settings(data=data, fetch=fetch, quick=quick, on_progress=progress)
-        written = reproduce_mallows(out, draw_figure, figures=figures, settings=settings, seed=seed)
+        written = _written(paper, out, figures, settings, seed)
     if as_json:
         print_json(
             {
@@ -89,7 +94,24 @@ def reproduce(
         _print_figures(written, quick=quick)
 
 
-def _print_figures(written: "tuple[WrittenFigure, ...]", *, quick: bool) -> None:
+def _written(
+    paper: str, out: Path, figures: tuple[str, ...], settings: "Settings", seed: int
+) -> "Sequence[WrittenFigure]":
+    """Compute and write the figures of one paper."""
+    if paper == "network":
+        from shuffledp.collection.reproduction.network import reproduce_network
+        from shuffledp.interface.reports.network_figures import draw_network_figure
+
+        return reproduce_network(
+            out, draw_network_figure, figures=figures, settings=settings, seed=seed
+        )
+    from shuffledp.collection.reproduction.mallows import reproduce_mallows
+    from shuffledp.interface.reports.mallows_figures import draw_figure
+
+    return reproduce_mallows(out, draw_figure, figures=figures, settings=settings, seed=seed)
+
+
+def _print_figures(written: "Sequence[WrittenFigure]", *, quick: bool) -> None:
     """Say what was written."""
     if quick:
         click.echo("--quick: few people and trials, so these do not show what the paper shows\n")

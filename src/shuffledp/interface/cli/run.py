@@ -16,6 +16,7 @@ from shuffledp.interface.cli.console import (
     progress_bar,
 )
 from shuffledp.interface.cli.grouped_run import GroupedRun, PreparedGroups, grouped_run_options
+from shuffledp.interface.cli.network_run import NetworkRun, PreparedNetwork, network_run_options
 from shuffledp.interface.cli.options import (
     json_option,
     randomizer_option,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
 )
 @click.option("--truncate", is_flag=True, help="Keep the first S answers of users with more.")
 @grouped_run_options
+@network_run_options
 @randomizer_option
 @click.option("--epsilon0", type=float, help="Fix the local epsilon instead of giving --epsilon.")
 @click.option("--confidence", type=float, default=0.95, show_default=True, help="Of each interval.")
@@ -109,9 +111,9 @@ def run(  # noqa: PLR0913  # one parameter an option
 
     Writes estimates.csv, privacy.json and report.html into the folder of --out, and with
     --save-reports also reports.parquet: all of them, or nothing. With --shuffler mallows also
-    rows.csv or rows.parquet, where each report lies near its user, within a group.
+    rows.csv or rows.parquet, where each report lies near its user, within a group. With --shuffler
+    network reports are passed on along the edges of a graph, so that nobody need be trusted.
     """
-    from shuffledp.collection.arrangements import UNIFORM
     from shuffledp.collection.output import results_folder, write_results
     from shuffledp.collection.run import run_plan
 
@@ -119,23 +121,22 @@ def run(  # noqa: PLR0913  # one parameter an option
         epsilon=epsilon, epsilon0=epsilon0, delta=delta, randomizer=randomizer
     )
     require_open_unit("confidence", confidence)
+    network = NetworkRun.take(options)
     grouped = GroupedRun.take(options)
     what = Asked(**options)
-    if grouped is not None:
-        grouped.require_public(column)
-    if grouped is not None and (save_reports or missing == "drop"):
-        raise click.UsageError(
-            "--shuffler mallows writes rows.csv or rows.parquet with every row of the table, so it "
-            "takes neither --save-reports nor --missing drop"
-        )
+    _require_fitting(grouped, network, column, missing=missing, save_reports=save_reports)
     reading = Reading(
         other=other, missing=missing, clip=clip, separator=separator, truncate=truncate
     )
     with results_folder(out, overwrite=overwrite) as folder, progress_bar() as on_progress:
         question, values = what.open(table, column, reading, seed=seed, on_progress=on_progress)
         within = None if grouped is None else grouped.open(table, on_progress)
-        arrangement = UNIFORM if within is None else within.arrangement
-        setting = asked_epsilon.setting(question, values.num_users, arrangement)
+        through = (
+            None
+            if network is None
+            else network.open(table, num_users=values.num_users, on_progress=on_progress)
+        )
+        setting, arrangement = asked_epsilon.setting(question, values.num_users, within, through)
         result = run_plan(
             setting,
             values,
@@ -144,13 +145,15 @@ def run(  # noqa: PLR0913  # one parameter an option
             interval=interval,
             simultaneous=simultaneous,
             post_processing=post_process,
-            sink=_sink(folder, setting, within, column, save_reports=save_reports),
+            sink=_sink(folder, setting, within, through, column, save_reports=save_reports),
             scratch=folder,
             arrangement=arrangement,
             on_progress=on_progress,
         )
         if within is not None:
             result = within.with_facts(result, seed)
+        if through is not None:
+            result = through.with_facts(result, on_progress)
         parameters = {
             "table": str(table),
             "column": column,
@@ -167,10 +170,36 @@ def run(  # noqa: PLR0913  # one parameter an option
         _print_result(result, out)
 
 
+def _require_fitting(
+    grouped: GroupedRun | None,
+    network: NetworkRun | None,
+    column: str | None,
+    *,
+    missing: str,
+    save_reports: bool,
+) -> None:
+    """Raise unless the ways of reading and writing go with the shuffler."""
+    if grouped is not None:
+        grouped.require_public(column)
+        if save_reports or missing == "drop":
+            raise click.UsageError(
+                "--shuffler mallows writes rows.csv or rows.parquet with every row of the table, "
+                "so it takes neither --save-reports nor --missing drop"
+            )
+    if network is not None:
+        network.require_public(column)
+        if missing == "drop":
+            raise click.UsageError(
+                "--shuffler network passes on a report of every user of the graph, so it takes no "
+                "--missing drop: count such rows with --missing category"
+            )
+
+
 def _sink(
     folder: Path,
     setting: "Setting",
     within: PreparedGroups | None,
+    through: PreparedNetwork | None,
     column: str | None,
     *,
     save_reports: bool,
@@ -188,21 +217,32 @@ def _sink(
             public=within.public_columns,
             setting=setting,
         )
-    return reports_writer(folder / REPORTS_FILE, setting) if save_reports else None
+    if not save_reports:
+        return None
+    path = folder / REPORTS_FILE
+    return reports_writer(path, setting) if through is None else through.sink(path, setting)
 
 
 def _print_result(result: "RunResult", out: Path) -> None:
     """Print the estimates, the guarantee and where the report is."""
     from shuffledp.collection.output import REPORT_FILE
-    from shuffledp.interface.reports import group_rows, shuffle_rows, terminal_text
+    from shuffledp.interface.reports import (
+        group_rows,
+        network_rows,
+        shuffle_rows,
+        terminal_text,
+        walk_rows,
+    )
 
     click.echo(terminal_text(replace(result, warnings=())))  # these are on stderr already
     click.echo()
     facts = [*guarantee_facts(result.guarantee)]
     if result.groups is not None:
-        rows = (*group_rows(result.groups), *shuffle_rows(result.groups))
-        facts += [(name.lower(), value) for name, value in rows]
-    print_facts([*facts, ("report", str(out / REPORT_FILE))])
+        facts += [*group_rows(result.groups), *shuffle_rows(result.groups)]
+    if result.network is not None:
+        facts += [*network_rows(result.network), *walk_rows(result.network)]
+    lines = [(name[0].lower() + name[1:], value) for name, value in facts]
+    print_facts([*lines, ("report", str(out / REPORT_FILE))])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,16 +264,30 @@ class _AskedPrivacy:
             require_non_negative("epsilon0", self.epsilon0)
 
     def setting(
-        self, question: "Question", num_users: int, arrangement: "Arrangement"
-    ) -> "Setting":
-        """Return the randomizer for a question, and what it guarantees."""
-        from shuffledp.collection.arrangements import GroupArrangement
-        from shuffledp.collection.grouped_plan import grouped_setting
+        self,
+        question: "Question",
+        num_users: int,
+        within: PreparedGroups | None,
+        through: PreparedNetwork | None,
+    ) -> "tuple[Setting, Arrangement]":
+        """Return the randomizer for a question and what it guarantees, and the shuffle."""
+        from shuffledp.collection.arranged_plan import arranged_setting
+        from shuffledp.collection.arrangements import UNIFORM
         from shuffledp.collection.plan import plan_question
         from shuffledp.collection.run import fixed_setting
 
+        if through is not None:
+            return through.setting(
+                question,
+                epsilon=self.epsilon,
+                epsilon0=self.epsilon0,
+                delta=self.delta,
+                randomizer=self.randomizer,
+            )
+        arrangement = UNIFORM if within is None else within.arrangement
+        setting: Setting
         if self.epsilon is None:
-            return fixed_setting(
+            setting = fixed_setting(
                 question,
                 num_users=num_users,
                 randomizer=self.randomizer or next(iter(question.candidates())),
@@ -241,8 +295,8 @@ class _AskedPrivacy:
                 delta=self.delta,
                 arrangement=arrangement,
             )
-        if isinstance(arrangement, GroupArrangement):
-            return grouped_setting(
+        elif within is not None:
+            setting = arranged_setting(
                 question,
                 num_users=num_users,
                 epsilon=self.epsilon,
@@ -250,6 +304,8 @@ class _AskedPrivacy:
                 arrangement=arrangement,
                 randomizer=self.randomizer,
             )
-        return plan_question(
-            question, num_users, self.epsilon, self.delta, randomizer=self.randomizer
-        )
+        else:
+            setting = plan_question(
+                question, num_users, self.epsilon, self.delta, randomizer=self.randomizer
+            )
+        return setting, arrangement

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from shuffledp.collection.results import RunResult
 from shuffledp.interface.reports.group_sections import group_rows, shuffle_rows
+from shuffledp.interface.reports.network_sections import network_rows, walk_rows
 from shuffledp.interface.reports.notebook import notebook_html, terminal_text
 from shuffledp.interface.reports.page import report_html
 from shuffledp.interface.reports.plan_view import plan_html, plan_text
@@ -18,6 +19,7 @@ from shuffledp.interface.reports.writing import write_text_atomically
 __all__ = [
     "Statement",
     "group_rows",
+    "network_rows",
     "notebook_html",
     "plan_html",
     "plan_text",
@@ -25,6 +27,7 @@ __all__ = [
     "report_html",
     "shuffle_rows",
     "terminal_text",
+    "walk_rows",
     "write_report",
 ]
 

@@ -20,6 +20,7 @@ from shuffledp.interface.reports.figures import (
     honest_share_figure,
     num_users_figure,
 )
+from shuffledp.interface.reports.rounds_figure import rounds_figure
 
 
 def report_html(result: RunResult) -> str:
@@ -38,11 +39,13 @@ def report_html(result: RunResult) -> str:
     """
     bars = estimates_figure(result)
     curves = [f for f in (num_users_figure(result), honest_share_figure(result)) if f is not None]
+    by_rounds = rounds_figure(result)
     body = (
         sections.asked_and_done(result),
         sections.estimates(result, bars),
         sections.privacy(result),
         sections.groups(result),
+        sections.network(result, by_rounds),
         sections.outlook(curves),
         sections.assumptions(result),
         sections.reproduce(result),
@@ -53,7 +56,7 @@ def report_html(result: RunResult) -> str:
         banners=sections.banners(result),
         key_figures=sections.key_figures(result),
         body=body,
-        figures=(bars, *curves),
+        figures=(bars, *curves, *(() if by_rounds is None else (by_rounds,))),
     )
 
 

@@ -4,6 +4,7 @@ from dataclasses import fields
 from typing import Any
 
 from shuffledp._version import __version__
+from shuffledp.collection.network_facts import NetworkFacts
 from shuffledp.collection.results import RunResult
 from shuffledp.core.bound import Bound
 
@@ -26,6 +27,8 @@ def python_code(result: RunResult) -> str:
     """
     if result.groups is not None:
         return _code_within_groups(result)
+    if result.network is not None:
+        return _code_through_network(result, result.network)
     law, guarantee = result.randomizer, result.guarantee
     given_one = (
         f"delta={guarantee.delta_upper!r}"
@@ -67,6 +70,29 @@ def _code_within_groups(result: RunResult) -> str:
         f"shuffler = sdp.MallowsShuffler.for_groups(groups, {groups.alpha if groups else 0.0!r}, "
         f"distance={distance!r})\n"
         "released = shuffler.shuffle(reports, sdp.Entropy.from_operating_system())"
+    )
+
+
+def _code_through_network(result: RunResult, facts: NetworkFacts) -> str:
+    """Return code for a shuffle through a network, whose guarantee depends on the graph."""
+    law = result.randomizer
+    return (
+        f"import shuffledp as sdp  # version {__version__}\n"
+        f"from {type(law).__module__} import {type(law).__name__}\n"
+        "from shuffledp.collection.datasets.graph_files import read_graph\n"
+        "from shuffledp.collection.network_mixing import NetworkMixing\n"
+        "from shuffledp.mechanisms.shufflers.network import NetworkShuffler\n\n"
+        "# The guarantee, which needs the graph and no data:\n"
+        f"law = {law!r}\n"
+        f"graph = read_graph({facts.graph!r})\n"
+        f"mixing = NetworkMixing(graph, laziness={facts.laziness!r})\n"
+        "print(mixing.epsilon(\n"
+        f"    law.profile, rounds={facts.rounds}, delta={result.guarantee.delta_upper!r},\n"
+        f"    protocol={facts.protocol!r},\n))\n\n"
+        "# The same exchange of other reports, one for each user of the graph:\n"
+        "shuffler = NetworkShuffler(\n"
+        f"    walk=mixing.walk, rounds={facts.rounds}, protocol={facts.protocol!r}\n)\n"
+        "handed_in = shuffler.shuffle(reports, sdp.Entropy.from_operating_system())"
     )
 
 

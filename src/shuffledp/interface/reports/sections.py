@@ -11,6 +11,7 @@ from shuffledp.collection.results import RunResult
 from shuffledp.interface.reports.figures import MOST_BARS, Figure
 from shuffledp.interface.reports.formatting import brief, given, rounded, shorten
 from shuffledp.interface.reports.group_sections import group_section
+from shuffledp.interface.reports.network_sections import network_section
 from shuffledp.interface.reports.reproduction import python_code
 from shuffledp.interface.reports.statement import (
     SIMULATION_WARNING,
@@ -35,11 +36,11 @@ def title(result: RunResult) -> str:
 
 def lead(result: RunResult) -> str:
     """Say in one sentence what happened."""
-    shuffled = (
-        "a shuffler removed who said what"
-        if result.groups is None
-        else "a shuffler mixed the reports within groups"
-    )
+    shuffled = "a shuffler removed who said what"
+    if result.groups is not None:
+        shuffled = "a shuffler mixed the reports within groups"
+    if result.network is not None:
+        shuffled = "neighbours in a network passed the reports on until nobody knew whose they were"
     return (
         f"Each of {result.num_users:,} users randomized their own value "
         f"({escape(result.question.describe())}); {shuffled}; these are the "
@@ -225,6 +226,17 @@ def groups(result: RunResult) -> str:
     if result.groups is None:
         return ""
     return section("groups", "Shuffled within groups", group_section(result.groups))
+
+
+def network(result: RunResult, figure: Figure | None) -> str:
+    """Return what an exchange through a network did; nothing for other shuffles."""
+    if result.network is None:
+        return ""
+    chart = ""
+    if figure is not None:
+        caption = "Safe epsilon if reports had been handed in after fewer rounds."
+        chart = figure_place(figure, caption) + _numbers(figure)
+    return section("network", "Network shuffle", network_section(result.network, chart))
 
 
 def outlook(figures: list[Figure]) -> str:

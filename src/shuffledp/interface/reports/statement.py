@@ -21,6 +21,7 @@ from shuffledp.interface.reports.formatting import (
     rounded,
 )
 from shuffledp.interface.reports.group_sections import statement_paragraphs
+from shuffledp.interface.reports.network_sections import statement_paragraph
 
 SIMULATION_WARNING = (
     "This run was given a seed, so whoever knows the seed can undo its randomization. It protects "
@@ -53,6 +54,7 @@ def privacy_statement(result: RunResult) -> Statement:
     paragraphs = [
         _what_reports_reveal(result),
         *(() if result.groups is None else statement_paragraphs(result.groups)),
+        *(() if result.network is None else (statement_paragraph(result.network),)),
         _exception(guarantee),
         _certainty(guarantee),
         _without_shuffler(result),
@@ -109,10 +111,12 @@ def _what_reports_reveal(result: RunResult) -> tuple[str, str]:
     """Say what epsilon means, as a change of odds and as a guess."""
     guarantee = result.guarantee
     title = "What the reports reveal."
-    adversary = (
-        f"An adversary who sees all {result.num_users:,} shuffled reports and knows everyone "
-        "else's answer"
+    seen = (
+        f"all {result.num_users:,} shuffled reports"
+        if result.network is None
+        else "all reports handed in, and who handed in which,"
     )
+    adversary = f"An adversary who sees {seen} and knows everyone else's answer"
     epsilon, delta = guarantee.epsilon_upper, guarantee.delta_upper
     if math.isinf(epsilon):
         return title, f"{adversary} may learn a person's answer: no finite epsilon is proved."
@@ -171,8 +175,11 @@ def _without_shuffler(result: RunResult) -> tuple[str, str]:
         if profile.delta0 == 0.0
         else f", except with a chance of at most {rounded(profile.delta0, up=True)}"
     )
-    return "If the shuffler fails.", (
-        "Each answer was randomized before it was shuffled, with epsilon0 = "
+    title, before = "If the shuffler fails.", "before it was shuffled"
+    if result.network is not None:
+        title, before = "If reports are followed on their way.", "before it was passed on"
+    return title, (
+        f"Each answer was randomized {before}, with epsilon0 = "
         f"{rounded(profile.epsilon0, up=True)}. That part needs no shuffler: an adversary who "
         "knows who sent which report changes the odds by a factor of at most "
         f"{odds_factor(profile.epsilon0)}{exception}."

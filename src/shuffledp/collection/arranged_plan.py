@@ -1,8 +1,8 @@
-"""What each user runs when reports are shuffled within groups: named, or planned for a target."""
+"""What each user runs when reports are not shuffled uniformly: planned for a central target."""
 
 from dataclasses import replace
 
-from shuffledp.collection.arrangements import GroupArrangement
+from shuffledp.collection.arrangements import Arrangement
 from shuffledp.collection.questions.question import Question, chosen_candidates
 from shuffledp.collection.run import FixedSetting, fixed_setting
 from shuffledp.core.checks import require_open_unit, require_positive
@@ -14,26 +14,26 @@ from shuffledp.privacy.accounting.calibration import LARGEST_EPSILON0
 _TOLERANCE = 1e-3
 
 
-def grouped_setting(
+def arranged_setting(
     question: Question,
     *,
     num_users: int,
     epsilon: float,
     delta: float,
-    arrangement: GroupArrangement,
+    arrangement: Arrangement,
     randomizer: str | None = None,
 ) -> FixedSetting:
-    """Return a randomizer with the largest epsilon0 that meets a central target within groups.
+    """Return a randomizer with the largest epsilon0 that meets a central target in an arrangement.
 
     Parameters
     ----------
     question : Question
         What is asked.
     num_users : int
-        Number of people in the groups.
+        Number of people in the arrangement.
     epsilon, delta : float
         Central target, epsilon > 0 in nats and delta in (0, 1).
-    arrangement : GroupArrangement
+    arrangement : Arrangement
         The shuffle.
     randomizer : str, optional
         Name of one of the question's ``candidates``; the first one by default, which for answers
@@ -74,8 +74,8 @@ def grouped_setting(
     if not question.expected_error(make(epsilon0), num_users) <= question.useless_error:
         raise InfeasibleTargetError(
             f"num_users = {num_users} is too few for epsilon = {epsilon:g}, delta = {delta:g} "
-            "within these groups: the noise needed would drown every estimate; raise epsilon, "
-            "lower alpha (which mixes reports more), or ask more people"
+            f"with the {arrangement.name} shuffler: the noise needed would drown every estimate; "
+            f"{', '.join(filter(None, ('raise epsilon', arrangement.remedy)))}, or ask more people"
         )
     setting = fixed_setting(
         question,

@@ -1,0 +1,358 @@
+"""How private an exchange along a graph is: ours, the published theorem, and a trusted shuffler."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, Literal, SupportsFloat, SupportsIndex, get_args
+
+from shuffledp.collection.datasets.column import Progress
+from shuffledp.collection.network_mixing import (
+    Hiding,
+    Method,
+    NetworkMixing,
+    ReportingProtocol,
+)
+from shuffledp.core.bound import Bound
+from shuffledp.core.checks import require_at_least, require_delta
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.profile import LocalProfile
+from shuffledp.mechanisms.networks.graph import Graph
+from shuffledp.privacy.amplification.registry import account_epsilon
+
+Components = Literal["connected", "largest", "each"]
+
+#: Ask for the fewest rounds that are nearly as private as endless ones.
+AUTO: Literal["auto"] = "auto"
+
+# The printed ones hold at stationarity only, or for other dummies; docs/results/network.md.
+_PUBLISHED = {
+    "all": "Liew et al. 2022, Theorem 5.3, for those who share the worst user's law",
+    "single": "Liew et al. 2022, Theorems 5.5 and 5.6, if dummies look like reports",
+}
+
+# From here on reports count as mixed, where only the graph is asked for.
+_MIXED = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkAccount:
+    """The central guarantee of an exchange, with what it rests on.
+
+    Parameters
+    ----------
+    num_users, num_edges : int
+        Of the graph, or of the component that has the worst guarantee.
+    num_components : int
+        Of the graph that was asked about.
+    rounds : int
+        Of the exchange.
+    protocol : {"all", "single"}
+        Whether holders hand in all reports they hold, or one.
+    laziness : float
+        Chance that a report stays where it is in a round.
+    delta : float
+        Central failure probability.
+    epsilon : Bound
+        For every user; ``upper`` is safe to publish.
+    uniform_epsilon : Bound
+        What a trusted shuffler would give the same users.
+    published_epsilon : float or None
+        What the published theorem gives, in its corrected form; None where it says nothing.
+    published_source : str
+        Which theorem that is.
+    spectral_gap : float
+        1 - lambda, rounded down.
+    irregularity : float
+        Gamma = n sum pi^2, at least 1; 1 for regular graphs.
+    is_bipartite, is_regular : bool
+        Of the graph.
+    separation : float
+        How far the worst law is from the stationary one after these rounds; 0 is perfectly mixed.
+    rounds_to_mix : int
+        Rounds after which eigenvalues show that to be below 0.01.
+    worst_user : str
+        Label of a user whose position tells most, as far as the bounds say.
+    method : str
+        ``"exact"`` or ``"spectral"``.
+    num_dishonest : int
+        Users who hide nobody.
+    """
+
+    num_users: int
+    num_edges: int
+    num_components: int
+    rounds: int
+    protocol: ReportingProtocol
+    laziness: float
+    delta: float
+    epsilon: Bound
+    uniform_epsilon: Bound
+    published_epsilon: float | None
+    published_source: str
+    spectral_gap: float
+    irregularity: float
+    is_bipartite: bool
+    is_regular: bool
+    separation: float
+    rounds_to_mix: int
+    worst_user: str
+    method: str
+    num_dishonest: int
+
+    def to_json_dict(self) -> dict[str, Any]:
+        """Return plain values for a program."""
+        return {
+            "num_users": self.num_users,
+            "num_edges": self.num_edges,
+            "num_components": self.num_components,
+            "num_dishonest": self.num_dishonest,
+            "rounds": self.rounds,
+            "protocol": self.protocol,
+            "laziness": self.laziness,
+            "delta": self.delta,
+            "epsilon": {"lower": self.epsilon.lower, "upper": self.epsilon.upper},
+            "uniform_epsilon": self.uniform_epsilon.upper,
+            "paper_epsilon": self.published_epsilon,
+            "paper_source": self.published_source,
+            "spectral_gap": self.spectral_gap,
+            "gamma": self.irregularity,
+            "is_bipartite": self.is_bipartite,
+            "is_regular": self.is_regular,
+            "separation": self.separation,
+            "rounds_to_mix": self.rounds_to_mix,
+            "worst_user": self.worst_user,
+            "positions": self.method,
+            "method": self.epsilon.method,
+            "source": self.epsilon.source,
+            "assumptions": list(self.epsilon.assumptions),
+        }
+
+
+def account_network(  # noqa: PLR0913  # one keyword an option
+    graph: Graph,
+    profile: LocalProfile,
+    *,
+    rounds: SupportsIndex | Literal["auto"],
+    delta: SupportsFloat,
+    protocol: ReportingProtocol = "all",
+    laziness: SupportsFloat = 0.0,
+    within: float = 0.01,
+    method: Method = "auto",
+    components: Components = "connected",
+    num_dishonest: SupportsIndex = 0,
+    with_lower: bool = True,
+    on_progress: Progress | None = None,
+) -> NetworkAccount:
+    """Bound the central epsilon of reports that walk along a graph before they are handed in.
+
+    Parameters
+    ----------
+    graph : Graph
+        Who may send reports to whom; its users are those who take part.
+    profile : LocalProfile
+        The randomizer's law; ``LocalProfile(epsilon0=...)`` for any epsilon0-LDP randomizer.
+    rounds : int or "auto"
+        Of the exchange, >= 0; "auto" for the fewest whose epsilon is near that of endless ones.
+    delta : float
+        Central failure probability, in [0, 1).
+    protocol : {"all", "single"}
+        Whether holders hand in all reports they hold, or one of them, drawn uniformly.
+    laziness : float
+        Chance that a report stays where it is in a round, by a coin of its own; in [0, 1).
+    within : float
+        For "auto": how near, relative to the limit.
+    method : {"auto", "exact", "spectral"}
+        See `NetworkMixing`.
+    components : {"connected", "largest", "each"}
+        A graph in several pieces is refused, or its largest piece is taken, or each piece
+        exchanges on its own; then the guarantee is that of the worst.
+    num_dishonest : int
+        So many users may tell the adversary their own reports; they hide nobody.
+    with_lower : bool
+        False saves the time for the lower ends.
+    on_progress : callable, optional
+        Called with the stage, the steps done and the steps in total.
+
+    Returns
+    -------
+    NetworkAccount
+        Its epsilon holds for every user.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is out of range, or reports cannot mix on the graph; the message says what
+        can be done.
+
+    Notes
+    -----
+    Source: docs/results/network.md, for the model of Liew et al., arXiv:2204.03919. Eigenvalues
+    take some seconds for a million edges; exact laws num_users * rounds * 2 num_edges
+    multiply-adds.
+
+    Examples
+    --------
+    >>> from shuffledp.mechanisms.networks.families import complete_graph
+    >>> found = account_network(
+    ...     complete_graph(100), LocalProfile(epsilon0=1.0), rounds="auto", delta=1e-6
+    ... )
+    >>> found.rounds, found.epsilon.upper <= 1.01 * found.uniform_epsilon.upper
+    (2, True)
+    """
+    if components not in get_args(Components):
+        raise ParameterError(f"components = {components!r} is not one of {get_args(Components)}")
+    if protocol not in get_args(ReportingProtocol):
+        raise ParameterError(f"protocol = {protocol!r} is not one of {get_args(ReportingProtocol)}")
+    allowed = require_delta(delta)
+    asked = None if rounds == AUTO else require_at_least("rounds", rounds, 0)
+    dishonest = require_at_least("num_dishonest", num_dishonest, 0)
+    pieces = [
+        NetworkMixing(piece, laziness=laziness, method=method, on_progress=on_progress)
+        for piece in _pieces(graph, components)
+    ]
+    number = asked
+    if number is None:
+        number = max(
+            each.fewest_rounds(
+                profile, delta=allowed, within=within, protocol=protocol, num_dishonest=dishonest
+            )
+            for each in pieces
+        )
+    accounts = [
+        _account(
+            each,
+            profile,
+            rounds=number,
+            delta=allowed,
+            protocol=protocol,
+            num_dishonest=dishonest,
+            with_lower=with_lower,
+        )
+        for each in pieces
+    ]
+    worst = max(accounts, key=lambda each: each.epsilon.upper)
+    return replace(worst, num_components=graph.num_components)
+
+
+def _pieces(graph: Graph, components: Components) -> Iterator[Graph]:
+    """Yield the connected graphs to be accounted for."""
+    if components == "connected":
+        yield graph
+    elif components == "largest":
+        yield graph.largest_component()[0]
+    else:
+        labels = graph.components()
+        order = labels.argsort(kind="stable")
+        bounds = labels[order].searchsorted(range(graph.num_components + 1))
+        for start, end in pairwise(bounds):
+            yield graph.subgraph(order[start:end])
+
+
+def _account(
+    mixing: NetworkMixing,
+    profile: LocalProfile,
+    *,
+    rounds: int,
+    delta: float,
+    protocol: ReportingProtocol,
+    num_dishonest: int,
+    with_lower: bool,
+) -> NetworkAccount:
+    """Return the account of a connected graph."""
+    from shuffledp.mechanisms.networks.spectral_bounds import rounds_to_mix
+
+    graph, hiding = mixing.graph, mixing.hiding(rounds)
+    published, source = published_epsilon(profile, hiding, delta, protocol, num_dishonest)
+    return NetworkAccount(
+        num_users=graph.num_users,
+        num_edges=graph.num_edges,
+        num_components=1,
+        rounds=rounds,
+        protocol=protocol,
+        laziness=mixing.walk.laziness,
+        delta=delta,
+        epsilon=mixing.epsilon(
+            profile,
+            rounds=rounds,
+            delta=delta,
+            protocol=protocol,
+            num_dishonest=num_dishonest,
+            with_lower=with_lower,
+        ),
+        uniform_epsilon=account_epsilon(
+            profile,
+            num_users=graph.num_users - num_dishonest,
+            delta=delta,
+            with_lower=with_lower,
+        ),
+        published_epsilon=published,
+        published_source=source,
+        spectral_gap=mixing.spectrum.spectral_gap,
+        irregularity=graph.irregularity,
+        is_bipartite=graph.is_bipartite(),
+        is_regular=graph.is_regular,
+        separation=hiding.separation,
+        rounds_to_mix=rounds_to_mix(mixing.spectrum, _MIXED),
+        worst_user=str(hiding.worst_user)
+        if graph.labels is None
+        else graph.labels[hiding.worst_user],
+        method=mixing.position_bounds(rounds).method,
+        num_dishonest=num_dishonest,
+    )
+
+
+def published_epsilon(
+    profile: LocalProfile,
+    hiding: Hiding,
+    delta: float,
+    protocol: ReportingProtocol,
+    num_dishonest: int = 0,
+) -> tuple[float | None, str]:
+    """Return what the published theorem gives in its corrected form, and which one that is.
+
+    Parameters
+    ----------
+    profile : LocalProfile
+        The randomizer's law.
+    hiding : Hiding
+        Who hides the worst-off user's report.
+    delta : float
+        In [0, 1).
+    protocol : {"all", "single"}
+        What holders hand in.
+    num_dishonest : int
+        Users who hide nobody.
+
+    Returns
+    -------
+    epsilon : float or None
+        Rounded up; None where the theorem says nothing. It may exceed epsilon0.
+    source : str
+        Which theorem, and what was corrected.
+    """
+    from shuffledp.privacy.amplification.network_published import (
+        published_all_thinned_epsilon,
+        published_single_epsilon,
+    )
+
+    source = _PUBLISHED[protocol]
+    if delta == 0.0 or profile.delta0 > 0.0:
+        return None, source
+    if protocol == "all":
+        bound = published_all_thinned_epsilon(
+            profile.epsilon0,
+            overlaps=hiding.overlaps[: max(hiding.overlaps.size - num_dishonest, 0)],
+            collision=hiding.collision,
+            delta=delta,
+            constant="printed",
+        )
+    else:
+        bound = published_single_epsilon(
+            profile.epsilon0,
+            collision=hiding.collision,
+            delta=delta,
+            dummies_are_reports=True,
+            constant="printed",
+        )
+    return bound.upper if math.isfinite(bound.upper) else None, source

@@ -1,0 +1,464 @@
+"""How well a walk on a graph hides where reports began, for any number of rounds.
+
+Two ways to know, and the caller need not care which: exact laws of all users' positions, which cost
+time, and spectral bounds, which cost none but need more rounds to say the same.
+"""
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, SupportsFloat, SupportsIndex, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.collection.datasets.column import Progress
+from shuffledp.core.bound import Bound
+from shuffledp.core.checks import require_at_least, require_delta
+from shuffledp.core.errors import InfeasibleTargetError, ParameterError
+from shuffledp.core.profile import LocalProfile
+from shuffledp.mechanisms.networks.graph import Graph
+from shuffledp.mechanisms.networks.position_bounds import FEW_ROUNDINGS
+from shuffledp.mechanisms.networks.random_walk import RandomWalk
+from shuffledp.privacy.amplification.network_walk import (
+    NETWORK_ASSUMPTIONS,
+    network_walk_delta,
+    network_walk_epsilon,
+)
+from shuffledp.privacy.amplification.registry import account_epsilon
+
+if TYPE_CHECKING:
+    from shuffledp.mechanisms.networks.position_bounds import PositionBounds
+    from shuffledp.mechanisms.networks.spectrum import Spectrum
+
+Method = Literal["auto", "exact", "spectral"]
+ReportingProtocol = Literal["all", "single"]
+
+# Part of the claim where positions are not followed exactly.
+_BY_EIGENVALUES = (
+    "Positions are bounded by eigenvalues, whose certificate fails with probability 1e-12 at most "
+    "over its fixed start vectors: the graph was not made with these in mind."
+)
+
+# Multiply-adds of an exact pass that nobody has to ask for: some 20 seconds.
+_UNASKED_WORK = 4e10
+
+# Exact laws of more users than this take hours, whatever the graph.
+_MOST_EXACT_USERS = 100_000
+
+# Of position bounds kept for all rounds of a search.
+_MOST_KEPT_NUMBERS = 5e7
+
+# Of one user after one number of rounds: position bounds hold so many arrays.
+_NUMBERS_A_USER = 8.0
+
+# Two users send their reports to and fro.
+_FEWEST_USERS = 3
+
+# A search for rounds ends here: nobody waits for more.
+_MOST_ROUNDS = 10_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hiding:
+    """Who hides the worst-off user's report after some rounds.
+
+    Parameters
+    ----------
+    overlaps : ndarray of float64, shape (num_users - 1,)
+        For each other user a chance, by coins of their own, with which their report hides that
+        of *any* user at least as well as one in a uniform shuffle would; rounded down.
+    missed : float
+        Chance that the user's own report is where nobody's is hidden; rounded up.
+    common_mass : float
+        What the laws of all reports have in common, rounded down: Doeblin's condition.
+    position_law : ndarray of float64, shape (num_users,), or None
+        At least the chance of each user to hold it at the end.
+    collision : float
+        At least the chance that two independent copies of it end at one place.
+    worst_user : int
+        Node whose position tells most, as far as the bounds say.
+    separation : float
+        1 - the least of all ratios to the reference law, rounded up: 0 is perfectly mixed.
+    assumptions : tuple of str
+        What the numbers above rest on, besides the graph.
+    """
+
+    overlaps: NDArray[np.float64]
+    missed: float
+    common_mass: float
+    position_law: NDArray[np.float64] | None
+    collision: float
+    worst_user: int
+    separation: float
+    assumptions: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, bounds: "PositionBounds") -> "Hiding":
+        """Return what holds for every user alike.
+
+        For a victim v the overlap of user i is at least low_i / high_v (docs/results/network.md);
+        the greatest high_v covers all victims. Whoever is the victim, the other users have all
+        but one of the lows: leaving out the greatest covers that.
+        """
+        worst = int(np.argmax(bounds.high))
+        highest = float(bounds.high[worst])
+        overlaps = np.sort(np.clip(bounds.low * ((1.0 - FEW_ROUNDINGS) / highest), 0.0, 1.0))
+        law = bounds.reference
+        return cls(
+            overlaps=overlaps[:-1],
+            missed=0.0 if bounds.missed is None else float(bounds.missed.max()),
+            common_mass=bounds.common_mass or 0.0,
+            position_law=None if law is None else np.minimum(law * highest, 1.0),
+            collision=float(bounds.collision.max()),
+            worst_user=worst,
+            separation=min(max(1.0 - float(bounds.low.min()), 0.0), 1.0),
+            assumptions=() if bounds.method == "exact" else (_BY_EIGENVALUES,),
+        )
+
+    def decompositions(self, delta: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the overlaps and what they miss, a row for each decomposition worth trying.
+
+        Every law is at least ``common_mass`` times one and the same law, so that everybody hides
+        everybody with that chance, and a report misses it with the rest. This is of use where the
+        rest is below delta: what is missed adds to delta nearly in full.
+        """
+        missed = math.nextafter(1.0 - self.common_mass, 2.0)
+        if not missed < delta:
+            return self.overlaps[None, :], np.array([self.missed])
+        common = np.full_like(self.overlaps, self.common_mass)
+        return np.stack([self.overlaps, common]), np.array([self.missed, missed])
+
+    def epsilon(
+        self,
+        profile: LocalProfile,
+        *,
+        delta: float,
+        protocol: ReportingProtocol = "all",
+        num_dishonest: int = 0,
+        with_lower: bool = True,
+    ) -> Bound:
+        """Bound the central epsilon for every user; see `NetworkMixing.epsilon`."""
+        overlaps, missed = self.decompositions(delta)
+        bound = network_walk_epsilon(
+            profile,
+            overlaps=overlaps,
+            missed=missed,
+            delta=delta,
+            protocol=protocol,
+            position_law=self.position_law,
+            num_dishonest=num_dishonest,
+            with_lower=with_lower,
+        )
+        return replace(bound, assumptions=bound.assumptions + self.assumptions)
+
+
+class NetworkMixing:
+    """A connected graph with all that its walk's guarantees need, prepared once.
+
+    Parameters
+    ----------
+    graph : Graph
+        Connected, of at least 3 users, and not bipartite unless the walk is lazy.
+    laziness : float
+        Chance that a report stays where it is in a round, by a coin of its own; in [0, 1).
+    method : {"auto", "exact", "spectral"}
+        How positions are bounded: by the exact laws of all users, by eigenvalues, or exactly
+        where that takes some 20 seconds at most.
+    on_progress : callable, optional
+        Called with the stage, the steps done and the steps in total.
+
+    Raises
+    ------
+    ParameterError
+        If the graph is not such a graph; the message says what can be done.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        *,
+        laziness: SupportsFloat = 0.0,
+        method: Method = "auto",
+        on_progress: Progress | None = None,
+    ) -> None:
+        if method not in get_args(Method):
+            raise ParameterError(f"method = {method!r} is not one of {get_args(Method)}")
+        self.walk = RandomWalk.on(graph, laziness=float(laziness))
+        _require_mixing(graph, self.walk.laziness)
+        self.graph = graph
+        self.method = method
+        self._report = on_progress
+        self._spectrum: Spectrum | None = None
+        self._exact: dict[int, PositionBounds] = {}
+
+    @property
+    def spectrum(self) -> "Spectrum":
+        """Eigenvalues and eigenvectors, with certified bounds; computed when first asked for."""
+        from shuffledp.mechanisms.networks.spectrum import walk_spectrum
+
+        if self._spectrum is None:
+            self._say("eigenvalues", 0, 1)
+            self._spectrum = walk_spectrum(self.graph, laziness=self.walk.laziness)
+            self._say("eigenvalues", 1, 1)
+        return self._spectrum
+
+    def position_bounds(self, rounds: SupportsIndex) -> "PositionBounds":
+        """Return bounds on where every report may be after so many rounds."""
+        return self.position_bounds_at((rounds,))[0]
+
+    def position_bounds_at(self, rounds: Iterable[SupportsIndex]) -> "tuple[PositionBounds, ...]":
+        """Return bounds for several numbers of rounds: exact laws take one pass for all of them."""
+        numbers = [require_at_least("rounds", each, 0) for each in rounds]
+        wanted = [each for each in dict.fromkeys(numbers) if each not in self._exact]
+        if wanted and self._is_exact(max(wanted)):
+            self._compute(wanted)
+        return tuple(self._exact.get(each) or self._spectral(each) for each in numbers)
+
+    def hiding(self, rounds: SupportsIndex) -> Hiding:
+        """Return who hides the worst-off user's report after so many rounds."""
+        return Hiding.of(self.position_bounds(rounds))
+
+    def epsilon(
+        self,
+        profile: LocalProfile,
+        *,
+        rounds: SupportsIndex,
+        delta: float,
+        protocol: ReportingProtocol = "all",
+        num_dishonest: int = 0,
+        with_lower: bool = True,
+    ) -> Bound:
+        """Bound the central epsilon after so many rounds, for every user.
+
+        Parameters
+        ----------
+        profile : LocalProfile
+            The randomizer's law.
+        rounds : int
+            Of the exchange, >= 0; after 0 rounds it is the local epsilon.
+        delta : float
+            Central failure probability, in [0, 1).
+        protocol : {"all", "single"}
+            Whether holders hand in all reports they hold, or one.
+        num_dishonest : int
+            Users whose reports hide nobody.
+        with_lower : bool
+            False saves the time for the lower end.
+        """
+        if require_at_least("rounds", rounds, 0) == 0:  # nothing moved: the report alone
+            single = account_epsilon(profile, num_users=1, delta=delta, with_lower=with_lower)
+            return replace(single, assumptions=NETWORK_ASSUMPTIONS)
+        return self.hiding(rounds).epsilon(
+            profile,
+            delta=delta,
+            protocol=protocol,
+            num_dishonest=num_dishonest,
+            with_lower=with_lower,
+        )
+
+    def fewest_rounds(
+        self,
+        profile: LocalProfile,
+        *,
+        delta: float,
+        within: float = 0.01,
+        protocol: ReportingProtocol = "all",
+        num_dishonest: int = 0,
+    ) -> int:
+        """Return the fewest rounds proved to be as private as many rounds, nearly.
+
+        Parameters
+        ----------
+        profile, delta, protocol, num_dishonest
+            As for `epsilon`.
+        within : float
+            How far above the limit epsilon may be, relative to it. For "all" the limit is what a
+            trusted shuffler gives, for "single" what endless rounds give.
+
+        Returns
+        -------
+        int
+            The bounds get no worse with more rounds, so that bisection finds the fewest.
+
+        Raises
+        ------
+        ParameterError
+            If ``within`` is not above 0, or ``delta`` is 0: then there is no limit to come near.
+        InfeasibleTargetError
+            If ten million rounds are not enough.
+        """
+        if not (within > 0.0 and math.isfinite(within)):
+            raise ParameterError(f"within = {within} is not in (0, inf): give for example 0.01")
+        if require_delta(delta) == 0.0:
+            raise ParameterError("delta = 0: no number of rounds helps; give for example 1e-8")
+        limit = self.limit(
+            profile,
+            delta=delta,
+            protocol=protocol,
+            num_dishonest=num_dishonest,
+            with_lower=False,
+        )
+        target = (1.0 + within) * limit.upper
+
+        def is_enough(bounds: "PositionBounds") -> bool:
+            return self._meets(
+                bounds,
+                profile,
+                epsilon=target,
+                delta=delta,
+                protocol=protocol,
+                num_dishonest=num_dishonest,
+            )
+
+        if target >= profile.epsilon0 and profile.delta0 <= delta:
+            return 0
+        if self.method == "exact":
+            self._require_affordable()
+        most = _fewest(lambda rounds: is_enough(self._spectral(rounds)))
+        if not self._is_exact(most):
+            return most
+        return self._fewest_exact(is_enough, most)
+
+    def _fewest_exact(self, is_enough: "Callable[[PositionBounds], bool]", most: int) -> int:
+        """Return the fewest rounds by exact laws, which need no more than ``most``.
+
+        One pass where the bounds of all rounds can be kept, otherwise one for a grid, and one for
+        the rounds between two of its points.
+        """
+        kept = most * _NUMBERS_A_USER * self.graph.num_users
+        step = max(1, math.ceil(kept / _MOST_KEPT_NUMBERS))
+        grid: list[int] = [*range(step, most, step), most]
+        self._compute(grid)
+        first = bisect_left(grid, True, key=lambda rounds: is_enough(self._exact[rounds]))
+        if first == len(grid):  # the spectral bound was sharper at its own rounds
+            return most
+        if step > 1:
+            between = range(grid[first - 1] + 1 if first else 1, grid[first])
+            self._compute(between)
+            later = bisect_left(between, True, key=lambda rounds: is_enough(self._exact[rounds]))
+            return between[later] if later < len(between) else grid[first]
+        return grid[first]
+
+    def limit(
+        self,
+        profile: LocalProfile,
+        *,
+        delta: float,
+        protocol: ReportingProtocol = "all",
+        num_dishonest: int = 0,
+        with_lower: bool = True,
+    ) -> Bound:
+        """Bound the central epsilon that endless rounds lead to.
+
+        For "all" that is a trusted shuffler's, for "single" it may be less.
+        """
+        return network_walk_epsilon(
+            profile,
+            overlaps=np.ones(self.graph.num_users - 1),
+            delta=delta,
+            protocol=protocol,
+            position_law=self.graph.stationary_law() if protocol == "single" else None,
+            num_dishonest=num_dishonest,
+            with_lower=with_lower,
+        )
+
+    def _meets(
+        self,
+        bounds: "PositionBounds",
+        profile: LocalProfile,
+        *,
+        epsilon: float,
+        delta: float,
+        protocol: ReportingProtocol,
+        num_dishonest: int,
+    ) -> bool:
+        """Tell whether bounds on the positions prove a central target."""
+        hiding = Hiding.of(bounds)
+        overlaps, missed = hiding.decompositions(delta)
+        found = network_walk_delta(
+            profile,
+            overlaps=overlaps,
+            missed=missed,
+            epsilon=epsilon,
+            protocol=protocol,
+            position_law=hiding.position_law,
+            num_dishonest=num_dishonest,
+            with_lower=False,
+        )
+        return found.upper <= delta
+
+    def _spectral(self, rounds: int) -> "PositionBounds":
+        """Return bounds by eigenvalues."""
+        from shuffledp.mechanisms.networks.spectral_bounds import spectral_position_bounds
+
+        return spectral_position_bounds(self.spectrum, rounds)
+
+    def _is_exact(self, rounds: int) -> bool:
+        """Tell whether so many rounds are to be followed exactly."""
+        if self.method == "exact":
+            self._require_affordable()
+            return True
+        work = rounds * 2.0 * self.graph.num_edges * self.graph.num_users
+        is_small = self.graph.num_users <= _MOST_EXACT_USERS
+        return self.method == "auto" and is_small and work <= _UNASKED_WORK
+
+    def _require_affordable(self) -> None:
+        """Raise if exact laws of so many users would take hours."""
+        if self.graph.num_users > _MOST_EXACT_USERS:
+            raise ParameterError(
+                f"method = 'exact' follows each of {self.graph.num_users:,} users, and is for "
+                f"{_MOST_EXACT_USERS:,} at most: use method='spectral'"
+            )
+
+    def _compute(self, rounds: Sequence[int]) -> None:
+        """Follow all users exactly, and keep their bounds after these rounds."""
+        from shuffledp.mechanisms.networks.position_bounds import exact_position_bounds
+
+        if rounds:
+            found = exact_position_bounds(self.walk, rounds, on_progress=self._report)
+            self._exact.update({each.rounds: each for each in found})
+
+    def _say(self, stage: str, done: int, total: int | None) -> None:
+        """Report progress, if anybody listens."""
+        if self._report is not None:
+            self._report(stage, done, total)
+
+
+def _require_mixing(graph: Graph, laziness: float) -> None:
+    """Raise unless the walk forgets where it began."""
+    if graph.num_users < _FEWEST_USERS:
+        raise ParameterError(
+            f"the graph has {graph.num_users} users: at least {_FEWEST_USERS} must take part, or "
+            "reports go to and fro between the same two"
+        )
+    if graph.num_isolated:
+        raise ParameterError(
+            f"{graph.num_isolated:,} of {graph.num_users:,} users have no neighbour, so their "
+            "reports cannot move: take the largest component, or leave them out"
+        )
+    if graph.num_components > 1:
+        raise ParameterError(
+            f"the graph has {graph.num_components:,} components, and reports stay within theirs: "
+            "account for each component, or take the largest"
+        )
+    if laziness == 0.0 and graph.is_bipartite():
+        raise ParameterError(
+            "the graph is bipartite: reports go to and fro between its two sides and never mix; "
+            "let each stay with some chance in each round, for example laziness = 0.2 (--lazy 0.2)"
+        )
+
+
+def _fewest(is_enough: Callable[[int], bool]) -> int:
+    """Return the fewest rounds that are enough, if more rounds never are too many."""
+    high = 1
+    while not is_enough(high):
+        if high > _MOST_ROUNDS:
+            raise InfeasibleTargetError(
+                f"no {_MOST_ROUNDS:,} rounds are proved to be enough on this graph, which hardly "
+                "mixes: allow a larger distance (--within), or add edges"
+            )
+        high *= 2
+    numbers = range(high // 2 + 1, high + 1)
+    return numbers[bisect_left(numbers, True, key=is_enough)]

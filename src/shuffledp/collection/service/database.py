@@ -1,0 +1,169 @@
+"""SQLite files of a relay and of peers: durable, private, and of one program at a time."""
+
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from shuffledp.core.errors import DataError, OutputError
+
+_FACTS = "CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID"
+_BUSY = ("database is locked", "database table is locked")
+
+
+class Database:
+    """One SQLite file, held by one program; a context manager.
+
+    Every change is on disk when `transaction` ends: a write-ahead log with ``synchronous=FULL``
+    survives a killed program and a power cut alike. The file is locked as long as it is open, so
+    that two programs cannot go on from the same state; the operating system lets go of it if the
+    program is killed.
+
+    Parameters
+    ----------
+    path : Path
+        The file; made if it is absent, readable by its owner only.
+    kind : str
+        What it holds, for messages, such as ``"relay store"``.
+    application_id : int
+        Tells this kind of file from others.
+    version : int
+        Version of the tables.
+    schema : sequence of str
+        Statements that make the tables, but that of facts.
+    collection : bytes
+        Digest of the terms of the collection that the file is about.
+
+    Raises
+    ------
+    DataError
+        If another program holds it, it is of another collection, kind or version, or damaged.
+    OutputError
+        If it cannot be written.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        kind: str,
+        application_id: int,
+        version: int,
+        schema: Sequence[str],
+        collection: bytes,
+    ) -> None:
+        self._path, self._kind = path, kind
+        with self._told():
+            # SQLite gives its logs the permissions of the file.
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            self._connection = sqlite3.connect(path, isolation_level=None, timeout=1.0)
+        try:
+            self._prepare(application_id, version, schema, collection)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; all is on disk already."""
+        self._connection.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Make all changes inside one: on disk together, or not at all."""
+        with self._told():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+
+    def change(self, statement: str, values: Sequence[Any] = ()) -> None:
+        """Run a statement that returns nothing."""
+        with self._told():
+            self._connection.execute(statement, values)
+
+    def change_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run a statement once a row."""
+        with self._told():
+            self._connection.executemany(statement, rows)
+
+    def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        """Return all rows of a query."""
+        with self._told():
+            return self._connection.execute(query, values).fetchall()
+
+    def value(self, query: str, values: Sequence[Any] = ()) -> Any:
+        """Return the first column of the first row of a query; None if there is no row."""
+        found = self.rows(query, values)
+        return found[0][0] if found else None
+
+    def fact(self, name: str) -> Any:
+        """Return what was noted under a name; None if nothing was."""
+        return self.value("SELECT value FROM facts WHERE name = ?", (name,))
+
+    def set_fact(self, name: str, value: int | bytes) -> None:
+        """Note something under a name."""
+        self.change("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
+
+    def _prepare(
+        self, application_id: int, version: int, schema: Sequence[str], collection: bytes
+    ) -> None:
+        """Lock the file and make its tables, or see that they are ours."""
+        with self._told():
+            for pragma in ("locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronous = FULL"):
+                self._connection.execute(f"PRAGMA {pragma}")
+            self._connection.execute("BEGIN EXCLUSIVE")
+            found = self.value("PRAGMA application_id")
+            if not self.value("SELECT count(*) FROM sqlite_master"):
+                for statement in (_FACTS, *schema):
+                    self._connection.execute(statement)
+                self.set_fact("collection", collection)
+                self._connection.execute(f"PRAGMA application_id = {application_id:d}")
+                self._connection.execute(f"PRAGMA user_version = {version:d}")
+            elif found != application_id:
+                raise DataError(f"{self._path} is no {self._kind}: name another file")
+            elif (written := self.value("PRAGMA user_version")) != version:
+                raise DataError(
+                    f"{self._path} is a {self._kind} of version {written}, and this program knows "
+                    f"version {version}: use the version of shuffledp that made it"
+                )
+            elif self.fact("collection") != collection:
+                raise DataError(
+                    f"{self._path} belongs to a collection with other terms: name another file"
+                )
+            self._connection.execute("COMMIT")
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Turn what goes wrong with the file into one line."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            if str(error) in _BUSY:
+                raise DataError(
+                    f"{self._path} is in use by another program: end that first, or name another "
+                    "file"
+                ) from None
+            if isinstance(error, sqlite3.OperationalError):
+                raise OutputError(f"cannot write {self._path}: {error}") from None
+            raise DataError(f"{self._path} is no {self._kind}, or damaged: {error}") from None
+        except OSError as error:
+            if isinstance(error, OutputError):
+                raise
+            raise OutputError(f"cannot write {self._path}: {error.strerror or error}") from error

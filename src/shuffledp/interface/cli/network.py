@@ -1,0 +1,20 @@
+"""``shuffledp network``: reports that walk from user to user instead of a trusted shuffler."""
+
+import click
+
+from shuffledp.interface.cli.network_account import account
+from shuffledp.interface.cli.network_curve import curve
+from shuffledp.interface.cli.network_service import collect, peer, prepare, relay
+
+
+@click.group()
+def network() -> None:
+    """Shuffle without a trusted shuffler: reports walk along a graph from user to user.
+
+    account and curve say how private that is after how many rounds; prepare, relay, peer and
+    collect do it. `shuffledp run --shuffler network` simulates it on one machine.
+    """
+
+
+for command in (account, curve, prepare, relay, peer, collect):
+    network.add_command(command)

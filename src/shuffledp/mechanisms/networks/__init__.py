@@ -1,0 +1,1 @@
+"""Graphs of who can pass reports on to whom, and random walks on them."""

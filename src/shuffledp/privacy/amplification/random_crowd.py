@@ -1,0 +1,248 @@
+"""The central guarantee where it is random how many users hide a report.
+
+A crowd is the victim and those who hide him, K in all. Given K = m the release is
+(epsilon, D(m))-private; K is drawn without looking at the values. A larger crowd hides better: D
+does not increase. Then for sizes s_0 > s_1 > ... > s_L, with q_l >= Pr[K < s_l], by Abel summation
+
+    delta(epsilon) <= (1 - q_0) D(s_0) + sum_{l >= 1} (q_{l-1} - q_l) D(s_l) + q_L D(1).
+
+*Proof.* Given the values of K the two laws of the release on neighbouring data are mixtures with
+equal weights, so delta(epsilon) <= E[D(K)] by convexity. D(K) is at most D(s_l) where
+s_l <= K < s_{l-1}, so with F_l = Pr[K < s_l] the right-hand side with F in place of q is a bound.
+It equals D(s_0) + sum_{l >= 1} F_{l-1} (D(s_l) - D(s_{l-1})) + F_L (D(1) - D(s_L)), which does not
+decrease in any F_l. ∎
+
+All it needs of D is upper bounds d(m) that hold for every crowd of *at least* m; the smallest of
+d(s_l), d(s_{l+1}), ..., d(1) is one for s_l, and taken here, so that d itself may be anything.
+
+Source: ours; docs/results/network.md.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from numpy.typing import ArrayLike
+
+from shuffledp.core.checks import require_at_least
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.numerics.inversion import last_above_first_below
+from shuffledp.core.numerics.poisson_binomial import survival_levels
+from shuffledp.core.numerics.rounding import round_up
+
+# Of what is asked for, this share at most is lost to crowds smaller than all levels.
+_LOST = 1e-4
+
+# Levels are so many deviations of a normal law apart, or somewhat less.
+_STEP = 0.75
+
+# Smaller tails are not told from 0 in sums with larger ones.
+_SMALLEST_MISS = 1e-290
+
+# Where the levels are this close, relative to the size, one of them is as good as all.
+_NARROW = 1e-3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrowdLaw:
+    """What is known of the size of a random crowd: how rarely it misses each of some sizes.
+
+    Parameters
+    ----------
+    sizes : tuple of int
+        Strictly descending, each at least 1; the victim counts. At least one.
+    misses : tuple of float
+        ``misses[l] >= Pr[crowd < sizes[l]]``, in [0, 1].
+
+    Raises
+    ------
+    ParameterError
+        If the two do not fit together, or a number is out of range.
+
+    Examples
+    --------
+    >>> CrowdLaw(sizes=(10, 5), misses=(0.1, 1e-9)).sizes
+    (10, 5)
+    """
+
+    sizes: tuple[int, ...]
+    misses: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        sizes = tuple(require_at_least("sizes", size, 1) for size in self.sizes)
+        if not sizes or len(sizes) != len(self.misses):
+            raise ParameterError(
+                f"sizes has {len(sizes)} entries, misses {len(self.misses)}: give one miss for "
+                "each of at least one size"
+            )
+        if any(later >= earlier for earlier, later in pairwise(sizes)):
+            raise ParameterError("sizes are not strictly descending: sort them and drop repeats")
+        if not all(0.0 <= miss <= 1.0 for miss in self.misses):  # NaN fails
+            raise ParameterError("misses have an entry outside [0, 1]: they are probabilities")
+        object.__setattr__(self, "sizes", sizes)
+
+
+def tail_targets(smallest: float) -> list[float]:
+    """Return descending tail probabilities down to ``smallest``, at even steps of a normal law.
+
+    Parameters
+    ----------
+    smallest : float
+        In (0, 0.3); the last one.
+
+    Returns
+    -------
+    list of float
+        From 0.9 down.
+
+    Examples
+    --------
+    >>> tail_targets(1e-3)[-1], len(tail_targets(1e-3))
+    (0.001, 6)
+    """
+    ends = [math.sqrt(-2.0 * math.log(each)) for each in (0.3, smallest)]
+    steps = max(math.ceil((ends[1] - ends[0]) / _STEP), 1)
+    between = [ends[0] + (ends[1] - ends[0]) * i / steps for i in range(steps)]
+    return [0.9, 0.6, *(math.exp(-0.5 * each * each) for each in between), smallest]
+
+
+def crowd_of(overlaps: ArrayLike, *, delta: float) -> CrowdLaw:
+    """Return the law of 1 + N where N of the others hide, by coins of their own.
+
+    Parameters
+    ----------
+    overlaps : array_like of float, shape (n - 1,)
+        Chances in [0, 1] that each other user hides the victim.
+    delta : float
+        About what the central delta will be, in (0, 1]: sizes are chosen so that little of it is
+        lost. Any value is safe.
+
+    Returns
+    -------
+    CrowdLaw
+        Sizes err downwards, misses upwards.
+
+    Raises
+    ------
+    ParameterError
+        If an overlap is out of range.
+
+    Notes
+    -----
+    O(n) for each of some ten sizes, and the law of N up to 2^17 users in doubt.
+
+    Examples
+    --------
+    >>> crowd_of([1.0] * 9, delta=1e-6)
+    CrowdLaw(sizes=(10,), misses=(0.0,))
+    """
+    smallest = min(max(_LOST * delta, _SMALLEST_MISS), 0.1)
+    levels = survival_levels(overlaps, tail_targets(smallest))
+    rarest = levels[-1]
+    if levels[0][0] - rarest[0] <= _NARROW * (rarest[0] + 1):
+        levels = [rarest]
+    # Of equal counts the last, with the smallest miss, says all.
+    best = {1 + count: miss for count, miss in levels}
+    sizes = tuple(sorted(best, reverse=True))
+    return CrowdLaw(sizes=sizes, misses=tuple(best[size] for size in sizes))
+
+
+def tail_mean(values: Sequence[float], misses: Sequence[float], worst: float) -> float:
+    """Return (1 - q_0) v_0 + sum (q_{l-1} - q_l) v_l + q_L w, rounded up, with v made monotone.
+
+    Parameters
+    ----------
+    values : sequence of float
+        v_l bounds what happens wherever level l is met; from the highest level down.
+    misses : sequence of float
+        q_l >= Pr[level l is not met].
+    worst : float
+        w bounds what happens in any case.
+
+    Returns
+    -------
+    float
+        Upper bound of the mean. Levels lower down hold wherever higher ones do, so the smallest of
+        v_l, v_{l+1}, ..., w stands for v_l, and the smallest of q_0 ... q_l for q_l.
+
+    Examples
+    --------
+    >>> round(tail_mean([0.1, 0.2], [0.5, 0.25], 1.0), 12)
+    0.35
+    """
+    least, from_below = worst, []
+    for value in reversed(values):
+        least = min(least, value)
+        from_below.append(least)
+    total, reached = 0.0, 1.0
+    for value, miss in zip(reversed(from_below), misses, strict=True):
+        missed = min(reached, miss)
+        total += (reached - missed) * value
+        reached = missed
+    return min(round_up(total + reached * worst, operations=4 * len(values) + 4), worst)
+
+
+def crowd_delta(law: CrowdLaw, conditional: Callable[[int], float], worst: float) -> float:
+    """Bound delta at one epsilon for a crowd of random size.
+
+    Parameters
+    ----------
+    law : CrowdLaw
+        Of the crowd, whatever the values.
+    conditional : callable
+        Takes a size m to an upper bound of delta that holds for every crowd of at least m.
+    worst : float
+        d(1): an upper bound of delta whatever the crowd.
+
+    Returns
+    -------
+    float
+        Errs upwards; at most ``worst``.
+
+    Notes
+    -----
+    One call of ``conditional`` for each size.
+
+    Source: ours; the module has the proof.
+
+    Examples
+    --------
+    >>> round(crowd_delta(CrowdLaw(sizes=(4,), misses=(0.1,)), lambda m: 1.0 / m, 1.0), 12)
+    0.325
+    """
+    if worst == 0.0:
+        return 0.0
+    return tail_mean([conditional(size) for size in law.sizes], law.misses, worst)
+
+
+def crowd_epsilon(
+    curve: Callable[[float], float], delta: float, *, highest: float, guess: float
+) -> float:
+    """Return an epsilon at which an upper bound of delta is at most the one asked for.
+
+    Parameters
+    ----------
+    curve : callable
+        Takes epsilon to an upper bound of delta.
+    delta : float
+        In (0, 1).
+    highest : float
+        An epsilon that is safe at ``delta`` whatever the crowd.
+    guess : float
+        Where to look first; any value is safe.
+
+    Returns
+    -------
+    float
+        Errs upwards, by about 1e-6 of itself; at most ``highest``.
+
+    Examples
+    --------
+    >>> found = crowd_epsilon(lambda e: 0.5 - 0.5 * e, 0.1, highest=1.0, guess=0.7)
+    >>> 0.8 <= found < 0.800001
+    True
+    """
+    return last_above_first_below(curve, delta, 0.0, highest, guess=guess, relative_tolerance=1e-6)[
+        1
+    ]

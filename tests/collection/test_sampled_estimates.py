@@ -1,0 +1,92 @@
+"""Estimates about everybody from the reports of some: exact sampling variance, wider intervals."""
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from shuffledp.collection.sampled_estimates import for_all_users
+from shuffledp.core.errors import ParameterError
+from shuffledp.mechanisms.estimators.frequencies import estimate_frequencies
+from shuffledp.mechanisms.estimators.means import estimate_means
+from shuffledp.mechanisms.reports import Counts, Sums
+
+# Without noise of a randomizer, so that sampling is the only error.
+EXACT = (1.0, 0.0)
+
+
+def frequencies(support, num_reports, probabilities=EXACT, **options):
+    counts = Counts(support=np.array(support), num_reports=num_reports, fingerprint="")
+    return estimate_frequencies(counts, support_probabilities=probabilities, **options)
+
+
+def test_the_sampling_variance_is_that_of_all_samples():
+    values = [1, 1, 0, 0, 0, 1, 0]
+    share = sum(values) / len(values)
+    found = [
+        for_all_users(frequencies([sum(sample), 4 - sum(sample)], 4), len(values))
+        for sample in combinations(values, 4)
+    ]
+    estimates = np.array([each.frequency[0] for each in found])
+    assert estimates.mean() == pytest.approx(share)
+    # Taken at the true share; the estimate takes it at the estimated one.
+    unit = (7 - 4) / (4 * 6)
+    assert estimates.var() == pytest.approx(unit * share * (1.0 - share))
+    for each in found:
+        at = each.frequency[0]
+        assert each.standard_error[0] == pytest.approx(math.sqrt(unit * at * (1.0 - at)))
+        assert each.count[0] == pytest.approx(7 * at)
+        assert each.num_users == 7
+
+
+@pytest.mark.parametrize("interval", ["wilson", "wald", "clopper-pearson"])
+@pytest.mark.parametrize("simultaneous", [False, True])
+def test_intervals_are_wider_and_hold_the_others(interval, simultaneous):
+    sample = frequencies(
+        [40, 35, 55], 100, (0.6, 0.3), interval=interval, simultaneous=simultaneous
+    )
+    everybody = for_all_users(sample, 1_000)
+    assert (everybody.lower < sample.lower).all()
+    assert (everybody.upper > sample.upper).all()
+    assert (everybody.standard_error > sample.standard_error).all()
+    assert (everybody.frequency == sample.frequency).all()
+    assert (everybody.interval, everybody.confidence) == (sample.interval, sample.confidence)
+    # More people who are not seen make it wider still, to a limit.
+    more = for_all_users(sample, 1_000_000)
+    assert (more.upper - more.lower > everybody.upper - everybody.lower).all()
+
+
+def test_a_wald_interval_adds_the_variances():
+    sample = frequencies([50], 100, (0.75, 0.25), interval="wald")
+    everybody = for_all_users(sample, 10_000)
+    z = (sample.upper[0] - sample.frequency[0]) / sample.standard_error[0]
+    # Its frequency is one half, where a share's variance is largest.
+    assert everybody.upper[0] == pytest.approx(0.5 + z * everybody.standard_error[0])
+    assert everybody.lower[0] == pytest.approx(0.5 - z * everybody.standard_error[0])
+
+
+def test_an_answer_that_no_report_supports_may_still_exist():
+    sample = frequencies([0, 100], 100)
+    assert sample.upper[0] == 0.0
+    everybody = for_all_users(sample, 1_000_000)
+    # Where up to three of a hundred have it, a sample of a hundred may well hold none of them.
+    assert everybody.upper[0] > 0.03
+
+
+def test_who_is_seen_whole_is_left_alone():
+    sample = frequencies([3, 1], 4)
+    assert for_all_users(sample, 4) is sample
+
+
+def test_means_hold_the_sampling_already():
+    sums = Sums(
+        total=np.array([6.0]), total_of_squares=np.array([20.0]), num_reports=2, fingerprint=""
+    )
+    estimates = estimate_means(sums)
+    assert for_all_users(estimates, 100) is estimates
+
+
+def test_fewer_users_than_reports_are_refused():
+    with pytest.raises(ParameterError, match="num_users = 3 is below the number of reports, 4"):
+        for_all_users(frequencies([3, 1], 4), 3)

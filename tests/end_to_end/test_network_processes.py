@@ -1,0 +1,246 @@
+"""An exchange between processes: a relay, peers and an analyzer, some of them killed on the way."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import httpx
+import polars as pl
+import pytest
+
+from shuffledp.core.entropy import Entropy
+from shuffledp.mechanisms.networks.families import random_regular_graph
+
+# The module's only statistical test: an interval of this confidence misses the true share.
+FALSE_POSITIVE_RATE = 1e-10
+
+PROGRAM = """
+import sys
+import click
+from shuffledp.interface.cli import main, network_service
+group = main.cli.commands.get("network") or click.Group("network")
+for name in ("prepare", "relay", "peer", "collect"):
+    group.add_command(getattr(network_service, name))
+main.cli.add_command(group)
+sys.exit(main.main())
+"""
+
+# A machine that does other things besides may be ten times slower than one that does not.
+PATIENCE_SECONDS = 150.0
+
+
+class Processes:
+    """Commands in one folder, none of which outlives the test."""
+
+    def __init__(self, folder) -> None:
+        self.folder = folder
+        self.started = []
+        self.http = httpx.Client(trust_env=False, timeout=PATIENCE_SECONDS)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.http.close()
+        for process, _ in self.started:
+            if process.poll() is None:
+                process.kill()  # stopped ones die of it, too
+            process.wait()
+            process.stdin.close()
+
+    def start(self, name, *arguments):
+        """Start a command of the group; it prints into files."""
+        log = self.folder / f"{len(self.started)}-{name}"
+        with log.with_suffix(".out").open("w") as out, log.with_suffix(".err").open("w") as err:
+            process = subprocess.Popen(
+                [sys.executable, "-c", PROGRAM, "network", name, *arguments],
+                cwd=self.folder, stdin=subprocess.PIPE, stdout=out, stderr=err, text=True,
+            )  # fmt: skip
+        self.started.append((process, log))
+        return process
+
+    def printed(self, process) -> str:
+        (log,) = [log for each, log in self.started if each is process]
+        return log.with_suffix(".out").read_text()
+
+    def wait(self, what, condition):
+        """Return what a condition returns once it is true; show all logs where it never is."""
+        give_up = time.monotonic() + PATIENCE_SECONDS
+        while not (found := condition()):
+            assert time.monotonic() < give_up, f"{what}: never\n{self.logs()}"
+            time.sleep(0.02)
+        return found
+
+    def finish(self, process) -> str:
+        """Wait for the end of a command and return what it printed."""
+        self.wait("the end of a process", lambda: process.poll() is not None)
+        assert process.returncode == 0, self.logs()
+        return self.printed(process)
+
+    def logs(self) -> str:
+        texts = []
+        for process, log in self.started:
+            texts.append(f"{log.name}, exit code {process.poll()}")
+            texts += [log.with_suffix(end).read_text()[-2000:] for end in (".out", ".err")]
+        return "\n".join(texts)
+
+    def relay(self, *options, port=0):
+        """Start a relay, wait until it listens, and return it with its URL."""
+        process = self.start(
+            "relay", "c/terms.json", "--graph", "edges.csv", "--store", "relay.db",
+            "--port", str(port), *options,
+        )  # fmt: skip
+        url = self.wait("the relay's URL", lambda: self.printed(process).strip())
+        return process, url
+
+    def peers(self, url, users, state):
+        return self.start(
+            "peer", "c/terms.json", "--graph", "edges.csv", "--relay", url, "--table",
+            "answers.csv", "--column", "answer", "--users", users, "--state", state,
+        )  # fmt: skip
+
+    def wait_for(self, url, **wanted):
+        """Wait for a status of the relay."""
+
+        def reached():
+            status = self.http.get(f"{url}/status").json()
+            return all(status[name] == value for name, value in wanted.items())
+
+        self.wait(f"a status with {wanted}", reached)
+
+    def collect(self, url, *options):
+        process = self.start(
+            "collect", "c/terms.json", "--key", "c/analyzer.key", "--graph", "edges.csv",
+            "--relay", url, "--delta", "1e-3", "--out", "results", "--json", *options,
+        )  # fmt: skip
+        return json.loads(self.finish(process))
+
+
+@pytest.fixture
+def processes(tmp_path):
+    with Processes(tmp_path) as found:
+        yield found
+
+
+def prepare(processes, num_users, degree, rounds):
+    """Write a graph, answers (30 % yes) and the terms."""
+    graph = random_regular_graph(num_users, degree, Entropy.from_seed(1))
+    lines = [
+        f"{user},{other}" for user in range(num_users)
+        for other in graph.neighbours_of(user).tolist() if user < other
+    ]  # fmt: skip
+    (processes.folder / "edges.csv").write_text("\n".join(lines) + "\n")
+    answers = pl.Series("answer", ["yes" if user % 10 < 3 else "no" for user in range(num_users)])
+    answers.to_frame().write_csv(processes.folder / "answers.csv")
+    made = processes.start(
+        "prepare", "--graph", "edges.csv", "--domain", "yes,no", "--epsilon0", "3",
+        "--rounds", str(rounds), "--delta", "1e-3", "--out", "c", "--json",
+    )  # fmt: skip
+    return json.loads(processes.finish(made))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_two_hundred_peers_and_a_relay_that_is_killed_in_the_middle(processes):
+    expected = prepare(processes, 200, 10, 3)
+    relay, url = processes.relay("--clock", "all", "--round-seconds", "600")
+    peers = [processes.peers(url, users, f"{users}.db") for users in ("0-99", "100-199")]
+    processes.wait(
+        "the middle of a round",
+        lambda: (
+            (status := processes.http.get(f"{url}/status").json())["round"] == 2
+            and 0 < status["num_sent"] < 200
+        ),
+    )
+    relay.kill()
+    relay.wait()
+    again, url = processes.relay(
+        "--clock", "all", "--round-seconds", "600", "--until-collected",
+        port=int(url.rpartition(":")[2]),
+    )  # fmt: skip
+    result = processes.collect(url, "--confidence", str(1.0 - FALSE_POSITIVE_RATE))
+    for process in peers:
+        assert "of" in processes.finish(process)
+    processes.finish(again)
+    collection = result["collection"]
+    # Nothing was lost, and nothing came twice.
+    assert collection["num_reports"] == collection["num_handed_in"] == 200
+    assert collection["rejected"] == {}
+    assert collection["num_absences"] == 0
+    assert result["guarantee"]["epsilon"] == expected["guarantee"]["epsilon"]
+    assert result["warnings"] == []
+    (yes,) = [row for row in result["estimates"] if row["value"] == "yes"]
+    assert yes["lower"] <= 0.3 <= yes["upper"]
+    written = sorted(entry.name for entry in (processes.folder / "results").iterdir())
+    assert written == ["estimates.csv", "privacy.json", "report.html"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_processes_that_are_killed_stopped_and_never_return(processes):
+    expected = prepare(processes, 18, 6, 4)
+    relay, url = processes.relay("--clock", "manual")
+    port = int(url.rpartition(":")[2])
+    steady = processes.peers(url, "0-9", "steady.db")
+    away = processes.peers(url, "10-13", "away.db")
+    gone = processes.peers(url, "14-17", "gone.db")
+    processes.wait_for(url, phase="round", round=1, num_sent=18)
+    away.send_signal(signal.SIGSTOP)
+    gone.kill()
+
+    def close_round():
+        relay.stdin.write("\n")
+        relay.stdin.flush()
+
+    close_round()
+    processes.wait_for(url, round=2, num_sent=10)
+    relay.kill()
+    relay.wait()
+    relay, url = processes.relay("--clock", "manual", port=port)
+    processes.wait_for(url, round=2, num_sent=10)
+    close_round()
+    processes.wait_for(url, round=3)
+    steady.kill()
+    steady.wait()
+    steady = processes.peers(url, "0-9", "steady.db")
+    processes.wait_for(url, round=3, num_sent=10)
+    close_round()
+    away.send_signal(signal.SIGCONT)
+    processes.wait_for(url, round=4, num_sent=14)
+    close_round()
+    processes.wait_for(url, phase="hand-in", num_handed_in=14)
+    close_round()
+    result = processes.collect(url)
+    assert "10 of 10 users" in processes.finish(steady)
+    text = processes.finish(away)
+    assert "4 of 4 users" in text
+    assert "rounds missed  8" in text
+    collection = result["collection"]
+    assert collection["num_registered"] == 18
+    assert collection["num_handed_in"] == 14
+    assert collection["num_absences"] == 2 * 4 + 3 * 4
+    assert collection["rejected"] == {}
+    assert 0 < collection["num_reports"] < 18
+    assert result["guarantee"]["epsilon"]["upper"] > expected["guarantee"]["epsilon"]["upper"]
+    relay.send_signal(signal.SIGTERM)
+    processes.wait("the end of the relay", lambda: relay.poll() is not None)
+    assert relay.returncode == 143, processes.logs()
+
+
+@pytest.mark.slow
+def test_no_two_programs_share_a_store(processes):
+    prepare(processes, 12, 4, 1)
+    _, url = processes.relay()
+    second = processes.start("relay", "c/terms.json", "--graph", "edges.csv", "--store", "relay.db")
+    processes.wait("the end of the second relay", lambda: second.poll() is not None)
+    assert second.returncode == 2
+    assert "relay.db is in use by another program" in processes.logs()
+    third = processes.start(
+        "relay", "c/terms.json", "--graph", "edges.csv", "--store", "other.db",
+        "--port", url.rpartition(":")[2],
+    )  # fmt: skip
+    processes.wait("the end of the third relay", lambda: third.poll() is not None)
+    assert third.returncode == 2
+    assert "cannot listen at 127.0.0.1" in processes.logs()
