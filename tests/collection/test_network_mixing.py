@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from shuffledp.collection.network_mixing import Hiding, NetworkMixing
+from shuffledp.collection.network_mixing import Hiding, NetworkMixing, walk_hiding
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.mechanisms.networks.families import complete_graph, cycle_graph, star_graph
 from shuffledp.mechanisms.networks.graph import Graph
+from shuffledp.mechanisms.networks.random_walk import RandomWalk
 from shuffledp.privacy.amplification.network_walk import network_walk_epsilon
 from shuffledp.privacy.amplification.registry import account_epsilon
 
@@ -203,3 +204,46 @@ def test_what_all_laws_share_may_hide_better(method, rounds):
         ANY, overlaps=overlaps[1], missed=missed[1], delta=0.05, with_lower=False
     ).upper
     assert both == pytest.approx(min(first, second))
+
+
+def test_colluding_users_reveal_what_reaches_them():
+    graph = complete_graph(30)
+    mask = np.arange(30) == 7
+    mixing = NetworkMixing(graph, colluding=mask)
+    hiding = mixing.hiding(2)
+    # The first round misses user 7 with probability 28/29, the second one again.
+    assert hiding.missed == pytest.approx(1 - (28 / 29) ** 2)
+    assert hiding.overlaps[0] == 0.0
+    alone = NetworkMixing(graph).epsilon(ANY, rounds=2, delta=DELTA).upper
+    assert mixing.epsilon(ANY, rounds=2, delta=DELTA).upper > alone
+    with pytest.raises(ParameterError, match="more rounds are not always better"):
+        mixing.fewest_rounds(ANY, delta=DELTA)
+    with pytest.raises(ParameterError, match="knows nothing of reports that avoid"):
+        NetworkMixing(graph, method="spectral", colluding=mask)
+    with pytest.raises(ParameterError, match="everybody"):
+        NetworkMixing(PENDANT, colluding=np.ones(4, dtype=bool)).hiding(1)
+
+
+def test_a_user_among_colluders_has_the_local_guarantee():
+    """User 3 has one neighbour, who colludes: their report is surely revealed."""
+    mixing = NetworkMixing(PENDANT, colluding=np.arange(4) == 2)
+    hiding = mixing.hiding(1)
+    assert hiding.missed == 1.0
+    assert hiding.worst_user == 3
+    assert hiding.position_law is None
+    found = mixing.epsilon(ANY, rounds=1, delta=DELTA)
+    assert found.upper == pytest.approx(1.0, rel=2e-3)
+
+
+def test_any_walk_has_its_hiding():
+    triangle, star = complete_graph(3), star_graph(3)
+    walk = RandomWalk.through((star, triangle, triangle, triangle))
+    laws = np.eye(3)
+    for graph in walk.graphs:
+        step = graph.to_scipy().toarray()
+        laws = laws @ (step / step.sum(axis=1, keepdims=True))
+    hiding = walk_hiding(walk, 4)
+    for victim in range(3):
+        others = np.sort([(laws[i] / laws[victim]).min() for i in range(3) if i != victim])
+        assert (hiding.overlaps <= np.minimum(others, 1.0) + 1e-12).all()
+    assert hiding.epsilon(ANY, delta=DELTA).upper < 1.0

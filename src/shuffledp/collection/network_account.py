@@ -1,10 +1,13 @@
 """How private an exchange along a graph is: ours, the published theorem, and a trusted shuffler."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal, SupportsFloat, SupportsIndex, get_args
+
+import numpy as np
+from numpy.typing import NDArray
 
 from shuffledp.collection.datasets.column import Progress
 from shuffledp.collection.network_mixing import (
@@ -77,6 +80,8 @@ class NetworkAccount:
         ``"exact"`` or ``"spectral"``.
     num_dishonest : int
         Users who hide nobody.
+    num_colluding : int
+        Users who tell the adversary all that passes through their hands.
     """
 
     num_users: int
@@ -99,6 +104,7 @@ class NetworkAccount:
     worst_user: str
     method: str
     num_dishonest: int
+    num_colluding: int
 
     def to_json_dict(self) -> dict[str, Any]:
         """Return plain values for a program."""
@@ -107,6 +113,7 @@ class NetworkAccount:
             "num_edges": self.num_edges,
             "num_components": self.num_components,
             "num_dishonest": self.num_dishonest,
+            "num_colluding": self.num_colluding,
             "rounds": self.rounds,
             "protocol": self.protocol,
             "laziness": self.laziness,
@@ -141,6 +148,7 @@ def account_network(  # noqa: PLR0913  # one keyword an option
     method: Method = "auto",
     components: Components = "connected",
     num_dishonest: SupportsIndex = 0,
+    colluding: Collection[str] = (),
     with_lower: bool = True,
     on_progress: Progress | None = None,
 ) -> NetworkAccount:
@@ -169,6 +177,9 @@ def account_network(  # noqa: PLR0913  # one keyword an option
         exchanges on its own; then the guarantee is that of the worst.
     num_dishonest : int
         So many users may tell the adversary their own reports; they hide nobody.
+    colluding : collection of str
+        Labels of users who may tell him, besides, all that passes through their hands; every
+        report that reaches one of them counts as revealed. Positions are exact then.
     with_lower : bool
         False saves the time for the lower ends.
     on_progress : callable, optional
@@ -207,8 +218,16 @@ def account_network(  # noqa: PLR0913  # one keyword an option
     allowed = require_delta(delta)
     asked = None if rounds == AUTO else require_at_least("rounds", rounds, 0)
     dishonest = require_at_least("num_dishonest", num_dishonest, 0)
+    wanted = frozenset(colluding)
+    _require_known(graph, wanted)
     pieces = [
-        NetworkMixing(piece, laziness=laziness, method=method, on_progress=on_progress)
+        NetworkMixing(
+            piece,
+            laziness=laziness,
+            method=method,
+            colluding=_mask(piece, wanted),
+            on_progress=on_progress,
+        )
         for piece in _pieces(graph, components)
     ]
     number = asked
@@ -233,6 +252,28 @@ def account_network(  # noqa: PLR0913  # one keyword an option
     ]
     worst = max(accounts, key=lambda each: each.epsilon.upper)
     return replace(worst, num_components=graph.num_components)
+
+
+def _names(graph: Graph) -> tuple[str, ...]:
+    """Return the labels of all users."""
+    return graph.labels or tuple(map(str, range(graph.num_users)))
+
+
+def _require_known(graph: Graph, colluding: frozenset[str]) -> None:
+    """Raise unless all of these are labels of users."""
+    unknown = sorted(colluding.difference(_names(graph))) if colluding else []
+    if unknown:
+        raise ParameterError(
+            f"colluding names {len(unknown):,} who are not in the graph, such as {unknown[0]!r}: "
+            "look for another spelling"
+        )
+
+
+def _mask(graph: Graph, colluding: frozenset[str]) -> NDArray[np.bool_] | None:
+    """Return which users of a piece collude; None if nobody does."""
+    if not colluding:
+        return None
+    return np.array([name in colluding for name in _names(graph)])
 
 
 def _pieces(graph: Graph, components: Components) -> Iterator[Graph]:
@@ -263,6 +304,8 @@ def _account(
     from shuffledp.mechanisms.networks.spectral_bounds import rounds_to_mix
 
     graph, hiding = mixing.graph, mixing.hiding(rounds)
+    mask = mixing.walk.colluding
+    num_colluding = 0 if mask is None else int(np.count_nonzero(mask))
     published, source = published_epsilon(profile, hiding, delta, protocol, num_dishonest)
     return NetworkAccount(
         num_users=graph.num_users,
@@ -282,7 +325,7 @@ def _account(
         ),
         uniform_epsilon=account_epsilon(
             profile,
-            num_users=graph.num_users - num_dishonest,
+            num_users=max(graph.num_users - num_dishonest - num_colluding, 1),
             delta=delta,
             with_lower=with_lower,
         ),
@@ -294,11 +337,10 @@ def _account(
         is_regular=graph.is_regular,
         separation=hiding.separation,
         rounds_to_mix=rounds_to_mix(mixing.spectrum, _MIXED),
-        worst_user=str(hiding.worst_user)
-        if graph.labels is None
-        else graph.labels[hiding.worst_user],
+        worst_user=_names(graph)[hiding.worst_user],
         method=mixing.position_bounds(rounds).method,
         num_dishonest=num_dishonest,
+        num_colluding=num_colluding,
     )
 
 
@@ -337,7 +379,7 @@ def published_epsilon(
     )
 
     source = _PUBLISHED[protocol]
-    if delta == 0.0 or profile.delta0 > 0.0:
+    if delta == 0.0 or profile.delta0 > 0.0 or hiding.missed > 0.0:
         return None, source
     if protocol == "all":
         bound = published_all_thinned_epsilon(

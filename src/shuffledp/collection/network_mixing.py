@@ -95,23 +95,30 @@ class Hiding:
     assumptions: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, bounds: "PositionBounds") -> "Hiding":
-        """Return what holds for every user alike.
+    def of(
+        cls, bounds: "PositionBounds", *, colluding: NDArray[np.bool_] | None = None
+    ) -> "Hiding":
+        """Return what holds for every user alike, but for those who collude.
 
         For a victim v the overlap of user i is at least low_i / high_v (docs/results/network.md);
         the greatest high_v covers all victims. Whoever is the victim, the other users have all
         but one of the lows: leaving out the greatest covers that.
         """
-        worst = int(np.argmax(bounds.high))
-        highest = float(bounds.high[worst])
+        honest = np.arange(bounds.high.size)
+        if colluding is not None:
+            honest = honest[~colluding]
+        if not honest.size:
+            raise ParameterError("colluding = everybody: nobody is left to be protected")
+        worst = int(honest[np.argmax(bounds.high[honest])])
+        highest = float(bounds.high[worst])  # inf if no way of the report avoids colluders
         overlaps = np.sort(np.clip(bounds.low * ((1.0 - FEW_ROUNDINGS) / highest), 0.0, 1.0))
-        law = bounds.reference
+        law = bounds.reference if math.isfinite(highest) else None
         return cls(
             overlaps=overlaps[:-1],
-            missed=0.0 if bounds.missed is None else float(bounds.missed.max()),
+            missed=0.0 if bounds.missed is None else float(bounds.missed[honest].max()),
             common_mass=bounds.common_mass or 0.0,
             position_law=None if law is None else np.minimum(law * highest, 1.0),
-            collision=float(bounds.collision.max()),
+            collision=float(bounds.collision[honest].max()),
             worst_user=worst,
             separation=min(max(1.0 - float(bounds.low.min()), 0.0), 1.0),
             assumptions=() if bounds.method == "exact" else (_BY_EIGENVALUES,),
@@ -166,6 +173,9 @@ class NetworkMixing:
     method : {"auto", "exact", "spectral"}
         How positions are bounded: by the exact laws of all users, by eigenvalues, or exactly
         where that takes some 20 seconds at most.
+    colluding : ndarray of bool, shape (num_users,), optional
+        Users who tell the adversary all that passes through their hands. A report that reaches
+        one of them counts as revealed, and theirs hide nobody. Positions are exact then.
     on_progress : callable, optional
         Called with the stage, the steps done and the steps in total.
 
@@ -181,14 +191,20 @@ class NetworkMixing:
         *,
         laziness: SupportsFloat = 0.0,
         method: Method = "auto",
+        colluding: NDArray[np.bool_] | None = None,
         on_progress: Progress | None = None,
     ) -> None:
         if method not in get_args(Method):
             raise ParameterError(f"method = {method!r} is not one of {get_args(Method)}")
-        self.walk = RandomWalk.on(graph, laziness=float(laziness))
+        self.walk = RandomWalk(graphs=(graph,), laziness=float(laziness), colluding=colluding)
         _require_mixing(graph, self.walk.laziness)
+        if self.walk.colluding is not None and method == "spectral":
+            raise ParameterError(
+                "method = 'spectral' knows nothing of reports that avoid colluding users: use "
+                "method='exact'"
+            )
         self.graph = graph
-        self.method = method
+        self.method: Method = method if self.walk.colluding is None else "exact"
         self._report = on_progress
         self._spectrum: Spectrum | None = None
         self._exact: dict[int, PositionBounds] = {}
@@ -218,7 +234,7 @@ class NetworkMixing:
 
     def hiding(self, rounds: SupportsIndex) -> Hiding:
         """Return who hides the worst-off user's report after so many rounds."""
-        return Hiding.of(self.position_bounds(rounds))
+        return Hiding.of(self.position_bounds(rounds), colluding=self.walk.colluding)
 
     def epsilon(
         self,
@@ -291,6 +307,11 @@ class NetworkMixing:
         """
         if not (within > 0.0 and math.isfinite(within)):
             raise ParameterError(f"within = {within} is not in (0, inf): give for example 0.01")
+        if self.walk.colluding is not None:
+            raise ParameterError(
+                "with colluding users more rounds are not always better, since more of them see a "
+                "report: give a number of rounds"
+            )
         if require_delta(delta) == 0.0:
             raise ParameterError("delta = 0: no number of rounds helps; give for example 1e-8")
         limit = self.limit(
@@ -375,7 +396,7 @@ class NetworkMixing:
         num_dishonest: int,
     ) -> bool:
         """Tell whether bounds on the positions prove a central target."""
-        hiding = Hiding.of(bounds)
+        hiding = Hiding.of(bounds)  # nobody colludes where rounds are searched for
         overlaps, missed = hiding.decompositions(delta)
         found = network_walk_delta(
             profile,
@@ -424,6 +445,49 @@ class NetworkMixing:
         """Report progress, if anybody listens."""
         if self._report is not None:
             self._report(stage, done, total)
+
+
+def walk_hiding(
+    walk: RandomWalk, rounds: SupportsIndex, *, on_progress: Progress | None = None
+) -> Hiding:
+    """Return who hides the worst-off user's report on any walk, exactly.
+
+    Parameters
+    ----------
+    walk : RandomWalk
+        On a graph that changes from round to round, say, or with users who are absent or collude.
+    rounds : int
+        How many of its rounds.
+    on_progress : callable, optional
+        Called with the stage, the steps done and the steps in total.
+
+    Returns
+    -------
+    Hiding
+        Of all users who do not collude.
+
+    Raises
+    ------
+    ParameterError
+        If the walk is not known for so many rounds.
+
+    Notes
+    -----
+    Cost: num_users * rounds * 2 num_edges additions.
+
+    Examples
+    --------
+    A round on one pairing of four users, then one on another: everybody's report may be anywhere.
+
+    >>> pairs = Graph.from_edges([(0, 1), (2, 3)]), Graph.from_edges([(0, 2), (1, 3)])
+    >>> walk = RandomWalk.through(pairs, laziness=0.5)
+    >>> walk_hiding(walk, 2).overlaps.round(9).tolist()
+    [1.0, 1.0, 1.0]
+    """
+    from shuffledp.mechanisms.networks.position_bounds import exact_position_bounds
+
+    (bounds,) = exact_position_bounds(walk, (rounds,), on_progress=on_progress)
+    return Hiding.of(bounds, colluding=walk.colluding)
 
 
 def _require_mixing(graph: Graph, laziness: float) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shuffledp.collection.datasets import graph_files
-from shuffledp.collection.datasets.graph_files import read_graph
+from shuffledp.collection.datasets.graph_files import read_graph, read_users
 from shuffledp.core.errors import DataError, ParameterError
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
@@ -277,3 +277,14 @@ def test_real_graphs(name, num_users, num_edges, irregularity):
     assert (graph.num_users, graph.num_edges, graph.num_components) == (num_users, num_edges, 1)
     assert graph.irregularity == pytest.approx(irregularity, abs=6e-5)
     assert graph.labels is None
+
+
+def test_users_are_listed_one_a_line(tmp_path):
+    path = tmp_path / "users.txt"
+    path.write_text("\ufeffann\n# not bob\n\n  cid \nann\n", encoding="utf-8")
+    assert read_users(path) == ("ann", "cid")
+    with pytest.raises(DataError, match=r"cannot read users from .*No such file"):
+        read_users(tmp_path / "nobody.txt")
+    path.write_bytes(b"\xff\xfe\xff")
+    with pytest.raises(DataError, match="not text in UTF-8"):
+        read_users(path)

@@ -5,23 +5,16 @@ import json
 import sys
 import threading
 
-import click
 import polars as pl
 import pytest
 
 from shuffledp.collection.service import relay_server
-from shuffledp.interface.cli import main, network_service
-
-COMMANDS = ("prepare", "relay", "peer", "collect")
+from shuffledp.interface.cli import main, network_peer
 
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """Work in a folder with a graph of six friends, where the commands are in their group."""
-    group = main.cli.commands.get("network") or click.Group("network")
-    wanted = {name: getattr(network_service, name) for name in COMMANDS}
-    monkeypatch.setattr(group, "commands", {**group.commands, **wanted})
-    monkeypatch.setitem(main.cli.commands, "network", group)
+    """Work in a folder with a graph of six friends."""
     monkeypatch.chdir(tmp_path)
     edges = [f"{a},{b}" for a in range(6) for b in range(a)]
     (tmp_path / "edges.csv").write_text("\n".join(edges) + "\n")
@@ -225,7 +218,7 @@ def test_a_whole_collection_by_commands(relay, here, capsys):
     one = ["c/terms.json", "--graph", "edges.csv", "--relay", relay, "--state", "one.db", *ONE]
     # Only a main thread may handle signals, so this one runs the bare command.
     alone = threading.Thread(
-        target=network_service.peer.main, args=(one,), kwargs={"standalone_mode": False}
+        target=network_peer.peer.main, args=(one,), kwargs={"standalone_mode": False}
     )
     alone.start()
     many = ["--table", "answers.csv", "--column", "answer", "--users", "0-2,4,5"]

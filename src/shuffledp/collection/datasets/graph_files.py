@@ -251,3 +251,30 @@ def _ranked(pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int
     places = names.to_frame().with_columns(place=pl.int_range(pl.len(), dtype=pl.Int32))
     found = fields.to_frame().join(places, on="number", how="left", maintain_order="left")
     return names.to_numpy(), found["place"].to_numpy().reshape(-1, 2)
+
+
+def read_users(path: str | PathLike[str]) -> tuple[str, ...]:
+    """Read labels of users, one a line; empty lines and those that start with ``#`` are skipped.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A text file in UTF-8.
+
+    Returns
+    -------
+    tuple of str
+        Each label once, in file order.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
+        raise DataError(f"cannot read users from {path}: {reason}") from None
+    lines = (line.strip() for line in text.splitlines())
+    return tuple(dict.fromkeys(line for line in lines if line and not line.startswith("#")))

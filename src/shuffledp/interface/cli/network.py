@@ -3,8 +3,11 @@
 import click
 
 from shuffledp.interface.cli.network_account import account
+from shuffledp.interface.cli.network_collect import collect
 from shuffledp.interface.cli.network_curve import curve
-from shuffledp.interface.cli.network_service import collect, peer, prepare, relay
+from shuffledp.interface.cli.network_peer import peer
+from shuffledp.interface.cli.network_prepare import prepare
+from shuffledp.interface.cli.network_relay import relay
 
 
 @click.group()

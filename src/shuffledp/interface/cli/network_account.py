@@ -93,6 +93,13 @@ def rounds_or_auto(text: str) -> "int | str":
     show_default=True,
     help="So many users may tell the adversary their own reports.",
 )
+@click.option(
+    "--colluding",
+    "colluding_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Users who may tell him all that passes through their hands, one a line.",
+)
 @click.option("--randomizer", metavar="NAME", help="As for `shuffledp account`; by default any.")
 @click.option("--k", type=whole_number, metavar="K", help="Number of possible answers.")
 @click.option("--dimension", type=whole_number, metavar="D", help="Length of vectors.")
@@ -101,6 +108,7 @@ def account(
     *,
     graph_file: Path,
     epsilon0: float,
+    colluding_file: Path | None,
     randomizer: str | None,
     k: int | None,
     dimension: int | None,
@@ -113,14 +121,17 @@ def account(
     every user and is safe to publish.
     """
     from shuffledp.collection.cautions import delta_cautions
-    from shuffledp.collection.datasets.graph_files import read_graph
+    from shuffledp.collection.datasets.graph_files import read_graph, read_users
     from shuffledp.collection.named_profiles import named_profile
     from shuffledp.collection.network_account import account_network
 
     profile = named_profile(randomizer, epsilon0=epsilon0, k=k, dimension=dimension)
     graph = read_graph(graph_file)
+    colluding = () if colluding_file is None else read_users(colluding_file)
     with progress_bar(hidden=as_json) as on_progress:
-        found = account_network(graph, profile, on_progress=on_progress, **asked)
+        found = account_network(
+            graph, profile, colluding=colluding, on_progress=on_progress, **asked
+        )
     print_warnings(delta_cautions(found.delta, found.num_users))
     if as_json:
         print_json({"graph": str(graph_file), "epsilon0": epsilon0, **found.to_json_dict()})

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_at_least, require_finite
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
+from shuffledp.core.threads import one_thread
 from shuffledp.mechanisms.networks.deflation import Deflation, deflate
 from shuffledp.mechanisms.networks.eigenvalue_certificate import Certificate, certified_norm
 from shuffledp.mechanisms.networks.graph import Graph
@@ -158,8 +159,7 @@ def walk_spectrum(
     whose errors are bounded afterwards, and no chance. Cost: for 10^4 users and 10^5 edges about
     half a second, 3 s where the gap is a few thousandths; about two minutes for 10^6 users and
     10^7 edges that expand. Work is capped: where the gap is too small for that, it is given as 0
-    or too small. Threads of the linear algebra library only get in the way here; on busy machines
-    give it one.
+    or too small.
 
     References
     ----------
@@ -194,7 +194,8 @@ def walk_spectrum(
     if pairs is None:
         pairs = _DEFAULT_PAIRS if graph.neighbours.size <= _CHEAP_ENTRIES else 0
     source = Entropy.from_seed(_SEED) if entropy is None else entropy
-    guess = _eigensolver(graph, lazy, pairs, source)
+    with one_thread():  # vectors are too short for several, which wait for each other
+        guess = _eigensolver(graph, lazy, pairs, source)
     deflation = deflate(graph, guess.functions, laziness=lazy)
     certificate = certified_norm(
         graph,

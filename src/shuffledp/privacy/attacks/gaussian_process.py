@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
+from shuffledp.core.threads import one_thread
 from shuffledp.privacy.attacks.rows import require_codes_below, require_points
-from shuffledp.privacy.attacks.threads import one_thread
 
 # Directions of the prior that are this much weaker than the strongest are round-off.
 _RELATIVE_FLOOR = 1e-10

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import MissingPackageError, OutOfRegimeError, ParameterError
+from shuffledp.core.threads import one_thread
 from shuffledp.privacy.attacks.rows import (
     require_codes_below,
     require_neighbourhoods,
     require_points,
 )
-from shuffledp.privacy.attacks.threads import one_thread
 
 # Trees a class; beyond 10,000 people boosting stops earlier, when it no longer helps.
 _MOST_ITERATIONS = 100

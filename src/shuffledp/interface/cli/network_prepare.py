@@ -1,0 +1,144 @@
+"""``shuffledp network prepare``: the terms of a collection between peers."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from shuffledp.core.checks import require_open_unit
+from shuffledp.interface.cli.asked import Asked, question_options
+from shuffledp.interface.cli.console import guarantee_facts, print_facts, print_json, progress_bar
+from shuffledp.interface.cli.network_service_options import graph_option
+from shuffledp.interface.cli.options import json_option, randomizer_option, whole_number
+
+if TYPE_CHECKING:
+    from shuffledp.collection.protocol.terms import Terms
+    from shuffledp.collection.service.asked_terms import AskedTerms
+    from shuffledp.mechanisms.networks.graph import Graph
+
+
+@click.command(
+    epilog="Example: shuffledp network prepare --graph edges.csv --domain yes,no --epsilon0 1 "
+    "--rounds 20 --out collection/"
+)
+@graph_option
+@question_options
+@randomizer_option
+@click.option("--epsilon0", type=float, required=True, help="Local epsilon of every report.")
+@click.option(
+    "--rounds", type=whole_number, required=True, metavar="T", help="Rounds of the exchange."
+)
+@click.option(
+    "--protocol",
+    type=click.Choice(["all", "single"]),
+    default="all",
+    show_default=True,
+    help="Holders hand in all reports they hold, or one.",
+)
+@click.option(
+    "--lazy", type=float, default=0.0, metavar="P", help="Chance that a report rests for a round."
+)
+@click.option(
+    "--least-registered",
+    type=whole_number,
+    metavar="N",
+    help="Fewest registered users with whom a peer takes part; by default half of all.",
+)
+@click.option(
+    "--even-traffic",
+    is_flag=True,
+    help="Send each neighbour equally many messages: more of them, and the relay learns less.",
+)
+@click.option("--delta", type=float, help="Also say the central epsilon at this delta.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, help="Folder for terms and key."
+)
+@json_option
+def prepare(  # noqa: PLR0913  # one parameter an option
+    *,
+    graph: Path,
+    randomizer: str | None,
+    epsilon0: float,
+    rounds: int,
+    protocol: Any,
+    lazy: float,
+    even_traffic: bool,
+    least_registered: int | None,
+    delta: float | None,
+    out: Path,
+    as_json: bool,
+    **question: Any,
+) -> None:
+    """Write the public terms of a collection, and the analyzer's private key.
+
+    Hand terms.json and the file of edges to everybody; keep analyzer.key to yourself.
+    """
+    from shuffledp.collection.datasets.graph_files import read_graph
+    from shuffledp.collection.network_mixing import NetworkMixing
+    from shuffledp.collection.protocol.keys import AnalyzerKeys
+    from shuffledp.collection.service.asked_terms import AskedTerms
+    from shuffledp.collection.service.preparing import (
+        prepare_terms,
+        require_laziness_grid,
+        traffic_facts,
+        write_collection,
+    )
+
+    if delta is not None:
+        require_open_unit("delta", delta)
+    asked_question = Asked(**question).question()
+    if asked_question is None:
+        raise click.UsageError("give --domain or --domain-file: nobody's answers are known yet")
+    name = randomizer or next(iter(asked_question.candidates()))
+    asked = AskedTerms.of(asked_question, name, epsilon0)
+    users = read_graph(graph)
+    laziness = require_laziness_grid(lazy)
+    NetworkMixing(users, laziness=laziness)  # refuses graphs on which reports never mix
+    keys = AnalyzerKeys.generate()
+    terms = prepare_terms(
+        users,
+        asked,
+        keys,
+        rounds=rounds,
+        protocol=protocol,
+        laziness=laziness,
+        even_traffic=even_traffic,
+        least_registered=least_registered,
+    )
+    expected = None if delta is None else _expected(terms, users, asked, delta)
+    terms_path, key_path = write_collection(out, terms, keys)
+    if as_json:
+        print_json(
+            {
+                "terms": str(terms_path),
+                "key": str(key_path),
+                "num_users": terms.num_users,
+                "rounds": terms.rounds,
+                "slots": max(terms.slots),
+                "envelope_bytes": terms.envelope_bytes,
+                **({} if expected is None else {"guarantee": expected.to_json_dict()}),
+            }
+        )
+        return
+    facts = [
+        ("terms", f"{terms_path} (public: everybody needs it)"),
+        ("private key", f"{key_path} (keep it: without it nobody can open the reports)"),
+        ("randomizer", f"{asked.randomizer.name}, epsilon0 = {asked.randomizer.epsilon0:.6g}"),
+        *traffic_facts(terms, users),
+    ]
+    if expected is not None:
+        facts += [*guarantee_facts(expected)[:3], ("assuming", "all register, none is ever away")]
+    print_facts(facts)
+
+
+def _expected(terms: "Terms", graph: "Graph", asked: "AskedTerms", delta: float) -> Any:
+    """Return the guarantee if everybody takes part in every round."""
+    import numpy as np
+
+    from shuffledp.collection.service.exchange_account import ExchangeRecord, exchange_guarantee
+
+    record = ExchangeRecord.of(terms, np.arange(terms.num_users), [[]] * terms.rounds)
+    with progress_bar() as on_progress:
+        return exchange_guarantee(
+            terms, graph, record, asked.randomizer.profile, delta=delta, on_progress=on_progress
+        )
