@@ -26,7 +26,7 @@ class Drawable(Protocol):
         ...
 
 
-FigureType = TypeVar("FigureType", bound=Drawable)
+_Figure = TypeVar("_Figure", bound=Drawable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class WrittenFigure:
 
 
 def write_figure(
-    figure: FigureType, folder: Path, draw: Callable[[FigureType, Path], None], *, stem: str
+    figure: _Figure, folder: Path, draw: Callable[[_Figure, Path], None], *, stem: str
 ) -> WrittenFigure:
     """Write a figure as ``stem.csv``, ``stem.txt`` (the caption) and ``stem.png``.
 

@@ -13,7 +13,8 @@ from shuffledp.collection.questions.question import EstimateOptions
 from shuffledp.collection.results import RunResult
 from shuffledp.collection.sampled_estimates import for_all_users
 from shuffledp.collection.service.asked_terms import AskedTerms
-from shuffledp.collection.service.exchange_account import ExchangeRecord, exchange_guarantee
+from shuffledp.collection.service.exchange_account import Exchange, ExchangeRecord
+from shuffledp.collection.service.exchange_report import curve_rounds, exchange_facts
 from shuffledp.collection.service.relay_client import RelayClient
 from shuffledp.core.errors import DataError
 from shuffledp.mechanisms.networks.graph import Graph
@@ -99,6 +100,7 @@ def collection_result(
     *,
     delta: float,
     options: EstimateOptions,
+    graph_name: str = "graph of the terms",
     on_progress: Progress | None = None,
 ) -> RunResult:
     """Return estimates and guarantee of a collection that is over.
@@ -117,6 +119,8 @@ def collection_result(
         Central failure probability, in (0, 1).
     options : EstimateOptions
         How to estimate.
+    graph_name : str
+        What the report calls the graph.
     on_progress : callable, optional
         Called with the stage, the steps done and the steps in total.
 
@@ -141,14 +145,9 @@ def collection_result(
     estimates = asked.question.estimate(
         asked.randomizer, asked.randomizer.aggregate(reports), options
     )
-    guarantee = exchange_guarantee(
-        terms,
-        graph,
-        fetched.record,
-        asked.randomizer.profile,
-        delta=delta,
-        on_progress=on_progress,
-    )
+    exchange = Exchange(terms, graph, fetched.record, on_progress=on_progress)
+    exchange.position_bounds(curve_rounds(terms.rounds))  # in one pass, with those of the curve
+    guarantee = exchange.guarantee(asked.randomizer.profile, delta=delta)
     num_users = max(num_registered, reports.num_reports)
     return RunResult(
         num_users=num_users,
@@ -163,6 +162,13 @@ def collection_result(
         warnings=(
             *_warnings(terms, fetched, reports.num_reports, num_invalid),
             *delta_cautions(delta, num_registered),
+        ),
+        network=exchange_facts(
+            exchange,
+            asked.randomizer.profile,
+            guarantee,
+            graph_name=graph_name,
+            collected=fetched.collected,
         ),
     )
 

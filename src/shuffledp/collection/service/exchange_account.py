@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +18,24 @@ from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.mechanisms.networks.graph import Graph
 from shuffledp.mechanisms.networks.random_walk import RandomWalk
-from shuffledp.privacy.amplification.network_walk import network_walk_epsilon
+
+if TYPE_CHECKING:
+    from shuffledp.mechanisms.networks.position_bounds import PositionBounds
 
 _ASSUMPTIONS = (
     "The relay's record of who was absent in which round is right, and neither absences nor "
     "dropped messages depend on anybody's value.",
     "The relay does not play users itself, and no user tells what passed through their hands.",
+)
+
+# A report went along one of the envelopes that were sent, so where these went says something.
+_RELAY_KEEPS_QUIET = (
+    "The relay keeps its record of who sent envelopes to whom from the analyzer: traffic is not "
+    "even, so that the record narrows down which way a report may have gone."
+)
+_RELAY_MAY_TELL = (
+    "Traffic was even: each user sent each neighbour the same number of envelopes in a round. So "
+    "the relay may show the analyzer all its records, as long as both keep to the protocol."
 )
 
 
@@ -80,6 +92,127 @@ class ExchangeRecord:
         return int(np.count_nonzero(self.absences[:, self.nodes]))
 
 
+class Exchange:
+    """An exchange as it went: the walk of those who registered, with those who were away.
+
+    Parameters
+    ----------
+    terms : Terms
+        Of the collection.
+    graph : Graph
+        Of the terms.
+    record : ExchangeRecord
+        Who took part.
+    on_progress : callable, optional
+        Called with the stage, the steps done and the steps in total.
+
+    Attributes
+    ----------
+    terms, graph, record
+        As given.
+    users : Graph
+        Of those who registered: its user i is node ``record.nodes[i]``.
+    overload : float
+        At least the chance that somebody ever held more reports than messages to send.
+    mixing : NetworkMixing or None
+        Of ``users`` if nobody is ever away; None where reports never mix.
+
+    Notes
+    -----
+    Given who registered and who was away when, reports move independently: in a round that a user
+    misses all reports that he holds stay. Cost: exact laws where a registered user was away, so
+    O(rounds m) for each user; otherwise as `NetworkMixing`.
+    """
+
+    def __init__(
+        self,
+        terms: Terms,
+        graph: Graph,
+        record: ExchangeRecord,
+        *,
+        on_progress: Progress | None = None,
+    ) -> None:
+        self.terms, self.graph, self.record, self._report = terms, graph, record, on_progress
+        registered = np.zeros(terms.num_users, dtype=bool)
+        registered[record.nodes] = True
+        self.users = graph.subgraph(record.nodes)
+        self.overload = overload_probability(
+            graph,
+            rounds=terms.rounds,
+            slots=terms.slots,
+            laziness=terms.laziness,
+            per_neighbour=terms.per_neighbour,
+            absences=record.absences,
+            registered=registered,
+        )
+        try:
+            self.mixing: NetworkMixing | None = NetworkMixing(
+                self.users, laziness=terms.laziness, on_progress=on_progress
+            )
+        except ParameterError:
+            self.mixing = None  # bipartite or in pieces: exact laws say what it is worth
+        self._bounds: dict[int, PositionBounds] = {}
+
+    @property
+    def can_hide(self) -> bool:
+        """Whether there are others among whom a report may hide."""
+        return self.users.num_users >= 2
+
+    def position_bounds(self, rounds: Iterable[int]) -> "list[PositionBounds]":
+        """Return bounds on where reports were after these rounds, from one pass over users."""
+        wanted = [number for number in dict.fromkeys(rounds) if number not in self._bounds]
+        if wanted and self.mixing is not None and not self.record.num_absences:
+            found = self.mixing.position_bounds_at(wanted)
+        elif wanted:
+            from shuffledp.mechanisms.networks.position_bounds import exact_position_bounds
+
+            walk = RandomWalk.with_absences(
+                self.users,
+                self.record.absences[:, self.record.nodes],
+                laziness=self.terms.laziness,
+            )
+            found = exact_position_bounds(walk, wanted, on_progress=self._report)
+        else:
+            found = ()
+        self._bounds.update({each.rounds: each for each in found})
+        return [self._bounds[number] for number in rounds]
+
+    def delta_left(self, delta: float) -> float:
+        """Return what of a delta the chance of an overload leaves; rounded down, maybe below 0."""
+        return (delta - self.overload) * (1.0 - 1e-12)
+
+    def epsilon(self, profile: LocalProfile, *, delta: float, rounds: int) -> Bound:
+        """Bound the central epsilon had the exchange ended after so many rounds.
+
+        Parameters
+        ----------
+        profile : LocalProfile
+            The randomizer's law.
+        delta : float
+            Central failure probability, in [0, 1); the chance of an overload is taken off.
+        rounds : int
+            From 1 to all.
+        """
+        left = self.delta_left(delta)
+        if not self.can_hide or left <= 0.0:
+            return _local(profile, delta, self.overload)
+        (bounds,) = self.position_bounds([rounds])
+        bound = Hiding.of(bounds).epsilon(
+            profile, delta=left, protocol=self.terms.protocol, with_lower=False
+        )
+        relay = _RELAY_MAY_TELL if self.terms.per_neighbour else _RELAY_KEEPS_QUIET
+        return replace(bound, assumptions=(*bound.assumptions, relay, *_ASSUMPTIONS))
+
+    def guarantee(self, profile: LocalProfile, *, delta: float) -> Guarantee:
+        """Return the central guarantee of what was handed in; see `exchange_guarantee`."""
+        require_delta(delta)
+        return Guarantee(
+            epsilon=self.epsilon(profile, delta=delta, rounds=self.terms.rounds),
+            delta=float(delta),
+            num_users=max(self.users.num_users, 1),
+        )
+
+
 def exchange_guarantee(
     terms: Terms,
     graph: Graph,
@@ -93,18 +226,13 @@ def exchange_guarantee(
 
     Parameters
     ----------
-    terms : Terms
-        Of the collection.
-    graph : Graph
-        Of the terms.
-    record : ExchangeRecord
-        Who took part.
+    terms, graph, record, on_progress
+        See `Exchange`.
     profile : LocalProfile
         The randomizer's law.
     delta : float
-        Central failure probability, in [0, 1).
-    on_progress : callable, optional
-        Called with the stage, the steps done and the steps in total.
+        Central failure probability, in [0, 1). The chance that somebody ever held more reports
+        than messages to send is taken off it.
 
     Returns
     -------
@@ -117,79 +245,9 @@ def exchange_guarantee(
     ------
     ParameterError
         If delta is out of range.
-
-    Notes
-    -----
-    Given who registered and who was away when, reports move independently: the walk is that on the
-    graph of the registered users, and in a round that a user misses all reports that he holds stay.
-    The chance that somebody ever held more reports than messages to send (`overload_probability`)
-    is taken off delta. Cost: exact laws where anybody was away or did not register, so
-    O(rounds m) for each user; otherwise as `NetworkMixing`.
     """
-    require_delta(delta)
-    users = max(int(record.nodes.size), 1)
-    registered = np.zeros(terms.num_users, dtype=bool)
-    registered[record.nodes] = True
-    overload = overload_probability(
-        graph,
-        rounds=terms.rounds,
-        slots=terms.slots,
-        laziness=terms.laziness,
-        per_neighbour=terms.per_neighbour,
-        absences=record.absences,
-        registered=registered,
-    )
-    left = (delta - overload) * (1.0 - 1e-12)
-    if users < 2 or left <= 0.0:
-        return Guarantee(epsilon=_local(profile, delta, overload), delta=delta, num_users=users)
-    bound = _epsilon(terms, graph, record, profile, delta=left, on_progress=on_progress)
-    assumptions = (*bound.assumptions, *_ASSUMPTIONS)
-    return Guarantee(
-        epsilon=replace(bound, assumptions=assumptions), delta=float(delta), num_users=users
-    )
-
-
-def _epsilon(
-    terms: Terms,
-    graph: Graph,
-    record: ExchangeRecord,
-    profile: LocalProfile,
-    *,
-    delta: float,
-    on_progress: Progress | None,
-) -> Bound:
-    """Return the central epsilon of the exchange at a delta > 0."""
-    is_whole = not record.absences.any()
-    if is_whole:
-        try:
-            mixing = NetworkMixing(graph, laziness=terms.laziness, on_progress=on_progress)
-            return mixing.epsilon(
-                profile,
-                rounds=terms.rounds,
-                delta=delta,
-                protocol=terms.protocol,
-                with_lower=False,
-            )
-        except ParameterError:
-            pass  # bipartite or in pieces: exact laws say what it is worth all the same
-    from shuffledp.mechanisms.networks.position_bounds import exact_position_bounds
-
-    walk = RandomWalk.with_absences(
-        graph.subgraph(record.nodes),
-        record.absences[:, record.nodes],
-        laziness=terms.laziness,
-    )
-    (bounds,) = exact_position_bounds(walk, [terms.rounds], on_progress=on_progress)
-    hiding = Hiding.of(bounds)
-    return network_walk_epsilon(
-        profile,
-        overlaps=hiding.overlaps,
-        missed=hiding.missed,
-        delta=delta,
-        protocol=terms.protocol,
-        position_law=bounds.greatest,  # at least every victim's own law
-        with_lower=False,
-    )
+    exchange = Exchange(terms, graph, record, on_progress=on_progress)
+    return exchange.guarantee(profile, delta=delta)
 
 
 def _local(profile: LocalProfile, delta: float, overload: float) -> Bound:
