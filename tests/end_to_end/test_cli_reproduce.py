@@ -10,12 +10,7 @@ from click.testing import CliRunner
 pytest.importorskip("sklearn")
 pytest.importorskip("matplotlib")
 
-from shuffledp.collection.reproduction.mallows import (
-    DEFAULT_SEED,
-    FIGURES,
-    NEED_DATA,
-    require_figures,
-)
+from shuffledp.collection.reproduction.mallows import MALLOWS
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, OutputError, ParameterError
 from shuffledp.interface.cli.reproduce import MALLOWS_FIGURES, SEED, reproduce
@@ -79,7 +74,7 @@ def test_preservation_as_text_and_json(tmp_path):
     assert list(rows[0]) == COLUMNS
     outcome = run("--out", tmp_path / "new", "--quick", "--figure", "7", "--json")
     printed = json.loads(outcome.stdout)
-    assert printed["seed"] == DEFAULT_SEED
+    assert printed["seed"] == SEED
     assert printed["figures"][0]["figure"] == "7"
     # The same seed gives the same figure, and --json holds what the table holds.
     assert [f"{row['mean']}" for row in printed["figures"][0]["rows"]] == [
@@ -140,8 +135,7 @@ def values_of(rows, series):
 
 
 def test_the_command_knows_the_figures():
-    assert tuple(FIGURES) == MALLOWS_FIGURES
-    assert SEED == DEFAULT_SEED
+    assert tuple(MALLOWS.figures) == MALLOWS_FIGURES
 
 
 def test_bad_requests(tmp_path):
@@ -152,10 +146,10 @@ def test_bad_requests(tmp_path):
     with pytest.raises(click.UsageError, match="--fetch needs --data"):
         run("--out", tmp_path / "x", "--fetch")
     with pytest.raises(ParameterError, match="figure = '2' is not one of 1, 4, 5, 7, 8"):
-        require_figures(["2"], None)
-    assert require_figures([], tmp_path) == ("1", "4", "5", "7", "8")
-    assert require_figures(["7", "1"], None) == ("1", "7")
-    assert {"4", "8"} == NEED_DATA
+        MALLOWS.wanted(["2"], None)
+    assert MALLOWS.wanted([], tmp_path) == ("1", "4", "5", "7", "8")
+    assert MALLOWS.wanted(["7", "1"], None) == ("1", "7")
+    assert {"4", "8"} == MALLOWS.need_data
     assert not (tmp_path / "x").exists()
     with pytest.raises(DataError, match=r"has no adult.data"):
         run("--out", tmp_path / "y", "--figure", "8", "--data", tmp_path)

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 pytest.importorskip("matplotlib")
 
-from shuffledp.collection.reproduction.network import FIGURES, NEED_DATA, require_figures
+from shuffledp.collection.reproduction.network import NETWORK
 from shuffledp.collection.reproduction.network_graphs import GRAPHS, load_graph
 from shuffledp.collection.reproduction.network_mean_estimation import expected_empty_users
 from shuffledp.collection.reproduction.settings import Settings
@@ -126,13 +126,13 @@ def test_the_twitch_graph():
 
 
 def test_bad_requests(tmp_path, folder):
-    with pytest.raises(ParameterError, match=r"figure 4 needs real graphs: .* --figure 5 or 8"):
+    with pytest.raises(ParameterError, match=r"figure 4 needs data: .* --figure 5 or 8"):
         run("--out", tmp_path / "x")
     with pytest.raises(ParameterError, match="figure = '1' is not one of 4, 5, 6, 7, 8, 9"):
         run("--out", tmp_path / "x", "--figure", "1")
     assert not (tmp_path / "x").exists()
-    assert require_figures([], folder) == tuple(FIGURES) == NETWORK_FIGURES
-    assert set(FIGURES) > NEED_DATA
+    assert NETWORK.wanted([], folder) == tuple(NETWORK.figures) == NETWORK_FIGURES
+    assert set(NETWORK.figures) > NETWORK.need_data
     with pytest.raises(ParameterError, match="the Enron graph is needed"):
         load_graph("enron", Settings())
     with pytest.raises(DataError, match=r"has no enron_lcc_edges.csv or .* at SNAP"):

@@ -99,16 +99,16 @@ def _written(
 ) -> "Sequence[WrittenFigure]":
     """Compute and write the figures of one paper."""
     if paper == "network":
-        from shuffledp.collection.reproduction.network import reproduce_network
+        from shuffledp.collection.reproduction.network import NETWORK
         from shuffledp.interface.reports.network_figures import draw_network_figure
 
-        return reproduce_network(
+        return NETWORK.reproduce(
             out, draw_network_figure, figures=figures, settings=settings, seed=seed
         )
-    from shuffledp.collection.reproduction.mallows import reproduce_mallows
+    from shuffledp.collection.reproduction.mallows import MALLOWS
     from shuffledp.interface.reports.mallows_figures import draw_figure
 
-    return reproduce_mallows(out, draw_figure, figures=figures, settings=settings, seed=seed)
+    return MALLOWS.reproduce(out, draw_figure, figures=figures, settings=settings, seed=seed)
 
 
 def _print_figures(written: "Sequence[WrittenFigure]", *, quick: bool) -> None:
