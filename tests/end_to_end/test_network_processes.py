@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import httpx
 import polars as pl
@@ -16,16 +17,7 @@ from shuffledp.mechanisms.networks.families import random_regular_graph
 # The module's only statistical test: an interval of this confidence misses the true share.
 FALSE_POSITIVE_RATE = 1e-10
 
-PROGRAM = """
-import sys
-import click
-from shuffledp.interface.cli import main, network_service
-group = main.cli.commands.get("network") or click.Group("network")
-for name in ("prepare", "relay", "peer", "collect"):
-    group.add_command(getattr(network_service, name))
-main.cli.add_command(group)
-sys.exit(main.main())
-"""
+PROGRAM = Path(sys.executable).with_name("shuffledp")
 
 # A machine that does other things besides may be ten times slower than one that does not.
 PATIENCE_SECONDS = 150.0
@@ -55,15 +47,23 @@ class Processes:
         log = self.folder / f"{len(self.started)}-{name}"
         with log.with_suffix(".out").open("w") as out, log.with_suffix(".err").open("w") as err:
             process = subprocess.Popen(
-                [sys.executable, "-c", PROGRAM, "network", name, *arguments],
+                [PROGRAM, "network", name, *arguments],
                 cwd=self.folder, stdin=subprocess.PIPE, stdout=out, stderr=err, text=True,
             )  # fmt: skip
         self.started.append((process, log))
         return process
 
-    def printed(self, process) -> str:
+    def log(self, process):
         (log,) = [log for each, log in self.started if each is process]
-        return log.with_suffix(".out").read_text()
+        return log
+
+    def printed(self, process) -> str:
+        return self.log(process).with_suffix(".out").read_text()
+
+    def refusal(self, process) -> str:
+        """Wait for a command that cannot do what it should, and return why."""
+        assert self.end(process) == 2, self.logs()
+        return self.log(process).with_suffix(".err").read_text()
 
     def wait(self, what, condition):
         """Return what a condition returns once it is true; show all logs where it never is."""
@@ -73,10 +73,14 @@ class Processes:
             time.sleep(0.02)
         return found
 
+    def end(self, process) -> int:
+        """Wait for the end of a command and return its exit code."""
+        self.wait("the end of a process", lambda: process.poll() is not None)
+        return process.returncode
+
     def finish(self, process) -> str:
         """Wait for the end of a command and return what it printed."""
-        self.wait("the end of a process", lambda: process.poll() is not None)
-        assert process.returncode == 0, self.logs()
+        assert self.end(process) == 0, self.logs()
         return self.printed(process)
 
     def logs(self) -> str:
@@ -86,12 +90,15 @@ class Processes:
             texts += [log.with_suffix(end).read_text()[-2000:] for end in (".out", ".err")]
         return "\n".join(texts)
 
-    def relay(self, *options, port=0):
-        """Start a relay, wait until it listens, and return it with its URL."""
-        process = self.start(
-            "relay", "c/terms.json", "--graph", "edges.csv", "--store", "relay.db",
+    def start_relay(self, store, *options, port=0):
+        return self.start(
+            "relay", "c/terms.json", "--graph", "edges.csv", "--store", store,
             "--port", str(port), *options,
         )  # fmt: skip
+
+    def relay(self, *options, port=0):
+        """Start a relay, wait until it listens, and return it with its URL."""
+        process = self.start_relay("relay.db", *options, port=port)
         url = self.wait("the relay's URL", lambda: self.printed(process).strip())
         return process, url
 
@@ -110,12 +117,11 @@ class Processes:
 
         self.wait(f"a status with {wanted}", reached)
 
-    def collect(self, url, *options):
-        process = self.start(
+    def start_collecting(self, url, *options):
+        return self.start(
             "collect", "c/terms.json", "--key", "c/analyzer.key", "--graph", "edges.csv",
             "--relay", url, "--delta", "1e-3", "--out", "results", "--json", *options,
         )  # fmt: skip
-        return json.loads(self.finish(process))
 
 
 @pytest.fixture
@@ -124,8 +130,13 @@ def processes(tmp_path):
         yield found
 
 
+def kill(process):
+    process.kill()
+    process.wait()
+
+
 def prepare(processes, num_users, degree, rounds):
-    """Write a graph, answers (30 % yes) and the terms."""
+    """Write a graph and answers (30 % yes), and prepare the terms."""
     graph = random_regular_graph(num_users, degree, Entropy.from_seed(1))
     lines = [
         f"{user},{other}" for user in range(num_users)
@@ -147,6 +158,7 @@ def test_two_hundred_peers_and_a_relay_that_is_killed_in_the_middle(processes):
     expected = prepare(processes, 200, 10, 3)
     relay, url = processes.relay("--clock", "all", "--round-seconds", "600")
     peers = [processes.peers(url, users, f"{users}.db") for users in ("0-99", "100-199")]
+    collecting = processes.start_collecting(url, "--confidence", str(1.0 - FALSE_POSITIVE_RATE))
     processes.wait(
         "the middle of a round",
         lambda: (
@@ -154,15 +166,14 @@ def test_two_hundred_peers_and_a_relay_that_is_killed_in_the_middle(processes):
             and 0 < status["num_sent"] < 200
         ),
     )
-    relay.kill()
-    relay.wait()
+    kill(relay)
     again, url = processes.relay(
         "--clock", "all", "--round-seconds", "600", "--until-collected",
         port=int(url.rpartition(":")[2]),
     )  # fmt: skip
-    result = processes.collect(url, "--confidence", str(1.0 - FALSE_POSITIVE_RATE))
+    result = json.loads(processes.finish(collecting))
     for process in peers:
-        assert "of" in processes.finish(process)
+        assert "100 of 100 users" in processes.finish(process)
     processes.finish(again)
     collection = result["collection"]
     # Nothing was lost, and nothing came twice.
@@ -179,14 +190,19 @@ def test_two_hundred_peers_and_a_relay_that_is_killed_in_the_middle(processes):
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
-def test_processes_that_are_killed_stopped_and_never_return(processes):
+def test_processes_that_are_killed_stopped_refused_and_never_return(processes):
     expected = prepare(processes, 18, 6, 4)
     relay, url = processes.relay("--clock", "manual")
     port = int(url.rpartition(":")[2])
+    same_store = processes.start_relay("relay.db")
+    same_port = processes.start_relay("other.db", port=port)
     steady = processes.peers(url, "0-9", "steady.db")
     away = processes.peers(url, "10-13", "away.db")
     gone = processes.peers(url, "14-17", "gone.db")
+    collecting = processes.start_collecting(url)
     processes.wait_for(url, phase="round", round=1, num_sent=18)
+    assert "relay.db is in use by another program" in processes.refusal(same_store)
+    assert "cannot listen at 127.0.0.1" in processes.refusal(same_port)
     away.send_signal(signal.SIGSTOP)
     gone.kill()
 
@@ -196,14 +212,12 @@ def test_processes_that_are_killed_stopped_and_never_return(processes):
 
     close_round()
     processes.wait_for(url, round=2, num_sent=10)
-    relay.kill()
-    relay.wait()
+    kill(relay)
     relay, url = processes.relay("--clock", "manual", port=port)
     processes.wait_for(url, round=2, num_sent=10)
     close_round()
     processes.wait_for(url, round=3)
-    steady.kill()
-    steady.wait()
+    kill(steady)
     steady = processes.peers(url, "0-9", "steady.db")
     processes.wait_for(url, round=3, num_sent=10)
     close_round()
@@ -212,7 +226,7 @@ def test_processes_that_are_killed_stopped_and_never_return(processes):
     close_round()
     processes.wait_for(url, phase="hand-in", num_handed_in=14)
     close_round()
-    result = processes.collect(url)
+    result = json.loads(processes.finish(collecting))
     assert "10 of 10 users" in processes.finish(steady)
     text = processes.finish(away)
     assert "4 of 4 users" in text
@@ -223,24 +237,8 @@ def test_processes_that_are_killed_stopped_and_never_return(processes):
     assert collection["num_absences"] == 2 * 4 + 3 * 4
     assert collection["rejected"] == {}
     assert 0 < collection["num_reports"] < 18
+    network = result["network"]
+    assert (network["num_users"], network["num_absences"]) == (18, 2 * 4 + 3 * 4)
     assert result["guarantee"]["epsilon"]["upper"] > expected["guarantee"]["epsilon"]["upper"]
     relay.send_signal(signal.SIGTERM)
-    processes.wait("the end of the relay", lambda: relay.poll() is not None)
-    assert relay.returncode == 143, processes.logs()
-
-
-@pytest.mark.slow
-def test_no_two_programs_share_a_store(processes):
-    prepare(processes, 12, 4, 1)
-    _, url = processes.relay()
-    second = processes.start("relay", "c/terms.json", "--graph", "edges.csv", "--store", "relay.db")
-    processes.wait("the end of the second relay", lambda: second.poll() is not None)
-    assert second.returncode == 2
-    assert "relay.db is in use by another program" in processes.logs()
-    third = processes.start(
-        "relay", "c/terms.json", "--graph", "edges.csv", "--store", "other.db",
-        "--port", url.rpartition(":")[2],
-    )  # fmt: skip
-    processes.wait("the end of the third relay", lambda: third.poll() is not None)
-    assert third.returncode == 2
-    assert "cannot listen at 127.0.0.1" in processes.logs()
+    assert processes.end(relay) == 143, processes.logs()

@@ -4,13 +4,19 @@ import io
 from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
+from shuffledp.collection.network_mixing import walk_hiding
+from shuffledp.collection.protocol.terms import graph_digest
 from shuffledp.collection.questions.question import EstimateOptions
 from shuffledp.collection.service import collecting, relay_server
 from shuffledp.collection.service.collecting import collection_result, fetch, fetched_facts
+from shuffledp.collection.service.exchange_account import ExchangeRecord
 from shuffledp.collection.service.relay_client import RelayClient
 from shuffledp.core.errors import DataError
+from shuffledp.mechanisms.networks.graph import Graph
+from shuffledp.mechanisms.networks.random_walk import RandomWalk
 
 EVERYBODY = [0, 1, 2, 3, 4, 5]
 
@@ -40,6 +46,71 @@ def test_estimates_guarantee_and_facts(over):
     facts = fetched_facts(collection.terms, fetched)
     assert facts["num_reports"] == facts["num_registered"] == facts["num_handed_in"] == 6
     assert facts["collection_id"] == collection.terms.collection_id.hex()
+
+
+def test_the_report_says_how_the_exchange_went(over):
+    collection, fetched = over
+    result = result_of(collection, fetched)
+    facts = result.network
+    assert (facts.num_users, facts.num_invited, facts.num_handed_in) == (6, 6, 6)
+    assert (facts.num_edges, facts.num_absences, facts.is_traffic_even) == (15, 0, False)
+    assert facts.spectral_gap == pytest.approx(0.8, abs=1e-6)
+    assert [number for number, _ in facts.epsilon_by_rounds] == [1, 2, 3]
+    assert facts.epsilon_by_rounds[-1] == (3, result.guarantee.epsilon_upper)
+    assert 0.0 < facts.overload < 1e-8
+    assert result.to_json_dict()["network"]["num_invited"] == 6
+
+
+def test_the_report_counts_those_who_were_away_or_never_came(over):
+    collection, fetched = over
+    absent = [[0, 5], [5], [5]]
+    record = ExchangeRecord.of(collection.terms, range(5), absent)
+    changed = replace(fetched, record=record)
+    facts = result_of(collection, changed).network
+    assert (facts.num_users, facts.num_invited, facts.num_absences) == (5, 6, 1)
+    assert facts.num_edges == 10
+    walk = RandomWalk.with_absences(
+        collection.graph.subgraph(range(5)), np.array([[user in row for user in range(5)]
+        for row in absent])
+    )  # fmt: skip
+    profile = collection.asked.randomizer.profile
+    ended = [
+        walk_hiding(walk, rounds).epsilon(profile, delta=1e-2, with_lower=False).upper
+        for rounds in (1, 2, 3)
+    ]
+    assert [value for _, value in facts.epsilon_by_rounds] == pytest.approx(ended, rel=1e-6)
+
+
+@pytest.mark.parametrize("nodes", [[], [4]])
+def test_fewer_than_two_users_exchange_nothing(over, nodes):
+    collection, fetched = over
+    absent = [[node for node in range(6) if node not in nodes]] * 3
+    record = ExchangeRecord.of(collection.terms, nodes, absent)
+    result = result_of(collection, replace(fetched, record=record))
+    assert result.network is None
+    assert result.guarantee.epsilon_upper == collection.asked.randomizer.epsilon0
+
+
+def test_a_graph_on_which_reports_never_mix_has_no_spectral_gap(over):
+    collection, fetched = over
+    square = Graph.from_edges([(0, 1), (1, 2), (2, 3), (0, 3)])
+    graph, terms = square, replace(
+        collection.terms, num_users=4, slots=(20,) * 4, graph_digest=graph_digest(square)
+    )  # fmt: skip
+    record = ExchangeRecord.of(terms, range(4), [[]] * 3)
+    result = collection_result(
+        terms, collection.asked, graph, replace(fetched, record=record), delta=1e-2,
+        options=EstimateOptions(),
+    )  # fmt: skip
+    assert result.network.spectral_gap == 0.0
+    assert result.network.separation == 1.0
+
+
+def test_single_says_who_held_none(over):
+    collection, fetched = over
+    single = replace(collection, terms=replace(collection.terms, protocol="single"))
+    facts = result_of(single, fetched, reports=fetched.collected.reports[:4]).network
+    assert (facts.num_released, facts.num_dummies) == (4, 2)
 
 
 def test_what_is_no_report_is_left_out(over):

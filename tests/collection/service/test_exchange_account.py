@@ -147,6 +147,20 @@ def test_single_is_accounted_too(make_collection):
 
 
 @pytest.mark.parametrize(
+    ("even", "said"),
+    [
+        (False, "keeps its record of who sent envelopes to whom from the analyzer"),
+        (True, "may show the analyzer all its records"),
+    ],
+)
+def test_what_is_asked_of_the_relay_depends_on_the_traffic(make_collection, even, said):
+    collection = make_collection(rounds=2, even_traffic=even)
+    assumptions = " ".join(guarantee(collection).bound.assumptions)
+    assert said in assumptions
+    assert ("may show" in assumptions) == even
+
+
+@pytest.mark.parametrize(
     "absent", [None, 3, [[]], [[]] * 4, [[6], [], []], [["x"], [], []], [[1e300], [], []]]
 )
 def test_a_record_that_cannot_be_read_is_refused(collection, absent):

@@ -227,6 +227,9 @@ def test_a_whole_collection_by_commands(relay, here, capsys):
     assert collect("--wait", "30", url=relay) == 0
     captured = capsys.readouterr()
     assert "safe to publish" in captured.out
+    assert "6 of 6 users registered, and 6 handed in" in " ".join(captured.out.split())
+    assert "keeps its record of who sent envelopes" in " ".join(captured.out.split())
+    assert "This exchange took place" in (here / "results/report.html").read_text()
     assert (here / "results/report.html").exists()
     privacy = json.loads((here / "results/privacy.json").read_text())
     assert privacy["parameters"]["num_reports"] == 6

@@ -146,7 +146,8 @@ def collection_result(
         asked.randomizer, asked.randomizer.aggregate(reports), options
     )
     exchange = Exchange(terms, graph, fetched.record, on_progress=on_progress)
-    exchange.position_bounds(curve_rounds(terms.rounds))  # in one pass, with those of the curve
+    if exchange.can_hide:  # in one pass, with those that the curve of the report will need
+        exchange.position_bounds(curve_rounds(terms.rounds))
     guarantee = exchange.guarantee(asked.randomizer.profile, delta=delta)
     num_users = max(num_registered, reports.num_reports)
     return RunResult(

@@ -135,7 +135,8 @@ class Exchange:
         self.terms, self.graph, self.record, self._report = terms, graph, record, on_progress
         registered = np.zeros(terms.num_users, dtype=bool)
         registered[record.nodes] = True
-        self.users = graph.subgraph(record.nodes)
+        # Where nobody registered one user alone stands for them: as little can be hidden.
+        self.users = graph.subgraph(record.nodes if record.nodes.size else [0])
         self.overload = overload_probability(
             graph,
             rounds=terms.rounds,
@@ -209,7 +210,7 @@ class Exchange:
         return Guarantee(
             epsilon=self.epsilon(profile, delta=delta, rounds=self.terms.rounds),
             delta=float(delta),
-            num_users=max(self.users.num_users, 1),
+            num_users=self.users.num_users,
         )
 
 

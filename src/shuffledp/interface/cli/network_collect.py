@@ -1,5 +1,6 @@
 """``shuffledp network collect``: what the analyzer does when peers have handed in."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from shuffledp.interface.cli.console import (
     guarantee_facts,
     print_facts,
     print_json,
+    print_list,
     print_warnings,
     progress_bar,
 )
@@ -99,7 +101,14 @@ def collect(  # noqa: PLR0913  # one parameter an option
     ):
         fetched = fetch(read, keys, client, wait_seconds=wait, on_progress=on_progress)
         result = collection_result(
-            read, asked, network, fetched, delta=delta, options=options, on_progress=on_progress
+            read,
+            asked,
+            network,
+            fetched,
+            delta=delta,
+            options=options,
+            graph_name=graph.name,
+            on_progress=on_progress,
         )
         facts = fetched_facts(read, fetched)
         write_results(result, folder, parameters={"graph": str(graph), **facts})
@@ -111,12 +120,15 @@ def collect(  # noqa: PLR0913  # one parameter an option
 
 
 def _print_result(result: "RunResult", out: Path) -> None:
-    """Print the estimates, the guarantee and where the report is."""
-    from dataclasses import replace
-
+    """Print the estimates, the guarantee, how the exchange went and where the report is."""
     from shuffledp.collection.output import REPORT_FILE
-    from shuffledp.interface.reports import terminal_text
+    from shuffledp.interface.reports import network_rows, terminal_text, walk_rows
 
     click.echo(terminal_text(replace(result, warnings=())))  # these are on stderr already
     click.echo()
-    print_facts([*guarantee_facts(result.guarantee), ("report", str(out / REPORT_FILE))])
+    facts = guarantee_facts(result.guarantee)
+    if result.network is not None:
+        facts += [*network_rows(result.network), *walk_rows(result.network)]
+    lines = [(name[0].lower() + name[1:], value) for name, value in facts]
+    print_facts([*lines, ("report", str(out / REPORT_FILE))])
+    print_list("assumptions", result.guarantee.bound.assumptions)

@@ -3,26 +3,56 @@
 from html import escape
 
 from shuffledp.collection.network_facts import NetworkFacts
+from shuffledp.collection.service.exchange_facts import ExchangeFacts
 from shuffledp.interface.reports.formatting import fixed, percent, rounded, shorten
 from shuffledp.interface.reports.typesetting import typeset
 
-_WHAT_THEY_LEARN = (
+_USERS = (
+    "Users on the way",
+    "nothing about values: a report is sealed for the analyst. They do see which neighbour "
+    "passed it on to them, so they must not collude with the analyst.",
+)
+_ANALYST = ("The analyst", "every report handed in, and who handed it in; not who it came from.")
+
+_SIMULATED = (
     (
         "The relay",
         "who is in the network, and envelopes that it cannot open: from each user the same number "
         "in each round, all of one size.",
     ),
-    (
-        "Users on the way",
-        "nothing about values: a report is sealed for the analyst. They do see which neighbour "
-        "passed it on to them, so they must not collude with the analyst.",
-    ),
-    ("The analyst", "every report handed in, and who handed it in; not who it came from."),
+    _USERS,
+    _ANALYST,
     (
         "Who watches the lines",
         "when envelopes pass. Without cover messages also how many reports each user holds, which "
         "the guarantee does not cover.",
     ),
+)
+
+_QUIET_RELAY = (
+    "The relay",
+    "who took part and who was away when, and envelopes that it cannot open: how many each user "
+    "sent to which neighbours. Reports went along some of these, so it must keep its record from "
+    "the analyst.",
+)
+_OPEN_RELAY = (
+    "The relay",
+    "who took part and who was away when, and envelopes that it cannot open: from each user the "
+    "same number to each neighbour in each round. It may show all that to the analyst.",
+)
+_WATCHERS = (
+    "Who watches the lines",
+    "when envelopes pass: from each user the same number in each round. Where lines are not "
+    "encrypted (TLS), all that the relay sees.",
+)
+
+_WHERE_IT_RAN = (
+    "The exchange of this run was simulated on one machine. The documentation says under Threat "
+    "model what a real one hides, and what it does not."
+)
+_WHAT_RAN = (
+    "This exchange took place: a relay passed sealed envelopes between the users. The "
+    "documentation says under Threat model what that hides, and what it does not."
 )
 
 
@@ -42,11 +72,15 @@ def walk_rows(facts: NetworkFacts) -> list[tuple[str, str]]:
     """Return names and values that describe the exchange."""
     chosen = ", chosen to come close to endless rounds" if facts.are_rounds_chosen else ""
     lazy = f", resting with a chance of {percent(facts.laziness, 1)}" if facts.laziness else ""
-    passed = facts.rounds * (1.0 - facts.laziness)
+    passed, gap = facts.rounds * (1.0 - facts.laziness), rounded(facts.spectral_gap, up=False)
+    if isinstance(facts, ExchangeFacts) and facts.num_absences:
+        passed *= 1.0 - facts.num_absences / (facts.num_users * facts.rounds)
+        gap += " if nobody is away"
     return [
         ("Rounds", f"{facts.rounds:,}{chosen}{lazy}"),
+        *(_attendance_rows(facts) if isinstance(facts, ExchangeFacts) else []),
         ("Protocol", _protocol(facts)),
-        ("Spectral gap", rounded(facts.spectral_gap, up=False)),
+        ("Spectral gap", gap),
         ("Separation left", rounded(facts.separation, up=True, digits=2)),
         ("Uniform shuffle", f"epsilon <= {rounded(facts.uniform_epsilon, up=True)}"),
         ("Published theorem", _published(facts)),
@@ -56,6 +90,33 @@ def walk_rows(facts: NetworkFacts) -> list[tuple[str, str]]:
             "Messages",
             f"{fixed(passed, 0)} reports passed on by a user on average; at a time the best "
             f"connected holds about {fixed(facts.most_held, 1)}",
+        ),
+    ]
+
+
+def _attendance_rows(facts: ExchangeFacts) -> list[tuple[str, str]]:
+    """Return names and values about those who took part, and what got lost."""
+    away = "nobody, in any round"
+    if facts.num_absences:
+        away = (
+            f"users sent nothing {facts.num_absences:,} times; the reports they held stayed, which "
+            "the guarantee accounts for"
+        )
+    traffic = "every user sent the same number of envelopes in each round"
+    if facts.is_traffic_even:
+        traffic += ", as many to each neighbour"
+    return [
+        (
+            "Took part",
+            f"{facts.num_users:,} of {facts.num_invited:,} users registered, and "
+            f"{facts.num_handed_in:,} handed in",
+        ),
+        ("Away", away),
+        ("Traffic", traffic),
+        (
+            "Overflow",
+            f"a chance of at most {rounded(facts.overload, up=True, digits=2)}, taken off delta, "
+            "that somebody held more reports than envelopes",
         ),
     ]
 
@@ -87,9 +148,11 @@ def network_section(facts: NetworkFacts, chart: str) -> str:
     chart : str
         Place of the curve, as HTML; empty where there is none.
     """
-    parties = "".join(
-        f"<li><strong>{who}:</strong> {typeset(what)}</li>" for who, what in _WHAT_THEY_LEARN
-    )
+    learn, where = _SIMULATED, _WHERE_IT_RAN
+    if isinstance(facts, ExchangeFacts):
+        relay = _OPEN_RELAY if facts.is_traffic_even else _QUIET_RELAY
+        learn, where = (relay, _USERS, _ANALYST, _WATCHERS), _WHAT_RAN
+    parties = "".join(f"<li><strong>{who}:</strong> {typeset(what)}</li>" for who, what in learn)
     return "".join(
         (
             '<div class="columns"><div><h3>Network</h3>',
@@ -99,9 +162,7 @@ def network_section(facts: NetworkFacts, chart: str) -> str:
             "</div></div>",
             chart,
             f"<h3>Who learns what</h3><ul>{parties}</ul>",
-            '<p class="soft">The exchange of this run was simulated on one machine. The '
-            "documentation says under Threat model what a real one hides, and what it does not."
-            "</p>",
+            f'<p class="soft">{where}</p>',
         )
     )
 
@@ -109,11 +170,19 @@ def network_section(facts: NetworkFacts, chart: str) -> str:
 def statement_paragraph(facts: NetworkFacts) -> tuple[str, str]:
     """Return what nobody has to be trusted with, and with what they have, as title and text."""
     rounds = "1 round" if facts.rounds == 1 else f"{facts.rounds:,} rounds"
+    relay = ""
+    if isinstance(facts, ExchangeFacts):
+        relay = (
+            "The relay may show the adversary all its records, since every user sent each "
+            "neighbour equally many envelopes. "
+            if facts.is_traffic_even
+            else "The relay is trusted to keep from the adversary who sent envelopes to whom. "
+        )
     return (
         "Who has to be trusted.",
         "No shuffler. Reports were passed from neighbour to neighbour for "
         f"{rounds}; the adversary is counted on to see the graph, every report and who handed it "
-        "in, but not which way it went. A trusted shuffler would give epsilon <= "
+        f"in, but not which way it went. {relay}A trusted shuffler would give epsilon <= "
         f"{rounded(facts.uniform_epsilon, up=True)}.",
     )
 
