@@ -13,7 +13,7 @@ from shuffledp.collection.protocol.envelopes import Refusal
 from shuffledp.collection.protocol.errors import ProtocolError, Reason
 from shuffledp.collection.protocol.faults import FaultyChannel
 from shuffledp.collection.protocol.link import Faults, Link, simple_terms
-from shuffledp.collection.protocol.peer import Peer
+from shuffledp.collection.protocol.routing import HopRouting
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.mechanisms.networks.families import random_regular_graph
@@ -227,14 +227,6 @@ def test_surplus_reports_for_one_neighbour_are_dropped_and_counted():
 LAW_GRAPH = Graph.from_edges([(0, 1), (1, 2), (2, 0), (2, 3)])
 
 
-class State:
-    """As much of a peer's state as its routes need."""
-
-    def __init__(self, node):
-        self.node = node
-        self.held = [b"report"]
-
-
 def counts_of_routes(laziness, num_trials, *, planted=False):
     """Return how often the report of user 0 ends where after two rounds, by the peers' draws."""
     draws = Draws(Entropy.from_seed(5))
@@ -247,14 +239,9 @@ def counts_of_routes(laziness, num_trials, *, planted=False):
     for _ in range(num_trials):
         node = 0
         for _ in range(2):
-            peer = object.__new__(Peer)
-            peer._terms, peer._draws, peer._neighbours = terms, draws, tuple(neighbours[node])
-            peer._graph = LAW_GRAPH
-            peer._roster = None
-            peer._state = State(node)
-            staying, moving = peer._toss()
-            if not staying:
-                ((node, _),) = [item for item in peer._contents(moving) if item[1] is not None]
+            step = HopRouting(terms, tuple(neighbours[node]), draws).step([b"report"], 1)
+            if not step.staying:
+                ((node, _),) = step.moving
             elif planted:
                 node = neighbours[node][0]
         counts[node] += 1

@@ -154,8 +154,7 @@ def test_the_place_of_the_report_in_a_batch_is_anywhere():
     places = set()
     for seed in range(60):
         peer = Scene(terms_on(rounds=1, failure=0.3), seed=seed).peers[0]
-        peer._roster = None
-        contents = peer._contents(peer._state.held)
+        contents = peer._contents([(1, inner) for inner in peer._state.held])
         places.add([inner is None for _, inner in contents].index(False))
     # 60 seeds, drawn once for all: each of at most 7 places is missed by (6/7)^60 < 1e-4.
     assert places == set(range(peer._terms.slots[0]))

@@ -25,6 +25,7 @@ OTHERS = {
     "analyzer_mail_key": bytes(32),
     "analyzer_identity_key": bytes(32),
     "protocol": "single",
+    "routing": "onion",
     "laziness": 0.5,
     "per_neighbour": 3,
     "least_registered": 2,
@@ -82,6 +83,7 @@ def test_layout_of_json_does_not_matter():
         ({"laziness": "0.1"}, "laziness = '0.1' is not a number"),
         ({"laziness": float("nan")}, "laziness = nan is not in"),
         ({"protocol": "some"}, "neither 'all' nor 'single'"),
+        ({"routing": "some"}, "neither 'hop' nor 'onion'"),
     ],
 )
 def test_nonsense_is_refused(change, message):

@@ -1,5 +1,7 @@
 """The guarantee of an exchange as it went, against the exact loss of small ones."""
 
+import copy
+import dataclasses
 import itertools
 import math
 from collections import defaultdict
@@ -111,6 +113,21 @@ def test_absences_cost_privacy_and_never_more_than_all_of_it(make_collection):
     everybody = guarantee(collection, [list(range(40))] * 2).epsilon_upper
     assert nobody < one < everybody <= epsilon0
     assert everybody > 0.98 * epsilon0  # only what delta forgives is taken off
+
+
+def test_reports_lost_to_absences_leave_the_randomizer_alone(make_collection):
+    hop = make_collection(complete_graph(40), rounds=2, epsilon0=2.0)
+    collection = copy.copy(hop)
+    collection.terms = dataclasses.replace(hop.terms, routing="onion")
+    epsilon0 = hop.asked.randomizer.epsilon0
+    # Where nobody is away both have one law; users who never registered are on no way at all.
+    for nodes in (range(40), range(39)):
+        absent = [[node for node in range(40) if node not in nodes]] * 2
+        one, other = (guarantee(each, absent, nodes) for each in (hop, collection))
+        assert one.epsilon_upper == other.epsilon_upper < epsilon0
+    found = guarantee(collection, [[0], []])
+    assert found.epsilon_upper == epsilon0 > guarantee(hop, [[0], []]).epsilon_upper
+    assert "lost to absences" in found.bound.source
 
 
 @pytest.mark.parametrize(("nodes", "delta"), [([5], DELTA), ([], DELTA), (range(6), 1e-12)])

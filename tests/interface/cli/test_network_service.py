@@ -71,6 +71,14 @@ def test_prepare_says_what_it_will_cost_and_guarantee(here, capsys):
     assert terms["per_neighbour"] > 0
 
 
+def test_onions_shrink_from_round_to_round(here, capsys):
+    assert prepare("--routing", "onion") == 0
+    assert " to " in next(
+        line for line in capsys.readouterr().out.splitlines() if line.startswith("bytes a message")
+    )
+    assert json.loads((here / "c/terms.json").read_text())["routing"] == "onion"
+
+
 def test_prepare_replaces_nothing(here, capsys):
     assert prepare() == 0
     before = (here / "c/analyzer.key").read_bytes()

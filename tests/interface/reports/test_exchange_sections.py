@@ -13,6 +13,7 @@ from shuffledp.interface.reports.network_sections import (
     walk_rows,
 )
 from shuffledp.interface.reports.page import report_html
+from shuffledp.interface.reports.reproduction import python_code
 
 FACTS = ExchangeFacts(
     graph="friends.csv",
@@ -81,3 +82,13 @@ def test_the_page_has_the_section(make_result):
     page = Page(report_html(make_result(network=FACTS, shuffler="network")))
     assert "95 of 100 users registered, and 93 handed in" in page.text
     assert "The relay is trusted to keep from the adversary" in page.text
+
+
+def test_code_is_given_only_where_it_repeats_the_guarantee(make_result):
+    """With absences, code for the whole graph would show an epsilon that is too small."""
+    result = make_result(network=FACTS, shuffler="network")
+    assert "depends on who took part" in python_code(result)
+    everybody = replace(FACTS, num_absences=0, num_users=100, overload=1e-9)
+    result = make_result(network=everybody, shuffler="network")
+    delta = result.guarantee.delta_upper - 1e-9
+    assert f"rounds=20, delta={delta!r}" in python_code(result)

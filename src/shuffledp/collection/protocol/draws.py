@@ -55,6 +55,10 @@ class Draws:
         """Return whether a coin shows heads: probability ``sides_of_heads`` / 65536."""
         return self.below(COIN_SIDES) < sides_of_heads
 
+    def choice(self, items: Sequence[_Item]) -> _Item:
+        """Return one of the items, of which there is at least one; each is as likely."""
+        return items[self.below(len(items))]
+
     def permuted(self, items: Sequence[_Item]) -> list[_Item]:
         """Return the items in an order drawn uniformly from all (Fisher and Yates)."""
         order = list(items)

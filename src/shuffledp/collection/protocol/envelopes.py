@@ -1,10 +1,10 @@
 """Messages of the exchange: envelopes, batches, mail and hand-ins; each of one size.
 
-A report is sealed to the analyzer once, by its user (the inner seal). Each round its holder seals
-it again to the next holder, with his signature, in an envelope. A cover is an envelope of the same
-size without a report. All envelopes of a user in one round are his batch, which he signs; what the
-relay passes on to a recipient is his mail; what a holder gives the analyzer at the end is his
-hand-in.
+A report is sealed to the analyzer once, by its user (the inner seal), and with onion routing
+wrapped in layers. Each round its holder seals it again to the next holder, with his signature, in
+an envelope. A cover is an envelope of the same size without a report. All envelopes of a user in
+one round are his batch, which he signs; what the relay passes on to a recipient is his mail; what a
+holder gives the analyzer at the end is his hand-in.
 """
 
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ class Letter:
     index : int
         Its place in the sender's batch, from 0.
     sealed : bytes
-        Of the size ``terms.envelope_bytes``.
+        Of the size ``terms.envelope_bytes_in(round_number)``.
     """
 
     round_number: int
@@ -65,13 +65,13 @@ def _info(context: bytes, round_number: int, sender: int, recipient: int, index:
     return wire.digest(b"envelope", context, place)
 
 
-def _signed_text(info: bytes, inner: bytes) -> bytes:
+def _signed_text(info: bytes, content: bytes) -> bytes:
     """Return what the sender of a report signs."""
-    return wire.digest(b"envelope signature", info, inner)
+    return wire.digest(b"envelope signature", info, content)
 
 
 def seal_envelope(
-    inner: bytes | None,
+    content: bytes | None,
     *,
     terms: Terms,
     roster: Roster,
@@ -85,8 +85,9 @@ def seal_envelope(
 
     Parameters
     ----------
-    inner : bytes or None
-        The report, sealed to the analyzer; ``None`` makes a cover.
+    content : bytes or None
+        The report, sealed to the analyzer or as an onion, of the size
+        ``terms.content_bytes(round_number)``; ``None`` makes a cover.
     terms, roster
         Of the collection.
     keys : PeerKeys
@@ -104,10 +105,10 @@ def seal_envelope(
     Cost: 0.1 ms, with a report 0.15 ms.
     """
     info = _info(roster.context, round_number, sender, recipient, index)
-    if inner is None:
-        text = _COVER + bytes(wire.SIGNATURE_BYTES + terms.inner_bytes)
+    if content is None:
+        text = _COVER + bytes(wire.SIGNATURE_BYTES + terms.content_bytes(round_number))
     else:
-        text = _REAL + keys.sign(_signed_text(info, inner)) + inner
+        text = _REAL + keys.sign(_signed_text(info, content)) + content
     sealed = seal(text, roster[recipient].mail_key, info)
     return Letter(round_number, sender, index, recipient, sealed)
 
@@ -129,7 +130,7 @@ def open_envelope(
     Returns
     -------
     bytes, None or Refusal
-        A report sealed to the analyzer; ``None`` for a cover; otherwise why not.
+        A report as it travels; ``None`` for a cover; otherwise why not.
 
     Notes
     -----
@@ -141,14 +142,15 @@ def open_envelope(
     if text is None:
         return Refusal.UNOPENED
     flag, rest = text[:1], text[1:]
-    if len(rest) != wire.SIGNATURE_BYTES + terms.inner_bytes or flag not in {_COVER, _REAL}:
+    size = wire.SIGNATURE_BYTES + terms.content_bytes(letter.round_number)
+    if len(rest) != size or flag not in {_COVER, _REAL}:
         return Refusal.MALFORMED
     if flag == _COVER:
         return None
-    signature, inner = rest[: wire.SIGNATURE_BYTES], rest[wire.SIGNATURE_BYTES :]
-    if not is_signed(signature, roster[letter.sender].identity_key, _signed_text(info, inner)):
+    signature, content = rest[: wire.SIGNATURE_BYTES], rest[wire.SIGNATURE_BYTES :]
+    if not is_signed(signature, roster[letter.sender].identity_key, _signed_text(info, content)):
         return Refusal.FORGED
-    return inner
+    return content
 
 
 def encode_batch(
@@ -199,7 +201,7 @@ def decode_batch(data: bytes, *, terms: Terms, roster: Roster) -> tuple[int, int
     letters = []
     for index in range(reader.number()):
         recipient = reader.number_below(terms.num_users, "recipient")
-        sealed = reader.take(terms.envelope_bytes)
+        sealed = reader.take(terms.envelope_bytes_in(round_number))
         letters.append(Letter(round_number, sender, index, recipient, sealed))
     _take_signature(reader, b"batch", roster[sender].identity_key, f"user {sender}")
     return round_number, sender, letters
@@ -255,14 +257,14 @@ def decode_mail(
     for _ in range(reader.number()):
         sender = reader.number_below(terms.num_users, "sender")
         index = reader.number()
-        sealed = reader.take(terms.envelope_bytes)
+        sealed = reader.take(terms.envelope_bytes_in(round_number))
         letters.append(Letter(round_number, sender, index, recipient, sealed))
     reader.finish()
     return letters
 
 
 def seal_report(report: bytes, terms: Terms) -> bytes:
-    """Return a report sealed to the analyzer: what travels, unchanged, to the end."""
+    """Return a report sealed to the analyzer: what is handed in at the end."""
     return seal(report, terms.analyzer_mail_key, wire.digest(b"report", terms.digest()))
 
 

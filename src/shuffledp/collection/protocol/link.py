@@ -93,6 +93,7 @@ def simple_terms(  # noqa: PLR0913  # one keyword an option
     report_bytes: int,
     laziness: SupportsFloat = 0.0,
     protocol: Literal["all", "single"] = "all",
+    routing: Literal["hop", "onion"] = "hop",
     failure: SupportsFloat = 1e-9,
     randomizer: str = "{}",
     even_traffic: bool = False,
@@ -109,7 +110,7 @@ def simple_terms(  # noqa: PLR0913  # one keyword an option
         Of which the terms name the public halves.
     rounds, laziness, failure
         See `slots_for`.
-    report_bytes, protocol, randomizer, least_registered
+    report_bytes, protocol, routing, randomizer, least_registered
         See `Terms`.
     even_traffic : bool
         Whether each neighbour is sent the same number of messages; see `per_neighbour_for`.
@@ -139,6 +140,7 @@ def simple_terms(  # noqa: PLR0913  # one keyword an option
         analyzer_mail_key=keys.mail_key,
         analyzer_identity_key=keys.identity_key,
         protocol=protocol,
+        routing=routing,
         per_neighbour=each,
         least_registered=least_registered,
     )

@@ -27,7 +27,8 @@ class PeerState:
     registration : bytes
         As it was sent.
     held : list of bytes
-        Reports that the user holds, in their inner seals.
+        Reports that the user holds, in their inner seals; with onion routing, after the roster was
+        taken, the next holder and the onion for him.
     roster_digest : bytes
         Empty before the roster is taken.
     received_through, sent_in : int
@@ -35,7 +36,7 @@ class PeerState:
     batch : bytes
         The batch of round ``sent_in``; empty if there is none.
     moving : list of bytes
-        Reports in that batch, while it may still be taken back.
+        What travels of reports in that batch, while it may still be taken back.
     handed_in : bytes
         Empty before handing in.
     counts : Counter
@@ -76,7 +77,7 @@ class PeerState:
         ]
         for reports in (self.held, self.moving):
             parts.append(wire.number(len(reports)))
-            parts += reports
+            parts += [wire.counted(report) for report in reports]
         parts.append(wire.number(len(self.counts)))
         for name, count in sorted(self.counts.items()):
             parts += [wire.counted(name.encode()), wire.number(count)]
@@ -111,9 +112,7 @@ class PeerState:
         reader.expect(terms.digest(), "it is of other terms", Reason.MISMATCH)
         node, received_through, sent_in = (reader.number() for _ in range(3))
         keys, registration, roster_digest, batch, handed_in = (reader.counted() for _ in range(5))
-        held, moving = (
-            [reader.take(terms.inner_bytes) for _ in range(reader.number())] for _ in range(2)
-        )
+        held, moving = ([reader.counted() for _ in range(reader.number())] for _ in range(2))
         counts = Counter(
             {reader.counted().decode(): reader.number() for _ in range(reader.number())}
         )

@@ -22,6 +22,9 @@ COLLECTION_ID_BYTES: Final = 16
 #: What HPKE (RFC 9180, DHKEM X25519, AES-128-GCM) adds to a text: a public key and a tag.
 SEAL_BYTES: Final = 48
 
+#: What a layer of an onion adds to what is in it: a seal, and the number of the next holder.
+LAYER_BYTES: Final = SEAL_BYTES + wire.NUMBER_BYTES
+
 #: Largest size of a report: envelopes all have one size, so one large report makes all large.
 MOST_REPORT_BYTES: Final = 1 << 20
 
@@ -90,6 +93,10 @@ class Terms:
         Ed25519 public key by which the relay knows the analyzer.
     protocol : {"all", "single"}
         Whether a holder hands in all reports he holds, or one of them.
+    routing : {"hop", "onion"}
+        Whether each holder of a report draws where it goes next, or its user draws the whole way
+        beforehand and wraps the report in a layer for each round, so that it looks different at
+        every hop. Where reports end has the same law; but see `OnionRouting` for absences.
     per_neighbour : int
         If it is 0, the messages of a round go to independent uniform neighbours, so that the
         relay learns which neighbours a report cannot have gone to. If it is c >= 1, exactly c go to
@@ -115,6 +122,7 @@ class Terms:
     analyzer_mail_key: bytes
     analyzer_identity_key: bytes
     protocol: Literal["all", "single"] = "all"
+    routing: Literal["hop", "onion"] = "hop"
     laziness: float = 0.0
     per_neighbour: int = 0
     least_registered: int = 1
@@ -137,6 +145,8 @@ class Terms:
         _require_laziness(self.laziness)
         if self.protocol not in ("all", "single"):
             raise ParameterError(f"protocol = {self.protocol!r} is neither 'all' nor 'single'")
+        if self.routing not in ("hop", "onion"):
+            raise ParameterError(f"routing = {self.routing!r} is neither 'hop' nor 'onion'")
         object.__setattr__(self, "slots", tuple(self.slots))
         object.__setattr__(self, "laziness", float(self.laziness))
         object.__setattr__(self, "randomizer", _canonical(self.randomizer))
@@ -154,8 +164,21 @@ class Terms:
 
     @property
     def envelope_bytes(self) -> int:
-        """Size of a sealed envelope, whatever is in it."""
-        return 1 + wire.SIGNATURE_BYTES + self.inner_bytes + SEAL_BYTES
+        """Size of a sealed envelope in round 1, whatever is in it: in no round is it larger."""
+        return self.envelope_bytes_in(1)
+
+    def content_bytes(self, round_number: int) -> int:
+        """Return the size of what travels in a round in [1, rounds], in its envelope.
+
+        Each round takes a layer off an onion; hop by hop it is the report, sealed to the analyzer.
+        """
+        if self.routing == "hop":
+            return self.inner_bytes
+        return self.inner_bytes + (self.rounds + 1 - round_number) * LAYER_BYTES
+
+    def envelope_bytes_in(self, round_number: int) -> int:
+        """Return the size of a sealed envelope of a round in [1, rounds], whatever is in it."""
+        return 1 + wire.SIGNATURE_BYTES + self.content_bytes(round_number) + SEAL_BYTES
 
     def digest(self) -> bytes:
         """Return the digest of all terms: 32 bytes that every message is bound to."""
@@ -181,6 +204,7 @@ class Terms:
             self.analyzer_mail_key,
             self.analyzer_identity_key,
             self.protocol.encode(),
+            self.routing.encode(),
         )
 
     def to_json(self) -> str:

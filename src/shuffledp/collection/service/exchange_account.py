@@ -155,9 +155,17 @@ class Exchange:
         self._bounds: dict[int, PositionBounds] = {}
 
     @property
+    def loses_reports(self) -> bool:
+        """Whether reports may have been lost to absences, as they are with onion routing."""
+        return self.terms.routing == "onion" and self.record.num_absences > 0
+
+    @property
     def can_hide(self) -> bool:
-        """Whether there are others among whom a report may hide."""
-        return self.users.num_users >= 2
+        """Whether there are others among whom a report may hide, as far as is known here.
+
+        Not where reports are lost: they hide nobody, and the walk in which they wait counts them.
+        """
+        return self.users.num_users >= 2 and not self.loses_reports
 
     def position_bounds(self, rounds: Iterable[int]) -> "list[PositionBounds]":
         """Return bounds on where reports were after these rounds, from one pass over users."""
@@ -196,7 +204,7 @@ class Exchange:
         """
         left = self.delta_left(delta)
         if not self.can_hide or left <= 0.0:
-            return _local(profile, delta, self.overload)
+            return _local(profile, delta, self.overload, is_lossy=self.loses_reports)
         (bounds,) = self.position_bounds([rounds])
         bound = Hiding.of(bounds).epsilon(
             profile, delta=left, protocol=self.terms.protocol, with_lower=False
@@ -251,13 +259,14 @@ def exchange_guarantee(
     return exchange.guarantee(profile, delta=delta)
 
 
-def _local(profile: LocalProfile, delta: float, overload: float) -> Bound:
+def _local(profile: LocalProfile, delta: float, overload: float, *, is_lossy: bool) -> Bound:
     """Return what the randomizer alone guarantees."""
+    lost = "; reports lost to absences, with onion routing, are not accounted for"
     upper = profile.epsilon0 if profile.delta0 <= delta else float("inf")
     return Bound(
         lower=None,
         upper=upper,
         method="local randomizer alone",
-        source=f"definition; overload probability {overload:.3g}",
+        source=f"definition; overload probability {overload:.3g}{lost if is_lossy else ''}",
         assumptions=(),
     )

@@ -46,6 +46,8 @@ class PeersOutcome:
         In how many rounds a user was absent since this process began, over all users.
     num_dropped : int
         Reports dropped because a user held more than slots.
+    num_late_reports : int
+        Reports lost because their way, drawn beforehand, met an absence.
     refused : dict
         How many envelopes were refused, by reason.
     """
@@ -55,6 +57,7 @@ class PeersOutcome:
     lost: tuple[int, ...]
     absences: int
     num_dropped: int
+    num_late_reports: int
     refused: dict[str, int]
 
     @property
@@ -322,5 +325,6 @@ class PeerRunner:
             lost=tuple(sorted(node for node in self._peers if node not in done)),
             absences=self._absences,
             num_dropped=sum(tally.num_dropped for tally in tallies),
+            num_late_reports=sum(tally.num_late for tally in tallies),
             refused=dict(sum((Counter(tally.refused) for tally in tallies), Counter())),
         )

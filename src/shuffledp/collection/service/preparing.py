@@ -24,7 +24,7 @@ KEY_FILE = "analyzer.key"
 _FAILURE = 1e-9
 
 
-def prepare_terms(
+def prepare_terms(  # noqa: PLR0913  # one keyword an option
     graph: Graph,
     asked: AskedTerms,
     keys: AnalyzerKeys,
@@ -33,6 +33,7 @@ def prepare_terms(
     protocol: Literal["all", "single"] = "all",
     laziness: float = 0.0,
     even_traffic: bool = False,
+    routing: Literal["hop", "onion"] = "hop",
     least_registered: SupportsIndex | None = None,
     entropy: Entropy | None = None,
 ) -> Terms:
@@ -55,6 +56,9 @@ def prepare_terms(
     even_traffic : bool
         Whether each neighbour is sent equally many messages, so that not even the relay learns from
         their numbers which way a report may have gone. Costs more messages.
+    routing : {"hop", "onion"}
+        Whether holders draw the next hop, or authors the whole way, a layer of sealing for each
+        hop: then no two holders see the same bytes.
     least_registered : int, optional
         Fewest registered users with whom a peer takes part; by default half of all, rounded up.
     entropy : Entropy, optional
@@ -86,6 +90,7 @@ def prepare_terms(
         protocol=protocol,
         laziness=laziness,
         per_neighbour=per_neighbour,
+        routing=routing,
         least_registered=least,
     )
 
@@ -217,12 +222,13 @@ def traffic_facts(terms: Terms, graph: Graph) -> tuple[tuple[str, str], ...]:
     """
     envelopes = most_envelopes(terms, graph)
     slots = (int(envelopes.min()), int(envelopes.max()))
-    sent = tuple(each * terms.envelope_bytes * terms.rounds for each in slots)
+    sizes = [terms.envelope_bytes_in(number) for number in range(1, terms.rounds + 1)]
+    sent = tuple(each * sum(sizes) for each in slots)
     return (
         ("users", f"{terms.num_users:,}"),
         ("rounds", f"{terms.rounds:,}"),
         ("messages a user and round", _span(*slots)),
-        ("bytes a message", f"{terms.envelope_bytes:,}"),
+        ("bytes a message", _span(min(sizes), max(sizes))),
         ("sent by a user in all", _span(*(each / 1000.0 for each in sent)) + " kB"),
     )
 

@@ -146,6 +146,8 @@ def _print_outcome(outcome: "PeersOutcome") -> None:
         )
     if outcome.num_dropped:
         found.append(f"{outcome.num_dropped:,} reports were dropped, for want of messages")
+    if outcome.num_late_reports:
+        found.append(f"{outcome.num_late_reports:,} onions missed their round and were lost")
     if outcome.refused:
         reasons = "; ".join(f"{number:,} {reason}" for reason, number in outcome.refused.items())
         found.append(f"messages were refused: {reasons}")

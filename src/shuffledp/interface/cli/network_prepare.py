@@ -49,6 +49,13 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Send each neighbour equally many messages: more of them, and the relay learns less.",
 )
+@click.option(
+    "--routing",
+    type=click.Choice(["hop", "onion"]),
+    default="hop",
+    show_default=True,
+    help="Holders draw the next hop; or authors the whole way, a layer of sealing for each hop.",
+)
 @click.option("--delta", type=float, help="Also say the central epsilon at this delta.")
 @click.option(
     "--out", type=click.Path(path_type=Path), required=True, help="Folder for terms and key."
@@ -63,6 +70,7 @@ def prepare(  # noqa: PLR0913  # one parameter an option
     protocol: Any,
     lazy: float,
     even_traffic: bool,
+    routing: Any,
     least_registered: int | None,
     delta: float | None,
     out: Path,
@@ -103,6 +111,7 @@ def prepare(  # noqa: PLR0913  # one parameter an option
         protocol=protocol,
         laziness=laziness,
         even_traffic=even_traffic,
+        routing=routing,
         least_registered=least_registered,
     )
     expected = None if delta is None else _expected(terms, users, asked, delta)

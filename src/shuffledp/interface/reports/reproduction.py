@@ -6,6 +6,7 @@ from typing import Any
 from shuffledp._version import __version__
 from shuffledp.collection.network_facts import NetworkFacts
 from shuffledp.collection.results import RunResult
+from shuffledp.collection.service.exchange_facts import ExchangeFacts
 from shuffledp.core.bound import Bound
 
 _LONGEST_LIST = 400  # characters; the table of estimates lists all labels
@@ -75,7 +76,14 @@ def _code_within_groups(result: RunResult) -> str:
 
 def _code_through_network(result: RunResult, facts: NetworkFacts) -> str:
     """Return code for a shuffle through a network, whose guarantee depends on the graph."""
-    law = result.randomizer
+    law, delta = result.randomizer, result.guarantee.delta_upper
+    if isinstance(facts, ExchangeFacts):
+        if facts.num_absences or facts.num_users < facts.num_invited:
+            return (
+                "# The guarantee depends on who took part and was away when: the relay's record\n"
+                "# has that, and `shuffledp network collect` computes it."
+            )
+        delta -= facts.overload
     return (
         f"import shuffledp as sdp  # version {__version__}\n"
         f"from {type(law).__module__} import {type(law).__name__}\n"
@@ -87,7 +95,7 @@ def _code_through_network(result: RunResult, facts: NetworkFacts) -> str:
         f"graph = read_graph({facts.graph!r})\n"
         f"mixing = NetworkMixing(graph, laziness={facts.laziness!r})\n"
         "print(mixing.epsilon(\n"
-        f"    law.profile, rounds={facts.rounds}, delta={result.guarantee.delta_upper!r},\n"
+        f"    law.profile, rounds={facts.rounds}, delta={delta!r},\n"
         f"    protocol={facts.protocol!r},\n))\n\n"
         "# The same exchange of other reports, one for each user of the graph:\n"
         "shuffler = NetworkShuffler(\n"
