@@ -76,6 +76,17 @@ def test_a_good_guess_needs_few_evaluations(off, most):
         assert len(function.asked) <= most
 
 
+def test_a_rough_guess_of_known_error_needs_few_evaluations():
+    for off in (-9e-3, 9e-3):
+        for spread, most in ((1e-2, 9), (1e-6, 13)):
+            function = Counted(lambda x: math.exp(-x * x))
+            above, below = last_above_first_below(
+                function, math.exp(-1.0), 0.0, 700.0, guess=1.0 + off, spread=spread
+            )
+            assert above < 1.0 <= below
+            assert len(function.asked) <= most
+
+
 def test_below_the_target_from_the_start():
     assert last_above_first_below(lambda x: 0.1, 0.1, 2.0, 5.0) == (2.0, 2.0)
     assert last_above_first_below(lambda x: 0.0, 0.1, 2.0, 5.0, guess=3.0) == (2.0, 2.0)

@@ -1,12 +1,14 @@
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracles import profiles
-from shuffledp.core.errors import InfeasibleTargetError, ParameterError
+from shuffledp.core.errors import InfeasibleTargetError, ParameterError, PrecisionError
 from shuffledp.core.profile import LocalProfile
+from shuffledp.mechanisms.randomizers.registry import make_randomizer
 from shuffledp.privacy.accounting import calibration
 from shuffledp.privacy.accounting.calibration import largest_epsilon0, smallest_num_users
 from shuffledp.privacy.amplification.registry import account_delta
@@ -130,3 +132,57 @@ def test_a_target_that_no_number_of_users_meets(monkeypatch):
     monkeypatch.setattr(calibration, "_MOST_USERS", 10**5)
     with pytest.raises(InfeasibleTargetError, match="lower epsilon0"):
         smallest_num_users(LocalProfile(epsilon0=3.0), epsilon=1e-4, delta=1e-12)
+
+
+STATED = {
+    "hashing": lambda epsilon0: (
+        make_randomizer("optimized-local-hashing", k=20, epsilon0=epsilon0).profile
+    ),
+    "subsets": lambda epsilon0: (
+        make_randomizer("subset-selection", k=20, epsilon0=epsilon0).profile
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STATED)
+@pytest.mark.parametrize(
+    ("num_users", "epsilon", "delta"), [(50, 0.5, 1e-3), (10_000, 1.0, 1e-8), (10**6, 0.01, 1e-9)]
+)
+def test_wide_ends_on_the_way_cost_no_more_than_the_tolerance(name, num_users, epsilon, delta):
+    make = STATED[name]
+    epsilon0 = largest_epsilon0(make, num_users=num_users, epsilon=epsilon, delta=delta)
+    assert delta_at(make(epsilon0), num_users, epsilon) <= delta
+    assert delta_at(make(epsilon0 * (1.0 + 1.2e-6)), num_users, epsilon) > delta
+
+
+def test_a_guess_lost_in_round_off_is_only_a_guess(monkeypatch):
+    asked = []
+
+    def rough(profile, **options):
+        asked.append(options["width"])
+        if len(asked) == 2:
+            raise PrecisionError("lost")
+        return account_delta(profile, **options)
+
+    expected = largest_epsilon0(FAMILIES["any"], num_users=1000, epsilon=0.5, delta=1e-6)
+    monkeypatch.setattr(calibration, "account_delta", rough)
+    found = largest_epsilon0(FAMILIES["any"], num_users=1000, epsilon=0.5, delta=1e-6)
+    assert found == pytest.approx(expected, rel=1e-6)
+    assert asked[0] == asked[1] > asked[2] == asked[-1]
+
+
+def test_guesses_end_where_they_do_not_settle(monkeypatch):
+    asked = []
+
+    def restless(profile, **options):
+        asked.append(options["width"])
+        # Too large and too small in turn, for as long as only a guess is wanted.
+        found = account_delta(profile, **options)
+        wanted = options["width"] == asked[0]
+        return replace(found, upper=(1e-3, 1e-12)[len(asked) % 2]) if wanted else found
+
+    monkeypatch.setattr(calibration, "account_delta", restless)
+    found = largest_epsilon0(FAMILIES["any"], num_users=1000, epsilon=0.5, delta=1e-6)
+    assert asked.count(asked[0]) == 6
+    assert delta_at(FAMILIES["any"](found), 1000, 0.5) <= 1e-6
+    assert delta_at(FAMILIES["any"](found * 1.0001), 1000, 0.5) > 1e-6

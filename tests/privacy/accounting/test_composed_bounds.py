@@ -312,10 +312,10 @@ def test_curves_lost_in_round_off_are_the_local_ones(monkeypatch):
     named = release.curve(1e-6)
     assert named.curve.forward(0.5).upper < 0.01
 
-    def lost(*_arguments):
+    def lost(*_arguments, **_options):
         raise PrecisionError("planted")
 
-    lost_method = type("Lost", (), {"delta": staticmethod(lost)})
+    lost_method = type("Lost", (), {"delta_ends": staticmethod(lost)})
     monkeypatch.setattr(
         "shuffledp.privacy.accounting.release.METHODS",
         dict.fromkeys(named.method.split(", "), lost_method),

@@ -15,6 +15,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.privacy.amplification import grouped
+from shuffledp.privacy.amplification.atom_law import atom_delta
 from shuffledp.privacy.amplification.grouped import (
     MALLOWS_DISTANCES,
     grouped_delta,
@@ -244,7 +245,7 @@ def test_thinning_is_the_kernel_with_a_smaller_blanket(name, epsilon):
     kappa = math.exp(-theta * (2.0 if name == "hamming" else 1.0))
     thinning = grouped._thinning(LocalProfile(epsilon0=1.0), n, theta, name)
     assert thinning.num_users == n
-    found = grouped.atom_delta(thinning.laws[0], n, epsilon)
+    found = atom_delta(thinning.laws[0], n, epsilon)
     expected = brute_force_thinned(atoms, n, kappa, epsilon)
     assert expected <= found.upper <= expected * (1.0 + 1e-5) + 1e-9
 

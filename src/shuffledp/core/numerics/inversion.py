@@ -11,6 +11,7 @@ def last_above_first_below(
     high: float,
     *,
     guess: float | None = None,
+    spread: float = 1e-6,
     relative_tolerance: float = 1e-9,
 ) -> tuple[float, float]:
     """Bracket where a decreasing function falls to a target.
@@ -25,6 +26,8 @@ def last_above_first_below(
         0 <= low <= high.
     guess : float, optional
         Where to look first; a good one saves most of the evaluations.
+    spread : float
+        How far from the guess, relatively, to look next, in (0, 1): about as far as it is off.
     relative_tolerance : float
         The bracket ends narrower than this times its upper end.
 
@@ -50,7 +53,7 @@ def last_above_first_below(
         value = function(point)
         return math.log(value / target) if value > 0.0 else -math.inf
 
-    ends = _surround(excess, low, high, guess)
+    ends = _surround(excess, low, high, guess, spread)
     if ends is None:
         return low, low
     above, at_above, below, at_below = ends
@@ -77,16 +80,15 @@ def last_above_first_below(
 
 
 def _surround(
-    excess: Callable[[float], float], low: float, high: float, guess: float | None
+    excess: Callable[[float], float], low: float, high: float, guess: float | None, spread: float
 ) -> tuple[float, float, float, float] | None:
     """Return two ends around the root and the function's logs there; None if it is below at low.
 
-    From a guess the search widens by factors of thirty, from one part in a million on.
+    From a guess the search widens by factors of thirty, from ``spread`` on.
     """
     below, at_below = high, -math.inf
     if guess is not None and low < guess < high:
         at_guess = excess(guess)
-        spread = 1e-6
         if at_guess > 0.0:
             above, at_above = guess, at_guess
             while above * (1.0 + spread) < high:

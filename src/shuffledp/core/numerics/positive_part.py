@@ -169,7 +169,9 @@ def _by_contour(
         lower, upper = enclose_positive_part(*law, attempt, nodes, exponent * math.log(2.0))
         if upper - lower <= _ENOUGH * width * upper or attempt <= width:
             break
-        attempt = max(0.01 * attempt, width)
+        # Both ends approach one another like the width: a step known to fall short is left out.
+        short = 0.01 * (upper - lower) > 2.0 * _ENOUGH * width * upper
+        attempt = width if short else max(0.01 * attempt, width)
     alone = _listed(1, 1, base, masses, differences).upper
     return Enclosure(min(lower, alone), max(min(upper, alone), SMALLEST_UPPER))
 

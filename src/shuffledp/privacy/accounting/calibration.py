@@ -6,15 +6,24 @@ number given, not near it.
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
-from shuffledp.core.errors import InfeasibleTargetError
+from shuffledp.core.errors import InfeasibleTargetError, PrecisionError
 from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.profile import LocalProfile
 from shuffledp.privacy.amplification.registry import account_delta
 
 # Reports are all but exact beyond this: e^-40 is below the 2^-64 that randomizers draw with.
 LARGEST_EPSILON0 = 40.0
+
+# The neighbourhood of an answer is looked for at so wide an end, until so short a step or so often.
+_COARSE_WIDTH = 1e-4
+_COARSE_STEP = 1e-3
+_MOST_GUESSES = 6
+
+# About how far off that ends, relatively.
+_GUESS_SPREAD = 2e-5
 
 # Below this a target is met with as much local noise; shuffling is not worth its round-off.
 _SMALLEST_EPSILON = 1e-12
@@ -53,7 +62,8 @@ def largest_epsilon0(
 
     Notes
     -----
-    About ten calls of the accountant.
+    About eight calls of the accountant for one end, some of them at a wide one only, which finds
+    the neighbourhood of the answer.
 
     Examples
     --------
@@ -69,26 +79,60 @@ def largest_epsilon0(
     if not _SMALLEST_EPSILON < target < LARGEST_EPSILON0:
         return min(target, LARGEST_EPSILON0)
 
-    def delta_at(inverse: float) -> float:
-        profile = profile_for(1.0 / inverse)
-        return account_delta(profile, num_users=users, epsilon=target, with_lower=False).upper
+    def delta_at(epsilon0: float, *, width: float) -> float:
+        profile = profile_for(epsilon0)
+        return account_delta(
+            profile, num_users=users, epsilon=target, with_lower=False, width=width
+        ).upper
 
+    # Any upper end that meets the target proves it: half of the tolerance pays for a wider one.
+    tolerance = 0.5 * relative_tolerance
+    guess = _guess(partial(delta_at, width=_COARSE_WIDTH), users, target, allowed)
     # delta falls as 1/epsilon0 grows, and is 0 from epsilon0 = epsilon on.
     _, inverse = last_above_first_below(
-        delta_at,
+        lambda inverse: delta_at(1.0 / inverse, width=tolerance),
         allowed,
         1.0 / LARGEST_EPSILON0,
         1.0 / target,
-        guess=1.0 / _first_guess(users, target, allowed),
-        relative_tolerance=relative_tolerance,
+        guess=1.0 / guess,
+        spread=_GUESS_SPREAD,
+        relative_tolerance=tolerance,
     )
     return max(1.0 / inverse, target)
 
 
-def _first_guess(num_users: int, epsilon: float, delta: float) -> float:
-    """Solve epsilon = (p - 1) sqrt(4 ln(1/delta) / (p n)) for epsilon0 = ln p: roughly right."""
-    strength = epsilon / math.sqrt(4.0 * math.log(1.0 / delta) / num_users)
-    return max(2.0 * math.asinh(0.5 * strength), epsilon)
+def _guess(
+    delta_at: Callable[[float], float], num_users: int, epsilon: float, delta: float
+) -> float:
+    """Return an epsilon0 that about meets a target, from a few rough values of delta.
+
+    In a large crowd epsilon = s sqrt(4 ln(1/delta) / n) with the strength s = 2 sinh(epsilon0 / 2)
+    is roughly right: ln(1/delta) falls like a power of s, the second to begin with.
+    """
+    aimed = -math.log(delta)
+    epsilon0 = epsilon0_of_strength(epsilon * math.sqrt(num_users / (4.0 * aimed)), epsilon)
+    power, before = 2.0, None
+    for _ in range(_MOST_GUESSES):
+        try:
+            found = delta_at(epsilon0)
+        except PrecisionError:
+            break
+        if not 0.0 < found < 1.0:
+            break
+        place = math.log(2.0 * math.sinh(0.5 * epsilon0))
+        excess = math.log(-math.log(found) / aimed)
+        if before is not None:
+            power = min(max((excess - before[1]) / (before[0] - place), 0.5), 8.0)
+        before = (place, excess)
+        last, epsilon0 = epsilon0, epsilon0_of_strength(math.exp(place + excess / power), epsilon)
+        if abs(epsilon0 - last) <= _COARSE_STEP * last:
+            break
+    return epsilon0
+
+
+def epsilon0_of_strength(strength: float, least: float) -> float:
+    """Return the epsilon0 in [least, 40] at which 2 sinh(epsilon0 / 2) is a strength > 0."""
+    return min(max(2.0 * math.asinh(0.5 * strength), least), LARGEST_EPSILON0)
 
 
 def smallest_num_users(profile: LocalProfile, *, epsilon: float, delta: float) -> int:

@@ -12,7 +12,7 @@ from shuffledp.core.checks import require_at_least, require_open_unit, require_p
 from shuffledp.core.errors import InfeasibleTargetError, OutOfRegimeError
 from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.profile import LocalProfile
-from shuffledp.privacy.accounting.calibration import LARGEST_EPSILON0
+from shuffledp.privacy.accounting.calibration import LARGEST_EPSILON0, epsilon0_of_strength
 from shuffledp.privacy.accounting.composed import MOST_ROUNDS, Composable
 from shuffledp.privacy.accounting.release import ShuffledRelease
 
@@ -21,6 +21,9 @@ _MOST_USERS = 10**13
 
 # Numbers up to this are found exactly, larger ones to this fraction of themselves.
 _EXACT_BELOW = 10_000
+
+# Looks at about where epsilon0 is, and how far off the last one usually is.
+_GUESSES, _GUESS_SPREAD = 2, 1e-3
 
 # At most so much further at a time, while nothing beyond is known.
 _LONGEST_STEP = 1e4
@@ -179,13 +182,19 @@ def largest_local_epsilon(
     if certain >= LARGEST_EPSILON0:
         return LARGEST_EPSILON0
     strength = target / math.sqrt(4.0 * times * math.log(1.0 / allowed) / num_users)
-    guess = min(max(2.0 * math.asinh(0.5 * strength), certain), LARGEST_EPSILON0)
+    guess = epsilon0_of_strength(strength, certain)
+    for _ in range(_GUESSES):  # epsilon is about in proportion to the strength
+        found = cost(1.0 / guess)
+        if 0.0 < found < math.inf:
+            strength = 2.0 * math.sinh(0.5 * guess) * target / found
+            guess = epsilon0_of_strength(strength, certain)
     _, inverse = last_above_first_below(
         cost,
         target,
         1.0 / LARGEST_EPSILON0,
         1.0 / certain,
         guess=1.0 / guess,
+        spread=_GUESS_SPREAD,
         relative_tolerance=5e-5,
     )
     return max(1.0 / inverse, certain)

@@ -338,7 +338,8 @@ def _method_curve(
         found = [1.0 if profile.delta0 > 0.0 else single_report_delta(profile.epsilon0, epsilon)]
         for name in names:
             with suppress(PrecisionError):
-                found.append(METHODS[name].delta(profile, num_users, epsilon).upper)
+                method = METHODS[name]
+                found.append(method.delta_ends(profile, num_users, epsilon, with_lower=False).upper)
         return Enclosure(0.0, max(min(found), _SMALLEST))
 
     return HockeyStickCurve(forward=both, backward=both, highest=highest)

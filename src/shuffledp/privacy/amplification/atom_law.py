@@ -26,8 +26,14 @@ from shuffledp.core.profile import BlanketAtom
 # Relative error of a ratio, or a product of two, that has gone through a few roundings.
 _ROUND_OFF = 1e-15
 
+# Width of enclosures unless another is asked for, relative to epsilon.
+NARROWEST = 1e-7
+
 # Of a first inversion, whose result is only a guess.
-_COARSE_WIDTH, _COARSE_TOLERANCE = 1e-4, 1e-5
+_COARSE_WIDTH, _COARSE_TOLERANCE = 1e-4, 2e-5
+
+# About how far off the Gaussian epsilon is, relatively.
+_GAUSSIAN_SPREAD = 0.2
 
 # By how much masses may add up to more than one: the round-off of a few hundred of them.
 _MASS_TOLERANCE = 1e-9
@@ -141,7 +147,9 @@ def _end(law: AtomLaw, num_users: int, epsilon: float, *, up: bool, width: float
     return mean_positive_part(num_users, base, law.masses[others], differences + slack, width=width)
 
 
-def atom_delta(law: AtomLaw, num_users: int, epsilon: float, *, width: float = 1e-7) -> Enclosure:
+def atom_delta(
+    law: AtomLaw, num_users: int, epsilon: float, *, width: float = NARROWEST
+) -> Enclosure:
     """Enclose delta of an atom law at one epsilon >= 0 (nats).
 
     Parameters
@@ -166,12 +174,19 @@ def atom_delta(law: AtomLaw, num_users: int, epsilon: float, *, width: float = 1
     Cost: a tenth of a millisecond from about 1e5 users on; up to 0.1 s for small batches.
     """
     lower = _end(law, num_users, epsilon, up=False, width=width).lower
-    upper = _end(law, num_users, epsilon, up=True, width=width).upper
-    return Enclosure(min(lower, upper, 1.0), min(upper, 1.0))
+    upper = atom_delta_above(law, num_users, epsilon, width=width)
+    return Enclosure(min(lower, upper), upper)
+
+
+def atom_delta_above(
+    law: AtomLaw, num_users: int, epsilon: float, *, width: float = NARROWEST
+) -> float:
+    """Return the upper end of `atom_delta` alone, at half the cost."""
+    return min(_end(law, num_users, epsilon, up=True, width=width).upper, 1.0)
 
 
 def atom_epsilon(
-    law: AtomLaw, num_users: int, delta: float, highest: float, *, width: float = 1e-7
+    law: AtomLaw, num_users: int, delta: float, highest: float, *, width: float = NARROWEST
 ) -> Enclosure:
     """Enclose the least epsilon in [0, highest] at which an atom law's delta is at most ``delta``.
 
@@ -188,13 +203,21 @@ def atom_epsilon(
     -----
     Cost: some ten times that of `atom_delta`.
     """
-    _, upper = _inverted(law, num_users, delta, highest, up=True, width=width)
+    upper = atom_epsilon_above(law, num_users, delta, highest, width=width)
     lower = atom_epsilon_below(law, num_users, delta, highest, width=width)
     return Enclosure(min(lower, upper), upper)
 
 
+def atom_epsilon_above(
+    law: AtomLaw, num_users: int, delta: float, highest: float, *, width: float = NARROWEST
+) -> float:
+    """Return the upper end of `atom_epsilon` alone, at half the cost."""
+    _, upper = _inverted(law, num_users, delta, highest, up=True, width=width)
+    return upper
+
+
 def atom_epsilon_below(
-    law: AtomLaw, num_users: int, delta: float, highest: float, *, width: float = 1e-7
+    law: AtomLaw, num_users: int, delta: float, highest: float, *, width: float = NARROWEST
 ) -> float:
     """Return the lower end of `atom_epsilon` alone, at half the cost."""
     lower, _ = _inverted(law, num_users, delta, highest, up=False, width=width)
@@ -206,21 +229,22 @@ def _inverted(
 ) -> tuple[float, float]:
     """Return where the upper, or lower, end of delta is above ``delta``, and next to it not."""
 
-    def invert(guess: float, width: float, tolerance: float) -> tuple[float, float]:
+    def invert(guess: float, width: float, tolerance: float, spread: float) -> tuple[float, float]:
         @functools.cache
         def end(epsilon: float) -> float:
             found = _end(law, num_users, epsilon, up=up, width=width)
             return found.upper if up else found.lower
 
         return last_above_first_below(
-            end, delta, 0.0, highest, guess=guess, relative_tolerance=tolerance
+            end, delta, 0.0, highest, guess=guess, spread=spread, relative_tolerance=tolerance
         )
 
-    guess = _gaussian_epsilon(law, num_users, delta)
+    guess, spread = _gaussian_epsilon(law, num_users, delta), _GAUSSIAN_SPREAD
     if width < _COARSE_WIDTH:
         # A wide enclosure costs a small part of a narrow one, and its root is a better guess.
-        guess = invert(guess, _COARSE_WIDTH, _COARSE_TOLERANCE)[0 if up else 1]
-    return invert(guess, width, max(2e-8, width))
+        guess = invert(guess, _COARSE_WIDTH, _COARSE_TOLERANCE, spread)[0 if up else 1]
+        spread = _COARSE_WIDTH
+    return invert(guess, width, max(2e-8, width), spread)
 
 
 def _gaussian_epsilon(law: AtomLaw, num_users: int, delta: float) -> float:

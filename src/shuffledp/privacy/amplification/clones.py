@@ -39,6 +39,11 @@ def _epsilon(profile: LocalProfile, num_users: int, delta: float) -> Enclosure:
     return blanket.enclose_epsilon(delta, profile.epsilon0)
 
 
+def _epsilon_above(profile: LocalProfile, num_users: int, delta: float) -> float:
+    blanket = SymmetricBlanket(clone_law(profile.epsilon0), num_users)
+    return blanket.epsilon_above(delta, profile.epsilon0)
+
+
 def _delta(profile: LocalProfile, num_users: int, epsilon: float) -> Enclosure:
     return SymmetricBlanket(clone_law(profile.epsilon0), num_users).enclose(epsilon)
 
@@ -55,4 +60,5 @@ CLONES = Method(
     violated_hypothesis=lambda profile, _num_users, _delta: pure_violation(profile),
     epsilon=_epsilon,
     delta=_delta,
+    epsilon_above=_epsilon_above,
 )

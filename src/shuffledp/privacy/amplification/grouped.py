@@ -64,7 +64,7 @@ from shuffledp.core.checks import (
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.rounding import round_up
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
-from shuffledp.privacy.amplification.atom_law import AtomLaw, atom_delta, atom_epsilon
+from shuffledp.privacy.amplification.atom_law import AtomLaw, atom_delta_above, atom_epsilon_above
 from shuffledp.privacy.amplification.pair_atoms import blanket_atoms
 from shuffledp.privacy.amplification.registry import (
     SHUFFLE_ASSUMPTIONS,
@@ -318,7 +318,7 @@ def grouped_epsilon(
         thinning = _thinning(profile, n, theta, distance)
         if thinning is not None:
             values = [
-                atom_epsilon(law, thinning.num_users, delta, profile.epsilon0).upper
+                atom_epsilon_above(law, thinning.num_users, delta, profile.epsilon0)
                 for law in thinning.laws
             ]
             extra = STATED_BLANKET.assumptions if profile.blanket else ()
@@ -395,7 +395,7 @@ def grouped_delta(
     if single.upper > 0.0 and not math.isinf(theta):
         thinning = _thinning(profile, n, theta, distance)
         if thinning is not None:
-            values = [atom_delta(law, thinning.num_users, epsilon).upper for law in thinning.laws]
+            values = [atom_delta_above(law, thinning.num_users, epsilon) for law in thinning.laws]
             extra = STATED_BLANKET.assumptions if profile.blanket else ()
             found.append(_Found(max(*values, SMALLEST_DELTA), "mallows-thinned", extra))
         found.extend(_window_deltas(profile, _windows(distance, n, theta), epsilon))

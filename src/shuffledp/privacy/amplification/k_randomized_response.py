@@ -71,4 +71,7 @@ K_RR_BLANKET = Method(
     violated_hypothesis=_violation,
     epsilon=lambda profile, n, delta: _blanket(profile, n).enclose_epsilon(delta, profile.epsilon0),
     delta=lambda profile, n, epsilon: _blanket(profile, n).enclose(epsilon),
+    epsilon_above=lambda profile, n, delta: _blanket(profile, n).epsilon_above(
+        delta, profile.epsilon0
+    ),
 )

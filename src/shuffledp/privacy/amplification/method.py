@@ -35,6 +35,10 @@ class Method:
     epsilon, delta : callable
         ``(profile, num_users, delta)`` and ``(profile, num_users, epsilon)`` to an enclosure of
         the *bound's own* value; unless ``is_exact``, only its upper end says anything.
+    epsilon_above, delta_above : callable, optional
+        The same upper ends alone, where that saves time; at any width >= 0 of the enclosure,
+        relative to epsilon, as a last argument of ``delta_above``. A width of 0 stands for the one
+        that ``delta`` has.
     """
 
     name: str
@@ -48,3 +52,27 @@ class Method:
     violated_hypothesis: Callable[[LocalProfile, int, float | None], str | None]
     epsilon: Callable[[LocalProfile, int, float], Enclosure]
     delta: Callable[[LocalProfile, int, float], Enclosure]
+    epsilon_above: Callable[[LocalProfile, int, float], float] | None = None
+    delta_above: Callable[[LocalProfile, int, float, float], float] | None = None
+
+    def epsilon_ends(
+        self, profile: LocalProfile, num_users: int, delta: float, *, with_lower: bool
+    ) -> Enclosure:
+        """Return ``epsilon``, whose lower end may be 0 if it is not asked for or says nothing."""
+        if self.epsilon_above is None or (with_lower and self.is_exact):
+            return self.epsilon(profile, num_users, delta)
+        return Enclosure(0.0, self.epsilon_above(profile, num_users, delta))
+
+    def delta_ends(
+        self,
+        profile: LocalProfile,
+        num_users: int,
+        epsilon: float,
+        *,
+        with_lower: bool,
+        width: float = 0.0,
+    ) -> Enclosure:
+        """Return ``delta``, whose lower end may be 0 if it is not asked for or says nothing."""
+        if self.delta_above is None or (with_lower and self.is_exact):
+            return self.delta(profile, num_users, epsilon)
+        return Enclosure(0.0, self.delta_above(profile, num_users, epsilon, width))

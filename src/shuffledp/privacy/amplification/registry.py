@@ -146,7 +146,9 @@ def account_epsilon(
         )
     if delta == 0.0 or _is_extreme(profile):
         chosen = [LOCAL]  # for delta = 0 see the attack below
-    results = _evaluate(chosen, lambda each: each.epsilon(profile, num_users, delta))
+    results = _evaluate(
+        chosen, lambda each: each.epsilon_ends(profile, num_users, delta, with_lower=with_lower)
+    )
     attack: float | None = None
     if profile.epsilon0 == 0.0:
         attack = 0.0
@@ -166,6 +168,7 @@ def account_delta(
     epsilon: float,
     method: str = BEST,
     with_lower: bool = True,
+    width: float = 0.0,
 ) -> Bound:
     """Bound the central delta of one uniformly shuffled collection at a given epsilon.
 
@@ -175,6 +178,9 @@ def account_delta(
         As for `account_epsilon`.
     epsilon : float
         Central epsilon in nats, >= 0.
+    width : float
+        How far the upper end may be above what it could be, relative to epsilon, where that saves
+        time: for a search that is far from its answer, >= 0. 0 is as narrow as it gets.
 
     Returns
     -------
@@ -193,6 +199,7 @@ def account_delta(
     0.0
     """
     epsilon = require_non_negative("epsilon", epsilon)
+    width = require_non_negative("width", width)
     _require_shuffle(num_users)
     chosen = _choose(method, profile, num_users, None)
     if _is_extreme(profile):
@@ -202,7 +209,12 @@ def account_delta(
         results = [(LOCAL, Enclosure(0.0, 0.0))]
         attack = 0.0
     else:
-        results = _evaluate(chosen, lambda each: each.delta(profile, num_users, epsilon))
+        results = _evaluate(
+            chosen,
+            lambda each: each.delta_ends(
+                profile, num_users, epsilon, with_lower=with_lower, width=width
+            ),
+        )
         # Only from epsilon0 on is delta 0; below it, underflow must not say so.
         results = [
             (each, Enclosure(found.lower, max(found.upper, SMALLEST_DELTA)))

@@ -48,13 +48,24 @@ import numpy as np
 
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
-from shuffledp.privacy.amplification.atom_law import AtomLaw, atom_delta, atom_epsilon, mirrored
+from shuffledp.privacy.amplification.atom_law import (
+    NARROWEST,
+    AtomLaw,
+    atom_delta,
+    atom_delta_above,
+    atom_epsilon,
+    atom_epsilon_above,
+    mirrored,
+)
 from shuffledp.privacy.amplification.hypotheses import pure_violation
 from shuffledp.privacy.amplification.method import Method
 
 # Relative error u that stated masses and ratios may have, and how far off their sums may then be.
 ACCURACY = 1e-10
 _MEAN_TOLERANCE = 1e-9
+
+# A wider end of delta is not worth having.
+_WIDEST = 1e-2
 
 # Smaller masses lose their relative accuracy to underflow.
 _SMALLEST_PAIR_MASS = 1e-290
@@ -188,10 +199,26 @@ def _epsilon(profile: LocalProfile, num_users: int, delta: float) -> Enclosure:
     return _largest(profile, lambda law: atom_epsilon(law, num_users, delta, profile.epsilon0))
 
 
+def _epsilon_above(profile: LocalProfile, num_users: int, delta: float) -> float:
+    return max(
+        atom_epsilon_above(law, num_users, delta, profile.epsilon0)
+        for law in dominating_laws(profile)
+    )
+
+
 def _delta(profile: LocalProfile, num_users: int, epsilon: float) -> Enclosure:
     if epsilon >= profile.epsilon0:
         return Enclosure(0.0, 0.0)  # no report ever has a likelihood ratio above e
     return _largest(profile, lambda law: atom_delta(law, num_users, epsilon))
+
+
+def _delta_above(profile: LocalProfile, num_users: int, epsilon: float, width: float) -> float:
+    if epsilon >= profile.epsilon0:
+        return 0.0
+    return max(
+        atom_delta_above(law, num_users, epsilon, width=min(max(width, NARROWEST), _WIDEST))
+        for law in dominating_laws(profile)
+    )
 
 
 STATED_BLANKET = Method(
@@ -210,4 +237,6 @@ STATED_BLANKET = Method(
     violated_hypothesis=violated_hypothesis,
     epsilon=_epsilon,
     delta=_delta,
+    epsilon_above=_epsilon_above,
+    delta_above=_delta_above,
 )

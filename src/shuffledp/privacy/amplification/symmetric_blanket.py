@@ -180,8 +180,22 @@ class SymmetricBlanket:
 
         ``highest`` must be an epsilon whose delta is 0, such as epsilon0.
         """
+        return self._inverted(delta, highest, with_lower=True)
+
+    def epsilon_above(self, delta: float, highest: float) -> float:
+        """Return the upper end of `enclose_epsilon` alone, which saves a third of the time."""
+        return self._inverted(delta, highest, with_lower=False).upper
+
+    def _inverted(self, delta: float, highest: float, *, with_lower: bool) -> Enclosure:
+        """Enclose the same epsilon, or give 0 and its upper end."""
         if self._many_pairs:
-            return self._invert(self._resolve, delta, highest, self._gaussian_epsilon(delta))
+            return self._invert(
+                self._resolve,
+                delta,
+                highest,
+                self._gaussian_epsilon(delta),
+                with_lower=with_lower,
+            )
         # A Gaussian guess leads a coarse grid to the neighbourhood of the answer, so that the fine
         # grid is asked only a few times; tails far below delta need not be resolved on the way.
         coarse = SymmetricBlanket(self._law, int(self._num_users), max_blocks=_COARSE_BLOCKS)
@@ -199,7 +213,12 @@ class SymmetricBlanket:
             relative_tolerance=1e-4,
         )
         return self._invert(
-            lambda epsilon: fine._resolve(epsilon, negligible), delta, highest, near, tolerance
+            lambda epsilon: fine._resolve(epsilon, negligible),
+            delta,
+            highest,
+            near,
+            tolerance,
+            with_lower=with_lower,
         )
 
     @staticmethod
@@ -209,8 +228,10 @@ class SymmetricBlanket:
         highest: float,
         guess: float,
         tolerance: float = _EPSILON_TOLERANCE,
+        *,
+        with_lower: bool,
     ) -> Enclosure:
-        """Enclose the least epsilon whose delta is at most ``delta``, looked for near a guess."""
+        """Return the same, looked for near a guess."""
         resolve = functools.cache(resolve)
         _, upper = last_above_first_below(
             lambda epsilon: resolve(epsilon).upper,
@@ -220,6 +241,8 @@ class SymmetricBlanket:
             guess=guess,
             relative_tolerance=tolerance,
         )
+        if not with_lower:
+            return Enclosure(0.0, upper)
         lower, _ = last_above_first_below(
             lambda epsilon: resolve(epsilon).lower,
             delta,

@@ -24,6 +24,7 @@ Source: Balle et al. 2019, arXiv:1903.02837v2, Lemma 5.3; docs/results/unary-bla
 import math
 from dataclasses import dataclass
 
+from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.privacy.amplification.hypotheses import pure_violation
 from shuffledp.privacy.amplification.method import Method
@@ -156,5 +157,12 @@ UNARY_BLANKET = Method(
     ),
     delta=lambda profile, n, epsilon: least_enclosure(
         candidate_laws(profile, n), n, lambda blanket: blanket.enclose(epsilon)
+    ),
+    epsilon_above=lambda profile, n, delta: (
+        least_enclosure(
+            candidate_laws(profile, n),
+            n,
+            lambda blanket: Enclosure(0.0, blanket.epsilon_above(delta, profile.epsilon0)),
+        ).upper
     ),
 )
