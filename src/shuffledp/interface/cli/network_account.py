@@ -13,6 +13,7 @@ from shuffledp.interface.cli.console import (
     progress_bar,
     relative,
 )
+from shuffledp.interface.cli.network_options import lazy_option, positions_option, protocol_option
 from shuffledp.interface.cli.options import json_option, whole_number
 from shuffledp.interface.reports.formatting import given, rounded
 
@@ -47,21 +48,8 @@ def rounds_or_auto(text: str) -> "int | str":
     metavar="T|auto",
     help="Rounds of the exchange; auto: the fewest that come near a trusted shuffler.",
 )
-@click.option(
-    "--protocol",
-    type=click.Choice(["all", "single"]),
-    default="all",
-    show_default=True,
-    help="Holders hand in all reports they hold, or one.",
-)
-@click.option(
-    "--lazy",
-    "laziness",
-    type=float,
-    default=0.0,
-    show_default=True,
-    help="Chance that a report stays where it is in a round.",
-)
+@protocol_option
+@lazy_option
 @click.option(
     "--within",
     type=float,
@@ -69,14 +57,7 @@ def rounds_or_auto(text: str) -> "int | str":
     show_default=True,
     help="For --rounds auto: how near, relative to epsilon.",
 )
-@click.option(
-    "--positions",
-    "method",
-    type=click.Choice(["auto", "exact", "spectral"]),
-    default="auto",
-    show_default=True,
-    help="Follow all reports exactly, or bound where they are by eigenvalues.",
-)
+@positions_option
 @click.option(
     "--components",
     type=click.Choice(["connected", "largest", "each"]),

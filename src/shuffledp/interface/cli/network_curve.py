@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shuffledp.interface.cli.console import print_facts, print_json, print_table, progress_bar
+from shuffledp.interface.cli.network_options import lazy_option, positions_option, protocol_option
 from shuffledp.interface.cli.options import json_option, whole_number
 from shuffledp.interface.reports.formatting import rounded
 
@@ -85,28 +86,9 @@ def degrees(text: str) -> tuple[int, ...]:
     metavar="N",
     help="Users of the --regular graphs.",
 )
-@click.option(
-    "--protocol",
-    type=click.Choice(["all", "single"]),
-    default="all",
-    show_default=True,
-    help="Whether holders hand in all reports that they hold, or one.",
-)
-@click.option(
-    "--lazy",
-    "laziness",
-    type=float,
-    default=0.0,
-    metavar="P",
-    help="Chance that a report rests for a round, by a coin of its own.",
-)
-@click.option(
-    "--method",
-    type=click.Choice(["auto", "exact", "spectral"]),
-    default="auto",
-    show_default=True,
-    help="Exact laws of positions, or bounds by eigenvalues.",
-)
+@protocol_option
+@lazy_option
+@positions_option
 @click.option(
     "--seed",
     type=whole_number,

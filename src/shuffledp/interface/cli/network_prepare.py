@@ -8,6 +8,7 @@ import click
 from shuffledp.core.checks import require_open_unit
 from shuffledp.interface.cli.asked import Asked, question_options
 from shuffledp.interface.cli.console import guarantee_facts, print_facts, print_json, progress_bar
+from shuffledp.interface.cli.network_options import lazy_option, protocol_option
 from shuffledp.interface.cli.network_service_options import graph_option
 from shuffledp.interface.cli.options import json_option, randomizer_option, whole_number
 
@@ -28,16 +29,8 @@ if TYPE_CHECKING:
 @click.option(
     "--rounds", type=whole_number, required=True, metavar="T", help="Rounds of the exchange."
 )
-@click.option(
-    "--protocol",
-    type=click.Choice(["all", "single"]),
-    default="all",
-    show_default=True,
-    help="Holders hand in all reports they hold, or one.",
-)
-@click.option(
-    "--lazy", type=float, default=0.0, metavar="P", help="Chance that a report rests for a round."
-)
+@protocol_option
+@lazy_option
 @click.option(
     "--least-registered",
     type=whole_number,
@@ -68,7 +61,7 @@ def prepare(  # noqa: PLR0913  # one parameter an option
     epsilon0: float,
     rounds: int,
     protocol: Any,
-    lazy: float,
+    laziness: float,
     even_traffic: bool,
     routing: Any,
     least_registered: int | None,
@@ -100,7 +93,7 @@ def prepare(  # noqa: PLR0913  # one parameter an option
     name = randomizer or next(iter(asked_question.candidates()))
     asked = AskedTerms.of(asked_question, name, epsilon0)
     users = read_graph(graph)
-    laziness = require_laziness_grid(lazy)
+    laziness = require_laziness_grid(laziness)
     NetworkMixing(users, laziness=laziness)  # refuses graphs on which reports never mix
     keys = AnalyzerKeys.generate()
     terms = prepare_terms(
