@@ -3,26 +3,13 @@
 import numpy as np
 import pytest
 
-from shuffledp.collection.network_mixing import Hiding, NetworkMixing, walk_hiding
+from collection.walks import ANY, DELTA, PENDANT, wheel
+from shuffledp.collection.network_mixing import NetworkMixing
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
-from shuffledp.core.profile import LocalProfile
 from shuffledp.mechanisms.networks.families import complete_graph, cycle_graph, star_graph
 from shuffledp.mechanisms.networks.graph import Graph
-from shuffledp.mechanisms.networks.random_walk import RandomWalk
 from shuffledp.privacy.amplification.network_walk import network_walk_epsilon
 from shuffledp.privacy.amplification.registry import account_epsilon
-
-ANY = LocalProfile(epsilon0=1.0)
-DELTA = 1e-3
-
-#: A triangle with a user who hangs on one of its corners: irregular, and not bipartite.
-PENDANT = Graph.from_edges([(0, 1), (1, 2), (0, 2), (2, 3)])
-
-
-def wheel(num_users: int) -> Graph:
-    """Return a hub joined to a ring."""
-    ring = [(i, i % (num_users - 1) + 1) for i in range(1, num_users)]
-    return Graph.from_edges([*ring, *((0, i) for i in range(1, num_users))])
 
 
 def exact_overlaps(graph: Graph, rounds: int) -> np.ndarray:
@@ -182,30 +169,6 @@ def test_a_graph_that_hardly_mixes_is_given_up(monkeypatch):
         NetworkMixing(cycle_graph(101), method="spectral").fewest_rounds(ANY, delta=DELTA)
 
 
-def test_hiding_of_no_bounds_but_low_and_high():
-    bounds = NetworkMixing(PENDANT).position_bounds(5)
-    hiding = Hiding.of(bounds)
-    assert hiding.overlaps.size == 3
-    assert 0.0 <= hiding.separation <= 1.0
-    assert hiding.missed == 0.0
-
-
-@pytest.mark.parametrize(("method", "rounds"), [("exact", 9), ("spectral", 16)])
-def test_what_all_laws_share_may_hide_better(method, rounds):
-    """At a large delta the thin places do not matter: the common part of all laws decides."""
-    hiding = NetworkMixing(wheel(60), method=method).hiding(rounds)
-    overlaps, missed = hiding.decompositions(delta=0.05)
-    assert overlaps.shape == (2, 59)
-    assert 0.0 < missed[1] < 0.05
-    assert hiding.decompositions(delta=1e-9)[0].shape == (1, 59)
-    both = hiding.epsilon(ANY, delta=0.05, with_lower=False).upper
-    first = network_walk_epsilon(ANY, overlaps=hiding.overlaps, delta=0.05, with_lower=False).upper
-    second = network_walk_epsilon(
-        ANY, overlaps=overlaps[1], missed=missed[1], delta=0.05, with_lower=False
-    ).upper
-    assert both == pytest.approx(min(first, second))
-
-
 def test_colluding_users_reveal_what_reaches_them():
     graph = complete_graph(30)
     mask = np.arange(30) == 7
@@ -233,17 +196,3 @@ def test_a_user_among_colluders_has_the_local_guarantee():
     assert hiding.position_law is None
     found = mixing.epsilon(ANY, rounds=1, delta=DELTA)
     assert found.upper == pytest.approx(1.0, rel=2e-3)
-
-
-def test_any_walk_has_its_hiding():
-    triangle, star = complete_graph(3), star_graph(3)
-    walk = RandomWalk.through((star, triangle, triangle, triangle))
-    laws = np.eye(3)
-    for graph in walk.graphs:
-        step = graph.to_scipy().toarray()
-        laws = laws @ (step / step.sum(axis=1, keepdims=True))
-    hiding = walk_hiding(walk, 4)
-    for victim in range(3):
-        others = np.sort([(laws[i] / laws[victim]).min() for i in range(3) if i != victim])
-        assert (hiding.overlaps <= np.minimum(others, 1.0) + 1e-12).all()
-    assert hiding.epsilon(ANY, delta=DELTA).upper < 1.0

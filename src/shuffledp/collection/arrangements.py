@@ -24,7 +24,8 @@ from shuffledp.mechanisms.shufflers.network import NetworkShuffler
 from shuffledp.privacy.amplification.grouped import grouped_epsilon
 
 if TYPE_CHECKING:
-    from shuffledp.collection.network_mixing import NetworkMixing, ReportingProtocol
+    from shuffledp.collection.network_hiding import ReportingProtocol
+    from shuffledp.collection.network_mixing import NetworkMixing
 
 
 class Stage(Protocol):

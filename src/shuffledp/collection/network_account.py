@@ -10,12 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.collection.datasets.column import Progress
-from shuffledp.collection.network_mixing import (
-    Hiding,
-    Method,
-    NetworkMixing,
-    ReportingProtocol,
-)
+from shuffledp.collection.network_hiding import Hiding, ReportingProtocol
+from shuffledp.collection.network_mixing import Method, NetworkMixing
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_delta
 from shuffledp.core.errors import ParameterError

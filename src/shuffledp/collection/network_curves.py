@@ -7,7 +7,8 @@ import numpy as np
 
 from shuffledp.collection.datasets.column import Progress
 from shuffledp.collection.network_account import published_epsilon
-from shuffledp.collection.network_mixing import Method, NetworkMixing, ReportingProtocol
+from shuffledp.collection.network_hiding import ReportingProtocol
+from shuffledp.collection.network_mixing import Method, NetworkMixing
 from shuffledp.core.checks import require_at_least, require_open_unit
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile

@@ -11,7 +11,8 @@ from shuffledp.collection.datasets.column import Progress
 from shuffledp.collection.guarantees import guarantee_for
 from shuffledp.collection.network_account import published_epsilon
 from shuffledp.collection.network_facts import NetworkFacts
-from shuffledp.collection.network_mixing import NetworkMixing, ReportingProtocol
+from shuffledp.collection.network_hiding import ReportingProtocol
+from shuffledp.collection.network_mixing import NetworkMixing
 from shuffledp.collection.plan import plan_question
 from shuffledp.collection.questions.question import Question, chosen_candidates
 from shuffledp.collection.report_files import reports_writer

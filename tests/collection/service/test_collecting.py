@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from shuffledp.collection.network_mixing import walk_hiding
+from shuffledp.collection.network_hiding import walk_hiding
 from shuffledp.collection.protocol.terms import graph_digest
 from shuffledp.collection.questions.question import EstimateOptions
 from shuffledp.collection.service import collecting, relay_server

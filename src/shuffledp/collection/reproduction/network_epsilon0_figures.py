@@ -6,7 +6,8 @@ from typing import TypeAlias, get_args
 import numpy as np
 
 from shuffledp.collection.network_curves import point_epsilons
-from shuffledp.collection.network_mixing import NetworkMixing, ReportingProtocol
+from shuffledp.collection.network_hiding import ReportingProtocol
+from shuffledp.collection.network_mixing import NetworkMixing
 from shuffledp.collection.reproduction.network_charts import Chart, Claim, Line, NetworkFigure
 from shuffledp.collection.reproduction.network_graphs import GRAPHS, load_graph
 from shuffledp.collection.reproduction.network_stationary import (

@@ -6,7 +6,7 @@ from typing import TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.network_mixing import ReportingProtocol
+from shuffledp.collection.network_hiding import ReportingProtocol
 from shuffledp.collection.reproduction.network_charts import Chart, Claim, Line, NetworkFigure
 from shuffledp.collection.reproduction.network_graphs import load_graph
 from shuffledp.collection.reproduction.network_mean_estimation import (

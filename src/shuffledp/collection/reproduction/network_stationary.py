@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.network_mixing import ReportingProtocol
+from shuffledp.collection.network_hiding import ReportingProtocol
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.privacy.amplification.network_published import (

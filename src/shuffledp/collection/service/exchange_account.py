@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.collection.datasets.column import Progress
-from shuffledp.collection.network_mixing import Hiding, NetworkMixing
+from shuffledp.collection.network_hiding import Hiding
+from shuffledp.collection.network_mixing import NetworkMixing
 from shuffledp.collection.protocol.slots import overload_probability
 from shuffledp.collection.protocol.terms import Terms
 from shuffledp.collection.results import Guarantee

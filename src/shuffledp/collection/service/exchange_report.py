@@ -2,7 +2,7 @@
 
 from shuffledp.collection.guarantees import guarantee_for
 from shuffledp.collection.network_account import published_epsilon
-from shuffledp.collection.network_mixing import Hiding
+from shuffledp.collection.network_hiding import Hiding
 from shuffledp.collection.network_run import user_name
 from shuffledp.collection.protocol.analyzer import Collected
 from shuffledp.collection.results import Guarantee
