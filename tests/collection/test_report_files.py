@@ -1,6 +1,7 @@
 """Reports survive the way through Parquet and through Arrow; what is no report file is refused."""
 
 import json
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -241,3 +242,24 @@ def test_only_randomized_response_writes_labels(tmp_path):
         path = tmp_path / f"{name}.parquet"
         reports_writer(path, SimpleNamespace(question=question, randomizer=randomizer))([reports])
         assert (pl.read_parquet_schema(path)["report"] == pl.Enum(DOMAIN)) == (name == "k-rr")
+
+
+def test_columns_beside_the_reports_follow_their_rows(tmp_path):
+    kind = KINDS["frequencies"]
+    randomizer, reports = randomized(kind, "k-rr")
+    cuts = [0, 3, 4, len(reports.data)]
+    blocks = [
+        Reports(data=reports.data[start:stop], fingerprint=reports.fingerprint)
+        for start, stop in pairwise(cuts)
+    ]
+    path = tmp_path / "reports.parquet"
+    write_reports(
+        path,
+        blocks,
+        randomizer,
+        beside=lambda start, stop: pl.DataFrame({"row": range(start, stop)}),
+    )
+    saved = pl.read_parquet(path)
+    assert saved.columns == ["row", "report"]
+    assert saved["row"].to_list() == list(range(len(reports.data)))
+    assert saved["report"].to_list() == reports.data.tolist()

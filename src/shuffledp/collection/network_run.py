@@ -338,22 +338,12 @@ def holders_writer(
     callable
         Takes an iterable of `Reports` and consumes it.
     """
-    write_reports = reports_writer(path, setting)
+    import polars as pl
 
-    def write(stream: Iterator[Reports]) -> None:
-        import polars as pl
+    names = None if graph.labels is None else pl.Series(HOLDER, list(graph.labels))
 
-        from shuffledp.collection.output import writing
+    def beside(start: int, stop: int) -> pl.DataFrame:
+        holders = pl.Series(HOLDER, handed_in[0].holders[start:stop])
+        return (holders if names is None else names.gather(holders)).to_frame()
 
-        write_reports(stream)
-        holders = pl.Series(HOLDER, handed_in[0].holders)
-        if graph.labels is not None:
-            holders = pl.Series(HOLDER, list(graph.labels)).gather(holders)
-        facts = pl.read_parquet_metadata(path)
-        frame = pl.read_parquet(path).insert_column(0, holders)
-        with writing(path):
-            frame.write_parquet(
-                path, metadata={key: facts[key] for key in facts if key != "ARROW:schema"}
-            )
-
-    return write
+    return reports_writer(path, setting, beside=beside)

@@ -102,6 +102,7 @@ def write_reports(
     randomizer: LocalRandomizer,
     *,
     labels: tuple[str, ...] | None = None,
+    beside: Callable[[int, int], "pl.DataFrame"] | None = None,
 ) -> None:
     """Write a stream of reports to a Parquet file, in memory bounded by a block.
 
@@ -115,6 +116,9 @@ def write_reports(
         What made them; its fingerprint is written, too.
     labels : tuple of str, optional
         Names of the codes, for randomizers whose report is a code (k-RR).
+    beside : callable, optional
+        Given the numbers of a first row and of the row after the last, the columns to put before
+        the reports there; asked once the first block has been read.
 
     Raises
     ------
@@ -129,12 +133,20 @@ def write_reports(
     first_reports = next(blocks, None)
     if first_reports is None:
         raise DataError("there are no reports to write: randomize at least one value")
-    first = to_frame(first_reports, labels=labels)
+
+    def frame_from(row: int, reports: Reports) -> "pl.DataFrame":
+        frame = to_frame(reports, labels=labels)
+        return frame if beside is None else beside(row, row + frame.height).hstack(frame)
+
+    first = frame_from(0, first_reports)
 
     def frames(*_: object) -> "Iterator[pl.DataFrame]":
         yield first
+        row = first.height
         for reports in blocks:
-            yield to_frame(reports, labels=labels)
+            frame = frame_from(row, reports)
+            yield frame
+            row += frame.height
 
     facts = {
         "fingerprint": randomizer.fingerprint,
@@ -148,7 +160,12 @@ def write_reports(
         )
 
 
-def reports_writer(path: Path, setting: Setting) -> Callable[[Iterator[Reports]], None]:
+def reports_writer(
+    path: Path,
+    setting: Setting,
+    *,
+    beside: Callable[[int, int], "pl.DataFrame"] | None = None,
+) -> Callable[[Iterator[Reports]], None]:
     """Return a function that writes a stream of shuffled reports to a Parquet file.
 
     Parameters
@@ -157,6 +174,8 @@ def reports_writer(path: Path, setting: Setting) -> Callable[[Iterator[Reports]]
         The file.
     setting : Setting
         What was run: its randomizer made the reports.
+    beside : callable, optional
+        More columns, as for `write_reports`.
 
     Returns
     -------
@@ -167,7 +186,7 @@ def reports_writer(path: Path, setting: Setting) -> Callable[[Iterator[Reports]]
     labels = setting.question.labels if randomizer.name == "k-rr" else None
 
     def write(stream: Iterator[Reports]) -> None:
-        write_reports(path, stream, randomizer, labels=labels)
+        write_reports(path, stream, randomizer, labels=labels, beside=beside)
 
     return write
 
