@@ -202,7 +202,10 @@ def test_killed_at_any_moment_the_file_is_whole_and_nothing_is_lost_or_spent_twi
         assert program.stdout.readline() == "ready\n"
         time.sleep(0.013 * (attempt + 1))
         program.send_signal(signal.SIGKILL)
-        output, _ = program.communicate(timeout=60)
+        # Not communicate(): with a timeout it loses what readline() has buffered.
+        with program.stdout as pipe:
+            output = pipe.read()
+        program.wait(60)
         confirmed = max([confirmed, *(int(line) for line in output.split())])
         keys = [entry.key for entry in open_ledger(path).entries]
         # Each once, in order; all that was confirmed, and at most the one after it.
