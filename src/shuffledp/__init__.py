@@ -9,11 +9,11 @@
 Names below are loaded when they are first used, so that importing shuffledp stays quick.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from shuffledp._version import __version__
 from shuffledp.collection.results import register_renderer
+from shuffledp.core.lazy_names import lazy_names
 from shuffledp.interface import reports
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from shuffledp.collection.datasets.words import open_words
     from shuffledp.collection.grouping import Grouping
     from shuffledp.collection.guarantees import account, guarantee_for
+    from shuffledp.collection.leakage import account_leakage
     from shuffledp.collection.network_account import account_network
     from shuffledp.collection.network_mixing import NetworkMixing
     from shuffledp.collection.plan import Plan, plan_mean, plan_question, plan_vector_mean
@@ -90,6 +91,8 @@ if TYPE_CHECKING:
         network_walk_delta,
         network_walk_epsilon,
     )
+    from shuffledp.privacy.leakage.account import LeakageAccount
+    from shuffledp.privacy.leakage.channels.channel import Channel
 
 # Module to the public names that it holds.
 _HOMES = {
@@ -173,6 +176,7 @@ _HOMES = {
         "smallest_num_users",
     ),
     "collection.datasets.graph_files": ("read_graph",),
+    "collection.leakage": ("account_leakage",),
     "collection.network_account": ("account_network",),
     "collection.network_mixing": ("NetworkMixing",),
     "mechanisms.networks.graph": ("Graph",),
@@ -186,9 +190,9 @@ _HOMES = {
         "network_walk_delta",
         "network_walk_epsilon",
     ),
+    "privacy.leakage.account": ("LeakageAccount",),
+    "privacy.leakage.channels.channel": ("Channel",),
 }
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
-_NAME_AT_HOME = {"plan": "make_plan"}  # where it differs: a module of that name is there already
 
 __all__ = [
     "AnswerSetQuestion",
@@ -197,6 +201,7 @@ __all__ = [
     "Bound",
     "CategoryRandomizer",
     "CayleyMallows",
+    "Channel",
     "CountMeanSketch",
     "Counts",
     "DiscreteLaplace",
@@ -213,6 +218,7 @@ __all__ = [
     "Hybrid",
     "KRandomizedResponse",
     "KendallMallows",
+    "LeakageAccount",
     "LocalProfile",
     "MallowsShuffler",
     "MeanQuestion",
@@ -241,6 +247,7 @@ __all__ = [
     "WordQuestion",
     "__version__",
     "account",
+    "account_leakage",
     "account_network",
     "choose_reference_order",
     "estimate_frequencies",
@@ -268,15 +275,13 @@ __all__ = [
 # Collections know data, reports know how to show them; here, above both, they meet.
 register_renderer(reports)
 
+# A module of that name is there already.
+_find = lazy_names(__name__, _HOMES, names_at_home={"plan": "make_plan"})
+
 
 def __getattr__(name: str) -> Any:
     """Load a public name from its home."""
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = import_module(f"{__name__}.{_HOME_OF[name]}")
-    value = getattr(module, _NAME_AT_HOME.get(name, name))
-    globals()[name] = value
-    return value
+    return _find(name)
 
 
 def __dir__() -> list[str]:

@@ -14,8 +14,9 @@ guides/composing and guides/ledger.
 Names are loaded when they are first used, so that importing this module stays quick.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from shuffledp.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from shuffledp.collection.datasets.schedules import read_schedule
@@ -48,7 +49,6 @@ _HOMES = {
     "privacy.accounting.release": ("ShuffledRelease", "honest_users"),
     "privacy.accounting.stated_release": ("StatedRelease",),
 }
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "BudgetError",
@@ -69,14 +69,12 @@ __all__ = [
     "spend",
 ]
 
+_find = lazy_names(__name__, _HOMES)
+
 
 def __getattr__(name: str) -> Any:
     """Load a public name from its home."""
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"shuffledp.{_HOME_OF[name]}"), name)
-    globals()[name] = value
-    return value
+    return _find(name)
 
 
 def __dir__() -> list[str]:

@@ -17,6 +17,7 @@ from shuffledp.core.errors import ParameterError
 
 if TYPE_CHECKING:
     from shuffledp.collection.group_facts import GroupFacts
+    from shuffledp.collection.leakage_of_run import RunLeakage
     from shuffledp.collection.network_facts import NetworkFacts
     from shuffledp.collection.plan import Plan
     from shuffledp.collection.questions.question import Question
@@ -151,6 +152,8 @@ class RunResult:
         For a shuffle within groups: what it does and guarantees beyond the central epsilon.
     network : NetworkFacts, optional
         For a shuffle through a network: the graph, the walk, and how far it mixed.
+    leakage : RunLeakage, optional
+        How often an adversary guesses one person's answer right; for one of k answers.
 
     Raises
     ------
@@ -172,6 +175,7 @@ class RunResult:
     epsilon_by_honest_share: tuple[tuple[float, float], ...] = ()
     groups: "GroupFacts | None" = None
     network: "NetworkFacts | None" = None
+    leakage: "RunLeakage | None" = None
 
     def __post_init__(self) -> None:
         if len(self.domain) != self.estimates.standard_error.size:
@@ -195,8 +199,8 @@ class RunResult:
             `Guarantee.to_json_dict`), ``estimates`` (one dict an answer or a column, in the order
             of the domain), and how to read them: ``question``, ``confidence``, ``simultaneous``,
             ``interval``, ``post_processing``, ``shuffler``, ``is_simulation``, ``warnings``; with
-            a shuffle within groups also ``groups``, through a network ``network``. Plain Python
-            values only.
+            a shuffle within groups also ``groups``, through a network ``network``; for one of k
+            answers also ``leakage``. Plain Python values only.
         """
         estimates = self.estimates
         columns = {"value": self.domain} | {
@@ -220,6 +224,7 @@ class RunResult:
             "warnings": list(self.warnings),
             **({} if self.groups is None else {"groups": self.groups.to_json_dict()}),
             **({} if self.network is None else {"network": self.network.to_json_dict()}),
+            **({} if self.leakage is None else {"leakage": self.leakage.to_json_dict()}),
         }
 
     def report(self, path: str | PathLike[str]) -> Path:

@@ -1,9 +1,9 @@
 """Running a plan on data: the one place where values, reports, estimates and guarantee meet."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import Any, Protocol, SupportsIndex
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
 
 from shuffledp.collection.arrangements import UNIFORM, Arrangement
 from shuffledp.collection.cautions import delta_cautions
@@ -19,6 +19,10 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.mechanisms.randomizers.protocol import LocalRandomizer
 from shuffledp.privacy.accounting.release import ShuffledRelease
+
+if TYPE_CHECKING:
+    from shuffledp.collection.datasets.prior_files import PriorKnowledge
+    from shuffledp.collection.leakage_of_run import RunLeakage
 
 # Where the report shows epsilon: as multiples of the number of users, and shares of honest ones.
 _USER_FACTORS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
@@ -137,6 +141,7 @@ def run_plan(  # noqa: PLR0913  # one keyword an option
     sink: ReportSink | None = None,
     scratch: str | PathLike[str] | None = None,
     arrangement: Arrangement = UNIFORM,
+    prior: "PriorKnowledge | Mapping[str, float] | Sequence[float] | None" = None,
     on_progress: Progress | None = None,
 ) -> RunResult:
     """Randomize each value once, shuffle all reports, and estimate, as planned.
@@ -164,6 +169,8 @@ def run_plan(  # noqa: PLR0913  # one keyword an option
         Folder for scratch files when reports do not fit in memory.
     arrangement : Arrangement
         How reports are shuffled; uniformly by default.
+    prior : sequence or mapping of float, or PriorKnowledge, optional
+        Of one more adversary in ``result.leakage``: how likely it holds each answer to be.
     on_progress : callable, optional
         Called with the stage, the users done and the users in total.
 
@@ -178,12 +185,14 @@ def run_plan(  # noqa: PLR0913  # one keyword an option
     DomainError
         If the values were checked for another question than the plan's.
     DataError
-        If the values cannot be used, or changed since the column was opened.
+        If the values cannot be used, or changed since the column was opened; or the prior does not
+        fit the answers.
 
     Notes
     -----
-    Cost: one pass over the data after the one that opened the column, and some tens of
-    milliseconds for each of the guarantees that the report compares.
+    Cost: one pass over the data after the one that opened the column, some tens of milliseconds for
+    each of the guarantees that the report compares, and about a second for what an adversary can
+    guess.
     """
     column: Column = values if hasattr(values, "blocks") else plan.question.column(values)
     plan.question.require_column(column)
@@ -194,6 +203,7 @@ def run_plan(  # noqa: PLR0913  # one keyword an option
         post_processing=tuple(post_processing),
     )
     plan.question.require_post_processing(options.post_processing)
+    belief = _belief(plan.question, prior, column.num_users)
     guarantee, shortfall = _actual_guarantee(plan, column.num_users, arrangement)
     entropy = Entropy.choose(seed)
     aggregate = collect(
@@ -216,7 +226,7 @@ def run_plan(  # noqa: PLR0913  # one keyword an option
     honest = _honest_numbers(column.num_users) if is_uniform else {}
     epsilons = _safe_epsilons(plan, (*around, *honest.values()), on_progress or no_progress)
     cautions = (*column.cautions, *delta_cautions(plan.target_delta, column.num_users))
-    return RunResult(
+    result = RunResult(
         num_users=column.num_users,
         question=plan.question,
         randomizer=plan.randomizer,
@@ -232,6 +242,46 @@ def run_plan(  # noqa: PLR0913  # one keyword an option
             (share, epsilons[number]) for share, number in honest.items()
         ),
     )
+    return replace(result, leakage=_leakage(result, arrangement, belief, seed))
+
+
+def _belief(
+    question: Question,
+    prior: "PriorKnowledge | Mapping[str, float] | Sequence[float] | None",
+    num_users: int,
+) -> "PriorKnowledge | None":
+    """Return a chosen prior in the order of the answers; checked before anything is collected."""
+    if prior is None:
+        return None
+    from shuffledp.collection.datasets.prior_files import PriorKnowledge
+    from shuffledp.collection.leakage_of_run import KIND
+
+    if question.kind != KIND:
+        raise ParameterError(
+            f"prior is for questions of one of k answers, not for {question.kind}: leave it out"
+        )
+    return PriorKnowledge.of(prior).for_values(question.labels).for_users(num_users)
+
+
+def _leakage(
+    result: RunResult,
+    arrangement: Arrangement,
+    belief: "PriorKnowledge | None",
+    seed: SupportsIndex | None,
+) -> "RunLeakage | None":
+    """Return what an adversary can guess."""
+    from shuffledp.collection.leakage_of_run import Released, leakage_of_run
+
+    release = Released(
+        num_users=result.num_users,
+        num_values=len(result.domain),
+        randomizer=result.randomizer,
+        guarantee=result.guarantee,
+        arrangement=arrangement,
+        # A stream that neither the randomizer nor the shuffler of this run draws from.
+        entropy=Entropy.choose(seed).spawn().spawn().spawn().spawn(),
+    )
+    return leakage_of_run(result.question, release, prior=belief)
 
 
 def _actual_guarantee(

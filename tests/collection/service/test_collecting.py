@@ -9,14 +9,19 @@ import pytest
 
 from shuffledp.collection.network_hiding import walk_hiding
 from shuffledp.collection.protocol.terms import graph_digest
+from shuffledp.collection.questions.mean import MeanQuestion
 from shuffledp.collection.questions.question import EstimateOptions
 from shuffledp.collection.service import collecting, relay_server
+from shuffledp.collection.service.asked_terms import AskedTerms
 from shuffledp.collection.service.collecting import collection_result, fetch, fetched_facts
 from shuffledp.collection.service.exchange_account import ExchangeRecord
 from shuffledp.collection.service.relay_client import RelayClient
+from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
+from shuffledp.interface.reports.page import report_html
 from shuffledp.mechanisms.networks.graph import Graph
 from shuffledp.mechanisms.networks.random_walk import RandomWalk
+from shuffledp.privacy.leakage.general.crowd import crowd_vulnerability_upper
 
 EVERYBODY = [0, 1, 2, 3, 4, 5]
 
@@ -169,3 +174,53 @@ def test_every_line_of_the_operator_ends_a_phase(collection, monkeypatch):
 def test_a_relay_is_found_at_either_kind_of_address():
     with relay_server._listen("::1", 0) as listening:
         assert relay_server._url(listening).startswith("http://[::1]:")
+
+
+def test_what_can_be_guessed_of_somebody_who_registered(over):
+    collection, fetched = over
+    result = result_of(collection, fetched)
+    uninformed, strong = result.leakage.accounts
+    assert (uninformed.num_users, uninformed.num_values) == (6, 2)
+    truth = collection.asked.randomizer.support_probabilities[0]
+    for account in (uninformed, strong):
+        assert account.randomizer.upper == pytest.approx(truth)
+        # Reports may have been lost, so that nothing is sure to leak.
+        assert account.both.lower == 0.5 < account.both.upper <= account.randomizer.upper
+    assert uninformed.both.method == uninformed.shuffler.method == "crowd"
+    walk = RandomWalk.on(collection.graph)
+    exact = crowd_vulnerability_upper(2, truth, walk_hiding(walk, 3).overlaps)
+    assert uninformed.both.upper == pytest.approx(exact, abs=1e-6)
+    assert result.leakage.notes == ()
+    assert len(result.to_json_dict()["leakage"]["accounts"]) == 2
+    assert 'id="leakage"' in report_html(result)
+
+
+@pytest.mark.parametrize("nodes", [[], [4]])
+def test_alone_nobody_is_hidden(over, nodes):
+    collection, fetched = over
+    absent = [[node for node in range(6) if node not in nodes]] * 3
+    record = ExchangeRecord.of(collection.terms, nodes, absent)
+    result = result_of(collection, replace(fetched, record=record))
+    for account in result.leakage.accounts:
+        assert account.num_users == 1
+        assert account.both.upper == account.randomizer.upper
+        assert account.shuffler.upper == 1.0
+
+
+def test_lost_reports_hide_nobody(over):
+    collection, fetched = over
+    onion = replace(collection, terms=replace(collection.terms, routing="onion"))
+    record = ExchangeRecord.of(onion.terms, range(6), [[0], [], []])
+    result = result_of(onion, replace(fetched, record=record))
+    for account in result.leakage.accounts:
+        assert account.both.upper == account.randomizer.upper
+
+
+def test_guesses_are_for_questions_with_a_list_of_answers(over):
+    collection, fetched = over
+    asked = AskedTerms.of(MeanQuestion(low=0.0, high=1.0), "duchi", 8.0)
+    drawn = asked.randomizer.randomize(np.full(6, 0.5), Entropy.from_seed(1))
+    means = replace(collection, asked=asked)
+    result = result_of(means, fetched, reports=tuple(asked.codec.encode(drawn)))
+    assert result.leakage is None
+    assert "leakage" not in result.to_json_dict()

@@ -26,7 +26,7 @@ class Paper(Generic[_Figure]):
     Parameters
     ----------
     figures : mapping
-        Number in the paper to what computes the figure.
+        Number in the paper to what computes the figure; tables have names such as ``"table-1a"``.
     need_data : frozenset of str
         Figures that need data sets from the user's folder.
     """
@@ -97,7 +97,8 @@ class Paper(Generic[_Figure]):
         Returns
         -------
         tuple of WrittenFigure
-            ``figure-N.csv``, ``figure-N.txt`` and ``figure-N.png``, in the paper's order.
+            ``figure-N.csv``, ``figure-N.txt`` and ``figure-N.png``, and so ``table-N``, in the
+            paper's order.
 
         Raises
         ------
@@ -116,8 +117,11 @@ class Paper(Generic[_Figure]):
         with writing(folder):  # better found out before the work than after it
             folder.mkdir(parents=True, exist_ok=True)
         return tuple(
-            write_figure(
-                self.figures[name](asked, streams[name]), folder, draw, stem=f"figure-{name}"
-            )
+            write_figure(self.figures[name](asked, streams[name]), folder, draw, stem=_stem(name))
             for name in wanted
         )
+
+
+def _stem(name: str) -> str:
+    """Return the name of a figure's files; that of a table is one already."""
+    return name if name.startswith("table-") else f"figure-{name}"

@@ -2,10 +2,12 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from shuffledp.collection.cautions import delta_cautions
 from shuffledp.collection.datasets.column import Progress, no_progress
+from shuffledp.collection.network_hiding import Hiding
 from shuffledp.collection.protocol.analyzer import Analyzer, Collected
 from shuffledp.collection.protocol.keys import AnalyzerKeys, Roster, hand_ins_token
 from shuffledp.collection.protocol.terms import Terms
@@ -16,8 +18,12 @@ from shuffledp.collection.service.asked_terms import AskedTerms
 from shuffledp.collection.service.exchange_account import Exchange, ExchangeRecord
 from shuffledp.collection.service.exchange_report import curve_rounds, exchange_facts
 from shuffledp.collection.service.relay_client import RelayClient
+from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
 from shuffledp.mechanisms.networks.graph import Graph
+
+if TYPE_CHECKING:
+    from shuffledp.collection.leakage_of_run import RunLeakage
 
 _SHORTEST_WAIT = 0.05
 _LONGEST_WAIT = 2.0
@@ -150,7 +156,7 @@ def collection_result(
         exchange.position_bounds(curve_rounds(terms.rounds))
     guarantee = exchange.guarantee(asked.randomizer.profile, delta=delta)
     num_users = max(num_registered, reports.num_reports)
-    return RunResult(
+    result = RunResult(
         num_users=num_users,
         question=asked.question,
         randomizer=asked.randomizer,
@@ -172,6 +178,7 @@ def collection_result(
             collected=fetched.collected,
         ),
     )
+    return replace(result, leakage=_leakage(result, exchange))
 
 
 def fetched_facts(terms: Terms, fetched: Fetched) -> Mapping[str, object]:
@@ -190,6 +197,30 @@ def fetched_facts(terms: Terms, fetched: Fetched) -> Mapping[str, object]:
         "num_absences": record.num_absences,
         "rejected": dict(collected.rejected),
     }
+
+
+def _leakage(result: RunResult, exchange: Exchange) -> "RunLeakage | None":
+    """Return what an adversary can guess of somebody who registered."""
+    from shuffledp.collection.leakage_of_arrangements import ExchangedOrder
+    from shuffledp.collection.leakage_of_run import Released, leakage_of_run
+
+    hiding = None
+    if exchange.can_hide:
+        hiding = Hiding.of(*exchange.position_bounds([exchange.terms.rounds]))
+    order = ExchangedOrder(
+        account=lambda profile, delta: exchange.guarantee(profile, delta=delta),
+        hiding=hiding,
+        overload=min(exchange.overload, 1.0),
+    )
+    release = Released(
+        num_users=result.guarantee.num_users,
+        num_values=len(result.domain),
+        randomizer=result.randomizer,
+        guarantee=result.guarantee,
+        arrangement=order,
+        entropy=Entropy.from_operating_system(),
+    )
+    return leakage_of_run(result.question, release)
 
 
 def _require_terms(digest: str, terms: Terms) -> None:

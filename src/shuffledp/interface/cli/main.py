@@ -18,6 +18,7 @@ from shuffledp.interface.cli.account import account
 from shuffledp.interface.cli.attack import attack
 from shuffledp.interface.cli.bounds import bounds
 from shuffledp.interface.cli.demo import demo
+from shuffledp.interface.cli.leakage import leakage
 from shuffledp.interface.cli.learnability import learnability
 from shuffledp.interface.cli.network import network
 from shuffledp.interface.cli.plan import plan
@@ -39,7 +40,18 @@ def cli() -> None:
     """
 
 
-for command in (plan, run, account, bounds, attack, learnability, network, reproduce, demo):
+for command in (
+    plan,
+    run,
+    account,
+    bounds,
+    leakage,
+    attack,
+    learnability,
+    network,
+    reproduce,
+    demo,
+):
     cli.add_command(command)
 
 

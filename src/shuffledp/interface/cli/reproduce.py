@@ -16,11 +16,17 @@ if TYPE_CHECKING:
 # Written out, since --help must not load the figures; a test compares them.
 MALLOWS_FIGURES = ("1", "4", "5", "7", "8")
 NETWORK_FIGURES = ("4", "5", "6", "7", "8", "9")
+LEAKAGE_FIGURES = (
+    *("2", "3", "4", "5", "6", "7"),
+    *("table-1a", "table-1b", "table-1c", "table-2", "table-3", "table-4", "table-5"),
+)
 SEED = 2022
+_FEW = "few people and trials, so these do not show what the paper shows"
+_QUICK = {"mallows": _FEW, "network": _FEW, "leakage": "few points, each as in the full figure"}
 
 
 @click.command()
-@click.argument("paper", type=click.Choice(["mallows", "network"]))
+@click.argument("paper", type=click.Choice(["mallows", "network", "leakage"]))
 @click.option(
     "--data",
     type=click.Path(path_type=Path),
@@ -40,8 +46,9 @@ SEED = 2022
     "figures",
     multiple=True,
     metavar="N",
-    help=f"One figure; may be given more than once. By default all: mallows "
-    f"{', '.join(MALLOWS_FIGURES)}; network {', '.join(NETWORK_FIGURES)}.",
+    help=f"One figure or table; may be given more than once. By default all: mallows "
+    f"{', '.join(MALLOWS_FIGURES)}; network {', '.join(NETWORK_FIGURES)}; leakage "
+    f"{', '.join(LEAKAGE_FIGURES)}.",
 )
 @click.option("--quick", is_flag=True, help="Few people and trials: a try in seconds.")
 @click.option(
@@ -70,7 +77,12 @@ def reproduce(
     published and with the exact sensitivity.
 
     network: Liew et al., "Network Shuffling", random walks on real and regular graphs, the
-    published theorems and ours. Both need pip install 'shuffledp[attacks]'.
+    published theorems and ours.
+
+    leakage: Jurado et al., "Analyzing the Shuffle Model through the Lens of Quantitative
+    Information Flow", what an adversary guesses, and channels as tables, misprints corrected and
+    marked. Nothing is random, so --seed changes nothing. All need pip install
+    'shuffledp[attacks]'.
     """
     from shuffledp.collection.reproduction.settings import Settings
     from shuffledp.interface.reports.drawing import require_matplotlib
@@ -91,13 +103,22 @@ def reproduce(
             }
         )
     else:
-        _print_figures(written, quick=quick)
+        if quick:
+            click.echo(f"--quick: {_QUICK[paper]}\n")
+        print_facts((_words(each.name), f"{each.png}, {each.csv.name}") for each in written)
 
 
 def _written(
     paper: str, out: Path, figures: tuple[str, ...], settings: "Settings", seed: int
 ) -> "Sequence[WrittenFigure]":
     """Compute and write the figures of one paper."""
+    if paper == "leakage":
+        from shuffledp.collection.reproduction.leakage import LEAKAGE
+        from shuffledp.interface.reports.leakage_figures import draw_leakage_figure
+
+        return LEAKAGE.reproduce(
+            out, draw_leakage_figure, figures=figures, settings=settings, seed=seed
+        )
     if paper == "network":
         from shuffledp.collection.reproduction.network import NETWORK
         from shuffledp.interface.reports.network_figures import draw_network_figure
@@ -111,8 +132,12 @@ def _written(
     return MALLOWS.reproduce(out, draw_figure, figures=figures, settings=settings, seed=seed)
 
 
-def _print_figures(written: "Sequence[WrittenFigure]", *, quick: bool) -> None:
-    """Say what was written."""
-    if quick:
-        click.echo("--quick: few people and trials, so these do not show what the paper shows\n")
-    print_facts((f"figure {each.name}", f"{each.png}, {each.csv.name}") for each in written)
+def _words(name: str) -> str:
+    """Return a figure's number or a table's name in words.
+
+    Examples
+    --------
+    >>> _words("2"), _words("table-1a")
+    ('figure 2', 'table 1a')
+    """
+    return name.replace("-", " ") if name.startswith("table-") else f"figure {name}"

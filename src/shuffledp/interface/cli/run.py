@@ -71,6 +71,13 @@ if TYPE_CHECKING:
 )
 @click.option("--simultaneous", is_flag=True, help="Intervals that all hold at once.")
 @click.option(
+    "--prior",
+    "prior_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Also say what an adversary guesses who believes this prior (JSON) about the answers.",
+)
+@click.option(
     "--post-process",
     multiple=True,
     metavar="STEP",
@@ -98,6 +105,7 @@ def run(  # noqa: PLR0913  # one parameter an option
     interval: str,
     simultaneous: bool,
     post_process: tuple[str, ...],
+    prior_file: Path | None,
     seed: int | None,
     save_reports: bool,
     overwrite: bool,
@@ -114,6 +122,7 @@ def run(  # noqa: PLR0913  # one parameter an option
     rows.csv or rows.parquet, where each report lies near its user, within a group. With --shuffler
     network reports are passed on along the edges of a graph, so that nobody need be trusted.
     """
+    from shuffledp.collection.datasets.prior_files import read_prior
     from shuffledp.collection.output import results_folder, write_results
     from shuffledp.collection.run import run_plan
 
@@ -125,6 +134,7 @@ def run(  # noqa: PLR0913  # one parameter an option
     grouped = GroupedRun.take(options)
     what = Asked(**options)
     _require_fitting(grouped, network, column, missing=missing, save_reports=save_reports)
+    prior = None if prior_file is None else read_prior(prior_file)
     reading = Reading(
         other=other, missing=missing, clip=clip, separator=separator, truncate=truncate
     )
@@ -148,6 +158,7 @@ def run(  # noqa: PLR0913  # one parameter an option
             sink=_sink(folder, setting, within, through, column, save_reports=save_reports),
             scratch=folder,
             arrangement=arrangement,
+            prior=prior,
             on_progress=on_progress,
         )
         if within is not None:
@@ -161,6 +172,7 @@ def run(  # noqa: PLR0913  # one parameter an option
             **asdict(reading),
             "num_missing_dropped": values.num_missing,
             "seed": seed,
+            **({} if prior_file is None else {"prior": str(prior_file)}),
         }
         write_results(result, folder, parameters=parameters)
     print_warnings(result.warnings)
@@ -233,10 +245,13 @@ def _print_result(result: "RunResult", out: Path) -> None:
         terminal_text,
         walk_rows,
     )
+    from shuffledp.interface.reports.leakage_wording import run_line
 
     click.echo(terminal_text(replace(result, warnings=())))  # these are on stderr already
     click.echo()
     facts = [*guarantee_facts(result.guarantee)]
+    if result.leakage is not None and (line := run_line(result.leakage)):
+        facts.append(("best guess", line))
     if result.groups is not None:
         facts += [*group_rows(result.groups), *shuffle_rows(result.groups)]
     if result.network is not None:

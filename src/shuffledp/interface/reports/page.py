@@ -44,6 +44,7 @@ def report_html(result: RunResult) -> str:
         sections.asked_and_done(result),
         sections.estimates(result, bars),
         sections.privacy(result),
+        sections.leakage(result),
         sections.groups(result),
         sections.network(result, by_rounds),
         sections.outlook(curves),

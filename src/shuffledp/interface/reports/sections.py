@@ -11,6 +11,7 @@ from shuffledp.collection.results import RunResult
 from shuffledp.interface.reports.figures import MOST_BARS, Figure
 from shuffledp.interface.reports.formatting import brief, given, rounded, shorten
 from shuffledp.interface.reports.group_sections import group_section
+from shuffledp.interface.reports.leakage_sections import leakage_section
 from shuffledp.interface.reports.network_sections import network_section
 from shuffledp.interface.reports.reproduction import python_code
 from shuffledp.interface.reports.statement import (
@@ -237,6 +238,13 @@ def network(result: RunResult, figure: Figure | None) -> str:
         caption = "Safe epsilon if reports had been handed in after fewer rounds."
         chart = figure_place(figure, caption) + _numbers(figure)
     return section("network", "Network shuffle", network_section(result.network, chart))
+
+
+def leakage(result: RunResult) -> str:
+    """Return how often an adversary guesses right; nothing where that was not computed."""
+    if result.leakage is None:
+        return ""
+    return section("leakage", "What an adversary can guess", leakage_section(result.leakage))
 
 
 def outlook(figures: list[Figure]) -> str:

@@ -3,21 +3,23 @@ import sys
 
 import pytest
 
-from shuffledp import accounting
+from shuffledp import accounting, leakage
 
 HEAVY = {"cryptography", "numba", "numpy", "polars", "scipy"}
 
 
-def test_every_public_name_is_there():
-    for name in accounting.__all__:
-        assert getattr(accounting, name).__doc__
-    assert dir(accounting) == sorted(accounting.__all__)
+@pytest.mark.parametrize("facade", [accounting, leakage])
+def test_every_public_name_is_there(facade):
+    for name in facade.__all__:
+        assert getattr(facade, name).__doc__
+    assert dir(facade) == sorted(facade.__all__)
     with pytest.raises(AttributeError, match="magic"):
-        accounting.magic  # noqa: B018
+        facade.magic  # noqa: B018
 
 
-def test_importing_it_loads_nothing_heavy():
-    program = "import sys, shuffledp.accounting\nprint(*{n.partition('.')[0] for n in sys.modules})"
+@pytest.mark.parametrize("facade", [accounting, leakage])
+def test_importing_it_loads_nothing_heavy(facade):
+    program = f"import sys, {facade.__name__}\nprint(*{{n.partition('.')[0] for n in sys.modules}})"
     loaded = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     ).stdout.split()

@@ -1,0 +1,88 @@
+"""Speed of the expected maximum load, E[max] of n balls in k bins.
+
+Each size by the automatic choice and, where they finish, by both methods. ``extra_info`` has the
+value, the half-width of the enclosure relative to E[max] and to its excess over n / k, and where
+there is a fraction the error against it. The baseline is the literature's sum over integer
+partitions; the recurrence in whole numbers stands beside it.
+"""
+
+from fractions import Fraction
+
+import pytest
+
+from shuffledp.privacy.leakage.maximum_load.exact import exact_maximum_load
+from shuffledp.privacy.leakage.maximum_load.maximum_load import maximum_load, maximum_load_excess
+from shuffledp.privacy.leakage.maximum_load.partitions import maximum_load_by_partitions
+from shuffledp.privacy.leakage.maximum_load.weighted import weighted_maximum
+
+SIZES = [(10**3, 5), (10**6, 5), (10**9, 5), (10**5, 1000), (10**9, 10**4)]
+BOTH = [
+    (10**3, 5, "recurrence"),
+    (10**6, 5, "recurrence"),
+    (10**9, 5, "recurrence"),
+    (10**3, 5, "characteristic-function"),
+    (10**6, 5, "characteristic-function"),
+    (10**5, 1000, "characteristic-function"),
+    (10**9, 10**4, "characteristic-function"),
+]
+SMALL = [(60, 3), (100, 5), (60, 10)]  # 331, 46 262 and 195 491 partitions
+
+
+def note(benchmark, found, balls, bins):
+    """Keep how accurate the enclosure is beside the time."""
+    excess = maximum_load_excess(balls, bins)
+    benchmark.extra_info.update(
+        maximum_load=found.upper,
+        relative_half_width=(found.upper - found.lower) / found.upper / 2,
+        excess_half_width=(excess.upper - excess.lower) / excess.upper / 2,
+    )
+
+
+@pytest.mark.parametrize(("balls", "bins"), SIZES)
+def test_automatic(benchmark, balls, bins):
+    benchmark.group = f"maximum load of {balls} in {bins}"
+    maximum_load(balls, bins)  # compiles
+    note(benchmark, benchmark(maximum_load, balls, bins), balls, bins)
+
+
+@pytest.mark.parametrize(("balls", "bins", "method"), BOTH)
+def test_method(benchmark, balls, bins, method):
+    benchmark.group = f"maximum load of {balls} in {bins}"
+    maximum_load(balls, bins, method=method)
+    found = benchmark.pedantic(
+        maximum_load, (balls, bins), {"method": method}, rounds=3, iterations=1
+    )
+    note(benchmark, found, balls, bins)
+
+
+@pytest.mark.parametrize(("balls", "bins"), SMALL)
+def test_enclosure_of_few(benchmark, balls, bins):
+    benchmark.group = f"maximum load of {balls} in {bins}"
+    maximum_load(balls, bins)
+    found = benchmark(maximum_load, balls, bins)
+    exact = exact_maximum_load(balls, bins)
+    note(benchmark, found, balls, bins)
+    benchmark.extra_info["error"] = float(abs(Fraction(found.upper) - exact) / exact)
+
+
+@pytest.mark.parametrize(("balls", "bins"), [*SMALL, (500, 5)])
+def test_whole_numbers(benchmark, balls, bins):
+    benchmark.group = f"maximum load of {balls} in {bins}"
+    benchmark.pedantic(exact_maximum_load, (balls, bins), rounds=1)
+
+
+@pytest.mark.parametrize(("balls", "bins"), SMALL)
+def test_baseline_partitions(benchmark, balls, bins):
+    benchmark.group = f"maximum load of {balls} in {bins}"
+    found = benchmark.pedantic(maximum_load_by_partitions, (balls, bins), rounds=1)
+    assert found == exact_maximum_load(balls, bins)
+
+
+@pytest.mark.parametrize(("balls", "bins"), [(2000, 50), (10**5, 5)])
+def test_weighted(benchmark, balls, bins):
+    benchmark.group = f"weighted maximum of {balls} in {bins}"
+    law = [(1.0 + 1e-3 * x / bins) / (bins + 1e-3 * (bins - 1) / 2) for x in range(bins)]
+    weights = [1.0 - 1e-3 * x / bins for x in range(bins)]
+    weighted_maximum(balls, law, weights)
+    found = benchmark.pedantic(weighted_maximum, (balls, law, weights), rounds=3)
+    benchmark.extra_info["relative_half_width"] = (found.upper - found.lower) / found.upper / 2

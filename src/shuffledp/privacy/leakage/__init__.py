@@ -1,0 +1,1 @@
+"""Quantitative information flow: what an adversary can guess, exactly."""

@@ -1,0 +1,1 @@
+"""Channels: a secret goes in, an observation comes out."""

@@ -1,0 +1,1 @@
+"""What holds beyond the uniform shuffle: any guarantee, random crowds, orders that are kept."""

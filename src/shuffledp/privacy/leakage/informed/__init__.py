@@ -1,0 +1,1 @@
+"""What an adversary can guess who knows the values of some or all other users."""

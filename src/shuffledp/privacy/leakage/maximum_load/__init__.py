@@ -1,0 +1,1 @@
+"""The expected number of balls in the fullest bin, at any size."""

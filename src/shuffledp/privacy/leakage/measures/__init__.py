@@ -1,0 +1,1 @@
+"""What a channel is worth to an adversary: gains, vulnerability, capacities, refinement."""

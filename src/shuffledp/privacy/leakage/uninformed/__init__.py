@@ -1,0 +1,1 @@
+"""Adversaries who know nothing of the others but how common values are."""

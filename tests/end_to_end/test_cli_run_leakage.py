@@ -1,0 +1,92 @@
+"""``shuffledp run --prior``: what can be guessed, for every shuffler, in all that is written."""
+
+import itertools
+import json
+
+import polars as pl
+import pytest
+
+from interface.reports.pages import Page
+from shuffledp.core.entropy import Entropy
+from shuffledp.interface.cli.main import main
+from shuffledp.mechanisms.networks.families import random_regular_graph
+
+NUM_USERS = 80
+MALLOWS = ("--shuffler", "mallows", "--groups-by", "street", "--radius", "1", "--alpha", "4")
+NETWORK = ("--shuffler", "network", "--graph", "edges.csv", "--rounds", "12")
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """Work in a folder with a survey, streets, friendships, and what somebody believes."""
+    monkeypatch.chdir(tmp_path)
+    pl.DataFrame(
+        {
+            "street": [user // 8 for user in range(NUM_USERS)],
+            "answer": ["yes" if user < 50 else "no" for user in range(NUM_USERS)],
+        }
+    ).write_csv("survey.csv")
+    graph = random_regular_graph(NUM_USERS, 8, Entropy.from_seed(2))
+    edges = [(u, int(v)) for u in range(NUM_USERS) for v in graph.neighbours_of(u) if u < v]
+    pl.DataFrame(edges, schema=["u", "v"], orient="row").write_csv("edges.csv")
+    (tmp_path / "prior.json").write_text('{"no": 0.4, "yes": 0.6}', encoding="utf-8")
+    return tmp_path
+
+
+def run(*arguments):
+    return main(
+        ["run", "survey.csv", "--column", "answer", "--domain", "yes,no", "--epsilon0", "2",
+         "--delta", "1e-6", "--seed", "1", "--out", "out", *arguments]
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("shuffler", "methods"),
+    [
+        ((), {"binary", "guarantee"}),
+        (MALLOWS, {"positions-sampled", "guarantee"}),
+        (NETWORK, {"crowd", "guarantee"}),
+    ],
+    ids=["uniform", "mallows", "network"],
+)
+def test_the_section_is_in_all_that_is_written(here, capsys, shuffler, methods):
+    assert run("--prior", "prior.json", "--json", *shuffler) == 0
+    printed = json.loads(capsys.readouterr().out)["leakage"]
+    record = json.loads((here / "out" / "privacy.json").read_text())["leakage"]
+    assert printed == record
+    assert record["notes"] == []
+    uninformed, strong, chosen = record["accounts"]
+    assert [uninformed["adversary"], strong["adversary"]] == ["uninformed", "strong"]
+    assert (chosen["prior"], chosen["has_uniform_prior"]) == (0.6, False)
+    assert 0.5 < uninformed["posterior"]["both"] <= strong["posterior"]["both"]
+    for account in record["accounts"]:
+        lower, upper = account["enclosures"]["both"]
+        assert account["prior"] <= lower <= upper <= account["posterior"]["randomizer"]
+    assert uninformed["posterior"]["both"] < uninformed["posterior"]["shuffler"] < 1.0
+    assert uninformed["posterior"]["shuffler"] < uninformed["posterior"]["randomizer"]
+    if shuffler:
+        assert {account["methods"]["both"] for account in record["accounts"]} <= methods
+    page = Page((here / "out" / "report.html").read_text())
+    for text in (
+        "What an adversary can guess",
+        "knows nobody's answer",
+        "knows everybody else's answer",
+        "knows nobody's answer; chosen prior",
+        "60%",
+    ):
+        assert text in page.text
+
+
+def test_more_of_the_order_tells_more(here):
+    found = []
+    for alpha in ("0", "4", "40", "inf"):
+        groups = (*MALLOWS[:-1], alpha)
+        assert run("--overwrite", *groups) == 0
+        accounts = json.loads((here / "out" / "privacy.json").read_text())["leakage"]["accounts"]
+        found.append(accounts[0]["enclosures"]["both"])
+    uppers = [upper for _, upper in found]
+    assert uppers == sorted(uppers)
+    # Limits of samples do not meet: neighbours differ by more than what was drawn.
+    assert all(before[1] < after[0] for before, after in itertools.pairwise(found))
+    truth = accounts[0]["posterior"]["randomizer"]
+    assert found[-1] == pytest.approx([truth, truth], abs=1e-9)
