@@ -225,7 +225,7 @@ def test_a_seed_gives_the_same_limits_again():
     )
     assert (first.lower, first.upper) == (second.lower, second.upper)
     assert first.method == "sampled"
-    assert any("1e-09" in text for text in first.assumptions)
+    assert any("1e-9" in text for text in first.assumptions)
 
 
 @pytest.mark.parametrize(

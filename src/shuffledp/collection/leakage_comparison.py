@@ -216,7 +216,7 @@ def view_channel(
             lower=uninformed.lower,
             upper=max(blanket, uninformed.upper),
             method="blanket",
-            source="ours; docs/results/leakage-strong.md",
+            source="derived in the shuffledp documentation, results/leakage-strong",
             assumptions=uninformed.assumptions,
         ),
     )

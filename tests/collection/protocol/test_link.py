@@ -11,7 +11,7 @@ from shuffledp.collection.protocol import faults
 from shuffledp.collection.protocol.draws import Draws
 from shuffledp.collection.protocol.envelopes import Refusal
 from shuffledp.collection.protocol.errors import ProtocolError, Reason
-from shuffledp.collection.protocol.faults import FaultyChannel
+from shuffledp.collection.protocol.faults import FaultyTransport
 from shuffledp.collection.protocol.link import Faults, Link, simple_terms
 from shuffledp.collection.protocol.routing import HopRouting
 from shuffledp.core.entropy import Entropy
@@ -52,12 +52,12 @@ def test_each_message_is_the_same_size_and_count_for_all_rounds():
     terms = terms_on(rounds=3)
     sizes = {}
 
-    class Recording(faults.PerfectChannel):
+    class Recording(faults.PerfectTransport):
         def to_relay(self, data, *, round_number, sender):
             sizes.setdefault(sender, []).append(len(data))
             return (data,)
 
-    run_link(terms, channel=Recording())
+    run_link(terms, transport=Recording())
     assert len(sizes) == 8
     for sender, seen in sizes.items():
         # Header: kind, context, round, sender, count; then the envelopes; then the signature.
@@ -89,7 +89,7 @@ def test_one_report_a_user_is_wanted():
 @pytest.mark.parametrize("arrival", [faults.twice, faults.cut_first])
 def test_batches_that_come_twice_or_cut_short_at_first(arrival):
     terms = terms_on()
-    result = run_link(terms, channel=FaultyChannel(terms=terms, batch=arrival))
+    result = run_link(terms, transport=FaultyTransport(terms=terms, batch=arrival))
     assert_complete(result)
     assert not result.absences.any()
     assert result.num_refused == (0 if arrival is faults.twice else 16)
@@ -98,8 +98,8 @@ def test_batches_that_come_twice_or_cut_short_at_first(arrival):
 @pytest.mark.parametrize("arrival", [faults.nothing, faults.cut, faults.changed])
 def test_a_batch_that_does_not_arrive_is_taken_back(arrival):
     terms = terms_on()
-    channel = FaultyChannel(terms=terms, batch=arrival, rounds=frozenset({1}))
-    result = run_link(terms, channel=channel)
+    transport = FaultyTransport(terms=terms, batch=arrival, rounds=frozenset({1}))
+    result = run_link(terms, transport=transport)
     assert_complete(result)
     assert result.absences[0].all()
     assert not result.absences[1].any()
@@ -109,7 +109,7 @@ def test_a_batch_that_does_not_arrive_is_taken_back(arrival):
 @pytest.mark.parametrize("arrival", [faults.nothing, faults.cut, faults.cut_first, faults.twice])
 def test_mail_that_cannot_be_read_is_fetched_again(arrival):
     terms = terms_on()
-    result = run_link(terms, channel=FaultyChannel(terms=terms, packet=arrival))
+    result = run_link(terms, transport=FaultyTransport(terms=terms, packet=arrival))
     assert_complete(result)
 
 
@@ -117,7 +117,7 @@ def test_mail_that_cannot_be_read_is_fetched_again(arrival):
 def test_letters_in_another_order_do_no_harm():
     terms = terms_on()
     assert_complete(
-        run_link(terms, channel=FaultyChannel(terms=terms, letters=faults.reversed_order))
+        run_link(terms, transport=FaultyTransport(terms=terms, letters=faults.reversed_order))
     )
 
 
@@ -130,7 +130,7 @@ def test_letters_in_another_order_do_no_harm():
 )
 def test_copies_are_left_out_and_counted(tampering, reason):
     terms = terms_on()
-    result = run_link(terms, channel=FaultyChannel(terms=terms, letters=tampering))
+    result = run_link(terms, transport=FaultyTransport(terms=terms, letters=tampering))
     assert_complete(result)
     copies = sum(tally.refused[reason] for tally in result.tallies.values())
     assert copies == 2 * sum(terms.slots)
@@ -138,7 +138,7 @@ def test_copies_are_left_out_and_counted(tampering, reason):
 
 def test_letters_replayed_from_other_rounds_and_recipients_do_not_open():
     terms = terms_on(rounds=3)
-    result = run_link(terms, channel=FaultyChannel(terms=terms, letters=faults.Replayed()))
+    result = run_link(terms, transport=FaultyTransport(terms=terms, letters=faults.Replayed()))
     assert_complete(result)
     refused = [tally.refused for tally in result.tallies.values()]
     assert {name for counts in refused for name in counts} <= set(Refusal)
@@ -147,8 +147,8 @@ def test_letters_replayed_from_other_rounds_and_recipients_do_not_open():
 
 def test_changed_letters_are_lost_and_counted():
     terms = terms_on()
-    channel = FaultyChannel(terms=terms, letters=faults.flipped_letters, rounds=frozenset({2}))
-    result = run_link(terms, channel=channel)
+    transport = FaultyTransport(terms=terms, letters=faults.flipped_letters, rounds=frozenset({2}))
+    result = run_link(terms, transport=transport)
     assert result.collected.reports == ()
     assert result.collected.num_missing == 8
     refused = sum(tally.refused[Refusal.UNOPENED] for tally in result.tallies.values())

@@ -29,7 +29,7 @@ from shuffledp.collection.protocol.envelopes import (
     seal_report,
 )
 from shuffledp.collection.protocol.errors import ProtocolError, Reason
-from shuffledp.collection.protocol.faults import FaultyChannel
+from shuffledp.collection.protocol.faults import FaultyTransport
 from shuffledp.collection.protocol.keys import hand_ins_token
 from shuffledp.collection.protocol.link import Faults
 from shuffledp.collection.protocol.onion import OnionRouting, draw_way, wrap
@@ -197,12 +197,12 @@ def test_batches_have_one_size_in_a_round_whatever_is_in_them(laziness):
     terms = onion_terms(laziness=laziness)
     sizes = {}
 
-    class Recording(faults.PerfectChannel):
+    class Recording(faults.PerfectTransport):
         def to_relay(self, data, *, round_number, sender):
             sizes.setdefault(round_number, set()).add((sender, len(data)))
             return (data,)
 
-    run_link(terms, channel=Recording())
+    run_link(terms, transport=Recording())
     for round_number in (1, 2, 3):
         each = REPORT_BYTES + 165 + (ROUNDS + 1 - round_number) * LAYER
         assert sizes[round_number] == {(node, 112 + terms.slots[node] * each) for node in range(8)}
@@ -345,8 +345,8 @@ def test_a_relay_that_tampers_gains_nothing(tampering, refusals):
     # of the same round can be replayed.
     terms = onion_terms()
     rounds = frozenset({2}) if isinstance(tampering, faults.Replayed) else None
-    channel = FaultyChannel(terms=terms, letters=tampering, rounds=rounds)
-    result = run_link(terms, channel=channel)
+    transport = FaultyTransport(terms=terms, letters=tampering, rounds=rounds)
+    result = run_link(terms, transport=transport)
     assert sorted(result.collected.reports) == reports_of(8)
     found = {name for tally in result.tallies.values() for name in tally.refused}
     assert found <= set(refusals)
@@ -355,8 +355,8 @@ def test_a_relay_that_tampers_gains_nothing(tampering, refusals):
 
 def test_changed_letters_are_lost_and_counted():
     terms = onion_terms()
-    channel = FaultyChannel(terms=terms, letters=faults.flipped_letters, rounds=frozenset({2}))
-    result = run_link(terms, channel=channel)
+    transport = FaultyTransport(terms=terms, letters=faults.flipped_letters, rounds=frozenset({2}))
+    result = run_link(terms, transport=transport)
     assert result.collected.reports == ()
     refused = sum(tally.refused[Refusal.UNOPENED] for tally in result.tallies.values())
     assert refused == sum(terms.slots)

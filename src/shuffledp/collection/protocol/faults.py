@@ -1,6 +1,6 @@
-"""What can go wrong on the way: channels that drop, repeat, reorder, cut, forge and replay.
+"""What can go wrong on the way: transports that drop, repeat, reorder, cut, forge and replay.
 
-For tests and exercises over the link in memory. A channel takes what is sent and returns what
+For tests and exercises over the link in memory. A transport takes what is sent and returns what
 arrives: nothing, the same, something else, or more than one message.
 """
 
@@ -13,7 +13,7 @@ from shuffledp.collection.protocol.keys import Roster
 from shuffledp.collection.protocol.terms import Terms
 
 
-class Channel(Protocol):
+class Transport(Protocol):
     """The ways from peers to the relay, and back."""
 
     def to_relay(self, data: bytes, *, round_number: int, sender: int) -> Sequence[bytes]:
@@ -27,7 +27,7 @@ class Channel(Protocol):
         ...
 
 
-class PerfectChannel:
+class PerfectTransport:
     """Everything arrives once, unchanged."""
 
     __slots__ = ()
@@ -46,8 +46,8 @@ class PerfectChannel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FaultyChannel:
-    """A channel that applies functions to what passes.
+class FaultyTransport:
+    """A transport that applies functions to what passes.
 
     Parameters
     ----------

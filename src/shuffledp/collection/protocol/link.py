@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from shuffledp.collection.protocol.analyzer import Analyzer, Collected
 from shuffledp.collection.protocol.errors import ProtocolError
-from shuffledp.collection.protocol.faults import Channel, PerfectChannel
+from shuffledp.collection.protocol.faults import PerfectTransport, Transport
 from shuffledp.collection.protocol.keys import AnalyzerKeys, Roster, hand_ins_token
 from shuffledp.collection.protocol.peer import Peer, Tally
 from shuffledp.collection.protocol.relay import RelayCore
@@ -161,7 +161,7 @@ class Link:
         The users' randomized reports.
     entropy : Entropy
         For the routes.
-    channel : Channel, optional
+    transport : Transport, optional
         What happens on the way.
     faults : Faults, optional
         What else goes wrong.
@@ -189,7 +189,7 @@ class Link:
         reports: Sequence[bytes],
         *,
         entropy: Entropy,
-        channel: Channel | None = None,
+        transport: Transport | None = None,
         faults: Faults = NO_FAULTS,
         on_progress: Callable[[int], None] | None = None,
     ) -> None:
@@ -199,7 +199,7 @@ class Link:
             )
         self._terms, self._graph, self._keys = terms, graph, keys
         self._entropy = entropy
-        self._channel = channel or PerfectChannel()
+        self._transport = transport or PerfectTransport()
         self._faults = faults
         self._on_progress = on_progress
         self._store = MemoryStore()
@@ -267,7 +267,7 @@ class Link:
 
     def _deliver(self, data: bytes, round_number: int, node: int) -> None:
         """Hand the relay what arrives of a batch."""
-        for message in self._channel.to_relay(data, round_number=round_number, sender=node):
+        for message in self._transport.to_relay(data, round_number=round_number, sender=node):
             try:
                 self._relay.accept_batch(message)
             except ProtocolError:
@@ -295,7 +295,7 @@ class Link:
         for round_number in range(peer.received_through + 1, through + 1):
             token = peer.mail_token(round_number)
             packet = self._relay.mail(peer.node, round_number, token)
-            arriving = self._channel.to_peer(
+            arriving = self._transport.to_peer(
                 packet, round_number=round_number, recipient=peer.node, roster=roster
             )
             any(_can_read(peer, round_number, attempt) for attempt in (*arriving, packet))

@@ -152,7 +152,7 @@ def test_between_a_uniform_shuffle_and_none():
     found = positions_vulnerability(law, BINARY, entropy=Entropy.from_seed(5))
     assert found.method == "positions-sampled"
     assert shuffled_vulnerability(60, 2, 0.75).lower <= found.lower < found.upper < 0.75
-    assert any("1e-09" in each for each in found.assumptions)
+    assert any("1e-9" in each for each in found.assumptions)
     # More spread never tells more: a mixture with the uniform law.
     flatter = positions_vulnerability(
         0.5 * law + 0.5 / 60, BINARY, entropy=Entropy.from_seed(6), num_samples=100_000

@@ -362,7 +362,7 @@ class Channel:
     def refined_by(self, other: "Channel", *, tolerance: float = 1e-9) -> "Refinement":
         """Say whether ``other`` is at least as secure as this channel, for all priors and gains.
 
-        See `shuffledp.privacy.leakage.refinement.refinement`.
+        See `shuffledp.privacy.leakage.measures.refinement.refinement`.
         """
         from shuffledp.privacy.leakage.measures.refinement import refinement
 
@@ -372,7 +372,7 @@ class Channel:
     def is_equivalent(self, other: "Channel") -> bool:
         """Say whether both channels leak the same, for all priors and gains.
 
-        See `shuffledp.privacy.leakage.refinement.is_equivalent`.
+        See `shuffledp.privacy.leakage.measures.refinement.is_equivalent`.
         """
         from shuffledp.privacy.leakage.measures.refinement import is_equivalent
 

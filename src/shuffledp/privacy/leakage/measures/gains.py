@@ -92,7 +92,7 @@ class GainFunction:
 
     @property
     def matrix(self) -> NDArray[Any]:
-        """Gains written out, (num_guesses, num_inputs): Fractions if the table has them.
+        """Gains written out, a row for each guess; Fractions if the table has them.
 
         Raises
         ------

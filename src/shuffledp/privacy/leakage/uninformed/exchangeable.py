@@ -62,7 +62,8 @@ from shuffledp.privacy.leakage.uninformed.multinomial_tails import excess_means
 _ULP = math.ulp(1.0)
 
 SOURCE = (
-    "ours; docs/results/leakage-uninformed.md, after Jurado, Gonze, Alvim, Palamidessi, "
+    "derived in the shuffledp documentation, results/leakage-uninformed, after Jurado, Gonze, "
+    "Alvim, Palamidessi, "
     '"Analyzing the Shuffle Model through the Lens of Quantitative Information Flow", CSF 2023, '
     "hal-04349295v1"
 )
