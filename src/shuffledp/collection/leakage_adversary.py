@@ -11,11 +11,8 @@ from shuffledp.core.bound import Bound, reconciled_lower
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.numerics.rounding import round_up
 from shuffledp.privacy.leakage.account import Adversary, LeakageAccount
+from shuffledp.privacy.leakage.priors import uniform_prior
 
-_PAPER = (
-    "Jurado, Gonze, Alvim, Palamidessi, Analyzing the Shuffle Model through the Lens of "
-    "Quantitative Information Flow, CSF 2023, hal-04349295v1"
-)
 _ASSUMPTION = "The adversary has one try, and wins if it names one chosen person's value."
 
 # k-ary randomized response is written out as a matrix up to this k.
@@ -108,10 +105,12 @@ class Scene:
         if self.matrix is not None:
             from shuffledp.privacy.leakage.uninformed.closed_forms import randomizer_vulnerability
 
-            return self._sharpened(randomizer_vulnerability(self.matrix, self._law()))
+            return self._sharpened(randomizer_vulnerability(self.matrix, self.law()))
         truth = self.truth or 1.0
         if self.prior is None:
-            return _bound(truth, truth, "report", f"{_PAPER}, Proposition 14")
+            from shuffledp.privacy.leakage.uninformed.closed_forms import PAPER
+
+            return _bound(truth, truth, "report", f"{PAPER}, Proposition 15")
         other = (1.0 - truth) / (self.num_values - 1)
         value = math.fsum(np.maximum(truth * self.prior, other * self.prior.max()).tolist())
         return self._sharpened(
@@ -152,7 +151,9 @@ class Scene:
             from shuffledp.privacy.leakage.uninformed.closed_forms import shuffled_vulnerability
 
             return shuffled_vulnerability(self.num_users, self.num_values, self.truth)
-        return self._exchangeable(self.num_users, self._written())
+        return self._exchangeable(
+            self.num_users, written_matrix(self.num_values, self.truth, self.matrix)
+        )
 
     def informed(self, known: tuple[int, ...], num_unknown: int) -> Bound:
         """Return the chance of who sees all reports, shuffled, and knows some others' values."""
@@ -215,7 +216,7 @@ class Scene:
         return exchangeable_vulnerability(
             num_users,
             matrix,
-            prior=self._law(),
+            prior=self.law(),
             entropy=self.entropy,
             num_samples=self.num_samples,
         )
@@ -235,21 +236,9 @@ class Scene:
             self.num_users, self.num_values, self.truth or 1.0, prior=self.prior
         )
 
-    def _written(self) -> NDArray[np.float64] | None:
-        """Return the randomizer's matrix; None where it is too large to be written out."""
-        if self.matrix is not None or self.num_values > _MOST_WRITTEN:
-            return self.matrix
-        truth = self.truth or 1.0
-        other = (1.0 - truth) / (self.num_values - 1)
-        matrix = np.full((self.num_values, self.num_values), other)
-        np.fill_diagonal(matrix, truth)
-        return matrix
-
-    def _law(self) -> NDArray[np.float64]:
+    def law(self) -> NDArray[np.float64]:
         """Return the prior, written out."""
-        if self.prior is None:
-            return np.full(self.num_values, 1.0 / self.num_values)
-        return self.prior
+        return uniform_prior(self.num_values) if self.prior is None else self.prior
 
     def _certainty(self) -> Bound:
         """Return the chance of who takes all known values out of a histogram: one."""
@@ -275,6 +264,32 @@ class Scene:
                 verdict="one of two results is wrong",
             ),
         )
+
+
+def written_matrix(
+    num_values: int, truth: float | None, matrix: NDArray[np.float64] | None
+) -> NDArray[np.float64] | None:
+    """Return a randomizer's matrix: k-ary randomized response written out, or what is given.
+
+    Parameters
+    ----------
+    num_values : int
+        k.
+    truth : float or None
+        Chance that k-ary randomized response tells the truth; None for another randomizer.
+    matrix : (k, m) array or None
+        Law of the reports of that one.
+
+    Returns
+    -------
+    (k, m) array or None
+        None where it is too large to be written out.
+    """
+    if truth is None or num_values > _MOST_WRITTEN:
+        return matrix
+    from shuffledp.privacy.leakage.channels.responses import response_channel
+
+    return response_channel(num_values, truth).to_dense()
 
 
 def _bound(lower: float, upper: float, method: str, source: str) -> Bound:

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from shuffledp.collection.arrangements import UNIFORM, GroupArrangement, NetworkArrangement
 from shuffledp.collection.guarantees import guarantee_for
+from shuffledp.collection.leakage_adversary import written_matrix
 from shuffledp.collection.leakage_channels import target_place_law
 from shuffledp.collection.network_hiding import Hiding
 from shuffledp.core.bound import Bound
@@ -63,9 +64,6 @@ _RARE = 1e-6
 # not too many.
 _MOST_SAMPLED, _MOST_CLOSED = 2_000, 20_000_000
 
-# k-ary randomized response is written out as a matrix up to this k.
-_MOST_WRITTEN = 256
-
 # What `target_place_law` may be off by in total variation: for each place, and besides.
 _OFF_A_PLACE, _OFF_BESIDES = 1e-15, 1e-12
 
@@ -95,20 +93,6 @@ class ReportLaw:
 
     truth: float | None = None
     matrix: NDArray[np.float64] | None = None
-
-    def written(self, num_values: int) -> NDArray[np.float64] | None:
-        """Return the matrix; None where it is too large to be written out.
-
-        Parameters
-        ----------
-        num_values : int
-            k.
-        """
-        if self.truth is None or num_values > _MOST_WRITTEN:
-            return self.matrix
-        matrix = np.full((num_values, num_values), (1.0 - self.truth) / (num_values - 1))
-        np.fill_diagonal(matrix, self.truth)
-        return matrix
 
 
 class Order(Protocol):
@@ -318,7 +302,7 @@ def _by_place(
     if law is None or not isinstance(release.arrangement, GroupArrangement):
         return bound
     places = target_place_law(release.arrangement.shuffler.model, 0)
-    found = _by_matrix(places, law.written(prior.size), release, prior)
+    found = _by_matrix(places, written_matrix(prior.size, law.truth, law.matrix), release, prior)
     if found is None:
         found = _by_collisions(places, law.truth, prior)
     if found is None:

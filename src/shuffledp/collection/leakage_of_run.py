@@ -1,5 +1,6 @@
 """What an adversary can guess from the release of one run: the leakage section of its report."""
 
+import functools
 import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -128,26 +129,28 @@ def leakage_of_run(
     if prior is not None:
         known: Adversary = "uninformed" if prior.known is None else "partial"
         asked.append(("with the chosen prior", known, prior))
+    # Once for all adversaries, and where what it raises becomes a note.
+    law = functools.cache(lambda: _law(release.randomizer))
     accounts, notes = [], []
     for who, adversary, belief in asked:
         try:
-            accounts.append(_account(release, adversary, belief))
+            accounts.append(_account(release, law(), adversary, belief))
         except (ShuffledpError, ArithmeticError, MemoryError) as error:
             notes.append(f"What an adversary can guess {who} could not be computed: {error}.")
     return RunLeakage(accounts=tuple(accounts), notes=tuple(notes))
 
 
 def _account(
-    release: Released, adversary: Adversary, belief: PriorKnowledge | None
+    release: Released,
+    law: ReportLaw | None,
+    adversary: Adversary,
+    belief: PriorKnowledge | None,
 ) -> LeakageAccount:
     """Return the account of one adversary: exact where that is quick, else by the guarantee."""
-    law = _law(release.randomizer)
     known = None if belief is None else belief.known
     # A uniform shuffle of the same reports, or of the true answers where their law is not at hand.
-    account = _scene(release, law, belief).account(adversary, known)
-    prior = np.full(release.num_values, 1.0 / release.num_values)
-    if belief is not None:
-        prior = np.asarray(belief.prior)
+    scene = _scene(release, law, belief)
+    account, prior = scene.account(adversary, known), scene.law()
     if law is None:
         account = _without_law(account, release, prior)
     if not is_uniform(release.arrangement):

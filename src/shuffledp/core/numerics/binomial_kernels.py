@@ -45,11 +45,8 @@ def stirling_error(n: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def deviance(x: float, mean: float) -> float:
-    """Return x ln(x / mean) + mean - x without cancellation, for x > 0 and mean > 0."""
-    difference = x - mean
-    if abs(difference) >= 0.1 * (x + mean):
-        return x * math.log(x / mean) - difference
+def deviance_series(x: float, mean: float, difference: float) -> float:
+    """Return x ln(x / mean) + mean - x by its series in difference = x - mean, below x + mean."""
     v = difference / (x + mean)
     total = difference * v
     term = 2.0 * x * v
@@ -61,6 +58,15 @@ def deviance(x: float, mean: float) -> float:
             break
         total = following
     return total
+
+
+@njit(cache=True, nogil=True)
+def deviance(x: float, mean: float) -> float:
+    """Return x ln(x / mean) + mean - x without cancellation, for x > 0 and mean > 0."""
+    difference = x - mean
+    if abs(difference) >= 0.1 * (x + mean):
+        return x * math.log(x / mean) - difference
+    return deviance_series(x, mean, difference)
 
 
 @njit(cache=True, nogil=True)

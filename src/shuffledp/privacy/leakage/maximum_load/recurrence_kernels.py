@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from shuffledp.core.numerics.binomial_kernels import stirling_error
+from shuffledp.core.numerics.binomial_kernels import deviance_series, stirling_error
 
 # Nothing below this changes a probability: a level has at most some 1e7 terms.
 _NEGLIGIBLE = 1e-30
@@ -24,17 +24,7 @@ def deviance_at(x: float, mean: float, difference: float) -> float:
     """
     if abs(difference) >= 0.5 * (x + mean):
         return x * math.log(x / mean) - difference
-    v = difference / (x + mean)
-    total = difference * v
-    term = 2.0 * x * v
-    v *= v
-    for j in range(1, 1000):
-        term *= v
-        following = total + term / (2 * j + 1)
-        if following == total:
-            break
-        total = following
-    return total
+    return deviance_series(x, mean, difference)
 
 
 @njit(cache=True, nogil=True)

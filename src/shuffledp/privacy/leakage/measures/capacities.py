@@ -38,9 +38,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.privacy.leakage.channels.channel import Channel
+from shuffledp.privacy.leakage.channels.channel import Channel, as_channel
 from shuffledp.privacy.leakage.measures.gains import GainFunction, matrix_gain, require_cells
-from shuffledp.privacy.leakage.measures.guess_worths import as_channel, joined, right_in_one_dense
+from shuffledp.privacy.leakage.measures.guess_worths import joined, right_in_one_dense
 from shuffledp.privacy.leakage.measures.joint_law import joint_pieces
 
 

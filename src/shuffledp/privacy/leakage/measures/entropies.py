@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.privacy.leakage.channels.channel import Channel
-from shuffledp.privacy.leakage.measures.guess_worths import as_channel, column_width, joined
+from shuffledp.privacy.leakage.channels.channel import Channel, as_channel
+from shuffledp.privacy.leakage.measures.guess_worths import column_width, joined
 from shuffledp.privacy.leakage.measures.joint_law import joint_pieces
 from shuffledp.privacy.leakage.measures.vulnerability import (
     multiplicative_leakage,

@@ -28,10 +28,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.bound import Bound
 from shuffledp.core.errors import OutOfRegimeError, ParameterError, PrecisionError
-from shuffledp.privacy.leakage.channels.channel import Channel
+from shuffledp.privacy.leakage.channels.channel import Channel, as_channel
 from shuffledp.privacy.leakage.measures.capacities import multiplicative_bayes_capacity
 from shuffledp.privacy.leakage.measures.gains import GainFunction
-from shuffledp.privacy.leakage.measures.guess_worths import as_channel
 from shuffledp.privacy.leakage.measures.vulnerability import multiplicative_leakage
 
 # Strategies that are gone through one by one: some milliseconds each.

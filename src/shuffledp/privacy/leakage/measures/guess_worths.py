@@ -28,11 +28,6 @@ BLOCK_CELLS = 1 << 21
 _TILE = 4096
 
 
-def as_channel(channel: object) -> Channel:
-    """Return a channel as it is, and a matrix as a channel."""
-    return channel if isinstance(channel, Channel) else Channel.from_matrix(channel)
-
-
 def joined(
     prior: ArrayLike | None, channel: Channel, *, gain: GainFunction | None = None
 ) -> tuple[NDArray[Any], Channel]:

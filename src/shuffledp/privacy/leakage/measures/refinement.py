@@ -20,11 +20,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.checks import require_positive
 from shuffledp.core.errors import ParameterError, PrecisionError
-from shuffledp.privacy.leakage.channels.channel import Channel
+from shuffledp.privacy.leakage.channels.channel import Channel, as_channel
 from shuffledp.privacy.leakage.channels.rationals import to_fractions
 from shuffledp.privacy.leakage.measures.exact_witness import exact_witness
 from shuffledp.privacy.leakage.measures.gains import GainFunction, matrix_gain
-from shuffledp.privacy.leakage.measures.guess_worths import as_channel
 from shuffledp.privacy.leakage.measures.refinement_program import (
     Factorization,
     closest_factorization,

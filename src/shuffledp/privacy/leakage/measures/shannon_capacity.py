@@ -31,8 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_positive
-from shuffledp.privacy.leakage.channels.channel import Channel
-from shuffledp.privacy.leakage.measures.guess_worths import as_channel
+from shuffledp.privacy.leakage.channels.channel import Channel, as_channel
 
 _UNIT_ROUND_OFF = 2.0**-53
 
