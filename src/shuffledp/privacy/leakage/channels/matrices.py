@@ -1,5 +1,6 @@
 """Channel matrices and labels as they are handed in: checked, and closed for writing."""
 
+from collections import Counter
 from collections.abc import Hashable, Iterable
 from typing import Any
 
@@ -56,14 +57,13 @@ def checked_labels(name: str, labels: Iterable[Hashable] | None, size: int) -> L
     if len(names) != size:
         raise ParameterError(f"{name} has {len(names)} labels, not {size}: give one for each")
     try:
-        distinct = set(names)
+        counts = Counter(names)
     except TypeError:
         raise ParameterError(
             f"{name} has a label that cannot be hashed: give text, numbers or tuples"
         ) from None
-    if len(distinct) < size:
-        seen: set[Hashable] = set()
-        double = next(label for label in names if label in seen or seen.add(label))  # type: ignore[func-returns-value]  # add returns None, which is false
+    if len(counts) < size:
+        double = next(label for label in names if counts[label] > 1)
         raise ParameterError(f"{name} has the label {double!r} twice: give distinct labels")
     return names
 
