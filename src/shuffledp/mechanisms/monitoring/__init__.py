@@ -1,0 +1,1 @@
+"""Longitudinal monitoring: clients that report on a changing value, and the server's tree."""

@@ -1,0 +1,1 @@
+"""Laws of the random signs that hide a client's changes, each accounted exactly."""
