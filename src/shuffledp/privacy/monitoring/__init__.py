@@ -1,0 +1,1 @@
+"""What longitudinal monitoring guarantees: locally, and centrally once reports are shuffled."""
