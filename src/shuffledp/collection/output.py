@@ -36,6 +36,9 @@ RESULT_FILES = frozenset(
         "attacks.png",
         "learnability.csv",
         "learnability.png",
+        "result.json",
+        "estimates.parquet",
+        "running-counts.png",
     }
 )
 

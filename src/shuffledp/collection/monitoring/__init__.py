@@ -1,0 +1,1 @@
+"""Longitudinal monitoring: histories in, a private running statistic out."""

@@ -1,0 +1,51 @@
+"""From rows of histories to changes, compiled."""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+#: What the first row that cannot be used is.
+SOUND, OUT_OF_ORDER, CONTRADICTION = 0, 1, 2
+
+
+@njit(cache=True, nogil=True)
+def changing_rows(
+    users: NDArray[np.int32],
+    times: NDArray[np.int64],
+    values: NDArray[np.int64],
+    last_times: NDArray[np.int64],
+    last_values: NDArray[np.int64],
+    rows: NDArray[np.int64],
+) -> tuple[int, int, int]:
+    """Find the rows at which a user's value changes; update what each user had last.
+
+    Returns how many there are (their numbers are in ``rows``), then what is wrong and at which
+    row, if anything is: a time before the user's last one, or another value at the same time.
+    """
+    count = 0
+    for row in range(users.size):
+        user = users[row]
+        if times[row] < last_times[user]:
+            return count, OUT_OF_ORDER, row
+        if values[row] != last_values[user]:
+            if times[row] == last_times[user]:
+                return count, CONTRADICTION, row
+            rows[count] = row
+            count += 1
+            last_values[user] = values[row]
+        last_times[user] = times[row]
+    return count, SOUND, -1
+
+
+@njit(cache=True, nogil=True)
+def changing_periods(
+    users: NDArray[np.int32],
+    values: NDArray[np.int64],
+    last_values: NDArray[np.int64],
+    keep: NDArray[np.bool_],
+) -> None:
+    """Mark the changes, in order of time, that lead to another value than the user had."""
+    for row in range(users.size):
+        user = users[row]
+        keep[row] = values[row] != last_values[user]
+        last_values[user] = values[row]
