@@ -3,12 +3,12 @@ import sys
 
 import pytest
 
-from shuffledp import accounting, leakage
+from shuffledp import accounting, leakage, monitoring
 
 HEAVY = {"cryptography", "numba", "numpy", "polars", "scipy"}
 
 
-@pytest.mark.parametrize("facade", [accounting, leakage])
+@pytest.mark.parametrize("facade", [accounting, leakage, monitoring])
 def test_every_public_name_is_there(facade):
     for name in facade.__all__:
         assert getattr(facade, name).__doc__
@@ -17,7 +17,7 @@ def test_every_public_name_is_there(facade):
         facade.magic  # noqa: B018
 
 
-@pytest.mark.parametrize("facade", [accounting, leakage])
+@pytest.mark.parametrize("facade", [accounting, leakage, monitoring])
 def test_importing_it_loads_nothing_heavy(facade):
     program = f"import sys, {facade.__name__}\nprint(*{{n.partition('.')[0] for n in sys.modules}})"
     loaded = subprocess.run(

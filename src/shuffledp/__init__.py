@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from shuffledp.collection.grouping import Grouping
     from shuffledp.collection.guarantees import account, guarantee_for
     from shuffledp.collection.leakage import account_leakage
+    from shuffledp.collection.monitoring.plan import plan_monitoring
+    from shuffledp.collection.monitoring.simulate import simulate_monitoring
     from shuffledp.collection.network_account import account_network
     from shuffledp.collection.network_mixing import NetworkMixing
     from shuffledp.collection.plan import Plan, plan_mean, plan_question, plan_vector_mean
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
     from shuffledp.core.profile import LocalProfile
     from shuffledp.mechanisms.estimators.frequencies import estimate_frequencies
     from shuffledp.mechanisms.estimators.iterative_bayesian_update import iterative_bayesian_update
+    from shuffledp.mechanisms.monitoring.client import MonitorClient
+    from shuffledp.mechanisms.monitoring.server import MonitorServer
     from shuffledp.mechanisms.networks.graph import Graph
     from shuffledp.mechanisms.networks.random_walk import (
         RandomWalk,
@@ -177,8 +181,12 @@ _HOMES = {
     ),
     "collection.datasets.graph_files": ("read_graph",),
     "collection.leakage": ("account_leakage",),
+    "collection.monitoring.plan": ("plan_monitoring",),
+    "collection.monitoring.simulate": ("simulate_monitoring",),
     "collection.network_account": ("account_network",),
     "collection.network_mixing": ("NetworkMixing",),
+    "mechanisms.monitoring.client": ("MonitorClient",),
+    "mechanisms.monitoring.server": ("MonitorServer",),
     "mechanisms.networks.graph": ("Graph",),
     "mechanisms.networks.random_walk": (
         "RandomWalk",
@@ -223,6 +231,8 @@ __all__ = [
     "MallowsShuffler",
     "MeanQuestion",
     "MeanRandomizer",
+    "MonitorClient",
+    "MonitorServer",
     "NetworkMixing",
     "NetworkShuffler",
     "OptimizedLocalHashing",
@@ -263,10 +273,12 @@ __all__ = [
     "open_words",
     "plan",
     "plan_mean",
+    "plan_monitoring",
     "plan_question",
     "plan_vector_mean",
     "position_distribution",
     "read_graph",
+    "simulate_monitoring",
     "simulate_positions",
     "smallest_num_users",
     "write_reports",

@@ -20,6 +20,7 @@ from shuffledp.interface.cli.bounds import bounds
 from shuffledp.interface.cli.demo import demo
 from shuffledp.interface.cli.leakage import leakage
 from shuffledp.interface.cli.learnability import learnability
+from shuffledp.interface.cli.monitor import monitor
 from shuffledp.interface.cli.network import network
 from shuffledp.interface.cli.plan import plan
 from shuffledp.interface.cli.reproduce import reproduce
@@ -49,6 +50,7 @@ for command in (
     attack,
     learnability,
     network,
+    monitor,
     reproduce,
     demo,
 ):

@@ -1,0 +1,238 @@
+"""``shuffledp monitor simulate`` from end to end: files, going on, real interrupts, bad input."""
+
+import csv
+import json
+import signal
+
+import polars as pl
+import pytest
+
+from interface.reports.pages import Page
+from shuffledp.collection.datasets.generated_histories import generate_histories
+from shuffledp.core.errors import MissingPackageError
+from shuffledp.interface.cli import monitor_simulate
+from shuffledp.interface.cli.main import main
+from shuffledp.interface.cli.monitor_options import ENCODINGS, PROTOCOLS
+from shuffledp.mechanisms.monitoring.encodings.choose import encoding_for
+from shuffledp.mechanisms.monitoring.fleet import ClientFleet
+from shuffledp.mechanisms.monitoring.sign_laws.registry import SIGN_LAWS
+
+NUM_USERS, PERIODS = 500, 24
+READING = ("--user", "user", "--time", "time", "--value", "value")
+PRIVACY = ("--max-changes", "4", "--epsilon0", "2", "--delta", "1e-6", "--seed", "1")
+
+
+@pytest.fixture(scope="module")
+def histories(tmp_path_factory):
+    """A table in which something happens in the middle."""
+    path = tmp_path_factory.mktemp("histories") / "histories.parquet"
+    generate_histories(path, num_users=NUM_USERS, periods=PERIODS, seed=1)
+    return path
+
+
+@pytest.fixture
+def simulate(histories, tmp_path, capsys):
+    """Run the command; return its status and what it printed."""
+
+    def run(*arguments, table=histories, reading=READING, privacy=PRIVACY, out="out"):
+        parts = ["monitor", "simulate", table, *reading, *privacy, "--out", tmp_path / out]
+        status = main([*map(str, parts), *map(str, arguments)])
+        return status, capsys.readouterr()
+
+    return run
+
+
+def rows_of(folder):
+    with (folder / "estimates.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def files(folder):
+    return sorted(each.name for each in folder.iterdir())
+
+
+def test_names_of_options_are_those_of_the_library():
+    assert set(PROTOCOLS) == set(SIGN_LAWS)
+    assert next(iter(SIGN_LAWS)) == PROTOCOLS[0]
+    assert [encoding_for(["a", "cd"], name=name).name for name in ENCODINGS] == [*ENCODINGS]
+
+
+def test_everything_is_written_and_said(simulate, tmp_path):
+    pytest.importorskip("matplotlib")
+    status, printed = simulate()
+    assert status == 0
+    out = tmp_path / "out"
+    assert files(tmp_path) == ["out"]
+    assert files(out) == ["estimates.csv", "report.html", "result.json", "running-counts.png"]
+    rows = rows_of(out)
+    assert len(rows) == PERIODS
+    for row in rows:
+        assert float(row["lower"]) < float(row["count"]) < float(row["upper"])
+        assert 0 <= int(row["true_count"]) <= NUM_USERS
+    record = json.loads((out / "result.json").read_text())
+    assert record["parameters"]["user"] == "user"
+    assert record["is_simulation"]
+    page = Page((out / "report.html").read_text(encoding="utf-8"))
+    assert "Simulated monitoring of 500 users over 24 periods" in page.text
+    assert "open_histories" in page.text
+    assert (out / "running-counts.png").read_bytes().startswith(b"\x89PNG")
+    for text in (
+        "users             500\n",
+        "periods           24 of 24\n",
+        "95% band for all periods at once",
+        "of 24 true counts",
+        "ignored changes   none",
+        "(all a user ever sends)",
+        "report            ",
+    ):
+        assert text in printed.out, text
+
+
+def test_a_run_that_stopped_goes_on_to_the_same_estimates(simulate, tmp_path):
+    assert simulate(out="whole")[0] == 0
+    status, printed = simulate("--stop-after", 10, out="part")
+    assert status == 0
+    assert "to go on" in printed.out
+    assert files(tmp_path) == ["part", "part.state", "whole"]
+    assert len(rows_of(tmp_path / "part")) == 10
+    status, printed = simulate("--resume", "--json", out="part")
+    assert status == 0
+    record = json.loads(printed.out)
+    assert (record["through"], record["state"]) == (PERIODS, None)
+    assert files(tmp_path) == ["part", "whole"]
+    whole, part = (tmp_path / name / "estimates.csv" for name in ("whole", "part"))
+    assert whole.read_bytes() == part.read_bytes()
+
+
+def test_an_interrupt_leaves_a_state_and_says_how_to_go_on(simulate, tmp_path, monkeypatch):
+    update = ClientFleet.update
+
+    def interrupted(self, t, users, values):
+        if t == 7:
+            signal.raise_signal(signal.SIGINT)
+        return update(self, t, users, values)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ClientFleet, "update", interrupted)
+        status, printed = simulate()
+    assert status == 130
+    assert printed.out == ""
+    assert "with --resume goes on" in printed.err
+    assert files(tmp_path) == ["out.state"]
+    assert simulate("--resume")[0] == 0
+    assert simulate(out="whole")[0] == 0
+    whole, resumed = (tmp_path / name / "estimates.csv" for name in ("whole", "out"))
+    assert whole.read_bytes() == resumed.read_bytes()
+
+
+def test_an_interrupt_while_reading_leaves_nothing(simulate, tmp_path, monkeypatch):
+    def interrupted(*_arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(monitor_simulate, "_opened", interrupted)
+    status, printed = simulate()
+    assert status == 130
+    assert "--resume" not in printed.err
+    assert files(tmp_path) == []
+
+
+def test_a_state_that_was_named_is_kept(simulate, tmp_path):
+    state = tmp_path / "kept.bin"
+    assert simulate("--state", state)[0] == 0
+    assert files(tmp_path) == ["kept.bin", "out"]
+
+
+def test_new_users_may_join_when_asked(simulate, histories, tmp_path):
+    few = tmp_path / "few.parquet"
+    pl.read_parquet(histories).filter(pl.col("user") <= 300).write_parquet(few)
+    periods = ("--periods", PERIODS)
+    assert simulate("--stop-after", 12, *periods, table=few)[0] == 0
+    late = tmp_path / "late.parquet"
+    newcomers = pl.read_parquet(histories).filter((pl.col("user") <= 300) | (pl.col("time") > 12))
+    newcomers.write_parquet(late)
+    status, printed = simulate("--resume", *periods, table=late)
+    assert status == 2
+    assert "--join-new-users" in printed.err
+    status, printed = simulate("--resume", "--join-new-users", *periods, table=late)
+    assert status == 0
+    assert "joined after the first period" in printed.err
+    page = Page((tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
+    assert "and who reports at which level" in page.text
+
+
+def test_changes_beyond_the_limit_are_counted_and_warned_about(simulate):
+    status, printed = simulate("--max-changes", 1)
+    assert status == 0
+    assert "were ignored" in printed.err
+    assert "users\n" in printed.out.partition("ignored changes")[2][:40]
+
+
+def test_categories_and_attributes(simulate, tmp_path):
+    table = tmp_path / "values.csv"
+    lines = ["id,day,tool,red,blue"]
+    lines += [f"{user},2026-01-0{day},{'abcde'[user % 5]},{user % 2},{day % 2}"
+              for user in range(60) for day in (1, 3, 5)]  # fmt: skip
+    table.write_text("\n".join(lines) + "\n")
+    reading = ("--user", "id", "--time", "day")
+    status, _ = simulate(
+        "--categories", "a,b,c,d,e", table=table, reading=(*reading, "--value", "tool"), out="one"
+    )
+    assert status == 0
+    rows = rows_of(tmp_path / "one")
+    assert len(rows) == 25
+    assert {row["true_count"] for row in rows} == {"12"}
+    assert rows[0]["time"] == "2026-01-01"
+    status, _ = simulate(table=table, reading=(*reading, "--value", "red,blue"), out="two")
+    assert status == 0
+    assert {row["value"] for row in rows_of(tmp_path / "two")} == {"red", "blue"}
+
+
+def test_without_matplotlib_the_image_is_left_out_and_said_so(simulate, tmp_path, monkeypatch):
+    def missing(*_arguments):
+        raise MissingPackageError("figures need matplotlib: run pip install x", name="matplotlib")
+
+    monkeypatch.setattr("shuffledp.interface.reports.monitor_drawing.draw_running_counts", missing)
+    status, printed = simulate()
+    assert status == 0
+    assert "running-counts.png was left out: figures need matplotlib" in printed.err
+    assert "running-counts.png" not in files(tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--max-changes", "0"], "max_changes = 0"),
+        (["--max-changes", "25"], "max_changes = 25 is above periods = 24"),
+        (["--epsilon0", "0"], "epsilon0 = 0"),
+        (["--epsilon0", "nan"], "epsilon0 = nan"),
+        (["--delta", "2"], "delta = 2"),
+        (["--confidence", "1"], "confidence = 1"),
+        (["--periods", "3"], "periods = 3"),
+        (["--stop-after", "0"], "stop_after = 0"),
+        (["--user", "who"], "'who'"),
+        (["--every", "soon"], "every = 'soon'"),
+        (["--resume"], "no state file"),
+        (["--join-new-users"], "add --resume"),
+        (["--categories", "a,b", "--attributes", "a,b"], "not both"),
+        (["--protocol", "magic"], "is not one of 'predrawn-signs'"),
+    ],
+)
+def test_bad_requests_leave_nothing(simulate, tmp_path, arguments, message):
+    status, printed = simulate(*arguments)
+    assert status == 2
+    assert printed.out == ""
+    assert printed.err.startswith("error: ")
+    assert message in printed.err
+    assert printed.err.count("\n") == 1
+    assert files(tmp_path) == []
+
+
+def test_a_damaged_state_is_refused(simulate, tmp_path):
+    assert simulate("--stop-after", 5)[0] == 0
+    state = tmp_path / "out.state"
+    state.write_bytes(state.read_bytes()[:-1])
+    before = files(tmp_path / "out")
+    status, printed = simulate("--resume")
+    assert status == 2
+    assert "out.state" in printed.err
+    assert files(tmp_path / "out") == before
