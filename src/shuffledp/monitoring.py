@@ -2,6 +2,7 @@
 
 >>> from shuffledp import monitoring
 >>> client = monitoring.MonitorClient(365, max_changes=4, epsilon0=1.0)
+>>> first = client.update(1, False)  # from the first period on: who begins late stands out
 >>> reports = client.advance(200, True)  # 199 periods without the feature, then with it
 >>> server = monitoring.MonitorServer(365, max_changes=4, epsilon0=1.0)
 >>> server.ingest(reports)

@@ -97,7 +97,7 @@ def test_a_million_users(profile):
     seen = central_guarantee(profile, num_users=10**6, delta=1e-8, level_hidden=False)
     assert 2.5 * bound.upper < seen.upper < 3.5 * bound.upper
     assert 0.55 * seen.upper < seen.lower < seen.upper
-    assert "1000000 users" in bound.assumptions[0]
+    assert "1,000,000 users" in bound.assumptions[0]
     assert bound.assumptions[2] != seen.assumptions[2]
 
 

@@ -27,7 +27,7 @@ from shuffledp.collection.monitoring.expected_errors import (
     root_mean_square,
     smoothed_errors,
 )
-from shuffledp.collection.monitoring.plan_request import PlanRequest, changing_share
+from shuffledp.collection.monitoring.plan_request import PlanRequest
 from shuffledp.collection.monitoring.protocol_choice import (
     ProtocolChoice,
     designs_by_gap,
@@ -37,8 +37,6 @@ from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_open_unit
 from shuffledp.mechanisms.monitoring.design import MonitorDesign
 from shuffledp.privacy.monitoring.local import local_guarantee
-
-__all__ = ["MonitorPlan", "changing_share", "plan_monitoring"]
 
 # A central target that only delta pays for is taken to be this small where others must meet it.
 _LEAST_EPSILON = 1e-9

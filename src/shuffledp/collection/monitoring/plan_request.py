@@ -1,6 +1,5 @@
 """What a plan is asked for: how long, how often, for how many, and which guarantee."""
 
-import math
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import SupportsIndex
@@ -12,8 +11,6 @@ from shuffledp.core.monitoring_profile import MonitoringProfile
 from shuffledp.mechanisms.monitoring.design import MonitorDesign
 from shuffledp.mechanisms.monitoring.encodings.choose import encoding_for
 from shuffledp.mechanisms.monitoring.encodings.encoding import Encoding
-from shuffledp.mechanisms.monitoring.encodings.hadamard import HadamardEncoding
-from shuffledp.mechanisms.monitoring.encodings.one_hot import OneHotEncoding
 from shuffledp.mechanisms.monitoring.sign_laws.registry import sign_law
 from shuffledp.mechanisms.monitoring.tree import PeriodTree
 from shuffledp.privacy.monitoring.calibration import calibrate_monitoring
@@ -141,7 +138,7 @@ class PlanRequest:
             num_users=self.num_users,
             delta=self.delta,
             level_hidden=self.level_hidden,
-            changing_share=changing_share(self.encoding),
+            changing_share=self.encoding.changing_share,
         )
 
     def can_meet(self, protocol: str, epsilon0: float) -> bool:
@@ -166,7 +163,7 @@ class PlanRequest:
             num_users=self.num_users,
             epsilon=self.epsilon,
             level_hidden=self.level_hidden,
-            changing_share=changing_share(self.encoding),
+            changing_share=self.encoding.changing_share,
         )
         return reached <= self.delta
 
@@ -180,36 +177,10 @@ class PlanRequest:
             epsilon=self.epsilon,
             delta=self.delta,
             level_hidden=self.level_hidden,
-            changing_share=changing_share(self.encoding),
+            changing_share=self.encoding.changing_share,
         )
 
     def _profile(self, protocol: str, epsilon0: float) -> MonitoringProfile:
         """Return what privacy has to know of a law of the signs."""
         law = sign_law(protocol, max_changes=self.max_changes, epsilon0=epsilon0)
         return law.profile(num_levels=self.tree.num_levels, alternating=self.encoding.alternating)
-
-
-def changing_share(encoding: Encoding) -> float:
-    """Return the share of the columns that can show a change of the value.
-
-    Parameters
-    ----------
-    encoding : Encoding
-        How a value becomes bits.
-
-    Returns
-    -------
-    float
-        Two values differ in half of all Hadamard columns, and in two of the one-hot columns; two
-        sets may differ in every attribute.
-
-    Examples
-    --------
-    >>> changing_share(encoding_for(range(4))), changing_share(encoding_for(range(3)))
-    (0.5, 0.66...)
-    """
-    if isinstance(encoding, HadamardEncoding):
-        return 0.5
-    if isinstance(encoding, OneHotEncoding):
-        return min(2.0 / encoding.num_values * (1.0 + math.ulp(1.0)), 1.0)
-    return 1.0

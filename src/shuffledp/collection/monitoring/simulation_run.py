@@ -9,7 +9,6 @@ from shuffledp.collection.cautions import delta_cautions
 from shuffledp.collection.datasets.column import Progress
 from shuffledp.collection.monitoring.histories import Histories, period_digest
 from shuffledp.collection.monitoring.interrupts import waiting_interrupts
-from shuffledp.collection.monitoring.plan import changing_share
 from shuffledp.collection.monitoring.results import MonitorResult
 from shuffledp.collection.monitoring.state_files import MonitorState, read_state, write_state
 from shuffledp.collection.results import Guarantee
@@ -192,7 +191,7 @@ class SimulationRun:
             num_users=num_first,
             delta=delta,
             level_hidden=num_first == num_users,
-            changing_share=changing_share(design.encoding),
+            changing_share=design.encoding.changing_share,
         )
         return MonitorResult(
             design=design,

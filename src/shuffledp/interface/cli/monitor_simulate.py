@@ -1,5 +1,6 @@
 """``shuffledp monitor simulate``: every client and the server, on a table of real histories."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -143,8 +144,7 @@ def simulate(
         raise click.UsageError("--join-new-users is for a simulation that goes on: add --resume")
     parameters = {"table": str(table), **asked}
     reading = {name: asked.pop(name) for name in _READING}
-    # A file or folder of that name with another ending, whatever dots the name has.
-    state = state_file or out.with_name(f"{out.name}.state")
+    state = state_file or _state_beside(out)
     # The results of the same run, up to an earlier period, give way to those up to now.
     with results_folder(out, overwrite=overwrite or resume) as folder:
         with progress_bar(hidden=as_json) as on_progress:
@@ -171,6 +171,12 @@ def simulate(
         print_json({**result.to_json_dict(), "state": None if is_over else str(state)})
         return
     _print_result(result, out, None if is_over else state)
+
+
+def _state_beside(out: Path) -> Path:
+    """Return the name of the folder with an ending more, whatever dots it has; also for `.`."""
+    named = out if out.name.strip(".") else Path(os.path.abspath(out))  # noqa: PTH100  # no links
+    return named.parent / f"{named.name}.state"
 
 
 def _opened(table: Path, reading: dict[str, Any], on_progress: "Progress | None") -> "Histories":

@@ -313,13 +313,14 @@ def _assumptions(
         if level_hidden
         else "The level that a user reports at may be seen by everybody."
     )
+    changes = "1 change" if profile.max_changes == 1 else f"{profile.max_changes:,} changes"
     return (
-        f"{num_users} users, the target included, follow the protocol and report throughout.",
+        f"{num_users:,} users, the target included, follow the protocol and report throughout.",
         "The reports of each period and level are shuffled uniformly, and nothing links reports "
         "of different periods.",
         level,
         "Neighbouring datasets differ in everything that one user does in all periods.",
-        f"Clients follow at most {profile.max_changes} changes of their value and ignore the rest.",
+        f"Clients follow at most {changes} of their value and ignore the rest.",
     )
 
 
