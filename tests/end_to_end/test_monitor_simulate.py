@@ -208,6 +208,10 @@ def test_without_matplotlib_the_image_is_left_out_and_said_so(simulate, tmp_path
         (["--delta", "2"], "delta = 2"),
         (["--confidence", "1"], "confidence = 1"),
         (["--periods", "3"], "periods = 3"),
+        (["--periods", "1e12"], "periods = 1,000,000,000,000 is not in [1, 1,048,576]"),
+        (["--every", "1" + 30 * "0"], "is not between -2^62 and 2^62"),
+        (["--time", "user"], "name the column 'user' twice"),
+        (["--smoothed", "--method", "cover"], "method = 'cover' has no smoothed form"),
         (["--stop-after", "0"], "stop_after = 0"),
         (["--user", "who"], "'who'"),
         (["--every", "soon"], "every = 'soon'"),
@@ -225,6 +229,28 @@ def test_bad_requests_leave_nothing(simulate, tmp_path, arguments, message):
     assert message in printed.err
     assert printed.err.count("\n") == 1
     assert files(tmp_path) == []
+
+
+def test_a_state_that_cannot_be_written_is_named_before_anything_is_simulated(
+    simulate, tmp_path, monkeypatch
+):
+    (tmp_path / "file").touch()
+    monkeypatch.delattr(ClientFleet, "update")
+    status, printed = simulate("--state", tmp_path / "file" / "x.state")
+    assert status == 2
+    assert printed.err.startswith(f"error: cannot write {tmp_path / 'file' / 'x.state'}: ")
+    assert files(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("out", [".", "..", "/"])
+def test_a_folder_without_a_name_of_its_own_is_refused(simulate, tmp_path, monkeypatch, out):
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "kept").touch()
+    monkeypatch.chdir(tmp_path / "here")
+    status, printed = simulate("--out", out)
+    assert status == 2
+    assert "exists and is not empty" in printed.err
+    assert (files(tmp_path), files(tmp_path / "here")) == (["here"], ["kept"])
 
 
 def test_a_damaged_state_is_refused(simulate, tmp_path):

@@ -170,7 +170,7 @@ def open_history_table(  # noqa: PLR0913  # one keyword an option
     categories, attributes : sequence, optional
         See `value_coding`; without them values are booleans.
     periods : int, optional
-        How many periods there are; by default up to the last row.
+        How many periods there are, at most 2^20; by default up to the last row.
     start, every : optional
         See `time_axis`.
     on_progress : callable, optional

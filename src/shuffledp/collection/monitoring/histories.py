@@ -253,7 +253,7 @@ def open_histories(  # noqa: PLR0913  # one keyword an option
     attributes : sequence, optional
         The possible attributes, where a value is a set of them: a list, or text with ``;``.
     periods : int, optional
-        How many periods there are; by default up to the last row.
+        How many periods there are, at most 2^20; by default up to the last row.
     start : optional
         Where period 1 begins: by default at 1 for numbers, otherwise on the day (hour, month) of
         the earliest row.

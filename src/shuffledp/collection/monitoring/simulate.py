@@ -8,6 +8,7 @@ from shuffledp.collection.datasets.column import Progress, no_progress
 from shuffledp.collection.monitoring.histories import Histories
 from shuffledp.collection.monitoring.results import MonitorResult
 from shuffledp.collection.monitoring.simulation_run import Collection, SimulationRun
+from shuffledp.collection.monitoring.state_files import require_place
 from shuffledp.core.checks import (
     require_at_least,
     require_delta,
@@ -136,6 +137,8 @@ def simulate_monitoring(  # noqa: PLR0913  # one keyword an option
         _require_free(target)
         run = SimulationRun.begun(collection, histories, seed)
     through = _last_period(stop_after, run.next_period, histories.periods)
+    if target is not None:
+        require_place(target)
     run.go_on(through, target, save_every=save_every, report=on_progress or no_progress)
     return run.result(through, delta=delta, method=method, smoothed=smoothed, confidence=confidence)
 

@@ -13,7 +13,8 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.collection.output import writing
-from shuffledp.core.errors import DataError
+from shuffledp.core.errors import DataError, OutputError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -100,9 +101,8 @@ def write_state(state: MonitorState, path: str | os.PathLike[str]) -> None:
     }
     text = json.dumps(header, allow_nan=False).encode()
     start = _MAGIC + _number(_VERSION) + _number(len(text)) + text
-    # A program that was killed leaves this file behind, and the next one writes over it.
-    name = target.parent / f".{target.name}.new"
-    with writing(target):
+    name = _new_file(target)
+    with _writing_state(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         checksum = hashlib.sha256(start)
         try:
@@ -120,6 +120,16 @@ def write_state(state: MonitorState, path: str | os.PathLike[str]) -> None:
             name.unlink(missing_ok=True)
             raise
         _sync_folder(target.parent)
+
+
+def require_place(path: str | os.PathLike[str]) -> None:
+    """Raise `OutputError` if no state can be written there: before a simulation, not after it."""
+    target = Path(path)
+    with _writing_state(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        name = _new_file(target)
+        name.touch()
+        name.unlink()
 
 
 def read_state(path: str | os.PathLike[str]) -> MonitorState:
@@ -196,6 +206,24 @@ def _state(header: Mapping[str, Any], data: memoryview) -> MonitorState:
         fleet=parts["fleet"],
         server=parts["server"],
     )
+
+
+def _new_file(target: Path) -> Path:
+    """Return what a state is written as, before it is renamed.
+
+    A program that was killed leaves this file behind, and the next one writes over it.
+    """
+    return target.parent / f".{target.name}.new"
+
+
+@contextmanager
+def _writing_state(target: Path) -> Iterator[None]:
+    """Name the state file where it cannot be written, also while a folder of results is made."""
+    try:
+        with writing(target):
+            yield
+    except OutputError as error:
+        raise OutputError(str(error)) from None  # with a cause it would be put down to the folder
 
 
 def _id_arrays(ids: "pl.Series") -> dict[str, NDArray[Any]]:
