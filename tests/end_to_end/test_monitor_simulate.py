@@ -155,7 +155,7 @@ def test_new_users_may_join_when_asked(simulate, histories, tmp_path):
     assert "--join-new-users" in printed.err
     status, printed = simulate("--resume", "--join-new-users", *periods, table=late)
     assert status == 0
-    assert "joined after the first period" in printed.err
+    assert "Joined after the first period" in printed.err
     page = Page((tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
     assert "and who reports at which level" in page.text
 

@@ -87,7 +87,7 @@ def test_a_simulation_says_all_there_is_to_say(histories, uninterrupted):
     assert result.num_ignored_changes == sum(ignored) > 0
     assert result.num_limited_users == sum(number > 0 for number in ignored)
     assert (
-        f"{result.num_ignored_changes:,} changes of {result.num_limited_users:,} users were"
+        f"{result.num_ignored_changes:,} in all, of {result.num_limited_users:,} of the users"
         in (result.warnings[0])
     )
 
@@ -239,7 +239,7 @@ def test_new_users_are_refused_or_join(tmp_path):
     options = {"state_file": state, "resume": True, "join_new_users": True}
     result = simulate_monitoring(histories_of(frame), **_SETTINGS, **options, stop_after=15)
     assert (result.num_users, result.num_late_users) == (400, 10)
-    assert "10 users joined after the first period" in result.warnings[1]
+    assert "Joined after the first period: 10 of the users" in result.warnings[1]
     assert result.central.num_users == 390
     hidden = central_guarantee(result.design.profile, num_users=390, delta=1e-6)
     assert result.central.epsilon_upper >= hidden.upper

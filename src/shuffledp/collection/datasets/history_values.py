@@ -2,18 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from shuffledp.collection.datasets.labels import checked_domain, label_expression
 from shuffledp.core.errors import DataError, DomainError, ParameterError
+from shuffledp.mechanisms.monitoring.encodings.attributes import MOST_ATTRIBUTES
 
 if TYPE_CHECKING:
     import polars as pl
 
 ValueKind: TypeAlias = Literal["boolean", "categories", "attributes"]
-
-#: The most attributes: a set of them is a mask in a signed 64-bit integer.
-MAX_ATTRIBUTES: Final = 62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,9 +131,9 @@ def value_coding(
     if attributes is None and len(columns) == 1:
         return ValueCoding(kind="boolean", labels=(), columns=columns)
     labels = checked_domain(columns if attributes is None else attributes)
-    if not 2 <= len(labels) <= MAX_ATTRIBUTES:
+    if not 2 <= len(labels) <= MOST_ATTRIBUTES:
         raise DomainError(
-            f"{len(labels)} attributes are not in [2, {MAX_ATTRIBUTES}]: for one give a column of "
+            f"{len(labels)} attributes are not in [2, {MOST_ATTRIBUTES}]: for one give a column of "
             "booleans, and leave out the rarest of too many"
         )
     return ValueCoding(kind="attributes", labels=labels, columns=columns)

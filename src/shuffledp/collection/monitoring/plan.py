@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from shuffledp.collection.cautions import delta_cautions
 from shuffledp.collection.monitoring.advice import MonitorComparison, Verdict, advice
+from shuffledp.collection.monitoring.cautions import local_cautions, noise_cautions
 from shuffledp.collection.monitoring.daily import (
     PeriodQuestion,
     RepeatedTask,
@@ -40,12 +41,6 @@ from shuffledp.privacy.monitoring.local import local_guarantee
 
 # A central target that only delta pays for is taken to be this small where others must meet it.
 _LEAST_EPSILON = 1e-9
-
-# With a larger standard error, relative to the users, a 95 % interval is wider than [0, 1].
-_USELESS_SHARE = 0.25
-
-# Beyond this local loss a report is as good as the truth.
-_BARE = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -126,21 +121,11 @@ class MonitorPlan:
     @property
     def cautions(self) -> tuple[str, ...]:
         """What is allowed but should make a reader think twice, one sentence each."""
-        worst = self.errors["least-squares"].worst
-        drowned: tuple[str, ...] = ()
-        if worst > _USELESS_SHARE * self.num_users:
-            drowned = (
-                f"The standard error reaches {worst:,.0f} of {self.num_users:,} users, so that the "
-                "noise drowns every count: ask for a larger epsilon0, fewer periods or changes, or "
-                "more users.",
-            )
-        bare: tuple[str, ...] = ()
-        if self.local.upper > _BARE:
-            bare = (
-                f"epsilon0 = {self.local.upper:.4g} hides next to nothing from whoever sees the "
-                "reports before the shuffler: only the shuffler makes this private.",
-            )
-        return (*delta_cautions(self.delta, self.num_users), *drowned, *bare)
+        return (
+            *delta_cautions(self.delta, self.num_users),
+            *noise_cautions(self.errors["least-squares"].worst, self.num_users),
+            *local_cautions(self.local.upper),
+        )
 
     def to_dict(self) -> dict[str, object]:
         """Return everything as JSON values; what ``shuffledp monitor plan --json`` prints."""

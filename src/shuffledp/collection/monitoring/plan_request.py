@@ -4,6 +4,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import SupportsIndex
 
+from shuffledp.collection.datasets.history_times import MOST_PERIODS
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
 from shuffledp.core.errors import ParameterError
@@ -15,9 +16,6 @@ from shuffledp.mechanisms.monitoring.sign_laws.registry import sign_law
 from shuffledp.mechanisms.monitoring.tree import PeriodTree
 from shuffledp.privacy.monitoring.calibration import calibrate_monitoring
 from shuffledp.privacy.monitoring.central import central_delta_upper, central_guarantee
-
-# A plan lists every period; nobody reads a table of more.
-_MOST_PERIODS = 10**6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,9 +82,9 @@ class PlanRequest:
             If the domain cannot be used.
         """
         tree = PeriodTree(periods=require_at_least("periods", periods, 1))
-        if tree.periods > _MOST_PERIODS:
+        if tree.periods > MOST_PERIODS:
             raise ParameterError(
-                f"periods = {tree.periods} is above {_MOST_PERIODS}: take longer periods"
+                f"periods = {tree.periods:,} is above {MOST_PERIODS:,}: take longer periods"
             )
         if (epsilon0 is None) == (epsilon is None):
             raise ParameterError(

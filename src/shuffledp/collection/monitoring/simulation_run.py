@@ -7,6 +7,12 @@ from typing import Self, SupportsIndex
 
 from shuffledp.collection.cautions import delta_cautions
 from shuffledp.collection.datasets.column import Progress
+from shuffledp.collection.monitoring.cautions import (
+    late_cautions,
+    limit_cautions,
+    local_cautions,
+    noise_cautions,
+)
 from shuffledp.collection.monitoring.histories import Histories, period_digest
 from shuffledp.collection.monitoring.interrupts import waiting_interrupts
 from shuffledp.collection.monitoring.results import MonitorResult
@@ -207,8 +213,10 @@ class SimulationRun:
             num_limited_users=num_limited,
             is_simulation=self.seed is not None,
             warnings=(
-                *_limit_cautions(num_ignored, num_limited, design.max_changes),
-                *_late_cautions(num_users - num_first, num_first),
+                *limit_cautions(num_ignored, num_limited, design.max_changes),
+                *late_cautions(num_users - num_first, num_first),
+                *noise_cautions(float(running.standard_errors.max()), num_users),
+                *local_cautions(design.epsilon0),
                 *delta_cautions(delta, num_users),
             ),
         )
@@ -262,26 +270,3 @@ def _require_joining(
         )
     if state.next_period > histories.periods:
         raise DataError(f"{named} are not in {source}, and its last period is over: leave them out")
-
-
-def _limit_cautions(num_ignored: int, num_limited: int, max_changes: int) -> tuple[str, ...]:
-    """Return what to say where changes were ignored."""
-    if not num_ignored:
-        return ()
-    return (
-        f"{num_ignored:,} changes of {num_limited:,} users were ignored, since these users had "
-        f"changed {max_changes} times before: their last value that was followed is counted "
-        "instead, so the estimates are biased by at most that many users. Their privacy is not "
-        "affected.",
-    )
-
-
-def _late_cautions(num_late: int, num_first: int) -> tuple[str, ...]:
-    """Return what to say where users joined late."""
-    if not num_late:
-        return ()
-    return (
-        f"{num_late:,} users joined after the first period. What a newcomer reports may give away "
-        f"at which level, so the central guarantee counts on the {num_first:,} users of the first "
-        "period only, and on those at one level.",
-    )

@@ -236,6 +236,7 @@ def _print_result(result: "MonitorResult", out: Path, state: Path | None) -> Non
     ignored = "none"
     if result.num_ignored_changes:
         ignored = f"{result.num_ignored_changes:,} of {result.num_limited_users:,} users"
+    central = guarantee_facts(result.central)
     facts = [
         ("users", f"{result.num_users:,}"),
         ("periods", f"{result.through:,} of {result.design.periods:,}"),
@@ -249,7 +250,8 @@ def _print_result(result: "MonitorResult", out: Path, state: Path | None) -> Non
         ),
         ("ignored changes", ignored),
         ("epsilon0", f"{rounded(result.local.upper, up=True, digits=6)} (all a user ever sends)"),
-        *guarantee_facts(result.central),
+        # Its crowd are the users of the first period, which late joiners do not belong to.
+        *(("crowd" if name == "users" else name, value) for name, value in central),
         ("report", str(out / REPORT_FILE)),
     ]
     if state is not None:
