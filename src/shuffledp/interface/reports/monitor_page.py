@@ -10,7 +10,6 @@ from shuffledp.interface.reports.formatting import brief, rounded, shorten
 from shuffledp.interface.reports.monitor_figures import errors_figure, legend, running_figure
 from shuffledp.interface.reports.monitor_statement import (
     SEEDED,
-    safe_epsilon,
     statement_facts,
     statement_paragraphs,
 )
@@ -111,7 +110,7 @@ def _key_figures(view: MonitorView) -> str:
         ),
         (
             "Central privacy loss",
-            typeset(safe_epsilon(view.central)),
+            typeset(f"epsilon <= {rounded(view.central.upper, up=True, digits=3)}"),
             typeset(
                 f"all {counted(view.num_periods, 'period')} together, delta = {brief(view.delta)}"
             ),

@@ -1,24 +1,18 @@
 """One value out of many: columns of a Walsh-Hadamard matrix, each of which halves the domain."""
 
-from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.mechanisms.monitoring.encodings.codes import (
-    code_of_label,
-    fingerprint_of,
-    per_column,
-    require_column,
-    require_labels,
-)
+from shuffledp.mechanisms.monitoring.encodings.codes import per_column, require_column
 from shuffledp.mechanisms.monitoring.encodings.encoding import NOTHING
+from shuffledp.mechanisms.monitoring.encodings.single_value import SingleValueEncoding
 
 
 @dataclass(frozen=True, slots=True)
-class HadamardEncoding:
+class HadamardEncoding(SingleValueEncoding):
     """B(column, value) = 1 if the entry of the Walsh-Hadamard matrix there is +1.
 
     Parameters
@@ -57,44 +51,13 @@ class HadamardEncoding:
     """
 
     name: ClassVar[str] = "hadamard"
-    alternating: ClassVar[bool] = False
     changing_share: ClassVar[float] = 0.5  # in so many columns do two rows differ
-    nothing: ClassVar[int] = NOTHING
     variance_factor: ClassVar[float] = 4.0
-
-    labels: tuple[Hashable, ...]
-    fingerprint: str = field(init=False, repr=False, compare=False)
-    _numbers: dict[Hashable, int] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        numbers = require_labels(self.labels, what="domain", fewest=2)
-        object.__setattr__(self, "labels", tuple(numbers))
-        object.__setattr__(self, "fingerprint", fingerprint_of(self.name, self.labels))
-        object.__setattr__(self, "_numbers", numbers)
-
-    @classmethod
-    def of(cls, labels: Iterable[Hashable]) -> Self:
-        """Return the encoding of any iterable of values."""
-        return cls(tuple(labels))
 
     @property
     def num_columns(self) -> int:
         """The least power of two above the number of values."""
         return 1 << len(self.labels).bit_length()
-
-    @property
-    def num_values(self) -> int:
-        """Number of values."""
-        return len(self.labels)
-
-    @property
-    def largest_code(self) -> int:
-        """The place of the last value."""
-        return len(self.labels) - 1
-
-    def code(self, value: Any) -> int:
-        """Return the place of a value, -1 for None. See `Encoding`."""
-        return code_of_label(value, self._numbers)
 
     def bit(self, column: int, code: int | None) -> int:
         """Return whether the entry of the matrix is +1. See `Encoding`."""

@@ -1,25 +1,18 @@
 """One value out of a few: a column for each, which asks "is it this one?"."""
 
 import math
-from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.mechanisms.monitoring.encodings.codes import (
-    code_of_label,
-    fingerprint_of,
-    per_column,
-    require_column,
-    require_labels,
-)
-from shuffledp.mechanisms.monitoring.encodings.encoding import NOTHING
+from shuffledp.mechanisms.monitoring.encodings.codes import per_column, require_column
+from shuffledp.mechanisms.monitoring.encodings.single_value import SingleValueEncoding
 
 
 @dataclass(frozen=True, slots=True)
-class OneHotEncoding:
+class OneHotEncoding(SingleValueEncoding):
     """B(column, value) = 1 if the value is that of the column.
 
     Parameters
@@ -47,38 +40,11 @@ class OneHotEncoding:
     """
 
     name: ClassVar[str] = "one-hot"
-    alternating: ClassVar[bool] = False
-    nothing: ClassVar[int] = NOTHING
-
-    labels: tuple[Hashable, ...]
-    fingerprint: str = field(init=False, repr=False, compare=False)
-    _numbers: dict[Hashable, int] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        numbers = require_labels(self.labels, what="domain", fewest=2)
-        object.__setattr__(self, "labels", tuple(numbers))
-        object.__setattr__(self, "fingerprint", fingerprint_of(self.name, self.labels))
-        object.__setattr__(self, "_numbers", numbers)
-
-    @classmethod
-    def of(cls, labels: Iterable[Hashable]) -> Self:
-        """Return the encoding of any iterable of values."""
-        return cls(tuple(labels))
 
     @property
     def num_columns(self) -> int:
         """A column for each value."""
         return len(self.labels)
-
-    @property
-    def num_values(self) -> int:
-        """Number of values."""
-        return len(self.labels)
-
-    @property
-    def largest_code(self) -> int:
-        """The place of the last value."""
-        return len(self.labels) - 1
 
     @property
     def variance_factor(self) -> float:
@@ -89,10 +55,6 @@ class OneHotEncoding:
     def changing_share(self) -> float:
         """Two columns differ between two values; rounded up."""
         return min(2.0 / len(self.labels) * (1.0 + math.ulp(1.0)), 1.0)
-
-    def code(self, value: Any) -> int:
-        """Return the place of a value, -1 for None. See `Encoding`."""
-        return code_of_label(value, self._numbers)
 
     def bit(self, column: int, code: int | None) -> int:
         """Return whether the value is that of the column. See `Encoding`."""
