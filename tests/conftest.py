@@ -4,6 +4,7 @@ import importlib
 import os
 import pkgutil
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,11 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 import shuffledp
 
 REPOSITORY = Path(__file__).parents[1]
+
+# A shell that starts the tests in the background makes them ignore Ctrl-C, and with them every
+# program that they start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The gate tries the same examples on every run, so that a red run is about the change.
 # HYPOTHESIS_PROFILE=explore looks further. Neither times examples: the first one compiles loops.
