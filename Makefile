@@ -73,7 +73,7 @@ changelog: $(VENV)/.dev ## the fragments in changelog.d are well formed
 	@draft=$$($(BIN)/towncrier build --draft --version next 2>&1) || { echo "$$draft"; exit 1; }
 
 docs: $(VENV)/.dev ## build the documentation into docs/_build/html, every warning an error
-	@$(BIN)/sphinx-build -n -W --keep-going -q -d docs/_build/doctrees docs docs/_build/html
+	@$(BIN)/sphinx-build -n -W --keep-going -q -j auto -d docs/_build/doctrees docs docs/_build/html
 	@echo "Documentation: docs/_build/html/index.html"
 
 # ---------------------------------------------------------------- tests

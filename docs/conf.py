@@ -1,5 +1,9 @@
 """How the documentation is built: `make docs`, every warning an error, no network needed."""
 
+from typing import Any
+
+from sphinx.application import Sphinx
+
 from shuffledp._version import __version__
 
 project = "shuffledp"
@@ -53,3 +57,22 @@ napoleon_use_rtype = False
 # References to our own public objects must resolve; those of other packages are not looked up,
 # since that would need the network.
 nitpick_ignore_regex = [(r"py:.*", r"(?!shuffledp\b).*"), (r"py:.*", r"shuffledp\..*\._\w+")]
+
+# Every page has the tree of all pages at its side. Of the modules, hundreds, it shows the topmost:
+# copying all of them into each page would take half of the build.
+NAVIGATION_DEPTH = 3
+
+
+def shorten_navigation(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object
+) -> None:
+    """Limit the depth of the tree of pages, which the theme asks for without a limit."""
+    del app, pagename, templatename, doctree
+    if "toctree" in context:
+        whole = context["toctree"]
+        context["toctree"] = lambda **options: whole(**{**options, "maxdepth": NAVIGATION_DEPTH})
+
+
+def setup(app: Sphinx) -> None:
+    """Have the navigation shortened before the theme, of priority 500, takes it."""
+    app.connect("html-page-context", shorten_navigation, priority=400)
