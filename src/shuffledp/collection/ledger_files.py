@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from shuffledp.collection.durable_files import sync_folder
 from shuffledp.core.errors import DataError, OutputError, ParameterError
 from shuffledp.privacy.accounting.composed import Composable
 from shuffledp.privacy.accounting.ledger import Ledger
@@ -200,20 +201,9 @@ def _replace(target: Path, ledger: Ledger) -> None:
             with contextlib.suppress(OSError):
                 name.unlink()
             raise
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
     except OSError as error:
         raise _cannot_write(target, error) from error
-
-
-def _sync_folder(folder: Path) -> None:
-    """Force a renaming to disk, where folders can be opened for that."""
-    if sys.platform == "win32":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _cannot_write(target: Path, error: OSError) -> OutputError:

@@ -80,6 +80,36 @@ def results_folder(path: str | os.PathLike[str], *, overwrite: bool = False) -> 
 
 
 @contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a name to write under, which becomes ``path`` if the block ends without an error.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file, replaced if it exists; its folder is made.
+
+    Yields
+    ------
+    Path
+        A hidden name beside it. Whatever goes wrong, nothing is left there.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be written; see `writing`.
+    """
+    target = Path(path)
+    partial = target.with_name(f".{target.name}.partial-{uuid.uuid4().hex[:12]}")
+    with writing(target):
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            yield partial
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+@contextmanager
 def writing(target: Path) -> Iterator[None]:
     """Turn what goes wrong while writing to ``target`` into an `OutputError` of one line.
 

@@ -147,8 +147,3 @@ def test_a_failed_write_leaves_the_earlier_state(written, monkeypatch):
     monkeypatch.undo()
     assert read_state(written).next_period == 3
     assert [each.name for each in written.parent.iterdir()] == ["x.state"]
-
-
-def test_where_folders_cannot_be_opened_they_are_left_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr(state_files.os, "name", "nt")
-    state_files._sync_folder(tmp_path / "nowhere")

@@ -10,14 +10,13 @@ import http.client
 import os
 import urllib.error
 import urllib.request
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from shuffledp.collection.datasets.column import Progress
-from shuffledp.collection.output import writing
+from shuffledp.collection.output import whole_file
 from shuffledp.core.errors import DataError
 
 _TIMEOUT_SECONDS = 30.0
@@ -123,14 +122,8 @@ def fetch_public_file(
         pass
     kept = _checked(wanted, _download(wanted, on_progress))
     target = Path(folder) / wanted.name
-    with writing(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        partial = target.with_name(f".{target.name}.partial-{uuid.uuid4().hex[:12]}")
-        try:
-            partial.write_bytes(kept)
-            partial.replace(target)
-        finally:
-            partial.unlink(missing_ok=True)
+    with whole_file(target) as partial:
+        partial.write_bytes(kept)
     return target
 
 

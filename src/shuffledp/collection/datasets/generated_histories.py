@@ -1,7 +1,6 @@
 """Made-up histories of many users, as a Parquet file: for demonstrations, tests and benchmarks."""
 
 import datetime as dt
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from os import PathLike
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from shuffledp.collection.datasets.column import Progress, no_progress
 from shuffledp.collection.datasets.history_scenarios import NEVER, Scenario, scenario_of
 from shuffledp.collection.datasets.history_times import MOST_PERIODS
-from shuffledp.collection.output import writing
+from shuffledp.collection.output import whole_file
 from shuffledp.core.checks import require_at_least, require_finite
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutputError, ParameterError
@@ -337,15 +336,9 @@ def _write(
             following = next(frames, None)
             frame = None if following is None else _dated(following, start)
 
-    partial = target.parent / f".{target.name}.partial-{uuid.uuid4().hex[:12]}"
-    with writing(target):
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            register_io_source(counted, schema=first.schema).sink_parquet(partial)
-            _require_free(target, overwrite=overwrite)  # it may have appeared meanwhile
-            partial.replace(target)
-        finally:
-            partial.unlink(missing_ok=True)
+    with whole_file(target) as partial:
+        register_io_source(counted, schema=first.schema).sink_parquet(partial)
+        _require_free(target, overwrite=overwrite)  # it may have appeared meanwhile
     report("writing histories", num_rows, num_rows)
     return num_rows
 

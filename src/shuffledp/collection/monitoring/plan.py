@@ -180,7 +180,7 @@ def plan_monitoring(  # noqa: PLR0913  # one keyword an option
     Parameters
     ----------
     periods : int
-        d, in [1, 1e6].
+        d, in [1, 2^20].
     max_changes : int
         k, in [1, periods]: changes of a user's value that are followed, the first value included.
     num_users : int

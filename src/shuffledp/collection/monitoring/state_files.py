@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.collection.durable_files import sync_folder
 from shuffledp.collection.output import writing
 from shuffledp.core.errors import DataError, OutputError
 
@@ -119,7 +120,7 @@ def write_state(state: MonitorState, path: str | os.PathLike[str]) -> None:
         except BaseException:
             name.unlink(missing_ok=True)
             raise
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
 
 
 def require_place(path: str | os.PathLike[str]) -> None:
@@ -264,14 +265,3 @@ def _damaged(source: Path, what: str) -> DataError:
         f"cannot go on from {source}: {what}; restore a copy, or start anew without resume "
         "(--resume)"
     )
-
-
-def _sync_folder(folder: Path) -> None:
-    """Force a renaming to disk, where folders can be opened for that."""
-    if os.name == "nt":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -18,8 +18,8 @@ from shuffledp.mechanisms.randomizers.strings import (
     HadamardCountMeanSketch,
     digests_of,
 )
-from shuffledp.mechanisms.randomizers.strings.hadamard_count_mean_sketch import walsh_hadamard
 from shuffledp.mechanisms.randomizers.strings.keyed_hash import buckets_of
+from shuffledp.mechanisms.walsh_hadamard import walsh_hadamard
 
 KEY = bytes(range(16))
 SKETCHES = (CountMeanSketch, HadamardCountMeanSketch)

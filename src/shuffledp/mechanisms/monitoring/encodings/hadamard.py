@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.mechanisms.monitoring.encodings.codes import per_column, require_column
 from shuffledp.mechanisms.monitoring.encodings.encoding import NOTHING
 from shuffledp.mechanisms.monitoring.encodings.single_value import SingleValueEncoding
+from shuffledp.mechanisms.walsh_hadamard import walsh_hadamard
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,25 +76,10 @@ class HadamardEncoding(SingleValueEncoding):
 
     def decode(self, sums: ArrayLike) -> NDArray[Any]:
         """Return the transform of the sums, twice. See `Encoding`."""
-        transformed = _walsh_hadamard(per_column(sums, self.num_columns, "sums"))
+        transformed = walsh_hadamard(per_column(sums, self.num_columns, "sums"))
         return 2 * transformed[..., 1 : self.num_values + 1]
 
     def decode_counts(self, counts: ArrayLike) -> NDArray[Any]:
         """Return 4 times the number of all reports, for each value. See `Encoding`."""
         total = per_column(counts, self.num_columns, "counts").sum(axis=-1, keepdims=True)
         return np.repeat(4 * total, self.num_values, axis=-1)
-
-
-def _walsh_hadamard(values: NDArray[Any]) -> NDArray[Any]:
-    """Return sum over c of H[r, c] values[..., c] at index r of the last axis.
-
-    In NumPy over all other axes at once; the compiled transform takes one row of integers.
-    """
-    size = values.shape[-1]
-    half = 1
-    while half < size:
-        pairs = values.reshape(*values.shape[:-1], size // (2 * half), 2, half)
-        first, second = pairs[..., 0, :], pairs[..., 1, :]
-        values = np.stack((first + second, first - second), axis=-2).reshape(values.shape)
-        half *= 2
-    return values

@@ -27,6 +27,7 @@ from shuffledp.mechanisms.randomizers.thresholds import (
     settle,
 )
 from shuffledp.mechanisms.reports import Counts, Reports, read_only
+from shuffledp.mechanisms.walsh_hadamard import walsh_hadamard
 
 # Words are drawn for this many reports at a time, two each, and stay in the cache until used.
 _BLOCK = 2**14
@@ -236,37 +237,6 @@ class HadamardCountMeanSketch(StringSketch):
         both = counts.support.reshape(self.num_hashes, self.num_buckets, 2)
         differences: NDArray[np.int64] = both[:, :, 0] - both[:, :, 1]
         return differences
-
-
-def walsh_hadamard(rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the Walsh-Hadamard transform of each row: the sum over l of row[l] (-1)^|l & b|.
-
-    Parameters
-    ----------
-    rows : ndarray of int64, shape (m, w)
-        w a power of two.
-
-    Returns
-    -------
-    ndarray of int64, shape (m, w)
-        Exact, in O(m w log w).
-
-    Examples
-    --------
-    >>> walsh_hadamard(np.array([[1, 2, 3, 4]])).tolist()
-    [[10, -2, -4, 0]]
-    """
-    num_rows, size = rows.shape
-    out = rows.copy()
-    half = 1
-    while half < size:
-        pairs = out.reshape(num_rows, size // (2 * half), 2, half)
-        first, second = pairs[:, :, 0], pairs[:, :, 1]
-        total = first + second
-        np.subtract(first, second, out=second)
-        first[:] = total
-        half *= 2
-    return out
 
 
 def _probability_ratio(threshold: int) -> Fraction:
