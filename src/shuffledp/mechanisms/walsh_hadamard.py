@@ -17,7 +17,7 @@ def walsh_hadamard(rows: NDArray[Any]) -> NDArray[Any]:
     Returns
     -------
     ndarray, shape (..., w)
-        In O(w log w) a row. One row alone is quicker in compiled code: `loops` of the randomizers.
+        In O(w log w) a row. One row alone is quicker with the compiled loops of the randomizers.
 
     Examples
     --------
