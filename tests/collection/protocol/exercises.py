@@ -1,6 +1,7 @@
 """Small collections for the tests of the protocol."""
 
-from shuffledp.collection.protocol.envelopes import Letter
+from shuffledp.collection.protocol.delivery import Confirmation
+from shuffledp.collection.protocol.envelopes import Batch, Letter, Mail, encode_mail
 from shuffledp.collection.protocol.keys import AnalyzerKeys, Roster
 from shuffledp.collection.protocol.link import Link, simple_terms
 from shuffledp.collection.protocol.peer import Peer
@@ -11,6 +12,18 @@ from shuffledp.mechanisms.networks.graph import Graph
 
 REPORT_BYTES = 4
 KEYS = AnalyzerKeys.generate()
+CONFIRMATION = Confirmation(transcript=bytes(range(32)), short_since=0)
+
+
+def batch_with(letters, *, round_number=1, sender=0, codes=()):
+    return Batch(
+        round_number=round_number, sender=sender, letters=tuple(letters), codes=tuple(codes)
+    )
+
+
+def mail_with(letters, *, roster, round_number=1, recipient=1, absent=(), codes=None):
+    mail = Mail(absent=tuple(absent), letters=tuple(letters), codes=codes or {})
+    return encode_mail(mail, roster=roster, round_number=round_number, recipient=recipient)
 
 
 def ring(num_users):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from collection.protocol.exercises import KEYS, Scene, reports_of, terms_on
+from collection.protocol.exercises import CONFIRMATION, KEYS, Scene, reports_of, terms_on
 from shuffledp.collection.protocol import wire
 from shuffledp.collection.protocol.analyzer import Analyzer
 from shuffledp.collection.protocol.envelopes import Refusal, encode_hand_in, seal_report
@@ -18,7 +18,9 @@ ROOM = TERMS.slots[0]
 def handed_in(holder, *inners, signer=None):
     places = [*inners, *[None] * (ROOM - len(inners))]
     keys = SCENE.keys_of(holder if signer is None else signer)
-    return encode_hand_in(places, terms=TERMS, roster=ROSTER, keys=keys, holder=holder)
+    return encode_hand_in(
+        places, CONFIRMATION, terms=TERMS, roster=ROSTER, keys=keys, holder=holder
+    )
 
 
 def sealed(report):
@@ -30,6 +32,7 @@ def test_reports_and_their_holders():
     collected = ANALYZER.open([handed_in(4, three), handed_in(1, one, two), handed_in(2)])
     assert collected.reports == tuple(reports_of(3))
     assert collected.holders == (1, 1, 4)
+    assert collected.confirmations == {1: CONFIRMATION, 2: CONFIRMATION, 4: CONFIRMATION}
     assert collected.num_covers == 3 * ROOM - 3
     assert (collected.num_hand_ins, collected.num_missing) == (3, 5)
     assert collected.rejected == {}
@@ -68,7 +71,12 @@ def test_a_place_that_does_not_open():
 def test_hand_ins_that_cannot_be_read():
     other = Scene(TERMS)
     elsewhere = encode_hand_in(
-        [None] * ROOM, terms=TERMS, roster=other.roster, keys=other.keys_of(1), holder=1
+        [None] * ROOM,
+        CONFIRMATION,
+        terms=TERMS,
+        roster=other.roster,
+        keys=other.keys_of(1),
+        holder=1,
     )
     collected = ANALYZER.open([b"", handed_in(1, signer=2), elsewhere])
     assert collected.num_hand_ins == 0
@@ -85,7 +93,7 @@ def test_a_hand_in_whose_content_does_not_open():
     body[-1] ^= 1
     data = bytes(body) + SCENE.keys_of(1).sign(wire.digest(b"hand-in", bytes(body)))
     collected = ANALYZER.open([data])
-    assert collected.reports == ()
+    assert (collected.reports, collected.confirmations) == ((), {})
     assert collected.rejected == {str(Refusal.UNOPENED): 1}
 
 

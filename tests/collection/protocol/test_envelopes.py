@@ -6,17 +6,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collection.protocol.exercises import KEYS, REPORT_BYTES, Scene, terms_on
+from collection.protocol.exercises import (
+    CONFIRMATION,
+    KEYS,
+    REPORT_BYTES,
+    Scene,
+    batch_with,
+    mail_with,
+    terms_on,
+)
 from shuffledp.collection.protocol import envelopes, wire
 from shuffledp.collection.protocol.envelopes import (
     Letter,
+    Mail,
     Refusal,
     decode_batch,
     decode_hand_in,
     decode_mail,
     encode_batch,
     encode_hand_in,
-    encode_mail,
     num_places,
     open_envelope,
     open_hand_in,
@@ -60,9 +68,9 @@ def test_sizes_are_those_of_the_documented_layout():
     sizes = [len(data) for data in (BATCH, mail_of([sealed()]), hand_in_of(FULL))]
     assert TERMS.envelope_bytes == REPORT_BYTES + 161
     assert sizes == [
-        112 + 2 * (REPORT_BYTES + 165),
-        48 + REPORT_BYTES + 169,
-        152 + TERMS.slots[0] * (REPORT_BYTES + 49),
+        116 + 2 * (REPORT_BYTES + 165) + 4 * 16,
+        56 + REPORT_BYTES + 169,
+        188 + TERMS.slots[0] * (REPORT_BYTES + 49),
     ]
     assert len(ROSTER.to_bytes()) == 40 + 136 * 7
 
@@ -112,11 +120,13 @@ def test_the_report_is_for_the_analyzer_only():
 
 # ---------------------------------------------------------------- batches
 LETTERS = [sealed(index=0), sealed(None, index=1, recipient=2)]
-BATCH = encode_batch(LETTERS, roster=ROSTER, keys=SCENE.keys_of(0), round_number=1, sender=0)
+CODES = [bytes([number] * 16) for number in range(4)]
+BATCH = encode_batch(batch_with(LETTERS, codes=CODES), roster=ROSTER, keys=SCENE.keys_of(0))
 
 
 def test_a_batch_as_bytes():
-    assert decode_batch(BATCH, terms=TERMS, roster=ROSTER) == (1, 0, LETTERS)
+    found = decode_batch(BATCH, terms=TERMS, roster=ROSTER)
+    assert found == batch_with(LETTERS, codes=CODES)
 
 
 @given(st.integers(min_value=0, max_value=len(BATCH) - 1))
@@ -148,7 +158,8 @@ def test_any_bytes_are_refused_and_nothing_else_is_raised(data):
 
 def batch_of(letters=LETTERS, *, sender=0, signer=0, round_number=1, roster=ROSTER):
     keys = SCENE.keys_of(signer)
-    return encode_batch(letters, roster=roster, keys=keys, round_number=round_number, sender=sender)
+    batch = batch_with(letters, round_number=round_number, sender=sender)
+    return encode_batch(batch, roster=roster, keys=keys)
 
 
 @pytest.mark.parametrize(
@@ -171,8 +182,8 @@ def test_batches_that_are_refused(data, reason):
 
 
 # ---------------------------------------------------------------- mail
-def mail_of(letters, *, round_number=1, recipient=1, roster=ROSTER):
-    return encode_mail(letters, roster=roster, round_number=round_number, recipient=recipient)
+def mail_of(letters, *, roster=ROSTER, **options):
+    return mail_with(letters, roster=roster, **options)
 
 
 def read_mail(data):
@@ -181,8 +192,10 @@ def read_mail(data):
 
 def test_mail_as_bytes():
     letters = [sealed(index=9), sealed(None, sender=2, index=0)]
-    assert read_mail(mail_of(letters)) == letters
-    assert read_mail(mail_of([])) == []
+    codes = {0: CODES[0], 2: CODES[2]}
+    found = read_mail(mail_of(letters, absent=[3, 6], codes=codes))
+    assert found == Mail(absent=(3, 6), letters=tuple(letters), codes=codes)
+    assert read_mail(mail_of([])) == Mail(absent=(), letters=(), codes={})
 
 
 @pytest.mark.parametrize(
@@ -194,6 +207,9 @@ def test_mail_as_bytes():
         (mail_of([sealed()])[:-1], Reason.MALFORMED),
         (mail_of([sealed()]) + b"x", Reason.MALFORMED),
         (mail_of([dataclasses.replace(sealed(), sender=8)]), Reason.MALFORMED),
+        (mail_of([], absent=[6, 3]), Reason.MALFORMED),
+        (mail_of([], absent=[3, 3]), Reason.MALFORMED),
+        (mail_of([], absent=[7]), Reason.UNKNOWN),
     ],
 )
 def test_mail_that_is_refused(data, reason):
@@ -203,7 +219,12 @@ def test_mail_that_is_refused(data, reason):
 # ---------------------------------------------------------------- hand-ins
 def hand_in_of(places, *, holder=0, signer=0):
     return encode_hand_in(
-        places, terms=TERMS, roster=ROSTER, keys=SCENE.keys_of(signer), holder=holder
+        places,
+        CONFIRMATION,
+        terms=TERMS,
+        roster=ROSTER,
+        keys=SCENE.keys_of(signer),
+        holder=holder,
     )
 
 
@@ -214,7 +235,8 @@ def test_a_hand_in_as_bytes():
     data = hand_in_of(FULL)
     holder, content = decode_hand_in(data, terms=TERMS, roster=ROSTER)
     assert holder == 0
-    assert open_hand_in(content, terms=TERMS, roster=ROSTER, keys=KEYS, holder=0) == FULL
+    found = open_hand_in(content, terms=TERMS, roster=ROSTER, keys=KEYS, holder=0)
+    assert found == (CONFIRMATION, FULL)
     assert len(data) == len(hand_in_of([None] * TERMS.slots[0]))
 
 
@@ -247,6 +269,7 @@ def test_places_are_public():
 
 def test_a_place_with_something_else_in_it():
     info = wire.digest(b"hand-in seal", ROSTER.context, wire.number(0))
-    content = seal(b"\x07" + bytes(TERMS.inner_bytes), TERMS.analyzer_mail_key, info)
-    places = open_hand_in(content, terms=TERMS, roster=ROSTER, keys=KEYS, holder=0)
+    text = bytes(36) + b"\x07" + bytes(TERMS.inner_bytes)
+    content = seal(text, TERMS.analyzer_mail_key, info)
+    _, places = open_hand_in(content, terms=TERMS, roster=ROSTER, keys=KEYS, holder=0)
     assert places == [Refusal.MALFORMED]

@@ -60,8 +60,9 @@ def test_each_message_is_the_same_size_and_count_for_all_rounds():
     run_link(terms, transport=Recording())
     assert len(sizes) == 8
     for sender, seen in sizes.items():
-        # Header: kind, context, round, sender, count; then the envelopes; then the signature.
+        # Header: kind, context, round, sender, count; then envelopes, codes and signature.
         wanted = 4 + 32 + 3 * 4 + terms.slots[sender] * (4 + terms.envelope_bytes) + 64
+        wanted += 4 + 4 * 16  # a code for each of four neighbours
         assert seen == [wanted] * 3
 
 

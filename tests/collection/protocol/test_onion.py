@@ -12,6 +12,7 @@ from collection.protocol.exercises import (
     KEYS,
     REPORT_BYTES,
     Scene,
+    mail_with,
     reports_of,
     run_link,
     terms_on,
@@ -22,7 +23,6 @@ from shuffledp.collection.protocol.draws import Draws
 from shuffledp.collection.protocol.envelopes import (
     Refusal,
     decode_batch,
-    encode_mail,
     open_envelope,
     open_report,
     seal_envelope,
@@ -205,7 +205,9 @@ def test_batches_have_one_size_in_a_round_whatever_is_in_them(laziness):
     run_link(terms, transport=Recording())
     for round_number in (1, 2, 3):
         each = REPORT_BYTES + 165 + (ROUNDS + 1 - round_number) * LAYER
-        assert sizes[round_number] == {(node, 112 + terms.slots[node] * each) for node in range(8)}
+        head = 112 + 4 + 4 * 16  # with a code for each of four neighbours
+        wanted = {(node, head + terms.slots[node] * each) for node in range(8)}
+        assert sizes[round_number] == wanted
 
 
 # ---------------------------------------------------------------- who can match what
@@ -394,7 +396,7 @@ def test_a_holder_who_copies_gains_nothing(recipient, copies, refused, taken):
         for index in range(1, copies)
     ]
     before = peer.tally.num_reports
-    packet = encode_mail(letters, roster=ROSTER, round_number=1, recipient=recipient)
+    packet = mail_with(letters, roster=ROSTER, recipient=recipient)
     peer.receive(1, packet)
     assert peer.tally.refused == refused
     assert peer.tally.num_reports - before == taken

@@ -5,11 +5,11 @@ from collections import Counter
 
 import pytest
 
+from collection.protocol import exercises
 from collection.protocol.exercises import GRAPH, KEYS, Scene, reports_of, ring, terms_on
 from shuffledp.collection.protocol.envelopes import (
     Refusal,
     decode_batch,
-    encode_mail,
     open_report,
     seal_envelope,
     seal_report,
@@ -132,20 +132,18 @@ def test_rounds_come_in_turn(scene):
 
 def test_recipients_are_neighbours_and_covers_spread_over_all():
     scene = Scene(terms_on(failure=1e-9, rounds=1))
-    _, sender, letters = decode_batch(
-        scene.peers[0].outgoing(1), terms=scene.terms, roster=scene.roster
-    )
-    assert sender == 0
-    assert len(letters) == scene.terms.slots[0]
-    assert {letter.recipient for letter in letters} <= {1, 2, 6, 7}
+    batch = decode_batch(scene.peers[0].outgoing(1), terms=scene.terms, roster=scene.roster)
+    assert batch.sender == 0
+    assert len(batch.letters) == scene.terms.slots[0]
+    assert {letter.recipient for letter in batch.letters} <= {1, 2, 6, 7}
 
 
 def test_even_traffic_serves_each_neighbour_the_same():
     terms = terms_on(even_traffic=True, laziness=0.25)
     scene = Scene(terms)
     for peer in scene.peers.values():
-        _, _, letters = decode_batch(peer.outgoing(1), terms=terms, roster=scene.roster)
-        counts = Counter(letter.recipient for letter in letters)
+        batch = decode_batch(peer.outgoing(1), terms=terms, roster=scene.roster)
+        counts = Counter(letter.recipient for letter in batch.letters)
         row = GRAPH.neighbours[GRAPH.starts[peer.node] : GRAPH.starts[peer.node + 1]].tolist()
         assert counts == dict.fromkeys(row, terms.per_neighbour)
 
@@ -194,7 +192,7 @@ def test_a_batch_is_taken_back_once(scene):
 
 # ---------------------------------------------------------------- receiving
 def mail_with(scene, letters, recipient=1):
-    return encode_mail(letters, roster=scene.roster, round_number=1, recipient=recipient)
+    return exercises.mail_with(letters, roster=scene.roster, recipient=recipient)
 
 
 def written(scene, *, sender=0, index=0, signer=None, inner=None, recipient=1):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from collection.protocol.exercises import GRAPH, KEYS, Scene, ring, terms_on
+from collection.protocol.exercises import GRAPH, KEYS, Scene, batch_with, ring, terms_on
 from shuffledp.collection.protocol.envelopes import Letter, decode_batch, encode_batch
 from shuffledp.collection.protocol.errors import Fault, ProtocolError, Reason
 from shuffledp.collection.protocol.keys import (
@@ -13,6 +13,7 @@ from shuffledp.collection.protocol.keys import (
     hand_ins_token,
     mail_token,
 )
+from shuffledp.collection.protocol.neighbourhood import registered_neighbours
 from shuffledp.collection.protocol.relay import RelayCore
 from shuffledp.collection.protocol.store import MemoryStore
 
@@ -73,26 +74,27 @@ def test_batches_are_kept_once(scene):
     assert not scene.relay.everybody_sent()
     scene.relay.close_round(1)
     assert scene.relay.accept_batch(data) is False
-    _, _, letters = decode_batch(data, terms=scene.terms, roster=scene.roster)
+    batch = decode_batch(data, terms=scene.terms, roster=scene.roster)
     arrived = [letter for node in range(1, 8) for letter in scene.store.mail(1, node)]
-    assert sorted(arrived, key=lambda letter: letter.index) == letters
+    assert tuple(sorted(arrived, key=lambda letter: letter.index)) == batch.letters
+    codes = [scene.store.codes(1, node) for node in (1, 2, 6, 7)]
+    assert codes == [{0: code} for code in batch.codes]
 
 
-def rewritten(scene, letters, *, sender=0, round_number=1):
-    return encode_batch(
-        letters,
-        roster=scene.roster,
-        keys=scene.keys_of(sender),
-        round_number=round_number,
-        sender=sender,
+def rewritten(scene, letters, *, sender=0, round_number=1, num_codes=None):
+    if num_codes is None:
+        num_codes = len(registered_neighbours(GRAPH, scene.roster, sender))
+    batch = batch_with(
+        letters, sender=sender, round_number=round_number, codes=[bytes(16)] * num_codes
     )
+    return encode_batch(batch, roster=scene.roster, keys=scene.keys_of(sender))
 
 
 def test_another_batch_of_the_same_round_is_refused(scene):
     first = scene.peers[0].outgoing(1)
-    _, _, letters = decode_batch(first, terms=scene.terms, roster=scene.roster)
+    batch = decode_batch(first, terms=scene.terms, roster=scene.roster)
     scene.relay.accept_batch(first)
-    other = rewritten(scene, letters[::-1])
+    other = rewritten(scene, batch.letters[::-1])
     assert refusal(lambda: scene.relay.accept_batch(other)) == (Fault.PEER, Reason.CONFLICT)
 
 
@@ -119,6 +121,25 @@ def test_batches_that_the_terms_do_not_allow(recipients, reason):
     data = rewritten(scene, letters_to(recipients(scene.terms.slots[0]), scene))
     assert refusal(lambda: scene.relay.accept_batch(data)) == (Fault.PEER, reason)
     assert scene.relay.status().num_sent == 0
+
+
+@pytest.mark.parametrize("num_codes", [3, 5])
+def test_a_code_for_each_neighbour(scene, num_codes):
+    data = rewritten(scene, letters_to([1] * scene.terms.slots[0], scene), num_codes=num_codes)
+    assert refusal(lambda: scene.relay.accept_batch(data)) == (Fault.PEER, Reason.MALFORMED)
+
+
+def test_messages_are_of_whom_and_when_it_was_said(scene):
+    wrong = (Fault.PEER, Reason.MALFORMED)
+    peer, accept = scene.peers[0], scene.relay.accept_batch
+    assert refusal(lambda: scene.relay.register(peer.registration(), node=1)) == wrong
+    assert refusal(lambda: accept(peer.outgoing(1), round_number=1, node=1)) == wrong
+    assert refusal(lambda: accept(peer.outgoing(1), round_number=2, node=0)) == wrong
+    assert accept(peer.outgoing(1), round_number=1, node=0)
+    scene.round(1)
+    scene.round(2)
+    assert refusal(lambda: scene.relay.accept_hand_in(peer.hand_in(), node=1)) == wrong
+    assert scene.relay.accept_hand_in(peer.hand_in(), node=0)
 
 
 def test_uneven_traffic_is_refused_where_it_is_to_be_even():

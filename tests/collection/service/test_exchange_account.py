@@ -11,6 +11,7 @@ import pytest
 
 from shuffledp.collection.network_mixing import NetworkMixing
 from shuffledp.collection.protocol.slots import overload_probability
+from shuffledp.collection.service.arrived import Arrived
 from shuffledp.collection.service.exchange_account import ExchangeRecord, exchange_guarantee
 from shuffledp.core.errors import DataError
 from shuffledp.core.profile import LocalProfile
@@ -21,12 +22,13 @@ from shuffledp.mechanisms.networks.random_walk import RandomWalk, position_distr
 DELTA = 1e-2
 
 
-def guarantee(collection, absent=None, nodes=None, delta=DELTA):
+def guarantee(collection, absent=None, nodes=None, delta=DELTA, arrived=None):
     terms, graph = collection.terms, collection.graph
     nodes = range(terms.num_users) if nodes is None else nodes
     record = ExchangeRecord.of(terms, nodes, absent or [[]] * terms.rounds)
     profile = collection.asked.randomizer.profile
-    return exchange_guarantee(terms, graph, record, profile, delta=delta)
+    arrived = Arrived.everything(nodes) if arrived is None else arrived
+    return exchange_guarantee(terms, graph, record, arrived, profile, delta=delta)
 
 
 def view(laws, values, epsilon0):
@@ -136,7 +138,9 @@ def test_where_nothing_hides_the_randomizer_alone_counts(make_collection, nodes,
     absent = [[node for node in range(6) if node not in nodes]] * 3
     record = ExchangeRecord.of(collection.terms, nodes, absent)
     profile = LocalProfile(epsilon0=1.0)
-    found = exchange_guarantee(collection.terms, collection.graph, record, profile, delta=delta)
+    found = exchange_guarantee(
+        collection.terms, collection.graph, record, Arrived.everything(nodes), profile, delta=delta
+    )
     assert found.epsilon_upper == 1.0
     assert found.bound.method == "local randomizer alone"
 
@@ -145,7 +149,9 @@ def test_a_delta_of_the_randomizer_s_own_that_is_too_large_leaves_nothing(make_c
     collection = make_collection(least_registered=1)
     record = ExchangeRecord.of(collection.terms, [], [list(range(6))] * 3)
     profile = LocalProfile(epsilon0=1.0, delta0=0.5)
-    found = exchange_guarantee(collection.terms, collection.graph, record, profile, delta=DELTA)
+    found = exchange_guarantee(
+        collection.terms, collection.graph, record, Arrived.everything([]), profile, delta=DELTA
+    )
     assert found.epsilon_upper == math.inf
 
 

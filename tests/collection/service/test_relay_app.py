@@ -49,6 +49,18 @@ def test_status_says_how_far_it_is(opened):
     }
 
 
+def test_the_user_and_the_round_of_the_path_are_those_of_the_body(opened):
+    _, _, http, peers = opened
+    registration = peers[0].registration()
+    assert_refused(http.put("/registration/1", content=registration), 400, "sent as of user 1")
+    assert_refused(http.put("/registration/6", content=registration), 404, "not in [0, 6)")
+    batch = peers[0].outgoing(1)
+    assert_refused(send(http, batch, node=1), 400, "of user 0, and was sent as of user 1")
+    assert_refused(send(http, batch, number=2), 400, "of round 1, and was sent as of round 2")
+    assert http.get("/status").json()["num_sent"] == 0
+    assert send(http, batch).status_code == 204
+
+
 def test_the_same_batch_again_is_acknowledged_and_kept_once(opened):
     _, service, http, peers = opened
     batch = peers[0].outgoing(1)
@@ -159,9 +171,10 @@ def test_handing_in_ends(collection):
     while (status := runner.client.status()).phase != "hand-in":
         runner.step(status)
     runner._receive_through(3)
+    handed = runner._peers[0].hand_in()
+    assert_refused(http.put("/hand-in/1", content=handed), 400, "sent as of user 1")
     collection.now = 5.0
     assert service.advance()
-    handed = runner._peers[0].hand_in()
     assert_refused(http.put("/hand-in/0", content=handed), 410, "ended")
     assert runner.run().lost == tuple(EVERYBODY)
 
@@ -184,7 +197,7 @@ def test_a_disk_that_is_full_and_a_mistake_of_ours_are_server_errors(
     service, http = collection.relay()
 
     def fail(error):
-        def raise_it(_):
+        def raise_it(*_, **__):
             raise error
 
         monkeypatch.setattr(service.core, "register", raise_it)

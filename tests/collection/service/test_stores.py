@@ -23,8 +23,9 @@ def filled(store):
     store.put_registration(1, b"one")
     store.set_round_number(1)
     letters = [Letter(1, 3, 1, 0, b"b"), Letter(1, 3, 0, 0, b"a"), Letter(1, 3, 2, 1, b"c")]
-    store.put_batch(1, 3, b"batch", letters)
-    store.put_batch(1, 1, b"other", [Letter(1, 1, 0, 0, b"d")])
+    store.put_batch(b"batch", round_number=1, sender=3, letters=letters, codes={0: b"x", 1: b"y"})
+    other = [Letter(1, 1, 0, 0, b"d")]
+    store.put_batch(b"other", round_number=1, sender=1, letters=other, codes={0: b"z"})
     store.set_round_number(2)
     store.put_hand_in(3, b"in")
     return store
@@ -36,6 +37,7 @@ def seen(store):
         store.registration(1), store.registration(2), list(store.registrations()),
         store.round_number(), store.batch(1, 3), store.batch(2, 3),
         store.senders(1), store.senders(2), list(store.mail(1, 0)), list(store.mail(2, 0)),
+        dict(store.codes(1, 0)), dict(store.codes(2, 0)), list(store.codes(1, 0)),
         store.hand_in(3), store.hand_in(1), list(store.hand_ins()),
     ]  # fmt: skip
 
@@ -57,9 +59,9 @@ def test_a_batch_and_its_mail_are_kept_together_or_not_at_all(tmp_path, terms):
     twice = [Letter(1, 3, 0, 0, b"a"), Letter(1, 3, 0, 0, b"b")]
     with SqliteStore(tmp_path / "a.db", terms) as store:
         with pytest.raises(DataError):
-            store.put_batch(1, 3, b"batch", twice)
+            store.put_batch(b"batch", round_number=1, sender=3, letters=twice, codes={0: b"x"})
         assert store.batch(1, 3) is None
-        assert store.mail(1, 0) == []
+        assert (store.mail(1, 0), store.codes(1, 0)) == ([], {})
 
 
 @pytest.mark.parametrize("kind", [SqliteStore, PeerStore])

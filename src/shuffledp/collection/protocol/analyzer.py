@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from shuffledp.collection.protocol.delivery import Confirmation
 from shuffledp.collection.protocol.envelopes import (
     Refusal,
     decode_hand_in,
@@ -35,6 +36,8 @@ class Collected:
         "single") kept back.
     rejected : mapping of str to int
         What was left out, by reason: hand-ins and single places.
+    confirmations : mapping of int to Confirmation
+        What those say of the delivery whose hand-ins opened.
     """
 
     reports: tuple[bytes, ...]
@@ -43,6 +46,7 @@ class Collected:
     num_hand_ins: int
     num_missing: int
     rejected: Mapping[str, int]
+    confirmations: Mapping[int, Confirmation]
 
 
 class Analyzer:
@@ -102,8 +106,14 @@ class Analyzer:
         reports: list[bytes] = []
         holders: list[int] = []
         num_covers = 0
+        confirmations: dict[int, Confirmation] = {}
         for holder in sorted(by_holder):
-            for place in self._open_places(holder, by_holder[holder]):
+            opened = self._open_hand_in(holder, by_holder[holder])
+            if opened is None:
+                rejected[str(Refusal.UNOPENED)] += 1
+                continue
+            confirmations[holder], places = opened
+            for place in places:
                 content = self._open_place(place, seen)
                 if content is None:
                     num_covers += 1
@@ -119,6 +129,7 @@ class Analyzer:
             num_hand_ins=len(by_holder),
             num_missing=max(self._terms.num_users - len(reports), 0),
             rejected=dict(rejected),
+            confirmations=confirmations,
         )
 
     def _decode_all(self, hand_ins: Iterable[bytes], rejected: Counter[str]) -> dict[int, bytes]:
@@ -134,12 +145,13 @@ class Analyzer:
                 rejected["second hand-in of one holder"] += 1
         return kept
 
-    def _open_places(self, holder: int, sealed: bytes) -> list[bytes | Refusal | None]:
-        """Return what is in the places of a hand-in."""
-        places = open_hand_in(
+    def _open_hand_in(
+        self, holder: int, sealed: bytes
+    ) -> tuple[Confirmation, list[bytes | Refusal | None]] | None:
+        """Return what is in a hand-in; nothing if it does not open."""
+        return open_hand_in(
             sealed, terms=self._terms, roster=self._roster, keys=self._keys, holder=holder
         )
-        return [Refusal.UNOPENED] if places is None else places
 
     def _open_place(
         self, place: bytes | Refusal | None, seen: set[bytes]

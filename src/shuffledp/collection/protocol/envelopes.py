@@ -7,20 +7,24 @@ one round are his batch, which he signs; what the relay passes on to a recipient
 holder gives the analyzer at the end is his hand-in.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 from typing import Final
 
 from shuffledp.collection.protocol import wire
+from shuffledp.collection.protocol.delivery import CODE_BYTES, Confirmation
 from shuffledp.collection.protocol.errors import Fault, Reason
 from shuffledp.collection.protocol.keys import AnalyzerKeys, PeerKeys, Roster
 from shuffledp.collection.protocol.sealing import is_signed, open_seal, seal
 from shuffledp.collection.protocol.terms import SEAL_BYTES, Terms
 
-_BATCH_MAGIC: Final = b"SPB\x01"
-_MAIL_MAGIC: Final = b"SPM\x01"
-_HAND_IN_MAGIC: Final = b"SPH\x01"
+_BATCH_MAGIC: Final = b"SPB\x02"
+_MAIL_MAGIC: Final = b"SPM\x02"
+_HAND_IN_MAGIC: Final = b"SPH\x02"
+
+_CONFIRMATION_BYTES: Final = wire.DIGEST_BYTES + wire.NUMBER_BYTES
 
 _COVER: Final = b"\x00"
 _REAL: Final = b"\x01"
@@ -31,7 +35,7 @@ class Refusal(StrEnum):
 
     UNOPENED = "does not open: for another key, round, sender or roster, or changed on the way"
     FORGED = "not signed by its sender"
-    STRANGER = "from somebody who is no registered neighbour"
+    STRANGER = "from somebody who is no registered neighbour, or was absent"
     MALFORMED = "malformed inside"
     DUPLICATE = "the same again"
 
@@ -57,6 +61,45 @@ class Letter:
     index: int
     recipient: int
     sealed: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """All that a user sends in a round.
+
+    Parameters
+    ----------
+    round_number, sender : int
+        The round, from 1, and the user.
+    letters : tuple of Letter
+        In their order. Recipients are users, perhaps not registered.
+    codes : tuple of bytes
+        One for each registered neighbour of the sender, ascending; see `Codes`.
+    """
+
+    round_number: int
+    sender: int
+    letters: tuple[Letter, ...]
+    codes: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mail:
+    """All that a user is given of a round that is over; nothing in it is sure to be right.
+
+    Parameters
+    ----------
+    absent : tuple of int
+        Registered users who sent nothing in the round, ascending.
+    letters : tuple of Letter
+        In any order. Senders are users, perhaps not registered.
+    codes : mapping of int to bytes
+        By sender.
+    """
+
+    absent: tuple[int, ...]
+    letters: tuple[Letter, ...]
+    codes: Mapping[int, bytes]
 
 
 def _info(context: bytes, round_number: int, sender: int, recipient: int, index: int) -> bytes:
@@ -153,23 +196,23 @@ def open_envelope(
     return content
 
 
-def encode_batch(
-    letters: Sequence[Letter], *, roster: Roster, keys: PeerKeys, round_number: int, sender: int
-) -> bytes:
-    """Return all envelopes of a sender in one round as bytes, signed."""
+def encode_batch(batch: Batch, *, roster: Roster, keys: PeerKeys) -> bytes:
+    """Return a batch as bytes, signed."""
     body = b"".join(
         (
             _BATCH_MAGIC,
             roster.context,
-            wire.numbers(round_number, sender, len(letters)),
-            *(wire.number(letter.recipient) + letter.sealed for letter in letters),
+            wire.numbers(batch.round_number, batch.sender, len(batch.letters)),
+            *(wire.number(letter.recipient) + letter.sealed for letter in batch.letters),
+            wire.number(len(batch.codes)),
+            *batch.codes,
         )
     )
     return body + keys.sign(wire.digest(b"batch", body))
 
 
-def decode_batch(data: bytes, *, terms: Terms, roster: Roster) -> tuple[int, int, list[Letter]]:
-    """Return round, sender and envelopes of a batch, after checking its signature.
+def decode_batch(data: bytes, *, terms: Terms, roster: Roster) -> Batch:
+    """Return a batch after checking its signature.
 
     Parameters
     ----------
@@ -180,10 +223,8 @@ def decode_batch(data: bytes, *, terms: Terms, roster: Roster) -> tuple[int, int
 
     Returns
     -------
-    round_number, sender : int
+    Batch
         The round is in [1, rounds].
-    letters : list of Letter
-        In the order of the batch. Recipients are users, perhaps not registered.
 
     Raises
     ------
@@ -203,31 +244,34 @@ def decode_batch(data: bytes, *, terms: Terms, roster: Roster) -> tuple[int, int
         recipient = reader.number_below(terms.num_users, "recipient")
         sealed = reader.take(terms.envelope_bytes_in(round_number))
         letters.append(Letter(round_number, sender, index, recipient, sealed))
+    codes = tuple(reader.take(CODE_BYTES) for _ in range(reader.number()))
     _take_signature(reader, b"batch", roster[sender].identity_key, f"user {sender}")
-    return round_number, sender, letters
+    return Batch(round_number=round_number, sender=sender, letters=tuple(letters), codes=codes)
 
 
-def encode_mail(
-    letters: Sequence[Letter], *, roster: Roster, round_number: int, recipient: int
-) -> bytes:
-    """Return the envelopes of one round to one recipient as bytes.
+def encode_mail(mail: Mail, *, roster: Roster, round_number: int, recipient: int) -> bytes:
+    """Return the mail of one round to one recipient as bytes.
 
-    They are not signed as a whole: each envelope is sealed for its place.
+    It is not signed as a whole: each envelope is sealed for its place, and the codes say what
+    should be there.
     """
     return b"".join(
         (
             _MAIL_MAGIC,
             roster.context,
-            wire.numbers(round_number, recipient, len(letters)),
-            *(wire.numbers(letter.sender, letter.index) + letter.sealed for letter in letters),
+            wire.numbers(round_number, recipient, len(mail.absent), *mail.absent),
+            wire.number(len(mail.letters)),
+            *(wire.numbers(letter.sender, letter.index) + letter.sealed for letter in mail.letters),
+            wire.number(len(mail.codes)),
+            *(wire.number(sender) + code for sender, code in mail.codes.items()),
         )
     )
 
 
 def decode_mail(
     data: bytes, *, terms: Terms, roster: Roster, round_number: int, recipient: int
-) -> list[Letter]:
-    """Return the envelopes in a packet of mail, in any order; each may still be forged.
+) -> Mail:
+    """Return what is in a packet of mail; all of it may still be false.
 
     Parameters
     ----------
@@ -240,8 +284,7 @@ def decode_mail(
 
     Returns
     -------
-    list of Letter
-        Whose senders are users, perhaps not registered.
+    Mail
 
     Raises
     ------
@@ -253,14 +296,19 @@ def decode_mail(
     reader.expect(roster.context, "it was made for other terms or another roster", Reason.MISMATCH)
     reader.expect(wire.number(round_number), f"it is not of round {round_number}", Reason.MISMATCH)
     reader.expect(wire.number(recipient), f"it is not for user {recipient}", Reason.MISMATCH)
+    absent = tuple(_take_registered(reader, terms, roster) for _ in range(reader.number()))
+    if any(before >= after for before, after in pairwise(absent)):
+        raise reader.error("absent users do not stand in ascending order")
     letters = []
     for _ in range(reader.number()):
         sender = reader.number_below(terms.num_users, "sender")
         index = reader.number()
         sealed = reader.take(terms.envelope_bytes_in(round_number))
         letters.append(Letter(round_number, sender, index, recipient, sealed))
+    count = reader.number()
+    codes = {reader.number(): reader.take(CODE_BYTES) for _ in range(count)}
     reader.finish()
-    return letters
+    return Mail(absent=absent, letters=tuple(letters), codes=codes)
 
 
 def seal_report(report: bytes, terms: Terms) -> bytes:
@@ -275,7 +323,13 @@ def open_report(inner: bytes, *, terms: Terms, keys: AnalyzerKeys) -> bytes | No
 
 
 def encode_hand_in(
-    places: Sequence[bytes | None], *, terms: Terms, roster: Roster, keys: PeerKeys, holder: int
+    places: Sequence[bytes | None],
+    confirmation: Confirmation,
+    *,
+    terms: Terms,
+    roster: Roster,
+    keys: PeerKeys,
+    holder: int,
 ) -> bytes:
     """Return what a holder hands in, sealed to the analyzer as a whole and signed.
 
@@ -283,6 +337,8 @@ def encode_hand_in(
     ----------
     places : sequence of (bytes or None)
         Reports in their inner seals; ``None`` fills an empty place. Their number is public.
+    confirmation : Confirmation
+        What the holder says of the delivery to him.
     terms, roster
         Of the collection.
     keys : PeerKeys
@@ -295,7 +351,8 @@ def encode_hand_in(
     bytes
         Only the analyzer can tell how many places are empty.
     """
-    text = b"".join(
+    text = confirmation.transcript + wire.number(confirmation.short_since)
+    text += b"".join(
         _COVER + bytes(terms.inner_bytes) if inner is None else _REAL + inner for inner in places
     )
     sealed = seal(text, terms.analyzer_mail_key, _hand_in_info(roster.context, holder))
@@ -339,27 +396,32 @@ def decode_hand_in(data: bytes, *, terms: Terms, roster: Roster) -> tuple[int, b
     reader.expect(_HAND_IN_MAGIC, "it does not begin as a hand-in does")
     reader.expect(roster.context, "it was made for other terms or another roster", Reason.MISMATCH)
     holder = _take_registered(reader, terms, roster)
-    sealed = reader.take(num_places(terms, holder) * (1 + terms.inner_bytes) + SEAL_BYTES)
+    size = _CONFIRMATION_BYTES + num_places(terms, holder) * (1 + terms.inner_bytes)
+    sealed = reader.take(size + SEAL_BYTES)
     _take_signature(reader, b"hand-in", roster[holder].identity_key, f"user {holder}")
     return holder, sealed
 
 
 def open_hand_in(
     sealed: bytes, *, terms: Terms, roster: Roster, keys: AnalyzerKeys, holder: int
-) -> list[bytes | Refusal | None] | None:
-    """Return what is in the places of a hand-in, or ``None`` if it does not open."""
+) -> tuple[Confirmation, list[bytes | Refusal | None]] | None:
+    """Return what a hand-in says of the delivery, and its places; ``None`` if it does not open."""
     text = open_seal(sealed, keys.mail, _hand_in_info(roster.context, holder))
     if text is None:
         return None
+    confirmation = Confirmation(
+        transcript=text[: wire.DIGEST_BYTES],
+        short_since=int.from_bytes(text[wire.DIGEST_BYTES : _CONFIRMATION_BYTES], "big"),
+    )
     size = 1 + terms.inner_bytes
     places: list[bytes | Refusal | None] = []
-    for start in range(0, len(text), size):
+    for start in range(_CONFIRMATION_BYTES, len(text), size):
         flag, inner = text[start : start + 1], text[start + 1 : start + size]
         if flag == _COVER:
             places.append(None)
         else:
             places.append(inner if flag == _REAL else Refusal.MALFORMED)
-    return places
+    return confirmation, places
 
 
 def _take_registered(reader: wire.Reader, terms: Terms, roster: Roster) -> int:

@@ -87,7 +87,7 @@ class FaultyTransport:
         if not self._acts(round_number):
             return (packet,)
         if self.letters is not None:
-            letters = decode_mail(
+            mail = decode_mail(
                 packet,
                 terms=self.terms,
                 roster=roster,
@@ -95,7 +95,7 @@ class FaultyTransport:
                 recipient=recipient,
             )
             packet = encode_mail(
-                self.letters(letters),
+                replace(mail, letters=tuple(self.letters(list(mail.letters)))),
                 roster=roster,
                 round_number=round_number,
                 recipient=recipient,

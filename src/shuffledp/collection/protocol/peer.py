@@ -6,14 +6,22 @@ the first step; his reports stay (with onion routing, those that were to move ar
 drawn twice: what has been drawn for a round is kept, and given again when asked again.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
+from shuffledp.collection.protocol.delivery import (
+    Codes,
+    Confirmation,
+    first_transcript,
+    next_transcript,
+)
 from shuffledp.collection.protocol.draws import Draws
 from shuffledp.collection.protocol.envelopes import (
+    Batch,
     Letter,
+    Mail,
     Refusal,
     decode_mail,
     encode_batch,
@@ -65,7 +73,9 @@ class Peer:
     from there sends the same bytes.
     """
 
-    __slots__ = ("_draws", "_graph", "_neighbours", "_roster", "_routing", "_state", "_terms")
+    __slots__ = (
+        "_codes", "_draws", "_graph", "_neighbours", "_roster", "_routing", "_state", "_terms",
+    )  # fmt: skip
 
     def __init__(self, terms: Terms, graph: Graph, state: PeerState, entropy: Entropy) -> None:
         self._terms = terms
@@ -74,6 +84,7 @@ class Peer:
         self._draws = Draws(entropy)
         self._roster: Roster | None = None
         self._routing: Routing | None = None
+        self._codes: Codes | None = None
         self._neighbours: tuple[int, ...] = ()
 
     @classmethod
@@ -171,6 +182,16 @@ class Peer:
         return bool(self._state.handed_in)
 
     @property
+    def confirmation(self) -> Confirmation:
+        """What the user says of the delivery so far; its transcript may be compared with others.
+
+        Something counts as missing from the round on in which a neighbour's code did not fit what
+        came, or the relay showed the user as absent who was not, or the other way round.
+        """
+        state = self._state
+        return Confirmation(transcript=state.transcript, short_since=state.short_since)
+
+    @property
     def tally(self) -> Tally:
         """What has been counted so far."""
         counts = self._state.counts
@@ -222,6 +243,8 @@ class Peer:
         self._roster = roster
         self._neighbours = registered_neighbours(self._graph, roster, self.node)
         self._routing = self._routing_with(roster)
+        self._codes = Codes(state.keys, self.node, roster)
+        state.transcript = state.transcript or first_transcript(roster)
         if not state.roster_digest:
             state.held = [self._routing.first(inner) for inner in state.held]
         state.roster_digest = roster.digest()
@@ -239,11 +262,11 @@ class Peer:
             draws=self._draws,
         )
 
-    def _begun(self) -> tuple[Roster, Routing]:
-        """Return the roster and the routing, else raise."""
-        if self._roster is None or self._routing is None:
+    def _begun(self) -> tuple[Roster, Routing, Codes]:
+        """Return the roster and what was made with it, else raise."""
+        if self._roster is None or self._routing is None or self._codes is None:
             raise _caller_error("there is no roster yet: call begin first", Reason.EARLY)
-        return self._roster, self._routing
+        return self._roster, self._routing, self._codes
 
     def _settle(self, step: Step) -> list[bytes]:
         """Count what a step loses, and return what stays."""
@@ -276,7 +299,7 @@ class Peer:
         Of more reports than there is room for, the surplus is dropped, chosen uniformly.
         Cost: 0.1 ms an envelope.
         """
-        roster, routing = self._begun()
+        roster, routing, _ = self._begun()
         state = self._state
         if round_number == state.sent_in and state.batch:
             return state.batch
@@ -294,13 +317,13 @@ class Peer:
         step = routing.step(state.held, round_number)
         contents = self._contents(step.moving)
         letters = self._letters(contents, round_number)
-        state.batch = encode_batch(
-            letters,
-            roster=roster,
-            keys=state.keys,
+        batch = Batch(
             round_number=round_number,
             sender=self.node,
+            letters=tuple(letters),
+            codes=self._codes_for(letters, round_number),
         )
+        state.batch = encode_batch(batch, roster=roster, keys=state.keys)
         state.held, state.sent_in = self._settle(step), round_number
         state.moving = [content for _, content in contents if content is not None]
         return state.batch
@@ -337,7 +360,7 @@ class Peer:
 
     def _letters(self, contents: list[tuple[int, bytes | None]], round_number: int) -> list[Letter]:
         """Return the envelopes of a round, sealed."""
-        roster, _ = self._begun()
+        roster, _, _ = self._begun()
         return [
             seal_envelope(
                 content,
@@ -351,6 +374,22 @@ class Peer:
             )
             for index, (recipient, content) in enumerate(contents)
         ]
+
+    def _codes_for(self, letters: list[Letter], round_number: int) -> tuple[bytes, ...]:
+        """Return a code over what goes to each neighbour."""
+        _, _, codes = self._begun()
+        by_recipient: dict[int, list[bytes]] = defaultdict(list)
+        for letter in letters:
+            by_recipient[letter.recipient].append(letter.sealed)
+        return tuple(
+            codes.to(
+                neighbour,
+                round_number=round_number,
+                transcript=self._state.shown_transcript,
+                sealed=by_recipient[neighbour],
+            )
+            for neighbour in self._neighbours
+        )
 
     def take_back(self, round_number: int) -> None:
         """Take back the reports of a batch that came too late: the user was absent.
@@ -368,7 +407,7 @@ class Peer:
         ProtocolError
             If no batch of that round is out, or its mail was taken.
         """
-        _, routing = self._begun()
+        _, routing, _ = self._begun()
         state = self._state
         if round_number != state.sent_in or not state.moving_is_open:
             raise _caller_error(
@@ -393,13 +432,13 @@ class Peer:
         ProtocolError
             If the packet as a whole cannot be read, or is of another round or user: fetch it
             again. Single envelopes that are forged, replayed, repeated or changed are counted in
-            `tally` and left out.
+            `tally` and left out. What is missing shows in `confirmation`.
 
         Notes
         -----
         Cost: 0.1 ms an envelope, 0.25 ms if there is a report in it, 0.35 ms if that is an onion.
         """
-        roster, routing = self._begun()
+        roster, routing, _ = self._begun()
         state = self._state
         if not 1 <= round_number <= min(state.received_through + 1, self._terms.rounds):
             raise _caller_error(
@@ -409,26 +448,53 @@ class Peer:
             )
         if round_number <= state.received_through:
             return
-        letters = decode_mail(
+        mail = decode_mail(
             packet,
             terms=self._terms,
             roster=roster,
             round_number=round_number,
             recipient=self.node,
         )
+        if not state.short_since and not self._is_whole(mail, round_number):
+            state.short_since = round_number
+        state.transcript = next_transcript(state.transcript, round_number, mail.absent)
         if state.sent_in < round_number:
             state.held = self._settle(routing.missed(state.held, round_number))
-        state.held = [*state.held, *self._settle(self._open_all(letters))]
+        state.held = [*state.held, *self._settle(self._open_all(mail))]
         state.moving, state.received_through = [], round_number
 
-    def _open_all(self, letters: list[Letter]) -> Step:
+    def _is_whole(self, mail: Mail, round_number: int) -> bool:
+        """Return whether all came that those neighbours sent who are not said to be absent."""
+        _, _, codes = self._begun()
+        was_there = self._state.sent_in == round_number and bool(self._state.batch)
+        if was_there == (self.node in mail.absent):
+            return False
+        by_sender: dict[int, dict[int, bytes]] = defaultdict(dict)
+        for letter in mail.letters:
+            by_sender[letter.sender].setdefault(letter.index, letter.sealed)
+        return all(
+            codes.fits(
+                mail.codes.get(neighbour),
+                neighbour,
+                round_number=round_number,
+                transcript=self._state.shown_transcript,
+                sealed=[sealed for _, sealed in sorted(by_sender[neighbour].items())],
+            )
+            for neighbour in self._senders(mail)
+        )
+
+    def _senders(self, mail: Mail) -> frozenset[int]:
+        """Return the neighbours who are not said to be absent."""
+        return frozenset(self._neighbours).difference(mail.absent)
+
+    def _open_all(self, mail: Mail) -> Step:
         """Return the reports in the envelopes, and how many there were of which kind."""
-        senders = frozenset(self._neighbours)
+        senders = self._senders(mail)
         places: set[tuple[int, int]] = set()
         known = set(self._state.held)
         taken: list[bytes] = []
         counts: Counter[str] = Counter()
-        for letter in letters:
+        for letter in mail.letters:
             place = (letter.sender, letter.index)
             if letter.sender not in senders:
                 content: bytes | Refusal | None = Refusal.STRANGER
@@ -452,7 +518,7 @@ class Peer:
 
     def _opened(self, letter: Letter) -> bytes | Refusal | None:
         """Return what to keep of an envelope, nothing if it is a cover, or why it is refused."""
-        roster, routing = self._begun()
+        roster, routing, _ = self._begun()
         content = open_envelope(letter, terms=self._terms, roster=roster, keys=self._state.keys)
         if not isinstance(content, bytes):
             return content
@@ -473,7 +539,7 @@ class Peer:
         ProtocolError
             If the mail of the last round has not been taken.
         """
-        roster, routing = self._begun()
+        roster, routing, _ = self._begun()
         state = self._state
         if state.handed_in:
             return state.handed_in
@@ -491,6 +557,7 @@ class Peer:
         chosen += [None] * (room - len(chosen))
         state.handed_in = encode_hand_in(
             self._draws.permuted(chosen),
+            self.confirmation,
             terms=self._terms,
             roster=roster,
             keys=state.keys,

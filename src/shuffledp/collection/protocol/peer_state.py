@@ -9,7 +9,7 @@ from shuffledp.collection.protocol.errors import Fault, Reason
 from shuffledp.collection.protocol.keys import PeerKeys
 from shuffledp.collection.protocol.terms import Terms
 
-_MAGIC: Final = b"SPS\x01"
+_MAGIC: Final = b"SPS\x02"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,6 +41,10 @@ class PeerState:
         Empty before handing in.
     counts : Counter
         How many envelopes of which kind.
+    transcript : bytes
+        Of the rounds whose mail was taken; empty before the roster is taken.
+    short_since : int
+        Round in which something was first found missing; 0 if nothing was.
     """
 
     terms_digest: bytes
@@ -55,6 +59,13 @@ class PeerState:
     moving: list[bytes] = field(default_factory=list)
     handed_in: bytes = b""
     counts: Counter[str] = field(default_factory=Counter)
+    transcript: bytes = b""
+    short_since: int = 0
+
+    @property
+    def shown_transcript(self) -> bytes:
+        """What codes are made with: one that fits nobody's once something was missing."""
+        return b"" if self.short_since else self.transcript
 
     @property
     def moving_is_open(self) -> bool:
@@ -64,7 +75,7 @@ class PeerState:
     def to_bytes(self) -> bytes:
         """Return the state as bytes, with a checksum."""
         parts = [_MAGIC, self.terms_digest]
-        parts.append(wire.numbers(self.node, self.received_through, self.sent_in))
+        parts.append(wire.numbers(self.node, self.received_through, self.sent_in, self.short_since))
         parts += [
             wire.counted(value)
             for value in (
@@ -73,6 +84,7 @@ class PeerState:
                 self.roster_digest,
                 self.batch,
                 self.handed_in,
+                self.transcript,
             )
         ]
         for reports in (self.held, self.moving):
@@ -110,8 +122,10 @@ class PeerState:
             raise reader.error("its checksum does not fit: it is damaged")
         reader.expect(_MAGIC, "it is of another version")
         reader.expect(terms.digest(), "it is of other terms", Reason.MISMATCH)
-        node, received_through, sent_in = (reader.number() for _ in range(3))
-        keys, registration, roster_digest, batch, handed_in = (reader.counted() for _ in range(5))
+        node, received_through, sent_in, short_since = (reader.number() for _ in range(4))
+        keys, registration, roster_digest, batch, handed_in, transcript = (
+            reader.counted() for _ in range(6)
+        )
         held, moving = ([reader.counted() for _ in range(reader.number())] for _ in range(2))
         counts = Counter(
             {reader.counted().decode(): reader.number() for _ in range(reader.number())}
@@ -129,4 +143,6 @@ class PeerState:
             moving=moving,
             handed_in=handed_in,
             counts=counts,
+            transcript=transcript,
+            short_since=short_since,
         )

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.collection.protocol.envelopes import (
-    Letter,
+    Batch,
+    Mail,
     decode_batch,
     decode_hand_in,
     encode_mail,
@@ -88,6 +89,7 @@ class RelayCore:
         self._graph = graph
         self._store = store
         self._roster: Roster | None = None
+        self._absent: dict[int, tuple[int, ...]] = {}  # of rounds that are over
         # Counted here, for asking how far things are must not read everything from the store.
         self._num_registered = len(store.registrations())
         self._num_handed_in = len(store.hand_ins())
@@ -112,13 +114,15 @@ class RelayCore:
             roster_digest=None if self._roster is None else self._roster.digest(),
         )
 
-    def register(self, data: bytes) -> bool:
+    def register(self, data: bytes, *, node: int | None = None) -> bool:
         """Take a registration.
 
         Parameters
         ----------
         data : bytes
             From `Peer.registration`.
+        node : int, optional
+            Whom it has to name, if that was said beside it.
 
         Returns
         -------
@@ -131,6 +135,7 @@ class RelayCore:
             If it is not in order, other keys are registered for the user, or it is too late.
         """
         registration = Registration.from_bytes(data, self._terms)
+        _require_named("user", registration.node, node)
         kept = self._store.registration(registration.node)
         if _is_known(kept, data, f"user {registration.node} has registered with other keys"):
             return False
@@ -168,13 +173,17 @@ class RelayCore:
             raise _peer_error("the roster is not closed yet: ask again", Reason.EARLY)
         return self._roster
 
-    def accept_batch(self, data: bytes) -> bool:
+    def accept_batch(
+        self, data: bytes, *, round_number: int | None = None, node: int | None = None
+    ) -> bool:
         """Take the envelopes of a user in the open round.
 
         Parameters
         ----------
         data : bytes
             From `Peer.outgoing`.
+        round_number, node : int, optional
+            What it has to name, if that was said beside it.
 
         Returns
         -------
@@ -188,28 +197,45 @@ class RelayCore:
             take it back), another batch was accepted, or it has another number of envelopes or
             other recipients than the terms allow.
         """
-        round_number, sender, letters = decode_batch(data, terms=self._terms, roster=self.roster)
-        kept = self._store.batch(round_number, sender)
-        where = f"of user {sender} in round {round_number}"
+        batch = decode_batch(data, terms=self._terms, roster=self.roster)
+        _require_named("user", batch.sender, node)
+        _require_named("round", batch.round_number, round_number)
+        kept = self._store.batch(batch.round_number, batch.sender)
+        where = f"of user {batch.sender} in round {batch.round_number}"
         if _is_known(kept, data, f"another batch {where} was accepted"):
             return False
         now = self._store.round_number()
-        if round_number != now:
+        if batch.round_number != now:
             raise _peer_error(
                 f"the batch {where} came in round {now}",
-                Reason.EARLY if round_number > now else Reason.LATE,
+                Reason.EARLY if batch.round_number > now else Reason.LATE,
             )
-        self._require_allowed(sender, letters)
-        self._store.put_batch(round_number, sender, data, letters)
+        neighbours = registered_neighbours(self._graph, self.roster, batch.sender)
+        self._require_allowed(batch, neighbours)
+        self._store.put_batch(
+            data,
+            round_number=batch.round_number,
+            sender=batch.sender,
+            letters=batch.letters,
+            codes=dict(zip(neighbours, batch.codes, strict=True)),
+        )
         return True
 
-    def _require_allowed(self, sender: int, letters: list[Letter]) -> None:
-        """Raise unless there are as many letters as the terms say, all to registered neighbours."""
-        neighbours = registered_neighbours(self._graph, self.roster, sender)
+    def _require_allowed(self, batch: Batch, neighbours: tuple[int, ...]) -> None:
+        """Raise unless there are as many letters as the terms say, all to registered neighbours.
+
+        And a code for each of these; what is in it is between the two.
+        """
+        sender, letters = batch.sender, batch.letters
         wanted = batch_size(self._terms, sender, neighbours)
         if len(letters) != wanted:
             raise _peer_error(
                 f"user {sender} sent {len(letters)} envelopes, not {wanted}", Reason.MALFORMED
+            )
+        if len(batch.codes) != len(neighbours):
+            raise _peer_error(
+                f"user {sender} sent {len(batch.codes)} codes, not {len(neighbours)}",
+                Reason.MALFORMED,
             )
         allowed = frozenset(neighbours)
         for letter in letters:
@@ -261,8 +287,11 @@ class RelayCore:
     def absent(self, round_number: int) -> tuple[int, ...]:
         """Return the registered users who sent nothing in a round that is over, ascending."""
         self._require_closed(round_number)
-        senders = self._store.senders(round_number)
-        return tuple(node for node in self.roster.nodes if node not in senders)
+        if round_number not in self._absent:
+            senders = self._store.senders(round_number)
+            away = tuple(node for node in self.roster.nodes if node not in senders)
+            self._absent[round_number] = away
+        return self._absent[round_number]
 
     def absences(self) -> NDArray[np.bool_]:
         """Return who sent nothing in which round, for the account, when all rounds are over.
@@ -279,7 +308,7 @@ class RelayCore:
         return away
 
     def mail(self, node: int, round_number: int, token: bytes) -> bytes:
-        """Return the envelopes to a user that were sent in a round that is over.
+        """Return what was sent to a user in a round that is over, and who was absent in it.
 
         Parameters
         ----------
@@ -307,16 +336,22 @@ class RelayCore:
         text = mail_token_text(self._terms, node, round_number)
         if not is_signed(token, roster[node].identity_key, text):
             raise _peer_error(f"the token for the mail of user {node} is not his", Reason.FORGED)
-        letters = self._store.mail(round_number, node)
-        return encode_mail(letters, roster=roster, round_number=round_number, recipient=node)
+        mail = Mail(
+            absent=self.absent(round_number),
+            letters=tuple(self._store.mail(round_number, node)),
+            codes=self._store.codes(round_number, node),
+        )
+        return encode_mail(mail, roster=roster, round_number=round_number, recipient=node)
 
-    def accept_hand_in(self, data: bytes) -> bool:
+    def accept_hand_in(self, data: bytes, *, node: int | None = None) -> bool:
         """Take what a holder hands in, after the last round.
 
         Parameters
         ----------
         data : bytes
             From `Peer.hand_in`.
+        node : int, optional
+            Whom it has to name, if that was said beside it.
 
         Returns
         -------
@@ -329,6 +364,7 @@ class RelayCore:
             If it is malformed or forged, comes too early, or something else was handed in.
         """
         holder, _ = decode_hand_in(data, terms=self._terms, roster=self.roster)
+        _require_named("user", holder, node)
         kept = self._store.hand_in(holder)
         if _is_known(kept, data, f"user {holder} has handed in something else"):
             return False
@@ -370,6 +406,15 @@ class RelayCore:
 def _peer_error(message: str, reason: Reason) -> ProtocolError:
     """Return an error about what a peer sent."""
     return ProtocolError(message, fault=Fault.PEER, reason=reason)
+
+
+def _require_named(what: str, named: int, wanted: int | None) -> None:
+    """Raise if a message names another user or round than what was said beside it."""
+    if wanted is not None and named != wanted:
+        raise _peer_error(
+            f"the message is of {what} {named}, and was sent as of {what} {wanted}",
+            Reason.MALFORMED,
+        )
 
 
 def _is_known(kept: bytes | None, data: bytes, conflict: str) -> bool:

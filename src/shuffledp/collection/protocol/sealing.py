@@ -31,6 +31,11 @@ def open_seal(sealed: bytes, private_key: X25519PrivateKey, info: bytes) -> byte
         return None
 
 
+def shared_secret(private_key: X25519PrivateKey, public_key: bytes) -> bytes:
+    """Return what two owners of mail keys can both compute, and nobody else; not uniform."""
+    return private_key.exchange(_mail_key(public_key))
+
+
 def is_signed(signature: bytes, public_key: bytes, text: bytes) -> bool:
     """Return whether a signature of a text is by the holder of a key."""
     try:
@@ -66,4 +71,5 @@ __all__ = [
     "is_signed",
     "open_seal",
     "seal",
+    "shared_secret",
 ]

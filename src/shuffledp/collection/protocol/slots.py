@@ -201,6 +201,46 @@ def per_neighbour_for(
     return _smallest_slots(float((loads / np.maximum(graph.degrees, 1)).max()), log_allowed)
 
 
+def loss_probability(
+    graph: Graph,
+    *,
+    rounds: int,
+    missing: int,
+    silent: NDArray[np.bool_],
+    laziness: float,
+    absences: NDArray[np.bool_],
+    registered: NDArray[np.bool_],
+) -> float:
+    """Return a bound on the probability that some users hold so many reports at the end.
+
+    Parameters
+    ----------
+    graph, rounds, laziness, absences, registered
+        See `overload_probability`.
+    missing : int
+        How many, >= 1.
+    silent : ndarray of bool, shape (num_users,)
+        Which users.
+
+    Returns
+    -------
+    float
+        In [0, 1], rounded up. Each report is at one of them or not, independently of the others,
+        so that the bound of this module applies to their number.
+
+    Examples
+    --------
+    >>> pair, none = Graph.from_edges([(0, 1)]), np.zeros(2, bool)
+    >>> loss_probability(
+    ...     pair, rounds=1, missing=1, silent=none, laziness=0.0, absences=none[None],
+    ...     registered=~none,
+    ... )
+    0.0
+    """
+    loads = _loads(graph, rounds, laziness, absences, registered)[-1]
+    return math.exp(_log_tail(float(loads[silent].sum()) * (1.0 + _ROUNDING), missing))
+
+
 def _degrees(graph: Graph, registered: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Return the number of registered neighbours of each registered user."""
     sender = np.repeat(np.arange(graph.num_users), graph.degrees)

@@ -1,7 +1,7 @@
 """What a relay keeps, and a store of it in memory."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from shuffledp.collection.protocol.envelopes import Letter
@@ -39,9 +39,15 @@ class Store(Protocol):
         ...
 
     def put_batch(
-        self, round_number: int, sender: int, data: bytes, letters: Sequence[Letter]
+        self,
+        data: bytes,
+        *,
+        round_number: int,
+        sender: int,
+        letters: Sequence[Letter],
+        codes: Mapping[int, bytes],
     ) -> None:
-        """Keep a batch and the letters in it: both or neither."""
+        """Keep a batch, the letters in it, and its codes by recipient: all or nothing."""
         ...
 
     def senders(self, round_number: int) -> frozenset[int]:
@@ -50,6 +56,10 @@ class Store(Protocol):
 
     def mail(self, round_number: int, recipient: int) -> Sequence[Letter]:
         """Return the letters of a round to a recipient, ordered by sender and index."""
+        ...
+
+    def codes(self, round_number: int, recipient: int) -> Mapping[int, bytes]:
+        """Return the codes of a round to a recipient by sender, ascending."""
         ...
 
     def hand_in(self, holder: int) -> bytes | None:
@@ -68,13 +78,14 @@ class Store(Protocol):
 class MemoryStore:
     """A `Store` in memory, for simulations and tests."""
 
-    __slots__ = ("_batches", "_hand_ins", "_mail", "_registrations", "_round_number")
+    __slots__ = ("_batches", "_codes", "_hand_ins", "_mail", "_registrations", "_round_number")
 
     def __init__(self) -> None:
         self._round_number = 0
         self._registrations: dict[int, bytes] = {}
         self._batches: dict[int, dict[int, bytes]] = defaultdict(dict)
         self._mail: dict[tuple[int, int], list[Letter]] = defaultdict(list)
+        self._codes: dict[tuple[int, int], dict[int, bytes]] = defaultdict(dict)
         self._hand_ins: dict[int, bytes] = {}
 
     def registration(self, node: int) -> bytes | None:
@@ -102,12 +113,20 @@ class MemoryStore:
         return self._batches[round_number].get(sender)
 
     def put_batch(
-        self, round_number: int, sender: int, data: bytes, letters: Sequence[Letter]
+        self,
+        data: bytes,
+        *,
+        round_number: int,
+        sender: int,
+        letters: Sequence[Letter],
+        codes: Mapping[int, bytes],
     ) -> None:
-        """Keep a batch and the letters in it."""
+        """Keep a batch, the letters in it, and its codes by recipient."""
         self._batches[round_number][sender] = data
         for letter in letters:
             self._mail[round_number, letter.recipient].append(letter)
+        for recipient, code in codes.items():
+            self._codes[round_number, recipient][sender] = code
 
     def senders(self, round_number: int) -> frozenset[int]:
         """Return who sent a batch in a round."""
@@ -117,6 +136,10 @@ class MemoryStore:
         """Return the letters of a round to a recipient, ordered by sender and index."""
         letters = self._mail.get((round_number, recipient), [])
         return sorted(letters, key=lambda letter: (letter.sender, letter.index))
+
+    def codes(self, round_number: int, recipient: int) -> Mapping[int, bytes]:
+        """Return the codes of a round to a recipient by sender, ascending."""
+        return dict(sorted(self._codes[round_number, recipient].items()))
 
     def hand_in(self, holder: int) -> bytes | None:
         """Return what a holder handed in."""

@@ -15,7 +15,7 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.mechanisms.networks.graph import Graph
 
 #: Of this layout of the terms and of all messages.
-VERSION: Final = 1
+VERSION: Final = 2
 
 COLLECTION_ID_BYTES: Final = 16
 

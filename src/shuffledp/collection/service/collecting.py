@@ -9,11 +9,13 @@ from shuffledp.collection.cautions import delta_cautions
 from shuffledp.collection.datasets.column import Progress, no_progress
 from shuffledp.collection.network_hiding import Hiding
 from shuffledp.collection.protocol.analyzer import Analyzer, Collected
+from shuffledp.collection.protocol.delivery import final_transcript
 from shuffledp.collection.protocol.keys import AnalyzerKeys, Roster, hand_ins_token
 from shuffledp.collection.protocol.terms import Terms
 from shuffledp.collection.questions.question import EstimateOptions
-from shuffledp.collection.results import RunResult
+from shuffledp.collection.results import Guarantee, RunResult
 from shuffledp.collection.sampled_estimates import for_all_users
+from shuffledp.collection.service.arrived import Arrived
 from shuffledp.collection.service.asked_terms import AskedTerms
 from shuffledp.collection.service.exchange_account import Exchange, ExchangeRecord
 from shuffledp.collection.service.exchange_report import curve_rounds, exchange_facts
@@ -39,10 +41,13 @@ class Fetched:
         The opened reports, and what was rejected.
     record : ExchangeRecord
         Who took part, and who was away when.
+    transcript : bytes
+        Of that record: what all holders have to confirm.
     """
 
     collected: Collected
     record: ExchangeRecord
+    transcript: bytes
 
 
 def fetch(
@@ -95,7 +100,8 @@ def fetch(
     roster = Roster.from_bytes(client.roster(), terms)
     collected = Analyzer(terms, keys, roster).open(client.hand_ins(token))
     record = ExchangeRecord.of(terms, roster.nodes, client.absences(token))
-    return Fetched(collected=collected, record=record)
+    transcript = final_transcript(roster, record.absences)
+    return Fetched(collected=collected, record=record, transcript=transcript)
 
 
 def collection_result(
@@ -134,7 +140,8 @@ def collection_result(
     -------
     RunResult
         About the users who registered. Reports that are missing are taken for a random sample of
-        theirs, and warned about.
+        theirs, and warned about. The guarantee is that of the reports that came: only epsilon0 if
+        others may be missing because of whose they are.
 
     Raises
     ------
@@ -151,7 +158,8 @@ def collection_result(
     estimates = asked.question.estimate(
         asked.randomizer, asked.randomizer.aggregate(reports), options
     )
-    exchange = Exchange(terms, graph, fetched.record, on_progress=on_progress)
+    arrived = Arrived.of(fetched.collected, fetched.transcript, num_reports=reports.num_reports)
+    exchange = Exchange(terms, graph, fetched.record, arrived, on_progress=on_progress)
     if exchange.can_hide:  # in one pass, with those that the curve of the report will need
         exchange.position_bounds(curve_rounds(terms.rounds))
     guarantee = exchange.guarantee(asked.randomizer.profile, delta=delta)
@@ -167,6 +175,7 @@ def collection_result(
         target_delta=delta,
         shuffler="network",
         warnings=(
+            *_doubts(exchange, guarantee),
             *_warnings(terms, fetched, reports.num_reports, num_invalid),
             *delta_cautions(delta, num_registered),
         ),
@@ -194,7 +203,11 @@ def fetched_facts(terms: Terms, fetched: Fetched) -> Mapping[str, object]:
         "num_registered": int(record.nodes.size),
         "num_handed_in": collected.num_hand_ins,
         "num_reports": len(collected.reports),
+        "num_confirmed": Arrived.of(
+            collected, fetched.transcript, num_reports=len(collected.reports)
+        ).num_confirmed,
         "num_absences": record.num_absences,
+        "transcript": fetched.transcript.hex(),
         "rejected": dict(collected.rejected),
     }
 
@@ -231,6 +244,16 @@ def _require_terms(digest: str, terms: Terms) -> None:
         )
 
 
+def _doubts(exchange: Exchange, guarantee: Guarantee) -> tuple[str, ...]:
+    """Return why there is no central guarantee although there were others to hide among."""
+    if not exchange.doubts:
+        return ()
+    return (
+        f"Only the local guarantee is left, epsilon <= {guarantee.epsilon_upper:.6g}: "
+        f"{'; '.join(exchange.doubts)}. What is missing may depend on who sent it.",
+    )
+
+
 def _warnings(
     terms: Terms, fetched: Fetched, num_reports: int, num_invalid: int
 ) -> tuple[str, ...]:
@@ -245,15 +268,15 @@ def _warnings(
         )
     if terms.protocol == "all" and num_reports < registered:
         found.append(
-            f"{registered - num_reports:,} of {registered:,} reports are missing, lost with "
-            "holders who did not come back. Estimates take the rest for a random sample."
+            f"{registered - num_reports:,} of {registered:,} reports are missing. Estimates take "
+            "the rest for a random sample."
         )
     if collected.num_hand_ins < registered:
         found.append(f"{registered - collected.num_hand_ins:,} users handed in nothing.")
     if record.num_absences:
         found.append(
             f"Users were absent {record.num_absences:,} times in {terms.rounds:,} rounds; the "
-            "guarantee accounts for it."
+            "guarantee accounts for the reports that stayed with them."
         )
     if num_reports > registered:
         found.append(

@@ -13,6 +13,7 @@ from shuffledp.collection.network_mixing import NetworkMixing
 from shuffledp.collection.protocol.slots import overload_probability
 from shuffledp.collection.protocol.terms import Terms
 from shuffledp.collection.results import Guarantee
+from shuffledp.collection.service.arrived import Arrived
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_delta
 from shuffledp.core.errors import DataError, ParameterError
@@ -24,19 +25,24 @@ if TYPE_CHECKING:
     from shuffledp.mechanisms.networks.position_bounds import PositionBounds
 
 _ASSUMPTIONS = (
-    "The relay's record of who was absent in which round is right, and neither absences nor "
-    "dropped messages depend on anybody's value.",
+    "All who handed in confirmed the relay's record of who was absent in which round, and that "
+    "nothing sent to them was missing. So reports are missing with holders who handed in nothing, "
+    "and with nobody else; this rests on the confirmations being honest.",
+    "Whether a user is absent from a round, or hands in, depends neither on anybody's value nor on "
+    "which reports, from whom, the user holds.",
     "The relay does not play users itself, and no user tells what passed through their hands.",
 )
 
 # A report went along one of the envelopes that were sent, so where these went says something.
 _RELAY_KEEPS_QUIET = (
-    "The relay keeps its record of who sent envelopes to whom from the analyzer: traffic is not "
-    "even, so that the record narrows down which way a report may have gone."
+    "The relay keeps its record of who sent envelopes to whom from the analyzer, and does not "
+    "choose by it whose batches or hand-ins it refuses: traffic is not even, so that the record "
+    "narrows down which way a report may have gone."
 )
 _RELAY_MAY_TELL = (
     "Traffic was even: each user sent each neighbour the same number of envelopes in a round. So "
-    "the relay may show the analyzer all its records, as long as both keep to the protocol."
+    "the relay may show the analyzer all its records, and refuse whole batches and hand-ins as "
+    "both choose: that counts as an absence."
 )
 
 
@@ -104,6 +110,8 @@ class Exchange:
         Of the terms.
     record : ExchangeRecord
         Who took part.
+    arrived : Arrived
+        What came to the analyzer.
     on_progress : callable, optional
         Called with the stage, the steps done and the steps in total.
 
@@ -111,6 +119,8 @@ class Exchange:
     ----------
     terms, graph, record
         As given.
+    doubts : tuple of str
+        Why reports may be missing because of whose they are: then nothing hides anybody.
     users : Graph
         Of those who registered: its user i is node ``record.nodes[i]``.
     overload : float
@@ -130,12 +140,14 @@ class Exchange:
         terms: Terms,
         graph: Graph,
         record: ExchangeRecord,
+        arrived: Arrived,
         *,
         on_progress: Progress | None = None,
     ) -> None:
         self.terms, self.graph, self.record, self._report = terms, graph, record, on_progress
         registered = np.zeros(terms.num_users, dtype=bool)
         registered[record.nodes] = True
+        self.doubts = arrived.doubts(terms, graph, registered=registered, absences=record.absences)
         # Where nobody registered one user alone stands for them: as little can be hidden.
         self.users = graph.subgraph(record.nodes if record.nodes.size else [0])
         self.overload = overload_probability(
@@ -165,8 +177,10 @@ class Exchange:
         """Whether there are others among whom a report may hide, as far as is known here.
 
         Not where reports are lost: they hide nobody, and the walk in which they wait counts them.
+        Reports lost with holders who handed in nothing do no harm: what is seen is made from what
+        would be seen with them (docs/results/delivery.md).
         """
-        return self.users.num_users >= 2 and not self.loses_reports
+        return self.users.num_users >= 2 and not self.loses_reports and not self.doubts
 
     def position_bounds(self, rounds: Iterable[int]) -> "list[PositionBounds]":
         """Return bounds on where reports were after these rounds, from one pass over users."""
@@ -205,13 +219,26 @@ class Exchange:
         """
         left = self.delta_left(delta)
         if not self.can_hide or left <= 0.0:
-            return _local(profile, delta, self.overload, is_lossy=self.loses_reports)
+            return self._local(profile, delta)
         (bounds,) = self.position_bounds([rounds])
         bound = Hiding.of(bounds).epsilon(
             profile, delta=left, protocol=self.terms.protocol, with_lower=False
         )
         relay = _RELAY_MAY_TELL if self.terms.per_neighbour else _RELAY_KEEPS_QUIET
         return replace(bound, assumptions=(*bound.assumptions, relay, *_ASSUMPTIONS))
+
+    def _local(self, profile: LocalProfile, delta: float) -> Bound:
+        """Return what the randomizer alone guarantees, and why no more."""
+        reasons = [f"overload probability {self.overload:.3g}", *self.doubts]
+        if self.loses_reports:
+            reasons.append("reports lost to absences, with onion routing, are not accounted for")
+        return Bound(
+            lower=None,
+            upper=profile.epsilon0 if profile.delta0 <= delta else float("inf"),
+            method="local randomizer alone",
+            source=f"definition; {'; '.join(reasons)}",
+            assumptions=(),
+        )
 
     def guarantee(self, profile: LocalProfile, *, delta: float) -> Guarantee:
         """Return the central guarantee of what was handed in; see `exchange_guarantee`."""
@@ -227,6 +254,7 @@ def exchange_guarantee(
     terms: Terms,
     graph: Graph,
     record: ExchangeRecord,
+    arrived: Arrived,
     profile: LocalProfile,
     *,
     delta: float,
@@ -236,7 +264,7 @@ def exchange_guarantee(
 
     Parameters
     ----------
-    terms, graph, record, on_progress
+    terms, graph, record, arrived, on_progress
         See `Exchange`.
     profile : LocalProfile
         The randomizer's law.
@@ -249,25 +277,13 @@ def exchange_guarantee(
     Guarantee
         Whose epsilon is rounded up, and has no lower end: what was lost on the way may have made
         the release more private than any bound can say. It holds for every registered user,
-        whoever handed in nothing at the end: the analyzer's view is made from that of all.
+        whoever handed in nothing at the end: the analyzer's view is made from that of all. It is
+        epsilon0 where reports may be missing because of whose they are.
 
     Raises
     ------
     ParameterError
         If delta is out of range.
     """
-    exchange = Exchange(terms, graph, record, on_progress=on_progress)
+    exchange = Exchange(terms, graph, record, arrived, on_progress=on_progress)
     return exchange.guarantee(profile, delta=delta)
-
-
-def _local(profile: LocalProfile, delta: float, overload: float, *, is_lossy: bool) -> Bound:
-    """Return what the randomizer alone guarantees."""
-    lost = "; reports lost to absences, with onion routing, are not accounted for"
-    upper = profile.epsilon0 if profile.delta0 <= delta else float("inf")
-    return Bound(
-        lower=None,
-        upper=upper,
-        method="local randomizer alone",
-        source=f"definition; overload probability {overload:.3g}{lost if is_lossy else ''}",
-        assumptions=(),
-    )

@@ -50,6 +50,11 @@ class PeersOutcome:
         Reports lost because their way, drawn beforehand, met an absence.
     refused : dict
         How many envelopes were refused, by reason.
+    short : tuple of int
+        Nodes that missed something that was sent to them, or heard of others who did.
+    transcripts : tuple of str
+        Digests of who was absent when, as the relay showed it to those who handed in: one digest,
+        and the same for all users, or it showed them different things.
     """
 
     num_users: int
@@ -59,6 +64,8 @@ class PeersOutcome:
     num_dropped: int
     num_late_reports: int
     refused: dict[str, int]
+    short: tuple[int, ...]
+    transcripts: tuple[str, ...]
 
     @property
     def num_handed_in(self) -> int:
@@ -318,7 +325,9 @@ class PeerRunner:
     def _outcome(self) -> PeersOutcome:
         """Return how it went."""
         done = self._handed_in | self._late
-        tallies = [peer.tally for peer in self._active().values()]
+        active = self._active()
+        tallies = [peer.tally for peer in active.values()]
+        confirmations = {node: peer.confirmation for node, peer in active.items()}
         return PeersOutcome(
             num_users=len(self._peers),
             late=tuple(sorted(self._late)),
@@ -327,4 +336,8 @@ class PeerRunner:
             num_dropped=sum(tally.num_dropped for tally in tallies),
             num_late_reports=sum(tally.num_late for tally in tallies),
             refused=dict(sum((Counter(tally.refused) for tally in tallies), Counter())),
+            short=tuple(node for node, said in confirmations.items() if said.short_since),
+            transcripts=tuple(
+                sorted({confirmations[node].transcript.hex() for node in self._handed_in})
+            ),
         )

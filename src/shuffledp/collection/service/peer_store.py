@@ -7,7 +7,7 @@ from shuffledp.collection.protocol.terms import Terms
 from shuffledp.collection.service.database import Database
 
 _APPLICATION_ID = 0x73647070  # "sdpp"
-_VERSION = 1
+_VERSION = 2
 _SCHEMA = ("CREATE TABLE peers (node INTEGER PRIMARY KEY, state BLOB NOT NULL)",)
 
 

@@ -8,6 +8,7 @@ from typing import Literal, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.collection.protocol.delivery import CODE_BYTES
 from shuffledp.collection.protocol.keys import AnalyzerKeys
 from shuffledp.collection.protocol.slots import per_neighbour_for, slots_for
 from shuffledp.collection.protocol.terms import Terms, graph_digest, new_collection_id
@@ -223,13 +224,16 @@ def traffic_facts(terms: Terms, graph: Graph) -> tuple[tuple[str, str], ...]:
     envelopes = most_envelopes(terms, graph)
     slots = (int(envelopes.min()), int(envelopes.max()))
     sizes = [terms.envelope_bytes_in(number) for number in range(1, terms.rounds + 1)]
-    sent = tuple(each * sum(sizes) for each in slots)
+    sent = envelopes * sum(sizes) + graph.degrees * (CODE_BYTES * terms.rounds)
     return (
         ("users", f"{terms.num_users:,}"),
         ("rounds", f"{terms.rounds:,}"),
         ("messages a user and round", _span(*slots)),
         ("bytes a message", _span(min(sizes), max(sizes))),
-        ("sent by a user in all", _span(*(each / 1000.0 for each in sent)) + " kB"),
+        (
+            "sent by a user in all",
+            _span(float(sent.min()) / 1000.0, float(sent.max()) / 1000.0) + " kB",
+        ),
     )
 
 

@@ -2,7 +2,8 @@
 
 All bodies are bytes as the protocol makes them; errors are one line of JSON, ``{"error": ...}``.
 Requests are handled one after the other, each change on disk before it is acknowledged, and each
-may be repeated without harm. Paths say who a request is about; what counts is the signed body.
+may be repeated without harm. Paths say who a request is about, and must name the user and the round
+of the signed body.
 """
 
 import asyncio
@@ -100,15 +101,17 @@ class _Endpoints:
 
     async def register(self, request: Request) -> Response:
         """Take a user's registration."""
+        node = self._node(request)
         body = await _body(request, _MOST_REGISTRATION_BYTES)
-        self._service.core.register(body)
+        self._service.core.register(body, node=node)
         self._service.advance()
         return Response(status_code=204)
 
     async def send(self, request: Request) -> Response:
         """Take what a user sends in a round."""
-        body = await _body(request, self._service.most_batch_bytes(self._node(request)))
-        self._service.core.accept_batch(body)
+        node, number = self._node(request), request.path_params["round"]
+        body = await _body(request, self._service.most_batch_bytes(node))
+        self._service.core.accept_batch(body, round_number=number, node=node)
         self._service.advance()
         return Response(status_code=204)
 
@@ -119,8 +122,9 @@ class _Endpoints:
 
     async def hand_in(self, request: Request) -> Response:
         """Take what a user hands in."""
-        body = await _body(request, self._service.most_hand_in_bytes(self._node(request)))
-        self._service.accept_hand_in(body)
+        node = self._node(request)
+        body = await _body(request, self._service.most_hand_in_bytes(node))
+        self._service.accept_hand_in(body, node=node)
         self._service.advance()
         return Response(status_code=204)
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from shuffledp.collection.protocol.delivery import CODE_BYTES
 from shuffledp.collection.protocol.errors import Fault, ProtocolError, Reason
 from shuffledp.collection.protocol.relay import RelayCore
 from shuffledp.collection.protocol.terms import Terms
@@ -104,14 +105,15 @@ class RelayService:
 
     def most_batch_bytes(self, node: int) -> int:
         """Return a size that no batch of a node exceeds."""
-        envelopes = most_envelopes(self.terms, self._graph)[node]
-        return int(envelopes) * (self.terms.envelope_bytes + 4) + _MOST_HEAD_BYTES
+        envelopes = int(most_envelopes(self.terms, self._graph)[node])
+        codes = int(self._graph.degrees[node]) * CODE_BYTES
+        return envelopes * (self.terms.envelope_bytes + 4) + codes + _MOST_HEAD_BYTES
 
     def most_hand_in_bytes(self, node: int) -> int:
         """Return a size that nothing handed in by a node exceeds."""
         return self.terms.slots[node] * (self.terms.inner_bytes + 1) + _MOST_HEAD_BYTES
 
-    def accept_hand_in(self, data: bytes) -> None:
+    def accept_hand_in(self, data: bytes, *, node: int) -> None:
         """Take what a user hands in, until handing in has ended."""
         if self._store.is_over:
             raise ProtocolError(
@@ -119,7 +121,7 @@ class RelayService:
                 fault=Fault.PEER,
                 reason=Reason.LATE,
             )
-        self.core.accept_hand_in(data)
+        self.core.accept_hand_in(data, node=node)
 
     def hand_ins(self, token: bytes) -> tuple[bytes, ...]:
         """Return all that was handed in, to the analyzer, once it is final."""

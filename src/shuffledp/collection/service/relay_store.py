@@ -1,6 +1,6 @@
 """What a relay keeps, in SQLite: registrations, batches, mail, hand-ins and the round."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from shuffledp.collection.protocol.envelopes import Letter
@@ -8,13 +8,15 @@ from shuffledp.collection.protocol.terms import Terms
 from shuffledp.collection.service.database import Database
 
 _APPLICATION_ID = 0x73647072  # "sdpr"
-_VERSION = 1
+_VERSION = 2
 _SCHEMA = (
     "CREATE TABLE registrations (node INTEGER PRIMARY KEY, message BLOB NOT NULL)",
     "CREATE TABLE batches (round INTEGER, sender INTEGER, message BLOB NOT NULL, "
     "PRIMARY KEY (round, sender))",
     "CREATE TABLE mail (round INTEGER, recipient INTEGER, sender INTEGER, position INTEGER, "
     "sealed BLOB NOT NULL, PRIMARY KEY (round, recipient, sender, position)) WITHOUT ROWID",
+    "CREATE TABLE codes (round INTEGER, recipient INTEGER, sender INTEGER, code BLOB NOT NULL, "
+    "PRIMARY KEY (round, recipient, sender)) WITHOUT ROWID",
     "CREATE TABLE hand_ins (holder INTEGER PRIMARY KEY, message BLOB NOT NULL)",
 )
 
@@ -88,13 +90,21 @@ class SqliteStore(Database):
         return None if found is None else bytes(found)
 
     def put_batch(
-        self, round_number: int, sender: int, data: bytes, letters: Sequence[Letter]
+        self,
+        data: bytes,
+        *,
+        round_number: int,
+        sender: int,
+        letters: Sequence[Letter],
+        codes: Mapping[int, bytes],
     ) -> None:
-        """Keep a batch, and its letters in the recipients' mail: both or neither."""
+        """Keep a batch, and its letters and codes in the recipients' mail: all or nothing."""
         mail = [(round_number, each.recipient, sender, each.index, each.sealed) for each in letters]
+        lines = [(round_number, recipient, sender, code) for recipient, code in codes.items()]
         with self.transaction():
             self.change("INSERT INTO batches VALUES (?, ?, ?)", (round_number, sender, data))
             self.change_many("INSERT INTO mail VALUES (?, ?, ?, ?, ?)", mail)
+            self.change_many("INSERT INTO codes VALUES (?, ?, ?, ?)", lines)
 
     def num_registered(self) -> int:
         """Return how many registered."""
@@ -129,6 +139,12 @@ class SqliteStore(Database):
             )
             for sender, position, sealed in self.rows(query, (round_number, recipient))
         ]
+
+    def codes(self, round_number: int, recipient: int) -> dict[int, bytes]:
+        """Return the codes of a round to a node by sender, rising."""
+        query = "SELECT sender, code FROM codes WHERE round = ? AND recipient = ? ORDER BY sender"
+        rows = self.rows(query, (round_number, recipient))
+        return {int(sender): bytes(code) for sender, code in rows}
 
     def hand_in(self, holder: int) -> bytes | None:
         """Return what a node handed in."""

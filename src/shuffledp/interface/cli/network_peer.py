@@ -148,6 +148,12 @@ def _print_outcome(outcome: "PeersOutcome") -> None:
         found.append(f"{outcome.num_dropped:,} reports were dropped, for want of messages")
     if outcome.num_late_reports:
         found.append(f"{outcome.num_late_reports:,} onions missed their round and were lost")
+    if outcome.short:
+        found.append(
+            f"{len(outcome.short):,} users, node {outcome.short[0]} among them, missed mail that "
+            "was sent to them, or heard of others who did: the analyzer is told, and claims no "
+            "more than epsilon0"
+        )
     if outcome.refused:
         reasons = "; ".join(f"{number:,} {reason}" for reason, number in outcome.refused.items())
         found.append(f"messages were refused: {reasons}")
@@ -156,5 +162,6 @@ def _print_outcome(outcome: "PeersOutcome") -> None:
         [
             ("handed in", f"{outcome.num_handed_in:,} of {outcome.num_users:,} users"),
             ("rounds missed", f"{outcome.absences:,}"),
+            ("transcript", ", ".join(each[:16] for each in outcome.transcripts) or "none"),
         ]
     )

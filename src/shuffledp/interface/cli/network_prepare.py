@@ -129,18 +129,26 @@ def prepare(  # noqa: PLR0913  # one parameter an option
         *traffic_facts(terms, users),
     ]
     if expected is not None:
-        facts += [*guarantee_facts(expected)[:3], ("assuming", "all register, none is ever away")]
+        facts += [
+            *guarantee_facts(expected)[:3],
+            ("assuming", "all register, none is ever away, all arrives"),
+        ]
     print_facts(facts)
 
 
 def _expected(terms: "Terms", graph: "Graph", asked: "AskedTerms", delta: float) -> Any:
     """Return the guarantee if everybody takes part in every round."""
-    import numpy as np
-
+    from shuffledp.collection.service.arrived import Arrived
     from shuffledp.collection.service.exchange_account import ExchangeRecord, exchange_guarantee
 
-    record = ExchangeRecord.of(terms, np.arange(terms.num_users), [[]] * terms.rounds)
+    everybody = range(terms.num_users)
     with progress_bar() as on_progress:
         return exchange_guarantee(
-            terms, graph, record, asked.randomizer.profile, delta=delta, on_progress=on_progress
+            terms,
+            graph,
+            ExchangeRecord.of(terms, everybody, [[]] * terms.rounds),
+            Arrived.everything(everybody),
+            asked.randomizer.profile,
+            delta=delta,
+            on_progress=on_progress,
         )
