@@ -1,22 +1,34 @@
 """Serving a relay: a socket, a server and the operator's keyboard."""
 
+import asyncio
 import ipaddress
 import socket
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Final, cast
 
 import uvicorn
 
 from shuffledp.collection.protocol.relay import RelayCore
 from shuffledp.collection.protocol.terms import Terms
 from shuffledp.collection.service.relay_app import make_app
+from shuffledp.collection.service.relay_connections import (
+    Connection,
+    Limits,
+    Room,
+    num_descriptors,
+)
 from shuffledp.collection.service.relay_service import RelayService
 from shuffledp.collection.service.relay_store import SqliteStore
 from shuffledp.collection.service.round_clock import RoundClock
 from shuffledp.core.errors import OutputError, ParameterError
 from shuffledp.mechanisms.networks.graph import Graph
+
+# Connections that the operating system keeps until they are accepted.
+_MOST_PENDING: Final = 1024
 
 
 def serve_relay(
@@ -75,7 +87,8 @@ def serve_relay(
             clock=clock,
             now=now,
         )
-        server = uvicorn.Server(
+        limits = Limits.of_descriptors(num_descriptors())
+        server = _Server(
             uvicorn.Config(
                 make_app(
                     service, until_collected=_stopper(lambda: server) if until_collected else None
@@ -84,12 +97,31 @@ def serve_relay(
                 access_log=False,  # who asked when is nobody's business
                 server_header=False,
                 timeout_keep_alive=60,
+                http=_connections(Room(limits)),
+                ws="none",
+                loop="asyncio",
+                backlog=limits.accepted_at_once,
             )
         )
         if clock.mode == "manual":
             _tell_on_lines(service)
         on_ready(_url(listening))
         server.run(sockets=[listening])
+
+
+class _Server(uvicorn.Server):
+    """A server that lets many connections wait to be accepted, and accepts few at once."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to serve."""
+        await super().startup(sockets)
+        for each in sockets or []:
+            each.listen(_MOST_PENDING)
+
+
+def _connections(room: Room) -> type[asyncio.Protocol]:
+    """Return what makes the connections of a server; it is called like a class."""
+    return cast("type[asyncio.Protocol]", partial(Connection, room=room))
 
 
 def _stopper(server: Callable[[], uvicorn.Server]) -> Callable[[], None]:
@@ -115,7 +147,7 @@ def _listen(host: str, port: int) -> socket.socket:
         # A relay that was killed must be able to come back to the same port at once.
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
-        listening.listen(1024)
+        listening.listen(_MOST_PENDING)
     except (OSError, OverflowError) as error:
         listening.close()
         reason = getattr(error, "strerror", None) or error
