@@ -41,8 +41,8 @@ _RELAY_KEEPS_QUIET = (
 )
 _RELAY_MAY_TELL = (
     "Traffic was even: each user sent each neighbour the same number of envelopes in a round. So "
-    "the relay may show the analyzer all its records, and refuse whole batches and hand-ins as "
-    "both choose: that counts as an absence."
+    "the relay may show the analyzer all its records, and may choose whose batches it refuses: "
+    "that counts as an absence. The analyzer counts every hand-in that it has seen."
 )
 
 
