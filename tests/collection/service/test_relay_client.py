@@ -38,7 +38,9 @@ def client(answer, patience=300.0):
     return RelayClient("http://127.0.0.1:1/", patience_seconds=patience, client=http)
 
 
-@pytest.mark.parametrize("trouble", [httpx.ConnectError("refused"), httpx.ReadTimeout(""), 503])
+@pytest.mark.parametrize(
+    "trouble", [httpx.ConnectError("refused"), httpx.ReadTimeout(""), 503, 408]
+)
 def test_what_fails_on_the_way_is_tried_again(clock, trouble):
     requests = []
 

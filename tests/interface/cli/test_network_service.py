@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from shuffledp.collection.service import relay_server
+from shuffledp.collection.service.peer_runner import PeersOutcome
 from shuffledp.interface.cli import main, network_peer
 
 
@@ -241,3 +242,29 @@ def test_a_whole_collection_by_commands(relay, here, capsys):
     assert (here / "results/report.html").exists()
     privacy = json.loads((here / "results/privacy.json").read_text())
     assert privacy["parameters"]["num_reports"] == 6
+    assert privacy["parameters"]["num_confirmed"] == 6
+    beginning = privacy["parameters"]["transcript"][:16]
+    assert f"transcript {beginning}" in " ".join(captured.out.split())
+
+
+def test_peers_say_what_went_wrong(capsys):
+    outcome = PeersOutcome(
+        num_users=5,
+        late=(1,),
+        lost=(2,),
+        absences=3,
+        num_dropped=4,
+        num_late_reports=6,
+        refused={"forged": 7},
+        short=(0, 3),
+        transcripts=("ab" * 32, "cd" * 32),
+    )
+    network_peer._print_outcome(outcome)
+    captured = capsys.readouterr()
+    said = " ".join(captured.err.split())
+    for text in (
+        "1 users came after registration", "1 users came after handing in", "4 reports were dropped",
+        "6 onions", "7 forged", "2 users, node 0 among them, missed mail that was sent to them",
+    ):  # fmt: skip
+        assert text in said
+    assert "abababababababab, cdcdcdcdcdcdcdcd" in captured.out

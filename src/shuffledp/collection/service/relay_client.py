@@ -20,6 +20,7 @@ _LONGEST_WAIT = 5.0
 _REQUEST_SECONDS = 30.0
 _FIRST_SERVER_FAULT = 500
 _FIRST_FAULT = 400
+_TOO_SLOW = 408
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +169,7 @@ class RelayClient:
                 )
                 if response.status_code < _FIRST_FAULT:
                     return response
-                if response.status_code < _FIRST_SERVER_FAULT:
+                if response.status_code < _FIRST_SERVER_FAULT and response.status_code != _TOO_SLOW:
                     raise RelayRefusalError(_reason(response), status=response.status_code)
                 problem = _reason(response)
             except httpx.HTTPError as error:
