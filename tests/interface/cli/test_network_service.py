@@ -263,8 +263,12 @@ def test_peers_say_what_went_wrong(capsys):
     captured = capsys.readouterr()
     said = " ".join(captured.err.split())
     for text in (
-        "1 users came after registration", "1 users came after handing in", "4 reports were dropped",
-        "6 onions", "7 forged", "2 users, node 0 among them, missed mail that was sent to them",
-    ):  # fmt: skip
+        "1 users came after registration",
+        "1 users came after handing in",
+        "4 reports were dropped",
+        "6 onions",
+        "7 forged",
+        "2 users, node 0 among them, missed mail that was sent to them",
+    ):
         assert text in said
     assert "abababababababab, cdcdcdcdcdcdcdcd" in captured.out
