@@ -10,6 +10,7 @@ from itertools import combinations_with_replacement, permutations, product
 
 import numpy as np
 import pytest
+from scipy.special import chdtri
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
@@ -17,6 +18,10 @@ from shuffledp.mechanisms.permutations.groups.groups import Groups
 from shuffledp.mechanisms.permutations.public_places import PublicPlaces
 from shuffledp.mechanisms.shufflers.displacement import DisplacementShuffler
 from shuffledp.privacy.amplification.displaced import displaced_delta
+
+# For the whole module; the tests of the order's law take equal shares.
+FALSE_POSITIVE_RATE = 1e-9
+NUM_DRAWS = 3_000
 
 # The enumeration adds doubles; what it may be off by.
 RELATIVE, ABSOLUTE = 1e-10, 1e-14
@@ -70,6 +75,41 @@ def test_no_view_tells_the_order_by_more_than_alpha_and_some_do(cells, alpha):
             worst = max(worst, max(loss.values()) - min(loss.values()))
     assert worst <= claimed * (1 + RELATIVE)
     assert worst >= claimed * 0.999  # the sensitivity is exact
+
+
+@pytest.mark.parametrize("cells", [[0, 1, 3], [2, 2, 5]])
+@pytest.mark.parametrize("theta", [0.5, 1.2])
+def test_the_law_of_the_order_is_within_alpha_too(cells, theta):
+    reach = math.ceil(36 / theta)  # what is beyond has a mass below 1e-14
+    axis = np.arange(-reach, reach + max(cells) + 1)
+    laws = [np.exp(-theta * np.abs(axis - cell)) for cell in cells]
+    mass = np.einsum("i,j,k->ijk", *(law / law.sum() for law in laws)).ravel()
+    noisy = np.stack(np.meshgrid(axis, axis, axis, indexing="ij")).reshape(3, -1)
+    chances = Counter()
+    for arrival in permutations(range(3)):
+        # In order of the noisy places, ties in order of arrival: who lies where.
+        order = np.array(arrival)[np.argsort(noisy[list(arrival)], axis=0, kind="stable")]
+        for sigma in permutations(range(3)):
+            is_it = (order == np.array(sigma)[:, None]).all(axis=0)
+            chances[sigma] += mass[is_it].sum() / 6.0
+    made, groups = on_line(cells, theta)
+    claimed = made.alpha_for(groups)
+    assert math.log(max(chances.values()) / min(chances.values())) <= claimed * (1 + RELATIVE)
+    # The package draws that law: a person's place on the line is that in the order of the cells.
+    entropy, drawn = Entropy.from_seed(9), Counter()
+    for _ in range(NUM_DRAWS):
+        drawn[tuple(made.draw(entropy).tolist())] += 1
+    total = sum(
+        (drawn[sigma] - NUM_DRAWS * chance) ** 2 / (NUM_DRAWS * chance)
+        for sigma, chance in chances.items()
+    )
+    assert total < chdtri(5, FALSE_POSITIVE_RATE / 4)
+
+
+def on_line(cells, theta):
+    places = PublicPlaces(cells=np.array(cells)[:, None])
+    groups = Groups.from_sets([range(len(cells))], num_users=len(cells))
+    return DisplacementShuffler(places=places, theta=theta), groups
 
 
 def edge_law(centre, theta, reach):

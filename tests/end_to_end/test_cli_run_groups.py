@@ -190,7 +190,7 @@ def test_noise_on_places_has_the_same_outputs(here, capsys):
 def test_people_read_how_noise_on_places_was_drawn(here, capsys):
     assert run("--seed", "1", shuffler="displacement") == 0
     out = capsys.readouterr().out
-    assert "noise on places     discrete Laplace, b = 100 places" in out
+    assert "noise on places     discrete Laplace, b = 100.0 places" in out
     assert "others who hide it" in out
     assert run("--alpha", "inf", "--overwrite", alpha=(), shuffler="displacement") == 0
     assert "noise on places     none" in capsys.readouterr().out

@@ -10,7 +10,7 @@ import click
 from shuffledp.interface.cli.console import print_facts, print_json, print_table
 from shuffledp.interface.cli.grouping import GROUP_SHUFFLERS, AskedGroups, grouping_options
 from shuffledp.interface.cli.options import answer_list, json_option, whole_number
-from shuffledp.interface.reports.formatting import fixed, given
+from shuffledp.interface.reports.formatting import fixed, given, rounded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +30,15 @@ _OWN_NAMES = (
 
 SIMULATION = "a simulation on true answers: nothing is released, and the figures are not private"
 """What both commands say about their output: it is computed from answers without noise."""
+
+
+_SHUFFLER = click.option(
+    "--shuffler",
+    type=click.Choice(GROUP_SHUFFLERS),
+    default="mallows",
+    show_default=True,
+    help="Shuffle within groups by a Mallows model, or by noise on places.",
+)
 
 
 def simulation_options(command: Command) -> Command:
@@ -71,13 +80,7 @@ def simulation_options(command: Command) -> Command:
             "of groups; by default as for the groups.",
         ),
         grouping_options,
-        click.option(
-            "--shuffler",
-            type=click.Choice(GROUP_SHUFFLERS),
-            default="mallows",
-            show_default=True,
-            help="Shuffle within groups by a Mallows model, or by noise on places.",
-        ),
+        _SHUFFLER,
         click.option(
             "--epsilon0",
             type=float,
@@ -233,7 +236,7 @@ class Simulation:
 
         if isinstance(shuffler, DisplacementShuffler):
             places = shuffler.places
-            return "noise", f"scale {shuffler.scale:.4g} {places.unit} ({places.name})"
+            return "noise", f"b = {rounded(shuffler.scale, up=False)} {places.unit} ({places.name})"
         return "theta", f"{shuffler.theta:.4g} ({self.groups.rank_distance})"
 
 
@@ -276,8 +279,6 @@ def _row(result: "Measured") -> tuple[str, ...]:
 
 def _bound_text(bound: float | None) -> str:
     """Return a bound rounded up, or that there is none."""
-    from shuffledp.interface.reports.formatting import rounded
-
     return "none" if bound is None else rounded(bound, up=True)
 
 

@@ -125,7 +125,7 @@ def _displacement_rows(facts: GroupFacts) -> list[tuple[str, str]]:
     """Return names and values that describe noise on places."""
     scale = "none" if math.isinf(facts.theta) else "without end: a uniform shuffle"
     if 0.0 < facts.theta < math.inf:
-        scale = f"discrete Laplace, b = {1.0 / facts.theta:.4g} {facts.unit}"
+        scale = f"discrete Laplace, b = {rounded(1.0 / facts.theta, up=False)} {facts.unit}"
     least, most_people, half = (rounded(each, up=False) for each in facts.expected_crowd)
     moved = rounded(facts.mean_displacement, up=True)
     return [
