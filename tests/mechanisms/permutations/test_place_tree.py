@@ -20,7 +20,7 @@ def test_crowds_are_below_the_sums_and_near(dimensions, theta):
     sums = np.exp(-theta * np.sqrt((offsets**2).sum(axis=2))).sum(axis=1) - 1.0
     found = PlaceTree.of(cells).crowds_lower(theta)
     assert np.all(found <= sums + 1e-12)
-    assert np.all(found >= 0.98 * sums - 1e-5)
+    assert np.all(found >= 0.95 * sums - 1e-4)
 
 
 def test_crowds_of_one_place_and_of_one_person():

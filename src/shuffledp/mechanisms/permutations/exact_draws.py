@@ -101,7 +101,7 @@ def draw_exponential_above(uniform: LazyUniform, threshold: Fraction) -> bool:
 def draw_norm_acceptance(
     uniform: LazyUniform, theta: float, rate: float, point: Sequence[int]
 ) -> bool:
-    """Return whether -ln U is above theta |k|_2 - rate |k|_1, for a point k of a lattice.
+    """Return whether -ln U is above theta l2 - rate l1, for a point of a lattice.
 
     Parameters
     ----------
@@ -110,12 +110,12 @@ def draw_norm_acceptance(
     theta, rate : float
         Positive, and so that the threshold is at least 0 for every point.
     point : sequence of int
-        k, in any number of dimensions.
+        In any number of dimensions; l2 is its Euclidean norm, l1 the sum of its magnitudes.
 
     Returns
     -------
     bool
-        True with probability exactly e^(rate |k|_1 - theta |k|_2).
+        True with probability exactly e^(rate l1 - theta l2).
 
     Notes
     -----

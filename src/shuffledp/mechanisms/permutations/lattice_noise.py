@@ -1,13 +1,13 @@
-"""Noise on a lattice of whole-number points: mass proportional to exp(-theta |k|_2), exactly.
+"""Noise on a lattice of whole-number points: mass proportional to exp(-theta norm), exactly.
 
 In one dimension that is the discrete Laplace law. The normalising constant is the same around
-every point, so for the noisy places of two people at c and c' the likelihood ratio is
-exp(theta (|p - c'| - |p - c|)) <= exp(theta |c - c'|) at every point p, however far away.
+every point. So for the noisy places of two people, at c and c', the likelihood ratio is
+exp(theta d(p, c') - theta d(p, c)) <= exp(theta d(c, c')) at every point p, however far away.
 
 Drawn by rejection. Coordinates are proposed independently, with masses proportional to
-exp(-rate |k_j|), rate <= theta / sqrt(d): a geometric magnitude, and a sign; -0 is refused. The
-point is accepted with probability exp(rate |k|_1 - theta |k|_2), which is at most 1 because
-|k|_1 <= sqrt(d) |k|_2. In one dimension rate = theta, and all but -0 is accepted. Nearly all draws
+exp(-rate abs(k_j)), rate <= theta / sqrt(d): a geometric magnitude, and a sign; -0 is refused. With
+l1 for the sum of abs(k_j) and l2 for the Euclidean norm, the point is accepted with probability
+exp(rate l1 - theta l2), which is at most 1 because l1 <= sqrt(d) l2. In one dimension rate = theta, and all but -0 is accepted. Nearly all draws
 are decided by floats with a bound on their error; the rest by `exact_draws`, with more bits of the
 same uniform numbers. So the masses are those of the real numbers meant, tails included.
 
@@ -52,7 +52,7 @@ def draw_lattice_noise(
     *,
     margin: float = LIBRARY_MARGIN,
 ) -> NDArray[np.int64]:
-    """Draw independent points with probability proportional to exp(-theta |k|_2).
+    """Draw independent points with probability proportional to exp(-theta norm).
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ class _Sampler(NamedTuple):
         return found
 
     def passes(self, points: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which proposals pass: those with -ln U above theta |k|_2 - rate |k|_1."""
+        """Return which proposals pass: those with -ln U above theta l2 - rate l1."""
         words = self.entropy.words(len(points))
         sizes = np.abs(points).astype(np.float64)
         norms = self.theta * np.sqrt((sizes * sizes).sum(axis=1))

@@ -11,8 +11,8 @@ the convex functions e^-x and x^2,
 
     sum of e^(-theta d(c_i, c_v)) >= n e^(-theta sqrt(d(m, c_v)^2 + s^2)).
 
-Parts are opened until that costs less than one part in a hundred; those that are too far away to
-count are left out, which errs downwards too.
+Parts are opened until that costs a few parts in a hundred of the sum; those that are too far away
+to count are left out, which errs downwards too.
 """
 
 from dataclasses import dataclass, field
@@ -113,7 +113,7 @@ class PlaceTree:
         Returns
         -------
         ndarray of float64, shape (n,)
-            For each person v; mostly within one part in a hundred. Errs downwards.
+            For each person v; mostly within three parts in a hundred. Errs downwards.
 
         Notes
         -----

@@ -6,11 +6,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-# Parts are taken as a whole where that costs less than this share of what they add.
-_TOLERANCE = 0.01
+# Parts no nearer than x / theta are taken as a whole where that costs less than this share, times
+# (1 + x)^2, of what they add: far parts count for little.
+_TOLERANCE = 0.003
 
-# Parts all of whose people count for less than e^-20 are left out.
-_FARTHEST = 20.0
+# Parts all of whose people count for less than e^-14 are left out.
+_FARTHEST = 14.0
 
 # Relative error of exp, sqrt and their arguments, with room; it is taken off.
 _ROUNDING = 2.0**-46
@@ -41,11 +42,12 @@ def crowds(
         while top > 0:
             top -= 1
             part = stack[top]
-            if theta * _distance_to_box(cells[i], lows[part], highs[part]) > _FARTHEST:
+            nearest = theta * _distance_to_box(cells[i], lows[part], highs[part])
+            if nearest > _FARTHEST:
                 continue
             distance = _distance(cells[i], means[part])
             reach = math.sqrt(distance * distance + spreads[part])
-            if theta * (reach - distance) <= _TOLERANCE:
+            if theta * (reach - distance) <= _TOLERANCE * (1.0 + nearest) ** 2:
                 total += (ends[part] - starts[part]) * _weight(theta, reach, slack)
             elif 2 * part + 2 < starts.size:
                 stack[top] = 2 * part + 1

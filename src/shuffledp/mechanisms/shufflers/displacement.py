@@ -1,7 +1,7 @@
 """Shuffling by displacement: each report is released at its user's public place plus noise.
 
 Person i's report lies at p_i = c_i + Z_i, c_i being a public point of a lattice and Z_i independent
-with mass proportional to exp(-theta |k|). What is seen is the multiset of the pairs (noisy place,
+with mass proportional to exp(-theta norm). What is seen is the multiset of the pairs (noisy place,
 report). No permutation is drawn and nobody need hold all reports: each user can add the noise.
 
 Why it protects: if reports are rearranged inside a group G, the report of each person moves from
@@ -169,7 +169,7 @@ class DisplacementShuffler:
         -------
         ndarray of float64, shape (num_users,)
             Sum over the others i of exp(-theta d(c_i, c_v)) for each person v; errs downwards, by
-            about one part in a hundred. This is what `displaced_epsilon` takes.
+            a few parts in a hundred. This is what `displaced_epsilon` takes.
         """
         if self.theta == 0.0:
             return np.full(self.num_users, self.num_users - 1.0)

@@ -102,7 +102,7 @@ def crowd_with_mean(mean: float, *, delta: float) -> CrowdLaw | None:
     --------
     >>> law = crowd_with_mean(100.0, delta=1e-6)
     >>> law.sizes[0], round(law.misses[0], 2)  # Pr[Poisson(100) < 96] = 0.33
-    (97, 0.51)
+    (97, 0.72)
     """
     most = require_non_negative("mean", mean)
     smallest = min(max(_LOST * delta, _SMALLEST_MISS), 0.1)
@@ -223,8 +223,8 @@ def displaced_epsilon(
             highest=single.upper,
             guess=guess.upper,
         )
-        if epsilon < single.upper:
-            found = _renamed(guess, f"displaced/{guess.method}", epsilon)
+        hidden = _renamed(guess, f"displaced/{guess.method}", epsilon)
+        found = min(found, hidden, key=lambda each: each.upper)
     return _with_lower(found, uniform.lower)
 
 
@@ -274,8 +274,8 @@ def displaced_delta(
         found = _renamed(uniform, f"displaced/{uniform.method}", uniform.upper)
     elif law is not None and single.upper > 0.0:
         value = max(_delta_at(profile, law, epsilon), SMALLEST_DELTA)
-        if value < single.upper:
-            found = _renamed(about, f"displaced/{about.method}", value)
+        hidden = _renamed(about, f"displaced/{about.method}", value)
+        found = min(found, hidden, key=lambda each: each.upper)
     return _with_lower(found, uniform.lower)
 
 
