@@ -25,6 +25,8 @@ from shuffledp.privacy.accounting.advanced_composition import (
     basic_composition,
 )
 from shuffledp.privacy.amplification.channel_rows import channel_profile
+from shuffledp.privacy.amplification.displaced import displaced_epsilon
+from shuffledp.privacy.amplification.grouped import grouped_epsilon
 from shuffledp.privacy.amplification.registry import METHODS, account_epsilon
 
 FOLDER = Path(__file__).parent / "results" / "figures"
@@ -41,6 +43,8 @@ SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 # One input is unlike the others, so that the pairs of the matrix are not symmetric.
 MATRIX = ((0.6, 0.3, 0.1), (0.3, 0.4, 0.3), (0.15, 0.25, 0.6))
+
+ALPHAS = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 
 BEST, LOWER = "best", "unavoidable"
 
@@ -147,6 +151,30 @@ def with_honest(share: float) -> Mapping[str, float | None]:
     return {BEST: bound.upper, LOWER: bound.lower}
 
 
+def within_groups(alpha: float) -> Mapping[str, float | None]:
+    """Return the epsilon of shuffles within groups of 44 in a row, at one alpha."""
+    users, size = 1_000_000, 44
+    sensitivities = {"kendall": size * (size - 1) // 2, "hamming": size, "cayley": size - 1}
+    uniform = account_epsilon(any_randomizer(), num_users=users, delta=DELTA)
+    found: dict[str, float | None] = {BEST: uniform.upper, LOWER: uniform.lower}
+    for distance, sensitivity in sensitivities.items():
+        bound = grouped_epsilon(
+            any_randomizer(),
+            num_users=users,
+            theta=alpha / sensitivity,
+            distance=distance,
+            delta=DELTA,
+            with_lower=False,
+        )
+        found[distance] = bound.upper
+    ratio = math.exp(-alpha / (size * size / 2))  # of neighbouring places, at an end of the line
+    crowd = ratio * (1.0 - ratio ** (users - 1)) / (1.0 - ratio)
+    found["displacement"] = displaced_epsilon(
+        any_randomizer(), num_users=users, expected_crowd=crowd, delta=DELTA, with_lower=False
+    ).upper
+    return found
+
+
 _ANY = "any randomizer, epsilon0 = 1, delta = 1e-6"
 _ANY_LOSS = "any randomizer, n = 100 000, delta = 1e-6"
 _K_RR = RandomizerFamily.K_RANDOMIZED_RESPONSE
@@ -213,6 +241,13 @@ FIGURES: Mapping[str, Figure] = MappingProxyType(
             points=ROUNDS,
             at=composed,
             highlighted=(),
+        ),
+        "grouped": Figure(
+            title="any randomizer, epsilon0 = 1, n = 1 000 000, groups of 44 in a row",
+            axis="alpha",
+            points=ALPHAS,
+            at=within_groups,
+            highlighted=("kendall", "displacement"),
         ),
         "honest-fraction": Figure(
             title="any randomizer, epsilon0 = 1, n = 100 000, delta = 1e-6",

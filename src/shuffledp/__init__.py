@@ -87,6 +87,7 @@ if TYPE_CHECKING:
     from shuffledp.mechanisms.randomizers.vectors.privunit import PrivUnit
     from shuffledp.mechanisms.randomizers.vectors.privunit_gaussian import PrivUnitGaussian
     from shuffledp.mechanisms.reports import Counts, Reports, Sums
+    from shuffledp.mechanisms.shufflers.displacement import DisplacementShuffler
     from shuffledp.mechanisms.shufflers.mallows import MallowsShuffler
     from shuffledp.mechanisms.shufflers.network import NetworkShuffler
     from shuffledp.mechanisms.shufflers.uniform import UniformShuffler
@@ -173,6 +174,7 @@ _HOMES = {
         "Reports",
         "Sums",
     ),
+    "mechanisms.shufflers.displacement": ("DisplacementShuffler",),
     "mechanisms.shufflers.mallows": ("MallowsShuffler",),
     "mechanisms.shufflers.uniform": ("UniformShuffler",),
     "privacy.accounting.calibration": (
@@ -213,6 +215,7 @@ __all__ = [
     "CountMeanSketch",
     "Counts",
     "DiscreteLaplace",
+    "DisplacementShuffler",
     "Duchi",
     "Entropy",
     "FrequencyQuestion",

@@ -6,7 +6,12 @@ import pytest
 
 import shuffledp as sdp
 from shuffledp.collection.arranged_plan import arranged_setting
-from shuffledp.collection.arrangements import UNIFORM, GroupArrangement
+from shuffledp.collection.arrangements import (
+    UNIFORM,
+    DisplacementArrangement,
+    GroupArrangement,
+)
+from shuffledp.collection.cautions import amplification_cautions
 from shuffledp.collection.grouped_run import Subset, group_facts, largest_group, read_subsets
 from shuffledp.collection.grouping import Grouping
 from shuffledp.collection.guarantees import guarantee_for
@@ -15,7 +20,9 @@ from shuffledp.collection.run import fixed_setting, run_plan
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, InfeasibleTargetError, ParameterError
 from shuffledp.mechanisms.permutations.groups.groups import Groups
+from shuffledp.mechanisms.shufflers.displacement import DisplacementShuffler
 from shuffledp.mechanisms.shufflers.mallows import MallowsShuffler
+from shuffledp.privacy.amplification.displaced import displaced_epsilon
 
 QUESTION = sdp.FrequencyQuestion(domain=["yes", "no"])
 PLACES = np.arange(60) // 3
@@ -201,3 +208,107 @@ def test_a_simulated_displacement_is_near_the_exact_one(tmp_path, monkeypatch):
     assert exact.is_displacement_exact
     assert not simulated.is_displacement_exact
     assert simulated.mean_displacement == pytest.approx(exact.mean_displacement, rel=0.5)
+
+
+def displaced(alpha=4.0, places=PLACES, radius=1):
+    groups = Groups.from_distance(places, radius, metric="absolute")
+    return DisplacementArrangement(
+        shuffler=DisplacementShuffler.for_groups(groups, alpha, coordinates=places)
+    )
+
+
+def test_noise_on_places_has_the_guarantee_of_whom_the_fewest_hide():
+    many = np.arange(3_000)
+    within = displaced(0.01, many, 2)
+    found = within.guarantee(LAW, 3_000, delta=1e-6)
+    crowd = float(within.shuffler.crowds_lower().min())
+    assert found.epsilon == displaced_epsilon(
+        LAW, num_users=3_000, expected_crowd=crowd, delta=1e-6
+    )
+    uniform = UNIFORM.guarantee(LAW, 3_000, delta=1e-6)
+    assert uniform.epsilon_upper < found.epsilon_upper < 0.5
+    everybody = displaced(0.0).guarantee(LAW, 60, delta=1e-6)
+    assert everybody.epsilon_upper == UNIFORM.guarantee(LAW, 60, delta=1e-6).epsilon_upper
+    with pytest.raises(DataError, match="59 people answered and groups were formed of 60"):
+        displaced().guarantee(LAW, 59, delta=1e-6)
+
+
+def test_a_run_with_noise_on_places_leaves_rows_near_their_users():
+    within = displaced(float("inf"))
+    seen = []
+    result = run_plan(
+        setting(within, epsilon0=12.0),
+        ANSWERS,
+        seed=1,
+        arrangement=within,
+        sink=lambda stream: seen.extend(np.concatenate([each.data for each in stream]).tolist()),
+    )
+    assert result.shuffler == "displacement"
+    wrong = sum(code != (answer == "no") for code, answer in zip(seen, ANSWERS, strict=True))
+    assert wrong <= 2  # each is wrong with a chance of 6e-6, and the seed is fixed
+
+
+def test_guesses_after_noise_on_places_are_bounded_by_who_hides():
+    near, far = (
+        run_plan(setting(within), ANSWERS, seed=1, arrangement=within).leakage.accounts
+        for within in (displaced(40.0), displaced(0.02))
+    )
+    for close, wide in zip(near, far, strict=True):
+        assert 0.5 <= wide.both.upper < close.both.upper <= close.randomizer.upper + 1e-9
+    assert far[0].both.method == "crowd"
+    uniform = run_plan(setting(displaced(0.0)), ANSWERS, seed=1, arrangement=displaced(0.0))
+    assert uniform.leakage.accounts[0].both.gap < 1e-9
+
+
+def facts_in(opened, shuffler, others=()):
+    return group_facts(
+        opened,
+        shuffler,
+        4.0,
+        profile=LAW,
+        subsets=[largest_group(opened)],
+        others=others,
+        entropy=Entropy.from_seed(2),
+    )
+
+
+def test_facts_of_noise_on_places_are_in_the_unit_of_the_places(tmp_path):
+    generator = Entropy.from_seed(4).generator()
+    table = tmp_path / "towns.csv"
+    frame = pl.DataFrame({"lat": 48 + generator.random(80), "lon": 2 + generator.random(80)})
+    frame.write_csv(table)
+    by = {"by": ("lat", "lon"), "metric": "haversine"}
+    opened = Grouping(**by, group_size=4).open(table)
+    wider = Grouping(**by, group_size=6).open(table)
+    shuffler = opened.shuffler(4.0, name="displacement")
+    facts = facts_in(opened, shuffler, others=[wider])
+    assert (facts.shuffler, facts.unit, facts.rank_distance) == ("displacement", "m", None)
+    assert facts.theta * facts.sensitivity == pytest.approx(4.0, rel=1e-9)
+    assert 1 / facts.theta == pytest.approx(shuffler.scale)
+    # Noise of mean 3 b in space, of which the surface takes a part.
+    assert 0.3 * shuffler.scale < facts.mean_displacement < 4 * shuffler.scale
+    crowds = shuffler.crowds_lower()
+    assert facts.expected_crowd[0] == crowds.min()
+    assert list(facts.expected_crowd) == sorted(facts.expected_crowd)
+    assert facts.other_groupings[0].alpha > 4.0
+    assert facts.preservation[0].confidence == 0.95
+
+
+def test_kendall_says_that_it_hardly_amplifies(tmp_path):
+    table = tmp_path / "survey.csv"
+    pl.DataFrame({"place": range(3_000)}).write_csv(table)
+    opened = Grouping(by=("place",), group_size=3).open(table)
+    law = sdp.KRandomizedResponse(k=2, epsilon0=1.0).profile
+    said = {}
+    for name, distance in (("mallows", "kendall"), ("mallows", "hamming"), ("displacement", "")):
+        shuffler = opened.shuffler(4.0, name=name, distance=distance)
+        kind = DisplacementArrangement if name == "displacement" else GroupArrangement
+        guarantee = kind(shuffler=shuffler).guarantee(law, 3_000, delta=1e-6)
+        facts = facts_in(opened, shuffler)
+        said[name, distance] = amplification_cautions(guarantee, law.epsilon0, facts)
+    (kendall,) = said["mallows", "kendall"]
+    assert "Kendall's distance gives next to no central amplification" in kendall
+    assert "--shuffler displacement" in kendall
+    assert said["mallows", "hamming"] == ()
+    (few,) = said["displacement", ""]
+    assert "few others nearby" in few

@@ -138,3 +138,11 @@ def test_a_figure_needs_matplotlib_and_says_so_before_the_work(survey, tmp_path,
     with pytest.raises(MissingPackageError, match="matplotlib"):
         run(survey, *BY_PLACE, "--out", str(out))
     assert not out.exists()
+
+
+def test_noise_on_places_is_attacked_in_the_same_way(survey, capsys):
+    run(survey, *BY_PLACE, "--shuffler", "displacement", alpha="4")
+    shown = capsys.readouterr().out
+    assert "noise     b = " in shown
+    assert "(cells of a grid)" in shown
+    assert shown.count("within groups") == 4

@@ -1,4 +1,4 @@
-"""``shuffledp run --shuffler mallows``: rows near their users, facts, one-line errors."""
+"""``shuffledp run`` with a shuffle within groups: rows near their users, facts, errors."""
 
 import json
 
@@ -36,10 +36,11 @@ def run(
     alpha=("--alpha", "4"),
     groups=GROUPS,
     epsilon=("--epsilon0", "8"),
+    shuffler="mallows",
 ):
     return main(
         ["run", table, "--column", "answer", "--domain", "yes,no", *epsilon, "--delta", "1e-6",
-         "--shuffler", "mallows", *groups, *alpha, "--out", "out", *arguments]
+         "--shuffler", shuffler, *groups, *alpha, "--out", "out", *arguments]
     )  # fmt: skip
 
 
@@ -163,3 +164,35 @@ def test_groups_need_the_mallows_shuffler(here, capsys):
 def test_one_group_of_everybody_is_said_to_be_a_uniform_shuffle(here, capsys):
     assert run("--overwrite", groups=["--groups-by", "street", "--radius", "100"]) == 0
     assert "nearly a uniform shuffle" in capsys.readouterr().err
+
+
+def test_noise_on_places_has_the_same_outputs(here, capsys):
+    arguments = ("--json", "--compare", "2", "--subsets", "street", "--keep", "name")
+    assert run(*arguments, shuffler="displacement") == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["shuffler"] == "displacement"
+    assert record["guarantee"]["method"] in {"local", "displaced/binary-exact"}
+    groups = record["groups"]
+    # Three streets of ten: the outer ones trade places, 20 ranks apart on average.
+    assert groups["sensitivity"] == 2 * 2 * 10 * 10
+    assert groups["theta"] == pytest.approx(4.0 / 400)
+    assert groups["unit"] == "places"
+    (other,) = groups["other_groupings"]
+    assert other["sensitivity"] == 2 * (2 * 10 * 10 + 2 * 10 * 20)
+    assert len(groups["preservation"]) == 1 + STREETS
+    assert pl.read_csv("out/rows.csv").columns == ["street", "name", "answer"]
+    report = (here / "out" / "report.html").read_text()
+    assert "discrete Laplace" in report
+    assert "displaced_epsilon" in report
+    assert "What the order reveals." in report
+
+
+def test_people_read_how_noise_on_places_was_drawn(here, capsys):
+    assert run("--seed", "1", shuffler="displacement") == 0
+    out = capsys.readouterr().out
+    assert "noise on places     discrete Laplace, b = 100.0 places" in out
+    assert "others who hide it" in out
+    assert run("--alpha", "inf", "--overwrite", alpha=(), shuffler="displacement") == 0
+    assert "noise on places     none" in capsys.readouterr().out
+    assert run("--alpha", "0", "--overwrite", alpha=(), shuffler="displacement") == 0
+    assert "a uniform shuffle" in capsys.readouterr().out

@@ -57,15 +57,15 @@ class OtherGrouping:
         Who shares a group.
     largest_group : int
         Size of the largest.
-    sensitivity : int
-        Exact sensitivity of the reference order to these groups.
+    sensitivity : float
+        Sensitivity of the same order or places to these groups; see `GroupFacts`.
     alpha : float
         Rounded up.
     """
 
     description: str
     largest_group: int
-    sensitivity: int
+    sensitivity: float
     alpha: float
 
 
@@ -79,12 +79,16 @@ class GroupFacts:
         Who shares a group.
     num_groups, smallest_group, median_group, largest_group : int
         Number of different groups, and their sizes.
-    largest_width : int
-        Places between the first and the last member of a group in the reference order, at most.
-    rank_distance, reference_order : str
-        Distance of the Mallows model, and how the reference order was found.
-    sensitivity : int
-        Exact, of that order to these groups.
+    largest_width : int or None
+        Places between the first and the last member of a group in the reference order, at most;
+        for a Mallows model.
+    rank_distance : str or None
+        Distance of the Mallows model; None for a displacement.
+    reference_order : str
+        How the reference order, or the public places, were found.
+    sensitivity : float
+        Exact, of that order to these groups; for a displacement how far the members of a group can
+        move in all, in ``unit``, rounded up.
     published_sensitivity : int or None
         By the formula of Meehan et al. for the same order, for Kendall's distance.
     orders_tried : tuple of (str, int)
@@ -92,9 +96,9 @@ class GroupFacts:
     alpha : float
         Ordinal privacy loss within groups, in nats.
     theta : float
-        Dispersion of the Mallows model.
+        Of the Mallows model; 1/b for noise of the scale b, in ``unit``.
     mean_displacement : float
-        Places by which a report moves in the reference order, on average.
+        By how much a report moves on average, in ``unit``.
     is_displacement_exact : bool
         Whether that follows from a formula rather than from simulated shuffles.
     odds_factor : float
@@ -105,6 +109,13 @@ class GroupFacts:
         What stays learnable.
     other_groupings : tuple of OtherGrouping
         Theorem 4.4.
+    shuffler : {"mallows", "displacement"}
+        What moved the reports.
+    unit : str
+        Of displacements: ``"places"`` of an order, ``"m"``, or ``"units"`` of the columns.
+    expected_crowd : tuple of float
+        For a displacement: the expected number of others who hide a report, for the person whom
+        the fewest hide, for all but 1 % and for half of the people; rounded down.
     """
 
     description: str
@@ -112,10 +123,10 @@ class GroupFacts:
     smallest_group: int
     median_group: int
     largest_group: int
-    largest_width: int
-    rank_distance: str
+    largest_width: int | None
+    rank_distance: str | None
     reference_order: str
-    sensitivity: int
+    sensitivity: float
     published_sensitivity: int | None
     orders_tried: tuple[tuple[str, int], ...]
     alpha: float
@@ -126,6 +137,9 @@ class GroupFacts:
     reidentification: tuple[Reidentification, ...]
     preservation: tuple[SubsetPreservation, ...]
     other_groupings: tuple[OtherGrouping, ...]
+    shuffler: str = "mallows"
+    unit: str = "places"
+    expected_crowd: tuple[float, ...] = ()
 
     def to_json_dict(self) -> dict[str, object]:
         """Return the fields by name."""

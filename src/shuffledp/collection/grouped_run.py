@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,9 @@ from shuffledp.collection.group_facts import (
     Reidentification,
     SubsetPreservation,
 )
-from shuffledp.collection.grouping import OpenedGroups
+from shuffledp.collection.grouping import GroupShuffler, OpenedGroups
 from shuffledp.core.entropy import Entropy
+from shuffledp.mechanisms.permutations.groups.groups import Groups
 from shuffledp.mechanisms.permutations.preservation import (
     MOST_ITEMS,
     largest_preserved_share,
@@ -27,6 +28,7 @@ from shuffledp.mechanisms.permutations.sensitivity import (
     paper_sensitivity,
     sensitivity,
 )
+from shuffledp.mechanisms.shufflers.displacement import DisplacementShuffler
 from shuffledp.mechanisms.shufflers.mallows import MallowsShuffler
 from shuffledp.privacy.ordinal.odds import odds_factor
 from shuffledp.privacy.ordinal.reidentification import reidentification_bound
@@ -118,7 +120,7 @@ def read_subsets(table: str | PathLike[str], column: str, *, most: int = 20) -> 
 
 def group_facts(
     opened: OpenedGroups,
-    shuffler: MallowsShuffler,
+    shuffler: GroupShuffler,
     alpha: float,
     *,
     profile: "LocalProfile",
@@ -132,7 +134,7 @@ def group_facts(
     ----------
     opened : OpenedGroups
         The groups.
-    shuffler : MallowsShuffler
+    shuffler : MallowsShuffler or DisplacementShuffler
         Made for them.
     alpha : float
         What was asked for; an upper bound on ``shuffler.alpha_for(opened.groups)``.
@@ -150,25 +152,18 @@ def group_facts(
     GroupFacts
         Numbers that claim privacy are rounded up.
     """
-    groups, reference = opened.groups, shuffler.reference
-    sizes, is_kendall = groups.sizes, reference.distance == "kendall"
-    displacement, is_exact = _mean_displacement(shuffler, entropy)
+    groups, sizes = opened.groups, opened.groups.sizes
+    if isinstance(shuffler, DisplacementShuffler):
+        particular = _displacement_facts(shuffler, groups, entropy)
+    else:
+        particular = _mallows_facts(shuffler, groups, entropy)
     return GroupFacts(
         description=opened.grouping.describe(),
         num_groups=groups.num_groups,
         smallest_group=int(sizes.min()),
         median_group=int(np.median(sizes)),
         largest_group=int(sizes.max()),
-        largest_width=int(group_widths(groups, reference.places).max()),
-        rank_distance=reference.distance,
-        reference_order=reference.name,
-        sensitivity=reference.sensitivity,
-        published_sensitivity=paper_sensitivity(groups, reference.places) if is_kendall else None,
-        orders_tried=reference.tried,
         alpha=alpha,
-        theta=shuffler.theta,
-        mean_displacement=displacement,
-        is_displacement_exact=is_exact,
         odds_factor=odds_factor(alpha),
         reidentification=_reidentification(opened, profile, alpha),
         preservation=tuple(_preservation(shuffler, subsets, entropy)),
@@ -176,12 +171,63 @@ def group_facts(
             OtherGrouping(
                 description=other.grouping.describe(),
                 largest_group=int(other.groups.sizes.max()),
-                sensitivity=sensitivity(reference.distance, other.groups, reference.places),
+                sensitivity=_sensitivity(shuffler, other.groups),
                 alpha=shuffler.alpha_for(other.groups),
             )
             for other in others
         ),
+        **particular,
     )
+
+
+def _mallows_facts(shuffler: MallowsShuffler, groups: Groups, entropy: Entropy) -> dict[str, Any]:
+    """Return the facts that only a Mallows model has."""
+    reference = shuffler.reference
+    displacement, is_exact = _mean_displacement(shuffler, entropy)
+    is_kendall = reference.distance == "kendall"
+    return {
+        "largest_width": int(group_widths(groups, reference.places).max()),
+        "rank_distance": reference.distance,
+        "reference_order": reference.name,
+        "sensitivity": reference.sensitivity,
+        "published_sensitivity": (
+            paper_sensitivity(groups, reference.places) if is_kendall else None
+        ),
+        "orders_tried": reference.tried,
+        "theta": shuffler.theta,
+        "mean_displacement": displacement,
+        "is_displacement_exact": is_exact,
+    }
+
+
+def _displacement_facts(
+    shuffler: DisplacementShuffler, groups: Groups, entropy: Entropy
+) -> dict[str, Any]:
+    """Return the facts that only noise on places has, in the unit of the places."""
+    places, crowds = shuffler.places, shuffler.crowds_lower()
+    moved = places.cells - places.cells[shuffler.draw(entropy)]
+    return {
+        "shuffler": shuffler.name,
+        "unit": places.unit,
+        "largest_width": None,
+        "rank_distance": None,
+        "reference_order": places.name,
+        "sensitivity": _sensitivity(shuffler, groups),
+        "published_sensitivity": None,
+        "orders_tried": (),
+        "theta": shuffler.theta / places.side,
+        "mean_displacement": places.side * float(np.sqrt((moved * moved).sum(axis=1)).mean()),
+        "is_displacement_exact": False,
+        "expected_crowd": tuple(np.quantile(crowds, (0.0, 0.01, 0.5), method="lower").tolist()),
+    }
+
+
+def _sensitivity(shuffler: GroupShuffler, groups: Groups) -> float:
+    """Return the sensitivity to these groups, for a displacement in the unit of the places."""
+    if isinstance(shuffler, DisplacementShuffler):
+        return shuffler.places.side * shuffler.places.sensitivity(groups)
+    reference = shuffler.reference
+    return sensitivity(reference.distance, groups, reference.places)
 
 
 def _mean_displacement(shuffler: MallowsShuffler, entropy: Entropy) -> tuple[float, bool]:
@@ -219,21 +265,21 @@ def _reidentification(
 
 
 def _preservation(
-    shuffler: MallowsShuffler, subsets: Sequence[Subset], entropy: Entropy
+    shuffler: GroupShuffler, subsets: Sequence[Subset], entropy: Entropy
 ) -> Iterator[SubsetPreservation]:
     """Yield what stays within each subset: exact for Hamming, else from simulated shuffles."""
-    order, model = shuffler.reference.order, shuffler.model
-    if shuffler.reference.distance == "hamming" and order.size <= MOST_ITEMS:
+    users = shuffler.num_users
+    is_hamming = isinstance(shuffler, MallowsShuffler) and shuffler.reference.distance == "hamming"
+    if is_hamming and users <= MOST_ITEMS:
         for subset in subsets:
             eta = largest_preserved_share(
-                order.size, shuffler.theta, subset.members.size, delta=_PRESERVATION_DELTA
+                users, shuffler.theta, subset.members.size, delta=_PRESERVATION_DELTA
             )
             yield _stays(subset, eta, None)
-    elif subsets and order.size <= _MOST_SIMULATED:
-        places = shuffler.reference.places
-        draws = [model.sample(entropy) for _ in range(_DRAWS)]
+    elif subsets and users <= _MOST_SIMULATED:
+        draws = [shuffler.draw(entropy) for _ in range(_DRAWS)]
         for subset in subsets:
-            found = simulated_preservation(draws, places[subset.members], confidence=_CONFIDENCE)
+            found = simulated_preservation(draws, subset.members, confidence=_CONFIDENCE)
             yield _stays(subset, found.eta_for(_PRESERVATION_DELTA), _CONFIDENCE)
 
 

@@ -10,10 +10,14 @@ from numpy.typing import NDArray
 
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.mechanisms.permutations.groups.groups import Groups
+from shuffledp.mechanisms.shufflers.displacement import DisplacementShuffler
 from shuffledp.mechanisms.shufflers.mallows import MallowsShuffler
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+#: What shuffles within groups, by the name of the shuffler.
+GroupShuffler = MallowsShuffler | DisplacementShuffler
 
 _WAYS = "by columns, by a graph, or by a file of groups"
 
@@ -202,14 +206,27 @@ class OpenedGroups:
         """Number of rows."""
         return self.groups.num_users
 
-    def shuffler(self, alpha: float, *, distance: str = "kendall") -> MallowsShuffler:
-        """Return a shuffler within these groups, its reference order found by where people are.
+    def shuffler(
+        self, alpha: float, *, name: str = "mallows", distance: str = "kendall"
+    ) -> GroupShuffler:
+        """Return a shuffler within these groups, which knows where people are.
 
         Parameters
         ----------
-        alpha, distance
+        alpha : float
             As for `MallowsShuffler.for_groups`.
+        name : {"mallows", "displacement"}
+            By permutations of a reference order, or by noise on places.
+        distance : {"kendall", "hamming", "cayley"}
+            Of the Mallows model.
         """
+        if name == DisplacementShuffler.name:
+            return DisplacementShuffler.for_groups(
+                self.groups,
+                alpha,
+                coordinates=self.coordinates,
+                metric=self.grouping.metric_used,
+            )
         return MallowsShuffler.for_groups(
             self.groups,
             alpha,

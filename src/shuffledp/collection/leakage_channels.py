@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.mechanisms.networks.random_walk import RandomWalk, position_distribution
-from shuffledp.mechanisms.permutations.displacement import displacement_law
+from shuffledp.mechanisms.permutations.kendall_displacement import displacement_law
 from shuffledp.mechanisms.permutations.mallows import MallowsModel
 from shuffledp.mechanisms.permutations.permutation_arrays import require_permutation
 from shuffledp.mechanisms.reports import read_only

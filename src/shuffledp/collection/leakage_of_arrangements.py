@@ -18,7 +18,8 @@ time: its sums of the m largest entries are at least as large. It is the law at 
 inversions are j or n - 1 - j whatever the order of the others is. Averages over that order have
 sums of the m largest that are at most the averages of these sums. ∎
 
-**After walks through a network** coins say who hides the report; `crowd_vulnerability_upper`.
+**After walks through a network, or noise on places,** coins say who hides the report;
+`crowd_vulnerability_upper`.
 
 **After anything** the guarantee of the release bounds what is guessed; `vulnerability_from_curve`.
 """
@@ -31,7 +32,12 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.arrangements import UNIFORM, GroupArrangement, NetworkArrangement
+from shuffledp.collection.arrangements import (
+    UNIFORM,
+    DisplacementArrangement,
+    GroupArrangement,
+    NetworkArrangement,
+)
 from shuffledp.collection.guarantees import guarantee_for
 from shuffledp.collection.leakage_adversary import written_matrix
 from shuffledp.collection.leakage_channels import target_place_law
@@ -39,6 +45,8 @@ from shuffledp.collection.network_hiding import Hiding
 from shuffledp.core.bound import Bound
 from shuffledp.core.numerics.rounding import round_up
 from shuffledp.core.profile import LocalProfile
+from shuffledp.privacy.amplification.displaced import crowd_with_mean
+from shuffledp.privacy.amplification.random_crowd import CrowdLaw
 from shuffledp.privacy.leakage.account import LeakageAccount
 from shuffledp.privacy.leakage.general.central import telling_losses, vulnerability_from_curve
 from shuffledp.privacy.leakage.general.crowd import crowd_vulnerability_upper
@@ -59,6 +67,9 @@ _MOST_DRAWS, _FEWEST_SAMPLES, _MOST_SAMPLES = 6_000_000, 4_000, 100_000
 
 # Places that hold the person's report this seldom in all are not drawn.
 _RARE = 1e-6
+
+# Guesses change little with crowds that are rarer than about this.
+_RAREST_CROWD = 1e-6
 
 # Matrices up to this size are worth samples; the others closed bounds, if values times places are
 # not too many.
@@ -140,7 +151,7 @@ class ExchangedOrder:
 
 def is_uniform(order: Order) -> bool:
     """Tell whether all orders of the reports are equally likely."""
-    if isinstance(order, GroupArrangement):
+    if isinstance(order, GroupArrangement | DisplacementArrangement):
         return order.shuffler.theta == 0.0
     return order.name == UNIFORM.name
 
@@ -269,21 +280,36 @@ def at_most(bound: Bound, *others: tuple[str, float]) -> Bound:
 def _crowded(
     account: LeakageAccount, order: Order, truth: float | None
 ) -> Iterator[tuple[str, float]]:
-    """Yield what the crowd says in which a network hides a report that is true so often."""
-    hiding, overload = _hiding(order)
-    if hiding is None or truth is None or not account.has_uniform_prior:
+    """Yield what the crowd says in which a report hides that is true so often."""
+    if truth is None or not account.has_uniform_prior:
         return
-    overlaps, missed = hiding.decompositions(1.0)
-    for row, share in zip(overlaps, missed.tolist(), strict=True):
+    for crowd, share, overload in _crowds(order):
         found = crowd_vulnerability_upper(
             account.num_values,
             truth,
-            row,
+            crowd,
             adversary="uninformed" if account.adversary == "uninformed" else "strong",
             missed=share,
         )
         # What the adversary sees is made from that of the walk, but for the chance of an overload.
         yield "crowd", min(round_up(found + overload), 1.0) if overload else found
+
+
+def _crowds(order: Order) -> Iterator[tuple[CrowdLaw | NDArray[np.float64], float, float]]:
+    """Yield crowds that hide the worst-off report, how rarely none does, and how often all fails.
+
+    Noise on places hides a report by coins that do not depend on values, just as walks do.
+    """
+    if isinstance(order, DisplacementArrangement):
+        law = crowd_with_mean(float(order.crowds.min()), delta=_RAREST_CROWD)
+        if law is not None:
+            yield law, 0.0, 0.0
+        return
+    hiding, overload = _hiding(order)
+    if hiding is not None:
+        overlaps, missed = hiding.decompositions(1.0)
+        for row, share in zip(overlaps, missed.tolist(), strict=True):
+            yield row, share, overload
 
 
 def _hiding(order: Order) -> tuple[Hiding | None, float]:

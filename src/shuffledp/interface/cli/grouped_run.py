@@ -1,4 +1,4 @@
-"""What ``shuffledp run --shuffler mallows`` does besides: groups, released rows, facts."""
+"""What a shuffle within groups in ``shuffledp run`` does besides: released rows, facts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from shuffledp.interface.cli.grouping import AskedGroups, grouping_options
+from shuffledp.interface.cli.grouping import GROUP_SHUFFLERS, AskedGroups, grouping_options
 from shuffledp.interface.cli.options import answer_list
 
 if TYPE_CHECKING:
-    from shuffledp.collection.arrangements import GroupArrangement
+    from shuffledp.collection.arrangements import DisplacementArrangement, GroupArrangement
     from shuffledp.collection.datasets.column import Progress
-    from shuffledp.collection.grouping import OpenedGroups
+    from shuffledp.collection.grouping import GroupShuffler, OpenedGroups
     from shuffledp.collection.results import RunResult
-    from shuffledp.mechanisms.shufflers.mallows import MallowsShuffler
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -44,10 +43,11 @@ def grouped_run_options(command: Command) -> Command:
         grouping_options,
         click.option(
             "--shuffler",
-            type=click.Choice(["uniform", "mallows", "network"]),
+            type=click.Choice(["uniform", *GROUP_SHUFFLERS, "network"]),
             default="uniform",
             show_default=True,
-            help="Shuffle everybody, within groups by a Mallows model, or through a network.",
+            help="Shuffle everybody; within groups, by a Mallows model or by noise on places; or "
+            "through a network.",
         ),
     ):
         command = option(command)
@@ -58,6 +58,7 @@ def grouped_run_options(command: Command) -> Command:
 class GroupedRun:
     """The values of `grouped_run_options` for a shuffle within groups."""
 
+    shuffler: str
     groups: AskedGroups
     keep: tuple[str, ...]
     compare: tuple[str, ...]
@@ -70,15 +71,22 @@ class GroupedRun:
         groups = AskedGroups.take(options)
         keep, compare = options.pop("keep") or (), options.pop("compare")
         subset_column = options.pop("subset_column")
-        if shuffler != "mallows":
+        if shuffler not in GROUP_SHUFFLERS:
             if groups.are_given or groups.alpha is not None or keep or compare or subset_column:
                 raise click.UsageError(
-                    "groups and their options are for --shuffler mallows: add it, or leave them out"
+                    "groups and their options are for --shuffler mallows or displacement: add "
+                    "one, or leave them out"
                 )
             return None
         groups.require_alpha()
         groups.grouping()
-        return cls(groups=groups, keep=keep, compare=compare, subset_column=subset_column)
+        return cls(
+            shuffler=shuffler,
+            groups=groups,
+            keep=keep,
+            compare=compare,
+            subset_column=subset_column,
+        )
 
     def require_public(self, column: str | None) -> None:
         """Raise unless the column of answers is used for nothing but the answers."""
@@ -96,12 +104,24 @@ class GroupedRun:
                 )
 
     def open(self, table: Path, on_progress: "Progress | None") -> "PreparedGroups":
-        """Form the groups and find their reference order."""
+        """Form the groups and find their shuffler, with a reference order or public places."""
         opened = self.groups.open(table, on_progress=on_progress)
-        shuffler = opened.shuffler(self.groups.require_alpha(), distance=self.groups.rank_distance)
+        arrangement = group_arrangement(self.groups.shuffler_of(opened, self.shuffler))
         if on_progress is not None:
             on_progress("ordering", opened.num_users, opened.num_users)
-        return PreparedGroups(asked=self, table=table, opened=opened, shuffler=shuffler)
+        return PreparedGroups(asked=self, table=table, opened=opened, arrangement=arrangement)
+
+
+def group_arrangement(
+    shuffler: "GroupShuffler",
+) -> "GroupArrangement | DisplacementArrangement":
+    """Return the arrangement of a shuffler within groups."""
+    from shuffledp.collection.arrangements import DisplacementArrangement, GroupArrangement
+    from shuffledp.mechanisms.shufflers.displacement import DisplacementShuffler
+
+    if isinstance(shuffler, DisplacementShuffler):
+        return DisplacementArrangement(shuffler=shuffler)
+    return GroupArrangement(shuffler=shuffler)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,14 +131,7 @@ class PreparedGroups:
     asked: GroupedRun
     table: Path
     opened: "OpenedGroups"
-    shuffler: "MallowsShuffler"
-
-    @property
-    def arrangement(self) -> "GroupArrangement":
-        """How reports will be arranged."""
-        from shuffledp.collection.arrangements import GroupArrangement
-
-        return GroupArrangement(shuffler=self.shuffler)
+    arrangement: "GroupArrangement | DisplacementArrangement"
 
     @property
     def public_columns(self) -> tuple[str, ...]:
@@ -127,6 +140,7 @@ class PreparedGroups:
 
     def with_facts(self, result: "RunResult", seed: int | None) -> "RunResult":
         """Return the result with all that its report says about the groups."""
+        from shuffledp.collection.cautions import amplification_cautions
         from shuffledp.collection.grouped_run import group_facts, largest_group, read_subsets
         from shuffledp.core.entropy import Entropy
 
@@ -138,7 +152,7 @@ class PreparedGroups:
         ]
         facts = group_facts(
             self.opened,
-            self.shuffler,
+            self.arrangement.shuffler,
             self.asked.groups.require_alpha(),
             profile=result.randomizer.profile,
             subsets=[
@@ -149,5 +163,9 @@ class PreparedGroups:
             # A stream that neither the randomizer nor the shuffler of this run draws from.
             entropy=Entropy.choose(seed).spawn().spawn().spawn(),
         )
-        warnings = (*result.warnings, *self.opened.groups.cautions())
+        warnings = (
+            *result.warnings,
+            *self.opened.groups.cautions(),
+            *amplification_cautions(result.guarantee, result.randomizer.profile.epsilon0, facts),
+        )
         return replace(result, groups=facts, warnings=warnings)

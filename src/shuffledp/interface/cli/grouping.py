@@ -11,10 +11,13 @@ from shuffledp.interface.cli.options import answer_list, whole_number
 
 if TYPE_CHECKING:
     from shuffledp.collection.datasets.column import Progress
-    from shuffledp.collection.grouping import Grouping, OpenedGroups
+    from shuffledp.collection.grouping import Grouping, GroupShuffler, OpenedGroups
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+
+#: The shufflers that keep the order within groups private.
+GROUP_SHUFFLERS = ("mallows", "displacement")
 
 # The first is the last in the list that --help prints.
 _OPTIONS = (
@@ -23,7 +26,8 @@ _OPTIONS = (
         type=click.Choice(["kendall", "hamming", "cayley"]),
         default="kendall",
         show_default=True,
-        help="Distance between orders, by which the Mallows model decays.",
+        help="Distance between orders, by which the Mallows model decays. Only kendall keeps "
+        "reports near; for many users it gives next to no central amplification.",
     ),
     click.option(
         "--alpha",
@@ -139,6 +143,10 @@ class AskedGroups:
             groups_file=self.groups_file,
             id_column=self.id_column,
         )
+
+    def shuffler_of(self, opened: "OpenedGroups", name: str) -> "GroupShuffler":
+        """Return the shuffler of a name for these groups."""
+        return opened.shuffler(self.require_alpha(), name=name, distance=self.rank_distance)
 
     def open(self, table: Path, *, on_progress: "Progress | None" = None) -> "OpenedGroups":
         """Form the groups of the people in a table."""

@@ -118,9 +118,10 @@ def run(  # noqa: PLR0913  # one parameter an option
     --max-answers are for numbers, vectors, texts and several answers.
 
     Writes estimates.csv, privacy.json and report.html into the folder of --out, and with
-    --save-reports also reports.parquet: all of them, or nothing. With --shuffler mallows also
-    rows.csv or rows.parquet, where each report lies near its user, within a group. With --shuffler
-    network reports are passed on along the edges of a graph, so that nobody need be trusted.
+    --save-reports also reports.parquet: all of them, or nothing. With --shuffler mallows or
+    displacement also rows.csv or rows.parquet, where each report lies near its user. With
+    --shuffler network reports are passed on along the edges of a graph, so that nobody need be
+    trusted.
     """
     from shuffledp.collection.datasets.prior_files import read_prior
     from shuffledp.collection.output import results_folder, write_results
@@ -195,8 +196,8 @@ def _require_fitting(
         grouped.require_public(column)
         if save_reports or missing == "drop":
             raise click.UsageError(
-                "--shuffler mallows writes rows.csv or rows.parquet with every row of the table, "
-                "so it takes neither --save-reports nor --missing drop"
+                f"--shuffler {grouped.shuffler} writes rows.csv or rows.parquet with every row of "
+                "the table, so it takes neither --save-reports nor --missing drop"
             )
     if network is not None:
         network.require_public(column)

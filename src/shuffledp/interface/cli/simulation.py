@@ -8,25 +8,37 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from shuffledp.interface.cli.console import print_facts, print_json, print_table
-from shuffledp.interface.cli.grouping import AskedGroups, grouping_options
+from shuffledp.interface.cli.grouping import GROUP_SHUFFLERS, AskedGroups, grouping_options
 from shuffledp.interface.cli.options import answer_list, json_option, whole_number
-from shuffledp.interface.reports.formatting import fixed, given
+from shuffledp.interface.reports.formatting import fixed, given, rounded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from shuffledp.collection.attacked_survey import AttackedSurvey, ComparedArrangement
     from shuffledp.collection.datasets.column import Progress
-    from shuffledp.collection.grouping import OpenedGroups
+    from shuffledp.collection.grouping import GroupShuffler, OpenedGroups
     from shuffledp.collection.trials import Measured
     from shuffledp.mechanisms.permutations.groups.groups import Groups
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_OWN_NAMES = ("column", "domain", "domain_file", "epsilon0", "attack_radius", "public", "trials")
+_OWN_NAMES = (
+    *("column", "domain", "domain_file", "epsilon0", "shuffler"),
+    *("attack_radius", "public", "trials"),
+)
 
 SIMULATION = "a simulation on true answers: nothing is released, and the figures are not private"
 """What both commands say about their output: it is computed from answers without noise."""
+
+
+_SHUFFLER = click.option(
+    "--shuffler",
+    type=click.Choice(GROUP_SHUFFLERS),
+    default="mallows",
+    show_default=True,
+    help="Shuffle within groups by a Mallows model, or by noise on places.",
+)
 
 
 def simulation_options(command: Command) -> Command:
@@ -68,6 +80,7 @@ def simulation_options(command: Command) -> Command:
             "of groups; by default as for the groups.",
         ),
         grouping_options,
+        _SHUFFLER,
         click.option(
             "--epsilon0",
             type=float,
@@ -107,6 +120,7 @@ class Simulation:
     domain: tuple[str, ...] | None
     domain_file: Path | None
     epsilon0: float
+    shuffler: str
     attack_radius: str | None
     public: tuple[str, ...] | None
     trials: int
@@ -201,13 +215,13 @@ class Simulation:
         from shuffledp.mechanisms.shufflers.uniform import UniformShuffler
 
         alpha = self.groups.require_alpha()
-        shuffler = opened.shuffler(alpha, distance=self.groups.rank_distance)
+        shuffler = self.groups.shuffler_of(opened, self.shuffler)
         sizes = opened.groups.sizes
         people = f"{int(sizes.min()):,} to {int(sizes.max()):,} people"
         facts = (
             ("groups", f"{opened.grouping.describe()}: {people}"),
             ("alpha", given(alpha)),
-            ("theta", f"{shuffler.theta:.4g} ({self.groups.rank_distance})"),
+            self._model(shuffler),
         )
         arrangements = (
             ComparedArrangement(name=RAW),
@@ -215,6 +229,15 @@ class Simulation:
             ComparedArrangement(name=UNIFORM, shuffler=UniformShuffler(), alpha=0.0),
         )
         return arrangements, facts
+
+    def _model(self, shuffler: "GroupShuffler") -> tuple[str, str]:
+        """Return the fact that says how far reports move."""
+        from shuffledp.mechanisms.shufflers.displacement import DisplacementShuffler
+
+        if isinstance(shuffler, DisplacementShuffler):
+            places = shuffler.places
+            return "noise", f"b = {rounded(shuffler.scale, up=False)} {places.unit} ({places.name})"
+        return "theta", f"{shuffler.theta:.4g} ({self.groups.rank_distance})"
 
 
 def print_measured(opened: Opened, results: "Sequence[Measured]", *, as_json: bool) -> None:
@@ -256,8 +279,6 @@ def _row(result: "Measured") -> tuple[str, ...]:
 
 def _bound_text(bound: float | None) -> str:
     """Return a bound rounded up, or that there is none."""
-    from shuffledp.interface.reports.formatting import rounded
-
     return "none" if bound is None else rounded(bound, up=True)
 
 

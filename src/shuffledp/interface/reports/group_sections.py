@@ -1,9 +1,10 @@
 """Sections of the report for a shuffle within groups: what it hides, what it keeps, how it ran.
 
 Every sentence is a theorem of Meehan, Roy Chowdhury, Chaudhuri and Jha (arXiv:2106.06603), in the
-corrected form, without its symbols.
+corrected form, without its symbols. They follow from alpha alone, so they hold for noise on places.
 """
 
+import math
 from collections.abc import Sequence
 from html import escape
 
@@ -89,16 +90,20 @@ def group_section(facts: GroupFacts) -> str:
 def group_rows(facts: GroupFacts) -> list[tuple[str, str]]:
     """Return names and values that describe the groups."""
     sizes = f"{facts.smallest_group:,} to {facts.largest_group:,}, median {facts.median_group:,}"
-    return [
+    rows = [
         ("Who shares one", facts.description),
         ("Different groups", f"{facts.num_groups:,}"),
         ("Sizes", sizes),
-        ("Widest", f"{facts.largest_width:,} places apart in the reference order"),
     ]
+    if facts.largest_width is not None:
+        rows.append(("Widest", f"{facts.largest_width:,} places apart in the reference order"))
+    return rows
 
 
 def shuffle_rows(facts: GroupFacts) -> list[tuple[str, str]]:
     """Return names and values that describe the shuffle."""
+    if facts.rank_distance is None:
+        return _displacement_rows(facts)
     sensitivity = f"{facts.sensitivity:,}"
     published = facts.published_sensitivity
     if published is not None and facts.sensitivity:
@@ -113,6 +118,27 @@ def shuffle_rows(facts: GroupFacts) -> list[tuple[str, str]]:
         ("Reference order", facts.reference_order),
         ("Sensitivity", sensitivity),
         ("A report moves", moved),
+    ]
+
+
+def _displacement_rows(facts: GroupFacts) -> list[tuple[str, str]]:
+    """Return names and values that describe noise on places."""
+    scale = "none" if math.isinf(facts.theta) else "without end: a uniform shuffle"
+    if 0.0 < facts.theta < math.inf:
+        scale = f"discrete Laplace, b = {rounded(1.0 / facts.theta, up=False)} {facts.unit}"
+    least, most_people, half = (rounded(each, up=False) for each in facts.expected_crowd)
+    moved = rounded(facts.mean_displacement, up=True)
+    return [
+        ("Ordinal loss", f"alpha = {rounded(facts.alpha, up=True)}"),
+        ("Noise on places", scale),
+        ("Places", facts.reference_order),
+        ("Sensitivity", f"{rounded(facts.sensitivity, up=True)} {facts.unit}"),
+        ("A report moves", f"{moved} {facts.unit} on average, by simulation"),
+        (
+            "Others who hide it",
+            f"{least} for the person whom the fewest hide, {most_people} for all but 1%, {half} "
+            "for half of the people",
+        ),
     ]
 
 
@@ -147,7 +173,7 @@ def _others(facts: GroupFacts) -> str:
         (
             each.description,
             f"{each.largest_group:,}",
-            f"{each.sensitivity:,}",
+            f"{each.sensitivity:,.6g}",
             rounded(each.alpha, up=True),
         )
         for each in facts.other_groupings

@@ -4,6 +4,7 @@ from dataclasses import fields
 from typing import Any
 
 from shuffledp._version import __version__
+from shuffledp.collection.group_facts import GroupFacts
 from shuffledp.collection.network_facts import NetworkFacts
 from shuffledp.collection.results import RunResult
 from shuffledp.collection.service.exchange_facts import ExchangeFacts
@@ -56,6 +57,8 @@ def python_code(result: RunResult) -> str:
 def _code_within_groups(result: RunResult) -> str:
     """Return code for a shuffle within groups, whose guarantee depends on theta alone."""
     law, groups = result.randomizer, result.groups
+    if groups is not None and groups.rank_distance is None:
+        return _code_by_displacement(result, groups)
     theta, distance = (groups.theta, groups.rank_distance) if groups else (0.0, "kendall")
     return (
         f"import shuffledp as sdp  # version {__version__}\n"
@@ -70,6 +73,28 @@ def _code_within_groups(result: RunResult) -> str:
         "groups = sdp.Groups.from_distance(points, radius)  # or from_graph, from_sets, ...\n"
         f"shuffler = sdp.MallowsShuffler.for_groups(groups, {groups.alpha if groups else 0.0!r}, "
         f"distance={distance!r})\n"
+        "released = shuffler.shuffle(reports, sdp.Entropy.from_operating_system())"
+    )
+
+
+def _code_by_displacement(result: RunResult, groups: GroupFacts) -> str:
+    """Return code for noise on places, whose guarantee depends on who hides whom."""
+    law = result.randomizer
+    return (
+        f"import shuffledp as sdp  # version {__version__}\n"
+        f"from {type(law).__module__} import {type(law).__name__}\n"
+        "from shuffledp.privacy.amplification.displaced import displaced_epsilon\n\n"
+        "# The guarantee, which needs no data:\n"
+        f"law = {law!r}\n"
+        "print(displaced_epsilon(\n"
+        f"    law.profile, num_users={result.num_users},\n"
+        f"    expected_crowd={groups.expected_crowd[0]!r},\n"
+        f"    delta={result.guarantee.delta_upper!r},\n"
+        "))\n\n"
+        "# The same shuffle of other reports, one a row:\n"
+        "groups = sdp.Groups.from_distance(points, radius)  # or from_graph, from_sets, ...\n"
+        f"shuffler = sdp.DisplacementShuffler.for_groups(groups, {groups.alpha!r}, "
+        "coordinates=points, metric=metric)\n"
         "released = shuffler.shuffle(reports, sdp.Entropy.from_operating_system())"
     )
 

@@ -11,8 +11,17 @@ Every question here ends with probability 1: the logarithm of a rational is neve
 ln 1 = 0, and U itself falls on a given boundary with probability 0.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import (
+    MAX_EMAX,
+    MIN_EMIN,
+    ROUND_CEILING,
+    ROUND_FLOOR,
+    ROUND_HALF_EVEN,
+    Context,
+    Decimal,
+)
 from fractions import Fraction
 
 from shuffledp.core.entropy import Entropy
@@ -78,12 +87,73 @@ def draw_exponential_above(uniform: LazyUniform, threshold: Fraction) -> bool:
     >>> draw_exponential_above(uniform, Fraction(1)), uniform.num_bits  # U >= 1/2 > 1/e
     (False, 1)
     """
+
+    def enclosed(digits: int) -> tuple[Decimal, Decimal]:
+        numerator, denominator = threshold.numerator, threshold.denominator
+        return (
+            _quotient(numerator, denominator, digits, ROUND_FLOOR),
+            _quotient(numerator, denominator, digits, ROUND_CEILING),
+        )
+
+    return _draw_exponential_above(uniform, enclosed)
+
+
+def draw_norm_acceptance(
+    uniform: LazyUniform, theta: float, rate: float, point: Sequence[int]
+) -> bool:
+    """Return whether -ln U is above theta l2 - rate l1, for a point of a lattice.
+
+    Parameters
+    ----------
+    uniform : LazyUniform
+        U; refined as far as needed.
+    theta, rate : float
+        Positive, and so that the threshold is at least 0 for every point.
+    point : sequence of int
+        In any number of dimensions; l2 is its Euclidean norm, l1 the sum of its magnitudes.
+
+    Returns
+    -------
+    bool
+        True with probability exactly e^(rate l1 - theta l2).
+
+    Notes
+    -----
+    Source: this module; `decimal` rounds square roots correctly. Cost: some 50 microseconds.
+
+    Examples
+    --------
+    >>> uniform = LazyUniform(prefix=1, num_bits=1, entropy=Entropy.from_seed(0))
+    >>> draw_norm_acceptance(uniform, 1.0, 0.5, [3, -4])  # 5 - 7/2; U >= 1/2 > e^-1.5
+    False
+    """
+    square, total = sum(each * each for each in point), sum(abs(each) for each in point)
+
+    def enclosed(digits: int) -> tuple[Decimal, Decimal]:
+        down, up = _context(digits, ROUND_FLOOR), _context(digits, ROUND_CEILING)
+        root = _context(digits, ROUND_HALF_EVEN).sqrt(Decimal(square))
+        low, high = root.next_minus(down), root.next_plus(up)
+        taken_high = up.multiply(Decimal(rate), Decimal(total))
+        taken_low = down.multiply(Decimal(rate), Decimal(total))
+        return (
+            down.subtract(down.multiply(Decimal(theta), low), taken_high),
+            up.subtract(up.multiply(Decimal(theta), high), taken_low),
+        )
+
+    return square == 0 or _draw_exponential_above(uniform, enclosed)
+
+
+def _draw_exponential_above(
+    uniform: LazyUniform, enclosed: Callable[[int], tuple[Decimal, Decimal]]
+) -> bool:
+    """Return whether -ln U is above a number that is enclosed as narrowly as digits are asked."""
     while True:
         digits = _digits(uniform)
         lower, upper = _exponential_bounds(uniform, digits)
-        if lower > _quotient(threshold.numerator, threshold.denominator, digits, ROUND_CEILING):
+        least, most = enclosed(digits)
+        if lower > most:
             return True
-        if upper < _quotient(threshold.numerator, threshold.denominator, digits, ROUND_FLOOR):
+        if upper < least:
             return False
         uniform.refine()
 

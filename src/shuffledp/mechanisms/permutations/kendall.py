@@ -22,13 +22,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.mechanisms.permutations.displacement import mean_displacement
 from shuffledp.mechanisms.permutations.exact_draws import (
     WORD_BITS,
     LazyUniform,
     draw_exponential_above,
     draw_geometric,
 )
+from shuffledp.mechanisms.permutations.kendall_displacement import mean_displacement
 from shuffledp.mechanisms.permutations.kendall_moments import distance_moments, log_partition
 from shuffledp.mechanisms.permutations.model_checks import (
     LIBRARY_MARGIN,
@@ -161,7 +161,7 @@ class KendallMallows:
         -------
         float or None
             To nearest, with a relative error of about 1e-9; None where it would take more than
-            some seconds. See `displacement.mean_displacement`.
+            some seconds. See `kendall_displacement.mean_displacement`.
         """
         return mean_displacement(self.num_items, self.theta)
 

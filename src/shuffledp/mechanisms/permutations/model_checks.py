@@ -1,6 +1,9 @@
-"""Argument checks, and the probability of a permutation, shared by the Mallows models."""
+"""Argument checks, and what theta and alpha have to do with each other, for all models."""
 
+import math
+import sys
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Protocol, SupportsFloat, SupportsIndex
 
 import numpy as np
@@ -80,3 +83,41 @@ def log_probability(law: _Law, pi: ArrayLike, distance: Callable[[ArrayLike], in
         )
     exponent = law.theta * steps if steps else 0.0  # inf times 0 is 0 here
     return -exponent - law.log_partition()
+
+
+def require_alpha(value: SupportsFloat) -> float:
+    """Return a number in [0, inf], else raise `ParameterError`."""
+    try:
+        number = math.nan if isinstance(value, (str, bytes)) else float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    except OverflowError:
+        # A whole number beyond all floats: the largest of them is below it, and so is safe.
+        number = sys.float_info.max if value > 0 else math.nan  # type: ignore[operator]
+    if not number >= 0.0:
+        raise ParameterError(
+            f"alpha = {value!r} is not in [0, inf]: 0 shuffles everybody uniformly, and a larger "
+            "number protects less; try 1"
+        )
+    return number
+
+
+def theta_below(alpha: float, divisor: float) -> float:
+    """Return the largest float theta with theta * divisor <= alpha in exact arithmetic."""
+    if divisor == 0 or math.isinf(alpha):
+        return math.inf
+    quotient = Fraction(alpha) / Fraction(divisor)
+    nearest = float(quotient)
+    return nearest if Fraction(nearest) <= quotient else math.nextafter(nearest, 0.0)
+
+
+def alpha_above(theta: float, factor: float) -> float:
+    """Return the smallest float that is at least theta * factor in exact arithmetic."""
+    if factor == 0 or math.isinf(theta):
+        return 0.0 if factor == 0 else math.inf
+    product = Fraction(theta) * Fraction(factor)
+    try:
+        nearest = float(product)
+    except OverflowError:
+        return math.inf
+    return nearest if Fraction(nearest) >= product else math.nextafter(nearest, math.inf)

@@ -16,10 +16,7 @@ private: with five people, the group {1, 3, 5} and sigma0 = (1 3 5 2 4) the fact
 where exp(3 theta) is claimed. The form above is what its Appendix A.10 does in the example.
 """
 
-import math
-import sys
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, ClassVar, Self, SupportsFloat
 
 import numpy as np
@@ -29,7 +26,12 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.mechanisms.permutations.groups.groups import Groups
 from shuffledp.mechanisms.permutations.mallows import MALLOWS_MODELS, MallowsModel, mallows_model
-from shuffledp.mechanisms.permutations.model_checks import require_theta
+from shuffledp.mechanisms.permutations.model_checks import (
+    alpha_above,
+    require_alpha,
+    require_theta,
+    theta_below,
+)
 from shuffledp.mechanisms.permutations.permutation_arrays import inverse
 from shuffledp.mechanisms.permutations.reference_orders import (
     ReferenceOrder,
@@ -124,12 +126,12 @@ class MallowsShuffler:
         ParameterError
             If alpha is negative or NaN, the distance has no sampler, or the coordinates are bad.
         """
-        wanted = _require_alpha(alpha)
+        wanted = require_alpha(alpha)
         _require_sampler(distance)
         reference = choose_reference_order(
             groups, distance=distance, coordinates=coordinates, metric=metric
         )
-        return cls(reference=reference, theta=_quotient_below(wanted, reference.sensitivity))
+        return cls(reference=reference, theta=theta_below(wanted, reference.sensitivity))
 
     @classmethod
     def as_published(cls, groups: Groups, alpha: SupportsFloat) -> Self:
@@ -160,7 +162,7 @@ class MallowsShuffler:
         >>> published.theta, published.alpha_for(groups)
         (0.6666666666666666, 3.3333333333333335)
         """
-        wanted = _require_alpha(alpha)
+        wanted = require_alpha(alpha)
         order = breadth_first_order(groups)
         places = inverse(order)
         exact = sensitivity("kendall", groups, places)
@@ -172,8 +174,13 @@ class MallowsShuffler:
             tried=(("breadth first", exact),),
         )
         return cls(
-            reference=reference, theta=_quotient_below(wanted, paper_sensitivity(groups, places))
+            reference=reference, theta=theta_below(wanted, paper_sensitivity(groups, places))
         )
+
+    @property
+    def num_users(self) -> int:
+        """Number of people."""
+        return self.reference.num_users
 
     @property
     def model(self) -> MallowsModel:
@@ -204,7 +211,7 @@ class MallowsShuffler:
         Source: the paper's Theorem 4.4, for the exact sensitivity. Cost: O(memberships).
         """
         exact = sensitivity(self.reference.distance, groups, self.reference.places)
-        return _product_above(self.theta, exact)
+        return alpha_above(self.theta, exact)
 
     def draw(self, entropy: Entropy) -> NDArray[np.int64]:
         """Draw sigma*: person i gets the answer of person ``sigma[i]``.
@@ -248,9 +255,9 @@ class MallowsShuffler:
             If ``reports`` is a single number, holds Python objects, or has not one row a person.
         """
         require_plain_rows(reports)
-        if reports.shape[0] != self.reference.num_users:
+        if reports.shape[0] != self.num_users:
             raise ParameterError(
-                f"reports has {reports.shape[0]:,} rows for {self.reference.num_users:,} people "
+                f"reports has {reports.shape[0]:,} rows for {self.num_users:,} people "
                 "in the reference order: give one report for each, in the same order"
             )
         return np.ascontiguousarray(reports[self.draw(entropy)])
@@ -262,41 +269,3 @@ def _require_sampler(distance: str) -> None:
         raise ParameterError(
             f"distance = {distance!r} has no sampler: choose one of {', '.join(MALLOWS_MODELS)}"
         )
-
-
-def _require_alpha(value: SupportsFloat) -> float:
-    """Return a number in [0, inf], else raise `ParameterError`."""
-    try:
-        number = math.nan if isinstance(value, (str, bytes)) else float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    except OverflowError:
-        # A whole number beyond all floats: the largest of them is below it, and so is safe.
-        number = sys.float_info.max if value > 0 else math.nan  # type: ignore[operator]
-    if not number >= 0.0:
-        raise ParameterError(
-            f"alpha = {value!r} is not in [0, inf]: 0 shuffles everybody uniformly, and a larger "
-            "number protects less; try 1"
-        )
-    return number
-
-
-def _quotient_below(alpha: float, divisor: int) -> float:
-    """Return the largest float theta with theta * divisor <= alpha in exact arithmetic."""
-    if divisor == 0 or math.isinf(alpha):
-        return math.inf
-    quotient = Fraction(alpha) / divisor
-    nearest = float(quotient)
-    return nearest if Fraction(nearest) <= quotient else math.nextafter(nearest, 0.0)
-
-
-def _product_above(theta: float, factor: int) -> float:
-    """Return the smallest float that is at least theta * factor in exact arithmetic."""
-    if factor == 0 or math.isinf(theta):
-        return 0.0 if factor == 0 else math.inf
-    product = Fraction(theta) * factor
-    try:
-        nearest = float(product)
-    except OverflowError:
-        return math.inf
-    return nearest if Fraction(nearest) >= product else math.nextafter(nearest, math.inf)

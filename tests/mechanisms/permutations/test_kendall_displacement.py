@@ -8,9 +8,12 @@ import pytest
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.mechanisms.permutations import displacement
-from shuffledp.mechanisms.permutations.displacement import displacement_law, mean_displacement
+from shuffledp.mechanisms.permutations import kendall_displacement as displacement
 from shuffledp.mechanisms.permutations.kendall import KendallMallows
+from shuffledp.mechanisms.permutations.kendall_displacement import (
+    displacement_law,
+    mean_displacement,
+)
 from shuffledp.mechanisms.permutations.rank_distances import kendall_distance
 
 

@@ -144,7 +144,7 @@ def mean_displacement(num_items: int, theta: float) -> float | None:
     # Some 20 standard deviations of N_k, which are below the square root of either number.
     if last * (20.0 * math.sqrt(min(n, 1.0 / theta)) + 10.0) > MAX_TERMS:
         return None
-    from shuffledp.mechanisms.permutations import displacement_kernels as kernels
+    from shuffledp.mechanisms.permutations import kendall_displacement_kernels as kernels
 
     sizes = np.arange(min(n, 2 * saturated) + 1, dtype=np.float64)
     brackets = np.expm1(-_times(theta, sizes)) / math.expm1(-theta)
