@@ -8,8 +8,7 @@ cryptographic one is also the faster.
 import hashlib
 import os  # contract: no other module of core may; keys come from here, and forks are seen here
 import threading
-import weakref
-from typing import TYPE_CHECKING, NoReturn, Protocol, Self, SupportsIndex
+from typing import TYPE_CHECKING, NoReturn, Self, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,28 +36,27 @@ _BLOCKS_PER_KEY = 1 << 36
 _BYTES_PER_KEY = 16 * _BLOCKS_PER_KEY
 
 
-class _Restartable(Protocol):
-    """What must not go on in a child process where it was in the parent."""
+#: How many forks of Python lie between this process and the first, where compiled code can see it.
+FORKS = np.zeros(1, dtype=np.uint64)
 
-    def restart_in_child(self) -> None: ...
-
-
-_LIVE: weakref.WeakSet[_Restartable] = weakref.WeakSet()
+# Held while a stream is renewed in a child process; renewed itself by each fork.
+_renewing = threading.Lock()
 
 
-def _restart_all_in_child() -> None:
-    """Run in the child after each fork."""
-    for source in list(_LIVE):
-        source.restart_in_child()
+def _count_fork() -> None:
+    """Run in the child after each fork: all that was there before it is stale from here on."""
+    global _renewing  # noqa: PLW0603 (a lock that another thread of the parent may have held)
+    FORKS[0] += 1
+    _renewing = threading.Lock()
 
 
 # Windows has no fork, and no such function.
-getattr(os, "register_at_fork", lambda **_: None)(after_in_child=_restart_all_in_child)
+getattr(os, "register_at_fork", lambda **_: None)(after_in_child=_count_fork)
 
 
-def restart_after_fork(source: _Restartable) -> None:
-    """Have ``source.restart_in_child()`` called in every child process, while it is alive."""
-    _LIVE.add(source)
+def _process() -> tuple[int, int]:
+    """Return what tells a process from its children: forks so far, and the number it has."""
+    return int(FORKS[0]), os.getpid()
 
 
 def _read_operating_system(num_bytes: int) -> bytes:
@@ -96,9 +94,10 @@ class Entropy:
     here below 2^-57.
 
     No word is handed out twice, not even when an exception such as `KeyboardInterrupt` strikes in
-    the middle of a call, and not in a child process: after a fork the child draws a new key. The
-    two ways round this are a virtual machine restored from a snapshot, which no process can
-    notice, and a fork that does not go through Python.
+    the middle of a call, and not in a child process: each draw compares the process and its number
+    of forks with those of the key, and a child draws a new one, also after a fork that does not go
+    through Python. The way round this is a virtual machine restored from a snapshot, which no
+    process can notice.
 
     Seeded streams depend on the seed only, not on how the draws are cut into calls. After a fork
     parent and child both continue the same seeded stream: give a child its own with `spawn`.
@@ -129,6 +128,7 @@ class Entropy:
         "_lock",
         "_num_children",
         "_num_keys",
+        "_owner",
         "_position",
         "_root",
     )
@@ -149,7 +149,7 @@ class Entropy:
         self._bytes_left = 0  # of the present key: none yet, so the first draw takes one
         self._buffer = np.empty(0, dtype=np.uint8)
         self._position = 0  # bytes of the buffer handed out
-        restart_after_fork(self)
+        self._owner = _process()
 
     @classmethod
     def from_operating_system(cls) -> Self:
@@ -254,9 +254,9 @@ class Entropy:
         Returns
         -------
         numpy.random.Generator
-            Independent of this stream and of every other generator; after a fork the child's
-            copy is keyed anew (simulations: continues). It can be shared by threads, as any NumPy
-            generator can, and refuses to be pickled.
+            Independent of this stream and of every other generator; after a fork of Python the
+            child's copy is keyed anew (simulations: continues). It can be shared by threads, as
+            any NumPy generator can, and refuses to be pickled.
 
         Examples
         --------
@@ -278,24 +278,32 @@ class Entropy:
         """
         if self._root is None:
             return Entropy(None)
+        self.renew_after_fork()
         with self._lock:
             index = self._num_children
             self._num_children += 1
         return Entropy(_derive(self._root, b"child", index))
 
-    def restart_in_child(self) -> None:
-        """Forget what the parent process may hand out; called in the child after a fork.
+    def renew_after_fork(self) -> None:
+        """Forget, in a child process, the words that the parent may hand out.
 
         A simulation keeps its place: only the lock is renewed, which another thread of the
         parent may have held.
         """
-        self._lock = threading.Lock()
-        if self._root is None:
-            self._position = self._buffer.size
-            self._bytes_left = 0
+        process = _process()
+        if self._owner == process:
+            return
+        with _renewing:
+            if self._owner != process:  # no other thread of the child was first
+                self._lock = threading.Lock()
+                if self._root is None:
+                    self._position = self._buffer.size
+                    self._bytes_left = 0
+                self._owner = process
 
     def _fill_bytes(self, target: NDArray[np.uint8]) -> None:
         """Overwrite ``target``, from the buffer if it is small."""
+        self.renew_after_fork()
         with self._lock:
             held = min(target.size, self._buffer.size - self._position)
             self._take(target[:held])
