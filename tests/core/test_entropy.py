@@ -128,6 +128,17 @@ def test_spawn_reads_a_key_of_its_own(keys):
     assert keys == [32, 32]
 
 
+def test_a_key_gives_the_same_words_again_and_simulates_nothing():
+    streams = [Entropy.from_key(bytes(range(32))) for _ in range(2)]
+    words = streams[0].words(300)
+    assert words.tobytes() == keystream(bytes(range(32)), 2400)
+    assert (streams[1].words(300) == words).all()
+    assert not streams[0].is_simulation
+    assert not streams[0].spawn().is_simulation
+    with pytest.raises(ParameterError, match="key has 31 bytes: give 32"):
+        Entropy.from_key(bytes(31))
+
+
 def test_no_word_repeats():
     entropy = Entropy.from_seed(3)
     words = np.concatenate([entropy.words(count) for count in [1, 999, 99_000, 900_000]])
@@ -198,8 +209,8 @@ def test_limit_of_a_key_is_what_the_documentation_says():
     assert module._BYTES_PER_KEY == 16 * 2**36
 
 
-@pytest.mark.parametrize("count", [10, 50_000])
-def test_words_drawn_by_an_interrupted_call_are_lost_not_repeated(count):
+@pytest.mark.parametrize(("count", "lost"), [(10, 256), (50_000, 32_768)])
+def test_words_drawn_by_an_interrupted_call_are_lost_not_repeated(count, lost):
     class Interrupted:
         def __init__(self, cipher):
             self.cipher = cipher
@@ -210,7 +221,7 @@ def test_words_drawn_by_an_interrupted_call_are_lost_not_repeated(count):
 
     entropy = Entropy.from_seed(8)
     before = entropy.words(1)
-    entropy.words(32_767)  # exactly the buffer
+    entropy.words(63)  # exactly the buffer
     cipher = entropy._cipher
     entropy._cipher = Interrupted(cipher)
     out = np.zeros(count, dtype=np.uint64)
@@ -223,7 +234,7 @@ def test_words_drawn_by_an_interrupted_call_are_lost_not_repeated(count):
     # Everything that the interrupted call drew lies before what comes now.
     place = np.flatnonzero(stream == after[0])
     assert place.size == 1
-    assert place[0] == 65_536
+    assert place[0] == 64 + lost
     assert (stream[place[0] : place[0] + 1000] == after).all()
 
 

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 KEY_BYTES = 32
 WORD_BYTES = 8
 
-# Small requests are served from a buffer of this size, large ones in pieces of it: it fits the
-# second-level cache beside the zeros that are encrypted, and makes a call's overhead negligible.
+# Small requests are served from a buffer that grows up to this size, large ones in pieces of it: it
+# fits the second-level cache beside the zeros that are encrypted, and makes a call's overhead
+# negligible. A stream of which little is asked costs little.
 _PIECE_BYTES = 1 << 18
+_FIRST_BUFFER_BYTES = 1 << 9
 
 #: Zero bytes, whose encryption in counter mode is the keystream itself.
 ZEROS = memoryview(bytes(_PIECE_BYTES))
@@ -74,8 +76,8 @@ def start_keystream(key: bytes) -> "CipherContext":
     return Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
 
 
-def _derive(root: bytes, label: bytes, index: int) -> bytes:
-    """Return a key that belongs to ``root``, ``label`` and ``index`` alone (simulation only)."""
+def derived_key(root: bytes, label: bytes, index: int) -> bytes:
+    """Return a key that belongs to ``root``, ``label`` and ``index`` alone."""
     return hashlib.sha256(b"shuffledp " + label + root + index.to_bytes(8, "little")).digest()
 
 
@@ -125,6 +127,7 @@ class Entropy:
         "_buffer",
         "_bytes_left",
         "_cipher",
+        "_is_simulation",
         "_lock",
         "_num_children",
         "_num_keys",
@@ -133,15 +136,19 @@ class Entropy:
         "_root",
     )
 
-    def __init__(self, root: bytes | None) -> None:
+    def __init__(self, root: bytes | None, *, is_simulation: bool = False) -> None:
         """Start a stream; use the ``from_*`` constructors instead.
 
         Parameters
         ----------
         root : bytes or None
-            Key of a simulation, 32 bytes; ``None`` reads keys from the operating system.
+            Key of a stream that can be repeated, 32 bytes; ``None`` reads keys from the operating
+            system.
+        is_simulation : bool
+            Whether that key comes from a seed.
         """
         self._root = root
+        self._is_simulation = is_simulation
         self._num_keys = 0
         self._num_children = 0
         self._lock = threading.Lock()
@@ -183,7 +190,32 @@ class Entropy:
             If ``seed`` is not a whole number >= 0.
         """
         number = require_at_least("seed", seed, 0)
-        return cls(hashlib.sha256(f"shuffledp simulation{number}".encode()).digest())
+        root = hashlib.sha256(f"shuffledp simulation{number}".encode()).digest()
+        return cls(root, is_simulation=True)
+
+    @classmethod
+    def from_key(cls, key: bytes) -> Self:
+        """Return the stream of a secret key, for draws that must repeat when they are replayed.
+
+        Parameters
+        ----------
+        key : bytes
+            32 bytes that nobody else knows, of the operating system or by `derived_key`; for one
+            purpose only, since the same key gives the same words.
+
+        Returns
+        -------
+        Entropy
+            As secret as the key; parent and child process both continue it after a fork.
+
+        Raises
+        ------
+        ParameterError
+            If the key has another length.
+        """
+        if len(key) != KEY_BYTES:
+            raise ParameterError(f"key has {len(key)} bytes: give {KEY_BYTES}")
+        return cls(bytes(key))
 
     @classmethod
     def choose(cls, seed: SupportsIndex | None) -> Self:
@@ -204,7 +236,7 @@ class Entropy:
     @property
     def is_simulation(self) -> bool:
         """Whether the stream comes from a seed, so that it protects nobody."""
-        return self._root is not None
+        return self._is_simulation
 
     def words(self, count: SupportsIndex) -> NDArray[np.uint64]:
         """Return fresh independent words, uniform on [0, 2^64).
@@ -273,7 +305,7 @@ class Entropy:
         Returns
         -------
         Entropy
-            Keyed by the operating system, or in a simulation by the seed and the number of
+            Keyed by the operating system, or by this stream's seed or key and the number of
             streams spawned before.
         """
         if self._root is None:
@@ -282,13 +314,14 @@ class Entropy:
         with self._lock:
             index = self._num_children
             self._num_children += 1
-        return Entropy(_derive(self._root, b"child", index))
+        child = derived_key(self._root, b"child", index)
+        return Entropy(child, is_simulation=self._is_simulation)
 
     def renew_after_fork(self) -> None:
         """Forget, in a child process, the words that the parent may hand out.
 
-        A simulation keeps its place: only the lock is renewed, which another thread of the
-        parent may have held.
+        A stream that can be repeated keeps its place: only the lock is renewed, which another
+        thread of the parent may have held.
         """
         process = _process()
         if self._owner == process:
@@ -311,7 +344,7 @@ class Entropy:
             if 2 * rest.size > _PIECE_BYTES:
                 self._generate(rest)
             elif rest.size:
-                self._refill()
+                self._refill(rest.size)
                 self._take(rest)
 
     def _take(self, target: NDArray[np.uint8]) -> None:
@@ -320,12 +353,14 @@ class Entropy:
         self._position = start + target.size
         target[:] = self._buffer[start : start + target.size]
 
-    def _refill(self) -> None:
-        """Fill the buffer, which counts as empty until that has succeeded."""
-        if self._buffer.size == 0:
-            self._buffer = np.empty(_PIECE_BYTES, dtype=np.uint8)
-        self._position = self._buffer.size
-        self._generate(self._buffer)
+    def _refill(self, at_least: int) -> None:
+        """Fill the buffer, of which nothing is left; interrupted, it skips words at worst."""
+        buffer = self._buffer
+        if buffer.size < _PIECE_BYTES:
+            size = max(_FIRST_BUFFER_BYTES, 4 * buffer.size, 2 * at_least)
+            buffer = np.empty(min(size, _PIECE_BYTES), dtype=np.uint8)
+        self._generate(buffer)
+        self._buffer = buffer
         self._position = 0
 
     def _generate(self, target: NDArray[np.uint8]) -> None:
@@ -347,7 +382,7 @@ class Entropy:
             return _read_operating_system(KEY_BYTES)
         index = self._num_keys
         self._num_keys += 1
-        return self._root if index == 0 else _derive(self._root, b"key", index)
+        return self._root if index == 0 else derived_key(self._root, b"key", index)
 
     def __repr__(self) -> str:
         return "Entropy(simulation)" if self.is_simulation else "Entropy(operating system)"
