@@ -157,7 +157,7 @@ BAD_INPUT = {
     "value outside the domain": (
         bad_file("x.csv", b"answer\nyes\nno\nmaybe\n"),
         ["--domain", "yes,no"],
-        "value 'maybe' in row 3",
+        "row 3 of column 'answer'",
     ),
     "empty text": (bad_file("x.csv", b"answer\nyes\n\nno\n"), [], "1 row without an answer"),
     "nan": (

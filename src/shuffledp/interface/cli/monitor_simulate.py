@@ -12,6 +12,7 @@ from shuffledp.interface.cli.console import (
     print_json,
     print_warnings,
     progress_bar,
+    say,
 )
 from shuffledp.interface.cli.monitor_options import (
     ENCODINGS,
@@ -23,7 +24,13 @@ from shuffledp.interface.cli.monitor_options import (
     max_changes_option,
     require_one_kind,
 )
-from shuffledp.interface.cli.options import answer_list, json_option, seed_option, whole_number
+from shuffledp.interface.cli.options import (
+    answer_list,
+    json_option,
+    seed_option,
+    show_values_option,
+    whole_number,
+)
 
 if TYPE_CHECKING:
     from shuffledp.collection.datasets.column import Progress
@@ -115,6 +122,7 @@ _READING = ("user", "time", "value", "categories", "attributes", "periods", "sta
     help="What is needed to go on; by default OUT.state while periods are left.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace a folder of earlier results.")
+@show_values_option
 @json_option
 def simulate(
     *,
@@ -191,9 +199,9 @@ def _opened(table: Path, reading: dict[str, Any], on_progress: "Progress | None"
 def _say_how_to_go_on(state: Path) -> None:
     """Print what Ctrl-C left behind, if it came late enough for that."""
     if state.exists():
-        click.echo(
-            f"stopped: {state} holds everything up to here; the same command with --resume goes on",
-            err=True,
+        say(
+            "stopped",
+            f"{state} holds everything up to here; the same command with --resume goes on",
         )
 
 

@@ -22,6 +22,7 @@ from shuffledp.interface.cli.options import (
     randomizer_option,
     require_target,
     seed_option,
+    show_values_option,
 )
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ if TYPE_CHECKING:
 @seed_option
 @click.option("--save-reports", is_flag=True, help="Write the shuffled reports, too.")
 @click.option("--overwrite", is_flag=True, help="Replace a folder of earlier results.")
+@show_values_option
 @json_option
 def run(  # noqa: PLR0913  # one parameter an option
     *,

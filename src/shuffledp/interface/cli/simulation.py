@@ -9,7 +9,12 @@ import click
 
 from shuffledp.interface.cli.console import print_facts, print_json, print_table
 from shuffledp.interface.cli.grouping import AskedGroups, grouping_options
-from shuffledp.interface.cli.options import answer_list, json_option, whole_number
+from shuffledp.interface.cli.options import (
+    answer_list,
+    json_option,
+    show_values_option,
+    whole_number,
+)
 from shuffledp.interface.reports.formatting import fixed, given
 
 if TYPE_CHECKING:
@@ -32,6 +37,7 @@ SIMULATION = "a simulation on true answers: nothing is released, and the figures
 def simulation_options(command: Command) -> Command:
     """Add the options of a simulated collection; `Simulation` takes their values."""
     for option in (
+        show_values_option,
         json_option,
         click.option("--overwrite", is_flag=True, help="Replace a folder of earlier results."),
         click.option(

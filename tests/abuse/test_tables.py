@@ -1,0 +1,56 @@
+"""A table and its respondents against the commands: escapes, formulas, folders to delete."""
+
+import pytest
+
+from shuffledp.interface.cli.main import main
+
+RUN = ("run", "answers.csv", "--column", "answer", "--delta", "1e-3", "--epsilon0", "1")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write_answers(folder, *answers):
+    lines = ["answer", *answers, *["yes", "no"] * 50]
+    (folder / "answers.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def run(*arguments):
+    return main([*RUN, *arguments])
+
+
+def test_a_refused_value_is_not_told_unasked(folder, capsys):
+    write_answers(folder, "yes", "HIV+")
+    assert run("--domain", "yes,no", "--out", "results") == 2
+    told = capsys.readouterr().err
+    assert "HIV" not in told
+    assert "row 2 of column 'answer' of answers.csv" in told
+    assert run("--domain", "yes,no", "--out", "results", "--show-values") == 2
+    assert "('HIV+')" in capsys.readouterr().err
+    assert run("--domain", "yes,no", "--out", "results") == 2  # not for later commands
+    assert "HIV" not in capsys.readouterr().err
+
+
+def test_a_huge_value_is_cut(folder, capsys):
+    write_answers(folder, "yes", "y" * 5_000_000)
+    assert run("--domain", "yes,no", "--out", "results", "--show-values") == 2
+    assert len(capsys.readouterr().err) < 320
+
+
+@pytest.mark.parametrize("hostile", ["\x1b]0;owned\x07", "\x9b31m", "\u202eon", "y\u200bes"])
+def test_labels_steer_no_terminal(folder, capsys, hostile):
+    write_answers(folder, *[hostile] * 20)
+    assert run("--domain", f"yes,no,{hostile}", "--out", "results") == 0
+    printed = capsys.readouterr()
+    assert hostile not in printed.out + printed.err
+    assert hostile.encode("unicode_escape").decode()[:4] in printed.out
+
+
+def test_names_of_files_and_columns_steer_no_terminal(folder, capsys):
+    assert main(["run", "\x1b[2J.csv", "--column", "x", "--delta", "1e-3", "--out", "r"]) == 2
+    (folder / "answers.csv").write_text("\x1b[2J\nyes\n", encoding="utf-8")
+    assert run("--domain", "yes,no", "--out", "results") == 2
+    assert "\x1b" not in capsys.readouterr().err
