@@ -54,3 +54,42 @@ def test_names_of_files_and_columns_steer_no_terminal(folder, capsys):
     (folder / "answers.csv").write_text("\x1b[2J\nyes\n", encoding="utf-8")
     assert run("--domain", "yes,no", "--out", "results") == 2
     assert "\x1b" not in capsys.readouterr().err
+
+
+FORMULAS = ["=HYPERLINK(0)", "+1+cmd", "-2+3", "@SUM(A1)"]
+
+
+def test_no_spreadsheet_finds_a_formula_in_what_is_written(folder):
+    write_answers(folder, *FORMULAS * 5, *["-1"] * 5)
+    domain = ",".join(["yes", "no", "-1", *FORMULAS])
+    assert run("--domain", domain, "--out", "results") == 0
+    lines = (folder / "results" / "estimates.csv").read_text().splitlines()
+    names = [line.partition(",")[0] for line in lines[1:]]
+    assert names == ["yes", "no", "-1", *(f"'{each}" for each in FORMULAS)]
+
+
+def test_nor_in_rows_that_are_released_with_public_columns(folder):
+    cells = [f"{street},{answer}" for street in FORMULAS for answer in ("yes", "=1") for _ in "ab"]
+    rows = [f"{place},{cell}" for place, cell in enumerate(cells)]
+    (folder / "answers.csv").write_text("\n".join(["place,street,answer", *rows]) + "\n")
+    groups = ("--groups-by", "place", "--metric", "absolute", "--radius", "3", "--alpha", "1")
+    arguments = ("--shuffler", "mallows", *groups, "--keep", "street", "--out", "results")
+    assert run("--domain", "yes,=1", *arguments) == 0
+    lines = (folder / "results" / "rows.csv").read_text().splitlines()
+    assert len(lines) == 17
+    cells = [cell for line in lines[1:] for cell in line.split(",")]
+    assert not [cell for cell in cells if cell.startswith(("=", "+", "@"))]
+    assert "'=HYPERLINK(0)" in cells
+    assert "'=1" in cells
+
+
+def test_overwriting_never_removes_what_the_user_wrote(folder, capsys):
+    """The audit's command: the table itself lay in the folder, under the name of a result."""
+    (folder / "own").mkdir()
+    table = folder / "own" / "rows.csv"
+    table.write_text("answer\n" + "yes\nno\n" * 50)
+    command = ["run", "own/rows.csv", "--column", "answer", "--domain", "yes,no"]
+    command += ["--epsilon0", "1", "--delta", "1e-3", "--out", "own", "--overwrite"]
+    assert main(command) == 2
+    assert "has no .shuffledp-results.json" in capsys.readouterr().err
+    assert table.read_text().startswith("answer\nyes\n")

@@ -9,6 +9,7 @@ import pytest
 import shuffledp as sdp
 from collection.kinds import KINDS, NUM_USERS
 from interface.reports.pages import Page
+from shuffledp.collection.output import MARKER_FILE
 from shuffledp.interface.cli.main import main
 
 TARGET = ["--epsilon", "1", "--delta", "1e-6"]
@@ -49,7 +50,8 @@ def run(name, *options, suffix="csv", out="results", table=None, asked=None):
 
 
 def files(folder):
-    return sorted(entry.name for entry in folder.iterdir())
+    names = {entry.name for entry in folder.iterdir()}
+    return sorted(names - {MARKER_FILE})
 
 
 def assert_refused(folder, capsys, before, message):

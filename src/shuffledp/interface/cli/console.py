@@ -6,6 +6,7 @@ rich is imported when something is printed, since ``--json`` and ``--help`` do w
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -41,6 +42,12 @@ def print_warnings(warnings: Iterable[str]) -> None:
     """Print each warning on a line of stderr."""
     for warning in warnings:
         say("warning", warning)
+
+
+def read_paths(*written: Path) -> list[Path]:
+    """Return the files that the command's options name, but for those that it writes."""
+    given = click.get_current_context().params.values()
+    return [each for each in given if isinstance(each, Path) and each not in written]
 
 
 def show(*renderables: "RenderableType") -> None:

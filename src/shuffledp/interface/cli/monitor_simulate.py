@@ -12,6 +12,7 @@ from shuffledp.interface.cli.console import (
     print_json,
     print_warnings,
     progress_bar,
+    read_paths,
     say,
 )
 from shuffledp.interface.cli.monitor_options import (
@@ -154,7 +155,8 @@ def simulate(
     reading = {name: asked.pop(name) for name in _READING}
     state = state_file or _state_beside(out)
     # The results of the same run, up to an earlier period, give way to those up to now.
-    with results_folder(out, overwrite=overwrite or resume) as folder:
+    inputs = [state, *read_paths(out)]  # a state is written as well, but never into the results
+    with results_folder(out, overwrite=overwrite or resume, inputs=inputs) as folder:
         with progress_bar(hidden=as_json) as on_progress:
             histories = _opened(table, reading, on_progress)
             try:

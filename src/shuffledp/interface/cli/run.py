@@ -14,6 +14,7 @@ from shuffledp.interface.cli.console import (
     print_json,
     print_warnings,
     progress_bar,
+    read_paths,
 )
 from shuffledp.interface.cli.grouped_run import GroupedRun, PreparedGroups, grouped_run_options
 from shuffledp.interface.cli.network_run import NetworkRun, PreparedNetwork, network_run_options
@@ -140,7 +141,10 @@ def run(  # noqa: PLR0913  # one parameter an option
     reading = Reading(
         other=other, missing=missing, clip=clip, separator=separator, truncate=truncate
     )
-    with results_folder(out, overwrite=overwrite) as folder, progress_bar() as on_progress:
+    with (
+        results_folder(out, overwrite=overwrite, inputs=read_paths(out)) as folder,
+        progress_bar() as on_progress,
+    ):
         question, values = what.open(table, column, reading, seed=seed, on_progress=on_progress)
         within = None if grouped is None else grouped.open(table, on_progress)
         through = (

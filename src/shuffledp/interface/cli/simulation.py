@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from shuffledp.interface.cli.console import print_facts, print_json, print_table
+from shuffledp.interface.cli.console import print_facts, print_json, print_table, read_paths
 from shuffledp.interface.cli.grouping import AskedGroups, grouping_options
 from shuffledp.interface.cli.options import (
     answer_list,
@@ -275,6 +275,6 @@ def write_measured_folder(
     from shuffledp.collection.trials import write_measured
     from shuffledp.interface.reports.attack_figures import write_measured_figure
 
-    with results_folder(out, overwrite=overwrite) as folder:
+    with results_folder(out, overwrite=overwrite, inputs=read_paths(out)) as folder:
         write_measured(results, folder / f"{name}.csv")
         write_measured_figure(results, folder / f"{name}.png")
