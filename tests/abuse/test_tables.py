@@ -93,3 +93,9 @@ def test_overwriting_never_removes_what_the_user_wrote(folder, capsys):
     assert main(command) == 2
     assert "has no .shuffledp-results.json" in capsys.readouterr().err
     assert table.read_text().startswith("answer\nyes\n")
+
+
+def test_bytes_that_the_locale_cannot_read_are_refused(folder, capsys):
+    write_answers(folder, "ä")
+    assert run("--domain", "yes,no,\udcc3\udca4", "--out", "results") == 2
+    assert "LC_ALL=C.UTF-8" in capsys.readouterr().err
