@@ -10,7 +10,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	&& echo "$$python" && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install -qq --constraint constraints.txt
+PIP := $(BIN)/python -m pip install -qq
 DEMO := demo-results
 
 # Compiled loops are kept here between runs, so that sources may be read-only.
@@ -36,18 +36,19 @@ test: check browser pytest coverage ## set up, then run everything that continuo
 
 # ---------------------------------------------------------------- set-up
 # Two stamps, so that the demo need not wait for the developers' tools. The packages are the
-# pinned ones, hatchling included, which is why the build happens without isolation.
+# pinned ones, by the hashes of their files; hatchling is one, so the build is not isolated.
 $(VENV)/.runtime: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer was found: install one, or run make PYTHON=/path/to/python."; exit 1; }
 	@echo "Setting up $(VENV) with $$($(PYTHON) --version), once: about a minute ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) hatchling
-	@$(PIP) --no-build-isolation --editable '.[datasets]'
+	@$(PIP) --require-hashes --requirement constraints.txt
+	@$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.runtime
+$(VENV)/.dev: $(VENV)/.runtime constraints-dev.txt
 	@echo "Adding the developers' tools, once: about a minute ..."
-	@$(PIP) --no-build-isolation --editable '.[attacks,certify,datasets,docs,service,dev]'
+	@$(PIP) --require-hashes --no-deps --requirement constraints-dev.txt
+	@$(BIN)/python -m pip check
 	@touch $@
 
 setup: $(VENV)/.dev ## set up the virtual environment with all tools
@@ -96,13 +97,11 @@ pytest: $(VENV)/.dev ## all tests, with coverage measured
 quick: $(VENV)/.dev ## the tests that take no more than a few seconds
 	@$(BIN)/python -m pytest -q -n auto --maxprocesses=8 --dist=worksteal -m "not slow and not browser" $(ARGS)
 
-# The lower bounds of the run-time dependencies, read from pyproject.toml; but for cryptography,
-# of which the extra `service` needs a later one, and only one can be installed.
+# The lower bounds of the run-time dependencies, read from pyproject.toml.
 lowest: ## the quick tests with the lowest versions that pyproject.toml allows
 	@mkdir -p .cache
 	@awk '/^dependencies/,/^]/' pyproject.toml \
-		| sed -n 's/^ *"\([a-z]*\)>=\([0-9.]*\).*/\1==\2/p' \
-		| sed 's/^cryptography==.*/cryptography==47.0/' > .cache/lowest.txt
+		| sed -n 's/^ *"\([a-z]*\)>=\([0-9.]*\).*/\1==\2/p' > .cache/lowest.txt
 	@$(PYTHON) -m venv .cache/venv-lowest
 	@.cache/venv-lowest/bin/python -m pip install -qq --constraint .cache/lowest.txt \
 		--editable '.[attacks,certify,datasets,service,dev]'

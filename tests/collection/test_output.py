@@ -10,7 +10,9 @@ import polars as pl
 import pytest
 
 import shuffledp as sdp
+from shuffledp.collection import output
 from shuffledp.collection.output import (
+    MARKER_FILE,
     json_text,
     results_folder,
     write_results,
@@ -28,7 +30,15 @@ def result():
 
 
 def leftovers(folder):
-    return sorted(entry.name for entry in folder.iterdir())
+    return sorted(entry.name for entry in folder.iterdir() if entry.name != MARKER_FILE)
+
+
+def earlier_results(target):
+    with results_folder(target) as folder:
+        (folder / "estimates.csv").write_text("old")
+        (folder / "deep").mkdir()
+        (folder / "deep" / "report.html").write_text("old")
+    return target
 
 
 # ------------------------------------------------------------------ all or nothing
@@ -86,26 +96,84 @@ def test_overwriting_replaces_results_only_at_the_end(tmp_path):
 
 
 def test_overwriting_fails_without_losing_the_old_results(tmp_path):
-    target = tmp_path / "results"
-    target.mkdir()
-    (target / "estimates.csv").write_text("old")
+    target = earlier_results(tmp_path / "results")
     with pytest.raises(DomainError), results_folder(target, overwrite=True):
         raise DomainError("late")
     assert (target / "estimates.csv").read_text() == "old"
     assert leftovers(tmp_path) == ["results"]
 
 
-@pytest.mark.parametrize("name", ["thesis.tex", "deep/thesis.tex"])
-def test_overwriting_never_touches_foreign_files(tmp_path, name):
-    precious = tmp_path / "home" / name
-    precious.parent.mkdir(parents=True)
-    precious.write_text("years of work")
-    with (
-        pytest.raises(OutputError, match=r"'thesis\.tex', which is no result of shuffledp"),
-        results_folder(tmp_path / "home", overwrite=True),
-    ):
+def refused(target, match):
+    """Overwriting is refused before any work is done, and everything is still there."""
+    before = {each: each.lstat() for each in target.rglob("*")}
+    with pytest.raises(OutputError, match=match), results_folder(target, overwrite=True):
         pytest.fail("the folder must be refused before any work is done")
-    assert precious.read_text() == "years of work"
+    assert {each: each.lstat() for each in target.rglob("*")} == before
+    assert leftovers(target.parent) == [target.name]
+
+
+@pytest.mark.parametrize("name", ["thesis.tex", "deep/thesis.tex", "deep/rows.csv"])
+def test_overwriting_never_touches_foreign_files(tmp_path, name):
+    target = earlier_results(tmp_path / "home")
+    (target / name).write_text("years of work")
+    refused(target, f"'{name}', which is no result of shuffledp")
+
+
+@pytest.mark.parametrize("name", ["estimates.csv", "rows.csv", "report.html"])
+def test_a_folder_without_a_marker_is_never_overwritten(tmp_path, name):
+    """Files of a user may have the names of results."""
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / name).write_text("mine")
+    refused(tmp_path / "own", "has no .shuffledp-results.json")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"files": []}', '{"files": {"a": 1}}', "[" * 100_000]
+)
+def test_a_marker_that_says_nothing_is_none(tmp_path, text):
+    target = earlier_results(tmp_path / "own")
+    (target / MARKER_FILE).write_text(text)
+    refused(target, "has no .shuffledp-results.json")
+
+
+def test_a_result_that_was_edited_is_kept(tmp_path):
+    target = earlier_results(tmp_path / "results")
+    (target / "deep" / "report.html").write_text("with my remarks")
+    refused(target, "'deep/report.html' of folder .* was changed since it was written")
+
+
+def test_a_link_among_results_is_kept(tmp_path):
+    target = earlier_results(tmp_path / "results")
+    (target / "data").symlink_to(tmp_path)
+    refused(target, "'data', which is no result")
+
+
+@pytest.mark.parametrize("place", ["results/rows.csv", "results/deep/rows.csv", "link/rows.csv"])
+def test_what_is_read_does_not_lie_below_the_results(tmp_path, place):
+    target = earlier_results(tmp_path / "results")
+    (tmp_path / "link").symlink_to(target)
+    with (
+        pytest.raises(OutputError, match="is read and lies below"),
+        results_folder(target, overwrite=True, inputs=[tmp_path / place]),
+    ):
+        pytest.fail("it must be refused before any work is done")
+    with results_folder(tmp_path / "new", inputs=[tmp_path / "rows.csv", tmp_path / "new.csv"]):
+        pass
+
+
+def test_a_file_that_appears_while_results_are_replaced_is_kept(tmp_path, monkeypatch):
+    target = earlier_results(tmp_path / "results")
+    remove = output._remove
+
+    def late(folder, files):
+        (folder / "late.txt").write_text("x")
+        remove(folder, files)
+
+    monkeypatch.setattr(output, "_remove", late)
+    with results_folder(target, overwrite=True) as folder:
+        (folder / "estimates.csv").write_text("new")
+    assert leftovers(target) == ["estimates.csv"]
+    assert [each.read_text() for each in tmp_path.rglob("late.txt")] == ["x"]
 
 
 def test_a_file_or_a_link_is_no_folder(tmp_path):
@@ -131,9 +199,7 @@ def test_a_folder_that_appears_meanwhile_is_kept(tmp_path):
 def test_the_old_folder_comes_back_if_the_move_fails(tmp_path, monkeypatch):
     from pathlib import Path
 
-    target = tmp_path / "results"
-    target.mkdir()
-    (target / "estimates.csv").write_text("old")
+    target = earlier_results(tmp_path / "results")
     rename = Path.rename
 
     def failing(self, new):

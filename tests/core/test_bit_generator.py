@@ -123,7 +123,7 @@ def test_a_child_process_gets_another_key():
     state = kept.bit_generator._state_words
     kept.random(10)
     before = state.copy()
-    entropy_module._restart_all_in_child()
+    entropy_module._count_fork()
     kept.random(10)
     assert not np.isin(state[keystream_kernels.BUFFER :], before).any()
 
@@ -131,7 +131,7 @@ def test_a_child_process_gets_another_key():
 def test_a_simulation_goes_on_in_a_child_process():
     generator, words = generator_and_words(8, 20)
     first = generator.bit_generator.random_raw(10)
-    entropy_module._restart_all_in_child()
+    entropy_module._count_fork()
     second = generator.bit_generator.random_raw(10)
     assert (np.concatenate([first, second]) == words).all()
 

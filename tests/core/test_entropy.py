@@ -1,7 +1,6 @@
 """The entropy stream: known answers, where keys come from, and that no word comes twice."""
 
 import copy
-import gc
 import hashlib
 import pickle
 import subprocess
@@ -129,6 +128,17 @@ def test_spawn_reads_a_key_of_its_own(keys):
     assert keys == [32, 32]
 
 
+def test_a_key_gives_the_same_words_again_and_simulates_nothing():
+    streams = [Entropy.from_key(bytes(range(32))) for _ in range(2)]
+    words = streams[0].words(300)
+    assert words.tobytes() == keystream(bytes(range(32)), 2400)
+    assert (streams[1].words(300) == words).all()
+    assert not streams[0].is_simulation
+    assert not streams[0].spawn().is_simulation
+    with pytest.raises(ParameterError, match="key has 31 bytes: give 32"):
+        Entropy.from_key(bytes(31))
+
+
 def test_no_word_repeats():
     entropy = Entropy.from_seed(3)
     words = np.concatenate([entropy.words(count) for count in [1, 999, 99_000, 900_000]])
@@ -199,8 +209,8 @@ def test_limit_of_a_key_is_what_the_documentation_says():
     assert module._BYTES_PER_KEY == 16 * 2**36
 
 
-@pytest.mark.parametrize("count", [10, 50_000])
-def test_words_drawn_by_an_interrupted_call_are_lost_not_repeated(count):
+@pytest.mark.parametrize(("count", "lost"), [(10, 256), (50_000, 32_768)])
+def test_words_drawn_by_an_interrupted_call_are_lost_not_repeated(count, lost):
     class Interrupted:
         def __init__(self, cipher):
             self.cipher = cipher
@@ -211,7 +221,7 @@ def test_words_drawn_by_an_interrupted_call_are_lost_not_repeated(count):
 
     entropy = Entropy.from_seed(8)
     before = entropy.words(1)
-    entropy.words(32_767)  # exactly the buffer
+    entropy.words(63)  # exactly the buffer
     cipher = entropy._cipher
     entropy._cipher = Interrupted(cipher)
     out = np.zeros(count, dtype=np.uint64)
@@ -224,7 +234,7 @@ def test_words_drawn_by_an_interrupted_call_are_lost_not_repeated(count):
     # Everything that the interrupted call drew lies before what comes now.
     place = np.flatnonzero(stream == after[0])
     assert place.size == 1
-    assert place[0] == 65_536
+    assert place[0] == 64 + lost
     assert (stream[place[0] : place[0] + 1000] == after).all()
 
 
@@ -268,7 +278,7 @@ def test_a_child_process_forgets_what_the_parent_holds(keys):
     entropy.words(10)
     lock = entropy._lock
     with lock:  # as if another thread of the parent had been drawing
-        module._restart_all_in_child()
+        module._count_fork()
         words = entropy.words(10)
     assert keys == [32, 32]
     assert words.tobytes() == keystream(bytes([2]) * 32, 80)
@@ -278,40 +288,75 @@ def test_a_simulation_keeps_its_place_in_a_child_process():
     entropy = Entropy.from_seed(13)
     first = entropy.words(10)
     with entropy._lock:
-        module._restart_all_in_child()
+        module._count_fork()
         second = entropy.words(10)
     assert (np.concatenate([first, second]) == Entropy.from_seed(13).words(20)).all()
 
 
-def test_the_list_of_live_streams_keeps_none_alive():
-    gc.collect()
-    before = len(module._LIVE)
-    entropies = [Entropy.from_operating_system() for _ in range(10)]
-    assert len(module._LIVE) == before + 10
-    del entropies
-    gc.collect()
-    assert len(module._LIVE) <= before
+def test_a_stream_that_cannot_take_a_key_in_a_child_process_draws_nothing(monkeypatch):
+    streams = [Entropy.from_operating_system() for _ in range(20)]
+    before = [stream.words(2).tolist() for stream in streams]
+    module._count_fork()
+
+    def fail(_):
+        raise OSError("no entropy")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(module, "_read_operating_system", fail)
+        for stream in streams:
+            with pytest.raises(OSError, match="no entropy"):
+                stream.words(2)
+    after = [stream.words(2).tolist() for stream in streams]
+    assert len({word for pair in before + after for word in pair}) == 80
+
+
+def test_threads_of_a_child_process_renew_a_stream_once(keys, monkeypatch):
+    entropy = Entropy.from_operating_system()
+    entropy.words(1)
+    module._count_fork()
+
+    class OtherThreadIsFirst:
+        def __enter__(self):
+            monkeypatch.setattr(module, "_renewing", threading.Lock())
+            self.words = entropy.words(10)
+            self.lock = entropy._lock
+
+        def __exit__(self, *_):
+            pass
+
+    other = OtherThreadIsFirst()
+    monkeypatch.setattr(module, "_renewing", other)
+    words = entropy.words(10)
+    assert entropy._lock is other.lock
+    assert np.concatenate([other.words, words]).tobytes() == keystream(bytes([2]) * 32, 160)
 
 
 FORK_PROGRAM = """
-import os, sys, warnings
+import ctypes, os, sys, warnings
 warnings.simplefilter("ignore")  # newer Pythons dislike any fork
+from shuffledp.collection.protocol.draws import Draws
 from shuffledp.core.entropy import Entropy
 
 entropy = Entropy.from_operating_system()
 generator = entropy.generator()
 simulation = Entropy.from_seed(1)
+draws = Draws(entropy)
+draws.below(2**64)
 for source in (entropy, simulation):
     source.words(10)
 generator.bit_generator.random_raw(10)
 
 def show():
-    print("secret", *entropy.words(50), *generator.bit_generator.random_raw(50))
+    print("secret", *entropy.words(50), *[draws.below(2**64) for _ in range(50)])
+    if past_python == "no":  # generators notice forks of Python only
+        print("secret", *generator.bit_generator.random_raw(50))
     print("simulated", *simulation.words(50))
     sys.stdout.flush()
 
+past_python = sys.argv[1]
+fork = os.fork if past_python == "no" else ctypes.CDLL(None).fork
 for _ in range(2):
-    child = os.fork()
+    child = fork()
     if child == 0:
         show()
         os._exit(0)
@@ -321,12 +366,16 @@ show()
 
 
 @pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="no fork on this system")
-def test_forked_children_share_no_word_with_each_other_or_the_parent():
+@pytest.mark.parametrize(("past_python", "count"), [("no", 450), ("yes", 300)])
+def test_forked_children_share_no_word_with_each_other_or_the_parent(past_python, count):
     outcome = subprocess.run(
-        [sys.executable, "-c", FORK_PROGRAM], capture_output=True, text=True, check=True
+        [sys.executable, "-c", FORK_PROGRAM, past_python],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     lines = [line.split() for line in outcome.stdout.splitlines()]
     secret = [word for kind, *words in lines if kind == "secret" for word in words]
-    assert len(secret) == len(set(secret)) == 300
+    assert len(secret) == len(set(secret)) == count
     simulated = {tuple(words) for kind, *words in lines if kind == "simulated"}
     assert len(simulated) == 1

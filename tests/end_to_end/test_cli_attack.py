@@ -7,6 +7,7 @@ import sys
 import click
 import pytest
 
+from shuffledp.collection.output import MARKER_FILE
 from shuffledp.core.errors import DataError, MissingPackageError, OutputError, ParameterError
 from shuffledp.interface.cli.attack import attack
 
@@ -47,7 +48,7 @@ def test_people_read_tables_and_files_are_written(survey, tmp_path, capsys):
     assert "majority-vote: share of vulnerable people" in shown
     assert "gaussian-process: accuracy" in shown
     assert "re-identification: probability of winning, naming the likeliest rows" in shown
-    assert {path.name for path in out.iterdir()} == {"attacks.csv", "attacks.png"}
+    assert {path.name for path in out.iterdir()} == {"attacks.csv", "attacks.png", MARKER_FILE}
     assert (out / "attacks.png").read_bytes().startswith(b"\x89PNG")
     with (out / "attacks.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))

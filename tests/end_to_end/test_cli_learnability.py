@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from shuffledp.collection.output import MARKER_FILE
 from shuffledp.core.errors import OutOfRegimeError
 from shuffledp.interface.cli.learnability import learnability
 
@@ -36,7 +37,11 @@ def test_raw_reports_teach_more_than_a_uniform_shuffle(survey, tmp_path, capsys)
     assert found["lambda", "raw"] < found["lambda", "within groups"] + 0.1
     assert found["lambda", "within groups"] < found["lambda", "uniform"]
     assert found["lambda, noise inverted", "raw"] < 0.5
-    assert {path.name for path in out.iterdir()} == {"learnability.csv", "learnability.png"}
+    assert {path.name for path in out.iterdir()} == {
+        "learnability.csv",
+        "learnability.png",
+        MARKER_FILE,
+    }
 
 
 def test_people_read_tables(survey, capsys):

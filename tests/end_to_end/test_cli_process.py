@@ -11,13 +11,16 @@ import time
 import polars as pl
 import pytest
 
+from shuffledp.collection.output import MARKER_FILE
+
 PROGRAM = "import sys; from shuffledp.interface.cli.main import main; sys.exit(main())"
 COMMAND = [sys.executable, "-c", PROGRAM]
 RUN = ["run", "answers.csv", "--column", "answer", "--domain", "yes,no", "--delta", "1e-9"]
 
 
 def files(folder):
-    return sorted(entry.name for entry in folder.iterdir())
+    names = {entry.name for entry in folder.iterdir()}
+    return sorted(names - {MARKER_FILE})
 
 
 def write_answers(folder, num_users):

@@ -9,6 +9,7 @@ import pytest
 import shuffledp as sdp
 from collection.kinds import KINDS, NUM_USERS
 from interface.reports.pages import Page
+from shuffledp.collection.output import MARKER_FILE
 from shuffledp.interface.cli.main import main
 
 TARGET = ["--epsilon", "1", "--delta", "1e-6"]
@@ -49,7 +50,8 @@ def run(name, *options, suffix="csv", out="results", table=None, asked=None):
 
 
 def files(folder):
-    return sorted(entry.name for entry in folder.iterdir())
+    names = {entry.name for entry in folder.iterdir()}
+    return sorted(names - {MARKER_FILE})
 
 
 def assert_refused(folder, capsys, before, message):
@@ -263,13 +265,13 @@ def test_a_column_is_needed(here, capsys):
 
 
 WRONG_VALUES = [
-    ("mean", "x\n5\nabc\n", "row 2 of column 'x' of a.csv holds 'abc', which is no number"),
+    ("mean", "x\n5\nabc\n", "row 2 of column 'x' of a.csv holds a value that is no number"),
     ("mean", "x\n5\n\n6\n", "row 2 of column 'x' of a.csv has no number"),
-    ("mean", "x\n5\n121\n", "value 121 in row 2 of column 'x' of a.csv is outside [0, 120]"),
+    ("mean", "x\n5\n121\n", "row 2 of column 'x' of a.csv holds a value outside [0, 120]"),
     ("mean", "y\n5\n6\n", "no column 'x'"),
-    ("vector-mean", "east,north,up\n1,1,1\n0,0,0\n", "value 1, 1, 1 in row 1"),
+    ("vector-mean", "east,north,up\n1,1,1\n0,0,0\n", "row 1 of columns"),
     ("words", "x\ntea\n\n", "row 2 of column 'x' of a.csv has no text"),
-    ("answer-sets", "x\nbus\nbus;ship\n", "answer 'ship' in row 2"),
+    ("answer-sets", "x\nbus\nbus;ship\n", "row 2 of column 'x' of a.csv holds an answer outside"),
     ("answer-sets", "x\nbus\nbus;car;bike\n", "row 2 of column 'x' of a.csv has 3 answers"),
 ]
 

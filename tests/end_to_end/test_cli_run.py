@@ -6,6 +6,7 @@ import json
 import polars as pl
 import pytest
 
+from shuffledp.collection.output import MARKER_FILE
 from shuffledp.interface.cli.main import main
 
 ANSWERS = ["yes"] * 400 + ["no"] * 1400 + ["refused"] * 200
@@ -26,7 +27,8 @@ def run(*arguments, table="answers.csv", column="answer", target=TARGET, out="re
 
 
 def names(folder):
-    return sorted(entry.name for entry in folder.iterdir())
+    names = {entry.name for entry in folder.iterdir()}
+    return sorted(names - {MARKER_FILE})
 
 
 @pytest.mark.parametrize("table", ["answers.csv", "answers.parquet"])
@@ -157,7 +159,7 @@ BAD_INPUT = {
     "value outside the domain": (
         bad_file("x.csv", b"answer\nyes\nno\nmaybe\n"),
         ["--domain", "yes,no"],
-        "value 'maybe' in row 3",
+        "row 3 of column 'answer'",
     ),
     "empty text": (bad_file("x.csv", b"answer\nyes\n\nno\n"), [], "1 row without an answer"),
     "nan": (
@@ -240,4 +242,4 @@ def test_an_existing_folder_is_refused_before_anything_is_read(here, capsys):
     assert run(table="absent.csv") == 2
     assert_refused(here, capsys, before, "exists and is not empty")
     assert run("--overwrite") == 2
-    assert_refused(here, capsys, before, "'thesis.tex', which is no result")
+    assert_refused(here, capsys, before, "has no .shuffledp-results.json")

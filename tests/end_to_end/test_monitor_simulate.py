@@ -9,6 +9,7 @@ import pytest
 
 from interface.reports.pages import Page
 from shuffledp.collection.datasets.generated_histories import generate_histories
+from shuffledp.collection.output import MARKER_FILE
 from shuffledp.core.errors import MissingPackageError
 from shuffledp.interface.cli import monitor_simulate
 from shuffledp.interface.cli.main import main
@@ -42,13 +43,14 @@ def simulate(histories, tmp_path, capsys):
     return run
 
 
-def rows_of(folder):
-    with (folder / "estimates.csv").open(newline="") as file:
+def rows_of(folder, name="estimates.csv"):
+    with (folder / name).open(newline="") as file:
         return list(csv.DictReader(file))
 
 
 def files(folder):
-    return sorted(each.name for each in folder.iterdir())
+    names = {each.name for each in folder.iterdir()}
+    return sorted(names - {MARKER_FILE})
 
 
 def test_names_of_options_are_those_of_the_library():
@@ -63,11 +65,19 @@ def test_everything_is_written_and_said(simulate, tmp_path):
     assert status == 0
     out = tmp_path / "out"
     assert files(tmp_path) == ["out"]
-    assert files(out) == ["estimates.csv", "report.html", "result.json", "running-counts.png"]
+    assert files(out) == [
+        "estimates.csv",
+        "report.html",
+        "result.json",
+        "running-counts.png",
+        "true-counts-not-private.csv",
+    ]
     rows = rows_of(out)
     assert len(rows) == PERIODS
     for row in rows:
         assert float(row["lower"]) < float(row["count"]) < float(row["upper"])
+        assert "true_count" not in row
+    for row in rows_of(out, "true-counts-not-private.csv"):
         assert 0 <= int(row["true_count"]) <= NUM_USERS
     record = json.loads((out / "result.json").read_text())
     assert record["parameters"]["user"] == "user"
@@ -178,8 +188,8 @@ def test_categories_and_attributes(simulate, tmp_path):
         "--categories", "a,b,c,d,e", table=table, reading=(*reading, "--value", "tool"), out="one"
     )
     assert status == 0
-    rows = rows_of(tmp_path / "one")
-    assert len(rows) == 25
+    rows = rows_of(tmp_path / "one", "true-counts-not-private.csv")
+    assert len(rows) == len(rows_of(tmp_path / "one")) == 25
     assert {row["true_count"] for row in rows} == {"12"}
     assert rows[0]["time"] == "2026-01-01"
     status, _ = simulate(table=table, reading=(*reading, "--value", "red,blue"), out="two")

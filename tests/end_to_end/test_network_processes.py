@@ -185,7 +185,7 @@ def test_two_hundred_peers_and_a_relay_that_is_killed_in_the_middle(processes):
     (yes,) = [row for row in result["estimates"] if row["value"] == "yes"]
     assert yes["lower"] <= 0.3 <= yes["upper"]
     written = sorted(entry.name for entry in (processes.folder / "results").iterdir())
-    assert written == ["estimates.csv", "privacy.json", "report.html"]
+    assert written == [".shuffledp-results.json", "estimates.csv", "privacy.json", "report.html"]
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ import hashlib
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,9 @@ from shuffledp.privacy.accounting.ledger import Ledger
 
 # A ledger of a million entries stays below; what is larger is something else.
 _MOST_BYTES = 1_000_000_000
+
+_LOCK_SECONDS, _POLL_SECONDS = 60.0, 0.01
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # Windows has no such flag
 
 
 def save_ledger(ledger: Ledger, path: str | os.PathLike[str]) -> None:
@@ -215,44 +219,60 @@ def _cannot_write(target: Path, error: OSError) -> OutputError:
 
 @contextlib.contextmanager
 def _locked(target: Path) -> Iterator[None]:
-    """Hold the ledger's lock; wait for it as long as it takes.
+    """Hold the ledger's lock; give up after a while, for its holder may have been stopped.
 
     The lock is on a file beside the ledger that is never replaced or removed: a lock on the ledger
     itself would stay with the old file when the new one is renamed over it.
     """
     try:
-        handle = os.open(f"{target}.lock", os.O_RDWR | os.O_CREAT, 0o666)
+        handle = os.open(f"{target}.lock", os.O_RDWR | os.O_CREAT | _NO_LINK, 0o666)
     except OSError as error:
         raise _cannot_write(target, error) from error
     try:
-        _lock_functions()[0](handle)
+        lock, unlock = _lock_functions()
+        deadline = time.monotonic() + _LOCK_SECONDS
+        while not lock(handle):
+            if time.monotonic() > deadline:
+                raise OutputError(
+                    f"{target} is being spent from by another program for over {_LOCK_SECONDS:g} "
+                    f"seconds, so nothing was spent: see who holds {target}.lock, and try again"
+                )
+            time.sleep(_POLL_SECONDS)
         try:
             yield
         finally:
-            _lock_functions()[1](handle)
+            unlock(handle)
     finally:
         os.close(handle)
 
 
-def _lock_functions() -> tuple[Callable[[int], None], Callable[[int], None]]:
-    """Return what locks and unlocks an open file on this operating system."""
+def _lock_functions() -> tuple[Callable[[int], bool], Callable[[int], None]]:
+    """Return what locks an open file, if nobody else has, and what unlocks it, on this system."""
     if sys.platform == "win32":
         import msvcrt
 
-        def lock(handle: int) -> None:
-            while True:
-                try:
-                    msvcrt.locking(handle, msvcrt.LK_LOCK, 1)  # tries for ten seconds
-                except OSError as error:
-                    if error.errno != errno.EDEADLOCK:
-                        raise
-                else:
-                    return
-
-        return lock, lambda handle: msvcrt.locking(handle, msvcrt.LK_UNLCK, 1)
+        return (
+            _tried(lambda handle: msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)),
+            lambda handle: msvcrt.locking(handle, msvcrt.LK_UNLCK, 1),
+        )
     import fcntl
 
     return (
-        lambda handle: fcntl.flock(handle, fcntl.LOCK_EX),
+        _tried(lambda handle: fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)),
         lambda handle: fcntl.flock(handle, fcntl.LOCK_UN),
     )
+
+
+def _tried(attempt: Callable[[int], None]) -> Callable[[int], bool]:
+    """Return a function that tells whether a lock was to be had."""
+
+    def lock(handle: int) -> bool:
+        try:
+            attempt(handle)
+        except OSError as error:
+            if error.errno not in (errno.EAGAIN, errno.EACCES, errno.EDEADLK):
+                raise
+            return False
+        return True
+
+    return lock

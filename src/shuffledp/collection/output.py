@@ -8,43 +8,43 @@ import csv
 import errno
 import json
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shuffledp._version import __version__
 from shuffledp.collection.results import RunResult
+from shuffledp.core.display import visible
 from shuffledp.core.errors import OutputError
+
+if TYPE_CHECKING:
+    import polars as pl
 
 ESTIMATES_FILE = "estimates.csv"
 PRIVACY_FILE = "privacy.json"
 REPORT_FILE = "report.html"
 REPORTS_FILE = "reports.parquet"
 ROWS_STEM = "rows"
-RESULT_FILES = frozenset(
-    {
-        ESTIMATES_FILE,
-        PRIVACY_FILE,
-        REPORT_FILE,
-        REPORTS_FILE,
-        f"{ROWS_STEM}.csv",
-        f"{ROWS_STEM}.parquet",
-        "attacks.csv",
-        "attacks.png",
-        "learnability.csv",
-        "learnability.png",
-        "result.json",
-        "estimates.parquet",
-        "running-counts.png",
-    }
-)
+
+# What makes a spreadsheet take a text for a formula, and numbers, which are none.
+_FORMULA_START = r"^[=+\-@\t\r]"
+_NUMBER = r"^[+-]?\d[\d.,]*([eE][+-]?\d+)?$"
+
+#: Names the files of a results folder: only these, unchanged, are ever removed.
+MARKER_FILE = ".shuffledp-results.json"
 
 
 @contextmanager
-def results_folder(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[Path]:
+def results_folder(
+    path: str | os.PathLike[str],
+    *,
+    overwrite: bool = False,
+    inputs: Iterable[str | os.PathLike[str]] = (),
+) -> Iterator[Path]:
     """Yield a folder to write into, which becomes ``path`` if the block ends without an error.
 
     Parameters
@@ -52,7 +52,10 @@ def results_folder(path: str | os.PathLike[str], *, overwrite: bool = False) -> 
     path : str or path-like
         The folder to create. It must not exist, or be empty.
     overwrite : bool
-        Replace an existing folder, provided that it holds nothing but earlier results.
+        Replace an existing folder, provided that it holds nothing but earlier results as this
+        program wrote them: the files that `MARKER_FILE` names, none of them changed since.
+    inputs : iterable of path
+        Files that are read meanwhile. None may lie below ``path``.
 
     Yields
     ------
@@ -66,6 +69,9 @@ def results_folder(path: str | os.PathLike[str], *, overwrite: bool = False) -> 
     """
     target = Path(os.path.abspath(path))  # noqa: PTH100  # resolve() would follow a link
     _require_free(target, overwrite=overwrite)
+    for each in inputs:
+        if Path(each).resolve().is_relative_to(target.resolve()):
+            raise OutputError(f"{each} is read and lies below {target}: choose another --out")
     partial = target.parent / f".{target.name}.partial-{uuid.uuid4().hex[:12]}"
     with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -73,6 +79,7 @@ def results_folder(path: str | os.PathLike[str], *, overwrite: bool = False) -> 
         try:
             yield partial
             _require_free(target, overwrite=overwrite)  # it may have appeared meanwhile
+            _write_marker(partial)
             _move_into_place(partial, target)
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
@@ -189,12 +196,31 @@ def write_rows(rows: Iterable[Mapping[str, object]], path: Path) -> None:
         At least one; all with the same keys, which head the columns.
     path : Path
         The file, replaced if it exists; floats are written in full precision, None as nothing.
+        A text that a spreadsheet would take for a formula begins with an apostrophe, and control
+        characters are written out: labels may come from anybody.
     """
-    lines = list(rows)
+    lines = [{name: _cell(value) for name, value in row.items()} for row in rows]
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, fieldnames=list(lines[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(lines)
+
+
+def _cell(value: object) -> object:
+    """Return a value as a spreadsheet may hold it."""
+    if not isinstance(value, str):
+        return value
+    is_formula = re.search(_FORMULA_START, value) and not re.search(_NUMBER, value)
+    return ("'" if is_formula else "") + visible(value)
+
+
+def harmless_text(columns: "pl.Expr") -> "pl.Expr":
+    """Return columns of text, for a table as CSV, in which no spreadsheet finds a formula."""
+    import polars as pl
+
+    text = columns.cast(pl.String)
+    is_formula = text.str.contains(_FORMULA_START) & ~text.str.contains(_NUMBER)
+    return pl.when(is_formula).then("'" + text).otherwise(text).name.keep()
 
 
 def estimate_rows(result: RunResult) -> list[dict[str, Any]]:
@@ -273,13 +299,49 @@ def _require_free(target: Path, *, overwrite: bool) -> None:
         raise OutputError(
             f"folder {target} exists and is not empty: choose another --out, or pass --overwrite"
         )
-    files = {entry.name for entry in target.rglob("*") if not entry.is_dir()}
-    foreign = sorted(files - RESULT_FILES)
-    if foreign:
+    _require_own(target, target)
+
+
+def _require_own(folder: Path, named: Path) -> dict[str, list[int]]:
+    """Return the files of earlier results; raise if anything else is there."""
+    try:
+        marked = json.loads((folder / MARKER_FILE).read_bytes())["files"]
+        written = {str(name): [int(size), int(time)] for name, (size, time) in marked.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise OutputError(
-            f"folder {target} holds a file {foreign[0]!r}, which is no result of shuffledp, so it "
-            "is not overwritten: choose another --out"
-        )
+            f"folder {named} has no {MARKER_FILE} that says which of its files are results, so it "
+            "is not overwritten: choose another --out, or remove it yourself"
+        ) from None
+    found = _files(folder)
+    found.pop(MARKER_FILE, None)
+    for name, state in sorted(found.items()):
+        if name not in written:
+            raise OutputError(
+                f"folder {named} holds a file {name!r}, which is no result of shuffledp, so it is "
+                "not overwritten: choose another --out"
+            )
+        if state != written[name]:
+            raise OutputError(
+                f"file {name!r} of folder {named} was changed since it was written, so it is not "
+                "overwritten: choose another --out"
+            )
+    return found
+
+
+def _files(folder: Path) -> dict[str, list[int]]:
+    """Return everything below a folder but folders: sizes, and times of the last change."""
+    return {
+        entry.relative_to(folder).as_posix(): [state.st_size, state.st_mtime_ns]
+        for entry in folder.rglob("*")
+        if entry.is_symlink() or not entry.is_dir()
+        for state in [entry.lstat()]
+    }
+
+
+def _write_marker(folder: Path) -> None:
+    """Write down which files are there."""
+    text = json_text({"files": _files(folder), "shuffledp_version": __version__})
+    (folder / MARKER_FILE).write_text(text + "\n", encoding="utf-8")
 
 
 def _move_into_place(partial: Path, target: Path) -> None:
@@ -290,11 +352,23 @@ def _move_into_place(partial: Path, target: Path) -> None:
     old = target.parent / f".{target.name}.replaced-{uuid.uuid4().hex[:12]}"
     target.rename(old)
     try:
+        # Aside, where nobody else writes by its name: what is removed below is what is seen here.
+        own = _require_own(old, target) if any(old.iterdir()) else {}
         partial.rename(target)
     except BaseException:
         old.rename(target)
         raise
-    shutil.rmtree(old, ignore_errors=True)
+    _remove(old, [*own, MARKER_FILE])
+
+
+def _remove(folder: Path, files: Iterable[str]) -> None:
+    """Remove files and then folders that are empty; what appeared meanwhile stays."""
+    with suppress(OSError):
+        for name in files:
+            (folder / name).unlink(missing_ok=True)
+        for entry in sorted(folder.rglob("*"), reverse=True):
+            entry.rmdir()
+        folder.rmdir()
 
 
 def _reason(error: OSError) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from shuffledp.collection.datasets.reading import reading
 from shuffledp.collection.datasets.tables import require_column, scan
-from shuffledp.collection.output import ROWS_STEM, writing
+from shuffledp.collection.output import ROWS_STEM, harmless_text, writing
 from shuffledp.collection.report_files import COLUMN, to_frame
 from shuffledp.collection.run import Setting
 from shuffledp.core.errors import DataError, ParameterError
@@ -87,9 +87,12 @@ def rows_writer(
 
 def _write(frame: "pl.DataFrame", folder: Path, table: Path) -> None:
     """Write a frame in the format of the table that it comes from, if that can hold it."""
+    import polars as pl
+
     is_parquet = table.suffix.lower() in {".parquet", ".pq"} or frame.dtypes[-1].is_nested()
     with writing(folder):
         if is_parquet:
             frame.write_parquet(folder / f"{ROWS_STEM}.parquet")
         else:
-            frame.write_csv(folder / f"{ROWS_STEM}.csv")
+            texts = pl.selectors.string() | pl.selectors.enum()
+            frame.with_columns(harmless_text(texts)).write_csv(folder / f"{ROWS_STEM}.csv")

@@ -1,6 +1,7 @@
 """A NumPy bit generator on an AES-256-CTR keystream, behind `Entropy.generator`."""
 
 import ctypes
+import weakref
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, NoReturn, SupportsIndex
@@ -8,16 +9,16 @@ from typing import Any, NoReturn, SupportsIndex
 import numpy as np
 
 from shuffledp.core.entropy import (
+    FORKS,
     KEY_BYTES,
     WORD_BYTES,
     ZEROS,
     Entropy,
-    restart_after_fork,
     start_keystream,
 )
 from shuffledp.core.errors import ParameterError
 
-_REFILL_TYPE = ctypes.CFUNCTYPE(None)
+_CALL_TYPE = ctypes.CFUNCTYPE(None)
 _STATE_REFUSED = (
     "the state of a keystream generator cannot be read, set, pickled or copied, for the draws "
     "would repeat: call Entropy.generator() for another one"
@@ -44,6 +45,11 @@ def _address_in_capsule(capsule: object) -> int:
     return int(get_pointer(capsule, b"BitGenerator"))
 
 
+def _address_of(function: object) -> int:
+    """Return the address at which C code calls a function of `_CALL_TYPE`."""
+    return ctypes.c_size_t.from_buffer(function).value  # type: ignore[arg-type]  # ctypes' own
+
+
 class KeystreamBitGenerator(np.random.BitGenerator):
     """Uniform words for NumPy's distributions, from a keystream of its own.
 
@@ -55,6 +61,9 @@ class KeystreamBitGenerator(np.random.BitGenerator):
 
     Notes
     -----
+    A child process takes a new key at its first draw. A fork that does not go through Python is
+    not noticed here, as it is by `Entropy`: draws that protect somebody come from there.
+
     The buffer is refilled by a C function pointer on ``cipher.update_into`` itself. No line of
     Python runs in between, so neither a signal handler nor Ctrl-C can strike in the middle of a
     draw, where an exception could not be raised and would be lost.
@@ -73,33 +82,39 @@ class KeystreamBitGenerator(np.random.BitGenerator):
         super().__init__(0)
         self._entropy = entropy
         self._state_words = np.empty(kernels.STATE_WORDS, dtype=np.uint64)
-        self._restart()
+        self._take_key()
+        # By a proxy: a reference to itself would keep it alive.
+        take_key = partial(KeystreamBitGenerator.take_key_in_child, weakref.proxy(self))
+        self._new_key = _CALL_TYPE(take_key)
+        self._state_words[kernels.NEW_KEY] = _address_of(self._new_key)
+        self._state_words[kernels.FORKS] = FORKS.ctypes.data
         interface = _CInterface.from_address(_address_in_capsule(self.capsule))
         interface.state = self._state_words.ctypes.data
         interface.next_uint64 = kernels.next_uint64.address
         interface.next_uint32 = kernels.next_uint32.address
         interface.next_double = kernels.next_double.address
         interface.next_raw = kernels.next_uint64.address
-        restart_after_fork(self)
 
-    def _restart(self) -> None:
-        """Take a new key and forget the words in the buffer."""
+    def _take_key(self) -> None:
+        """Take a key and forget the words in the buffer."""
         from shuffledp.core import keystream_kernels as kernels
 
         cipher = start_keystream(self._entropy.words(KEY_BYTES // WORD_BYTES).tobytes())
         buffer = self._state_words[kernels.BUFFER :].view(np.uint8).data
         # Kept as an attribute, for compiled code knows only its address.
-        self._refill = _REFILL_TYPE(
-            partial(cipher.update_into, ZEROS[: buffer.nbytes], buffer),
-        )
+        self._refill = _CALL_TYPE(partial(cipher.update_into, ZEROS[: buffer.nbytes], buffer))
         self._state_words[kernels.USED] = kernels.BUFFER_WORDS
-        self._state_words[kernels.REFILL] = ctypes.c_size_t.from_buffer(self._refill).value
+        self._state_words[kernels.REFILL] = _address_of(self._refill)
+        self._state_words[kernels.FORKS_SEEN] = FORKS[0]
 
-    def restart_in_child(self) -> None:
-        """Take a new key in the child after a fork; a simulation keeps its place."""
-        if not self._entropy.is_simulation:
-            self._entropy.restart_in_child()
-            self._restart()
+    def take_key_in_child(self) -> None:
+        """Take a new key at the first draw of a child process; a simulation keeps its place."""
+        from shuffledp.core import keystream_kernels as kernels
+
+        if self._entropy.is_simulation:
+            self._state_words[kernels.FORKS_SEEN] = FORKS[0]
+        else:
+            self._take_key()
 
     def spawn(self, n_children: SupportsIndex) -> list["KeystreamBitGenerator"]:
         """Return independent bit generators; what ``Generator.spawn`` calls.

@@ -8,8 +8,7 @@ cryptographic one is also the faster.
 import hashlib
 import os  # contract: no other module of core may; keys come from here, and forks are seen here
 import threading
-import weakref
-from typing import TYPE_CHECKING, NoReturn, Protocol, Self, SupportsIndex
+from typing import TYPE_CHECKING, NoReturn, Self, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +22,11 @@ if TYPE_CHECKING:
 KEY_BYTES = 32
 WORD_BYTES = 8
 
-# Small requests are served from a buffer of this size, large ones in pieces of it: it fits the
-# second-level cache beside the zeros that are encrypted, and makes a call's overhead negligible.
+# Small requests are served from a buffer that grows up to this size, large ones in pieces of it: it
+# fits the second-level cache beside the zeros that are encrypted, and makes a call's overhead
+# negligible. A stream of which little is asked costs little.
 _PIECE_BYTES = 1 << 18
+_FIRST_BUFFER_BYTES = 1 << 9
 
 #: Zero bytes, whose encryption in counter mode is the keystream itself.
 ZEROS = memoryview(bytes(_PIECE_BYTES))
@@ -37,28 +38,27 @@ _BLOCKS_PER_KEY = 1 << 36
 _BYTES_PER_KEY = 16 * _BLOCKS_PER_KEY
 
 
-class _Restartable(Protocol):
-    """What must not go on in a child process where it was in the parent."""
+#: How many forks of Python lie between this process and the first, where compiled code can see it.
+FORKS = np.zeros(1, dtype=np.uint64)
 
-    def restart_in_child(self) -> None: ...
-
-
-_LIVE: weakref.WeakSet[_Restartable] = weakref.WeakSet()
+# Held while a stream is renewed in a child process; renewed itself by each fork.
+_renewing = threading.Lock()
 
 
-def _restart_all_in_child() -> None:
-    """Run in the child after each fork."""
-    for source in list(_LIVE):
-        source.restart_in_child()
+def _count_fork() -> None:
+    """Run in the child after each fork: all that was there before it is stale from here on."""
+    global _renewing  # noqa: PLW0603 (a lock that another thread of the parent may have held)
+    FORKS[0] += 1
+    _renewing = threading.Lock()
 
 
 # Windows has no fork, and no such function.
-getattr(os, "register_at_fork", lambda **_: None)(after_in_child=_restart_all_in_child)
+getattr(os, "register_at_fork", lambda **_: None)(after_in_child=_count_fork)
 
 
-def restart_after_fork(source: _Restartable) -> None:
-    """Have ``source.restart_in_child()`` called in every child process, while it is alive."""
-    _LIVE.add(source)
+def _process() -> tuple[int, int]:
+    """Return what tells a process from its children: forks so far, and the number it has."""
+    return int(FORKS[0]), os.getpid()
 
 
 def _read_operating_system(num_bytes: int) -> bytes:
@@ -76,8 +76,8 @@ def start_keystream(key: bytes) -> "CipherContext":
     return Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
 
 
-def _derive(root: bytes, label: bytes, index: int) -> bytes:
-    """Return a key that belongs to ``root``, ``label`` and ``index`` alone (simulation only)."""
+def derived_key(root: bytes, label: bytes, index: int) -> bytes:
+    """Return a key that belongs to ``root``, ``label`` and ``index`` alone."""
     return hashlib.sha256(b"shuffledp " + label + root + index.to_bytes(8, "little")).digest()
 
 
@@ -96,9 +96,10 @@ class Entropy:
     here below 2^-57.
 
     No word is handed out twice, not even when an exception such as `KeyboardInterrupt` strikes in
-    the middle of a call, and not in a child process: after a fork the child draws a new key. The
-    two ways round this are a virtual machine restored from a snapshot, which no process can
-    notice, and a fork that does not go through Python.
+    the middle of a call, and not in a child process: each draw compares the process and its number
+    of forks with those of the key, and a child draws a new one, also after a fork that does not go
+    through Python. The way round this is a virtual machine restored from a snapshot, which no
+    process can notice.
 
     Seeded streams depend on the seed only, not on how the draws are cut into calls. After a fork
     parent and child both continue the same seeded stream: give a child its own with `spawn`.
@@ -126,22 +127,28 @@ class Entropy:
         "_buffer",
         "_bytes_left",
         "_cipher",
+        "_is_simulation",
         "_lock",
         "_num_children",
         "_num_keys",
+        "_owner",
         "_position",
         "_root",
     )
 
-    def __init__(self, root: bytes | None) -> None:
+    def __init__(self, root: bytes | None, *, is_simulation: bool = False) -> None:
         """Start a stream; use the ``from_*`` constructors instead.
 
         Parameters
         ----------
         root : bytes or None
-            Key of a simulation, 32 bytes; ``None`` reads keys from the operating system.
+            Key of a stream that can be repeated, 32 bytes; ``None`` reads keys from the operating
+            system.
+        is_simulation : bool
+            Whether that key comes from a seed.
         """
         self._root = root
+        self._is_simulation = is_simulation
         self._num_keys = 0
         self._num_children = 0
         self._lock = threading.Lock()
@@ -149,7 +156,7 @@ class Entropy:
         self._bytes_left = 0  # of the present key: none yet, so the first draw takes one
         self._buffer = np.empty(0, dtype=np.uint8)
         self._position = 0  # bytes of the buffer handed out
-        restart_after_fork(self)
+        self._owner = _process()
 
     @classmethod
     def from_operating_system(cls) -> Self:
@@ -183,7 +190,32 @@ class Entropy:
             If ``seed`` is not a whole number >= 0.
         """
         number = require_at_least("seed", seed, 0)
-        return cls(hashlib.sha256(f"shuffledp simulation{number}".encode()).digest())
+        root = hashlib.sha256(f"shuffledp simulation{number}".encode()).digest()
+        return cls(root, is_simulation=True)
+
+    @classmethod
+    def from_key(cls, key: bytes) -> Self:
+        """Return the stream of a secret key, for draws that must repeat when they are replayed.
+
+        Parameters
+        ----------
+        key : bytes
+            32 bytes that nobody else knows, of the operating system or by `derived_key`; for one
+            purpose only, since the same key gives the same words.
+
+        Returns
+        -------
+        Entropy
+            As secret as the key; parent and child process both continue it after a fork.
+
+        Raises
+        ------
+        ParameterError
+            If the key has another length.
+        """
+        if len(key) != KEY_BYTES:
+            raise ParameterError(f"key has {len(key)} bytes: give {KEY_BYTES}")
+        return cls(bytes(key))
 
     @classmethod
     def choose(cls, seed: SupportsIndex | None) -> Self:
@@ -204,7 +236,7 @@ class Entropy:
     @property
     def is_simulation(self) -> bool:
         """Whether the stream comes from a seed, so that it protects nobody."""
-        return self._root is not None
+        return self._is_simulation
 
     def words(self, count: SupportsIndex) -> NDArray[np.uint64]:
         """Return fresh independent words, uniform on [0, 2^64).
@@ -254,9 +286,9 @@ class Entropy:
         Returns
         -------
         numpy.random.Generator
-            Independent of this stream and of every other generator; after a fork the child's
-            copy is keyed anew (simulations: continues). It can be shared by threads, as any NumPy
-            generator can, and refuses to be pickled.
+            Independent of this stream and of every other generator; after a fork of Python the
+            child's copy is keyed anew (simulations: continues). It can be shared by threads, as
+            any NumPy generator can, and refuses to be pickled.
 
         Examples
         --------
@@ -273,29 +305,38 @@ class Entropy:
         Returns
         -------
         Entropy
-            Keyed by the operating system, or in a simulation by the seed and the number of
+            Keyed by the operating system, or by this stream's seed or key and the number of
             streams spawned before.
         """
         if self._root is None:
             return Entropy(None)
+        self.renew_after_fork()
         with self._lock:
             index = self._num_children
             self._num_children += 1
-        return Entropy(_derive(self._root, b"child", index))
+        child = derived_key(self._root, b"child", index)
+        return Entropy(child, is_simulation=self._is_simulation)
 
-    def restart_in_child(self) -> None:
-        """Forget what the parent process may hand out; called in the child after a fork.
+    def renew_after_fork(self) -> None:
+        """Forget, in a child process, the words that the parent may hand out.
 
-        A simulation keeps its place: only the lock is renewed, which another thread of the
-        parent may have held.
+        A stream that can be repeated keeps its place: only the lock is renewed, which another
+        thread of the parent may have held.
         """
-        self._lock = threading.Lock()
-        if self._root is None:
-            self._position = self._buffer.size
-            self._bytes_left = 0
+        process = _process()
+        if self._owner == process:
+            return
+        with _renewing:
+            if self._owner != process:  # no other thread of the child was first
+                self._lock = threading.Lock()
+                if self._root is None:
+                    self._position = self._buffer.size
+                    self._bytes_left = 0
+                self._owner = process
 
     def _fill_bytes(self, target: NDArray[np.uint8]) -> None:
         """Overwrite ``target``, from the buffer if it is small."""
+        self.renew_after_fork()
         with self._lock:
             held = min(target.size, self._buffer.size - self._position)
             self._take(target[:held])
@@ -303,7 +344,7 @@ class Entropy:
             if 2 * rest.size > _PIECE_BYTES:
                 self._generate(rest)
             elif rest.size:
-                self._refill()
+                self._refill(rest.size)
                 self._take(rest)
 
     def _take(self, target: NDArray[np.uint8]) -> None:
@@ -312,12 +353,14 @@ class Entropy:
         self._position = start + target.size
         target[:] = self._buffer[start : start + target.size]
 
-    def _refill(self) -> None:
-        """Fill the buffer, which counts as empty until that has succeeded."""
-        if self._buffer.size == 0:
-            self._buffer = np.empty(_PIECE_BYTES, dtype=np.uint8)
-        self._position = self._buffer.size
-        self._generate(self._buffer)
+    def _refill(self, at_least: int) -> None:
+        """Fill the buffer, of which nothing is left; interrupted, it skips words at worst."""
+        buffer = self._buffer
+        if buffer.size < _PIECE_BYTES:
+            size = max(_FIRST_BUFFER_BYTES, 4 * buffer.size, 2 * at_least)
+            buffer = np.empty(min(size, _PIECE_BYTES), dtype=np.uint8)
+        self._generate(buffer)
+        self._buffer = buffer
         self._position = 0
 
     def _generate(self, target: NDArray[np.uint8]) -> None:
@@ -339,7 +382,7 @@ class Entropy:
             return _read_operating_system(KEY_BYTES)
         index = self._num_keys
         self._num_keys += 1
-        return self._root if index == 0 else _derive(self._root, b"key", index)
+        return self._root if index == 0 else derived_key(self._root, b"key", index)
 
     def __repr__(self) -> str:
         return "Entropy(simulation)" if self.is_simulation else "Entropy(operating system)"

@@ -2,7 +2,8 @@
 
 NumPy calls these through C function pointers, with the address of the state as only argument.
 The state is an array of `STATE_WORDS` words: how many of the buffer's words are used, the address
-of a C function that refills it, then the buffer.
+of a C function that refills it, that of one that takes a new key, that of the number of forks, how
+many there were when the key was taken, then the buffer.
 """
 
 from typing import Any
@@ -14,7 +15,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 BUFFER_WORDS = 4096
-USED, REFILL, BUFFER = 0, 1, 2
+USED, REFILL, NEW_KEY, FORKS, FORKS_SEEN, BUFFER = range(6)
 STATE_WORDS = BUFFER + BUFFER_WORDS
 
 _ONE = np.uint64(1)
@@ -37,6 +38,16 @@ def _call(_typing_context: Any, _address: Any) -> Any:
     return types.void(types.uint64), code
 
 
+@intrinsic
+def _load(_typing_context: Any, _address: Any) -> Any:
+    """Load the word at an address."""
+
+    def code(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.load(builder.inttoptr(arguments[0], ir.IntType(64).as_pointer()))
+
+    return types.uint64(types.uint64), code
+
+
 @njit(cache=True, nogil=True)
 def _next_word(state: NDArray[np.uint64]) -> np.uint64:
     """Return the next word of the keystream.
@@ -44,7 +55,11 @@ def _next_word(state: NDArray[np.uint64]) -> np.uint64:
     A refill that fails cannot raise through C. So the last two words are erased first and must
     have been overwritten, or it is tried again: used words are never handed out a second time.
     (Two zero words in the keystream, once in 2^128, merely cost another refill.)
+
+    In a child process the first draw takes a new key; it is tried again in the same way.
     """
+    while _load(state[FORKS]) != state[FORKS_SEEN]:
+        _call(state[NEW_KEY])
     used = state[USED]
     if used == BUFFER_WORDS:
         state[STATE_WORDS - 2] = _NONE

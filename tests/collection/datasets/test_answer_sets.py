@@ -98,7 +98,7 @@ def test_truncating_keeps_different_answers(tmp_path):
 @pytest.mark.parametrize("truncate", [False, True])
 def test_answers_outside_the_domain_are_named_with_their_row(tmp_path, truncate):
     path = csv_of(tmp_path, "bus", "bike;plane", "ship")
-    with pytest.raises(DomainError, match=r"answer 'plane' in row 2 of column 'x' .* outside"):
+    with pytest.raises(DomainError, match=r"row 2 of column 'x' .* holds an answer outside"):
         opened(path, truncate=truncate)
 
 

@@ -79,7 +79,7 @@ def test_blocks_join_up(monkeypatch):
         ((None, 2, True), DataError, r"row 3 of the table has nothing in column 'id': fill it"),
         (("b", None, True), DataError, "row 3 of the table has nothing in column 'day'"),
         (("b", 2, None), DataError, "row 3 of the table has nothing in column 'on'"),
-        (("b", 2, 5), DomainError, r"value 5 of user 'b' at time 2 \(row 3 of the table\)"),
+        (("b", 2, 5), DomainError, r"row 3 of the table holds a value that is neither 0/1"),
     ],
 )
 def test_a_row_that_lacks_something_is_named(row, error, message):

@@ -28,13 +28,14 @@ def test_rows_hold_estimate_and_truth_for_every_period():
     rows = list(result.rows())
     assert [row["time"] for row in rows] == ["2024-02-28", "2024-02-29", "2024-03-01"]
     assert [row["period"] for row in rows] == [1, 2, 3]
-    assert [row["true_count"] for row in rows] == [1, 2, 2]
+    assert [row["true_count"] for row in result.true_rows()] == [1, 2, 2]
+    assert "true_count" not in rows[0]
     assert [row["count"] for row in rows] == result.running.counts.tolist()
     assert "value" not in rows[0]
 
 
 def test_rows_hold_one_line_a_value():
-    rows = list(simulated(categories=True).rows())
+    rows = list(simulated(categories=True).true_rows())
     assert [(row["period"], row["value"], row["true_count"]) for row in rows] == [
         (1, "a", 1),
         (1, "b", 1),
@@ -76,7 +77,12 @@ def test_results_are_not_replaced_unasked(tmp_path):
         result.save(tmp_path / "out")
     result.save(tmp_path / "out", as_parquet=True, overwrite=True)
     names = {each.name for each in (tmp_path / "out").iterdir()}
-    assert names == {"estimates.parquet", "result.json"}
+    assert names == {
+        ".shuffledp-results.json",
+        "estimates.parquet",
+        "result.json",
+        "true-counts-not-private.parquet",
+    }
 
 
 def test_it_names_itself_in_one_line():

@@ -1,9 +1,17 @@
+import os
+import stat
+
 import numpy as np
 import polars as pl
 import pytest
 
 from shuffledp.collection.monitoring import state_files
-from shuffledp.collection.monitoring.state_files import MonitorState, read_state, write_state
+from shuffledp.collection.monitoring.state_files import (
+    MonitorState,
+    read_state,
+    require_place,
+    write_state,
+)
 from shuffledp.core.errors import DataError, OutputError
 
 
@@ -83,10 +91,10 @@ def test_something_appended_is_noticed(written):
 
 
 def test_another_version_says_what_to_do(tmp_path, monkeypatch):
-    monkeypatch.setattr(state_files, "_VERSION", 2)
+    monkeypatch.setattr(state_files, "_VERSION", 3)
     write_state(state(), tmp_path / "x.state")
     monkeypatch.undo()
-    with pytest.raises(DataError, match=r"of version 2, and this shuffledp reads version 1: go on"):
+    with pytest.raises(DataError, match=r"of version 3, and this shuffledp reads version 2: go on"):
         read_state(tmp_path / "x.state")
 
 
@@ -128,13 +136,33 @@ class _Longer:
         return np.zeros(2, dtype=np.int8)
 
 
-def test_a_stale_temporary_file_is_harmless(written):
-    stale = written.with_name(".x.state.new")
+def test_what_a_killed_program_left_is_removed_at_the_next_start(written):
+    stale = written.with_name(".x.state.k4z2_0aq.new")
     stale.write_bytes(b"half a state")
+    other = written.with_name(".y.state.k4z2_0aq.new")
+    other.write_bytes(b"of another simulation")
     assert_same(read_state(written), state())
-    write_state(state(next_period=4), written)
-    assert read_state(written).next_period == 4
-    assert not stale.exists()
+    require_place(written)
+    assert sorted(each.name for each in written.parent.iterdir()) == [other.name, "x.state"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such permissions")
+def test_only_its_owner_may_read_a_state(written):
+    assert stat.S_IMODE(written.stat().st_mode) == 0o600
+    written.chmod(0o644)
+    write_state(state(), written)
+    assert stat.S_IMODE(written.stat().st_mode) == 0o600
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
+def test_a_link_is_replaced_and_what_it_leads_to_is_left(written, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_bytes(b"mine")
+    written.unlink()
+    written.symlink_to(elsewhere)
+    write_state(state(), written)
+    assert elsewhere.read_bytes() == b"mine"
+    assert not written.is_symlink()
 
 
 def test_a_failed_write_leaves_the_earlier_state(written, monkeypatch):

@@ -16,10 +16,10 @@ class Words:
     """An `Entropy` whose words are given."""
 
     def __init__(self, *words):
-        self._words = np.array(words, dtype=np.uint64)
+        self._left = list(words)
 
     def words(self, count):
-        return self._words[::-1]
+        return np.array([self._left.pop(0) for _ in range(count)], dtype=np.uint64)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from shuffledp.interface.reports.formatting import (
     percent,
     rounded,
     shorten,
-    visible,
+    shown_label,
 )
 
 POSITIVE = strategies.floats(min_value=1e-300, max_value=1e300)
@@ -90,9 +90,9 @@ def test_decimals_follow_the_smallest_noise():
 
 
 def test_nothing_in_a_label_can_steer_the_screen():
-    assert visible("a\nb\x00\ud800\u202e") == "a\\x0ab\\x00\\ud800\\u202e"
-    assert visible("\U0001f469\u200d\U0001f467") == "\U0001f469\u200d\U0001f467"
-    visible("\ud800").encode()
+    assert shown_label("a\nb\x00\ud800\u202e\u200b") == "a\\nb\\x00\\ud800\\u202e\\u200b"
+    assert shown_label("\U0001f469\u200d\U0001f467") == "\U0001f469\u200d\U0001f467"
+    shown_label("\ud800").encode()
 
 
 def test_shortened_labels_end_in_an_ellipsis_and_no_dangling_joiner():

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, DomainError, FingerprintError, ParameterError
+from shuffledp.mechanisms.monitoring import client as client_module
 from shuffledp.mechanisms.monitoring.client import MonitorClient
 from shuffledp.mechanisms.monitoring.client_state import ClientState
 from shuffledp.mechanisms.monitoring.design import MonitorDesign
@@ -21,19 +22,7 @@ VERSIONS = MonitorDesign(
     periods=8, max_changes=3, epsilon0=1.0, encoding=encoding_for(["1.0", "1.1", "2.0", "2.1"])
 )
 
-
-class Broken:
-    """A source of words that fails from some call on."""
-
-    def __init__(self, num_calls):
-        self.left = num_calls
-        self.source = Entropy.from_seed(0)
-
-    def words(self, count):
-        if self.left == 0:
-            raise OSError("no entropy")
-        self.left -= 1
-        return self.source.words(count)
+SAMPLED = MonitorDesign(periods=8, max_changes=2, epsilon0=1.0, protocol="sampled-change")
 
 
 def client_at(level, *, design=DESIGN):
@@ -189,35 +178,54 @@ def test_a_restored_client_goes_on_and_repeats_nothing(design):
         assert [report.period for report in reports] == list(range(1, 9))
 
 
-def test_a_saved_sign_is_not_drawn_again():
-    """With pre-drawn signs, what is reported on a change is the same after a restart."""
-    client = client_at(4)
-    for t in range(1, 8):
-        client.update(t, t >= 5)
-    data = client.to_bytes()
-    signs = {MonitorClient.from_bytes(data, DESIGN).update(8, True).sign for _ in range(40)}
-    assert len(signs) == 1
+@pytest.mark.parametrize("design", [DESIGN, VERSIONS, SAMPLED])
+def test_a_client_restored_from_a_backup_repeats_its_reports(design):
+    """What is drawn anew at each replay could be averaged until the value shows."""
+    labels = design.encoding.labels
+    values = [labels[0]] * 3 + [None, labels[-1], None, None, labels[0]]
+    for level in range(1, 5):
+        client = client_at(level, design=design)
+        backups, reports = [], []
+        for t, value in enumerate(values, 1):
+            backups.append(client.to_bytes())
+            reports.append(client.update(t, value))
+        for first, backup in enumerate(backups):
+            replayed = MonitorClient.from_bytes(backup, design)
+            again = [replayed.update(t + 1, values[t]) for t in range(first, 8)]
+            assert again == reports[first:]
+            assert replayed.to_bytes() == client.to_bytes()
+
+
+def test_coins_differ_between_clients_and_periods():
+    clients = [MonitorClient.of(DESIGN, entropy=Entropy.from_seed(seed)) for seed in range(60)]
+    rows = [[client.update(t, None) for t in range(1, 9)] for client in clients]
+    signs = {tuple(report.sign for report in row) for row in rows if all(row)}
+    assert len(signs) > 4
+    assert all(len(set(row)) == 2 for row in signs)
 
 
 def test_bytes_of_another_design_or_damaged_are_refused():
     data = MonitorClient.of(DESIGN).to_bytes()
-    assert len(data) == 65
+    assert len(data) == 97
     with pytest.raises(FingerprintError, match="of another collection"):
         MonitorClient.from_bytes(data, VERSIONS)
     with pytest.raises(DataError, match="cut short"):
         MonitorClient.from_bytes(data[:-1], DESIGN)
 
 
-@pytest.mark.parametrize("num_calls", [0, 1, 2])
-def test_a_failing_source_leaves_the_client_as_it_was(num_calls):
+def test_a_failing_draw_leaves_the_client_as_it_was(monkeypatch):
     client = client_at(1, design=VERSIONS)
     client.update(1, "1.0")
     before = client.to_bytes()
-    broken = MonitorClient.from_bytes(before, VERSIONS, entropy=Broken(num_calls))
-    with pytest.raises(OSError, match="no entropy"):
-        broken.advance(3, "2.0")
-    assert broken.to_bytes() == before
-    assert broken.last_period == 1
+
+    def fail(*_):
+        raise MemoryError
+
+    with monkeypatch.context() as broken, pytest.raises(MemoryError):
+        broken.setattr(client_module, "derived_key", fail)
+        client.advance(3, "2.0")
+    assert client.to_bytes() == before
+    assert client.last_period == 1
 
 
 def test_a_client_says_nothing_of_its_secrets_and_is_not_copied():

@@ -16,6 +16,7 @@ from shuffledp.mechanisms.monitoring.encodings.choose import encoding_for
 from shuffledp.mechanisms.monitoring.sign_laws.registry import SIGN_LAWS
 
 LAST_WORD = 2**64 - 1
+COINS = bytes(range(32))
 protocols = pytest.mark.parametrize("protocol", list(SIGN_LAWS))
 
 
@@ -33,7 +34,9 @@ def nodes(design, level, codes, start=1):
     """For each node: pairs of distributions of states before it ends, told the codes."""
     length = design.tree.length(level)
     law = {
-        ClientState.fresh(level=level, key=key, nothing=design.encoding.nothing): chance
+        ClientState.fresh(
+            coins=COINS, level=level, key=key, nothing=design.encoding.nothing
+        ): chance
         for key, chance in keys_of(design.law).items()
     }
     for period, code in enumerate(codes, start):
@@ -188,7 +191,9 @@ def transcripts(design, level, codes):
 
 def starts(design, level):
     return {
-        ClientState.fresh(level=level, key=key, nothing=design.encoding.nothing): chance
+        ClientState.fresh(
+            coins=COINS, level=level, key=key, nothing=design.encoding.nothing
+        ): chance
         for key, chance in keys_of(design.law).items()
     }
 
@@ -244,7 +249,7 @@ def test_the_local_loss_is_exactly_epsilon0_however_often_values_change(
 def test_a_sampled_change_counts_though_another_one_undoes_it():
     design = MonitorDesign(periods=2, max_changes=2, epsilon0=60.0, protocol="sampled-change")
     for kappa, expected in ((1, 1), (2, -1)):
-        state = ClientState.fresh(level=2, key=kappa, nothing=0)
+        state = ClientState.fresh(coins=COINS, level=2, key=kappa, nothing=0)
         state = state.after_telling(1, 1, design).after_telling(2, 0, design)
         assert state.increment_under(0, design) == expected
         sign, after = state.after_node(0, 0, LAST_WORD, design)
@@ -255,7 +260,7 @@ def test_a_sampled_change_counts_though_another_one_undoes_it():
 
 def test_ignored_changes_are_those_told_that_are_not_followed():
     design = MonitorDesign(periods=9, max_changes=1, epsilon0=1.0)
-    state = ClientState.fresh(level=1, key=0, nothing=0)
+    state = ClientState.fresh(coins=COINS, level=1, key=0, nothing=0)
     ignored = []
     for period, code in enumerate([0, 1, 1, 0, 0, 1, 0, 1, 1], 1):
         state = state.after_telling(period, code, design)
@@ -265,13 +270,13 @@ def test_ignored_changes_are_those_told_that_are_not_followed():
     assert ignored == [0, 0, 0, 1, 1, 1, 2, 2, 2]
 
 
-@pytest.mark.parametrize(("domain", "size"), [(None, 65), ("abcde", 65), (range(200), 93)])
+@pytest.mark.parametrize(("domain", "size"), [(None, 97), ("abcde", 97), (range(200), 125)])
 def test_bytes_have_one_size_and_come_back(domain, size):
     design = MonitorDesign(
         periods=2**40, max_changes=9, epsilon0=1.0, encoding=encoding_for(domain and list(domain))
     )
     state = ClientState(
-        level=41, key=2**64 - 1, last_period=2**40, num_changes=1, num_increments=2,
+        coins=COINS, level=41, key=2**64 - 1, last_period=2**40, num_changes=1, num_increments=2,
         num_ignored=2**40 - 1, told=1, value=0, before=design.encoding.nothing,
         after=design.encoding.largest_code,
     )  # fmt: skip
@@ -281,7 +286,7 @@ def test_bytes_have_one_size_and_come_back(domain, size):
 
 
 DESIGN = MonitorDesign(periods=8, max_changes=2, epsilon0=1.0)
-DATA = ClientState.fresh(level=2, key=3, nothing=0).to_bytes(DESIGN)
+DATA = ClientState.fresh(coins=COINS, level=2, key=3, nothing=0).to_bytes(DESIGN)
 
 
 @pytest.mark.parametrize("size", range(len(DATA)))
@@ -296,7 +301,7 @@ def test_damaged_bytes_are_refused(place):
     damaged[place] ^= 1
     with pytest.raises(
         (DataError, FingerprintError),
-        match="damaged" if place > 3 else "no state|of version 0, and this program reads version 1",
+        match="damaged" if place > 3 else "no state|of version 3, and this program reads version 2",
     ):
         ClientState.from_bytes(bytes(damaged), DESIGN)
 
@@ -327,6 +332,6 @@ def test_values_numbered_otherwise_are_another_design():
     first, second = (
         replace(DESIGN, encoding=encoding_for(labels)) for labels in (["a", "b"], ["b", "a"])
     )
-    data = ClientState.fresh(level=1, key=0, nothing=-1).to_bytes(first)
+    data = ClientState.fresh(coins=COINS, level=1, key=0, nothing=-1).to_bytes(first)
     with pytest.raises(FingerprintError, match="of another collection"):
         ClientState.from_bytes(data, second)

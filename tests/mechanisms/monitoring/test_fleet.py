@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from shuffledp.core.entropy import Entropy
+from shuffledp.core.entropy import Entropy, derived_key
 from shuffledp.core.errors import DataError, DomainError, FingerprintError, ParameterError
 from shuffledp.mechanisms.monitoring import fleet as fleet_module
 from shuffledp.mechanisms.monitoring.client_state import ClientState
@@ -46,20 +46,25 @@ class Twins:
     """The clients of a fleet one by one, given the words that the fleet draws."""
 
     def __init__(self, design, num_users, seed):
-        root = Entropy.from_seed(seed)
-        self.design, self.groups, self.periods = design, root.spawn(), root.spawn()
-        self.periods.spawn()  # number 0 belongs to no period
+        self.design, self.key = design, Entropy.from_seed(seed).words(4).tobytes()
+        self.num_groups = 0
         self.states = []
         self.told = []
         self.join(num_users)
 
+    def stream(self, label, number):
+        return Entropy.from_key(derived_key(self.key, label, number))
+
     def join(self, num_users):
-        stream = self.groups.spawn()
+        stream = self.stream(b"group", self.num_groups)
+        self.num_groups += 1
         levels = draw_below(stream, num_users, self.design.num_levels) + np.uint64(1)
         keys = self.design.law.draw_keys(stream, num_users)
         nothing = self.design.encoding.nothing
         for level, key in zip(levels.tolist(), keys.tolist(), strict=True):
-            self.states.append(ClientState.fresh(level=level, key=key, nothing=nothing))
+            self.states.append(
+                ClientState.fresh(coins=bytes(32), level=level, key=key, nothing=nothing)
+            )
             self.told.append(nothing)
 
     def update(self, period, users, values):
@@ -70,7 +75,7 @@ class Twins:
             state.after_telling(period, code, self.design)
             for state, code in zip(self.states, self.told, strict=True)
         ]
-        stream = self.periods.spawn()
+        stream = self.stream(b"period", period)
         out = []
         for level in self.design.tree.levels_ending_at(period):
             out += self.report(level, stream)
@@ -196,24 +201,24 @@ def test_a_fleet_cut_anywhere_goes_on_as_if_it_had_not_been(protocol):
                 fleet.join(10)
             first.append(fleet.update(t, *changes[t - 1]).sums.tolist())
         arrays = fleet.state_arrays()
-        restored = ClientFleet.from_state_arrays(design, arrays, Entropy.from_seed(3))
+        restored = ClientFleet.from_state_arrays(design, arrays)
         assert first + finish(restored) == whole
         # The arrays were copied, both ways.
-        again = ClientFleet.from_state_arrays(design, arrays, Entropy.from_seed(3))
+        again = ClientFleet.from_state_arrays(design, arrays)
         assert first + finish(again) == whole
 
 
-def test_without_a_seed_a_restored_fleet_goes_on_with_new_draws():
+def test_a_fleet_restored_from_a_backup_repeats_its_reports():
     design = design_of()
     fleet = ClientFleet(design, 200)
     fleet.update(1, [3], [1])
     arrays = fleet.state_arrays()
-    first, second = (
-        ClientFleet.from_state_arrays(design, arrays).update(2, [], [], keep_reports=True).reports
-        for _ in range(2)
-    )
-    assert len(first) == len(second)
-    assert first.signs.tolist() != second.signs.tolist()
+    expected = fleet.update(2, [], [], keep_reports=True).reports
+    restored = ClientFleet.from_state_arrays(design, arrays)
+    found = restored.update(2, [], [], keep_reports=True).reports
+    assert found.signs.tolist() == expected.signs.tolist()
+    other = ClientFleet(design, 200).update(1, [], [], keep_reports=True).reports
+    assert other.signs.tolist() != found.signs.tolist()[: len(other)]
 
 
 def test_estimates_from_a_large_fleet_are_where_they_should_be():
@@ -320,7 +325,7 @@ def test_a_fleet_interrupted_half_way_is_not_used_again(monkeypatch):
     for call in (fleet.state_arrays, lambda: fleet.update(2, [1], [1]), lambda: fleet.join(1)):
         with pytest.raises(DataError, match=r"interrupted in period 2, .*from_state_arrays"):
             call()
-    restored = ClientFleet.from_state_arrays(design, arrays, Entropy.from_seed(0))
+    restored = ClientFleet.from_state_arrays(design, arrays)
     assert restored.update(2, [1], [1]).period == 2
 
 
@@ -340,6 +345,7 @@ def test_damaged_arrays_are_refused():
         "slots": (np.array([0, 1, 2, 3, 3], dtype=np.int32), "do not give each user a place"),
         "level_sizes": (np.array([5, 1, 0, 0]), "do not give each user a place"),
         "keys": (np.zeros(5, dtype=np.uint64), r"'keys'\] is not within \[1, 3\]"),
+        "key": (np.zeros(31, dtype=np.uint8), r"shape \(31,\), not uint8 and \(32,\)"),
         "num_changes": (np.full(5, 4, dtype=np.int32), r"'num_changes'\] is not within \[0, 3\]"),
         "num_ignored": (np.zeros(4, dtype=np.int32), r"shape \(4,\), not int32 and \(5,\)"),
         "num_increments": (np.zeros(5), r"dtype float64 and shape \(5,\), not int32"),

@@ -21,6 +21,7 @@ from shuffledp.collection.datasets.labels import checked_domain, require_two_ans
 from shuffledp.collection.datasets.reading import reading
 from shuffledp.collection.datasets.tables import is_text_table, require_column, scan
 from shuffledp.core.checks import require_at_least
+from shuffledp.core.display import value_note
 from shuffledp.core.errors import DataError, DomainError, ParameterError
 from shuffledp.mechanisms.randomizers.sets.answers import NO_ANSWER
 
@@ -239,8 +240,8 @@ def _survey_sets(
         if batch.first_outside is not None:
             row, answer = batch.first_outside
             raise DomainError(
-                f"answer {answer!r} in row {num_rows + row + 1:,} of {where} is outside the "
-                "domain: add it to --domain"
+                f"row {num_rows + row + 1:,} of {where} holds an answer{value_note(answer)} "
+                "outside the domain: add it to --domain"
             )
         if batch.largest > most and not truncate:
             row = num_rows + int(np.argmax(batch.sizes > most)) + 1

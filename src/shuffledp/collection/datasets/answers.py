@@ -30,6 +30,7 @@ from shuffledp.collection.datasets.labels import (
     sorted_labels,
 )
 from shuffledp.collection.datasets.reading import reading
+from shuffledp.core.display import value_note
 from shuffledp.core.errors import DataError, DomainError, ParameterError
 
 if TYPE_CHECKING:
@@ -294,7 +295,8 @@ def _require_every_row_coded(source: Source, coding: _Coding, tally: NDArray[np.
         row, label = _first_row(source, coding, _OUTSIDE)
         shown = ", ".join(coding.domain[:10]) + ", ..." * (len(coding.domain) > 10)
         raise DomainError(
-            f"value {label!r} in row {row:,} of {source.where} is outside the domain ({shown}); "
+            f"row {row:,} of {source.where} holds a value{value_note(label)} outside the domain "
+            f"({shown}); "
             f"{rows_text(num_outside)} of {int(tally.sum()):,} hold such values: add it to "
             f"--domain, or pass --other to count such values as {OTHER_LABEL!r}"
         )

@@ -26,6 +26,7 @@ from shuffledp.collection.datasets.history_values import ValueCoding, value_codi
 from shuffledp.collection.datasets.reading import reading
 from shuffledp.collection.datasets.tables import is_text_table, require_column, scan
 from shuffledp.core.checks import require_at_least
+from shuffledp.core.display import value_note
 from shuffledp.core.errors import DataError, DomainError, ParameterError
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ class HistoryTable:
             )
         values = raw[2] if len(raw) == 3 else raw[2:]
         raise DomainError(
-            f"value {values!r} of user {user!r} at time {time} ({where}) is {self.coding.allowed()}"
+            f"{where} holds a value{value_note(values)} that is {self.coding.allowed()}"
         )
 
 

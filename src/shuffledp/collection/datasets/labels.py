@@ -62,7 +62,7 @@ def checked_domain(values: Iterable[object]) -> tuple[str, ...]:
     Raises
     ------
     DomainError
-        If an answer is listed twice or is empty.
+        If an answer is listed twice, is empty, or is no text.
 
     Examples
     --------
@@ -75,10 +75,20 @@ def checked_domain(values: Iterable[object]) -> tuple[str, ...]:
             f"domain has an empty answer at position {labels.index('') + 1}: name every answer, "
             "and say with missing= (--missing) what is to be done with empty rows"
         )
+    if not all(map(_is_text, labels)):
+        raise DomainError(
+            "domain holds bytes that are no text here: run with a UTF-8 locale, such as "
+            "LC_ALL=C.UTF-8, or list the answers in a file (--domain-file)"
+        )
     if len(set(labels)) < len(labels):
         repeated, _ = Counter(labels).most_common(1)[0]
         raise DomainError(f"domain lists {repeated!r} more than once: list each answer once")
     return labels
+
+
+def _is_text(label: str) -> bool:
+    """Tell whether a label can be written; what the system could not decode are surrogates."""
+    return not any("\ud800" <= character <= "\udfff" for character in label)
 
 
 def require_two_answers(labels: tuple[str, ...], what: str) -> tuple[str, ...]:

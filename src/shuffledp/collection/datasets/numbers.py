@@ -29,6 +29,7 @@ from shuffledp.collection.datasets.labels import MISSING_TEXTS
 from shuffledp.collection.datasets.limits import Limits
 from shuffledp.collection.datasets.reading import reading
 from shuffledp.collection.datasets.tables import is_text_table, require_column, scan
+from shuffledp.core.display import value_note
 from shuffledp.core.errors import DataError, DomainError, ParameterError
 
 if TYPE_CHECKING:
@@ -266,9 +267,8 @@ def _survey_numbers(  # what two public functions share
     report("checking", num_rows, num_rows)
     if first_outside is not None:
         row, value = first_outside
-        shown = ", ".join(f"{number:g}" for number in value[:6]) + ", ..." * (len(value) > 6)
         raise DomainError(
-            f"value {shown} in row {row:,} of {where} is outside {limits}; "
+            f"row {row:,} of {where} holds a value{value_note(value)} outside {limits}; "
             f"{rows_text(num_outside)} of {num_rows:,} hold such values: state wider limits, or "
             "pass --clip to move them to the nearest value inside"
         )
@@ -350,6 +350,6 @@ def _require_numbers(
     row = start + int(np.argmax(batch.is_bad))
     values = frame.select(names).slice(row, 1).collect().row(0)
     raise DataError(
-        f"row {row + 1:,} of {where} holds {', '.join(map(repr, values))}, which is no number: "
+        f"row {row + 1:,} of {where} holds a value{value_note(values)} that is no number: "
         "write numbers like 12.5, and leave unknown ones empty"
     )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from shuffledp.mechanisms.monitoring.design import MonitorDesign
 
 ESTIMATES_STEM = "estimates"
+TRUTH_STEM = "true-counts-not-private"
 RESULT_FILE = "result.json"
 
 
@@ -106,11 +107,19 @@ class MonitorResult:
         ------
         dict
             ``period``, ``time``, for other values than booleans ``value``, then ``count`` (the
-            estimate), ``standard_error``, ``lower``, ``upper``, ``true_count``.
+            estimate), ``standard_error``, ``lower``, ``upper``.
         """
-        columns = self._columns()
-        for row in zip(*columns.values(), strict=True):
-            yield dict(zip(columns, row, strict=True))
+        running = self.running
+        return self._rows(
+            count=running.counts,
+            standard_error=running.standard_errors,
+            lower=running.lower,
+            upper=running.upper,
+        )
+
+    def true_rows(self) -> Iterator[dict[str, Any]]:
+        """Yield the same with ``true_count``, which is not private, in place of the estimates."""
+        return self._rows(true_count=self.truth)
 
     def to_json_dict(self) -> dict[str, object]:
         """Return all but the rows; plain Python values only."""
@@ -148,14 +157,16 @@ class MonitorResult:
         as_parquet: bool = False,
         overwrite: bool = False,
     ) -> Path:
-        """Write ``estimates.csv`` (or ``.parquet``) and ``result.json`` into a new folder.
+        """Write estimates, true counts and ``result.json`` into a new folder.
+
+        The first two are CSV (or Parquet) files: ``estimates`` and ``true-counts-not-private``.
 
         Parameters
         ----------
         directory : path
             The folder to create. It must not exist, or be empty.
         as_parquet : bool
-            Write the estimates as Parquet.
+            Write Parquet rather than CSV.
         overwrite : bool
             Replace a folder that holds nothing but earlier results.
 
@@ -173,24 +184,18 @@ class MonitorResult:
             write_monitor_result(self, folder, as_parquet=as_parquet)
         return Path(directory)
 
-    def _columns(self) -> dict[str, list[Any]]:
-        """Return the columns of the rows."""
+    def _rows(self, **arrays: NDArray[Any]) -> Iterator[dict[str, Any]]:
+        """Yield one row a period and value with what arrays hold of them."""
         num_values = max(len(self.values), 1)
-        running = self.running
         columns: dict[str, list[Any]] = {
-            "period": np.repeat(running.periods, num_values).tolist(),
+            "period": np.repeat(self.running.periods, num_values).tolist(),
             "time": [label for label in self.period_labels for _ in range(num_values)],
         }
         if self.values:
             columns["value"] = list(self.values) * self.through
-        arrays = {
-            "count": running.counts,
-            "standard_error": running.standard_errors,
-            "lower": running.lower,
-            "upper": running.upper,
-            "true_count": self.truth,
-        }
-        return columns | {name: array.reshape(-1).tolist() for name, array in arrays.items()}
+        columns |= {name: array.reshape(-1).tolist() for name, array in arrays.items()}
+        for row in zip(*columns.values(), strict=True):
+            yield dict(zip(columns, row, strict=True))
 
     def __repr__(self) -> str:
         return (
@@ -216,7 +221,7 @@ def write_monitor_result(
     folder : Path
         Where.
     as_parquet : bool
-        Write the estimates as Parquet rather than CSV.
+        Write Parquet rather than CSV.
     parameters : dict, optional
         How the result was asked for, to be kept in ``result.json``; JSON values only.
 
@@ -228,11 +233,11 @@ def write_monitor_result(
     import polars as pl
 
     with writing(folder):
-        if as_parquet:
-            frame = pl.DataFrame(result._columns())
-            frame.write_parquet(folder / f"{ESTIMATES_STEM}.parquet")
-        else:
-            write_rows(result.rows(), folder / f"{ESTIMATES_STEM}.csv")
+        for stem, rows in ((ESTIMATES_STEM, result.rows()), (TRUTH_STEM, result.true_rows())):
+            if as_parquet:
+                pl.DataFrame(list(rows)).write_parquet(folder / f"{stem}.parquet")
+            else:
+                write_rows(rows, folder / f"{stem}.csv")
         record = {
             **result.to_json_dict(),
             "parameters": parameters or {},

@@ -143,7 +143,7 @@ class SimulationRun:
                 "later rows and new users may be added"
             )
         design = collection.design
-        fleet = ClientFleet.from_state_arrays(design, state.fleet, Entropy.choose(state.seed))
+        fleet = ClientFleet.from_state_arrays(design, state.fleet)
         server = MonitorServer.from_arrays(design, state.server)
         if fleet.num_users != state.user_ids.len() or fleet.next_period != state.next_period:
             raise DataError(f"{source} contradicts itself: restore a copy, or start anew")

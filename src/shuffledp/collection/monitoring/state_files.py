@@ -2,20 +2,22 @@
 
 Layout: a line that names the format, its version, the length of a header in JSON, the header, the
 arrays one after the other, and the SHA-256 of everything before. Integers are little-endian. A new
-state is written under another name, forced to disk, and renamed over the old one, so the file is
-complete at every moment.
+state is written under a random name that did not exist, forced to disk, and renamed over the old
+one, so the file is complete at every moment.
 
-The checksum finds damage, not malice. The file holds the values and the secret draws of all
-simulated users: it is as private as the table of histories itself.
+The checksum finds damage, not malice. The file holds the values and the secret keys of all
+simulated users, as private as the table of histories itself: nobody but its owner may read it.
 """
 
 import hashlib
 import json
 import math
 import os
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 _MAGIC: Final = b"shuffledp monitoring state\n"
-_VERSION: Final = 1
+_VERSION: Final = 2
+_SUFFIX: Final = ".new"
 _CHECKSUM_BYTES: Final = 32
 _NUMBER_BYTES: Final = 8
 _TYPES: Final = frozenset(["|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f8"])
@@ -102,12 +105,12 @@ def write_state(state: MonitorState, path: str | os.PathLike[str]) -> None:
     }
     text = json.dumps(header, allow_nan=False).encode()
     start = _MAGIC + _number(_VERSION) + _number(len(text)) + text
-    name = _new_file(target)
     with _writing_state(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         checksum = hashlib.sha256(start)
+        handle, name = _new_file(target)
         try:
-            with name.open("wb") as file:
+            with os.fdopen(handle, "wb") as file:
                 file.write(start)
                 for array in kept.values():
                     data = array.reshape(-1).view(np.uint8).data
@@ -128,8 +131,10 @@ def require_place(path: str | os.PathLike[str]) -> None:
     target = Path(path)
     with _writing_state(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-        name = _new_file(target)
-        name.touch()
+        for left in target.parent.glob(f".{escape(target.name)}.*{_SUFFIX}"):
+            left.unlink(missing_ok=True)  # of a program that was killed
+        handle, name = _new_file(target)
+        os.close(handle)
         name.unlink()
 
 
@@ -209,12 +214,13 @@ def _state(header: Mapping[str, Any], data: memoryview) -> MonitorState:
     )
 
 
-def _new_file(target: Path) -> Path:
-    """Return what a state is written as, before it is renamed.
+def _new_file(target: Path) -> tuple[int, Path]:
+    """Return a new file, for its owner only, that is renamed when a state has been written to it.
 
-    A program that was killed leaves this file behind, and the next one writes over it.
+    A program that was killed leaves it behind, and the next one removes it.
     """
-    return target.parent / f".{target.name}.new"
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=_SUFFIX)
+    return handle, Path(name)
 
 
 @contextmanager

@@ -28,17 +28,14 @@ class Draws:
     (0, ['a', 'b', 'c'], False)
     """
 
-    __slots__ = ("_entropy", "_words")
+    __slots__ = ("_entropy",)
 
     def __init__(self, entropy: Entropy) -> None:
         self._entropy = entropy
-        self._words: list[int] = []
 
     def _word(self) -> int:
-        """Return the next word; they are fetched some at a time, for a call costs more."""
-        if not self._words:
-            self._words = self._entropy.words(32).tolist()
-        return self._words.pop()
+        """Return the next word; none is kept here, where a fork would not be noticed."""
+        return int(self._entropy.words(1)[0])
 
     def below(self, bound: int) -> int:
         """Return a whole number, exactly uniform in [0, bound), for 1 <= bound <= 2^64.

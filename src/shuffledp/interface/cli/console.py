@@ -6,6 +6,7 @@ rich is imported when something is printed, since ``--json`` and ``--help`` do w
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -14,6 +15,7 @@ from shuffledp.collection.datasets.column import Progress
 from shuffledp.collection.output import json_text
 from shuffledp.collection.results import Guarantee
 from shuffledp.core.bound import Bound
+from shuffledp.core.display import one_line, visible
 from shuffledp.interface.reports.formatting import given, percent, rounded
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 _MAX_WIDTH = 100
 _DIGITS = 6
+_LONGEST_LINE = 300
 
 
 def print_json(value: object) -> None:
@@ -30,10 +33,21 @@ def print_json(value: object) -> None:
     click.echo(json_text(value))
 
 
+def say(kind: str, message: str) -> None:
+    """Print a message of some kind, such as an error, on one line of stderr."""
+    click.echo(f"{kind}: {one_line(message, limit=_LONGEST_LINE)}", err=True)
+
+
 def print_warnings(warnings: Iterable[str]) -> None:
     """Print each warning on a line of stderr."""
     for warning in warnings:
-        click.echo(f"warning: {warning}", err=True)
+        say("warning", warning)
+
+
+def read_paths(*written: Path) -> list[Path]:
+    """Return the files that the command's options name, but for those that it writes."""
+    given = click.get_current_context().params.values()
+    return [each for each in given if isinstance(each, Path) and each not in written]
 
 
 def show(*renderables: "RenderableType") -> None:
@@ -55,7 +69,7 @@ def print_facts(facts: Iterable[tuple[str, str]]) -> None:
     grid.add_column(no_wrap=True, style="bold")
     grid.add_column(overflow="fold")
     for name, value in facts:
-        grid.add_row(name, value)
+        grid.add_row(name, visible(value))
     show(grid)
 
 
@@ -68,7 +82,7 @@ def print_table(headings: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> N
     for index, heading in enumerate(headings):
         table.add_column(heading, justify="right" if index else "left")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(visible, row))
     show(table)
 
 
@@ -79,7 +93,7 @@ def print_list(title: str, items: Iterable[str]) -> None:
 
     grid = Table.grid(padding=(0, 1))
     for item in items:
-        grid.add_row("-", item)
+        grid.add_row("-", visible(item))
     show(Text(title, style="bold"), grid)
 
 
@@ -87,7 +101,7 @@ def print_paragraph(title: str, text: str) -> None:
     """Print a paragraph with a title, wrapped to the terminal."""
     from rich.text import Text
 
-    show(Text.assemble((title, "bold"), " ", text))
+    show(Text.assemble((title, "bold"), " ", visible(text)))
 
 
 def guarantee_facts(guarantee: Guarantee) -> list[tuple[str, str]]:

@@ -17,6 +17,7 @@ from shuffledp.core.errors import ShuffledpError
 from shuffledp.interface.cli.account import account
 from shuffledp.interface.cli.attack import attack
 from shuffledp.interface.cli.bounds import bounds
+from shuffledp.interface.cli.console import say
 from shuffledp.interface.cli.demo import demo
 from shuffledp.interface.cli.leakage import leakage
 from shuffledp.interface.cli.learnability import learnability
@@ -93,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _refuse(message: str) -> int:
     """Print an error on one line of stderr."""
-    click.echo("error: " + " ".join(message.split()), err=True)
+    say("error", message)
     return REFUSED
 
 

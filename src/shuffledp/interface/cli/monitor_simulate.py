@@ -12,6 +12,8 @@ from shuffledp.interface.cli.console import (
     print_json,
     print_warnings,
     progress_bar,
+    read_paths,
+    say,
 )
 from shuffledp.interface.cli.monitor_options import (
     ENCODINGS,
@@ -23,7 +25,13 @@ from shuffledp.interface.cli.monitor_options import (
     max_changes_option,
     require_one_kind,
 )
-from shuffledp.interface.cli.options import answer_list, json_option, seed_option, whole_number
+from shuffledp.interface.cli.options import (
+    answer_list,
+    json_option,
+    seed_option,
+    show_values_option,
+    whole_number,
+)
 
 if TYPE_CHECKING:
     from shuffledp.collection.datasets.column import Progress
@@ -115,6 +123,7 @@ _READING = ("user", "time", "value", "categories", "attributes", "periods", "sta
     help="What is needed to go on; by default OUT.state while periods are left.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace a folder of earlier results.")
+@show_values_option
 @json_option
 def simulate(
     *,
@@ -146,7 +155,8 @@ def simulate(
     reading = {name: asked.pop(name) for name in _READING}
     state = state_file or _state_beside(out)
     # The results of the same run, up to an earlier period, give way to those up to now.
-    with results_folder(out, overwrite=overwrite or resume) as folder:
+    inputs = [state, *read_paths(out)]  # a state is written as well, but never into the results
+    with results_folder(out, overwrite=overwrite or resume, inputs=inputs) as folder:
         with progress_bar(hidden=as_json) as on_progress:
             histories = _opened(table, reading, on_progress)
             try:
@@ -191,9 +201,9 @@ def _opened(table: Path, reading: dict[str, Any], on_progress: "Progress | None"
 def _say_how_to_go_on(state: Path) -> None:
     """Print what Ctrl-C left behind, if it came late enough for that."""
     if state.exists():
-        click.echo(
-            f"stopped: {state} holds everything up to here; the same command with --resume goes on",
-            err=True,
+        say(
+            "stopped",
+            f"{state} holds everything up to here; the same command with --resume goes on",
         )
 
 

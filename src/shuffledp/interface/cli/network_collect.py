@@ -14,6 +14,7 @@ from shuffledp.interface.cli.console import (
     print_list,
     print_warnings,
     progress_bar,
+    read_paths,
 )
 from shuffledp.interface.cli.network_service_options import (
     graph_option,
@@ -95,7 +96,7 @@ def collect(  # noqa: PLR0913  # one parameter an option
     read.require_graph(network)
     options = EstimateOptions(confidence=confidence, interval=interval, simultaneous=simultaneous)
     with (
-        results_folder(out, overwrite=overwrite) as folder,
+        results_folder(out, overwrite=overwrite, inputs=read_paths(out)) as folder,
         RelayClient(url) as client,
         progress_bar() as on_progress,
     ):

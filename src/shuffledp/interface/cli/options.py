@@ -5,6 +5,7 @@ import csv
 import click
 
 from shuffledp.core.checks import require_open_unit, require_positive
+from shuffledp.core.display import showing_values
 
 # Written out, since --help must not load the randomizers; a test compares them.
 RANDOMIZER_NAMES = {
@@ -66,6 +67,21 @@ def require_target(*, epsilon: float | None, delta: float | None) -> None:
 
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object instead of text."
+)
+
+
+def _show_values(context: click.Context, _parameter: click.Parameter, shown: bool) -> None:
+    """Show values in messages for as long as the command runs."""
+    if shown:
+        context.with_resource(showing_values())
+
+
+show_values_option = click.option(
+    "--show-values",
+    is_flag=True,
+    expose_value=False,
+    callback=_show_values,
+    help="Show the values that are refused in error messages, not their rows alone.",
 )
 
 seed_option = click.option(

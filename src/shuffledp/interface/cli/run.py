@@ -14,6 +14,7 @@ from shuffledp.interface.cli.console import (
     print_json,
     print_warnings,
     progress_bar,
+    read_paths,
 )
 from shuffledp.interface.cli.grouped_run import GroupedRun, PreparedGroups, grouped_run_options
 from shuffledp.interface.cli.network_run import NetworkRun, PreparedNetwork, network_run_options
@@ -22,6 +23,7 @@ from shuffledp.interface.cli.options import (
     randomizer_option,
     require_target,
     seed_option,
+    show_values_option,
 )
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from shuffledp.collection.questions.question import Question
     from shuffledp.collection.results import RunResult
     from shuffledp.collection.run import Setting
+    from shuffledp.privacy.accounting.composed import Composable
 
 
 @click.command(
@@ -84,8 +87,15 @@ if TYPE_CHECKING:
     help="Bias for plausibility: clip, norm-sub or simplex. May be given more than once.",
 )
 @seed_option
+@click.option(
+    "--ledger",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Spend from the budget in this ledger before anything is written.",
+)
 @click.option("--save-reports", is_flag=True, help="Write the shuffled reports, too.")
 @click.option("--overwrite", is_flag=True, help="Replace a folder of earlier results.")
+@show_values_option
 @json_option
 def run(  # noqa: PLR0913  # one parameter an option
     *,
@@ -107,6 +117,7 @@ def run(  # noqa: PLR0913  # one parameter an option
     post_process: tuple[str, ...],
     prior_file: Path | None,
     seed: int | None,
+    ledger: Path | None,
     save_reports: bool,
     overwrite: bool,
     as_json: bool,
@@ -131,6 +142,8 @@ def run(  # noqa: PLR0913  # one parameter an option
         epsilon=epsilon, epsilon0=epsilon0, delta=delta, randomizer=randomizer
     )
     require_open_unit("confidence", confidence)
+    if ledger is not None and seed is not None:
+        raise click.UsageError("--seed simulates, and a simulation spends nothing: no --ledger")
     network = NetworkRun.take(options)
     grouped = GroupedRun.take(options)
     what = Asked(**options)
@@ -139,7 +152,10 @@ def run(  # noqa: PLR0913  # one parameter an option
     reading = Reading(
         other=other, missing=missing, clip=clip, separator=separator, truncate=truncate
     )
-    with results_folder(out, overwrite=overwrite) as folder, progress_bar() as on_progress:
+    with (
+        results_folder(out, overwrite=overwrite, inputs=read_paths(out)) as folder,
+        progress_bar() as on_progress,
+    ):
         question, values = what.open(table, column, reading, seed=seed, on_progress=on_progress)
         within = None if grouped is None else grouped.open(table, on_progress)
         through = (
@@ -174,13 +190,32 @@ def run(  # noqa: PLR0913  # one parameter an option
             "num_missing_dropped": values.num_missing,
             "seed": seed,
             **({} if prior_file is None else {"prior": str(prior_file)}),
+            **({} if ledger is None else {"ledger": str(ledger)}),
         }
         write_results(result, folder, parameters=parameters)
+        # Last: what is spent here and not published, say because the disk is full, is safe.
+        left = None if ledger is None else _spent(result, ledger, table)
     print_warnings(result.warnings)
     if as_json:
-        print_json(result.to_json_dict())
+        print_json(result.to_json_dict() | ({} if left is None else {"ledger_left": left}))
     else:
-        _print_result(result, out)
+        _print_result(result, out, left)
+
+
+def _spent(result: "RunResult", ledger: Path, table: Path) -> float:
+    """Spend a run from a ledger, and return what is left of its epsilon."""
+    from shuffledp.collection.arrangements import UNIFORM
+    from shuffledp.collection.ledger_files import spend
+    from shuffledp.privacy.accounting.release import ShuffledRelease
+    from shuffledp.privacy.accounting.stated_release import StatedRelease
+
+    guarantee = result.guarantee
+    release: Composable
+    if result.shuffler == UNIFORM.name:
+        release = ShuffledRelease(profile=result.randomizer.profile, num_users=result.num_users)
+    else:
+        release = StatedRelease(epsilon=guarantee.epsilon_upper, delta=guarantee.delta_upper)
+    return spend(ledger, release, f"shuffledp run {table.name}").remaining
 
 
 def _require_fitting(
@@ -236,7 +271,7 @@ def _sink(
     return reports_writer(path, setting) if through is None else through.sink(path, setting)
 
 
-def _print_result(result: "RunResult", out: Path) -> None:
+def _print_result(result: "RunResult", out: Path, left: float | None) -> None:
     """Print the estimates, the guarantee and where the report is."""
     from shuffledp.collection.output import REPORT_FILE
     from shuffledp.interface.reports import (
@@ -246,6 +281,7 @@ def _print_result(result: "RunResult", out: Path) -> None:
         terminal_text,
         walk_rows,
     )
+    from shuffledp.interface.reports.formatting import rounded
     from shuffledp.interface.reports.leakage_wording import run_line
 
     click.echo(terminal_text(replace(result, warnings=())))  # these are on stderr already
@@ -257,6 +293,8 @@ def _print_result(result: "RunResult", out: Path) -> None:
         facts += [*group_rows(result.groups), *shuffle_rows(result.groups)]
     if result.network is not None:
         facts += [*network_rows(result.network), *walk_rows(result.network)]
+    if left is not None:
+        facts.append(("ledger", f"epsilon {rounded(left, up=False)} is left of the budget"))
     lines = [(name[0].lower() + name[1:], value) for name, value in facts]
     print_facts([*lines, ("report", str(out / REPORT_FILE))])
 

@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from shuffledp.interface.cli.console import print_facts, print_json, print_table
+from shuffledp.interface.cli.console import print_facts, print_json, print_table, read_paths
 from shuffledp.interface.cli.grouping import GROUP_SHUFFLERS, AskedGroups, grouping_options
-from shuffledp.interface.cli.options import answer_list, json_option, whole_number
+from shuffledp.interface.cli.options import (
+    answer_list,
+    json_option,
+    show_values_option,
+    whole_number,
+)
 from shuffledp.interface.reports.formatting import fixed, given, rounded
 
 if TYPE_CHECKING:
@@ -44,6 +49,7 @@ _SHUFFLER = click.option(
 def simulation_options(command: Command) -> Command:
     """Add the options of a simulated collection; `Simulation` takes their values."""
     for option in (
+        show_values_option,
         json_option,
         click.option("--overwrite", is_flag=True, help="Replace a folder of earlier results."),
         click.option(
@@ -290,6 +296,6 @@ def write_measured_folder(
     from shuffledp.collection.trials import write_measured
     from shuffledp.interface.reports.attack_figures import write_measured_figure
 
-    with results_folder(out, overwrite=overwrite) as folder:
+    with results_folder(out, overwrite=overwrite, inputs=read_paths(out)) as folder:
         write_measured(results, folder / f"{name}.csv")
         write_measured_figure(results, folder / f"{name}.png")

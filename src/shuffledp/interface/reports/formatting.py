@@ -8,32 +8,26 @@ import math
 import unicodedata
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
-_BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+from shuffledp.core.display import visible
+
 _JOINERS = "\u200d\ufe0f"  # never leave one dangling at a cut
 _SCALES = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"))
 
 
-def visible(label: str) -> str:
-    r"""Return a label whose control characters, lone surrogates and bidi overrides are spelt out.
+def shown_label(label: str) -> str:
+    """Return a label as readers see it, also where it is empty.
 
     Examples
     --------
-    >>> visible("a\x1b[2J"), visible("")
-    ('a\\x1b[2J', '(empty)')
+    >>> shown_label("yes"), shown_label("")
+    ('yes', '(empty)')
     """
-    if not label:
-        return "(empty)"
-    return "".join(
-        (f"\\x{ord(character):02x}" if ord(character) < 256 else f"\\u{ord(character):04x}")
-        if unicodedata.category(character) in {"Cc", "Cs"} or character in _BIDI_CONTROLS
-        else character
-        for character in label
-    )
+    return visible(label) or "(empty)"
 
 
 def shorten(label: str, limit: int) -> str:
     """Return the visible label in at most ``limit`` characters, an ellipsis being one of them."""
-    text = visible(label)
+    text = shown_label(label)
     if len(text) <= limit:
         return text
     return text[: limit - 1].rstrip().rstrip(_JOINERS) + "\u2026"

@@ -3,7 +3,8 @@
 from html import escape
 
 from shuffledp.collection.results import RunResult
-from shuffledp.interface.reports.formatting import display_width, shorten, visible
+from shuffledp.core.display import visible
+from shuffledp.interface.reports.formatting import display_width, shorten
 from shuffledp.interface.reports.statement import (
     SIMULATION_WARNING,
     privacy_statement,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from shuffledp.collection.results import RunResult
-from shuffledp.interface.reports.formatting import decimals_for, fixed, given, visible
+from shuffledp.interface.reports.formatting import decimals_for, fixed, given, shown_label
 from shuffledp.interface.reports.wording import main_estimates, wording
 
 
@@ -64,7 +64,7 @@ def estimate_rows(result: RunResult) -> list[EstimateRow]:
     )
     return [
         EstimateRow(
-            value=visible(value),
+            value=shown_label(value),
             count=count,
             estimate=words.format(estimate, decimals),
             standard_error=words.format(error, decimals),

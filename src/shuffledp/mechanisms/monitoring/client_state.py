@@ -5,11 +5,12 @@ import struct
 from dataclasses import astuple, dataclass, replace
 from typing import Final, Self
 
+from shuffledp.core.entropy import KEY_BYTES
 from shuffledp.core.errors import DataError, FingerprintError
 from shuffledp.mechanisms.monitoring.design import MonitorDesign
 
 _MAGIC: Final = b"SMC"
-_VERSION: Final = 1
+_VERSION: Final = 2
 _CHECKSUM_BYTES: Final = 8
 
 # A boolean state fits a byte; codes of other encodings get a machine word.
@@ -18,10 +19,12 @@ _LARGEST_BYTE = 127
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientState:
-    """A few integers: all that a client must not forget. Secret.
+    """A key and a few integers: all that a client must not forget. Secret.
 
     Parameters
     ----------
+    coins : bytes
+        32 bytes, drawn once: the key of the coins of each report, of which the period is the rest.
     level : int
         h*, the level whose nodes it reports, from 1.
     key : int
@@ -45,6 +48,7 @@ class ClientState:
         and after change number kappa* if it happened in this node, else two equal ones (c = 0).
     """
 
+    coins: bytes
     level: int
     key: int
     last_period: int = 0
@@ -57,9 +61,10 @@ class ClientState:
     after: int
 
     @classmethod
-    def fresh(cls, *, level: int, key: int, nothing: int) -> Self:
+    def fresh(cls, *, coins: bytes, level: int, key: int, nothing: int) -> Self:
         """Return the state of a client that has been told nothing yet."""
-        return cls(level=level, key=key, told=nothing, value=nothing, before=nothing, after=nothing)
+        codes = dict.fromkeys(("told", "value", "before", "after"), nothing)
+        return cls(coins=coins, level=level, key=key, **codes)
 
     def after_telling(self, period: int, code: int, design: MonitorDesign) -> Self:
         """Return the state in a period in which the user's value has this code.
@@ -198,7 +203,7 @@ _NUM_CODES: Final = 4  # told, value, before, after
 def _format_of(design: MonitorDesign) -> str:
     """Return how the numbers are laid out, least significant byte first."""
     code = "b" if design.encoding.largest_code <= _LARGEST_BYTE else "q"
-    return f"<B{len(_FIELDS) - _NUM_CODES - 1}Q{_NUM_CODES}{code}"
+    return f"<{KEY_BYTES}sB{len(_FIELDS) - _NUM_CODES - 2}Q{_NUM_CODES}{code}"
 
 
 def _header(design: MonitorDesign) -> bytes:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.checks import require_at_least
-from shuffledp.core.entropy import Entropy
+from shuffledp.core.entropy import KEY_BYTES, WORD_BYTES, Entropy, derived_key
 from shuffledp.core.errors import DataError, DomainError, ParameterError
 from shuffledp.mechanisms.monitoring.design import MonitorDesign
 from shuffledp.mechanisms.monitoring.encodings.codes import require_codes
@@ -19,7 +19,6 @@ from shuffledp.mechanisms.monitoring.fleet_reports import (
     sums_and_counts,
 )
 from shuffledp.mechanisms.monitoring.fleet_state import FleetState, required
-from shuffledp.mechanisms.monitoring.fleet_streams import FleetStreams
 from shuffledp.mechanisms.monitoring.reports import MonitorReports
 from shuffledp.mechanisms.monitoring.sign_laws.exact_integers import draw_below
 
@@ -38,9 +37,10 @@ class ClientFleet:
     num_users : int
         n, in [1, 2^31 - 1]. Users are numbered from 0.
     entropy : Entropy, optional
-        Source of randomness; the operating system's generator where none is given. With a seed,
-        what is drawn in a period depends on the seed and the period only, so that a fleet restored
-        by `from_state_arrays` goes on as if it had not been interrupted.
+        Source of the fleet's key; the operating system's generator where none is given. What is
+        drawn in a period depends on the key and the period only, so that a fleet restored by
+        `from_state_arrays` goes on as if it had not been interrupted, and repeats the reports of
+        periods that it is told again.
 
     Raises
     ------
@@ -65,28 +65,31 @@ class ClientFleet:
     [1, 2]
     """
 
-    __slots__ = ("_design", "_is_interrupted", "_next_period", "_num_groups", "_state", "_streams")
+    __slots__ = ("_design", "_is_interrupted", "_key", "_next_period", "_num_groups", "_state")
 
     def __init__(
         self, design: MonitorDesign, num_users: SupportsIndex, entropy: Entropy | None = None
     ) -> None:
-        self._begin(design, entropy)
+        source = Entropy.from_operating_system() if entropy is None else entropy
+        self._begin(design, source.words(KEY_BYTES // WORD_BYTES).tobytes())
         self._state = self._new_group(_at_most("num_users", num_users))
 
-    def _begin(self, design: MonitorDesign, entropy: Entropy | None) -> None:
+    def _begin(self, design: MonitorDesign, key: bytes) -> None:
         """Set all but the clients."""
         _at_most("periods", design.periods)
         self._design = design
-        self._streams = FleetStreams(
-            Entropy.from_operating_system() if entropy is None else entropy
-        )
+        self._key = key
         self._next_period = 1
         self._num_groups = 0
         self._is_interrupted = False
 
+    def _stream(self, label: bytes, number: int) -> Entropy:
+        """Return the stream of a group of users that join, or of the reports of a period."""
+        return Entropy.from_key(derived_key(self._key, label, number))
+
     def _new_group(self, num_users: int) -> FleetState:
         """Return new clients: h* and kappa*, or signs, drawn once each."""
-        stream = self._streams.of_group(self._num_groups)
+        stream = self._stream(b"group", self._num_groups)
         self._num_groups += 1
         levels = draw_below(stream, num_users, self._design.num_levels) + np.uint64(1)
         keys = self._design.law.draw_keys(stream, num_users)
@@ -193,7 +196,7 @@ class ClientFleet:
         return sums
 
     def state_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return all that the fleet must not forget, as copies of plain arrays.
+        """Return all that the fleet must not forget, as copies of plain arrays. Secret.
 
         Raises
         ------
@@ -204,16 +207,12 @@ class ClientFleet:
         return {
             "next_period": np.array(self._next_period, dtype=np.int64),
             "num_groups": np.array(self._num_groups, dtype=np.int64),
+            "key": np.frombuffer(self._key, dtype=np.uint8),
             **self._state.to_arrays(),
         }
 
     @classmethod
-    def from_state_arrays(
-        cls,
-        design: MonitorDesign,
-        arrays: Mapping[str, NDArray[Any]],
-        entropy: Entropy | None = None,
-    ) -> Self:
+    def from_state_arrays(cls, design: MonitorDesign, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Return the fleet that `state_arrays` described.
 
         Parameters
@@ -222,9 +221,6 @@ class ClientFleet:
             The collection.
         arrays : mapping of ndarray
             As `state_arrays` returned them; they are copied.
-        entropy : Entropy, optional
-            The operating system's generator where none is given. To go on with a seeded
-            simulation, one in the state in which the fleet first got it: new, from the same seed.
 
         Raises
         ------
@@ -234,7 +230,7 @@ class ClientFleet:
             If they are of another design.
         """
         fleet = cls.__new__(cls)
-        fleet._begin(design, entropy)
+        fleet._begin(design, _key(arrays))
         fleet._state = FleetState.from_arrays(design, arrays)
         fleet._next_period = _counter(arrays, "next_period", 1, design.periods + 1)
         fleet._num_groups = _counter(arrays, "num_groups", 1, fleet.num_users)
@@ -262,7 +258,7 @@ class ClientFleet:
     def _report(self, period: int, keep_reports: bool) -> PeriodSums:
         """Draw the reports of all clients whose nodes end."""
         levels = self._design.tree.levels_ending_at(period)
-        stream = self._streams.of_period(period)
+        stream = self._stream(b"period", period)
         num_columns = self._design.encoding.num_columns
         totals = np.zeros((2, len(levels), num_columns), dtype=np.int64)
         kept: list[MonitorReports] = []
@@ -382,6 +378,17 @@ def _integers(array: ArrayLike) -> NDArray[Any]:
     """Return an array; one that is empty holds integers, whatever NumPy takes it for."""
     found = np.asarray(array)
     return found.astype(np.int64) if found.size == 0 else found
+
+
+def _key(arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """Return the key from the arrays of a state, else raise `DataError`."""
+    array = required(arrays, "key")
+    if array.dtype != np.uint8 or array.shape != (KEY_BYTES,):
+        raise DataError(
+            f"arrays['key'] has dtype {array.dtype} and shape {array.shape}, not uint8 and "
+            f"{(KEY_BYTES,)}: it is damaged; restore an earlier copy"
+        )
+    return array.tobytes()
 
 
 def _counter(arrays: Mapping[str, NDArray[Any]], name: str, low: int, high: int) -> int:

@@ -1,0 +1,117 @@
+"""Text from outside, made fit for a terminal; and people's values, kept out of messages."""
+
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+# Controls, lone surrogates, separators of lines; and characters that hide or turn text around them.
+_ESCAPED = frozenset({"Cc", "Cs", "Zl", "Zp"})
+_FORMAT = "Cf"
+# Joiners shape the letters of some scripts, and pictures: labels keep them.
+_JOINERS = frozenset("\u200c\u200d")
+
+_LEFT_OUT = " ... "
+_LONGEST_VALUE = 100
+
+_shows_values: ContextVar[bool] = ContextVar("shows_values", default=False)
+
+
+def visible(text: str, *, joiners: bool = True) -> str:
+    r"""Return a text that shows all it holds and cannot control a terminal.
+
+    Parameters
+    ----------
+    text : str
+        Any text, such as a label or another program's error.
+    joiners : bool
+        Whether the characters that join letters and pictures are kept.
+
+    Returns
+    -------
+    str
+        With every other control character, mark of direction and character of no width written as
+        in Python.
+
+    Examples
+    --------
+    >>> visible("a\x1b[2J\u202e\u200b")
+    'a\\x1b[2J\\u202e\\u200b'
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_written(each, joiners=joiners) for each in text)
+
+
+def _written(character: str, *, joiners: bool) -> str:
+    """Return a character, or its escape sequence."""
+    category = unicodedata.category(character)
+    kept = category not in _ESCAPED and (category != _FORMAT or (joiners and character in _JOINERS))
+    return character if kept else character.encode("unicode_escape").decode("ascii")
+
+
+def one_line(text: str, *, limit: int) -> str:
+    r"""Return a text as part of one line of a log, of which nobody knows who reads it.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+    limit : int
+        Characters at most, at least 10; from a longer text the middle is left out.
+
+    Returns
+    -------
+    str
+        As `visible` shows it without joiners, with white space as single spaces.
+
+    Examples
+    --------
+    >>> one_line("a\tb\n \x1b[31m", limit=80)
+    'a b \\x1b[31m'
+    >>> one_line("1234567890", limit=10), one_line("12345678901", limit=10)
+    ('1234567890', '123 ... 01')
+    """
+    if len(text) > 4 * limit:
+        text = text[: 2 * limit] + text[-2 * limit :]  # the middle is left out below
+    shown = visible(" ".join(text.split()), joiners=False)
+    if len(shown) <= limit:
+        return shown
+    tail = (limit - len(_LEFT_OUT)) // 2
+    return f"{shown[: limit - len(_LEFT_OUT) - tail]}{_LEFT_OUT}{shown[len(shown) - tail :]}"
+
+
+@contextmanager
+def showing_values() -> Iterator[None]:
+    """Have messages show people's values while the block runs."""
+    token = _shows_values.set(True)
+    try:
+        yield
+    finally:
+        _shows_values.reset(token)
+
+
+def value_note(value: object) -> str:
+    """Return how a message names a value that somebody gave: not at all, unless that was asked for.
+
+    Parameters
+    ----------
+    value : object
+        What a row holds. Messages end up in logs, which are read by many.
+
+    Returns
+    -------
+    str
+        To be put behind a noun: the value in brackets, or nothing.
+
+    Examples
+    --------
+    >>> value_note("yes")
+    ''
+    >>> with showing_values():
+    ...     value_note("yes")
+    " ('yes')"
+    """
+    if not _shows_values.get():
+        return ""
+    return f" ({one_line(repr(value), limit=_LONGEST_VALUE)})"
