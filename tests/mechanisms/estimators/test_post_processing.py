@@ -24,6 +24,7 @@ def estimates(frequency, num_users=1000):
         count=frequency * num_users,
         frequency=frequency,
         standard_error=np.full(frequency.size, 0.1),
+        population_standard_error=np.full(frequency.size, 0.15),
         lower=frequency - 0.2,
         upper=frequency + 0.2,
         num_users=num_users,
