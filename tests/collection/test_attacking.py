@@ -114,6 +114,31 @@ def test_correlation_by_position():
     assert found["uniform", "accuracy"] <= found["uniform", "accuracy, 2 classes"] < 0.9
 
 
+def test_an_attack_is_no_worse_than_the_report_of_the_person():
+    # Answers that do not depend on places: neighbours tell nothing, and of raw reports the own one
+    # is right with the probability e / (1 + e) = 0.73.
+    codes = entropy().generator().integers(0, 2, 2_000)
+    places = np.arange(2_000.0)
+    survey = households(
+        codes=codes, public=places, neighbourhoods=Groups.from_distance(places, 10.0)
+    )
+    (raw, uniform) = attack_by_gaussian_process(
+        survey, [RAW, UNIFORM], num_inducing=40, num_trials=1, entropy=entropy()
+    )
+    right = math.e / (1.0 + math.e)
+    assert raw.mean < right - 0.05
+    assert raw.of_better().mean == pytest.approx(right, abs=0.06)  # six standard deviations
+    assert raw.better == "own report"
+    assert uniform.of_better().mean < 0.57
+    noiseless = households(codes=codes, public=places, neighbourhoods=survey.neighbourhoods,
+                           epsilon0=45.0)  # fmt: skip
+    (found,) = attack_by_majority_vote(
+        noiseless, [RAW], num_resamplings=2, num_trials=1, entropy=entropy()
+    )
+    assert found.trials[0] < 0.8
+    assert found.of_better().trials == (1.0,)
+
+
 def test_games_on_raw_reports_are_won_and_on_shuffled_ones_as_counting_says(monkeypatch):
     monkeypatch.setattr(attacking, "_DRAWS_OF_PLACES", 50)
     survey = households(num=2, size=3, epsilon0=0.0)

@@ -249,7 +249,14 @@ def test_estimates_are_written_in_full_precision(result, tmp_path):
     with (tmp_path / "estimates.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [row["value"] for row in rows] == list(DOMAIN)
-    for column in ("count", "frequency", "standard_error", "lower", "upper"):
+    for column in (
+        "count",
+        "frequency",
+        "standard_error",
+        "population_standard_error",
+        "lower",
+        "upper",
+    ):
         written = [float(row[column]) for row in rows]
         assert written == getattr(result.estimates, column).tolist()
 
@@ -283,7 +290,9 @@ def test_means_are_written_without_counts(tmp_path):
     write_results(result, tmp_path)
     with (tmp_path / "estimates.csv").open(newline="", encoding="utf-8") as file:
         (row,) = csv.DictReader(file)
-    assert list(row) == ["value", "mean", "standard_error", "lower", "upper"]
+    assert list(row) == [
+            "value", "mean", "standard_error", "population_standard_error", "lower", "upper",
+        ]  # fmt: skip
     assert (row["value"], float(row["mean"])) == ("age", result.estimates.mean[0])
     record = json.loads((tmp_path / "privacy.json").read_text(encoding="utf-8"))
     assert record["question"] == {"kind": "mean", "name": "age", "low": 0.0, "high": 120.0}

@@ -83,6 +83,9 @@ def test_json_keys():
     assert {
         "randomizer", "epsilon0", "guarantee", "expected_standard_error", "alternatives"
     } <= set(printed)  # fmt: skip
+    assert printed["expected_for"] == "root mean square over the answers"
+    both = printed["expected_standard_error"] ** 2 + 2 / 9 / 10_000
+    assert printed["expected_population_standard_error"] == pytest.approx(math.sqrt(both))
     assert set(printed["guarantee"]) == {"epsilon", "delta", "method", "source", "assumptions"}
     assert printed["guarantee"]["epsilon"]["upper"] <= 0.5
     assert printed["guarantee"]["delta"] == 1e-8

@@ -17,6 +17,8 @@ from shuffledp.mechanisms.estimators.means import estimate_means
 from shuffledp.mechanisms.randomizers.registry import make_randomizer
 from shuffledp.mechanisms.reports import Counts, Sums
 
+ERRORS = ("standard_error", "population_standard_error", "lower", "upper")
+
 
 def bound(lower: float | None = 0.25, upper: float = 0.5) -> Bound:
     return Bound(
@@ -99,14 +101,14 @@ class TestRunResult:
         assert list(record)[:5] == promised
         assert record["guarantee"]["epsilon"] == {"lower": 0.25, "upper": 0.5}
         first = record["estimates"][0]
-        assert list(first) == ["value", "count", "frequency", "standard_error", "lower", "upper"]
+        assert list(first) == ["value", "count", "frequency", *ERRORS]
         assert first["value"] == "yes"
         assert first["count"] == pytest.approx(100 * first["frequency"])
         assert record["question"] == {"kind": "frequencies"}
 
     def test_means_have_neither_counts_nor_frequencies(self):
         record = mean_result().to_json_dict()
-        assert list(record["estimates"][0]) == ["value", "mean", "standard_error", "lower", "upper"]
+        assert list(record["estimates"][0]) == ["value", "mean", *ERRORS]
         assert record["estimates"][0]["value"] == "age"
         assert record["estimates"][0]["mean"] == pytest.approx(30.0)
         assert record["interval"] == "normal"

@@ -9,11 +9,22 @@ import pytest
 from shuffledp.collection.sampled_estimates import for_all_users
 from shuffledp.core.errors import ParameterError
 from shuffledp.mechanisms.estimators.frequencies import estimate_frequencies
-from shuffledp.mechanisms.estimators.means import estimate_means
+from shuffledp.mechanisms.estimators.means import NoiseLaw, estimate_means
 from shuffledp.mechanisms.reports import Counts, Sums
 
 # Without noise of a randomizer, so that sampling is the only error.
 EXACT = (1.0, 0.0)
+SILENT = NoiseLaw(share=0.0)
+
+
+def sums_of(values):
+    rows = np.asarray(values, dtype=float).reshape(len(values), -1)
+    return Sums(
+        total=rows.sum(axis=0),
+        total_of_squares=(rows**2).sum(axis=0),
+        num_reports=len(rows),
+        fingerprint="",
+    )
 
 
 def frequencies(support, num_reports, probabilities=EXACT, **options):
@@ -79,12 +90,28 @@ def test_who_is_seen_whole_is_left_alone():
     assert for_all_users(sample, 4) is sample
 
 
-def test_means_hold_the_sampling_already():
-    sums = Sums(
-        total=np.array([6.0]), total_of_squares=np.array([20.0]), num_reports=2, fingerprint=""
-    )
-    estimates = estimate_means(sums)
-    assert for_all_users(estimates, 100) is estimates
+def test_a_mean_strays_as_all_samples_say():
+    values = np.array([1.0, 5.0, 2.0, 2.0, 9.0, 0.0, 3.0])
+    samples = [values[list(rows)] for rows in combinations(range(7), 4)]
+    found = [for_all_users(estimate_means(sums_of(sample), noise=SILENT), 7) for sample in samples]
+    assert np.mean([each.mean[0] for each in found]) == pytest.approx(values.mean())
+    variance = np.var([each.mean[0] for each in found])
+    # Unbiased: the mean of the estimated variances over all samples is that of the samples' means.
+    assert np.mean([each.standard_error[0] ** 2 for each in found]) == pytest.approx(variance)
+    for each, sample in zip(found, samples, strict=True):
+        assert each.population_standard_error[0] == pytest.approx(sample.std(ddof=1) / 2.0)
+        margin = 1.959964 * each.standard_error[0]
+        assert each.upper[0] - each.mean[0] == pytest.approx(margin)
+        assert each.lower[0] == pytest.approx(each.mean[0] - margin)
+        assert each.num_users == 7
+
+
+def test_simultaneous_means_of_a_sample_stay_simultaneous():
+    rows = np.array([[0.0, 5.0, 1.0], [2.0, 1.0, 1.5], [4.0, 3.0, 4.0]])
+    each = for_all_users(estimate_means(sums_of(rows), confidence=1 - 0.05 / 3), 9)
+    together = for_all_users(estimate_means(sums_of(rows), simultaneous=True), 9)
+    assert together.lower == pytest.approx(each.lower)
+    assert together.upper == pytest.approx(each.upper)
 
 
 def test_fewer_users_than_reports_are_refused():

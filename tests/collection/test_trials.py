@@ -17,6 +17,17 @@ def test_the_deviation_is_that_of_a_sample():
     assert measured(0.5).standard_deviation is None
 
 
+def test_the_better_of_an_attack_and_the_own_report_is_named():
+    weak = measured(0.5, 0.52, own_report=(0.72, 0.74))
+    assert weak.better == "own report"
+    assert (weak.of_better().mean, weak.mean) == (0.73, 0.51)
+    assert (weak.row()["own_report"], weak.row()["better"]) == (0.73, "own report")
+    strong = measured(0.9, own_report=(0.9,))
+    assert strong.better == "t"
+    assert strong.of_better() is strong
+    assert (measured(0.5).row()["own_report"], measured(0.5).row()["better"]) == (None, None)
+
+
 def test_json_and_csv(tmp_path):
     results = [measured(0.25, 0.75), measured(0.5, lower=0.1, upper=0.9, bound=1.0)]
     assert results[0].to_json_dict()["trials"] == [0.25, 0.75]

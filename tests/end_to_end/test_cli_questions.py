@@ -22,8 +22,16 @@ ASKED = {
     "answer-sets": ["--domain", "bike,bus,car,plane", "--max-answers", "2"],
 }
 KEYS = {
-    "mean": ["value", "mean", "standard_error", "lower", "upper"],
-    "words": ["value", "count", "frequency", "standard_error", "lower", "upper"],
+    "mean": ["value", "mean", "standard_error", "population_standard_error", "lower", "upper"],
+    "words": [
+        "value",
+        "count",
+        "frequency",
+        "standard_error",
+        "population_standard_error",
+        "lower",
+        "upper",
+    ],
 }
 KEYS |= {"vector-mean": KEYS["mean"], "answer-sets": KEYS["words"]}
 

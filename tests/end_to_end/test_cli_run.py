@@ -42,7 +42,8 @@ def test_the_command_of_the_issue(here, capsys, table):
     assert record["guarantee"]["epsilon"]["upper"] <= 0.5
     assert [row["value"] for row in record["estimates"]] == ["no", "refused", "yes"]
     assert list(record["estimates"][0]) == [
-        "value", "count", "frequency", "standard_error", "lower", "upper",
+        "value", "count", "frequency", "standard_error", "population_standard_error", "lower",
+        "upper",
     ]  # fmt: skip
     assert not record["is_simulation"]
     assert "warning: The list of answers was read from the data" in captured.err

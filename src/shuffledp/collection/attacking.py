@@ -74,7 +74,8 @@ def attack_by_majority_vote(
     Returns
     -------
     tuple of Measured
-        One an arrangement; each trial is the share rho of vulnerable people.
+        One an arrangement; each trial is the share rho of vulnerable people. ``own_report`` is that
+        by the report in everybody's own place alone.
 
     Notes
     -----
@@ -87,6 +88,7 @@ def attack_by_majority_vote(
     groups = survey.neighbourhoods
     own = own_neighbourhoods(groups)
     shares: list[list[float]] = [[] for _ in arrangements]
+    of_own: list[list[float]] = [[] for _ in arrangements]
     for trial in range(trials):
         neighbours = choose_neighbours(
             groups.starts,
@@ -97,15 +99,18 @@ def attack_by_majority_vote(
             is_category=survey.is_category,
             entropy=entropy,
         )
-        for arrangement, found in zip(arrangements, shares, strict=True):
+        for arrangement, found, of_one in zip(arrangements, shares, of_own, strict=True):
             num_right = np.zeros(survey.num_users, dtype=np.int64)
+            num_own = np.zeros(survey.num_users, dtype=np.int64)
             for _ in range(resamplings):
                 released = arrangement.arranged(survey.reports(entropy), entropy)
                 num_right += survey.codes == majority_guesses(
                     released, neighbours, num_values=survey.k, entropy=entropy
                 )
-            vulnerable = is_vulnerable(num_right, num_resamplings=resamplings, success=success)
-            found.append(float(vulnerable.mean()))
+                num_own += survey.codes == released
+            for counts, into in ((num_right, found), (num_own, of_one)):
+                vulnerable = is_vulnerable(counts, num_resamplings=resamplings, success=success)
+                into.append(float(vulnerable.mean()))
         report("majority vote", trial + 1, trials)
     return tuple(
         Measured(
@@ -113,8 +118,9 @@ def attack_by_majority_vote(
             measure="share of vulnerable people",
             arrangement=arrangement.name,
             trials=tuple(found),
+            own_report=tuple(of_one),
         )
-        for arrangement, found in zip(arrangements, shares, strict=True)
+        for arrangement, found, of_one in zip(arrangements, shares, of_own, strict=True)
     )
 
 
@@ -150,7 +156,8 @@ def attack_by_gaussian_process(
     Returns
     -------
     tuple of Measured
-        For each arrangement the accuracy, then that for each label map.
+        For each arrangement the accuracy, then that for each label map; ``own_report`` is that of
+        the report in everybody's own place alone.
 
     Raises
     ------
@@ -163,25 +170,32 @@ def attack_by_gaussian_process(
     maps = {"accuracy": np.arange(survey.k)} | {
         f"accuracy, {name}": mapping for name, mapping in (label_maps or {}).items()
     }
-    found: dict[tuple[str, str], list[float]] = {}
+    found: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for trial in range(trials):
         for arrangement in arrangements:
+            released = arrangement.arranged(survey.reports(entropy), entropy)
             guesses = gaussian_process_guess(
                 positions,
-                arrangement.arranged(survey.reports(entropy), entropy),
+                released,
                 num_values=survey.k,
                 num_inducing=num_inducing,
                 entropy=entropy,
             ).guesses
             for measure, mapping in maps.items():
-                right = merged(guesses, mapping, survey.k) == merged(
-                    survey.codes, mapping, survey.k
+                truth = merged(survey.codes, mapping, survey.k)
+                by_process, by_own = (
+                    float((merged(guess, mapping, survey.k) == truth).mean())
+                    for guess in (guesses, released)
                 )
-                found.setdefault((arrangement.name, measure), []).append(float(right.mean()))
+                found.setdefault((arrangement.name, measure), []).append((by_process, by_own))
         report("Gaussian process", trial + 1, trials)
     return tuple(
         Measured(
-            task="gaussian-process", measure=measure, arrangement=name, trials=tuple(accuracies)
+            task="gaussian-process",
+            measure=measure,
+            arrangement=name,
+            trials=tuple(by_process for by_process, _ in accuracies),
+            own_report=tuple(by_own for _, by_own in accuracies),
         )
         for (name, measure), accuracies in found.items()
     )

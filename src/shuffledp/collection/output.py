@@ -234,7 +234,8 @@ def estimate_rows(result: RunResult) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        With ``value``, ``count``, ``frequency`` (or ``mean``), ``standard_error``, ``lower``,
+        With ``value``, ``count``, ``frequency`` (or ``mean``), ``standard_error``,
+        ``population_standard_error``, ``lower``,
         ``upper``.
     """
     rows: Any = result.to_json_dict()["estimates"]

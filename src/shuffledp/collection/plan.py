@@ -4,6 +4,7 @@ Privacy and mechanisms meet here: for each randomizer that answers the question 
 the largest epsilon0 that meets the target, and the estimators say which of them then errs least.
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, SupportsIndex
@@ -56,8 +57,8 @@ class Plan:
     guarantee : Guarantee
         What holds for n honest users: epsilon as a `Bound`, at most the target.
     expected_standard_error : float
-        Of an estimate, root mean square over what is estimated. For frequencies it is the same
-        whatever the data; for means it is for values spread evenly over the range.
+        Of an estimate about these users, their values held fixed, in the case that
+        ``question.expected_for`` names: the randomization alone, as ``standard_error`` of a result.
     alternatives : tuple of Alternative
         The other randomizers, least error first; the first is the runner-up. One with an error
         up to 2 % smaller but larger reports may be among them.
@@ -84,6 +85,12 @@ class Plan:
         """What is estimated: the possible answers, or the names of the columns."""
         return self.question.labels
 
+    @property
+    def expected_population_standard_error(self) -> float:
+        """The same with sampling: of an estimate about the population that the users come from."""
+        sampling = self.question.expected_spread / self.num_users
+        return math.sqrt(self.expected_standard_error**2 + sampling)
+
     def run(self, answers: Any, **options: Any) -> RunResult:
         """Run the plan on data; see `shuffledp.collection.run.run_plan` for the options.
 
@@ -109,6 +116,8 @@ class Plan:
             "guarantee": self.guarantee.to_json_dict(),
             "expected_standard_error": self.expected_standard_error,
             "alternatives": [each.to_json_dict() for each in self.alternatives],
+            "expected_population_standard_error": self.expected_population_standard_error,
+            "expected_for": self.question.expected_for,
             "num_users": self.num_users,
             "rounds": self.rounds,
             "question": self.question.to_json_dict(),

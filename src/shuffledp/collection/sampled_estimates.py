@@ -3,7 +3,11 @@
 Where holders hand in one report each, m of the n users' reports are seen, and which ones is
 independent of the values. A share among the m is unbiased for the share f among all n, and strays
 from it with variance f (1 - f) / m * (n - m) / (n - 1), for m drawn without replacement. The
-randomizers' own errors come on top, and are independent of that.
+randomizers' own errors come on top, and are independent of that. For means, values with
+the variance S^2 (divisor n - 1) stray with the variance S^2 (1 / m - 1 / n).
+
+Where all n are themselves a random sample of a population, so are the m: the standard errors for
+the population stay what they are.
 """
 
 from dataclasses import replace
@@ -32,11 +36,10 @@ def for_all_users(
     Returns
     -------
     FrequencyEstimates or MeanEstimates
-        Of frequencies, counts are those among all users, and standard errors and intervals allow
-        for the sampling. They err on the wide side: the sampling variance of an interval is the
-        largest of any frequency in it, or so near that a sample need not show the difference. Means
-        stay as they are: their standard errors come from the spread of the reports, which includes
-        that of the values.
+        Counts are those among all users, and standard errors and intervals allow for the sampling;
+        those for a population stay. They err on the wide side: the sampling variance of an interval
+        is the largest of any frequency in it, or so near that a sample need not show the
+        difference; and of a mean it errs where the standard error does.
 
     Raises
     ------
@@ -63,8 +66,10 @@ def for_all_users(
         raise ParameterError(
             f"num_users = {number} is below the number of reports, {seen}: count everybody"
         )
-    if isinstance(estimates, MeanEstimates) or number == seen:
+    if number == seen:
         return estimates
+    if isinstance(estimates, MeanEstimates):
+        return _mean_for_all(estimates, number)
     # Sampling variance of a share, for each unit of f (1 - f).
     unit = (number - seen) / (seen * (number - 1))
     confidence = estimates.confidence
@@ -84,5 +89,28 @@ def for_all_users(
         standard_error=np.sqrt(estimates.standard_error**2 + unit * share * (1.0 - share)),
         lower=middle - half,
         upper=middle + half,
+        num_users=number,
+    )
+
+
+def _mean_for_all(estimates: MeanEstimates, number: int) -> MeanEstimates:
+    """Return means for all users: noise and spread of values weigh 1/m and 1/m - 1/n.
+
+    The squared standard error for a population is (noise + spread) / m, that for those who were
+    seen noise / m.
+    """
+    seen = estimates.num_users / number
+    errors = np.sqrt(
+        seen * estimates.standard_error**2 + (1.0 - seen) * estimates.population_standard_error**2
+    )
+    confidence = estimates.confidence
+    if estimates.is_simultaneous:
+        confidence = simultaneous_confidence(confidence, errors.size)
+    margin = normal_quantile(confidence) * errors
+    return replace(
+        estimates,
+        standard_error=errors,
+        lower=estimates.mean - margin,
+        upper=estimates.mean + margin,
         num_users=number,
     )

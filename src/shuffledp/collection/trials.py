@@ -2,10 +2,13 @@
 
 import statistics
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from shuffledp.collection.output import write_rows
+
+OWN_REPORT = "own report"
+"""Name of the guess that everybody's answer is the report in their own place."""
 
 COLUMNS = (
     "task",
@@ -17,6 +20,8 @@ COLUMNS = (
     "lower",
     "upper",
     "bound",
+    "own_report",
+    "better",
 )
 """Columns of the CSV form, in their order."""
 
@@ -39,6 +44,9 @@ class Measured:
         Exact confidence limits of the probability, where the number estimates one.
     bound : float, optional
         What a theorem says the probability cannot exceed.
+    own_report : tuple of float
+        The same number, trial by trial, for the guess that everybody's answer is the report in
+        their own place; empty where there is no such guess.
 
     Examples
     --------
@@ -54,6 +62,19 @@ class Measured:
     lower: float | None = None
     upper: float | None = None
     bound: float | None = None
+    own_report: tuple[float, ...] = ()
+
+    @property
+    def better(self) -> str:
+        """Which of the task and ``"own report"`` has the larger mean."""
+        own = bool(self.own_report) and statistics.fmean(self.own_report) > self.mean
+        return OWN_REPORT if own else self.task
+
+    def of_better(self) -> "Measured":
+        """Return what the better of the two found, as this attack's."""
+        if self.better == self.task:
+            return self
+        return replace(self, task=OWN_REPORT, trials=self.own_report, own_report=())
 
     @property
     def mean(self) -> float:
@@ -81,6 +102,8 @@ class Measured:
             self.lower,
             self.upper,
             self.bound,
+            statistics.fmean(self.own_report) if self.own_report else None,
+            self.better if self.own_report else None,
         )
         return dict(zip(COLUMNS, values, strict=True))
 

@@ -62,8 +62,26 @@ def test_leakage_is_rounded_up():
     assert gained(UNINFORMED, "both") == ("0.02254", "1.046")
     assert gained(UNINFORMED, "randomizer") == ("0.4000", "1.800")
     assert gained(CHOSEN, "both") == ("0", "1")
+    assert gained(STRONG, "both") == ("at most 0.04123", "at most 1.083")
+    assert gained(dataclasses.replace(STRONG, both=between(None, 0.54123)), "both") == (
+        "at most 0.04123", "at most 1.083",
+    )  # fmt: skip
+    # Twelve per cent of it unknown, which "times" does not show and the leakage does.
+    little = dataclasses.replace(UNINFORMED, both=between(0.5 + 2.2e-4, 0.5 + 2.524e-4))
+    assert gained(little, "both") == ("at most 0.0002524", "at most 1 + 0.0005048")
+    near = dataclasses.replace(UNINFORMED, both=between(0.6 - 2e-4, 0.6))
+    assert gained(near, "both") == ("at most 0.1000", "1.200")
     tiny = dataclasses.replace(UNINFORMED, both=between(0.5, 0.5 + 1e-7))
-    assert gained(tiny, "both") == ("1e-7", "1 + 2e-7")
+    assert gained(tiny, "both") == ("at most 1e-7", "at most 1 + 2e-7")
+    exact = dataclasses.replace(UNINFORMED, both=between(0.5 + 1e-7, 0.5 + 1e-7))
+    assert gained(exact, "both") == ("1e-7", "1 + 2e-7")
+
+
+def test_exact_values_beside_a_tie_are_known():
+    # As computed for 5 users, 2 answers and p = 0.51: 0.50375 but for round-off.
+    tie = dataclasses.replace(UNINFORMED, both=between(0.5037499999999991, 0.5037500000000009))
+    assert chance(tie, "both") == "50.38%"
+    assert gained(tie, "both") == ("0.003750", "1.008")
 
 
 def test_rows_of_the_command():

@@ -45,10 +45,10 @@ def estimates_section(page):
 def test_the_table_of_means_has_no_counts_and_no_percent(results, pages, name):
     table = estimates_section(pages[name])
     assert re.findall(r'role="columnheader">([^<]*)', table) == [
-        "Column", "Mean", "Standard error", "95% interval",
+        "Column", "Mean", "Standard error", "Population standard error", "95% interval",
     ]  # fmt: skip
     cells = re.findall(r'role="cell"[^>]*>([^<]*)', table)
-    assert len(cells) == 3 * len(results[name].domain)
+    assert len(cells) == 4 * len(results[name].domain)
     assert not [cell for cell in cells if "%" in cell]
     assert "frequencies" not in table
     assert "estimated means" in table
@@ -59,7 +59,8 @@ def test_the_table_of_means_has_no_counts_and_no_percent(results, pages, name):
 def test_the_table_of_shares_has_counts_and_percent(pages, name):
     table = estimates_section(pages[name])
     assert re.findall(r'role="columnheader">([^<]*)', table) == [
-        "Answer", "Estimated count", "Frequency", "Standard error", "95% interval",
+        "Answer", "Estimated count", "Frequency", "Standard error", "Population standard error",
+        "95% interval",
     ]  # fmt: skip
     cells = re.findall(r'data-label="Frequency">([^<]*)', table)
     assert cells
@@ -118,7 +119,8 @@ def test_intervals_that_hold_at_once_say_so(results):
 def test_means_have_as_many_decimals_as_their_errors_deserve(results):
     (row,) = estimate_rows(results["mean"])
     assert row.count == ""
-    assert row.numbers == (row.estimate, row.standard_error, row.interval)
+    assert row.few_numbers == (row.estimate, row.standard_error, row.interval)
+    assert row.numbers == (*row.few_numbers[:2], row.population_standard_error, row.interval)
     error = results["mean"].estimates.standard_error[0]
     assert abs(float(row.standard_error) - error) < 0.06 * error
     assert len(row.estimate.partition(".")[2]) == len(row.standard_error.partition(".")[2]) <= 3

@@ -142,8 +142,8 @@ def test_simultaneous_intervals_by_formula():
     # p (1 - p) = q (1 - q) = 3/16, so that Wald and Wilson agree: z sqrt(3/16/100) / (1/2), with z
     # for an error of 0.05 / 5 in two tails, which tables have as 2.575829.
     estimates = estimate_frequencies(
-        counts([60] * 5, 100), support_probabilities=PROBABILITIES, simultaneous=True
+        counts([60_000] * 5, 100_000), support_probabilities=PROBABILITIES, simultaneous=True
     )
-    margin = 2.5758293035489 * math.sqrt(3 / 16 / 100) / 0.5
+    margin = 2.5758293035489 * math.sqrt(3 / 16 / 100_000) / 0.5
     assert estimates.upper == pytest.approx([0.7 + margin] * 5)
     assert estimates.lower == pytest.approx([0.7 - margin] * 5)

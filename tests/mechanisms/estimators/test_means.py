@@ -112,6 +112,8 @@ def test_estimates_say_what_they_are_and_are_read_only():
     assert isinstance(estimates, MeanEstimates)
     assert estimates.interval == "normal"
     assert estimates.post_processing == ()
-    assert list(estimates.columns()) == ["mean", "standard_error", "lower", "upper"]
+    assert list(estimates.columns()) == [
+        "mean", "standard_error", "population_standard_error", "lower", "upper",
+    ]  # fmt: skip
     for column in estimates.columns().values():
         assert not column.flags.writeable

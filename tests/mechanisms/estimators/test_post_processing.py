@@ -24,6 +24,7 @@ def estimates(frequency, num_users=1000):
         count=frequency * num_users,
         frequency=frequency,
         standard_error=np.full(frequency.size, 0.1),
+        population_standard_error=np.full(frequency.size, 0.15),
         lower=frequency - 0.2,
         upper=frequency + 0.2,
         num_users=num_users,
@@ -62,7 +63,7 @@ def test_steps_are_recorded_and_touch_the_values_alone(name, step):
     assert before.post_processing == ()
     assert after.post_processing == (name,)
     assert after.count == pytest.approx(1000 * after.frequency)
-    for kept in ("standard_error", "lower", "upper"):
+    for kept in ("standard_error", "population_standard_error", "lower", "upper"):
         assert np.array_equal(getattr(after, kept), getattr(before, kept))
     assert not after.frequency.flags.writeable
 

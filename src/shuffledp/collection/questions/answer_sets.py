@@ -83,6 +83,16 @@ class AnswerSetQuestion:
             ANSWER_SET_RANDOMIZERS, k=len(self.domain), max_answers=self.max_answers
         )
 
+    @property
+    def expected_for(self) -> str:
+        """What the expected error is averaged over, or which case it is."""
+        return f"for an answer that one user in {len(self.domain)} gives"
+
+    @property
+    def expected_spread(self) -> float:
+        """That of an answer that one user in k gives."""
+        return (len(self.domain) - 1.0) / len(self.domain) ** 2
+
     def expected_error(self, randomizer: SetRandomizer, num_users: int) -> float:
         """Return the standard error of a share, for an answer that one user in k has."""
         p, q = randomizer.support_probabilities

@@ -75,6 +75,16 @@ class FrequencyQuestion:
             return candidates_of({_name_of(make): make for make in self.own}, k=k)
         return candidates_of(RANDOMIZERS, k=k)
 
+    @property
+    def expected_for(self) -> str:
+        """What the expected error is averaged over, or which case it is."""
+        return "root mean square over the answers"
+
+    @property
+    def expected_spread(self) -> float:
+        """That of all answers equally frequent, the largest root mean square over them."""
+        return (len(self.domain) - 1.0) / len(self.domain) ** 2
+
     def expected_error(self, randomizer: CategoryRandomizer, num_users: int) -> float:
         """Return the standard error of a frequency, root mean square over the answers.
 

@@ -66,6 +66,16 @@ class MeanQuestion:
         """Return all registered randomizers of numbers."""
         return candidates_of(NUMBER_RANDOMIZERS, low=self.low, high=self.high)
 
+    @property
+    def expected_for(self) -> str:
+        """What the expected error is averaged over, or which case it is."""
+        return "for values spread evenly over the range"
+
+    @property
+    def expected_spread(self) -> float:
+        """That of values spread evenly over the range."""
+        return (self.high - self.low) ** 2 / 12.0
+
     def expected_error(self, randomizer: MeanRandomizer, num_users: int) -> float:
         """Return the standard error of the mean of numbers spread evenly over the range."""
         if randomizer.epsilon0 == 0.0:

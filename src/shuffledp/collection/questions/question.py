@@ -68,8 +68,24 @@ class Question(Protocol):
         """Return all randomizers that can be chosen."""
         ...
 
+    @property
+    def expected_for(self) -> str:
+        """What `expected_error` is averaged over, or for which case it is, in a few words."""
+        ...
+
+    @property
+    def expected_spread(self) -> float:
+        """Variance of one user's value in that case, in squared units of an estimate.
+
+        Sampling of a population adds an n-th of it to the squared standard error.
+        """
+        ...
+
     def expected_error(self, randomizer: Any, num_users: int) -> float:
-        """Return the standard error to expect of an estimate; infinite if reports say nothing."""
+        """Return the standard error to expect of an estimate; infinite if reports say nothing.
+
+        Of these users, their values held fixed: the randomization alone.
+        """
         ...
 
     def require_post_processing(self, steps: tuple[str, ...]) -> None:

@@ -75,6 +75,16 @@ class VectorMeanQuestion:
             VECTOR_RANDOMIZERS, dimension=len(self.names), norm_bound=self.norm_bound
         )
 
+    @property
+    def expected_for(self) -> str:
+        """What the expected error is averaged over, or which case it is."""
+        return "for vectors of zeros, the worst case"
+
+    @property
+    def expected_spread(self) -> float:
+        """None: all vectors are zero; nor do others of that mean make the sum larger."""
+        return 0.0
+
     def expected_error(self, randomizer: MeanRandomizer, num_users: int) -> float:
         """Return the standard error of a coordinate, root mean square over coordinates."""
         if randomizer.epsilon0 == 0.0:

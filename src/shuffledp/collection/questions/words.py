@@ -77,6 +77,16 @@ class WordQuestion:
         """Return all registered randomizers of texts, under this key."""
         return candidates_of(STRING_RANDOMIZERS, key=self.key)
 
+    @property
+    def expected_for(self) -> str:
+        """What the expected error is averaged over, or which case it is."""
+        return "for a word that nobody has, where few have the same one"
+
+    @property
+    def expected_spread(self) -> float:
+        """None: nobody has the word."""
+        return 0.0
+
     def expected_error(self, randomizer: StringSketch, num_users: int) -> float:
         """Return the standard error of the frequency of a rare word, collisions apart."""
         p, q = randomizer.support_probabilities

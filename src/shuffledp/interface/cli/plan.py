@@ -25,7 +25,7 @@ from shuffledp.interface.cli.options import (
     whole_number,
 )
 from shuffledp.interface.reports.formatting import given, rounded
-from shuffledp.interface.reports.plan_view import error_text
+from shuffledp.interface.reports.plan_view import error_text, expected_errors
 
 if TYPE_CHECKING:
     from shuffledp.collection.plan import Plan
@@ -170,7 +170,7 @@ def _print_plan(chosen: "Plan") -> None:
             ("randomizer", chosen.randomizer.name),
             ("epsilon0", rounded(chosen.randomizer.epsilon0, up=True, digits=6)),
             ("bytes a report", f"{chosen.randomizer.num_report_bytes:,}"),
-            ("standard error", f"{error_text(chosen, error)} expected"),
+            *expected_errors(chosen),
             *guarantee_facts(chosen.guarantee),
         ]
     )

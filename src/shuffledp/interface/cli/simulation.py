@@ -265,11 +265,13 @@ def print_measured(opened: Opened, results: "Sequence[Measured]", *, as_json: bo
         click.echo(f"\n{task}: {measure}")
         with_limits = found[0].lower is not None
         last = ("95% limits", "bound") if with_limits else ("standard deviation", "trials")
-        print_table(("reports", "mean", *last), [_row(each) for each in found])
+        by = ("by",) if found[0].own_report else ()
+        print_table(("reports", "mean", *by, *last), [_row(each) for each in found])
 
 
-def _row(result: "Measured") -> tuple[str, ...]:
-    """Return a row of the table."""
+def _row(measured: "Measured") -> tuple[str, ...]:
+    """Return a row of the table: of an attack and everybody's own report, the better, named."""
+    result = measured.of_better()
     mean = fixed(result.mean, 4)
     if result.lower is not None and result.upper is not None:
         limits = f"{fixed(result.lower, 4)} to {fixed(result.upper, 4)}"
@@ -278,6 +280,7 @@ def _row(result: "Measured") -> tuple[str, ...]:
     return (
         result.arrangement,
         mean,
+        *((measured.better,) if measured.own_report else ()),
         "unknown" if deviation is None else fixed(deviation, 4),
         str(len(result.trials)),
     )

@@ -45,7 +45,7 @@ def write_measured_figure(results: "Sequence[Measured]", path: Path) -> None:
 
 def _draw_panel(axes: Any, results: "Sequence[Measured]") -> None:
     """Draw the arrangements side by side."""
-    for index, result in enumerate(results):
+    for index, result in enumerate(each.of_better() for each in results):
         axes.errorbar(
             [index],
             [result.mean],
@@ -57,7 +57,11 @@ def _draw_panel(axes: Any, results: "Sequence[Measured]") -> None:
         )
         if result.bound is not None:
             axes.hlines(result.bound, index - 0.3, index + 0.3, colors="0.4", linestyles="dashed")
-    axes.set_xticks(range(len(results)), [result.arrangement for result in results])
+    names = [
+        each.arrangement if each.better == each.task else f"{each.arrangement}\n({each.better})"
+        for each in results
+    ]
+    axes.set_xticks(range(len(results)), names)
     axes.set_xlim(-0.5, len(results) - 0.5)
     axes.set_ylim(bottom=0.0)
     axes.grid(axis="y", alpha=0.3)

@@ -4,6 +4,7 @@ Chances that are known are rounded to nearest and upper ends up, so that no read
 chance than was computed; see `shuffledp.privacy.leakage.account.percentages`.
 """
 
+import math
 from typing import TYPE_CHECKING
 
 from shuffledp.core.bound import Bound
@@ -22,6 +23,9 @@ SEEN = {
 
 # A difference of chances below this is round-off as likely as leakage.
 _NEGLIGIBLE = 1e-12
+
+# Ends that differ by less than this share of the last digit shown differ by round-off.
+_ROUND_OFF = 0.01
 
 
 def chance(account: LeakageAccount, channel: str, unit: str = "%") -> str:
@@ -42,11 +46,9 @@ def chance(account: LeakageAccount, channel: str, unit: str = "%") -> str:
 def _chance(prior: float, bound: Bound, unit: str) -> str:
     """Return a chance that is known, or its upper end."""
     after, before, is_known = percentages(prior, bound)
-    if is_known:
-        return f"{after}{unit}"
     if bound.upper - prior <= _NEGLIGIBLE:
         return f"{before}{unit}"
-    return f"at most {after}{unit}"
+    return f"{'' if is_known else 'at most '}{after}{unit}"
 
 
 def blind_chance(account: LeakageAccount, unit: str = "%") -> str:
@@ -55,15 +57,31 @@ def blind_chance(account: LeakageAccount, unit: str = "%") -> str:
 
 
 def gained(account: LeakageAccount, channel: str) -> tuple[str, str]:
-    """Return the additive and the multiplicative leakage as text, rounded up."""
-    additive = account.additive(channel)
-    if additive <= _NEGLIGIBLE:
+    """Return the additive and the multiplicative leakage as text, rounded up.
+
+    "at most" stands before what the lower end does not have in the digits shown.
+    """
+    upper, lower = account.additive(channel), account.bound(channel).lower
+    if upper <= _NEGLIGIBLE:
         return "0", "1"
+    least = None if lower is None else max(lower - account.prior, 0.0)
+    more = upper / account.prior
+    least_more = None if least is None else least / account.prior
+    if more < 1e-3:
+        return _ends(least, upper), _ends(least_more, more, before="1 + ")
+    return _ends(least, upper), _ends(None if least_more is None else 1.0 + least_more, 1.0 + more)
+
+
+def _ends(lower: float | None, upper: float, *, before: str = "") -> str:
+    """Return the upper end, rounded up, and whether it is known to so many digits."""
     # A hair less, so that 0.3 reads 0.3000 and not 0.3001.
-    additive *= 1.0 - _NEGLIGIBLE
-    more = (account.multiplicative(channel) - 1.0) * (1.0 - _NEGLIGIBLE)
-    times = rounded(1.0 + more, up=True) if more >= 1e-3 else f"1 + {rounded(more, up=True)}"
-    return rounded(additive, up=True), times
+    shown = rounded(upper * (1.0 - _NEGLIGIBLE), up=True)
+    last_digit = 10.0 ** (math.floor(math.log10(upper)) - 3)
+    is_known = lower is not None and (
+        upper - lower <= _ROUND_OFF * last_digit
+        or rounded(lower * (1.0 - _NEGLIGIBLE), up=True) == shown
+    )
+    return f"{'' if is_known else 'at most '}{before}{shown}"
 
 
 def adversary_name(account: LeakageAccount) -> str:

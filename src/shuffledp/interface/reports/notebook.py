@@ -83,7 +83,7 @@ def _summary(result: RunResult) -> str:
 def _cells(row: EstimateRow) -> tuple[str, ...]:
     """Return the columns, the label shortened."""
     label = shorten(row.value, _LONGEST_LABEL).replace("\u2026", "...")
-    return (label, *row.numbers)
+    return (label, *row.few_numbers)
 
 
 def _html_row(row: EstimateRow, tag: str) -> str:

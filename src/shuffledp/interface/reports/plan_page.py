@@ -47,7 +47,10 @@ def write_plan_page(plan: "Plan", path: str | PathLike[str]) -> Path:
         f"{given(plan.target_epsilon)} at delta = {given(plan.target_delta)} with "
         f"{plan.num_users:,} honest users."
     )
-    caption = "Expected standard error of an estimate; less is better. The chosen one is darker."
+    caption = (
+        f"Expected standard error of an estimate about these users, {plan.question.expected_for}; "
+        "less is better. The chosen one is darker."
+    )
     body = section(
         "errors",
         "What each randomizer would give",

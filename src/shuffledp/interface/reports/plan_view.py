@@ -27,7 +27,8 @@ def plan_text(plan: "Plan") -> str:
     lines = [
         "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows
     ]
-    return "\n".join([_headline(plan), "", *(line.rstrip() for line in lines)])
+    expected = [f"{name}: {text}" for name, text in expected_errors(plan)]
+    return "\n".join([_headline(plan), *expected, "", *(line.rstrip() for line in lines)])
 
 
 def plan_html(plan: "Plan") -> str:
@@ -49,7 +50,8 @@ def plan_html(plan: "Plan") -> str:
     )
     return (
         f"<p><b>{escape(_headline(plan))}</b></p>"
-        f"<table><thead>{head}</thead><tbody>{''.join(body)}</tbody></table>"
+        + "".join(f"<p>{escape(f'{name}: {text}')}</p>" for name, text in expected_errors(plan))
+        + f"<table><thead>{head}</thead><tbody>{''.join(body)}</tbody></table>"
     )
 
 
@@ -66,6 +68,16 @@ def error_text(plan: "Plan", error: float) -> str:
     """Return a standard error of the plan in the unit of its estimates: percent, or as it is."""
     words = wording_for(plan.question)
     return words.format(error, decimals_for([words.unit * plan.expected_standard_error]))
+
+
+def expected_errors(plan: "Plan") -> list[tuple[str, str]]:
+    """Return both expected errors with their names: about these users, and about a population."""
+    about_users = error_text(plan, plan.expected_standard_error)
+    about_population = error_text(plan, plan.expected_population_standard_error)
+    return [
+        ("standard error", f"{about_users} expected, {plan.question.expected_for}"),
+        ("population", f"standard error {about_population} expected, with sampling"),
+    ]
 
 
 def plan_rows(plan: "Plan") -> list[tuple[str, str, str, str, str]]:

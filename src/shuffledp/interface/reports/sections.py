@@ -139,7 +139,8 @@ def asked_and_done(result: RunResult) -> str:
             "Intervals",
             f"{escape(estimates.interval.capitalize())}, "
             f"{given(round(100.0 * estimates.confidence, 6))}% "
-            + ("for all of them at once" if estimates.is_simultaneous else "for each"),
+            + ("for all of them at once" if estimates.is_simultaneous else "for each")
+            + ", about these users",
         ),
         (
             "Afterwards",
@@ -152,6 +153,12 @@ def asked_and_done(result: RunResult) -> str:
         f'<div class="columns"><div><h3>Asked</h3>{facts_list(asked)}</div>'
         f"<div><h3>Done</h3>{facts_list(done)}</div></div>",
     )
+
+
+_ABOUT = (
+    "Standard errors and intervals are about these {:,} users: how far the randomization may have "
+    "moved an estimate. The population standard error adds the sampling, for users drawn at random."
+)
 
 
 def estimates(result: RunResult, figure: Figure) -> str:
@@ -186,7 +193,8 @@ def estimates(result: RunResult, figure: Figure) -> str:
     return section(
         "estimates",
         "Estimates",
-        f'<p class="soft">{reading}</p>{figure_place(figure, caption)}{table}',
+        f'<p class="soft">{reading} {_ABOUT.format(result.num_users)}</p>'
+        f"{figure_place(figure, caption)}{table}",
     )
 
 

@@ -15,11 +15,17 @@ class EstimateRow:
     count: str
     estimate: str
     standard_error: str
+    population_standard_error: str
     interval: str
 
     @property
     def numbers(self) -> tuple[str, ...]:
         """The columns beside the label that there are."""
+        return (*self.few_numbers[:-1], self.population_standard_error, self.interval)
+
+    @property
+    def few_numbers(self) -> tuple[str, ...]:
+        """The same about these users only, for narrow tables."""
         counted = (self.count,) if self.count else ()
         return (*counted, self.estimate, self.standard_error, self.interval)
 
@@ -33,6 +39,7 @@ def estimate_headings(result: RunResult) -> EstimateRow:
         count="Estimated count" if "count" in result.estimates.columns() else "",
         estimate=words.estimate,
         standard_error="Standard error",
+        population_standard_error="Population standard error",
         interval=f"{given(round(100.0 * result.estimates.confidence, 6))}% {kind}",
     )
 
@@ -58,6 +65,7 @@ def estimate_rows(result: RunResult) -> list[EstimateRow]:
         shown_counts,
         main_estimates(result),
         errors,
+        estimates.population_standard_error.tolist(),
         estimates.lower.tolist(),
         estimates.upper.tolist(),
         strict=True,
@@ -68,7 +76,8 @@ def estimate_rows(result: RunResult) -> list[EstimateRow]:
             count=count,
             estimate=words.format(estimate, decimals),
             standard_error=words.format(error, decimals),
+            population_standard_error=words.format(of_population, decimals),
             interval=f"{words.format(lower, decimals)} to {words.format(upper, decimals)}",
         )
-        for value, count, estimate, error, lower, upper in columns
+        for value, count, estimate, error, of_population, lower, upper in columns
     ]

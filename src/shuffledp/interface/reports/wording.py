@@ -112,7 +112,9 @@ _MEANS = Wording(
     unit=1.0,
     caution=(
         "Estimates are unbiased: noise can carry a mean beyond the limits of the values, and "
-        "cutting that off would make it wrong on average."
+        "cutting that off would make it wrong on average. For Duchi's mechanism and for vectors, "
+        "whose reports do not tell noise from the spread of the values, standard errors are upper "
+        "bounds."
     ),
     tick_format="",
     error_tick_format="",

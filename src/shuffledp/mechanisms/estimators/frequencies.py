@@ -26,15 +26,18 @@ class FrequencyEstimates:
     frequency : ndarray of float64
         ``count / num_users``.
     standard_error : ndarray of float64
-        Of the unbiased ``frequency``, given who the users are.
+        Of the unbiased ``frequency`` among these very users, their values held fixed: the
+        randomization alone.
+    population_standard_error : ndarray of float64
+        Of the frequency in a population that the users are a random sample of.
     lower, upper : ndarray of float64
-        Confidence interval of the frequency; not clipped to [0, 1].
+        Confidence interval of the frequency among these users; not clipped to [0, 1].
     num_users : int
         Number of reports.
     confidence : float
         Nominal coverage of each interval, in (0, 1).
     interval : str
-        Kind of interval: ``"wilson"`` or ``"wald"``.
+        Kind of interval, a name of `INTERVALS`.
     post_processing : tuple of str
         Names of the steps applied to ``count`` and ``frequency`` after estimation, in order.
         Empty: the values are unbiased.
@@ -45,6 +48,7 @@ class FrequencyEstimates:
     count: NDArray[np.float64]
     frequency: NDArray[np.float64]
     standard_error: NDArray[np.float64]
+    population_standard_error: NDArray[np.float64]
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
     num_users: int
@@ -54,7 +58,7 @@ class FrequencyEstimates:
     is_simultaneous: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("count", "frequency", "standard_error", "lower", "upper"):
+        for name in self.columns():
             object.__setattr__(self, name, read_only(getattr(self, name)))
 
     def columns(self) -> dict[str, NDArray[np.float64]]:
@@ -63,6 +67,7 @@ class FrequencyEstimates:
             "count": self.count,
             "frequency": self.frequency,
             "standard_error": self.standard_error,
+            "population_standard_error": self.population_standard_error,
             "lower": self.lower,
             "upper": self.upper,
         }
@@ -108,11 +113,11 @@ def estimate_frequencies(
     Notes
     -----
     Source: Wang, Blocki, Li, Jha, USENIX Security 2017: count = (support - n q) / (p - q), whose
-    expectation is the true count. Standard errors are for the reports' randomness given who the
-    users are, which is the whole error where the question is about the people who answered. For
-    the population that they were sampled from, add frequency (1 - frequency) / n to the squared
-    standard error. The variance is taken at the estimate, clipped to [0, 1] inside the variance
-    only.
+    expectation is the true count. ``standard_error`` is for the reports' randomness given who the
+    users are, which is the whole error where the question is about the people who answered, and so
+    are the intervals. For the population that they were sampled from, frequency (1 - frequency) / n
+    is added to its square, which gives ``population_standard_error``. Both variances are taken at
+    the estimate, clipped to [0, 1] inside them only.
 
     p and q are floats, so p - q has an absolute error of about 1e-16. It matters only for
     epsilon0 below about 1e-8, where the standard error is far greater still.
@@ -140,12 +145,15 @@ def estimate_frequencies(
         confidence=simultaneous_confidence(confidence, count.size) if simultaneous else confidence,
         num_slots=num_slots,
     )
+    errors = standard_error(
+        frequency, support_probabilities=(p, q), num_users=num_users, num_slots=num_slots
+    )
+    share = np.clip(frequency, 0.0, 1.0)
     return FrequencyEstimates(
         count=count,
         frequency=frequency,
-        standard_error=standard_error(
-            frequency, support_probabilities=(p, q), num_users=num_users, num_slots=num_slots
-        ),
+        standard_error=errors,
+        population_standard_error=np.sqrt(errors**2 + share * (1.0 - share) / num_users),
         lower=lower,
         upper=upper,
         num_users=num_users,

@@ -7,18 +7,29 @@ the users are*. That is the randomness that matters where the question is about 
 who answered, and it is exact. If the users are themselves a random sample and the question is
 about the population, sampling adds f (1 - f) / n to the variance of the estimate, so that
 V(f) / (n (p - q)^2) becomes s (1 - s) / (n (p - q)^2), s = q + f (p - q).
+
+All intervals are about the very people who answered.
 """
 
 import math
 from collections.abc import Callable, Mapping
 from statistics import NormalDist
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_open_unit
 from shuffledp.core.errors import ParameterError
+
+# A support's law counts as normal at the quantile z if its standard deviation is this times z^3: a
+# tail then differs by less than a twentieth of itself (Edgeworth, skewness / 6 times z^3).
+_NORMAL_FROM = 3.3
+
+# Binomial laws are cut this many deviations, and so many outcomes, from the mode: below 1e-20.
+_REACH = 10.0
+_LEAST_REACH = 50
 
 Interval = tuple[NDArray[np.float64], NDArray[np.float64]]
 
@@ -117,7 +128,7 @@ def wilson_interval(
     confidence: float,
     num_slots: int = 1,
 ) -> Interval:
-    """Return every f that the support does not contradict, the variance taken at that f.
+    """Return every f that the support does not contradict, by its variance or by its exact law.
 
     Parameters
     ----------
@@ -135,7 +146,8 @@ def wilson_interval(
     Returns
     -------
     lower, upper : ndarray, shape (k,)
-        The two roots f of abs(estimate - f) (p - q) = z sqrt(V(f) / n). They are not clipped to
+        The two roots f of abs(estimate - f) (p - q) = z sqrt(V(f) / n), each moved outwards where
+        the exact law of the support does not exclude the shares beyond. They are not clipped to
         [0, 1], so that the interval keeps its width as a measure of noise, and so that an estimate
         below zero is seen for what it is.
 
@@ -151,6 +163,14 @@ def wilson_interval(
     f^2 - (2 e + a g) f + e^2 - a V(0) <= 0 for the estimate e. A quarter of its discriminant is
     a V(e) + (a g / 2)^2, with V continued linearly; it is not negative, since V(e) >= 0 at the
     ends c = 0, where it is p q, and c = n, where it is (1 - p) (1 - q).
+
+    The support's law is skewed where its standard deviation at a root is below 3.3 z^3: there its
+    tails can differ from the normal law's by a twentieth and more. (For k-ary randomized response
+    with k = 1000, epsilon0 = 2 and 100 users, roots alone hold the share of a category that nobody
+    has with probability 0.905 for a nominal 0.95.) Then the exact law decides, a sum of two
+    binomials: with h holders it is Bin(h, p) + Bin(n m - h, q), m the number of slots, which rises
+    with h. So if the first count beyond a root is excluded by its tail, (1 - confidence) / 2, all
+    beyond are; if not, the end moves to the last count that is not. No end ever moves inwards.
     """
     p, q = support_probabilities
     variance_of_others = num_slots * (q * (1.0 - q))
@@ -160,7 +180,119 @@ def wilson_interval(
     # Round-off alone can take the variance below zero, by 1e-17 where p is 1 to machine precision.
     variance = np.maximum(variance_of_others + slope * frequency, 0.0)
     margin = np.sqrt(scale * variance + (0.5 * scale * slope) ** 2)
-    return centre - margin, centre + margin
+    support = _support_of(frequency, (p, q), num_users, num_slots)
+    law = _SupportLaw(p=p, q=q, num_users=num_users, num_trials=num_users * num_slots)
+    return law.widened(support, centre - margin, centre + margin, confidence)
+
+
+def _support_of(
+    frequency: NDArray[np.float64],
+    probabilities: tuple[float, float],
+    num_users: int,
+    num_slots: int,
+) -> NDArray[np.float64]:
+    """Return the supports that unbiased frequencies were made of, whole numbers in [0, n m]."""
+    p, q = probabilities
+    support = np.rint(num_users * (num_slots * q + frequency * (p - q)))
+    return np.clip(support, 0.0, float(num_users) * num_slots)
+
+
+class _SupportLaw(NamedTuple):
+    """Law of a support, Bin(h, p) + Bin(N - h, q) for h holders among n users, N = n m."""
+
+    p: float
+    q: float
+    num_users: int
+    num_trials: int
+
+    def widened(
+        self,
+        support: NDArray[np.float64],
+        lower: NDArray[np.float64],
+        upper: NDArray[np.float64],
+        confidence: float,
+    ) -> Interval:
+        """Return the intervals, with ends moved outwards where the exact law says so."""
+        z, tail = normal_quantile(confidence), 0.5 * (1.0 - confidence)
+        most = float(self.num_users)
+        ends = []
+        for end, is_lower in ((lower, True), (upper, False)):
+            # The first count of holders that the end leaves out; below 0 and above n there is none.
+            beyond = np.ceil(end * most) - 1.0 if is_lower else np.floor(end * most) + 1.0
+            exists = beyond >= 0.0 if is_lower else beyond <= most
+            first = np.clip(beyond, 0.0, most)
+            is_skewed = np.sqrt(self._variance(first)) < _NORMAL_FROM * z**3
+            moved = end.copy()
+            found: dict[float, float] = {}
+            for index in np.flatnonzero(exists & is_skewed).tolist():
+                count = float(support[index])
+                if count not in found:
+                    found[count] = self._end(int(first[index]), int(count), tail, is_lower)
+                moved[index] = found[count] if math.isfinite(found[count]) else end[index]
+            ends.append(moved)
+        return ends[0], ends[1]
+
+    def _variance(self, holders: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the variance of the support."""
+        others = self.num_trials - holders
+        variance: NDArray[np.float64] = holders * (self.p * (1.0 - self.p)) + others * (
+            self.q * (1.0 - self.q)
+        )
+        return variance
+
+    def _end(self, first: int, support: int, tail: float, is_lower: bool) -> float:
+        """Return the share farthest out that the support does not exclude, or NaN for none.
+
+        ``first`` is the count of holders to begin with; farther out tails fall.
+        """
+
+        def is_excluded(holders: int) -> bool:
+            return self.tail(holders, support, is_lower=is_lower) <= tail
+
+        if is_excluded(first):
+            return math.nan
+        limit = 0 if is_lower else self.num_users
+        kept, step = first, 1
+        while kept != limit:
+            trial = max(kept - step, 0) if is_lower else min(kept + step, limit)
+            if is_excluded(trial):
+                break
+            kept, step = trial, 2 * step
+        else:
+            return limit / self.num_users
+        while abs(trial - kept) > 1:
+            middle = (trial + kept) // 2
+            kept, trial = (kept, middle) if is_excluded(middle) else (middle, trial)
+        return kept / self.num_users
+
+    def tail(self, holders: int, support: int, *, is_lower: bool) -> float:
+        """Return Pr[S >= support] for a lower end, Pr[S <= support] for an upper one.
+
+        Round-off and what is left out are below 1e-12 of the largest probability.
+        """
+        start, law = _binomial_law(holders, self.p)
+        base, other = _binomial_law(self.num_trials - holders, self.q)
+        at_most = np.concatenate([[0.0], np.cumsum(other)])  # of `base` ... and one more each
+        wanted = support - start - np.arange(law.size)  # what the others must add
+        below = np.clip(wanted - base + (0 if is_lower else 1), 0, other.size)
+        chance = float(law @ at_most[below])
+        return 1.0 - chance if is_lower else chance
+
+
+def _binomial_law(count: int, p: float) -> tuple[int, NDArray[np.float64]]:
+    """Return the first outcome, and the probabilities from there, that are not negligible."""
+    if p <= 0.0 or p >= 1.0 or count == 0:
+        return (count if p >= 1.0 else 0), np.ones(1)
+    mode = min(int((count + 1) * p), count)
+    reach = math.ceil(_REACH * math.sqrt(count * p * (1.0 - p))) + _LEAST_REACH
+    first, last = max(mode - reach, 0), min(mode + reach, count)
+    odds = p / (1.0 - p)
+    up = np.arange(mode, last, dtype=np.float64)
+    down = np.arange(mode, first, -1, dtype=np.float64)
+    above = np.cumprod((count - up) / (up + 1.0) * odds)
+    below = np.cumprod(down / (count - down + 1.0) / odds)
+    law = np.concatenate([below[::-1], [1.0], above])
+    return first, law / law.sum()
 
 
 def clopper_pearson_interval(
@@ -223,7 +355,7 @@ def clopper_pearson_interval(
         )
     p, q = support_probabilities
     trials = float(num_users) * num_slots
-    support = np.rint(num_users * (num_slots * q + frequency * (p - q)))
+    support = _support_of(frequency, (p, q), num_users, num_slots)
     least, most = _share_limits(support, trials, 0.5 * (1.0 - confidence))
     lower, upper = (num_slots * (share - q) / (p - q) for share in (least, most))
     return lower, upper
@@ -294,15 +426,8 @@ def simultaneous_confidence(confidence: float, num_intervals: int) -> float:
     -----
     Bonferroni's inequality, which needs nothing of how the estimates depend on each other.
 
-    It asks for quantiles far in the tail, and those of the normal law are too short for the support
-    of a rare category where chance alone, n q, supports it seldom. For k = 1024 categories by k-RR
-    at epsilon0 = 1 and confidence 0.95, the Wilson interval of a category that nobody has misses
-    67 times as often as it should at n = 1,000 (n q = 1), 4.2 times at 10,000 (n q = 10) and 1.4
-    times at 100,000 (n q = 97), so that all intervals hold at once with probability 0.035, 0.81
-    and 0.93. The Wald interval, whose variance is taken at the estimate, does not fall short there.
-    Neither does a randomizer with a larger q: both unary encodings reach 0.95 at n = 1,000. Look at
-    n q: trust simultaneous Wilson intervals from 100 or so, and below take Clopper-Pearson's, which
-    cover whatever n q is.
+    It asks for quantiles far in the tail, where the law of the support of a rare category is not
+    normal; `wilson_interval` asks the exact law there.
 
     Examples
     --------

@@ -1,6 +1,8 @@
 """Means from sums of reports: unbiased values, standard errors, confidence intervals."""
 
+import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +11,24 @@ from shuffledp.core.checks import require_positive
 from shuffledp.core.errors import DataError
 from shuffledp.mechanisms.estimators.intervals import normal_quantile, simultaneous_confidence
 from shuffledp.mechanisms.reports import Sums, read_only
+
+
+class NoiseLaw(NamedTuple):
+    """How the noise of the reports follows from their squares; see docs/results/standard-errors.md.
+
+    Parameters
+    ----------
+    share, constant : float
+        Variance of a report given its user's value, averaged over the users: ``share`` times the
+        mean squared score, plus ``constant``; in squared scores. A NaN ``share`` says that reports
+        cannot tell noise from the spread of the values; then their whole variance is the bound.
+    least : float
+        The least such variance of any values, >= 0.
+    """
+
+    share: float = math.nan
+    constant: float = 0.0
+    least: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -20,9 +40,11 @@ class MeanEstimates:
     mean : ndarray of float64
         Unbiased; may lie outside the range of the values.
     standard_error : ndarray of float64
-        Of the mean, from the spread of the reports.
+        Of the mean of these very users, their values held fixed: the randomization alone.
+    population_standard_error : ndarray of float64
+        Of the mean of a population that the users are a random sample of.
     lower, upper : ndarray of float64
-        Confidence interval of the mean; not clipped.
+        Confidence interval of the mean of these users, from ``standard_error``; not clipped.
     num_users : int
         Number of reports.
     confidence : float
@@ -33,6 +55,7 @@ class MeanEstimates:
 
     mean: NDArray[np.float64]
     standard_error: NDArray[np.float64]
+    population_standard_error: NDArray[np.float64]
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
     num_users: int
@@ -40,7 +63,7 @@ class MeanEstimates:
     is_simultaneous: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("mean", "standard_error", "lower", "upper"):
+        for name in self.columns():
             object.__setattr__(self, name, read_only(getattr(self, name)))
 
     @property
@@ -58,6 +81,7 @@ class MeanEstimates:
         return {
             "mean": self.mean,
             "standard_error": self.standard_error,
+            "population_standard_error": self.population_standard_error,
             "lower": self.lower,
             "upper": self.upper,
         }
@@ -68,6 +92,7 @@ def estimate_means(
     *,
     offset: float = 0.0,
     factor: float = 1.0,
+    noise: NoiseLaw = NoiseLaw(),  # noqa: B008 - immutable
     confidence: float = 0.95,
     simultaneous: bool = False,
 ) -> MeanEstimates:
@@ -79,6 +104,8 @@ def estimate_means(
         Of at least two reports.
     offset, factor : float
         What takes a score to the user's units; factor > 0.
+    noise : NoiseLaw
+        Of the randomizer that made the reports; without it the standard error is an upper bound.
     confidence : float
         Nominal coverage, in (0, 1).
     simultaneous : bool
@@ -98,11 +125,11 @@ def estimate_means(
 
     Notes
     -----
-    The variance is the unbiased sample variance of the reports. For users who are a random sample
-    of a population it is that of the estimate of the population's mean. For the mean over the very
-    users who reported it is too large by the variance of their values, so that the interval errs
-    on the wide side: how much of the reports' spread comes from the values cannot be told. The
-    intervals are normal ones; reports are bounded or have exponential tails.
+    Source: docs/results/standard-errors.md. The sample variance of the reports estimates, without
+    bias, their noise plus the variance of the values, as they add for a population. The noise alone
+    is estimated without bias where the law tells it (``noise``), and bounded by the whole where it
+    does not; both err upwards where they err. The intervals are normal ones; reports are bounded or
+    have exponential tails.
 
     Examples
     --------
@@ -121,12 +148,15 @@ def estimate_means(
     quantile = normal_quantile(each)
     centre = sums.total / num_users
     # Round-off can take the variance of equal reports below zero.
-    variance = np.maximum(sums.total_of_squares - num_users * centre**2, 0.0) / (num_users - 1)
+    total = np.maximum(sums.total_of_squares - num_users * centre**2, 0.0) / (num_users - 1)
+    told = noise.share * (sums.total_of_squares / num_users) + noise.constant
+    alone = np.maximum(total if math.isnan(noise.share) else told, noise.least)
     mean = offset + factor * centre
-    standard_error = factor * np.sqrt(variance / num_users)
+    standard_error = factor * np.sqrt(alone / num_users)
     return MeanEstimates(
         mean=mean,
         standard_error=standard_error,
+        population_standard_error=factor * np.sqrt(np.maximum(total, alone) / num_users),
         lower=mean - quantile * standard_error,
         upper=mean + quantile * standard_error,
         num_users=num_users,

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.profile import LocalProfile
-from shuffledp.mechanisms.estimators.means import MeanEstimates, estimate_means
+from shuffledp.mechanisms.estimators.means import MeanEstimates, NoiseLaw, estimate_means
 from shuffledp.mechanisms.randomizers.category_randomizer import require_same_law
 from shuffledp.mechanisms.reports import Reports, Sums
 
@@ -117,6 +117,17 @@ class MeanRandomizer(ABC):
             vectors that of the zero vector, the largest, averaged over the coordinates.
         """
 
+    def noise_law(self) -> NoiseLaw:
+        """Return how the noise of the reports follows from their squares.
+
+        Returns
+        -------
+        NoiseLaw
+            Unless a class says otherwise, that it cannot be told from the spread of the values, so
+            that the standard error of a mean is an upper bound.
+        """
+        return NoiseLaw()
+
     @property
     def num_report_bytes(self) -> int:
         """Bytes a report."""
@@ -184,5 +195,10 @@ class MeanRandomizer(ABC):
         require_same_law(sums.fingerprint, self.fingerprint)
         offset, factor = self.score_scale
         return estimate_means(
-            sums, offset=offset, factor=factor, confidence=confidence, simultaneous=simultaneous
+            sums,
+            offset=offset,
+            factor=factor,
+            noise=self.noise_law(),
+            confidence=confidence,
+            simultaneous=simultaneous,
         )

@@ -18,7 +18,12 @@ class Estimates(Protocol):
 
     @property
     def standard_error(self) -> NDArray[Any]:
-        """Of each unbiased value."""
+        """Of each unbiased value about these users: the randomization alone."""
+        ...
+
+    @property
+    def population_standard_error(self) -> NDArray[Any]:
+        """The same about a population that the users are a random sample of."""
         ...
 
     @property

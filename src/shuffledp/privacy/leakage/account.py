@@ -22,6 +22,9 @@ _NEGLIGIBLE = 1e-12
 
 _MOST_DECIMALS = 12
 
+# Ends that differ by less than this share of the last digit shown differ by round-off.
+_ROUND_OFF = 0.01
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeakageAccount:
@@ -229,7 +232,8 @@ def percentages(prior: float, bound: Bound) -> tuple[str, str, bool]:
     Returns
     -------
     after : str
-        Rounded to nearest where that is the same for both ends, else the upper end rounded up.
+        Rounded to nearest where that is the same for both ends, or would be but for round-off
+        beside a tie, else the upper end rounded up.
     before : str
         Rounded to nearest.
     is_known : bool
@@ -240,6 +244,10 @@ def percentages(prior: float, bound: Bound) -> tuple[str, str, bool]:
     >>> tiny = Bound(lower=0.5000056, upper=0.5000056, method="", source="", assumptions=())
     >>> percentages(0.5, tiny)
     ('50.00056', '50', True)
+    >>> tie = Bound(lower=0.50375 - 1e-15, upper=0.50375 + 1e-15, method="", source="",
+    ...             assumptions=())
+    >>> percentages(0.5, tie)
+    ('50.38', '50', True)
     """
     leakage = bound.upper - prior
     decimals = 2
@@ -248,7 +256,10 @@ def percentages(prior: float, bound: Bound) -> tuple[str, str, bool]:
         decimals = min(max(2, -1 - math.floor(math.log10(leakage))), _MOST_DECIMALS)
     before = _percent(prior, decimals, ROUND_HALF_EVEN)
     nearest = _percent(bound.upper, decimals, ROUND_HALF_EVEN)
-    if bound.lower is not None and _percent(bound.lower, decimals, ROUND_HALF_EVEN) == nearest:
+    if bound.lower is not None and (
+        _percent(bound.lower, decimals, ROUND_HALF_EVEN) == nearest
+        or bound.upper - bound.lower <= _ROUND_OFF * 10.0 ** (-2 - decimals)
+    ):
         return nearest, before, True
     return _percent(bound.upper, decimals, ROUND_CEILING), before, False
 

@@ -5,12 +5,14 @@ the distance of the user's value from the middle of the range. So the estimated 
 plus a factor times the mean score, without cancellation.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.errors import DomainError, ParameterError
+from shuffledp.mechanisms.estimators.means import NoiseLaw
 from shuffledp.mechanisms.randomizers.checks import require_reports
 from shuffledp.mechanisms.randomizers.loops import loops
 from shuffledp.mechanisms.randomizers.numbers.rounding import Span
@@ -128,3 +130,33 @@ def scale_of(span: Span, *, slope: float) -> tuple[float, float]:
             "randomizer with a larger epsilon0"
         )
     return span.middle, span.half_width / slope
+
+
+def noise_law_of(variance_at: Callable[..., float], *, growth: float, factor: float) -> NoiseLaw:
+    """Return how the noise of reports on a number follows from their squares.
+
+    Parameters
+    ----------
+    variance_at : callable
+        Variance of a decoded report for a value at the squared position ``square`` and with a
+        given ``rounding``, as `Piecewise.variance_at`: linear in both.
+    growth : float
+        By how much the expected squared distance of a decoded report from the middle grows from a
+        value in the middle of the range to one at its end, in squared half widths; >= 0. Where it
+        is 0 the squares say nothing about the values.
+    factor : float
+        Of the scale of scores.
+
+    Returns
+    -------
+    NoiseLaw
+        With rounding counted as if each value lay halfway between two points of the grid, which
+        is the worst. Proved in docs/results/standard-errors.md.
+    """
+    unit = factor**2
+    ends = [variance_at(square, rounding=0.0) for square in (0.0, 1.0)]
+    least = min(ends) / unit
+    if growth == 0.0:
+        return NoiseLaw(least=least)
+    constant = variance_at(0.0, rounding=1.0) / unit
+    return NoiseLaw(share=1.0 - 1.0 / growth, constant=constant / growth, least=least)

@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
+from shuffledp.mechanisms.estimators.means import NoiseLaw
 from shuffledp.mechanisms.randomizers.checks import fingerprint_of
 from shuffledp.mechanisms.randomizers.mean_randomizer import MeanRandomizer
 from shuffledp.mechanisms.randomizers.numbers.decoding import (
+    noise_law_of,
     require_integer_reports,
     scale_of,
     scores_of,
@@ -179,6 +181,10 @@ class Duchi(MeanRandomizer):
             If epsilon0 is 0, so that the reports say nothing.
         """
         return scale_of(self.span, slope=(WORD_VALUES - 2 * self.threshold) / WORD_VALUES)
+
+    def noise_law(self) -> NoiseLaw:
+        """Return the law of the noise: a bit cannot tell it. See `MeanRandomizer`."""
+        return noise_law_of(self.variance_at, growth=0.0, factor=self.score_scale[1])
 
     def report_variance(self, value: float) -> float:
         """Return the variance of one report's decoded value, given the user's.

@@ -12,10 +12,14 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.mechanisms.estimators.means import NoiseLaw
 from shuffledp.mechanisms.randomizers.checks import fingerprint_of
 from shuffledp.mechanisms.randomizers.loops import loops
 from shuffledp.mechanisms.randomizers.mean_randomizer import MeanRandomizer
-from shuffledp.mechanisms.randomizers.numbers.decoding import require_integer_reports
+from shuffledp.mechanisms.randomizers.numbers.decoding import (
+    noise_law_of,
+    require_integer_reports,
+)
 from shuffledp.mechanisms.randomizers.numbers.duchi import Duchi
 from shuffledp.mechanisms.randomizers.numbers.piecewise import Piecewise, settle_law
 from shuffledp.mechanisms.randomizers.numbers.range_atoms import (
@@ -288,6 +292,13 @@ class Hybrid(MeanRandomizer):
         offset, _ = self.law.duchi.score_scale  # which refuses if there is nothing to tell
         return offset, self.span.half_width
 
+    def noise_law(self) -> NoiseLaw:
+        """Return the law of the noise: told by one mechanism. See `MeanRandomizer`."""
+        _, factor = self.score_scale
+        coin = Fraction(self.law.coin, WORD_VALUES)
+        growth = float(coin / self.law.piecewise.law.gain) if coin else 0.0
+        return noise_law_of(self.variance_at, growth=growth, factor=factor)
+
     def report_variance(self, value: float) -> float:
         """Return the variance of one report's decoded value, given the user's.
 
@@ -330,10 +341,11 @@ class Hybrid(MeanRandomizer):
         """
         # Both variances are linear in the squared distance from the middle: one of the ends of
         # that is the worst.
-        return max(
-            self._mixed(lambda mechanism: mechanism.variance_at(0.0, rounding=1.0)),
-            self._mixed(lambda mechanism: mechanism.variance_at(1.0, rounding=1.0)),
-        )
+        return max(self.variance_at(square, rounding=1.0) for square in (0.0, 1.0))
+
+    def variance_at(self, square: float, *, rounding: float) -> float:
+        """Return the mean of both mechanisms' variances; see `Piecewise.variance_at`."""
+        return self._mixed(lambda mechanism: mechanism.variance_at(square, rounding=rounding))
 
     def _mixed(self, variance_of: Callable[[Duchi | Piecewise], float]) -> float:
         """Return the mean of a variance over the coin."""

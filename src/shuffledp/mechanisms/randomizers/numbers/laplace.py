@@ -12,10 +12,12 @@ from shuffledp.core.checks import require_at_least, require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.mechanisms.estimators.means import NoiseLaw
 from shuffledp.mechanisms.randomizers.checks import fingerprint_of
 from shuffledp.mechanisms.randomizers.loops import loops
 from shuffledp.mechanisms.randomizers.mean_randomizer import MeanRandomizer
 from shuffledp.mechanisms.randomizers.numbers.decoding import (
+    noise_law_of,
     require_integer_reports,
     scale_of,
     scores_of,
@@ -241,6 +243,10 @@ class DiscreteLaplace(MeanRandomizer):
         """
         return scale_of(self.span, slope=float(self.law.num_steps) if self.law.rate else 0.0)
 
+    def noise_law(self) -> NoiseLaw:
+        """Return the law of the noise: the same whatever the values. See `MeanRandomizer`."""
+        return noise_law_of(self.variance_at, growth=1.0, factor=self.score_scale[1])
+
     def report_variance(self, value: float) -> float:
         """Return the variance of one report's decoded value, given the user's.
 
@@ -263,7 +269,7 @@ class DiscreteLaplace(MeanRandomizer):
         """
         x = self.span.position(value)
         left_over = math.modf((x + 1.0) / 2.0 * self.law.num_steps)[0]
-        return self._variance(rounding=4.0 * left_over * (1.0 - left_over))
+        return self.variance_at(0.0, rounding=4.0 * left_over * (1.0 - left_over))
 
     def mean_report_variance(self) -> float:
         """Return the report variance, averaged over a value uniform in the range.
@@ -273,7 +279,7 @@ class DiscreteLaplace(MeanRandomizer):
         ParameterError
             If epsilon0 is 0, so that the reports say nothing.
         """
-        return self._variance(rounding=2.0 / 3.0)
+        return self.variance_at(0.0, rounding=2.0 / 3.0)
 
     def worst_report_variance(self) -> float:
         """Return the largest report variance of any value: of one halfway between grid points.
@@ -283,10 +289,10 @@ class DiscreteLaplace(MeanRandomizer):
         ParameterError
             If epsilon0 is 0, so that the reports say nothing.
         """
-        return self._variance(rounding=1.0)
+        return self.variance_at(0.0, rounding=1.0)
 
-    def _variance(self, rounding: float) -> float:
-        """Return the report variance for 4 f (1 - f) = ``rounding``, as in `Piecewise`."""
+    def variance_at(self, square: float, *, rounding: float) -> float:  # noqa: ARG002 - one signature for all
+        """Return the report variance, which no position changes; see `Piecewise.variance_at`."""
         _, factor = self.score_scale
         return factor**2 * (4.0 * self.law.noise_variance + rounding)
 

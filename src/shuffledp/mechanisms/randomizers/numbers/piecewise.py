@@ -13,10 +13,12 @@ from shuffledp.core.checks import require_at_least, require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.mechanisms.estimators.means import NoiseLaw
 from shuffledp.mechanisms.randomizers.checks import fingerprint_of, require_small_channel
 from shuffledp.mechanisms.randomizers.loops import loops
 from shuffledp.mechanisms.randomizers.mean_randomizer import MeanRandomizer
 from shuffledp.mechanisms.randomizers.numbers.decoding import (
+    noise_law_of,
     require_integer_reports,
     scale_of,
     scores_of,
@@ -266,6 +268,11 @@ class Piecewise(MeanRandomizer):
             If epsilon0 is 0, so that the reports say nothing.
         """
         return scale_of(self.span, slope=float(self.law.gain * self.law.num_steps))
+
+    def noise_law(self) -> NoiseLaw:
+        """Return the law of the noise: squared scores grow by 1 / g. See `MeanRandomizer`."""
+        _, factor = self.score_scale
+        return noise_law_of(self.variance_at, growth=float(1 / self.law.gain), factor=factor)
 
     def report_variance(self, value: float) -> float:
         """Return the variance of one report's decoded value, given the user's.

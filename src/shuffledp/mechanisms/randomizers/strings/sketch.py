@@ -386,6 +386,7 @@ def _widened(
     return dataclasses.replace(
         estimates,
         standard_error=np.hypot(estimates.standard_error, collisions),
+        population_standard_error=np.hypot(estimates.population_standard_error, collisions),
         lower=centre - half_width,
         upper=centre + half_width,
     )
