@@ -136,14 +136,7 @@ class Scene:
             return shuffler_vulnerability(num_users, self.num_values)
         if self.num_values <= _MOST_WRITTEN:
             return self._exchangeable(num_users, np.eye(self.num_values))
-        from shuffledp.privacy.leakage.uninformed.largest_share import largest_share_upper
-
-        return _bound(
-            self.prior_vulnerability,
-            largest_share_upper(num_users, self.prior),
-            "moments",
-            "derived in the shuffledp documentation, results/leakage-uninformed",
-        )
+        return self._of_many_values(num_users, 1.0)
 
     def uninformed(self) -> Bound:
         """Return the chance of who sees all reports, shuffled, and knows nobody's value."""
@@ -206,19 +199,26 @@ class Scene:
         from shuffledp.privacy.leakage.uninformed.exchangeable import exchangeable_vulnerability
 
         if matrix is None:
-            return Bound(
-                lower=self.prior_vulnerability,
-                upper=self._hidden_by_noise(),
-                method="blanket",
-                source="derived in the shuffledp documentation, results/leakage-strong",
-                assumptions=(_ASSUMPTION,),
-            )
+            found = self._of_many_values(num_users, self.truth or 1.0)
+            return replace(found, upper=min(found.upper, self._hidden_by_noise()))
         return exchangeable_vulnerability(
             num_users,
             matrix,
             prior=self.law(),
             entropy=self.entropy,
             num_samples=self.num_samples,
+        )
+
+    def _of_many_values(self, num_users: int, truth: float) -> Bound:
+        """Return the same for k-ary randomized response whose matrix would be too large."""
+        from shuffledp.privacy.leakage.uninformed.largest_share import response_ends
+
+        found = response_ends(num_users, truth, self.law())
+        return _bound(
+            found.lower,
+            found.upper,
+            "weighted load",
+            "derived in the shuffledp documentation, results/leakage-uninformed",
         )
 
     def _hidden_by_noise(self) -> float:
