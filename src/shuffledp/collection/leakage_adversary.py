@@ -166,8 +166,10 @@ class Scene:
         """Return the chances of who knows all others, at its best and at its least."""
         found: dict[str, Any] = {"is_worst_knowledge": True, "knowledge": None}
         is_known = self.truth is not None and self.prior is None
-        if not is_known or (self.is_brief and self.num_values > 2):
+        if self.is_brief and (not is_known or self.num_values > 2):
             return {**found, "both": self._whatever_is_known()}
+        if not is_known:
+            return found | self._compared_extremes()
         from shuffledp.privacy.leakage.informed.knowledge import extreme_knowledge
 
         worst, best = extreme_knowledge(self.num_users, self.num_values, self.truth or 1.0)
@@ -178,6 +180,22 @@ class Scene:
             found |= {"least": best.vulnerability}
             found |= {"least_knowledge": best.counts if best.is_extreme else None}
         return found
+
+    def _compared_extremes(self) -> dict[str, Any]:
+        """Return the same for any prior and randomizer, from all knowledge of these or fewer."""
+        from shuffledp.privacy.leakage.informed.knowledge import compared_knowledge
+
+        law: Any = self.truth if self.matrix is None else self.matrix
+        compared, (worst, best) = compared_knowledge(self.num_users, law, self.law())
+        if compared == self.num_users:
+            return {
+                "both": worst.vulnerability,
+                "knowledge": worst.counts,
+                "least": best.vulnerability,
+                "least_knowledge": best.counts,
+            }
+        ends = self._whatever_is_known()
+        return {"both": replace(ends, upper=min(ends.upper, worst.vulnerability.upper))}
 
     def _whatever_is_known(self) -> Bound:
         """Return the chance of who knows all others, for the values from which it guesses best.
