@@ -190,12 +190,12 @@ def coarse_vulnerability(situation: Situation) -> Enclosure | None:
     Parameters
     ----------
     situation : Situation
-        Of at most `MOST_OUTCOMES` outcomes.
+        Of 2 to `MOST_OUTCOMES` outcomes.
 
     Returns
     -------
     Enclosure or None
-        None where there are more outcomes, or hardly any noise on one of them.
+        None where there are other numbers of outcomes, or hardly any noise on one of them.
 
     Notes
     -----
@@ -203,7 +203,7 @@ def coarse_vulnerability(situation: Situation) -> Enclosure | None:
 
     Source: ours; the module.
     """
-    if situation.num_outcomes > MOST_OUTCOMES:
+    if not 2 <= situation.num_outcomes <= MOST_OUTCOMES:
         return None
     kinds = situation.kinds()
     others = situation.num_values - 1

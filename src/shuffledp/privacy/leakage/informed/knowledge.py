@@ -366,7 +366,9 @@ def compared_knowledge(
     """
     values = prior.size
     is_response = isinstance(randomizer, Real)
-    rows = Response.of(float(randomizer), values).matrix() if is_response else randomizer
+    rows = np.asarray(randomizer, dtype=np.float64) if not is_response else None
+    if rows is None:
+        rows = Response.of(float(randomizer), values).matrix()
 
     def is_comparable(others: int) -> bool:
         number = math.comb(others + values - 1, values - 1)
