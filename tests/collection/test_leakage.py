@@ -290,5 +290,5 @@ def test_any_prior_on_very_many_values():
     prior /= prior.sum()
     found = account_leakage(num_users=1000, truth=0.6, prior=prior)
     assert 0.008 < found.both.lower < 0.00826 < found.both.upper < 0.00843
-    assert found.shuffler.gap < 1e-9
+    assert found.shuffler.gap < 1e-7
     assert found.shuffler.upper == pytest.approx(0.0107799791, abs=1e-9)

@@ -83,8 +83,8 @@ def leakage(
     Compares users who randomize without a shuffler, a shuffler of true answers, and both together.
     """
     if num_users is None:
-        others = {"--k": num_values, "--p": truth, "--epsilon0": epsilon0, "--known": known}
-        others |= {"--prior": prior}
+        others: dict[str, Any] = {"--k": num_values, "--p": truth, "--epsilon0": epsilon0}
+        others |= {"--known": known, "--prior": prior}
         given = [name for name, value in others.items() if value is not None]
         given += ["--adversary"] if adversary != "uninformed" else []
         _draw_paper(figure, given, as_json=as_json)

@@ -59,6 +59,9 @@ def test_all_reports_of_any_channel(case):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lattices, "_MOST_WORK", work)
         found = coarse_vulnerability(asked)
+    if asked.num_outcomes == 1:
+        assert found is None
+        return
     assert found.lower - 1e-14 <= exact <= found.upper + 1e-14
 
 

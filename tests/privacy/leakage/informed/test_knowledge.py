@@ -27,8 +27,9 @@ from shuffledp.privacy.leakage.informed.strong import strong_vulnerability
 
 @pytest.fixture
 def few_blocks(monkeypatch):
-    """Coarser ends in less time."""
+    """Coarser ends in less time, and for five values other ones."""
     monkeypatch.setattr(coarse_lattice, "_MOST_WORK", 1e5)
+    monkeypatch.setattr(coarse_lattice, "_MOST_NODES", 1e5)
 
 
 @pytest.mark.parametrize(

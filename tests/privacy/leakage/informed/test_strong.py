@@ -214,7 +214,7 @@ def test_limits_that_failed_are_left_out(monkeypatch):
 
 
 def test_large_sizes(monkeypatch):
-    monkeypatch.setattr(coarse_lattice, "_MOST_WORK", 1e6)
+    monkeypatch.setattr(coarse_lattice, "_MOST_NODES", 1e5)
     even = strong_vulnerability(0.6, [10**6] * 5, entropy=Entropy.from_seed(5))
     assert 0.2 < even.lower < even.upper < 0.2002
     many = strong_vulnerability(0.3, [10**5] * 10**4)
