@@ -221,14 +221,15 @@ def coarse_vulnerability(situation: Situation) -> Enclosure | None:
     found = _sums(lattice, nodes, np.delete(prior - prior[base], base), changes)
     wrapped = float(np.maximum(changes, 0.0).max(axis=0).sum())
     wrapped += float(np.maximum(-changes, 0.0).max(axis=0).sum())
-    slack = _law_slack(kinds, lattice) + 64.0 * _ULP
+    # An error of G moves each D_x by what it is multiplied with, in the l1 norm.
+    slack = 2.0 * wrapped * _law_slack(kinds, lattice) + 64.0 * _ULP
     lower = float(prior[base]) + found.lower - slack
     upper = float(prior[base]) + found.upper + wrapped * lattice.tail + slack
     return Enclosure(min(max(lower, 0.0), 1.0), min(max(upper, 0.0), 1.0))
 
 
 def _law_slack(kinds: Sequence[Kind], lattice: Lattice) -> float:
-    """Bound how much the rounding of laws moves V: by Pinsker, or user by user."""
+    """Bound how much rounding moves G, in total variation: by Pinsker, or user by user."""
     relative = math.fsum(
         kind.number * (1.0 + 1.0 / max(float(kind.law[lattice.implied]), 1e-300)) for kind in kinds
     )
