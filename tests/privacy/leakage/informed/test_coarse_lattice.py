@@ -177,24 +177,29 @@ def test_where_it_does_not_apply(monkeypatch):
     assert coarse_vulnerability(situation(0.5, [1000] * 3)) is None
 
 
-def halved(values, axis):
-    """Coefficients of B-splines of order four in terms of those half as wide."""
-    even_ones = (np.roll(values, 1, axis) + 6.0 * values + np.roll(values, -1, axis)) / 8.0
-    odd_ones = (values + np.roll(values, -1, axis)) / 2.0
+def halved(values, axis, order):
+    """Coefficients of B-splines of order four or six in terms of those half as wide."""
+    last, following = np.roll(values, 1, axis), np.roll(values, -1, axis)
+    even_ones = (last + 6.0 * values + following) / 8.0
+    odd_ones = (values + following) / 2.0
+    if order == 6:
+        even_ones = (6.0 * last + 20.0 * values + 6.0 * following) / 32.0
+        odd_ones = (last + 15.0 * (values + following) + np.roll(values, -2, axis)) / 32.0
     shape = [size * (1 + (i == axis)) for i, size in enumerate(values.shape)]
     return np.stack([even_ones, odd_ones], axis=axis + 1).reshape(shape)
 
 
 @pytest.mark.parametrize("widths", [(2, 4), (2, 1), (1, 1)])
-def test_narrower_splines(widths):
+@pytest.mark.parametrize("order", [4, 6])
+def test_narrower_splines(widths, order):
     """Refinement near ties is what refinement everywhere gives."""
     found = Entropy.from_seed(3).generator().normal(size=(2, 7, 9))
     lattice = lattices.Lattice(0, (1, 2), widths, (7, 9), (0.0, 0.0), (1.0, 1.0), (1.0, 1.0), 0.0)
     refined, share = found, 1.0
     for axis, each in enumerate(widths, start=1):
         if each > 1:
-            refined, share = halved(refined, axis), 0.5 * share
+            refined, share = halved(refined, axis, order), 0.5 * share
     exact = share * np.maximum(refined.max(axis=0), 0.0).sum()
     largest = np.maximum(found.max(axis=0), 0.0).sum()
-    assert lattices._synthesis_sum(lattice, found) == pytest.approx(exact, rel=1e-8)
+    assert lattices._synthesis_sum(lattice, found, order) == pytest.approx(exact, rel=1e-8)
     assert exact <= largest

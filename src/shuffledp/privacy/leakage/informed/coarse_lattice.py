@@ -13,7 +13,8 @@ into blocks of w numbers, and let u be the uniform law on 0, ..., w - 1 and U it
 the largest block sum, which has the transform D^_x U*.
 
 *Upper end (synthesis).* Let B = w u * u * u * u, a B-spline >= 0 whose shifts by multiples of w add
-up to 1. If D_x(h) = sum over j of a_x(j) B(h - j w) + e_x(h), then by max_x sum <= sum max_x
+up to 1 (or that of six blocks, where narrow ones leave larger images). If D_x(h) = sum over j of
+a_x(j) B(h - j w) + e_x(h), then by max_x sum <= sum max_x
 
     T <= w^a sum over j of max(0, max_x a_x(j)) + sum over h of max(0, max_x e_x(h)).
 
@@ -69,8 +70,8 @@ _SMALL = 1e-10
 _NEGLIGIBLE = 1e-3
 _MOST_NODES = 6e6
 
-# Convolutions of a block in the B-spline.
-_ORDER = 4
+# How many blocks are convolved to the B-spline: even numbers, so that its middle is a number.
+_ORDERS = (4, 6)
 
 # A user's characteristic function is not taken to be nearer to zero than the root of this.
 _SMALLEST_SQUARE = 1e-14
@@ -126,11 +127,11 @@ class Nodes(NamedTuple):
 
 
 class _Filters(NamedTuple):
-    """Factors of the two ends at the nodes, and how much larger the images of B are than it."""
+    """U at the nodes, without and with its phase, and the images of B over it for each order."""
 
+    block: _Values
     analysis: _Waves
-    synthesis: _Values
-    images: _Values
+    images: dict[int, _Values]
 
 
 def coarse_lattice(kinds: Sequence[Kind], *, most_cells: float) -> Lattice:
@@ -306,20 +307,23 @@ def _block_wave(angles: _Values, width: int) -> _Values:
 def _filters(lattice: Lattice, nodes: Nodes) -> _Filters:
     """Return the factors for nodes within the blocks' own frequencies."""
     size = nodes.weights.size
-    block, images, halves = np.ones(size), np.ones(size), np.zeros(size)
+    block, halves = np.ones(size), np.zeros(size)
+    images = {order: np.ones(size) for order in _ORDERS}
     for indices, angles, width in zip(nodes.indices, nodes.angles, lattice.widths, strict=True):
-        places, inverse = np.unique(indices, return_inverse=True)
-        each = angles[np.unique(indices, return_index=True)[1]]
-        own = _block_wave(each, width)
-        total = np.zeros(places.size)
+        _, firsts, inverse = np.unique(indices, return_index=True, return_inverse=True)
+        own = _block_wave(angles[firsts], width)
+        totals = {order: np.ones(firsts.size) for order in _ORDERS}
         for image in range(1, width):
-            other = _block_wave(each + 2.0 * math.pi * image / width, width)
-            total += (other / own) ** (2 * _ORDER)
+            other = _block_wave(angles[firsts] + 2.0 * math.pi * image / width, width)
+            for order in _ORDERS:
+                totals[order] += (other / own) ** (2 * order)
         block *= own[inverse]
-        images *= 1.0 + total[inverse]
+        for order in _ORDERS:
+            images[order] *= totals[order][inverse]
         # A block of an even width has its middle between two numbers.
         halves += 0.5 * (1 - width % 2) * angles
-    return _Filters(block * np.exp(-1j * halves), block**-_ORDER, images - 1.0)
+    spare = {order: image - 1.0 for order, image in images.items()}
+    return _Filters(block, block * np.exp(-1j * halves), spare)
 
 
 def _sums(lattice: Lattice, nodes: Nodes, starts: _Values, changes: _Values) -> Enclosure:
@@ -331,34 +335,53 @@ def _sums(lattice: Lattice, nodes: Nodes, starts: _Values, changes: _Values) -> 
     outer, inner = nodes.where(~inside), nodes.where(inside)
     outer = outer._replace(transform=outer.ceilings.astype(np.complex128))
     filters = _filters(lattice, inner)
-    coarse = any(width > 1 for width in lattice.widths)
-    ends = [filters.analysis, filters.synthesis][: 1 + coarse]
+    squares = np.zeros(inner.weights.size)
     lows = np.zeros(lattice.lengths)
-    found = np.empty((len(changes), *lattice.lengths)) if coarse else lows[None, :0]
-    error, images, doubts = 0.0, 0.0, [0.0, 0.0]
-    for x, (start, change) in enumerate(zip(starts.tolist(), changes, strict=True)):
+    error = 0.0
+    for start, change in zip(starts.tolist(), changes, strict=True):
         away = _difference(lattice, outer, start, change)
         left_out += float((outer.weights * np.abs(away) ** 2).sum())
         wave = _difference(lattice, inner, start, change)
-        images += float((inner.weights * np.abs(wave) ** 2 * filters.images).sum())
-        for end, factor in enumerate(ends):
-            term = wave * factor
-            squares = inner.weights * np.abs(term) ** 2
-            error += fourier_slack(math.sqrt(float(squares.sum())), lows.size)
-            doubts[end] += float((squares * inner.doubts**2).sum())
-            values = _inverse(lattice, inner, term)
-            if end == 0:
-                np.maximum(lows, values, out=lows)
-            else:
-                found[x] = values
-    lower = upper = float(lows.sum())
-    if coarse:
-        upper = _synthesis_sum(lattice, found)
-    error += math.sqrt(max(doubts)) + math.sqrt(left_out) + 64.0 * _ULP * max(lower, upper)
-    return Enclosure(max(lower - 1.01 * error, 0.0), upper + 1.01 * (error + math.sqrt(images)))
+        squares += inner.weights * np.abs(wave) ** 2
+        values, slack = _inverse(lattice, inner, wave * filters.analysis)
+        np.maximum(lows, values, out=lows)
+        error += slack
+    doubt = float((squares * np.square(filters.block * inner.doubts)).sum())
+    error += math.sqrt(left_out) + math.sqrt(doubt)
+    lower = float(lows.sum())
+    upper, more = lower, 0.0
+    if any(width > 1 for width in lattice.widths):
+        order, images = _best_order(lattice, squares, filters, lower)
+        found = np.empty((len(changes), *lattice.lengths))
+        for x, (start, change) in enumerate(zip(starts.tolist(), changes, strict=True)):
+            wave = _difference(lattice, inner, start, change)
+            found[x], slack = _inverse(lattice, inner, wave * filters.block**-order)
+            more += slack
+        doubt = float((squares * np.square(inner.doubts * filters.block**-order)).sum())
+        more += images + math.sqrt(doubt)
+        upper = _synthesis_sum(lattice, found, order)
+    error += 64.0 * _ULP * max(lower, upper)
+    return Enclosure(max(lower - 1.01 * error, 0.0), upper + 1.01 * (error + more))
 
 
-def _synthesis_sum(lattice: Lattice, found: _Values) -> float:
+def _best_order(
+    lattice: Lattice, squares: _Values, filters: _Filters, lower: float
+) -> tuple[int, float]:
+    """Return the order of the B-spline that should lose least, and what its images cost."""
+    variances = [
+        width**2 / spread for width, spread in zip(lattice.widths, lattice.spreads, strict=True)
+    ]
+    found = {}
+    for order in _ORDERS:
+        images = math.sqrt(float((squares * filters.images[order]).sum()))
+        # As for five values, after refinement; which order is taken is a matter of width alone.
+        lost = 0.005 * order * math.fsum(variances) / len(variances) * lower
+        found[order] = (images + lost, images)
+    order = min(_ORDERS, key=lambda each: found[each][0])
+    return order, found[order][1]
+
+
+def _synthesis_sum(lattice: Lattice, found: _Values, order: int) -> float:
     """Return the sum of the largest coefficients, those of B-splines half as wide near ties."""
     from shuffledp.privacy.leakage.informed.coarse_lattice_kernels import refinement_gain
 
@@ -367,7 +390,7 @@ def _synthesis_sum(lattice: Lattice, found: _Values) -> float:
     for x, values in enumerate(found, start=1):
         best[values > largest] = x
         np.maximum(largest, values, out=largest)
-    stencils = _stencils([width % 2 == 0 for width in lattice.widths])
+    stencils = _stencils([width % 2 == 0 for width in lattice.widths], order)
     gain = refinement_gain(
         found.reshape(len(found), -1),
         largest.ravel(),
@@ -381,12 +404,19 @@ def _synthesis_sum(lattice: Lattice, found: _Values) -> float:
     return float(largest.sum()) - gain * (1.0 - 1e-9)
 
 
-def _stencils(halves: Sequence[bool]) -> list[list[tuple[tuple[int, ...], float]]]:
+def _stencils(halves: Sequence[bool], order: int) -> list[list[tuple[tuple[int, ...], float]]]:
     """Return which coefficients, and how much of each, make a refined one, for each parity.
 
-    A B-spline of order four is the sum of five half as wide, with weights 1, 4, 6, 4, 1 over 8.
+    A B-spline is the sum of those half as wide with binomial weights over 2^(order - 1).
     """
-    even, odd = [(-1, 0.125), (0, 0.75), (1, 0.125)], [(0, 0.5), (1, 0.5)]
+    even, odd = (
+        [
+            (step, math.comb(order, place) / 2 ** (order - 1))
+            for step in range(-order, order + 1)
+            if 0 <= (place := order // 2 + parity - 2 * step) <= order
+        ]
+        for parity in (0, 1)
+    )
     choices = [[even, odd] if is_half else [[(0, 1.0)]] for is_half in halves]
     return [
         [
@@ -406,15 +436,15 @@ def _difference(lattice: Lattice, nodes: Nodes, start: float, change: _Values) -
     return found
 
 
-def _inverse(lattice: Lattice, nodes: Nodes, term: _Waves) -> _Values:
-    """Return the numbers on the blocks with this transform."""
+def _inverse(lattice: Lattice, nodes: Nodes, term: _Waves) -> tuple[_Values, float]:
+    """Return the numbers on the blocks with this transform, and the l1 norm of their round-off."""
     import scipy.fft
 
     lengths = lattice.lengths
     spectrum = np.zeros((*lengths[:-1], lengths[-1] // 2 + 1), dtype=np.complex128)
     spectrum[nodes.indices] = np.conj(term)
-    found: _Values = scipy.fft.irfftn(spectrum, lengths)
-    return found
+    norm = math.sqrt(float((nodes.weights * np.abs(term) ** 2).sum()))
+    return scipy.fft.irfftn(spectrum, lengths), fourier_slack(norm, math.prod(lengths))
 
 
 def _left_out(lattice: Lattice, starts: _Values, changes: _Values) -> float:
