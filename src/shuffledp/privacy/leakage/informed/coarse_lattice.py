@@ -105,9 +105,8 @@ class Nodes(NamedTuple):
     its relative error.
     """
 
-    indices: tuple[NDArray[np.int64], ...]
-    angles: tuple[_Values, ...]
-    steps: tuple[_Waves, ...]
+    indices: tuple[NDArray[np.int32], ...]
+    tables: tuple[_Waves, ...]
     weights: _Values
     transform: _Waves
     ceilings: _Values
@@ -117,8 +116,7 @@ class Nodes(NamedTuple):
         """Return some of them."""
         return Nodes(
             tuple(each[chosen] for each in self.indices),
-            tuple(each[chosen] for each in self.angles),
-            tuple(each[chosen] for each in self.steps),
+            self.tables,
             self.weights[chosen],
             self.transform[chosen],
             self.ceilings[chosen],
@@ -266,31 +264,34 @@ def _nodes(lattice: Lattice, kinds: Sequence[Kind]) -> Nodes | None:
         shape[i] = -1
         exponents += (spread * 2.0 * np.sin(0.5 * each) ** 2).reshape(shape)
     places = np.nonzero(exponents < _CUT)
-    angles = tuple(axis[1][place] for axis, place in zip(axes, places, strict=True))
-    steps = tuple(-2.0 * np.sin(0.5 * each) ** 2 + 1j * np.sin(each) for each in angles)
+    del exponents
+    # Negative indices count from the end of a table, as they should.
+    indices = tuple(
+        axis[0][place].astype(np.int32) for axis, place in zip(axes, places, strict=True)
+    )
+    turns = [np.roll(angles, -int(np.argmax(index == 0))) for index, angles in axes]
+    tables = tuple(-2.0 * np.sin(0.5 * each) ** 2 + 1j * np.sin(each) for each in turns)
     logs, doubts = np.zeros(places[0].size), np.full(places[0].size, 64.0 * _ULP)
     phases = np.zeros(places[0].size)
-    for offset, each in zip(lattice.offsets, angles, strict=True):
-        phases += offset * each
+    for offset, each, index in zip(lattice.offsets, turns, indices, strict=True):
+        phases += offset * each[index]
     for kind in kinds:
         change, turn, sizes = np.zeros(logs.size, dtype=np.complex128), 0.0 * logs, 0.0 * logs
-        for y, step, each in zip(lattice.kept, steps, angles, strict=True):
-            change += kind.law[y] * step
-            turn += kind.law[y] * each
-            sizes += kind.law[y] * np.abs(each)
+        for y, table, each, index in zip(lattice.kept, tables, turns, indices, strict=True):
+            change += (kind.law[y] * table)[index]
+            turn += (kind.law[y] * each)[index]
+            sizes += (kind.law[y] * np.abs(each))[index]
         square = change.real * (change.real + 2.0) + change.imag * change.imag
         # No less, so that what is next to zero is computed too large rather than too small.
         square = np.maximum(square, _SMALLEST_SQUARE - 1.0)
         logs += 0.5 * kind.number * np.log1p(square)
         phases += kind.number * (np.arctan2(change.imag, 1.0 + change.real) - turn)
         relative = -4.0 * change.real / (1.0 + square) + 2.0 * sizes / np.sqrt(1.0 + square)
-        doubts += kind.number * (len(steps) + 16.0) * _ULP * relative
-    last = axes[-1][0][places[-1]]
+        doubts += kind.number * (len(tables) + 16.0) * _ULP * relative
     return Nodes(
-        indices=tuple(axis[0][place] for axis, place in zip(axes, places, strict=True)),
-        angles=angles,
-        steps=steps,
-        weights=np.where(last == 0, 1.0, 2.0),
+        indices=indices,
+        tables=tables,
+        weights=np.where(indices[-1] == 0, 1.0, 2.0),
         transform=np.exp(logs + 1j * phases),
         ceilings=np.exp(np.minimum(logs + doubts, 0.0)),
         doubts=np.expm1(np.minimum(doubts, _MOST_DOUBT)),
@@ -309,19 +310,22 @@ def _filters(lattice: Lattice, nodes: Nodes) -> _Filters:
     size = nodes.weights.size
     block, halves = np.ones(size), np.zeros(size)
     images = {order: np.ones(size) for order in _ORDERS}
-    for indices, angles, width in zip(nodes.indices, nodes.angles, lattice.widths, strict=True):
-        _, firsts, inverse = np.unique(indices, return_index=True, return_inverse=True)
-        own = _block_wave(angles[firsts], width)
-        totals = {order: np.ones(firsts.size) for order in _ORDERS}
+    for indices, width, length in zip(nodes.indices, lattice.widths, lattice.lengths, strict=True):
+        # Zero and what is within the blocks' own frequencies, negative indices last.
+        angles = (
+            2.0 * math.pi * np.fft.ifftshift(np.arange(length) - length // 2) / (width * length)
+        )
+        own = _block_wave(angles, width)
+        totals = {order: np.ones(length) for order in _ORDERS}
         for image in range(1, width):
-            other = _block_wave(angles[firsts] + 2.0 * math.pi * image / width, width)
+            other = _block_wave(angles + 2.0 * math.pi * image / width, width)
             for order in _ORDERS:
                 totals[order] += (other / own) ** (2 * order)
-        block *= own[inverse]
+        block *= own[indices]
         for order in _ORDERS:
-            images[order] *= totals[order][inverse]
+            images[order] *= totals[order][indices]
         # A block of an even width has its middle between two numbers.
-        halves += 0.5 * (1 - width % 2) * angles
+        halves += (0.5 * (1 - width % 2) * angles)[indices]
     spare = {order: image - 1.0 for order, image in images.items()}
     return _Filters(block, block * np.exp(-1j * halves), spare)
 
@@ -430,8 +434,8 @@ def _stencils(halves: Sequence[bool], order: int) -> list[list[tuple[tuple[int, 
 def _difference(lattice: Lattice, nodes: Nodes, start: float, change: _Values) -> _Waves:
     """Return D^_x at the nodes."""
     factor = np.full(nodes.weights.size, complex(start))
-    for y, step in zip(lattice.kept, nodes.steps, strict=True):
-        factor += float(change[y]) * step
+    for y, table, index in zip(lattice.kept, nodes.tables, nodes.indices, strict=True):
+        factor += (float(change[y]) * table)[index]
     found: _Waves = nodes.transform * factor
     return found
 
