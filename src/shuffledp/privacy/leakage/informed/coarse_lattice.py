@@ -198,7 +198,7 @@ def coarse_vulnerability(situation: Situation) -> Enclosure | None:
 
     Notes
     -----
-    At n = 1e9: 0.2 s for three outcomes, 1 s for four, 3 s for five.
+    At n = 1e9: 0.1 s for three outcomes, 2 s for four, 5 s and up to 1 GB of memory for five.
 
     Source: ours; the module.
     """
