@@ -9,6 +9,7 @@ import math
 from collections import Counter, defaultdict
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from shuffledp.core.entropy import Entropy
@@ -16,7 +17,13 @@ from shuffledp.privacy.leakage.general.central import vulnerability_from_guarant
 from shuffledp.privacy.leakage.general.crowd import crowd_vulnerability_upper
 from shuffledp.privacy.leakage.general.weighted_positions import positions_vulnerability
 from shuffledp.privacy.leakage.informed.blanket_vulnerability import blanket_vulnerability_upper
-from shuffledp.privacy.leakage.informed.knowledge import best_knowledge, worst_knowledge
+from shuffledp.privacy.leakage.informed.coarse_lattice import coarse_vulnerability
+from shuffledp.privacy.leakage.informed.knowledge import (
+    best_knowledge,
+    compared_knowledge,
+    worst_knowledge,
+)
+from shuffledp.privacy.leakage.informed.situation import checked_situation
 from shuffledp.privacy.leakage.informed.strong import strong_vulnerability
 from shuffledp.privacy.leakage.maximum_load.maximum_load import maximum_load
 from shuffledp.privacy.leakage.uninformed.closed_forms import (
@@ -24,6 +31,7 @@ from shuffledp.privacy.leakage.uninformed.closed_forms import (
     shuffler_vulnerability,
 )
 from shuffledp.privacy.leakage.uninformed.exchangeable import exchangeable_vulnerability
+from shuffledp.privacy.leakage.uninformed.largest_share import response_ends
 from shuffledp.privacy.leakage.uninformed.several_targets import several_targets_vulnerability
 
 # Exact methods may be off by their round-off only.
@@ -113,6 +121,8 @@ def test_a_prior_that_is_not_uniform(num_users, num_values):
         matrix = randomized_response(num_values, truth)
         exact = vulnerability(independent(prior, num_users), matrix, shuffled=True)
         assert_holds(exchangeable_vulnerability(num_users, matrix, prior=prior), exact)
+        law = [float(chance) for chance in prior]
+        assert_holds(response_ends(num_users, truth, law), exact, tight=truth == 1)
 
 
 def test_a_randomizer_given_by_a_matrix():
@@ -158,7 +168,17 @@ def test_the_strong_adversary(num_users, num_values):
                 exact = vulnerability(knowing(others, prior), matrix, shuffled=True)
                 assert_holds(strong_vulnerability(truth, counts, prior=prior), exact)
                 assert_holds(strong_vulnerability(matrix, counts, prior=prior), exact)
+                asked = checked_situation(
+                    matrix, counts, prior=prior, num_unknown=0, unknown_prior=None
+                )
+                assert_holds(coarse_vulnerability(asked), exact, tight=False)
                 found[counts] = exact
+            law = np.array([float(chance) for chance in prior])
+            for randomizer in (float(truth), [[float(entry) for entry in row] for row in matrix]):
+                compared, (worst, best) = compared_knowledge(num_users, randomizer, law)
+                assert compared == num_users
+                assert_holds(worst.vulnerability, max(found.values()))
+                assert_holds(best.vulnerability, min(found.values()))
             if prior is uniform:
                 for extreme, select in ((worst_knowledge, max), (best_knowledge, min)):
                     assert_holds(

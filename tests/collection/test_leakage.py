@@ -153,10 +153,26 @@ def test_the_worst_knowledge_is_enclosed_for_other_priors_and_channels(law, matr
     found = account_leakage(
         num_users=4, adversary="strong", prior=[float(each) for each in prior], **law
     )
-    worst = max(best_guess(4, matrix, prior, (c, 3 - c)) for c in range(4))
-    assert found.both.lower - ROUND_OFF <= worst <= found.both.upper + ROUND_OFF
-    assert found.knowledge is None
+    chances = [best_guess(4, matrix, prior, (c, 3 - c)) for c in range(4)]
+    for bound, known, extreme in [
+        (found.both, found.knowledge, max(chances)),
+        (found.least, found.least_knowledge, min(chances)),
+    ]:
+        assert bound.lower - ROUND_OFF <= extreme <= bound.upper + ROUND_OFF
+        assert bound.gap < 1e-9
+        assert float(best_guess(4, matrix, prior, known)) == pytest.approx(float(extreme))
     assert found.is_worst_knowledge
+
+
+def test_knowledge_of_fewer_users_bounds_that_of_many():
+    """Before, [.500000000053, .538] for 100 users, and .534 for 4 was [.513, .600]."""
+    law = {"truth": 0.6, "prior": [0.5, 0.3, 0.2], "adversary": "strong"}
+    few = account_leakage(num_users=4, **law)
+    assert few.both.lower == pytest.approx(0.53344, abs=1e-9)
+    assert few.both.upper == pytest.approx(0.53344, abs=1e-9)
+    many = account_leakage(num_users=100, **law)
+    assert 0.5 <= many.both.lower <= many.both.upper < 0.5001
+    assert many.knowledge is None
 
 
 def test_values_of_the_paper():
@@ -266,3 +282,13 @@ def test_what_cannot_be_is_refused_in_one_line(changes, error, message):
     with pytest.raises(error, match=message) as caught:
         account_leakage(**asked)
     assert "\n" not in str(caught.value)
+
+
+def test_any_prior_on_very_many_values():
+    """The truth is .00826; before, [.0047, .0125] for both and for the shuffler alone."""
+    prior = np.arange(501.0, 758.0)
+    prior /= prior.sum()
+    found = account_leakage(num_users=1000, truth=0.6, prior=prior)
+    assert 0.008 < found.both.lower < 0.00826 < found.both.upper < 0.00843
+    assert found.shuffler.gap < 1e-7
+    assert found.shuffler.upper == pytest.approx(0.0107799791, abs=1e-9)

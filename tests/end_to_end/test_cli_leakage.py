@@ -102,6 +102,19 @@ def test_some_known_others_in_a_file(here, capsys):
     assert "5, 4; 10 unknown" in shown
 
 
+def test_a_prior_beside_a_strong_adversary(here, capsys):
+    (here / "three.json").write_text('{"a": 0.5, "b": 0.3, "c": 0.2}', encoding="utf-8")
+    asked = ("--num-users", "4", "--p", "0.6", "--prior", "three.json")
+    strong = found(capsys, *asked, "--adversary", "strong")
+    assert strong["adversary"] == "strong"
+    assert strong["posterior"]["both"] == pytest.approx(0.53344, abs=1e-9)
+    assert strong["knowledge"] == [0, 0, 3]
+    told = found(capsys, *asked, "--adversary", "strong", "--known", "3,0,0")
+    assert told["posterior"]["both"] < strong["posterior"]["both"]
+    by_file = found(capsys, "--num-users", "4", "--p", "0.6", "--adversary", "three.json")
+    assert found(capsys, *asked)["posterior"] == by_file["posterior"]
+
+
 def test_a_worst_case_that_is_only_enclosed(capsys):
     run("--num-users", "3000", "--k", "4", "--p", "0.8", "--adversary", "strong")
     shown = capsys.readouterr().out
@@ -143,6 +156,14 @@ def test_a_worst_case_that_is_only_enclosed(capsys):
             "says already whose",
         ),
         ([*COLLECTION, "--adversary", "bad.json"], DataError, r"sums to 0\.9, off by -0\.1"),
+        (
+            [*COLLECTION, "--adversary", "prior.json", "--prior", "prior.json"],
+            click.UsageError,
+            "says already how likely",
+        ),
+        ([*COLLECTION, "--prior", "none.json"], click.UsageError, "there is no such file"),
+        ([*COLLECTION, "--prior", "known.json"], click.UsageError, "give it as --adversary"),
+        (["--prior", "prior.json", "--figure"], click.UsageError, "--prior is about one"),
         (
             [*COLLECTION, "--adversary", "prior.json", "--figure"],
             click.UsageError,

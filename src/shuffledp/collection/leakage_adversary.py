@@ -136,14 +136,7 @@ class Scene:
             return shuffler_vulnerability(num_users, self.num_values)
         if self.num_values <= _MOST_WRITTEN:
             return self._exchangeable(num_users, np.eye(self.num_values))
-        from shuffledp.privacy.leakage.uninformed.largest_share import largest_share_upper
-
-        return _bound(
-            self.prior_vulnerability,
-            largest_share_upper(num_users, self.prior),
-            "moments",
-            "derived in the shuffledp documentation, results/leakage-uninformed",
-        )
+        return self._of_many_values(num_users, 1.0)
 
     def uninformed(self) -> Bound:
         """Return the chance of who sees all reports, shuffled, and knows nobody's value."""
@@ -173,8 +166,10 @@ class Scene:
         """Return the chances of who knows all others, at its best and at its least."""
         found: dict[str, Any] = {"is_worst_knowledge": True, "knowledge": None}
         is_known = self.truth is not None and self.prior is None
-        if not is_known or (self.is_brief and self.num_values > 2):
+        if self.is_brief and (not is_known or self.num_values > 2):
             return {**found, "both": self._whatever_is_known()}
+        if not is_known:
+            return found | self._compared_extremes()
         from shuffledp.privacy.leakage.informed.knowledge import extreme_knowledge
 
         worst, best = extreme_knowledge(self.num_users, self.num_values, self.truth or 1.0)
@@ -185,6 +180,22 @@ class Scene:
             found |= {"least": best.vulnerability}
             found |= {"least_knowledge": best.counts if best.is_extreme else None}
         return found
+
+    def _compared_extremes(self) -> dict[str, Any]:
+        """Return the same for any prior and randomizer, from all knowledge of these or fewer."""
+        from shuffledp.privacy.leakage.informed.knowledge import compared_knowledge
+
+        law: Any = self.truth if self.matrix is None else self.matrix
+        compared, (worst, best) = compared_knowledge(self.num_users, law, self.law())
+        if compared == self.num_users:
+            return {
+                "both": worst.vulnerability,
+                "knowledge": worst.counts,
+                "least": best.vulnerability,
+                "least_knowledge": best.counts,
+            }
+        ends = self._whatever_is_known()
+        return {"both": replace(ends, upper=min(ends.upper, worst.vulnerability.upper))}
 
     def _whatever_is_known(self) -> Bound:
         """Return the chance of who knows all others, for the values from which it guesses best.
@@ -206,19 +217,26 @@ class Scene:
         from shuffledp.privacy.leakage.uninformed.exchangeable import exchangeable_vulnerability
 
         if matrix is None:
-            return Bound(
-                lower=self.prior_vulnerability,
-                upper=self._hidden_by_noise(),
-                method="blanket",
-                source="derived in the shuffledp documentation, results/leakage-strong",
-                assumptions=(_ASSUMPTION,),
-            )
+            found = self._of_many_values(num_users, self.truth or 1.0)
+            return replace(found, upper=min(found.upper, self._hidden_by_noise()))
         return exchangeable_vulnerability(
             num_users,
             matrix,
             prior=self.law(),
             entropy=self.entropy,
             num_samples=self.num_samples,
+        )
+
+    def _of_many_values(self, num_users: int, truth: float) -> Bound:
+        """Return the same for k-ary randomized response whose matrix would be too large."""
+        from shuffledp.privacy.leakage.uninformed.largest_share import response_ends
+
+        found = response_ends(num_users, truth, self.law())
+        return _bound(
+            found.lower,
+            found.upper,
+            "weighted load",
+            "derived in the shuffledp documentation, results/leakage-uninformed",
         )
 
     def _hidden_by_noise(self) -> float:

@@ -51,6 +51,12 @@ def known_counts(text: str) -> tuple[int, ...]:
     help="How many of the others are known to have each answer; by default the worst case.",
 )
 @click.option(
+    "--prior",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="How likely an uninformed or strong adversary holds each answer to be, in a JSON file.",
+)
+@click.option(
     "--figure",
     type=click.Path(path_type=Path),
     is_flag=False,
@@ -68,6 +74,7 @@ def leakage(
     epsilon0: float | None,
     adversary: str,
     known: tuple[int, ...] | None,
+    prior: Path | None,
     figure: Path | None,
     as_json: bool,
 ) -> None:
@@ -76,14 +83,15 @@ def leakage(
     Compares users who randomize without a shuffler, a shuffler of true answers, and both together.
     """
     if num_users is None:
-        others = {"--k": num_values, "--p": truth, "--epsilon0": epsilon0, "--known": known}
+        others: dict[str, Any] = {"--k": num_values, "--p": truth, "--epsilon0": epsilon0}
+        others |= {"--known": known, "--prior": prior}
         given = [name for name, value in others.items() if value is not None]
         given += ["--adversary"] if adversary != "uninformed" else []
         _draw_paper(figure, given, as_json=as_json)
         return
     from shuffledp.collection.leakage import account_leakage
 
-    believed = _believed(adversary, num_values, known)
+    believed = _believed(adversary, num_values, known, prior)
     _require_randomizer(believed["num_values"], truth, epsilon0)
     if figure is not None:
         _require_drawable(believed)
@@ -99,37 +107,60 @@ def leakage(
 
 
 def _believed(
-    adversary: str, num_values: int | None, known: tuple[int, ...] | None
+    adversary: str, num_values: int | None, known: tuple[int, ...] | None, prior: Path | None
 ) -> dict[str, Any]:
     """Return who guesses, as `account_leakage` takes it."""
-    if adversary in {"uninformed", "strong"}:
-        if known is not None and adversary == "uninformed":
+    if adversary not in {"uninformed", "strong"}:
+        if prior is not None:
             raise click.UsageError(
-                "--known is for an adversary who knows something: add --adversary strong, or a file"
+                f"--prior: --adversary {adversary} says already how likely each answer is"
             )
+        belief = _belief(Path(adversary), num_values, known)
+        belief["adversary"] = "uninformed" if belief["known"] is None else "partial"
+        return belief
+    if known is not None and adversary == "uninformed":
+        raise click.UsageError(
+            "--known is for an adversary who knows something: add --adversary strong, or a file"
+        )
+    if prior is None:
         return {"adversary": adversary, "num_values": num_values, "known": known}
+    belief = _belief(prior, num_values, known, option="--prior")
+    if belief["known"] is not None and adversary == "uninformed":
+        raise click.UsageError(
+            f"--prior: {prior.name} says whose answers are known: give it as --adversary"
+        )
+    return belief | {"adversary": adversary}
+
+
+def _belief(
+    path: Path,
+    num_values: int | None,
+    known: tuple[int, ...] | None,
+    *,
+    option: str = "--adversary",
+) -> dict[str, Any]:
+    """Return what a file says, as `account_leakage` takes it."""
     from shuffledp.collection.datasets.prior_files import read_prior
 
-    path = Path(adversary)
     if not path.exists():
+        if option == "--prior":
+            raise click.UsageError(f"--prior {path}: there is no such file")
         raise click.UsageError(
-            f"--adversary {adversary} is neither uninformed nor strong, and there is no such file: "
+            f"--adversary {path} is neither uninformed nor strong, and there is no such file: "
             "give one of these, or a JSON file with a prior"
         )
     belief = read_prior(path)
     if belief.known is not None and known is not None:
         raise click.UsageError(f"--known: {path.name} says already whose answers are known")
-    counts = known if belief.known is None else belief.known
     if num_values is not None and num_values != len(belief.prior):
         raise click.UsageError(
             f"--k {num_values}, but {path.name} has {len(belief.prior)} probabilities: give one "
             "for each possible answer"
         )
     return {
-        "adversary": "uninformed" if counts is None else "partial",
         "num_values": len(belief.prior),
         "prior": belief.prior,
-        "known": counts,
+        "known": known if belief.known is None else belief.known,
     }
 
 

@@ -9,7 +9,7 @@ import pytest
 from oracles.informed_guesses import all_counts, informed_guess, known_laws, uniform
 from oracles.shuffled_guesses import k_rr
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
-from shuffledp.privacy.leakage.informed import knowledge
+from shuffledp.privacy.leakage.informed import coarse_lattice, knowledge
 from shuffledp.privacy.leakage.informed.binary_knowledge import (
     balanced_mode,
     least_mode_lower,
@@ -17,11 +17,19 @@ from shuffledp.privacy.leakage.informed.binary_knowledge import (
 )
 from shuffledp.privacy.leakage.informed.knowledge import (
     best_knowledge,
+    compared_knowledge,
     extreme_knowledge,
     worst_knowledge,
 )
 from shuffledp.privacy.leakage.informed.report_sums import Coins, mode_mass
 from shuffledp.privacy.leakage.informed.strong import strong_vulnerability
+
+
+@pytest.fixture
+def few_blocks(monkeypatch):
+    """Coarser ends in less time, and for five values other ones."""
+    monkeypatch.setattr(coarse_lattice, "_MOST_WORK", 1e5)
+    monkeypatch.setattr(coarse_lattice, "_MOST_NODES", 1e5)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +118,7 @@ def test_ends_for_more_values(monkeypatch):
 
 
 @pytest.mark.parametrize(("num_users", "num_values"), [(10**4, 5), (10**6, 100), (10**9, 10**4)])
-def test_large_sizes(num_users, num_values):
+def test_large_sizes(num_users, num_values, few_blocks):
     worst = worst_knowledge(num_users, num_values, 0.6)
     best = best_knowledge(num_users, num_values, 0.6)
     for found in (worst, best):
@@ -120,14 +128,14 @@ def test_large_sizes(num_users, num_values):
     assert worst.vulnerability.upper < 1.2 / num_values
 
 
-def test_both_extremes_at_once():
+def test_both_extremes_at_once(few_blocks):
     for law in ((7, 2, 0.8), (8, 3, 0.6), (300, 4, 0.6), (9, 3, 1)):
         both = extreme_knowledge(*law)
         assert both == (worst_knowledge(*law), best_knowledge(*law))
 
 
 @pytest.mark.parametrize("law", [(10**9, 5, 0.6), (10**9, 3, 0.34)])
-def test_where_the_quick_ways_take_long(law):
+def test_where_the_quick_ways_take_long(law, few_blocks):
     """What is known of all others having one value is a lower end then."""
     both = extreme_knowledge(*law)
     assert 1 / law[1] < both.best.vulnerability.lower < both.worst.vulnerability.lower
@@ -145,3 +153,42 @@ def test_edges():
             find(0, values, 0.75)
     with pytest.raises(ParameterError):
         worst_knowledge(9, 1, 0.75)
+
+
+@pytest.mark.parametrize("prior", [[0.5, 0.3, 0.2], [1 / 3, 1 / 3, 1 / 3]])
+def test_any_prior_and_channel_by_enumeration(prior):
+    rows = [[0.5, 0.25, 0.25], [0.125, 0.75, 0.125], [0.25, 0.25, 0.5]]
+    law = [Fraction(each) / sum(map(Fraction, prior)) for each in prior]
+    for randomizer, channel in [
+        (0.6, k_rr(3, Fraction(0.6))),
+        (rows, [[Fraction(each) for each in row] for row in rows]),
+    ]:
+        values = {
+            counts: float(informed_guess(law, channel, known_laws(channel, counts)))
+            for counts in all_counts(3, 3)
+        }
+        compared, both = compared_knowledge(4, randomizer, np.array(prior))
+        assert compared == 4
+        for found, extreme in [(both.worst, max), (both.best, min)]:
+            exact = extreme(values.values())
+            assert found.vulnerability.lower - 1e-14 <= exact <= found.vulnerability.upper + 1e-14
+            assert found.vulnerability.upper - found.vulnerability.lower < 1e-10
+            assert values[found.counts] == pytest.approx(exact, abs=1e-12)
+
+
+def test_the_worst_case_of_fewer_users_is_above(monkeypatch):
+    """More users never help: neither what is compared, nor the ends beyond."""
+    last = 1.0
+    for num_users in (2, 5, 9, 14):
+        worst = worst_knowledge(num_users, 3, 0.6).vulnerability
+        assert worst.upper <= last
+        last = worst.upper
+    exact = worst_knowledge(14, 3, 0.6).vulnerability
+    monkeypatch.setattr(knowledge, "_MOST_MULTISETS", 21)
+    assert worst_knowledge(13, 3, 0.6).is_extreme
+    ends = worst_knowledge(14, 3, 0.6).vulnerability
+    assert exact.upper <= ends.upper <= worst_knowledge(13, 3, 0.6).vulnerability.upper
+    monkeypatch.setattr(knowledge, "_MOST_COUNTS", 30)
+    compared, both = compared_knowledge(20, 0.6, np.array([0.5, 0.3, 0.2]))
+    assert compared == 7
+    assert compared_knowledge(7, 0.6, np.array([0.5, 0.3, 0.2]))[1] == both

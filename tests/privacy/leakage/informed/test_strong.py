@@ -15,7 +15,7 @@ from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.privacy.amplification.registry import account_delta
 from shuffledp.privacy.leakage.channels.channel import Channel
-from shuffledp.privacy.leakage.informed import enclosures, strong
+from shuffledp.privacy.leakage.informed import coarse_lattice, enclosures, strong
 from shuffledp.privacy.leakage.informed.enclosures import (
     concentrated_lower,
     concentrated_vulnerability,
@@ -180,6 +180,7 @@ def test_sampling_agrees_with_all_histograms(monkeypatch):
     exact = strong_vulnerability(truth, counts)
     around = ends(truth, counts)
     monkeypatch.setattr(strong, "MOST_HISTOGRAMS", 10)
+    monkeypatch.setattr(strong, "coarse_vulnerability", lambda _: None)
     found = strong_vulnerability(truth, counts, entropy=Entropy.from_seed(3), num_samples=20_000)
     assert found.method == "sampled"
     assert found.lower <= exact.lower <= exact.upper <= found.upper
@@ -206,12 +207,14 @@ def test_limits_that_failed_are_left_out(monkeypatch):
     from shuffledp.core.numerics.enclosure import Enclosure
 
     monkeypatch.setattr(strong, "MOST_HISTOGRAMS", 10)
+    monkeypatch.setattr(strong, "coarse_vulnerability", lambda _: None)
     monkeypatch.setattr(strong, "sampled_vulnerability", lambda *_, **__: Enclosure(0.99, 0.99))
     found = strong_vulnerability(0.6, (40, 30, 20), num_samples=50)
     assert found.method == "ends"
 
 
-def test_large_sizes():
+def test_large_sizes(monkeypatch):
+    monkeypatch.setattr(coarse_lattice, "_MOST_NODES", 1e5)
     even = strong_vulnerability(0.6, [10**6] * 5, entropy=Entropy.from_seed(5))
     assert 0.2 < even.lower < even.upper < 0.2002
     many = strong_vulnerability(0.3, [10**5] * 10**4)
@@ -237,8 +240,9 @@ def test_two_values_and_many_reports():
     assert listed.method == "histograms"
     assert around.lower <= listed.lower <= listed.upper <= around.upper
     wide = strong_vulnerability(rows, [10**5, 2 * 10**5])
-    assert wide.method == "ends"
+    assert wide.method == "coarse lattice"
     assert 0.5 < wide.lower < wide.upper < 0.501
+    assert wide.upper - wide.lower < 1e-3 * (wide.upper - 0.5)
     alike = strong_vulnerability(rows, [10**5, 0])
     assert alike.upper - alike.lower < 1e-9
 
@@ -391,13 +395,17 @@ def test_one_known_value_by_ranges(monkeypatch):
     assert concentrated_lower(2000, Response(2, Fraction(3, 5))) <= 0.5
 
 
-def test_close_ends_need_no_samples():
+def test_close_ends_need_no_samples(monkeypatch):
+    monkeypatch.setattr(strong, "coarse_vulnerability", lambda _: None)
     found = strong_vulnerability(0.2000001, (2000, 2000, 2000, 2000, 1000))
     assert found.method == "ends"
     assert found.upper - found.lower < 1e-6 * found.upper
 
 
 def test_mixed_counts_are_enclosed_closely():
-    found = strong_vulnerability(0.6, (2000, 2000, 2000, 2000, 1999), entropy=Entropy.from_seed(5))
-    assert found.method == "sampled"
-    assert 0.2011 < found.lower < found.upper < found.lower + 1e-3
+    found = strong_vulnerability(0.6, (12_000, 9_000, 8_999), entropy=Entropy.from_seed(5))
+    assert found.method == "coarse lattice"
+    assert found.upper - found.lower < 2e-4 * (found.lower - 1 / 3)
+    six = strong_vulnerability(0.6, (2000,) * 6, entropy=Entropy.from_seed(5))
+    assert six.method == "sampled"
+    assert 1 / 6 < six.lower < six.upper < six.lower + 1e-3

@@ -7,11 +7,14 @@ c_1, ..., c_k matters, sum n - 1.
 each value is the worst case for the target where n - 1 is even, at any n. All c are compared up to
 n - 1 = 20 000; beyond that all lie between computed ends.
 
-*More values, few users.* All multisets are compared, with V of each from all histograms.
+*More values, few users.* All multisets are compared, with V of each from all histograms. For any
+other prior or randomizer, names matter, and all counts are compared (`compared_knowledge`).
 
 *More values, more users.* Ends that hold for every knowledge:
 
 - V <= `blanket_vulnerability_upper`;
+- the worst V does not rise with n, so that of fewer users, all compared, is above it: whoever also
+  learns one known user's report takes it out of the histogram, and guesses no worse;
 - the worst V is at least that of the adversary who knows nobody (uniform values): the average over
   all knowledge of what the informed one guesses right is no less (data processing);
 - every V >= 1/k + (p - r) / (k sqrt(1 + 12 v)), v = (n - 1) (p (1 - p) + (k - 1) r (1 - r)) / k.
@@ -27,9 +30,11 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple, SupportsIndex
+from numbers import Real
+from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least
@@ -58,6 +63,12 @@ _SCANNED_BEYOND = 2_000
 _MOST_WORK = 2e7
 _MOST_MULTISETS = 2_000
 _MOST_VALUES = 8
+
+# Counts that are compared where names matter.
+_MOST_COUNTS = 1_000
+
+# The worst case of fewer users is looked at up to this times as many others.
+_FEWER = 1.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +154,7 @@ def extreme_knowledge(
     if values == 2:
         return _binary_extremes(others, response)
     if _can_compare(others, response):
-        return _compared(others, response)
+        return _compared(_multisets(others, values), response.truth, None)
     return _enclosed(others, response)
 
 
@@ -291,8 +302,12 @@ def _can_compare(others: int, response: Response) -> bool:
     for number, _ in enumerate(_multisets(others, response.num_values), start=1):
         if number > _MOST_MULTISETS:
             return False
-    rows = response.matrix()
-    spread = [*_even(others, response.num_values)]
+    return _is_quick(number, others, response.matrix())
+
+
+def _is_quick(number: int, others: int, rows: NDArray[np.float64]) -> bool:
+    """Whether so many counts of others are not too many for the histograms that each takes."""
+    spread = _even(others, len(rows))
     box = histogram_box([Kind(c, row) for c, row in zip(spread, rows, strict=True) if c > 0])
     return number * box.num_cells <= _MOST_WORK
 
@@ -303,11 +318,73 @@ def _even(others: int, num_values: int) -> tuple[int, ...]:
     return (share,) * (num_values - rest) + (share + 1,) * rest
 
 
-def _compared(others: int, response: Response) -> Extremes:
-    """Return both among all multisets."""
+def _most_comparable(others: int, is_comparable: Callable[[int], bool]) -> int:
+    """Return how many of the others, at most, leave few enough counts to be compared."""
+    low, high = 0, others
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if is_comparable(middle) else (low, middle - 1)
+    return low
+
+
+def _compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:
+    """Yield all tuples of ``parts`` numbers >= 0 with this sum."""
+    if parts == 1:
+        yield (total,)
+        return
+    for first in range(total + 1):
+        for rest in _compositions(total - first, parts - 1):
+            yield (first, *rest)
+
+
+def compared_knowledge(
+    num_users: int, randomizer: Any, prior: NDArray[np.float64]
+) -> tuple[int, Extremes]:
+    """Return the extremes for any randomizer and prior, of so many users as can be compared.
+
+    Parameters
+    ----------
+    num_users : int
+        n >= 1.
+    randomizer : float or array_like of shape (k, m)
+        The truth of k-ary randomized response, or the law of the report of each value.
+    prior : (k,) array of float64
+        Of the target's value.
+
+    Returns
+    -------
+    num_compared : int
+        At most n; the worst case of n users is no worse than that of fewer.
+    extremes : Extremes
+        Of so many users.
+
+    Examples
+    --------
+    >>> found, extremes = compared_knowledge(3, 0.75, np.array([0.5, 0.5]))
+    >>> found, extremes.worst.counts
+    (3, (1, 1))
+    """
+    values = prior.size
+    is_response = isinstance(randomizer, Real)
+    rows = np.asarray(randomizer, dtype=np.float64) if not is_response else None
+    if rows is None:
+        rows = Response.of(float(randomizer), values).matrix()
+
+    def is_comparable(others: int) -> bool:
+        number = math.comb(others + values - 1, values - 1)
+        return number <= _MOST_COUNTS and (others == 0 or _is_quick(number, others, rows))
+
+    others = _most_comparable(num_users - 1, is_comparable)
+    return others + 1, _compared(_compositions(others, values), randomizer, prior)
+
+
+def _compared(
+    candidates: Iterator[tuple[int, ...]], randomizer: Any, prior: NDArray[np.float64] | None
+) -> Extremes:
+    """Return both among all of these."""
     found = [
-        (counts, strong_vulnerability(response.truth, counts, num_samples=0))
-        for counts in _multisets(others, response.num_values)
+        (counts, strong_vulnerability(randomizer, counts, prior=prior, num_samples=0))
+        for counts in candidates
     ]
     by_value = sorted(found, key=lambda pair: pair[1].upper)
     ways: list[tuple[Callable[..., float], int]] = [(max, -1), (min, 0)]
@@ -317,10 +394,10 @@ def _compared(others: int, response: Response) -> Extremes:
             vulnerability=_claim(
                 choose(_lower(bound) for _, bound in found),
                 choose(bound.upper for _, bound in found),
-                "all multisets",
+                "all knowledge",
             ),
             is_extreme=True,
-            proof="all knowledge was compared, up to the names of values",
+            proof="all knowledge was compared, up to the names of values where all are alike",
         )
         for choose, place in ways
     )
@@ -346,6 +423,10 @@ def _enclosed(others: int, response: Response) -> Extremes:
         for counts in (concentrated, _even(others, values))
     }
     blanket = blanket_vulnerability_upper(others + 1, values, truth)
+    fewer = _most_comparable(others, lambda number: _can_compare(number, response))
+    if 0 < others <= _FEWER * fewer:
+        worst_of_fewer = _compared(_multisets(fewer, values), truth, None).worst
+        blanket = min(blanket, worst_of_fewer.vulnerability.upper)
     most = max(candidates, key=lambda each: _lower(candidates[each]))
     lower = _lower(candidates[most])
     if candidates[most].method == "ends":
