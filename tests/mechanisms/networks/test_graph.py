@@ -420,7 +420,7 @@ def test_users_that_do_not_exist(user):
 )
 def test_real_graphs(name, num_users, num_edges, irregularity, at_smaller_end):
     edges = np.loadtxt(DATA / name, np.int64, delimiter=",", skiprows=1)
-    # Table 4 of arXiv:2204.03919 prints 5.0064 and the last three of these: docs/results/network.md.
+    # Table 4 of arXiv:2204.03919 prints 5.0064 and then the last three of these.
     counted_once = np.bincount(edges.min(axis=1))
     misprint = num_users * np.sum((counted_once / num_edges) ** 2)
     assert misprint == pytest.approx(at_smaller_end, abs=6e-5)
