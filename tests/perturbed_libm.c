@@ -6,6 +6,7 @@
  * test_perturbed_libm.py says how to use it. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -28,17 +29,18 @@ static double perturbed(double value, long double precise) {
     return nextafter(value, up ? INFINITY : -INFINITY);
 }
 
-#define ONE(name)                                                   \
-    double name(double x) {                                         \
-        static double (*real)(double);                              \
-        if (real == NULL) real = dlsym(RTLD_NEXT, #name);           \
-        return perturbed(real(x), name##l((long double)x));         \
-    }
+/* The library's own call comes last, since Python reads what it leaves in errno. */
+#define PERTURBED(name, pointer, arguments, widened)                \
+    static double(*real) pointer;                                   \
+    if (real == NULL) real = dlsym(RTLD_NEXT, #name);               \
+    int before = errno;                                             \
+    long double precise = name##l widened;                          \
+    errno = before;                                                 \
+    return perturbed(real arguments, precise);
+
+#define ONE(name) \
+    double name(double x) { PERTURBED(name, (double), (x), (x)) }
 
 ONE(exp) ONE(exp2) ONE(expm1) ONE(log) ONE(log2) ONE(log10) ONE(log1p) ONE(lgamma)
 
-double pow(double x, double y) {
-    static double (*real)(double, double);
-    if (real == NULL) real = dlsym(RTLD_NEXT, "pow");
-    return perturbed(real(x, y), powl((long double)x, (long double)y));
-}
+double pow(double x, double y) { PERTURBED(pow, (double, double), (x, y), (x, y)) }
