@@ -20,13 +20,15 @@ __attribute__((constructor)) static void choose(void) {
 }
 
 static double perturbed(double value, long double precise) {
-    uint64_t bits;
+    uint64_t bits, mixture;
     if (mode == 2 || !isfinite(value) || value == 0.0 || precise == (long double)value)
         return value;
     memcpy(&bits, &value, sizeof bits);
-    bits *= 0x9E3779B97F4A7C15u;
-    int up = mode == 0 ? (int)(bits >> 63) : mode == 1;
-    return nextafter(value, up ? INFINITY : -INFINITY);
+    mixture = bits * 0x9E3779B97F4A7C15u;
+    int up = mode == 0 ? (int)(mixture >> 63) : mode == 1;
+    bits += up == (value > 0.0) ? 1 : -1; /* as nextafter does, which would set errno */
+    memcpy(&value, &bits, sizeof bits);
+    return value;
 }
 
 /* The library's own call comes last, since Python reads what it leaves in errno. */

@@ -205,7 +205,7 @@ def test_processes_that_are_killed_stopped_refused_and_never_return(processes):
     assert "relay.db is in use by another program" in processes.refusal(same_store)
     assert "cannot listen at 127.0.0.1" in processes.refusal(same_port)
     away.send_signal(signal.SIGSTOP)
-    os.waitid(os.P_PID, away.pid, os.WSTOPPED)
+    os.waitpid(away.pid, os.WUNTRACED)
     kill(gone)
 
     def close_round(**wanted):
