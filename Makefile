@@ -22,7 +22,7 @@ ARGS ?=
 # Each task's steps run in the order written, also under make -j.
 .NOTPARALLEL:
 .PHONY: help demo test setup check format lint types contracts changelog docs docs-outputs docs-figures \
-	browser pytest quick lowest coverage bench clean
+	browser pytest quick lowest perturbed coverage bench clean
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -107,6 +107,9 @@ lowest: ## the quick tests with the lowest versions that pyproject.toml allows
 		--editable '.[attacks,certify,datasets,service,dev]'
 	@.cache/venv-lowest/bin/python -m pytest -q -n auto --maxprocesses=8 \
 		-m "not slow and not browser" $(ARGS)
+
+perturbed: $(VENV)/.dev ## tests of core and privacy with exp, log, pow and their kin off by an ulp; needs cc
+	@$(BIN)/python tests/perturbed.py -m "not slow" src tests/core tests/privacy $(ARGS)
 
 # Numbers that claim privacy come from core and privacy: every line and branch there is tested.
 coverage: ## the thresholds, from the last `make pytest`

@@ -73,7 +73,6 @@ def test_a_few_random_targets(kind):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", KINDS)
 def test_more_random_targets(kind):
     assert check_random_plans(kind, seed=10 + KINDS.index(kind), count=4) >= 1

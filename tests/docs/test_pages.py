@@ -3,9 +3,10 @@
 A page's blocks run in their order, in one empty folder:
 
 - ``console``: a line that begins with ``$ `` is a command, the lines below it what it prints,
-  where ``...`` stands for anything. Where nothing is shown, success is enough. Collections
-  without a seed (`RANDOM`) give other numbers each time, so there numbers are not compared.
-  Blocks about setting up (`SET_UP`) are not run: they come before this test can exist.
+  where ``...`` stands for anything; numbers agree to the digits that are promised
+  (`printed_numbers`). Where nothing is shown, success is enough. Collections without a seed
+  (`RANDOM`) give other numbers each time, so there numbers are not compared. Blocks about setting
+  up (`SET_UP`) are not run: they come before this test can exist.
 - ``python``: run as it stands; the blocks of a page share their names. Where there are prompts
   (``>>>``) the results are compared, as in a doctest.
 
@@ -23,6 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from printed_numbers import PromisedDigits
 
 REPOSITORY = Path(__file__).parents[2]
 PAGES = [
@@ -85,7 +88,7 @@ def matches(step: Step, printed: str) -> bool:
     shown = step.shown
     if RANDOM.search(step.command):
         shown, printed = (NUMBER_OR_RULE.sub("#", text) for text in (shown, printed))
-    return not shown or doctest.OutputChecker().check_output(shown, printed, OPTIONS)
+    return not shown or PromisedDigits().check_output(shown, printed, OPTIONS)
 
 
 def run_console(block: str, folder: Path) -> str:
@@ -105,7 +108,7 @@ def run_python(block: str, names: dict[str, object], where: str) -> None:
         return
     examples = doctest.DocTestParser().get_doctest(block, names, where, where, 0)
     report: list[str] = []
-    runner = doctest.DocTestRunner(optionflags=OPTIONS)
+    runner = doctest.DocTestRunner(PromisedDigits(), optionflags=OPTIONS)
     runner.run(examples, out=report.append, clear_globs=False)
     names.update(examples.globs)
     assert runner.failures == 0, "".join(report)

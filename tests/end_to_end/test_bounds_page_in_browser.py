@@ -1,7 +1,7 @@
 """The page of all bounds in headless Chromium: drawn, silent, offline, and fit for a phone."""
 
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
 from shuffledp.collection.bound_curves import Over, bound_curves
 from shuffledp.collection.comparison import Scenario
@@ -23,17 +23,6 @@ def address(curves, tmp_path_factory):
     return write_bounds_page(curves, tmp_path_factory.mktemp("bounds") / "bounds.html").as_uri()
 
 
-@pytest.fixture(scope="module")
-def browser(chromium_executable):
-    with sync_playwright() as playwright:
-        # Tests may run as root in a container; the page is our own file.
-        browser = playwright.chromium.launch(
-            executable_path=chromium_executable, args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield browser
-        browser.close()
-
-
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_is_drawn_without_network_complaint_or_sideways_scrolling(
@@ -41,6 +30,7 @@ def test_it_is_drawn_without_network_complaint_or_sideways_scrolling(
 ):
     width, height = SIZES[size]
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+    context.set_default_timeout(0.0)
     page, requests, complaints = context.new_page(), [], []
     page.on("request", lambda request: requests.append(request.url))
     page.on("console", lambda message: complaints.append(message.text))

@@ -1,14 +1,13 @@
 """The report of a monitored statistic in headless Chromium: drawn, silent, offline, phone-sized."""
 
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
 from interface.reports.monitor_views import build_view
 from shuffledp.interface.reports.monitor_page import write_monitor_page
 
 pytestmark = pytest.mark.browser
 
-FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
 HOSTILE = "<img src=http://example.invalid/x onerror=alert(3)>"
 DESKTOP, SMALL_PHONE = (1280, 800), (360, 640)
 SHAPES = {
@@ -16,14 +15,6 @@ SHAPES = {
     "values": {"num_periods": 200, "num_curves": 9, "labels": [HOSTILE, *"abcdefg", "w" * 300]},
     "single": {"num_periods": 1, "truth": False},
 }
-
-
-@pytest.fixture(scope="module")
-def browser(chromium_executable):
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium_executable, args=list(FLAGS))
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +34,7 @@ def test_it_opens_without_network_complaint_or_sideways_scrolling(
     context = browser.new_context(
         viewport={"width": size[0], "height": size[1]}, color_scheme=scheme
     )
+    context.set_default_timeout(0.0)
     page = context.new_page()
     asked, complaints = [], []
     page.on("request", lambda request: asked.append(request.url))

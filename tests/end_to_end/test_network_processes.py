@@ -1,6 +1,7 @@
 """An exchange between processes: a relay, peers and an analyzer, some of them killed on the way."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -19,8 +20,9 @@ FALSE_POSITIVE_RATE = 1e-10
 
 PROGRAM = Path(sys.executable).with_name("shuffledp")
 
-# A machine that does other things besides may be ten times slower than one that does not.
-PATIENCE_SECONDS = 150.0
+# Tests wait for states. This only ends what would never end, on however busy a machine, and before
+# pytest does, so that the logs are shown.
+PATIENCE_SECONDS = 1500.0
 
 
 class Processes:
@@ -106,6 +108,7 @@ class Processes:
         return self.start(
             "peer", "c/terms.json", "--graph", "edges.csv", "--relay", url, "--table",
             "answers.csv", "--column", "answer", "--users", users, "--state", state,
+            "--patience", str(PATIENCE_SECONDS),
         )  # fmt: skip
 
     def wait_for(self, url, **wanted):
@@ -153,10 +156,9 @@ def prepare(processes, num_users, degree, rounds):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
 def test_two_hundred_peers_and_a_relay_that_is_killed_in_the_middle(processes):
     expected = prepare(processes, 200, 10, 3)
-    relay, url = processes.relay("--clock", "all", "--round-seconds", "600")
+    relay, url = processes.relay("--clock", "all", "--round-seconds", "3600")
     peers = [processes.peers(url, users, f"{users}.db") for users in ("0-99", "100-199")]
     collecting = processes.start_collecting(url, "--confidence", str(1.0 - FALSE_POSITIVE_RATE))
     processes.wait(
@@ -168,7 +170,7 @@ def test_two_hundred_peers_and_a_relay_that_is_killed_in_the_middle(processes):
     )
     kill(relay)
     again, url = processes.relay(
-        "--clock", "all", "--round-seconds", "600", "--until-collected",
+        "--clock", "all", "--round-seconds", "3600", "--until-collected",
         port=int(url.rpartition(":")[2]),
     )  # fmt: skip
     result = json.loads(processes.finish(collecting))
@@ -189,7 +191,6 @@ def test_two_hundred_peers_and_a_relay_that_is_killed_in_the_middle(processes):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
 def test_processes_that_are_killed_stopped_refused_and_never_return(processes):
     expected = prepare(processes, 18, 6, 4)
     relay, url = processes.relay("--clock", "manual")
@@ -204,28 +205,27 @@ def test_processes_that_are_killed_stopped_refused_and_never_return(processes):
     assert "relay.db is in use by another program" in processes.refusal(same_store)
     assert "cannot listen at 127.0.0.1" in processes.refusal(same_port)
     away.send_signal(signal.SIGSTOP)
-    gone.kill()
+    os.waitpid(away.pid, os.WUNTRACED)
+    kill(gone)
 
-    def close_round():
+    def close_round(**wanted):
         relay.stdin.write("\n")
         relay.stdin.flush()
+        processes.wait_for(url, **wanted)
 
-    close_round()
-    processes.wait_for(url, round=2, num_sent=10)
+    close_round(round=2, num_sent=10)
     kill(relay)
     relay, url = processes.relay("--clock", "manual", port=port)
     processes.wait_for(url, round=2, num_sent=10)
-    close_round()
-    processes.wait_for(url, round=3)
+    close_round(round=3)
     kill(steady)
     steady = processes.peers(url, "0-9", "steady.db")
     processes.wait_for(url, round=3, num_sent=10)
-    close_round()
+    close_round(round=4)  # who comes back could otherwise still send in round 3
     away.send_signal(signal.SIGCONT)
     processes.wait_for(url, round=4, num_sent=14)
-    close_round()
-    processes.wait_for(url, phase="hand-in", num_handed_in=14)
-    close_round()
+    close_round(phase="hand-in", num_handed_in=14)
+    close_round(phase="over")
     result = json.loads(processes.finish(collecting))
     assert "10 of 10 users" in processes.finish(steady)
     text = processes.finish(away)

@@ -1,26 +1,16 @@
 """The report of a real run in headless Chromium: drawn, silent, offline, and fit for a phone."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
 import shuffledp as sdp
 from shuffledp.interface.reports.plan_page import write_plan_page
 
 pytestmark = pytest.mark.browser
 
-FLAGS = (
-    "--no-sandbox",  # tests may run as root in a container; the page is our own file
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 HOSTILE = (
     "<script>alert(1)</script>",
     "</script><script>alert(2)</script>",
@@ -46,14 +36,6 @@ class Visit:
     page: Page
     requests: list[str] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
-
-
-@pytest.fixture(scope="module")
-def browser(chromium_executable: str) -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium_executable, args=list(FLAGS))
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +80,7 @@ def visit(browser):
         context = browser.new_context(
             viewport={"width": size[0], "height": size[1]}, color_scheme=scheme
         )
+        context.set_default_timeout(0.0)
         contexts.append(context)
         opened = Visit(page=context.new_page())
         opened.page.on("request", lambda request: opened.requests.append(request.url))

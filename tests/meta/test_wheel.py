@@ -12,7 +12,7 @@ import pytest
 REPOSITORY = Path(__file__).parents[2]
 PACKAGE = REPOSITORY / "src" / "shuffledp"
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.slow
 
 
 def run(*command: str | Path, **options) -> str:

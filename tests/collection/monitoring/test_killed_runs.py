@@ -23,6 +23,8 @@ def report(stage, done, total):
     if stage == "simulating":
         print(done, flush=True)
         time.sleep(0.02)
+    if stage == "simulating" and done == int(sys.argv[5]):
+        sys.stdin.read()  # until the signal comes, however late that is
 
 histories = open_histories(sys.argv[1], user="user", time="time", value="value")
 try:
@@ -45,7 +47,17 @@ def histories_file(tmp_path_factory):
 def stopped_program(histories_file, state, *, after: int, how: int, mode: str, save_every=0.0):
     """Run the program, send it a signal after some periods, and return its exit code."""
     program = subprocess.Popen(
-        [sys.executable, "-c", _PROGRAM, histories_file, state, mode, str(save_every)],
+        [
+            sys.executable,
+            "-c",
+            _PROGRAM,
+            histories_file,
+            state,
+            mode,
+            str(save_every),
+            str(after + 40),
+        ],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -55,7 +67,7 @@ def stopped_program(histories_file, state, *, after: int, how: int, mode: str, s
                 program.send_signal(how)
                 break
         program.stdout.read()
-        return program.wait(timeout=60)
+        return program.wait()
 
 
 def test_killed_programs_go_on_as_if_nothing_had_happened(tmp_path, histories_file):

@@ -286,7 +286,6 @@ def test_holders_of_whole_collections_follow_the_walk():
 
 # ---------------------------------------------------------------- many
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_ten_thousand_peers_finish_a_survey():
     num_users = 10_000
     entropy = Entropy.from_seed(11)

@@ -50,6 +50,16 @@ def test_how_far_the_class_is_known(epsilon0, gap):
     assert 0.0 < bound.gap < gap
 
 
+@pytest.mark.parametrize("num_users", [10**3, 10**4, 10**6])
+def test_how_far_above_the_unavoidable_end(num_users):
+    bounds = [
+        account_epsilon(any_randomizer(epsilon0), num_users=num_users, delta=1e-6)
+        for epsilon0 in (0.5, math.log(2.0), 1.0)
+    ]
+    excess = [bound.upper / bound.lower - 1.0 for bound in bounds]
+    assert 0.10 < min(excess) < max(excess) < 0.175  # docs/results/clones.md: 10 to 17 %
+
+
 def test_the_law_of_the_clone():
     law = clone_law(math.log(3.0))
     assert law.pair_mass == pytest.approx(0.5)

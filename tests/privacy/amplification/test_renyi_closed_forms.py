@@ -32,15 +32,19 @@ def shuffled_renyi(channel, num_users, order):
 def clone_renyi(epsilon0, num_users, orders):
     """The pair of the clones, from its counts (a, b) and not from the walk of the proof."""
     p = math.exp(epsilon0)
-    totals = np.zeros(len(orders))
+    excesses = np.zeros(len(orders))
     masses = binom.pmf(np.arange(num_users), num_users - 1, 2.0 / (p + 1.0))
     for c in np.flatnonzero(masses > 1e-30):
         a = np.arange(c + 2)
         fair = np.concatenate([[0.0], binom.pmf(np.arange(c + 1), c, 0.5), [0.0]])
         second = masses[c] * (fair[:-1] + p * fair[1:]) / (p + 1.0)
-        ratio = (p * a + c + 1 - a) / (a + p * (c + 1 - a))
-        totals += [(second * ratio**order).sum() for order in orders]
-    return [math.log(total) / (order - 1.0) for total, order in zip(totals, orders, strict=True)]
+        growth = math.expm1(epsilon0) * (2 * a - c - 1) / (a + p * (c + 1 - a))
+        # E[(1 + growth)^order] - 1, without the mean of growth, which is 0
+        excesses += [
+            (second * (np.expm1(order * np.log1p(growth)) - order * growth)).sum()
+            for order in orders
+        ]
+    return [math.log1p(each) / (order - 1.0) for each, order in zip(excesses, orders, strict=True)]
 
 
 @pytest.mark.parametrize("epsilon0", [0.1, 1.0, 3.0])

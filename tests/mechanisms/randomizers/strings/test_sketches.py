@@ -124,7 +124,7 @@ class TestLaw:
             assert mass == pytest.approx(float(expected.pop(nearest)), rel=1e-12, abs=1e-18)
         assert sum(expected.values()) < 1e-18
         loss = max(laws[0][report] / laws[1][report] for report in laws[0])
-        assert sketch.epsilon0 == pytest.approx(math.log(loss), abs=1e-14)
+        assert sketch.epsilon0 == pytest.approx(math.log(loss), rel=1e-14, abs=1e-14)
         assert math.exp(sketch.epsilon0) >= loss * (1 - Fraction(1, 10**14))
 
     def test_two_strings_that_meet_in_some_buckets_are_dominated(self, make):

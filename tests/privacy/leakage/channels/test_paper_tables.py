@@ -131,6 +131,16 @@ def test_table_1b_and_1c():
         assert (thin.inputs, thin.outputs) == (exact.inputs, exact.outputs)
 
 
+def test_the_text_on_the_shuffle_as_corrected():
+    shuffled = dict(zip(S.outputs, S.matrix[S.inputs.index((0, 0, 1))], strict=True))
+    third = Fraction(1, 3)  # Sec. II-D prints 1/3! each, which does not sum to one
+    assert {y: p for y, p in shuffled.items() if p} == dict.fromkeys(
+        as_tuples(["aab", "aba", "baa"]),  # Sec. III-B prints abb for aab
+        third,
+    )
+    assert len(S.inputs) == 2**3  # Sec. V prints 2^8
+
+
 @pytest.mark.parametrize("truth", TRUTHS)
 class TestTables:
     def test_table_1a(self, truth):

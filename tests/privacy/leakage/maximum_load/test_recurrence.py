@@ -27,7 +27,7 @@ def test_relative_accuracy_against_whole_numbers(balls, bins):
     for load in range(-(-balls // bins), balls, max(balls // 40, 1)):
         exact = Fraction(_ways(balls, bins, load), bins**balls)
         found = confined_by_steps(load, bins, bins * load - balls)
-        assert abs(Fraction(found) - exact) <= Fraction(1e-14 * bins) * exact
+        assert abs(Fraction(found) - exact) <= Fraction(2e-15 * bins) * exact
 
 
 @pytest.mark.parametrize("deficit", [0, 1, 5, 900, 4000])

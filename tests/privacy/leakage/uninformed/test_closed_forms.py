@@ -96,6 +96,14 @@ def test_values_in_the_text(num_users, num_values, truth, digits):
     assert f"{found.lower:.4f}" == f"{found.upper:.4f}" == digits
 
 
+@pytest.mark.parametrize(("num_values", "truth"), [(2, 0.9), (5, 0.8)])
+def test_the_excess_falls_as_a_root_and_not_exponentially(num_values, truth):
+    few, many = (  # Sec. IV-B and VI-B print "exponentially"
+        shuffled_vulnerability(n, num_values, truth).lower - 1.0 / num_values for n in (200, 20_000)
+    )
+    assert few / many == pytest.approx(10.0, rel=0.02)
+
+
 def test_randomizer_and_prior():
     assert prior_vulnerability(5).lower <= Fraction(1, 5) <= prior_vulnerability(5).upper
     for truth in (Fraction(1, 4), Fraction(2, 3), Fraction(1)):

@@ -28,7 +28,8 @@ when a share q of the bins is left, the chance that they were spared is about q^
 e^(-k / e). Beyond some 1900 bins that is no double any more, so more than 1000 are refused.
 
 *Round-off.* A weight h is off by some ulps, and by the rounding of its exponent: 1e-14 for all
-weights that matter (exponent at most 40). A level passes on the relative error of the one below and
+weights that matter (exponent at most 40; where no ball falls elsewhere it is a power, good to an
+ulp). A level passes on the relative error of the one below and
 adds its own: P_k is good to k 1e-14, relative.
 """
 

@@ -37,7 +37,7 @@ def overflow_weight(load: float, bins: float, deficit: float) -> float:
     if elsewhere < 0.0:
         return 0.0
     if elsewhere == 0.0:
-        return math.exp(-load * math.log(bins))
+        return math.pow(bins, -load)
     balls = load + elsewhere
     difference = deficit / bins
     exponent = (
