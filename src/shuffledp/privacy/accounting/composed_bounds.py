@@ -190,13 +190,9 @@ def _nothing() -> Bound:
 
 def _bound(parts: Parts, lower: float | None, upper: float, method: str, source: str) -> Bound:
     """Return the bound with all that it assumes."""
-    if lower is not None:
-        lower = reconciled_lower(
-            lower, upper, tolerance=_MEETING, claim=method, verdict="round-off dominates"
-        )
     sentences = dict.fromkeys(sentence for release, _ in parts for sentence in release.assumptions)
     return Bound(
-        lower=lower,
+        lower=reconciled_lower(lower, upper, tolerance=_MEETING, claim=method),
         upper=upper,
         method=method,
         source=source,

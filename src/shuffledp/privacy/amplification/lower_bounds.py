@@ -11,11 +11,10 @@ the n reports the divergence is *exactly* the right-hand side of (B), R_x2 in pl
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from shuffledp.core.errors import PrecisionError
+from shuffledp.core.bound import warn_of_lower_end
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.privacy.amplification import (
@@ -211,9 +210,13 @@ def _lower_delta(enclose: Callable[[float], Enclosure], epsilon: float) -> float
 
 
 def _strongest(attacks: Sequence[Callable[[], float]]) -> float | None:
-    """Return the most that the attacks prove; one lost in round-off proves nothing."""
-    found = []
+    """Return the most that the attacks prove; one that fails proves nothing."""
+    found, failed = [], None
     for attack in attacks:
-        with suppress(PrecisionError):
+        try:
             found.append(attack())
+        except ArithmeticError as error:  # round-off dominates, or a float overflows
+            failed = error
+    if failed is not None and not found:
+        warn_of_lower_end(f"no lower end could be computed ({failed}); the upper end still holds")
     return max(found, default=None)

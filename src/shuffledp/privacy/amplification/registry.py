@@ -295,17 +295,13 @@ def _smallest(
     proved = [] if attack is None else [attack]
     if with_lower:
         proved += [result.lower for each, result in results if each.is_exact]
-    lower = max(proved, default=None)
-    if lower is not None:
-        lower = reconciled_lower(
-            lower,
+    return Bound(
+        lower=reconciled_lower(
+            max(proved, default=None),
             enclosure.upper,
             tolerance=_MEETING,
             claim=f"method {method.name!r}",
-            verdict="round-off dominates",
-        )
-    return Bound(
-        lower=lower,
+        ),
         upper=enclosure.upper,
         method=method.name,
         source=method.source,
