@@ -233,7 +233,6 @@ STATED_BLANKET = Method(
         "and likelihood ratio right to ten digits, equal ratios exactly equal.",
     ),
     proved_here=True,
-    supersedes=("channel-blanket",),  # which looks for the worst pair; here it is stated
     violated_hypothesis=violated_hypothesis,
     epsilon=_epsilon,
     delta=_delta,
