@@ -106,6 +106,7 @@ def composed_epsilon(parts: Parts, delta: float, *, with_lower: bool = True) -> 
     found = [(pure_epsilon_of(parts), "pure composition", _BASIC)]
     if left > 0.0 and found[0][0] > 0.0:
         found.append((_basic_epsilon(parts, left), "basic composition", _BASIC))
+    if left > 0.0 and found[-1][0] > 0.0:
         with suppress(PrecisionError):
             found.append(_product_epsilon(parts, left))
     upper, method, source = min(found, key=lambda each: each[0])

@@ -260,7 +260,7 @@ class SymmetricBlanket:
         """Enclose delta, with truncated tails below 1e-8 of it or below ``negligible``."""
         if epsilon >= self._law.epsilon0:
             return Enclosure(0.0, 0.0)  # no report ever has a likelihood ratio above e
-        found, by_contour = Enclosure(0.0, 1.0), self._many_pairs
+        found, by_contour = Enclosure(0.0, 1e300), self._many_pairs
         if by_contour:
             found = self._by_contour(epsilon)
             if _is_narrow(found, _CONTOUR_WIDTH):
