@@ -71,3 +71,26 @@ def test_one_pair_loses_nothing_from_epsilon0_on():
     binary = BinaryRandomizedResponse(1.0, 10)
     assert binary._upper(1.0, 3.0) == 0.0
     assert binary._upper(0.999, 3.0) > 0.0
+
+
+def test_where_round_off_dominates_fewer_users_are_accounted_for():
+    asked = []
+
+    def enclose(_method, num_users):
+        asked.append(num_users)
+        if num_users > 10:
+            raise PrecisionError("round-off dominates")
+        return Enclosure(0.2, 0.3)
+
+    # The lower end for fewer users is none for more.
+    assert registry._for_fewer(LOCAL, 100, enclose) == Enclosure(0.0, 0.3)
+    assert asked == [100, 50, 25, 12, 6]
+    assert registry._for_fewer(LOCAL, 10, enclose) == Enclosure(0.2, 0.3)
+
+
+def test_an_evaluation_lost_for_one_user_is_lost():
+    def enclose(_method, _num_users):
+        raise PrecisionError("round-off dominates")
+
+    with pytest.raises(PrecisionError, match="round-off"):
+        registry._for_fewer(LOCAL, 3, enclose)
