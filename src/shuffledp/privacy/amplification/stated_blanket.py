@@ -54,6 +54,7 @@ from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.privacy.amplification.atom_law import (
     NARROWEST,
     AtomLaw,
+    atom_delta,
     atom_delta_above,
     atom_epsilon_above,
     mirrored,
@@ -273,7 +274,16 @@ def _epsilon_above(profile: LocalProfile, num_users: int, delta: float) -> float
 
 
 def _delta(profile: LocalProfile, num_users: int, epsilon: float) -> Enclosure:
-    return Enclosure(0.0, _delta_above(profile, num_users, epsilon, 0.0))
+    upper = _delta_above(profile, num_users, epsilon, 0.0)
+    if upper == 0.0:
+        return Enclosure(0.0, 0.0)
+    lower = _least(
+        profile,
+        num_users,
+        lambda law: atom_delta(law, num_users, epsilon).lower,
+        lambda blanket: blanket.enclose(epsilon).lower,
+    )
+    return Enclosure(min(lower, upper), upper)
 
 
 def _delta_above(profile: LocalProfile, num_users: int, epsilon: float, width: float) -> float:
