@@ -12,7 +12,7 @@ from shuffledp.collection import comparison
 from shuffledp.collection.comparison import Scenario, Standing, compare_bounds
 from shuffledp.collection.named_profiles import named_profile
 from shuffledp.collection.renyi_conversion import RENYI_CONVERTED
-from shuffledp.core.errors import OutOfRegimeError, ParameterError, PrecisionError
+from shuffledp.core.errors import LowerEndWarning, OutOfRegimeError, ParameterError, PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.privacy.amplification import registry
 from shuffledp.privacy.amplification.method import Method
@@ -109,10 +109,11 @@ def test_of_a_best_bound_of_zero_there_are_no_multiples():
     assert compared.ratio(0.0) is None
 
 
-def test_a_bound_below_the_lower_end_is_an_error(monkeypatch):
+def test_a_lower_end_above_a_bound_is_left_out_with_a_warning(monkeypatch):
     planted(monkeypatch, lambda _profile, _num_users, _asked: Enclosure(0.0, 1e-4))
-    with pytest.raises(PrecisionError, match=r"'planted' gives at most 0\.0001"):
-        compare_bounds(Scenario(**BASE, delta=1e-6))
+    with pytest.warns(LowerEndWarning, match=r"'planted' gives at most 0\.0001"):
+        compared = compare_bounds(Scenario(**BASE, delta=1e-6))
+    assert (compared.best, compared.lower) == (1e-4, None)
 
 
 def test_an_infinite_bound_is_none(monkeypatch):

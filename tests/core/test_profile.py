@@ -61,3 +61,9 @@ def test_profiles_and_atoms_are_frozen():
         LocalProfile(epsilon0=1.0).epsilon0 = 2.0
     with pytest.raises(AttributeError):
         BlanketAtom(mass=0.5, ratio0=1.0, ratio1=2.0).mass = 1.0
+
+
+@pytest.mark.parametrize("participation", [-0.1, 0.05, 1.1, math.nan])
+def test_participation_is_a_probability_of_at_least_delta0(participation):
+    with pytest.raises(ParameterError, match="participation"):
+        LocalProfile(epsilon0=1.0, delta0=0.1, participation=participation)

@@ -1,11 +1,13 @@
 """``shuffledp account`` prints the accountant's numbers, for people and for programs."""
 
 import json
+import warnings
 
 import pytest
 
 import shuffledp as sdp
 from shuffledp.interface.cli.main import main
+from shuffledp.privacy.amplification import registry
 from shuffledp.privacy.amplification.registry import METHODS
 
 BASE = ["account", "--epsilon0", "1", "--num-users", "10000"]
@@ -120,3 +122,22 @@ def test_bad_arguments(capsys, arguments, message):
     assert captured.err.startswith("error: ")
     assert message in captured.err
     assert captured.err.count("\n") == 1
+
+
+def test_a_lower_end_that_crosses_is_left_out_on_stderr_and_costs_no_upper_end(capsys, monkeypatch):
+    monkeypatch.setattr(registry, "unavoidable_epsilon", lambda *_: 0.9)
+    assert main([*BASE, "--delta", "1e-6", "--json"]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["epsilon"]["lower"] is None
+    assert json.loads(printed.out)["epsilon"]["upper"] == pytest.approx(0.04320616, abs=1e-8)
+    (line,) = [each for each in printed.err.splitlines() if "lower end" in each]
+    assert line.startswith("warning: method 'clones' gives at most 0.0432")
+
+
+def test_other_warnings_stay_what_they_are(monkeypatch):
+    def warn(*_):
+        warnings.warn("something else", UserWarning, stacklevel=1)
+
+    monkeypatch.setattr(registry, "unavoidable_epsilon", warn)
+    with pytest.warns(UserWarning, match="something else"):
+        main([*BASE, "--delta", "1e-6", "--json"])

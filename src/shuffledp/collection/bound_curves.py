@@ -106,8 +106,6 @@ def bound_curves(
     ------
     ParameterError
         If epsilon0 = 0 is to change: it has no place on a logarithmic axis.
-    PrecisionError
-        As for `compare_bounds`.
 
     Notes
     -----

@@ -225,8 +225,11 @@ def compare_bounds(scenario: Scenario, *, with_renyi: bool = True) -> BoundCompa
     ------
     ParameterError
         If a parameter is out of range, or the randomizer unknown.
-    PrecisionError
-        If a bound lies below the lower end: one of the two would be wrong.
+
+    Warns
+    -----
+    LowerEndWarning
+        If the lower end lies above a bound, and is left out.
 
     Notes
     -----
@@ -246,19 +249,11 @@ def compare_bounds(scenario: Scenario, *, with_renyi: bool = True) -> BoundCompa
         compared.append(each)
         if proved is not None and (lower is None or proved > lower):
             lower = proved
-    for each in compared:
-        if lower is not None and each.value is not None:
-            reconciled_lower(
-                lower,
-                each.value,
-                tolerance=_MEETING,
-                claim=f"method {each.method.name!r}",
-                verdict="one of the two is wrong",
-            )
     compared.sort(key=lambda each: math.inf if each.value is None else each.value)
     best = compared[0].value
-    if lower is not None and best is not None:
-        lower = min(lower, best)  # ends that meet may cross by rounding
+    if best is not None:
+        claim = f"method {compared[0].method.name!r}"
+        lower = reconciled_lower(lower, best, tolerance=_MEETING, claim=claim)
     return BoundComparison(scenario=scenario, bounds=tuple(compared), lower=lower)
 
 

@@ -270,18 +270,10 @@ class Scene:
         """
         upper = min([bound.upper, 1.0, *(each.upper for each in above)])
         upper = max(upper, self.prior_vulnerability)
-        lower = max(bound.lower or 0.0, self.prior_vulnerability)
-        return replace(
-            bound,
-            upper=upper,
-            lower=reconciled_lower(
-                lower,
-                upper,
-                tolerance=_ROUND_OFF,
-                claim=f"the {bound.method} bound",
-                verdict="one of two results is wrong",
-            ),
+        lower = reconciled_lower(
+            bound.lower, upper, tolerance=_ROUND_OFF, claim=f"the {bound.method} bound"
         )
+        return replace(bound, upper=upper, lower=max(lower or 0.0, self.prior_vulnerability))
 
 
 def written_matrix(

@@ -1,9 +1,10 @@
 """``Bound``: what every claim about privacy returns, never a bare float."""
 
 import math
+import warnings
 from dataclasses import dataclass
 
-from shuffledp.core.errors import ParameterError, PrecisionError
+from shuffledp.core.errors import LowerEndWarning, ParameterError
 
 # Upper ends of what is possible are never below this, so that ends may cross by as much.
 _SMALLEST = 1e-300
@@ -68,39 +69,45 @@ class Bound:
 
 
 def reconciled_lower(
-    lower: float, upper: float, *, tolerance: float, claim: str, verdict: str
-) -> float:
+    lower: float | None, upper: float, *, tolerance: float, claim: str
+) -> float | None:
     """Return the lower end of a bound: ends that meet may cross by their rounding.
 
     Parameters
     ----------
     lower, upper : float
-        What is proved unavoidable, and what is proved to be enough.
+        What is proved unavoidable, and what is proved to be enough. A lower end of None stays so.
     tolerance : float
         What their rounding may be, relative to ``upper``.
     claim : str
         Who gives the upper end, as the subject of a sentence.
-    verdict : str
-        What is wrong if the ends cross by more.
 
     Returns
     -------
-    float
-        The smaller of the two.
+    float or None
+        The smaller of the two; None if they cross by more than the tolerance.
 
-    Raises
-    ------
-    PrecisionError
-        If they cross by more: one of the two would be wrong.
+    Warns
+    -----
+    LowerEndWarning
+        If they cross by more: the lower end is dropped, and the upper end stands as proved.
 
     Examples
     --------
-    >>> reconciled_lower(1.0 + 1e-12, 1.0, tolerance=1e-9, claim="it", verdict="")
+    >>> reconciled_lower(1.0 + 1e-12, 1.0, tolerance=1e-9, claim="it")
     1.0
     """
+    if lower is None:
+        return None
     if lower > upper * (1.0 + tolerance) + _SMALLEST:
-        raise PrecisionError(
-            f"{claim} gives at most {upper}, but data are known that need {lower}: {verdict}; "
+        warn_of_lower_end(
+            f"{claim} gives at most {upper}, but its lower end is {lower}, and left out: "
             "please report this as a bug"
         )
+        return None
     return min(lower, upper)
+
+
+def warn_of_lower_end(message: str) -> None:
+    """Warn that a lower end was dropped."""
+    warnings.warn(message, LowerEndWarning, stacklevel=3)

@@ -1,4 +1,4 @@
-"""Every exception that shuffledp raises on purpose.
+"""Every exception that shuffledp raises on purpose, and the one warning.
 
 A message names the argument, the value, the allowed range and the next thing to try.
 """
@@ -42,6 +42,10 @@ class FingerprintError(ShuffledpError, ValueError):
 
 class OutputError(ShuffledpError, OSError):
     """Results cannot be written: the folder exists, the disk is full, no permission."""
+
+
+class LowerEndWarning(UserWarning):
+    """A lower end failed or crossed its upper end and was dropped; the upper end still holds."""
 
 
 class MissingPackageError(ShuffledpError, ModuleNotFoundError):

@@ -59,6 +59,8 @@ class LocalProfile:
         Local privacy loss in nats, of the exact rational law that is drawn; rounded up.
     delta0 : float
         Local failure probability; 0 for pure randomizers.
+    participation : float
+        Chance, in [delta0, 1], that a report is sent at all, by a coin that ignores the value.
     family : RandomizerFamily
         Selects sharper results; ``ANY`` uses only ``epsilon0``.
     domain_size : int or None
@@ -82,6 +84,7 @@ class LocalProfile:
 
     epsilon0: float
     delta0: float = 0.0
+    participation: float = 1.0
     family: RandomizerFamily = RandomizerFamily.ANY
     domain_size: int | None = None
     blanket: tuple[BlanketAtom, ...] = ()
@@ -92,6 +95,10 @@ class LocalProfile:
         set_field = partial(object.__setattr__, self)
         set_field("epsilon0", require_non_negative("epsilon0", self.epsilon0))
         set_field("delta0", require_delta(self.delta0, name="delta0"))
+        if not self.delta0 <= self.participation <= 1.0:
+            raise ParameterError(
+                f"participation = {self.participation} is not in [delta0 = {self.delta0}, 1]"
+            )
         if self.family not in list(RandomizerFamily):
             raise ParameterError(
                 f"family = {self.family!r} is not one of {', '.join(RandomizerFamily)}"

@@ -14,7 +14,7 @@ from oracles.channels import inside, largest_ratio, staircase
 from oracles.multiprecision import blanket_delta
 from oracles.sums import DirectSum, k_rr_third_answer
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import PrecisionError
+from shuffledp.core.errors import LowerEndWarning, PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.privacy.amplification import lower_bounds
@@ -371,7 +371,10 @@ def test_an_attack_lost_in_round_off_proves_nothing(monkeypatch):
     profile = attacked(enumeration.randomized_response(3, 3.0))
     monkeypatch.setattr(lower_bounds, "atom_delta", lost)
     monkeypatch.setattr(lower_bounds, "atom_epsilon_below", lost)
-    assert unavoidable_delta(profile, 10, 0.1) is None
-    assert unavoidable_epsilon(profile, 10, 1e-3) is None
+    monkeypatch.setattr(lower_bounds, "reduced_laws", lambda _attack: [])
+    with pytest.warns(LowerEndWarning, match="round-off dominates"):
+        assert unavoidable_delta(profile, 10, 0.1) is None
+    with pytest.warns(LowerEndWarning, match="round-off dominates"):
+        assert unavoidable_epsilon(profile, 10, 1e-3) is None
     monkeypatch.setattr(lower_bounds, "atom_delta", lambda *_, **__: Enclosure(0.25, 0.5))
     assert unavoidable_delta(profile, 10, 0.1) == 0.25

@@ -297,10 +297,16 @@ def test_positive_part_against_all_outcomes(num_pairs, rest, epsilon0, share):
     assert value >= 0.0
 
 
-def test_round_off_that_dominates_is_refused(monkeypatch):
+def test_where_sums_are_lost_in_round_off_the_contour_integral_answers(monkeypatch):
+    expected = SymmetricBlanket(clone_law(1.0), 100).enclose(0.1)
     monkeypatch.setattr(symmetric_blanket, "_TERM_ERROR", 1e9)
+    blanket = SymmetricBlanket(clone_law(1.0), 100)
     with pytest.raises(PrecisionError, match="round-off dominates"):
-        SymmetricBlanket(clone_law(1.0), 100).enclose(0.1)
+        blanket._sum(0.1, 32.0)
+    found = blanket.enclose(0.1)
+    assert found.upper == pytest.approx(expected.upper, rel=1e-6)
+    assert found.lower <= expected.upper
+    assert found.upper >= expected.lower
 
 
 def test_no_difference_is_no_loss():

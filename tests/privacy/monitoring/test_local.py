@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from oracles import monitored_release as oracle
-from shuffledp.core.errors import PrecisionError
+from shuffledp.core.errors import ParameterError
 from shuffledp.privacy.monitoring.local import local_guarantee
 
 
@@ -43,7 +43,7 @@ def test_a_single_period():
 
 def test_a_stated_loss_that_is_too_small_is_noticed():
     profile = replace(oracle.sampled_profile(2, 3, num_levels=4), epsilon0=0.5)
-    with pytest.raises(PrecisionError, match="epsilon0 is wrong"):
+    with pytest.raises(ParameterError, match="so it is wrong"):
         local_guarantee(profile)
 
 

@@ -6,14 +6,16 @@ Exit codes: 0 done; 2 what was asked for cannot be done; 130 Ctrl-C; 143 SIGTERM
 import os
 import signal
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
 from shuffledp._version import __version__
-from shuffledp.core.errors import ShuffledpError
+from shuffledp.core.errors import LowerEndWarning, ShuffledpError
 from shuffledp.interface.cli.account import account
 from shuffledp.interface.cli.attack import attack
 from shuffledp.interface.cli.bounds import bounds
@@ -73,7 +75,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     previous = signal.signal(signal.SIGTERM, _terminate)
     try:
-        status = cli.main(args=arguments, prog_name="shuffledp", standalone_mode=False)
+        with _warnings_printed():
+            status = cli.main(args=arguments, prog_name="shuffledp", standalone_mode=False)
         sys.stdout.flush()  # a full disk behind `> file` must not go unnoticed
     except click.UsageError as error:
         where = f" (see '{error.ctx.command_path} --help')" if error.ctx else ""
@@ -90,6 +93,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         signal.signal(signal.SIGTERM, previous)
     return int(status or 0)
+
+
+@contextmanager
+def _warnings_printed() -> Iterator[None]:
+    """Print each `LowerEndWarning` on one line of stderr, without a place in the code."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", LowerEndWarning)
+        shown = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *place: Any) -> None:
+            if issubclass(category, LowerEndWarning):
+                say("warning", str(message))
+            else:
+                shown(message, category, *place)
+
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield
 
 
 def _refuse(message: str) -> int:

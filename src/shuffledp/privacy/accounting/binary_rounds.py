@@ -110,7 +110,6 @@ def binary_rounds_epsilon(epsilon0: float, *, num_users: int, rounds: int, delta
         upper,
         tolerance=_MEETING,
         claim=method,
-        verdict="round-off dominates",
     )
     return Bound(
         lower=lower,

@@ -106,6 +106,7 @@ def composed_epsilon(parts: Parts, delta: float, *, with_lower: bool = True) -> 
     found = [(pure_epsilon_of(parts), "pure composition", _BASIC)]
     if left > 0.0 and found[0][0] > 0.0:
         found.append((_basic_epsilon(parts, left), "basic composition", _BASIC))
+    if left > 0.0 and found[-1][0] > 0.0:
         with suppress(PrecisionError):
             found.append(_product_epsilon(parts, left))
     upper, method, source = min(found, key=lambda each: each[0])
@@ -190,13 +191,9 @@ def _nothing() -> Bound:
 
 def _bound(parts: Parts, lower: float | None, upper: float, method: str, source: str) -> Bound:
     """Return the bound with all that it assumes."""
-    if lower is not None:
-        lower = reconciled_lower(
-            lower, upper, tolerance=_MEETING, claim=method, verdict="round-off dominates"
-        )
     sentences = dict.fromkeys(sentence for release, _ in parts for sentence in release.assumptions)
     return Bound(
-        lower=lower,
+        lower=reconciled_lower(lower, upper, tolerance=_MEETING, claim=method),
         upper=upper,
         method=method,
         source=source,

@@ -146,11 +146,16 @@ def _check_round_off(
         )
 
 
+# Of a loss that is possible at all: its square must not underflow.
+_LEAST_DEVIATION = 1e-100
+
+
 def _deviation(curve: HockeyStickCurve) -> float:
     """Estimate the deviation of the loss from the total variation, as if it were Gaussian."""
     total_variation = min(value_at(curve.forward, 0.0).upper, 1.0 - 1e-15)
     if total_variation < 1e-3:
         mu = total_variation * math.sqrt(2.0 * math.pi)
+        mu = max(mu, _LEAST_DEVIATION) if mu > 0.0 else 0.0
     else:
         mu = 2.0 * NormalDist().inv_cdf(0.5 * (1.0 + total_variation))
     return min(mu, curve.highest)

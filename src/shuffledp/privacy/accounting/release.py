@@ -25,7 +25,7 @@ from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.privacy.accounting.composed import Composable, NamedCurve
 from shuffledp.privacy.amplification.atom_law import AtomLaw, atom_delta, mirrored
-from shuffledp.privacy.amplification.local import single_report_delta
+from shuffledp.privacy.amplification.local import LOCAL
 from shuffledp.privacy.amplification.lower_bounds import attack_curves, dominated_law
 from shuffledp.privacy.amplification.pair_atoms import attack_atoms
 from shuffledp.privacy.amplification.participation import participating
@@ -335,7 +335,7 @@ def _method_curve(
     def both(epsilon: float) -> Enclosure:
         if epsilon >= highest:
             return Enclosure(0.0, 0.0)
-        found = [1.0 if profile.delta0 > 0.0 else single_report_delta(profile.epsilon0, epsilon)]
+        found = [LOCAL.delta(profile, num_users, epsilon).upper]
         for name in names:
             with suppress(PrecisionError):
                 method = METHODS[name]

@@ -178,7 +178,6 @@ BINARY_EXACT = Method(
     name="binary-exact",
     source="exact divergence over all neighbouring data; derived in the shuffledp documentation",
     statement="max over j of D(S_j + Bern(1/(p+1)) || S_j + Bern(p/(p+1))), p = exp(eps0)",
-    supersedes=("k-rr-blanket", "clones"),
     proved_here=True,
     is_exact=True,
     violated_hypothesis=_violation,

@@ -67,7 +67,6 @@ K_RR_BLANKET = Method(
     source="Balle et al. 2019, arXiv:1903.02837v2, Lemma 5.3, evaluated exactly for k-RR",
     statement="delta(eps) <= (1/n) E[(G_1 + ... + G_n)_+], uniform blanket of mass k/(p+k-1)",
     proved_here=True,
-    supersedes=("clones",),  # the clone law follows from this one by convex order
     violated_hypothesis=_violation,
     epsilon=lambda profile, n, delta: _blanket(profile, n).enclose_epsilon(delta, profile.epsilon0),
     delta=lambda profile, n, epsilon: _blanket(profile, n).enclose(epsilon),

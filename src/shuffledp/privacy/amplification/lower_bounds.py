@@ -11,11 +11,10 @@ the n reports the divergence is *exactly* the right-hand side of (B), R_x2 in pl
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from shuffledp.core.errors import PrecisionError
+from shuffledp.core.bound import warn_of_lower_end
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.privacy.amplification import (
@@ -45,6 +44,9 @@ _WIDTH = 1e-6
 # Relative error that the explicit data of a profile may have.
 ATTACK_ACCURACY = 1e-9
 
+# What is merged to be the base must not be a difference of nearly equal masses.
+_LEAST_BASE_MASS = 1e-3
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Attack:
@@ -73,8 +75,80 @@ def dominated_law(attack: Sequence[BlanketAtom]) -> AtomLaw:
     return AtomLaw([*masses, remaining], [*ratios0, 0.0], [*ratios1, max(ratios1)])
 
 
+def reduced_laws(attack: Sequence[BlanketAtom]) -> list[SymmetricLaw]:
+    """Return laws of one symmetric pair that stated data dominate, if these equal their mirror.
+
+    The pair with the largest ratio h / l stays, the others lose what tells the inputs apart, and
+    what is then neutral is merged: all of it, or all but the lightest. Sums of so few outcomes are
+    narrow close to epsilon0, where the integral is not. docs/results/lower-ends.md has the proof
+    for the margins, u = `ATTACK_ACCURACY`.
+
+    Examples
+    --------
+    >>> pairs = [(0.2, 3.0, 1.0), (0.2, 1.0, 3.0), (0.6, 1.0 / 3.0, 1.0 / 3.0)]
+    >>> (law,) = reduced_laws([BlanketAtom(mass=m, ratio0=r, ratio1=s) for m, r, s in pairs])
+    >>> round(law.pair_mass, 6), round(law.base_weight, 6)
+    (0.4, 0.333333)
+    """
+    atoms = [(atom.mass, atom.ratio0, atom.ratio1) for atom in attack]
+    if sorted(atoms) != sorted((mass, other, one) for mass, one, other in atoms):
+        return []
+    telling = [(one / other, one, other) for _, one, other in atoms if one > other > 0.0]
+    if not telling:
+        return []
+    _, high, low = max(telling)
+    kept = math.fsum(mass for mass, *ratios in atoms if sorted(ratios) == [low, high])
+    neutral = sorted(
+        (0.5 * (one + other), mass) for mass, one, other in atoms if {one, other} != {low, high}
+    )
+    laws = [
+        _reduced_law(kept, high, low, neutral[:cut], neutral[cut:]) for cut in {1, len(neutral)}
+    ]
+    return [law for law in laws if law is not None]
+
+
+def _reduced_law(
+    kept: float,
+    high: float,
+    low: float,
+    base: list[tuple[float, float]],
+    rest: list[tuple[float, float]],
+) -> SymmetricLaw | None:
+    """Return the law of a pair beside two merged outcomes, moved by the margins, if it has one."""
+    spread = 1.0 + 2.0 * ATTACK_ACCURACY
+    pair_mass = spread * kept
+    rest_mass = spread * math.fsum(mass for _, mass in rest)
+    base_weight = _mean_weight(base)
+    base_mass = 1.0 - pair_mass - rest_mass
+    above = 0.5 * (1.0 + ATTACK_ACCURACY) * (high + low)
+    apart = 0.5 * ((1.0 - 5.0 * ATTACK_ACCURACY) * high - (1.0 + ATTACK_ACCURACY) * low)
+    if apart <= 0.0 or base_mass < _LEAST_BASE_MASS or base_weight > low:
+        return None
+    return SymmetricLaw(
+        epsilon0=math.log1p(2.0 * apart / (above - apart)),
+        low=above - apart,
+        pair_mass=pair_mass,
+        rest_mass=rest_mass,
+        base_mass=base_mass,
+        rest_weight=max(_mean_weight(rest), base_weight),
+        base_weight=base_weight,
+    )
+
+
+def _mean_weight(group: list[tuple[float, float]]) -> float:
+    """Return the mean weight of some outcomes, rounded up by the stated margin."""
+    mass = math.fsum(mass for _, mass in group)
+    share = math.fsum(weight * mass for weight, mass in group)
+    return (1.0 + 4.0 * ATTACK_ACCURACY) * share / mass if mass > 0.0 else 0.0
+
+
 def _symmetric_laws(profile: LocalProfile) -> list[SymmetricLaw]:
     """Return the laws of explicit data in which the two inputs play symmetric roles."""
+    return [*_family_laws(profile), *reduced_laws(profile.attack)]
+
+
+def _family_laws(profile: LocalProfile) -> list[SymmetricLaw]:
+    """Return those that follow from the family."""
     epsilon0, size = profile.epsilon0, profile.domain_size
     if profile.family is RandomizerFamily.ANY:
         return [] if size == 2 else [k_randomized_response.third_answer_law(epsilon0, 3)]
@@ -211,9 +285,13 @@ def _lower_delta(enclose: Callable[[float], Enclosure], epsilon: float) -> float
 
 
 def _strongest(attacks: Sequence[Callable[[], float]]) -> float | None:
-    """Return the most that the attacks prove; one lost in round-off proves nothing."""
-    found = []
+    """Return the most that the attacks prove; one that fails proves nothing."""
+    found, failed = [], None
     for attack in attacks:
-        with suppress(PrecisionError):
+        try:
             found.append(attack())
+        except ArithmeticError as error:  # round-off dominates, or a float overflows
+            failed = error
+    if failed is not None and not found:
+        warn_of_lower_end(f"no lower end could be computed ({failed}); the upper end still holds")
     return max(found, default=None)

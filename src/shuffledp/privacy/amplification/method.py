@@ -23,8 +23,6 @@ class Method:
         What it needs beyond the assumptions of every method.
     automatic : bool
         Whether "best" tries it. Closed forms that another method always beats need not be.
-    supersedes : tuple of str
-        Methods that are never smaller where this one applies, so that "best" can skip them.
     proved_here : bool
         Whether the documentation has a proof of our own; otherwise the source is the only one.
     is_exact : bool
@@ -46,7 +44,6 @@ class Method:
     statement: str
     assumptions: tuple[str, ...] = ()
     automatic: bool = True
-    supersedes: tuple[str, ...] = ()
     proved_here: bool = False
     is_exact: bool = False
     violated_hypothesis: Callable[[LocalProfile, int, float | None], str | None]

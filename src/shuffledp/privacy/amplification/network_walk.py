@@ -399,10 +399,6 @@ def _with_lower(bound: Bound, lower: float | None) -> Bound:
     if lower is None:
         return bound
     kept = reconciled_lower(
-        lower,
-        bound.upper,
-        tolerance=_MEETING,
-        claim=f"method {bound.method!r}",
-        verdict="round-off dominates",
+        lower, bound.upper, tolerance=_MEETING, claim=f"method {bound.method!r}"
     )
     return replace(bound, lower=kept)

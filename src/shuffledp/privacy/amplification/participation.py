@@ -14,6 +14,9 @@ and all explicit data of R turn into those of R' by one more neutral atom:
 For "any randomizer" the clone law stands in for the blanket. It dominates the law of every R in
 convex order, and mixing both with the same atom of the same mass keeps that order.
 
+The blanket of a chance below 1e-200 is that of 1e-200: dropping reports at random turns the one
+randomizer into the other, and no float underflows. Total variation is at most q (`local`).
+
 Source: ours; (B) of docs/results/kernel.md for the law R'.
 """
 
@@ -28,6 +31,9 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.rounding import round_up
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.privacy.amplification.pair_atoms import attack_atoms, blanket_atoms
+
+# Masses of smaller chances would lose their relative accuracy to underflow.
+_LEAST_CHANCE = 1e-200
 
 
 def participating(profile: LocalProfile, probability: float) -> LocalProfile:
@@ -65,12 +71,14 @@ def participating(profile: LocalProfile, probability: float) -> LocalProfile:
     if channel is not None:
         channel = partial(_thinned_channel, channel, Fraction(chance))
     delta0 = profile.delta0 and min(round_up(chance * profile.delta0), profile.delta0)
+    sent = min(round_up(chance * profile.participation), 1.0)
     return replace(
         profile,
-        delta0=delta0,
+        delta0=min(delta0, sent),
+        participation=sent,
         family=RandomizerFamily.OTHER,
         domain_size=None,
-        blanket=_thinned(blanket_atoms(profile), chance),
+        blanket=_thinned(blanket_atoms(profile), max(chance, _LEAST_CHANCE)),
         attack=_thinned(attack_atoms(profile), chance),
         channel=channel,
     )

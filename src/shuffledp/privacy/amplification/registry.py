@@ -147,7 +147,9 @@ def account_epsilon(
     if delta == 0.0 or _is_extreme(profile):
         chosen = [LOCAL]  # for delta = 0 see the attack below
     results = _evaluate(
-        chosen, lambda each: each.epsilon_ends(profile, num_users, delta, with_lower=with_lower)
+        chosen,
+        num_users,
+        lambda each, users: each.epsilon_ends(profile, users, delta, with_lower=with_lower),
     )
     attack: float | None = None
     if profile.epsilon0 == 0.0:
@@ -211,8 +213,9 @@ def account_delta(
     else:
         results = _evaluate(
             chosen,
-            lambda each: each.delta_ends(
-                profile, num_users, epsilon, with_lower=with_lower, width=width
+            num_users,
+            lambda each, users: each.delta_ends(
+                profile, users, epsilon, with_lower=with_lower, width=width
             ),
         )
         # Only from epsilon0 on is delta 0; below it, underflow must not say so.
@@ -226,17 +229,32 @@ def account_delta(
 
 
 def _evaluate(
-    chosen: Sequence[Method], enclose: Callable[[Method], Enclosure]
+    chosen: Sequence[Method], num_users: int, enclose: Callable[[Method, int], Enclosure]
 ) -> list[tuple[Method, Enclosure]]:
     """Return what each method gives; among several, those whose round-off dominates are skipped."""
     results = []
     for each in chosen:
         try:
-            results.append((each, enclose(each)))
+            results.append((each, _for_fewer(each, num_users, enclose)))
         except PrecisionError:
             if len(chosen) == 1:
                 raise
     return results
+
+
+def _for_fewer(
+    method: Method, num_users: int, enclose: Callable[[Method, int], Enclosure]
+) -> Enclosure:
+    """Return what a method gives; where round-off dominates, its upper end for fewer users.
+
+    Further reports can be added afterwards, so what holds for fewer users holds for all of them.
+    """
+    try:
+        return enclose(method, num_users)
+    except PrecisionError:
+        if num_users == 1:
+            raise
+        return Enclosure(0.0, _for_fewer(method, num_users // 2, enclose).upper)
 
 
 def _require_shuffle(num_users: int) -> None:
@@ -259,13 +277,11 @@ def _choose(
 ) -> list[Method]:
     """Return the methods to evaluate: the one named, or all that apply and may be smallest."""
     if method == BEST:
-        applicable = [
+        return [
             each
             for each in METHODS.values()
             if each.automatic and each.violated_hypothesis(profile, num_users, delta) is None
         ]
-        superseded = {name for each in applicable for name in each.supersedes}
-        return [each for each in applicable if each.name not in superseded]
     if str(method) not in METHODS:
         near = get_close_matches(str(method), METHODS, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
@@ -295,17 +311,13 @@ def _smallest(
     proved = [] if attack is None else [attack]
     if with_lower:
         proved += [result.lower for each, result in results if each.is_exact]
-    lower = max(proved, default=None)
-    if lower is not None:
-        lower = reconciled_lower(
-            lower,
+    return Bound(
+        lower=reconciled_lower(
+            max(proved, default=None),
             enclosure.upper,
             tolerance=_MEETING,
             claim=f"method {method.name!r}",
-            verdict="round-off dominates",
-        )
-    return Bound(
-        lower=lower,
+        ),
         upper=enclosure.upper,
         method=method.name,
         source=method.source,

@@ -38,6 +38,9 @@ r0* m* / m' <= (1 + 5 u) r0 and r1* m* / m' >= r1; favour it up to these. So the
 masses (1 - 2 u) m and ratios (1 + 5 u) r0 and r1. That raises epsilon by about 5 u, in nats: more
 than above where epsilon is tiny, and nothing that matters elsewhere. Both orders of the pair count.
 
+A symmetric pair is any other law, too, so both are evaluated where h / l is well below e^epsilon0,
+which widening would cost much, and the smaller result counts.
+
 Source: Balle, Bell, Gascon, Nissim 2019, arXiv:1903.02837v2, Lemma 5.3; the steps are proved above.
 """
 
@@ -53,12 +56,12 @@ from shuffledp.privacy.amplification.atom_law import (
     AtomLaw,
     atom_delta,
     atom_delta_above,
-    atom_epsilon,
     atom_epsilon_above,
     mirrored,
 )
 from shuffledp.privacy.amplification.hypotheses import pure_violation
 from shuffledp.privacy.amplification.method import Method
+from shuffledp.privacy.amplification.symmetric_blanket import SymmetricBlanket, SymmetricLaw
 
 # Relative error u that stated masses and ratios may have, and how far off their sums may then be.
 ACCURACY = 1e-10
@@ -72,6 +75,12 @@ _SMALLEST_PAIR_MASS = 1e-290
 
 # Beyond this e^epsilon0 has no float to be widened to; ratios are what they are stated to be.
 _LARGEST_EPSILON0 = 200.0
+
+# Pairs expected up to which the double sum is asked as well.
+_FEW_PAIRS = 500.0
+
+# How much narrower than e^epsilon0, in nats, a pair must be for the law as stated to be tried.
+_WIDENED = 1e-7
 
 
 def violated_hypothesis(
@@ -133,8 +142,8 @@ def _has_one_symmetric_pair(blanket: tuple[BlanketAtom, ...]) -> bool:
     )
 
 
-def _symmetric_law(profile: LocalProfile) -> AtomLaw:
-    """Return a law that dominates one symmetric pair beside neutral atoms."""
+def _widened(profile: LocalProfile) -> tuple[float, float, list[tuple[float, float]]]:
+    """Return mass and smaller ratio of the widened pair, and masses and weights of neutrals."""
     pair = [atom for atom in profile.blanket if atom.ratio0 != atom.ratio1]
     neutral = [atom for atom in profile.blanket if atom.ratio0 == atom.ratio1]
     weights = [0.5 * (atom.ratio0 + atom.ratio1) for atom in pair]
@@ -142,10 +151,15 @@ def _symmetric_law(profile: LocalProfile) -> AtomLaw:
     share = math.fsum(atom.mass * own for atom, own in zip(pair, weights, strict=True))
     pair_mass = (1.0 - 4.0 * ACCURACY) * share / weight
     low = (1.0 + 8.0 * ACCURACY) * weight * 2.0 / (math.expm1(profile.epsilon0) + 2.0)
+    return pair_mass, low, [((1.0 - 4.0 * ACCURACY) * atom.mass, atom.ratio0) for atom in neutral]
+
+
+def _symmetric_law(profile: LocalProfile) -> AtomLaw:
+    """Return a law that dominates one symmetric pair beside neutral atoms."""
+    pair_mass, low, neutral = _widened(profile)
     high = low * math.exp(profile.epsilon0)
-    masses = [0.5 * pair_mass, 0.5 * pair_mass]
-    masses += [(1.0 - 4.0 * ACCURACY) * atom.mass for atom in neutral]
-    equal = [atom.ratio0 for atom in neutral]
+    masses = [0.5 * pair_mass, 0.5 * pair_mass, *(mass for mass, _ in neutral)]
+    equal = [weight for _, weight in neutral]
     return AtomLaw(masses, [high, low, *equal], [low, high, *equal])
 
 
@@ -159,6 +173,8 @@ def _general_law(blanket: tuple[BlanketAtom, ...]) -> AtomLaw:
 
 def dominating_laws(profile: LocalProfile) -> list[AtomLaw]:
     """Return laws the larger of which dominates a profile's stated blanket, for both orders.
+
+    A symmetric pair is widened; see `unwidened_laws` for the alternative.
 
     Parameters
     ----------
@@ -177,6 +193,25 @@ def dominating_laws(profile: LocalProfile) -> list[AtomLaw]:
     """
     if _has_one_symmetric_pair(profile.blanket) and profile.epsilon0 <= _LARGEST_EPSILON0:
         return [_symmetric_law(profile)]
+    return _general_laws(profile)
+
+
+def unwidened_laws(profile: LocalProfile) -> list[AtomLaw]:
+    """Return other laws with the same property, if a symmetric pair was widened by much.
+
+    Parameters
+    ----------
+    profile : LocalProfile
+        As for `dominating_laws`.
+    """
+    if not _has_one_symmetric_pair(profile.blanket) or profile.epsilon0 > _LARGEST_EPSILON0:
+        return []
+    widest = max(atom.ratio0 / atom.ratio1 for atom in profile.blanket)
+    return _general_laws(profile) if math.log(widest) < profile.epsilon0 - _WIDENED else []
+
+
+def _general_laws(profile: LocalProfile) -> list[AtomLaw]:
+    """Return laws that dominate any stated atoms, for each order of the pair if they differ."""
     exchanged = mirrored(profile.blanket)
     laws = [_general_law(profile.blanket)]
     if sorted(map(_key, exchanged)) != sorted(map(_key, profile.blanket)):
@@ -189,35 +224,77 @@ def _key(atom: BlanketAtom) -> tuple[float, float, float]:
     return (atom.ratio0, atom.ratio1, atom.mass)
 
 
-def _largest(profile: LocalProfile, enclose: Callable[[AtomLaw], Enclosure]) -> Enclosure:
-    """Return the enclosure of the order of the pair that loses more."""
-    found = [enclose(law) for law in dominating_laws(profile)]
-    return Enclosure(max(each.lower for each in found), max(each.upper for each in found))
+def lightened_law(profile: LocalProfile, num_users: int) -> SymmetricLaw | None:
+    """Return a law of one symmetric pair beside one neutral weight, where few pairs are expected.
+
+    The widened law with all its neutral weights lowered to the least of them, which raises every
+    sum. Of so few outcomes the double sum is narrow where the integral is not, close to epsilon0.
+    """
+    if not _has_one_symmetric_pair(profile.blanket) or profile.epsilon0 > _LARGEST_EPSILON0:
+        return None
+    pair_mass, low, neutral = _widened(profile)
+    if num_users * pair_mass > _FEW_PAIRS:
+        return None
+    rest_mass = math.fsum(mass for mass, _ in neutral)
+    return SymmetricLaw(
+        epsilon0=profile.epsilon0,
+        low=low,
+        pair_mass=pair_mass,
+        rest_mass=rest_mass,
+        base_mass=max(1.0 - pair_mass - rest_mass, 0.0),
+        rest_weight=min((weight for _, weight in neutral), default=1.0),
+    )
+
+
+def _least(
+    profile: LocalProfile,
+    num_users: int,
+    by_atoms: Callable[[AtomLaw], float],
+    by_sums: Callable[[SymmetricBlanket], float],
+) -> float:
+    """Return the value of the order of the pair that loses more, by the laws that lose least."""
+    choices = (dominating_laws(profile), unwidened_laws(profile))
+    found = [max(map(by_atoms, laws)) for laws in choices if laws]
+    if (law := lightened_law(profile, num_users)) is not None:
+        found.append(by_sums(SymmetricBlanket(law, num_users)))
+    return min(found)
 
 
 def _epsilon(profile: LocalProfile, num_users: int, delta: float) -> Enclosure:
-    return _largest(profile, lambda law: atom_epsilon(law, num_users, delta, profile.epsilon0))
+    return Enclosure(0.0, _epsilon_above(profile, num_users, delta))
 
 
 def _epsilon_above(profile: LocalProfile, num_users: int, delta: float) -> float:
-    return max(
-        atom_epsilon_above(law, num_users, delta, profile.epsilon0)
-        for law in dominating_laws(profile)
+    return _least(
+        profile,
+        num_users,
+        lambda law: atom_epsilon_above(law, num_users, delta, profile.epsilon0),
+        lambda blanket: blanket.epsilon_above(delta, profile.epsilon0),
     )
 
 
 def _delta(profile: LocalProfile, num_users: int, epsilon: float) -> Enclosure:
-    if epsilon >= profile.epsilon0:
-        return Enclosure(0.0, 0.0)  # no report ever has a likelihood ratio above e
-    return _largest(profile, lambda law: atom_delta(law, num_users, epsilon))
+    upper = _delta_above(profile, num_users, epsilon, 0.0)
+    if upper == 0.0:
+        return Enclosure(0.0, 0.0)
+    lower = _least(
+        profile,
+        num_users,
+        lambda law: atom_delta(law, num_users, epsilon).lower,
+        lambda blanket: blanket.enclose(epsilon).lower,
+    )
+    return Enclosure(min(lower, upper), upper)
 
 
 def _delta_above(profile: LocalProfile, num_users: int, epsilon: float, width: float) -> float:
     if epsilon >= profile.epsilon0:
-        return 0.0
-    return max(
-        atom_delta_above(law, num_users, epsilon, width=min(max(width, NARROWEST), _WIDEST))
-        for law in dominating_laws(profile)
+        return 0.0  # no report ever has a likelihood ratio above e
+    width = min(max(width, NARROWEST), _WIDEST)
+    return _least(
+        profile,
+        num_users,
+        lambda law: atom_delta_above(law, num_users, epsilon, width=width),
+        lambda blanket: blanket.enclose(epsilon).upper,
     )
 
 
@@ -233,7 +310,6 @@ STATED_BLANKET = Method(
         "and likelihood ratio right to ten digits, equal ratios exactly equal.",
     ),
     proved_here=True,
-    supersedes=("channel-blanket",),  # which looks for the worst pair; here it is stated
     violated_hypothesis=violated_hypothesis,
     epsilon=_epsilon,
     delta=_delta,

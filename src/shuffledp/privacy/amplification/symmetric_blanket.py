@@ -40,6 +40,9 @@ SMALLEST_DELTA = SMALLEST_UPPER
 _CONTOUR_PAIRS, _CONTOUR_PAIRS_WITH_REST = 1e4, 500.0
 _CONTOUR_WIDTH = 1e-5
 
+# The relative width of sums up to which the coarse grid does without the integral.
+_COARSE_WIDTH = 0.1
+
 # Width of epsilon that the contour integral aims at.
 _CONTOUR_RELATIVE_WIDTH = 1e-7
 
@@ -48,7 +51,6 @@ _TERM_ERROR = 4e-13
 
 # Relative width to which epsilon is inverted, an order below what the blocks of large sums leave.
 _EPSILON_TOLERANCE = 2e-8
-_FAR_TOLERANCE = 1e-5
 
 # Blocks of B. A block of L walks among b leaves a gap of L / (2 b) of epsilon, so ever fewer blocks
 # keep it below 1e-6; up to about n = 1e6 the largest number leaves every B its own.
@@ -60,8 +62,8 @@ _MOST_PAIR_BLOCKS_WITH_REST = 6_000
 _COARSE_BLOCKS = 300
 
 # Cells of pair and rest blocks at most, and the tail exponent from which on they are fewer.
-_MOST_CELLS = 3e6
-_FAR_TAIL = 150.0
+_MOST_CELLS, _CHEAP_CELLS = 3e6, 1e5
+_FAR_TAIL, _FARTHEST_TAIL = 150.0, 740.0
 
 # Outcomes of rest laws visited when a grid is built, if that leaves so many laws to share.
 _REST_OUTCOMES = 4_000_000
@@ -158,6 +160,7 @@ class SymmetricBlanket:
         self._max_blocks = max_blocks
         few = _CONTOUR_PAIRS if law.rest_mass == 0.0 else _CONTOUR_PAIRS_WITH_REST
         self._many_pairs = num_users * law.pair_mass > few
+        self._enough = _COARSE_WIDTH if max_blocks == _COARSE_BLOCKS else _CONTOUR_WIDTH
         self._grid_for = functools.lru_cache(maxsize=8)(self._build_grid)
 
     def enclose(self, epsilon: float) -> Enclosure:
@@ -188,38 +191,28 @@ class SymmetricBlanket:
 
     def _inverted(self, delta: float, highest: float, *, with_lower: bool) -> Enclosure:
         """Enclose the same epsilon, or give 0 and its upper end."""
+        guess = self._gaussian_epsilon(delta)
+        if guess >= highest:
+            # Hardly any amplification, if any: a bisection to there would take long.
+            near = highest * (1.0 - _EPSILON_TOLERANCE)
+            if self._resolve(near).lower > delta:
+                return Enclosure(near, highest)
         if self._many_pairs:
-            return self._invert(
-                self._resolve,
-                delta,
-                highest,
-                self._gaussian_epsilon(delta),
-                with_lower=with_lower,
-            )
+            return self._invert(self._resolve, delta, highest, guess, with_lower=with_lower)
         # A Gaussian guess leads a coarse grid to the neighbourhood of the answer, so that the fine
-        # grid is asked only a few times; tails far below delta need not be resolved on the way.
+        # grid is asked only a few times; tails far below delta need not be resolved on the way. The
+        # fine grid is asked as `enclose` asks it: what is published here must hold there.
         coarse = SymmetricBlanket(self._law, int(self._num_users), max_blocks=_COARSE_BLOCKS)
         negligible = 1e-9 * delta
-        # Far out every tail is computed afresh: there the coarse grid has to do, at 1e-3.
-        far = -math.log(delta) > _FAR_TAIL
-        tolerance = _FAR_TOLERANCE if far else _EPSILON_TOLERANCE
-        fine = coarse if far else self
         _, near = last_above_first_below(
             lambda epsilon: coarse._resolve(epsilon, negligible).upper,
             delta,
             0.0,
             highest,
-            guess=self._gaussian_epsilon(delta),
+            guess=guess,
             relative_tolerance=1e-4,
         )
-        return self._invert(
-            lambda epsilon: fine._resolve(epsilon, negligible),
-            delta,
-            highest,
-            near,
-            tolerance,
-            with_lower=with_lower,
-        )
+        return self._invert(self._resolve, delta, highest, near, with_lower=with_lower)
 
     @staticmethod
     def _invert(
@@ -227,7 +220,6 @@ class SymmetricBlanket:
         delta: float,
         highest: float,
         guess: float,
-        tolerance: float = _EPSILON_TOLERANCE,
         *,
         with_lower: bool,
     ) -> Enclosure:
@@ -239,7 +231,7 @@ class SymmetricBlanket:
             0.0,
             highest,
             guess=guess,
-            relative_tolerance=tolerance,
+            relative_tolerance=_EPSILON_TOLERANCE,
         )
         if not with_lower:
             return Enclosure(0.0, upper)
@@ -249,7 +241,7 @@ class SymmetricBlanket:
             0.0,
             highest,
             guess=upper,
-            relative_tolerance=tolerance,
+            relative_tolerance=_EPSILON_TOLERANCE,
         )
         return Enclosure(min(lower, upper), upper)
 
@@ -268,19 +260,32 @@ class SymmetricBlanket:
         """Enclose delta, with truncated tails below 1e-8 of it or below ``negligible``."""
         if epsilon >= self._law.epsilon0:
             return Enclosure(0.0, 0.0)  # no report ever has a likelihood ratio above e
-        if self._many_pairs:
+        found, by_contour = Enclosure(0.0, 1e300), self._many_pairs
+        if by_contour:
             found = self._by_contour(epsilon)
-            tiny = found.upper <= 1e3 * SMALLEST_DELTA
-            if tiny or found.upper - found.lower <= _CONTOUR_WIDTH * found.upper:
+            if _is_narrow(found, _CONTOUR_WIDTH):
                 return found
+        for most in (_FAR_TAIL, _FARTHEST_TAIL):
+            with suppress(PrecisionError):
+                found = _both(found, self._by_sums(epsilon, negligible, most))
+            if not by_contour and not _is_narrow(found, self._enough):
+                found, by_contour = _both(found, self._by_contour(epsilon)), True
+            if _is_narrow(found, self._enough):
+                break
+        return found
+
+    def _by_sums(self, epsilon: float, negligible: float, most: float) -> Enclosure:
+        """Enclose delta by the double sum; its truncated tails are at least e^-``most``."""
         tail_exponent = 32.0 if negligible == 0.0 else max(4.0 - math.log(negligible), 32.0)
         while True:
-            result, tail = self._sum(epsilon, tail_exponent)
-            if tail <= max(1e-8 * result.lower, negligible) or tail_exponent > 700.0:
+            result, tail = self._sum(epsilon, min(tail_exponent, most))
+            if tail <= max(1e-8 * result.lower, negligible) or tail_exponent >= most:
                 return result
             # The windows were too narrow for so small a delta: widen until outside is e^-22 of it.
             answer = max(result.lower, negligible, SMALLEST_DELTA)
             tail_exponent = max(22.0 - math.log(answer), tail_exponent + 32.0)
+            # In steps, so that windows are shared by all epsilon near by.
+            tail_exponent = 16.0 * math.ceil(tail_exponent / 16.0)
 
     def _by_contour(self, epsilon: float) -> Enclosure:
         """Enclose delta by the contour integral."""
@@ -382,7 +387,23 @@ class SymmetricBlanket:
         # Far out in the tails probabilities underflow and each must be computed afresh.
         cells = _MOST_CELLS if tail_exponent < _FAR_TAIL else 0.03 * _MOST_CELLS
         # Where only few such reports are expected, each number of them gets its own block.
-        return int(max(8.0, min(max(narrow, 64.0), cells / num_pair_blocks, self._max_blocks)))
+        few = max(64.0, _CHEAP_CELLS / num_pair_blocks)
+        return int(max(8.0, min(max(narrow, few), cells / num_pair_blocks, self._max_blocks)))
+
+
+def _both(first: Enclosure, second: Enclosure) -> Enclosure:
+    """Return what two enclosures of one number say together."""
+    return Enclosure(max(first.lower, second.lower), min(first.upper, second.upper))
+
+
+def _is_narrow(found: Enclosure, width: float) -> bool:
+    """Tell whether an enclosure of delta is as narrow as this, relatively, or of next to nothing.
+
+    It may be wider by -ln(delta)/5, as delta moves by about -2 ln(delta) times as much as epsilon.
+    """
+    if found.upper <= 1e3 * SMALLEST_DELTA:
+        return True
+    return found.upper - found.lower <= width * max(-0.2 * math.log(found.upper), 1.0) * found.upper
 
 
 def least_enclosure(

@@ -90,21 +90,14 @@ def lightened_law(profile: LocalProfile) -> SymmetricLaw:
     )
 
 
-def candidate_laws(profile: LocalProfile, num_users: int) -> tuple[SymmetricLaw, ...]:
-    """Return whichever of the two laws loses less, and the other, too, if it may be that one.
+def dominating_laws(profile: LocalProfile) -> tuple[SymmetricLaw, ...]:
+    """Return both laws; either gives an upper bound, and neither always the smaller.
 
     Lowering loses (p - 1) Pr[(1,1)] of the mean weight, hence of epsilon. Spreading adds a variance
-    of (p - 1) Pr[(0,0)] to the weight, which costs epsilon about t^2 / (2n) of that, t^2 about 20.
-    Far out in the tails t is larger, so within a factor of ten both are evaluated.
+    of (p - 1) Pr[(0,0)] to the weight, which costs epsilon about t^2 / (2n) of that, t its distance
+    from the mean in standard deviations.
     """
-    noise = _noise(profile)
-    lost_by_lowering = num_users * noise.set_bit**2 / (10.0 * noise.unset_bit**2)
-    laws = []
-    if lost_by_lowering < 10.0:
-        laws.append(lightened_law(profile))
-    if lost_by_lowering > 0.1:
-        laws.append(spread_law(profile))
-    return tuple(laws)
+    return lightened_law(profile), spread_law(profile)
 
 
 def third_value_law(profile: LocalProfile) -> SymmetricLaw:
@@ -122,19 +115,28 @@ def third_value_law(profile: LocalProfile) -> SymmetricLaw:
 
 
 def third_bit_law(profile: LocalProfile) -> SymmetricLaw:
-    """Return one user's law for the same data, seen through the pair's bits and the third one."""
+    """Return one user's law for the same data, seen through the pair's bits and the third one.
+
+    The weight of what is merged is the victim's own chance of it over the others': 1 less the
+    chance of one bit of the pair without the third, which is 1 - q times (1-q)^2 + q^2 for the
+    symmetric encoding and times 1/2 for the optimized one. Written as sums of positive terms, since
+    the chance is of the size of q.
+    """
     noise = _noise(profile)
     symmetric = profile.family is RandomizerFamily.SYMMETRIC_UNARY
     third_unset = noise.set_bit if symmetric else 0.5
     pair_mass = 2.0 * noise.set_bit * noise.unset_bit * third_unset
-    weight_left = 1.0 - pair_mass * (1.0 + 0.5 * math.expm1(profile.epsilon0))
+    if symmetric:
+        merged = noise.set_bit * (1.0 + 2.0 * noise.unset_bit**2)
+    else:
+        merged = 0.5 * (1.0 + noise.set_bit)
     return SymmetricLaw(
         epsilon0=profile.epsilon0,
         low=1.0,
         pair_mass=pair_mass,
         rest_mass=0.0,
         base_mass=1.0 - pair_mass,
-        base_weight=weight_left / (1.0 - pair_mass),
+        base_weight=merged / (1.0 - pair_mass),
     )
 
 
@@ -151,16 +153,16 @@ UNARY_BLANKET = Method(
     proved_here=True,
     violated_hypothesis=_violation,
     epsilon=lambda profile, n, delta: least_enclosure(
-        candidate_laws(profile, n),
+        dominating_laws(profile),
         n,
         lambda blanket: blanket.enclose_epsilon(delta, profile.epsilon0),
     ),
     delta=lambda profile, n, epsilon: least_enclosure(
-        candidate_laws(profile, n), n, lambda blanket: blanket.enclose(epsilon)
+        dominating_laws(profile), n, lambda blanket: blanket.enclose(epsilon)
     ),
     epsilon_above=lambda profile, n, delta: (
         least_enclosure(
-            candidate_laws(profile, n),
+            dominating_laws(profile),
             n,
             lambda blanket: Enclosure(0.0, blanket.epsilon_above(delta, profile.epsilon0)),
         ).upper

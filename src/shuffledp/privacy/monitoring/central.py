@@ -328,16 +328,10 @@ def _bound(
     lower: float | None, upper: float, assumptions: tuple[str, ...], *, central: bool
 ) -> Bound:
     """Return the enclosure, named after the analysis that gives its upper end."""
-    if lower is not None:
-        lower = reconciled_lower(
-            lower,
-            upper,
-            tolerance=1e-6,
-            claim="the central guarantee of monitoring",
-            verdict="one of the two is wrong",
-        )
     return Bound(
-        lower=lower,
+        lower=reconciled_lower(
+            lower, upper, tolerance=1e-6, claim="the central guarantee of monitoring"
+        ),
         upper=upper,
         method="monitoring-crowd" if central else "local",
         source=SOURCE,

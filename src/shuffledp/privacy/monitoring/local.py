@@ -13,7 +13,8 @@ import math
 from collections.abc import Iterator
 from fractions import Fraction
 
-from shuffledp.core.bound import Bound, reconciled_lower
+from shuffledp.core.bound import Bound
+from shuffledp.core.errors import ParameterError
 from shuffledp.core.monitoring_profile import MonitoringProfile
 
 SOURCE = "derived in the shuffledp documentation, results/monitoring-central"
@@ -65,14 +66,13 @@ def local_guarantee(profile: MonitoringProfile) -> Bound:
         # Two roundings of the ratio, two of the logarithm.
         ratio = float(greatest / least)
         lower = max(math.log(ratio) - 4.0 * math.ulp(1.0) * (1.0 + math.log(ratio)), 0.0)
+    if lower > profile.epsilon0:  # exact densities against what is merely stated
+        raise ParameterError(
+            f"epsilon0 = {profile.epsilon0} is below the loss {lower} of the densities that the "
+            "profile states, so it is wrong: state at least that"
+        )
     return Bound(
-        lower=reconciled_lower(
-            lower,
-            profile.epsilon0,
-            tolerance=0.0,
-            claim="the local guarantee of monitoring",
-            verdict="epsilon0 is wrong",
-        ),
+        lower=lower,
         upper=profile.epsilon0,
         method="local",
         source=SOURCE,
