@@ -41,6 +41,9 @@ _TAIL_SHARE = 1e-3
 # Loss raised at the other end moves no answer by more than this.
 _LEFT_TAIL = 1e-11
 
+# Deviation over that of a Gaussian loss from which on losses are called rare and large.
+_RARE = 3.0
+
 # Interval at least, in deviations of the sum.
 _FINEST = 4e-6
 
@@ -147,12 +150,26 @@ def _check_round_off(
 
 
 def _deviation(curve: HockeyStickCurve) -> float:
-    """Estimate the deviation of the loss from the total variation, as if it were Gaussian."""
-    total_variation = min(value_at(curve.forward, 0.0).upper, 1.0 - 1e-15)
+    """Estimate the deviation of the loss from the total variation, as if it were Gaussian.
+
+    Where losses are rare and large that is far too small. The variance is about four times the
+    integral of delta (twice the Kullback-Leibler divergence), which is summed in octaves.
+    """
+    at_zero = value_at(curve.forward, 0.0).upper
+    total_variation = min(at_zero, 1.0 - 1e-15)
     if total_variation < 1e-3:
         mu = total_variation * math.sqrt(2.0 * math.pi)
     else:
         mu = 2.0 * NormalDist().inv_cdf(0.5 * (1.0 + total_variation))
+    if math.isinf(curve.highest):
+        return mu
+    point, integral, before = mu, mu * total_variation, math.inf
+    while 0.0 < point < curve.highest and before * point > 1e-2 * integral:
+        before = value_at(curve.forward, point).upper
+        integral += before * min(point, curve.highest - point)
+        point *= 2.0
+    if 4.0 * integral > (_RARE * mu) ** 2:
+        mu = 2.0 * math.sqrt(integral)
     return min(mu, curve.highest)
 
 

@@ -56,16 +56,18 @@ _PAIR_BLOCK_SCALE = 2e7
 _MOST_PAIR_BLOCKS = 16_000
 _MOST_PAIR_BLOCKS_WITH_REST = 6_000
 
-# Blocks of the grid that only has to find the neighbourhood of an answer.
-_COARSE_BLOCKS = 300
+# Blocks of the grid that only has to find the neighbourhood of an answer, or a wide enclosure, and
+# the width that they are enough for.
+_COARSE_BLOCKS, _COARSE_WIDTH = 300, 1e-4
 
 # Cells of pair and rest blocks at most, and the tail exponent from which on they are fewer.
 _MOST_CELLS = 3e6
 _FAR_TAIL = 150.0
 
-# Outcomes of rest laws visited when a grid is built, if that leaves so many laws to share.
+# Outcomes of rest laws visited when a grid is built, at most about, and how many laws share them at
+# least. A law with more outcomes by itself becomes one block: its weight hardly varies.
 _REST_OUTCOMES = 4_000_000
-_FEWEST_LAWS = 24
+_FEWEST_LAWS, _ONE_BLOCK_LAWS = 2, 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +139,8 @@ class SymmetricBlanket:
         Number n of users, at least 1 and at most 1e15.
     max_blocks : int, optional
         Blocks of the outer sum; more make the enclosure narrower and the call slower.
+    width : float
+        Width of an enclosure, relative to epsilon, that is narrow enough, where that saves time.
 
     Notes
     -----
@@ -148,7 +152,16 @@ class SymmetricBlanket:
     and taken off the lower end.
     """
 
-    def __init__(self, law: SymmetricLaw, num_users: int, *, max_blocks: int | None = None) -> None:
+    def __init__(
+        self,
+        law: SymmetricLaw,
+        num_users: int,
+        *,
+        max_blocks: int | None = None,
+        width: float = 0.0,
+    ) -> None:
+        if max_blocks is None and width >= _COARSE_WIDTH:
+            max_blocks = _COARSE_BLOCKS
         if max_blocks is None:
             most = _MOST_PAIR_BLOCKS if law.rest_mass == 0.0 else _MOST_PAIR_BLOCKS_WITH_REST
             pairs = max(num_users * law.pair_mass, 1.0)
@@ -156,6 +169,7 @@ class SymmetricBlanket:
         self._law = law
         self._num_users = float(num_users)
         self._max_blocks = max_blocks
+        self._width = max(width, _CONTOUR_RELATIVE_WIDTH)
         few = _CONTOUR_PAIRS if law.rest_mass == 0.0 else _CONTOUR_PAIRS_WITH_REST
         self._many_pairs = num_users * law.pair_mass > few
         self._grid_for = functools.lru_cache(maxsize=8)(self._build_grid)
@@ -255,7 +269,7 @@ class SymmetricBlanket:
 
     def _gaussian_epsilon(self, delta: float) -> float:
         """Return the central-limit epsilon: delta = mu (phi(t) - t Phi(-t)), epsilon = t mu."""
-        mu = self._law.difference * math.sqrt(self._law.pair_mass / self._num_users)
+        mu = self._deviation()
         low, high = 0.0, 40.0
         for _ in range(40):
             t = 0.5 * (low + high)
@@ -270,8 +284,7 @@ class SymmetricBlanket:
             return Enclosure(0.0, 0.0)  # no report ever has a likelihood ratio above e
         if self._many_pairs:
             found = self._by_contour(epsilon)
-            tiny = found.upper <= 1e3 * SMALLEST_DELTA
-            if tiny or found.upper - found.lower <= _CONTOUR_WIDTH * found.upper:
+            if self._is_narrow(found, epsilon):
                 return found
         tail_exponent = 32.0 if negligible == 0.0 else max(4.0 - math.log(negligible), 32.0)
         while True:
@@ -281,6 +294,21 @@ class SymmetricBlanket:
             # The windows were too narrow for so small a delta: widen until outside is e^-22 of it.
             answer = max(result.lower, negligible, SMALLEST_DELTA)
             tail_exponent = max(22.0 - math.log(answer), tail_exponent + 32.0)
+
+    def _is_narrow(self, found: Enclosure, epsilon: float) -> bool:
+        """Tell whether a delta is known as well as asked; far out it moves faster than epsilon."""
+        if found.upper <= 1e3 * SMALLEST_DELTA:
+            return True
+        exponent = -math.log(found.upper)
+        slope = min((epsilon / self._deviation()) ** 2, 2.0 * exponent)
+        relative = max(
+            _CONTOUR_WIDTH * max(0.1 * exponent, 1.0), self._width * max(slope, 1.0)
+        )
+        return found.upper - found.lower <= relative * found.upper
+
+    def _deviation(self) -> float:
+        """Return the deviation that the loss of a large crowd has."""
+        return self._law.difference * math.sqrt(self._law.pair_mass / self._num_users)
 
     def _by_contour(self, epsilon: float) -> Enclosure:
         """Enclose delta by the contour integral."""
@@ -294,7 +322,7 @@ class SymmetricBlanket:
             base,
             np.array([0.5 * law.pair_mass, 0.5 * law.pair_mass, law.rest_mass]),
             np.array([gain - base, -loss - base, slope * (law.base_weight - law.rest_weight)]),
-            width=_CONTOUR_RELATIVE_WIDTH,
+            width=self._width,
         )
 
     def _sum(self, epsilon: float, tail_exponent: float) -> tuple[Enclosure, float]:
@@ -351,7 +379,8 @@ class SymmetricBlanket:
             probability, complement = law.rest_mass / others, law.base_mass / others
             boundaries, law_of_block = self._rest_boundaries(starts, probability * complement)
             num_blocks = self._rest_blocks(masses.size, probability * complement, tail_exponent)
-            rest = rest_laws(users, probability, complement, boundaries, tail_exponent, num_blocks)
+            limits = (tail_exponent, num_blocks, float(_REST_OUTCOMES))
+            rest = rest_laws(users, probability, complement, boundaries, *limits)
             rest_tail = math.exp(-tail_exponent)
         else:
             probability, rest_tail = 0.0, 0.0
@@ -366,6 +395,8 @@ class SymmetricBlanket:
         """Choose for which B the law of Z | B is tabulated: the last B of each group of blocks."""
         spread = math.sqrt(self._num_users * variance)
         affordable = max(_FEWEST_LAWS, int(_REST_OUTCOMES / (16.0 * spread + 1.0)))
+        if 16.0 * spread > _REST_OUTCOMES:
+            affordable = _ONE_BLOCK_LAWS
         num_blocks = starts.size - 1
         group = -(-num_blocks // min(affordable, self._max_blocks))
         group_ends = np.append(starts[:-1][::group][1:], starts[-1])
@@ -389,6 +420,8 @@ def least_enclosure(
     laws: Sequence[SymmetricLaw],
     num_users: int,
     enclose: Callable[[SymmetricBlanket], Enclosure],
+    *,
+    width: float = 0.0,
 ) -> Enclosure:
     """Return the enclosure with the smallest upper end among laws that are all upper bounds.
 
@@ -400,6 +433,8 @@ def least_enclosure(
         Number n of users.
     enclose : callable
         What is asked of each: delta at an epsilon, or epsilon at a delta.
+    width : float
+        As for `SymmetricBlanket`.
 
     Raises
     ------
@@ -409,10 +444,31 @@ def least_enclosure(
     found = []
     for law in laws[:-1]:
         with suppress(PrecisionError):
-            found.append(enclose(SymmetricBlanket(law, num_users)))
+            found.append(enclose(_blanket(law, num_users, width)))
     try:
-        found.append(enclose(SymmetricBlanket(laws[-1], num_users)))
+        found.append(enclose(_blanket(laws[-1], num_users, width)))
     except PrecisionError:
         if not found:
             raise
     return min(found, key=lambda enclosure: enclosure.upper)
+
+
+def upper_delta(
+    laws: Sequence[SymmetricLaw], num_users: int, epsilon: float, width: float
+) -> float:
+    """Return the least upper end of delta among laws that are all upper bounds."""
+    return least_enclosure(
+        laws, num_users, lambda blanket: blanket.enclose(epsilon), width=width
+    ).upper
+
+
+def _blanket(law: SymmetricLaw, num_users: int, width: float) -> SymmetricBlanket:
+    """Return the blanket; the same one again where it is wide, so that its grids are made once."""
+    if width < _COARSE_WIDTH:
+        return SymmetricBlanket(law, num_users, width=width)
+    return _wide_blanket(law, num_users, width)
+
+
+@functools.lru_cache(maxsize=8)
+def _wide_blanket(law: SymmetricLaw, num_users: int, width: float) -> SymmetricBlanket:
+    return SymmetricBlanket(law, num_users, width=width)

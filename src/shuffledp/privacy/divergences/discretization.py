@@ -50,7 +50,7 @@ from shuffledp.privacy.divergences.privacy_loss import PrivacyLoss, no_loss
 _LARGEST_LOSS = 600.0
 
 # After so many knots on a side their distance doubles.
-_KNOTS_PER_OCTAVE = 2048
+_KNOTS_PER_OCTAVE = 1024
 
 # A curve that falls by less than this from knot to knot has reached its limit.
 _FLAT = 1e-7
