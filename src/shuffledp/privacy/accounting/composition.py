@@ -44,6 +44,9 @@ _LEFT_TAIL = 1e-11
 # Deviation over that of a Gaussian loss from which on losses are called rare and large.
 _RARE = 3.0
 
+# So many deviations beyond the quantile of one loss knots stay dense.
+_DENSE = 9.0
+
 # Interval at least, in deviations of the sum.
 _FINEST = 4e-6
 
@@ -262,6 +265,9 @@ def compose_curves(
     ratio = _ratio(curves, target, allowed, upper=upper)
     interval = _common_interval(curves, ratio)
     tail = max(_TAIL_SHARE * target / number, SMALLEST_MASS)
+    # Of many losses the sum is at its quantile where each is about at its own: far beyond that it is
+    # enough to know that a loss is rare.
+    dense = math.sqrt(-2.0 * math.log(target) / number) + _DENSE
     discretise = dominating_loss if upper else dominated_loss
     losses = [
         (
@@ -271,6 +277,7 @@ def compose_curves(
                 tail,
                 left_tail=max(_LEFT_TAIL / number, tail),
                 stride=max(int(ratio * mu / interval), 1),
+                dense=mu * dense,
             ),
             count,
         )

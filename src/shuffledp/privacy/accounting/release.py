@@ -50,9 +50,9 @@ _NO_AMPLIFICATION = 200.0
 # Narrow enough that composing, at 1e-3, is not held up; ten times as narrow costs twice the time.
 _ATOM_WIDTH = 1e-6
 
-# The same for upper ends: with all data of the others settled in stretches, time goes with its
-# inverse.
-_CURVE_WIDTH = 3e-4
+# The same for whole curves; and where the data of the others are settled in stretches, whose number
+# is the inverse.
+_CURVE_WIDTH, _STRETCH_WIDTH = 3e-5, 1e-3
 
 # Of the few roundings of a closed form.
 _ROUNDING = 64.0 * math.ulp(1.0)
@@ -343,8 +343,9 @@ def _method_curve(
         for name in names:
             with suppress(PrecisionError):
                 method = METHODS[name]
+                width = _STRETCH_WIDTH if method.is_exact else _CURVE_WIDTH
                 ends = method.delta_ends(
-                    profile, num_users, epsilon, with_lower=False, width=_CURVE_WIDTH
+                    profile, num_users, epsilon, with_lower=False, width=width
                 )
                 found.append(ends.upper)
         return Enclosure(0.0, max(min(found), _SMALLEST))

@@ -35,7 +35,7 @@ _DELTA_FACTOR = 10.0
 
 # Numbers of ones at which the worst is looked for before every number is settled, and how often it
 # is then looked for more closely.
-_SAMPLES, _ZOOMS = 65, 4
+_SAMPLES, _ZOOMS = 33, 4
 
 # One pair's delta is known to 1e-8 of itself unless its terms cancel altogether.
 _ROUND_OFF_LIMIT = 1e-4

@@ -57,15 +57,14 @@ def log_divergence_upper(
 
 
 @njit(cache=True, nogil=True)
-def pair_divergence(
+def divergence_terms(
     num_high: float, num_low: float, ratio_minus_one: float, slope: float, excess: float
 ) -> tuple[float, float]:
     """Return delta of one neighbouring pair, and the size of the terms that cancel in it.
 
     The others hold ``num_high`` ones and ``num_low`` zeros; the victim's zero becomes a one.
     With p = e^epsilon0 and e = e^epsilon: ``ratio_minus_one`` = p - 1, ``slope`` = e - 1, and
-    ``excess`` = p - e, given apart because epsilon may be close to epsilon0. Both are 0 where delta
-    is proved to be below 1e-300.
+    ``excess`` = p - e, given apart because epsilon may be close to epsilon0.
     """
     ratio = ratio_minus_one + 1.0
     q = 1.0 / (ratio + 1.0)
@@ -73,8 +72,6 @@ def pair_divergence(
     others = num_high + num_low
     if others == 0.0:
         return gain, gain
-    if log_divergence_upper(num_high, num_low, ratio_minus_one, slope, excess) < _LOG_SMALLEST:
-        return 0.0, 0.0
     # P(s) > e Q(s) while f(s-1)/f(s) < kappa; f log-concave, so the optimal set is {s <= m}.
     kappa = excess / (ratio_minus_one + ratio * slope)
     below_pole = math.exp(-0.7 / max(math.sqrt(others * q * (1.0 - q)), 1.0))
@@ -99,6 +96,16 @@ def pair_divergence(
 
 
 @njit(cache=True, nogil=True)
+def pair_divergence(
+    num_high: float, num_low: float, ratio_minus_one: float, slope: float, excess: float
+) -> tuple[float, float]:
+    """Return `divergence_terms`, or zeros where delta is proved to be below 1e-300."""
+    if log_divergence_upper(num_high, num_low, ratio_minus_one, slope, excess) < _LOG_SMALLEST:
+        return 0.0, 0.0
+    return divergence_terms(num_high, num_low, ratio_minus_one, slope, excess)
+
+
+@njit(cache=True, nogil=True)
 def pair_divergence_upper(
     num_high: float,
     num_low: float,
@@ -111,7 +118,7 @@ def pair_divergence_upper(
     log_upper = log_divergence_upper(num_high, num_low, ratio_minus_one, slope, excess)
     if log_upper < _LOG_SMALLEST or log_upper < math.log(enough) - 1e-12:
         return math.exp(log_upper)
-    value, size = pair_divergence(num_high, num_low, ratio_minus_one, slope, excess)
+    value, size = divergence_terms(num_high, num_low, ratio_minus_one, slope, excess)
     root = math.sqrt(num_high + num_low)
     return value * (1.0 + 1e-12 + 4e-15 * root) + size * (1e-12 + 1e-15 * root)
 

@@ -58,7 +58,7 @@ _MOST_PAIR_BLOCKS_WITH_REST = 6_000
 
 # Blocks of the grid that only has to find the neighbourhood of an answer, or a wide enclosure, and
 # the width that they are enough for.
-_COARSE_BLOCKS, _COARSE_WIDTH = 300, 1e-4
+_COARSE_BLOCKS, _COARSE_WIDTH = 300, 3e-5
 
 # Cells of pair and rest blocks at most, and the tail exponent from which on they are fewer.
 _MOST_CELLS = 3e6
@@ -302,7 +302,7 @@ class SymmetricBlanket:
         exponent = -math.log(found.upper)
         slope = min((epsilon / self._deviation()) ** 2, 2.0 * exponent)
         relative = max(
-            _CONTOUR_WIDTH * max(0.1 * exponent, 1.0), self._width * max(slope, 1.0)
+            _CONTOUR_WIDTH * max(0.1 * exponent, 1.0), 4.0 * self._width * max(slope, 1.0)
         )
         return found.upper - found.lower <= relative * found.upper
 
