@@ -46,14 +46,20 @@ def log_tilted_mass(
 
 
 @njit(cache=True, nogil=True)
-def num_visited(variance: float, num_nodes: float) -> float:
-    """Return how many nodes of the trapezoidal sum, of one side, are not negligible."""
-    last = (num_nodes - 1.0) / 2.0
-    versine = _NEGLIGIBLE_EXPONENT / variance if variance > 0.0 else math.inf
-    if versine >= 2.0:
-        return last + 1.0
-    angle = 2.0 * math.asin(math.sqrt(0.5 * versine))
-    return min(last, math.floor(angle * num_nodes / (2.0 * math.pi))) + 1.0
+def trapezoidal_nodes(
+    num_high: float, num_low: float, q: float, s: float, r: float
+) -> tuple[float, int]:
+    """Return the number of nodes of the sum at s, and how many of one side are not negligible."""
+    mean, variance = tilted_moments(num_high, num_low, q, r)
+    # One period must take the tilted law past nine deviations, and the plain law from s to nine
+    # beyond its mean, hence the shift.
+    shift = abs(num_high * (1.0 - q) + num_low * q - s) + abs(mean - s)
+    num_nodes = 2.0 * math.ceil(4.6 * math.sqrt(variance) + 0.5 * shift + 10.0) + 1.0
+    last = 0.5 * (num_nodes - 1.0)
+    if variance > 0.5 * _NEGLIGIBLE_EXPONENT:
+        angle = 2.0 * math.asin(math.sqrt(0.5 * _NEGLIGIBLE_EXPONENT / variance))
+        last = min(last, math.floor(angle * num_nodes / (2.0 * math.pi)))
+    return num_nodes, int(last) + 1
 
 
 @njit(cache=True, nogil=True)
@@ -81,16 +87,11 @@ def points_and_tail(
     1e-12 + 4e-15 sqrt(n) (rounding of the exponents); beyond that each is off by at most
     1e-12 + 1e-15 sqrt(n) of the largest of the four. Checked against multiprecision convolution.
     """
-    mean, variance = tilted_moments(num_high, num_low, q, r)
-    deviation = math.sqrt(variance)
-    # One period must take the tilted law past nine deviations, and the plain law from s to nine
-    # beyond its mean, hence the shift.
-    shift = abs(num_high * (1.0 - q) + num_low * q - s) + abs(mean - s)
-    num_nodes = 2.0 * math.ceil(4.6 * deviation + 0.5 * shift + 10.0) + 1.0
+    num_nodes, visited = trapezoidal_nodes(num_high, num_low, q, s, r)
     high = (1.0 - q) * r / (q + (1.0 - q) * r)
     low = q * r / (1.0 - q + q * r)
     before, here, after, tail = 0.0, 0.0, 0.0, 0.0
-    for node in range(int(num_visited(variance, num_nodes))):
+    for node in range(visited):
         theta = 2.0 * math.pi * node / num_nodes
         versine = 2.0 * math.sin(0.5 * theta) ** 2
         sine = math.sin(theta)

@@ -265,8 +265,8 @@ def compose_curves(
     ratio = _ratio(curves, target, allowed, upper=upper)
     interval = _common_interval(curves, ratio)
     tail = max(_TAIL_SHARE * target / number, SMALLEST_MASS)
-    # Of many losses the sum is at its quantile where each is about at its own: far beyond that it is
-    # enough to know that a loss is rare.
+    # A sum of many losses is at its quantile where each is about at its own: far beyond that it
+    # is enough to know that a loss is rare.
     dense = math.sqrt(-2.0 * math.log(target) / number) + _DENSE
     discretise = dominating_loss if upper else dominated_loss
     losses = [

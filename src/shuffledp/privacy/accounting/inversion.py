@@ -156,7 +156,7 @@ def largest_local_epsilon(
 
     Notes
     -----
-    About eight compositions.
+    About eight compositions, each at another epsilon0.
 
     Examples
     --------

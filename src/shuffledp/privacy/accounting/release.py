@@ -344,9 +344,7 @@ def _method_curve(
             with suppress(PrecisionError):
                 method = METHODS[name]
                 width = _STRETCH_WIDTH if method.is_exact else _CURVE_WIDTH
-                ends = method.delta_ends(
-                    profile, num_users, epsilon, with_lower=False, width=width
-                )
+                ends = method.delta_ends(profile, num_users, epsilon, with_lower=False, width=width)
                 found.append(ends.upper)
         return Enclosure(0.0, max(min(found), _SMALLEST))
 

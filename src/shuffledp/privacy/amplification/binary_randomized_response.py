@@ -61,7 +61,7 @@ class BinaryRandomizedResponse:
     def __init__(self, epsilon0: float, num_users: int, *, width: float = 0.0) -> None:
         self._others = float(num_users - 1)
         self._epsilon0 = epsilon0
-        growth = max(self._others / _SMALL_BATCH, 1.0) ** _GROWTH
+        growth: float = max(self._others / _SMALL_BATCH, 1.0) ** _GROWTH
         self._tolerance = min(_NARROWEST * growth, _WIDEST)
         self._width = width
 
@@ -120,7 +120,9 @@ class BinaryRandomizedResponse:
     def _delta_tolerance(self, epsilon: float, delta: float) -> float:
         """Return the relative width of a delta that is about so large."""
         steepest = -2.0 * math.log(max(delta, SMALLEST_DELTA))
-        deviation = 2.0 * math.sinh(0.5 * self._epsilon0) / math.sqrt(self._others + 1.0)
+        deviation = (
+            2.0 * math.sinh(0.5 * min(self._epsilon0, 700.0)) / math.sqrt(self._others + 1.0)
+        )
         slope = min((epsilon / deviation) ** 2, steepest)
         narrow = self._tolerance * _DELTA_FACTOR + (self._tolerance - _NARROWEST) * steepest
         return max(narrow, self._width * max(slope, 1.0))

@@ -48,7 +48,7 @@ def log_divergence_upper(
     log_gain = math.log(excess) + math.log(q) if excess > 0.0 else -math.inf
     kappa = excess / (ratio_minus_one + ratio * slope)
     mean, _ = tilted_moments(num_high, num_low, q, kappa)
-    last = math.floor(mean + 2.0)  # one more for the rounding of the mean
+    last = math.floor(mean + 2.0 + 2e-15 * others)  # more than the rounding of the mean
     if last >= others:
         return log_gain + 1e-12
     r = min(saddle_tilt(num_high, num_low, q, last), 1.0)

@@ -56,9 +56,11 @@ _PAIR_BLOCK_SCALE = 2e7
 _MOST_PAIR_BLOCKS = 16_000
 _MOST_PAIR_BLOCKS_WITH_REST = 6_000
 
-# Blocks of the grid that only has to find the neighbourhood of an answer, or a wide enclosure, and
-# the width that they are enough for.
-_COARSE_BLOCKS, _COARSE_WIDTH = 300, 3e-5
+# Blocks of the grid that only has to find the neighbourhood of an answer.
+_COARSE_BLOCKS = 300
+
+# Blocks of the grid for a wide enclosure, and the width that they are enough for.
+_WIDE_BLOCKS, _WIDE_WIDTH = 2000, 3e-5
 
 # Cells of pair and rest blocks at most, and the tail exponent from which on they are fewer.
 _MOST_CELLS = 3e6
@@ -160,8 +162,8 @@ class SymmetricBlanket:
         max_blocks: int | None = None,
         width: float = 0.0,
     ) -> None:
-        if max_blocks is None and width >= _COARSE_WIDTH:
-            max_blocks = _COARSE_BLOCKS
+        if max_blocks is None and width >= _WIDE_WIDTH:
+            max_blocks = _WIDE_BLOCKS
         if max_blocks is None:
             most = _MOST_PAIR_BLOCKS if law.rest_mass == 0.0 else _MOST_PAIR_BLOCKS_WITH_REST
             pairs = max(num_users * law.pair_mass, 1.0)
@@ -464,7 +466,7 @@ def upper_delta(
 
 def _blanket(law: SymmetricLaw, num_users: int, width: float) -> SymmetricBlanket:
     """Return the blanket; the same one again where it is wide, so that its grids are made once."""
-    if width < _COARSE_WIDTH:
+    if width < _WIDE_WIDTH:
         return SymmetricBlanket(law, num_users, width=width)
     return _wide_blanket(law, num_users, width)
 

@@ -123,8 +123,8 @@ def rest_laws(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return blocks of Z ~ Bin(num_users - b, rest_probability) for each b of ``boundaries``.
 
-    ``rest_complement`` is 1 - rest_probability. A law with more than ``most_outcomes`` in its window
-    is one block, with the mass and the mean of all of it (docs/results/kernel.md).
+    ``rest_complement`` is 1 - rest_probability. A law with more than ``most_outcomes`` in its
+    window is one block, with the mass and the mean of all of it (docs/results/kernel.md).
 
     Flattened: law j owns blocks offsets[j] .. offsets[j+1] - 1; every law ends with one extra
     start, so its starts begin at offsets[j] + j.

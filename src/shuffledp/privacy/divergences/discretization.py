@@ -266,7 +266,7 @@ def _kept(lowered: NDArray[np.float64], zero: int) -> NDArray[np.float64]:
 
 
 def _lattice_steps(interval: float, stride: int, dense: float) -> Iterable[float]:
-    """Yield positive multiples of the interval, farther apart beyond ``dense`` and if they are many."""
+    """Yield multiples of the interval, farther apart beyond ``dense`` and if they are many."""
     index, passed = 0, 0
     while True:
         index += stride
