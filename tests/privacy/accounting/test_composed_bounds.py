@@ -315,7 +315,7 @@ def test_curves_lost_in_round_off_are_the_local_ones(monkeypatch):
     def lost(*_arguments, **_options):
         raise PrecisionError("planted")
 
-    lost_method = type("Lost", (), {"delta_ends": staticmethod(lost)})
+    lost_method = type("Lost", (), {"delta_ends": staticmethod(lost), "is_exact": False})
     monkeypatch.setattr(
         "shuffledp.privacy.accounting.release.METHODS",
         dict.fromkeys(named.method.split(", "), lost_method),

@@ -12,6 +12,7 @@ from shuffledp.core.errors import OutOfRegimeError
 from shuffledp.privacy.amplification.binary_randomized_response import BinaryRandomizedResponse
 from shuffledp.privacy.amplification.binary_randomized_response_kernels import (
     first_excess,
+    log_divergence_upper,
     pair_divergence,
     pair_divergence_upper,
     saddle_tilt,
@@ -166,7 +167,21 @@ def test_one_pair_against_convolution(high, low, epsilon0, share):
     arguments = (float(high), float(low), *rates(epsilon0, epsilon))
     value, size = pair_divergence(*arguments)
     assert value == pytest.approx(exact, rel=1e-10, abs=1e-14 * size)
-    assert pair_divergence_upper(*arguments) >= exact * (1.0 - 1e-12) - 1e-15 * size
+    assert pair_divergence_upper(*arguments, 1e-300) >= exact * (1.0 - 1e-12) - 1e-15 * size
+
+
+@pytest.mark.parametrize("num_users", [2, 31, 300])
+@pytest.mark.parametrize("epsilon0", [0.05, 1.0, 8.0, 21.0])
+def test_what_is_left_by_a_chernoff_bound_is_above_the_divergence(num_users, epsilon0):
+    for share in (*SHARES, 0.999):
+        arguments = rates(epsilon0, epsilon0 * share)
+        for j, exact in enumerate(BinaryConvolution(epsilon0, num_users).deltas(epsilon0 * share)):
+            pair = (float(j), float(num_users - 1 - j), *arguments)
+            if exact > 1e-290:
+                assert log_divergence_upper(*pair) >= math.log(exact) - 1e-9
+            for enough in (1e-2, 1e-8, 1e-100):
+                found = max(pair_divergence_upper(*pair, enough), 1e-300)  # which may underflow
+                assert found >= exact * (1.0 - 1e-11)
 
 
 @given(st.integers(1, 40), st.floats(0.3, 6.0), st.floats(0.0, 0.9), st.floats(0.3, 1.2))

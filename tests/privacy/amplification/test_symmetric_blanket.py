@@ -120,6 +120,23 @@ def test_against_direct_sums_for_a_thousand_users(name):
             assert found.upper >= exact * (1.0 - 1e-11)
 
 
+@pytest.mark.parametrize("name", [name for name in LAWS if "third bit" not in name])
+@pytest.mark.parametrize("num_users", [30, 200])
+def test_laws_of_one_block_are_wide_but_right(monkeypatch, name, num_users):
+    # As from far too many outcomes on: one block with the mass and the mean of all of the law.
+    monkeypatch.setattr(symmetric_blanket, "_REST_OUTCOMES", 0)
+    for epsilon0 in (0.5, 3.0, 8.0):
+        law = LAWS[name](epsilon0)
+        truth, blanket = direct(law, num_users), SymmetricBlanket(law, num_users)
+        for share in (0.0, 0.1, 0.5, 0.9):
+            exact = truth.delta(epsilon0 * share)
+            if exact < 1e-250:
+                continue
+            found = blanket.enclose(epsilon0 * share)
+            assert found.lower <= exact * (1.0 + 1e-11)
+            assert found.upper >= exact * (1.0 - 1e-11)
+
+
 @pytest.mark.parametrize("family", ["any", "2-rr", "5-rr"])
 @pytest.mark.parametrize("method", ["own", "best"])
 def test_against_sixty_digits(family, method):

@@ -50,6 +50,9 @@ _MOST_WORK = 6e5
 
 # Width that is tried first, and the relative width of the result, over ``width``, that is enough.
 _COARSEST, _ENOUGH = 1e-4, 10.0
+
+# A result so far above what one term alone proves is lost in round-off: no width helps.
+_LOST = 100.0
 _LARGEST_NUM_TERMS = 10**15
 
 # Outcomes up to which they are listed one by one, and the round-off of a step of that.
@@ -164,15 +167,16 @@ def _by_contour(
     )
     nodes = max(_FEWEST_NODES, min(most_nodes, _MOST_WORK / masses.size))
     attempt = max(_COARSEST, width)
+    alone = _listed(1, 1, base, masses, differences).upper
     while True:
         # Where nothing is near 0, the coarsest smoothing already is as good as exact.
         lower, upper = enclose_positive_part(*law, attempt, nodes, exponent * math.log(2.0))
-        if upper - lower <= _ENOUGH * width * upper or attempt <= width:
+        lost = lower <= 0.0 and upper > _LOST * alone
+        if upper - lower <= _ENOUGH * width * upper or attempt <= width or lost:
             break
         # Both ends approach one another like the width: a step known to fall short is left out.
         short = 0.01 * (upper - lower) > 2.0 * _ENOUGH * width * upper
         attempt = width if short else max(0.01 * attempt, width)
-    alone = _listed(1, 1, base, masses, differences).upper
     return Enclosure(min(lower, alone), max(min(upper, alone), SMALLEST_UPPER))
 
 
@@ -210,17 +214,18 @@ def _listed_while_rare(
     num_terms: int, base: float, masses: NDArray[np.float64], differences: NDArray[np.float64]
 ) -> Enclosure | None:
     """Enclose the same by listing, where so few terms are off the base that this can be done."""
-    most = 1
-    while most < num_terms and math.comb(2 * most + masses.size, masses.size) <= _MOST_OUTCOMES:
-        most *= 2
     expected = max(num_terms * math.fsum(masses), SMALLEST_UPPER)
-    if most <= 2.0 * expected:
-        return None
-    found = _listed(num_terms, min(most, num_terms), base, masses, differences)
-    # Chernoff: E[N; N > most] = expected * Pr[Bin(n - 1, q) >= most], and Pr[N > most] is smaller.
-    tail = math.exp(most - expected - most * math.log(most / expected))
     largest = max(float(np.max(differences)), 0.0) * expected / num_terms + max(base, 0.0)
-    tail *= largest * 1.01
-    if tail > 1e-10 * found.lower:
-        return None
+    most, tail = 1, math.inf
+    found = Enclosure(0.0, math.inf)
+    # Only as many as it takes: listing twice as many costs 2^m as much.
+    while tail > 1e-10 * found.lower:
+        most *= 2
+        if math.comb(most + masses.size, masses.size) > _MOST_OUTCOMES or most >= 2 * num_terms:
+            return None
+        if most <= 2.0 * expected:
+            continue
+        found = _listed(num_terms, min(most, num_terms), base, masses, differences)
+        # Chernoff: E[N; N > most] = expected * Pr[Bin(n - 1, q) >= most]; Pr[N > most] is smaller.
+        tail = math.exp(most - expected - most * math.log(most / expected)) * largest * 1.01
     return Enclosure(found.lower, found.upper + tail)

@@ -24,6 +24,45 @@ def tilted_moments(num_high: float, num_low: float, q: float, r: float) -> tuple
 
 
 @njit(cache=True, nogil=True)
+def log_tilt(r: float) -> float:
+    """Return ln r, as accurate as r is near 1."""
+    return math.log1p(r - 1.0) if r > 0.5 else math.log(r)
+
+
+@njit(cache=True, nogil=True)
+def log_tilted_mass(
+    num_high: float, num_low: float, q: float, s: float, r: float
+) -> tuple[float, float]:
+    """Return ln(r^-s E[r^S]), at least ln Pr[S = s], and the size of its terms; 0 < r <= 1."""
+    one_minus_r = 1.0 - r  # exact where it matters, near r = 1
+    if one_minus_r < 0.5:
+        log_high = math.log1p(-(1.0 - q) * one_minus_r)
+    else:
+        log_high = math.log(q + (1.0 - q) * r)
+    high = num_high * log_high
+    low = num_low * math.log1p(-q * one_minus_r)
+    power = s * log_tilt(r)
+    return high + low - power, abs(high) + abs(low) + abs(power)
+
+
+@njit(cache=True, nogil=True)
+def trapezoidal_nodes(
+    num_high: float, num_low: float, q: float, s: float, r: float
+) -> tuple[float, int]:
+    """Return the number of nodes of the sum at s, and how many of one side are not negligible."""
+    mean, variance = tilted_moments(num_high, num_low, q, r)
+    # One period must take the tilted law past nine deviations, and the plain law from s to nine
+    # beyond its mean, hence the shift.
+    shift = abs(num_high * (1.0 - q) + num_low * q - s) + abs(mean - s)
+    num_nodes = 2.0 * math.ceil(4.6 * math.sqrt(variance) + 0.5 * shift + 10.0) + 1.0
+    last = 0.5 * (num_nodes - 1.0)
+    if variance > 0.5 * _NEGLIGIBLE_EXPONENT:
+        angle = 2.0 * math.asin(math.sqrt(0.5 * _NEGLIGIBLE_EXPONENT / variance))
+        last = min(last, math.floor(angle * num_nodes / (2.0 * math.pi)))
+    return num_nodes, int(last) + 1
+
+
+@njit(cache=True, nogil=True)
 def points_and_tail(
     num_high: float, num_low: float, q: float, s: float, r: float
 ) -> tuple[float, float, float, float]:
@@ -48,22 +87,13 @@ def points_and_tail(
     1e-12 + 4e-15 sqrt(n) (rounding of the exponents); beyond that each is off by at most
     1e-12 + 1e-15 sqrt(n) of the largest of the four. Checked against multiprecision convolution.
     """
-    mean, variance = tilted_moments(num_high, num_low, q, r)
-    deviation = math.sqrt(variance)
-    # One period must take the tilted law past nine deviations, and the plain law from s to nine
-    # beyond its mean, hence the shift.
-    shift = abs(num_high * (1.0 - q) + num_low * q - s) + abs(mean - s)
-    num_nodes = 2.0 * math.ceil(4.6 * deviation + 0.5 * shift + 10.0) + 1.0
+    num_nodes, visited = trapezoidal_nodes(num_high, num_low, q, s, r)
     high = (1.0 - q) * r / (q + (1.0 - q) * r)
     low = q * r / (1.0 - q + q * r)
     before, here, after, tail = 0.0, 0.0, 0.0, 0.0
-    last = (num_nodes - 1.0) / 2.0
-    node = 0.0
-    while node <= last:
+    for node in range(visited):
         theta = 2.0 * math.pi * node / num_nodes
         versine = 2.0 * math.sin(0.5 * theta) ** 2
-        if variance * versine > _NEGLIGIBLE_EXPONENT:
-            break
         sine = math.sin(theta)
         log_modulus = 0.5 * (
             num_high * math.log1p(-2.0 * high * (1.0 - high) * versine)
@@ -74,7 +104,7 @@ def points_and_tail(
             + num_low * math.atan2(low * sine, 1.0 - low * versine)
             - s * theta
         )
-        modulus = math.exp(log_modulus) * (1.0 if node == 0.0 else 2.0)
+        modulus = math.exp(log_modulus) * (1.0 if node == 0 else 2.0)
         real, imaginary = modulus * math.cos(phase), modulus * math.sin(phase)
         cosine = 1.0 - versine
         here += real
@@ -86,17 +116,7 @@ def points_and_tail(
         real_shifted = real * cosine - imaginary * sine
         imaginary_shifted = imaginary * cosine + real * sine
         tail += (real_shifted * real_gap + imaginary_shifted * imaginary_gap) / norm
-        node += 1.0
-    one_minus_r = 1.0 - r  # exact where it matters, near r = 1
-    if one_minus_r < 0.5:
-        log_r = math.log1p(-one_minus_r)
-        log_high = math.log1p(-(1.0 - q) * one_minus_r)
-        log_low = math.log1p(-q * one_minus_r)
-    else:
-        log_r = math.log(r)
-        log_high = math.log(q + (1.0 - q) * r)
-        log_low = math.log1p(-q * one_minus_r)
-    log_scale = num_high * log_high + num_low * log_low - s * log_r
+    log_scale, _ = log_tilted_mass(num_high, num_low, q, s, r)
     scale = math.exp(log_scale) / num_nodes
-    aliases = 1.0 / math.expm1(-num_nodes * log_r)
+    aliases = 1.0 / math.expm1(-num_nodes * log_tilt(r))
     return scale * before * r, scale * here, scale * after / r, scale * tail * r - aliases

@@ -256,7 +256,7 @@ def _dominating_curve(epsilon0: float, num_users: int) -> HockeyStickCurve:
         excess = math.exp(epsilon) * math.expm1(epsilon0 - epsilon)
 
         def above(stretch: tuple[float, float]) -> float:
-            return pair_divergence_upper(*stretch, gain, slope, excess)
+            return pair_divergence_upper(*stretch, gain, slope, excess, _SMALLEST)
 
         largest = 0.0
         for bound, group in sorted(((above(whole), of) for whole, of in groups), reverse=True):

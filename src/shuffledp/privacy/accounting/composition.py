@@ -41,6 +41,12 @@ _TAIL_SHARE = 1e-3
 # Loss raised at the other end moves no answer by more than this.
 _LEFT_TAIL = 1e-11
 
+# Deviation over that of a Gaussian loss from which on losses are called rare and large.
+_RARE = 3.0
+
+# So many deviations beyond the quantile of one loss knots stay dense.
+_DENSE = 9.0
+
 # Interval at least, in deviations of the sum.
 _FINEST = 4e-6
 
@@ -151,13 +157,27 @@ _LEAST_DEVIATION = 1e-100
 
 
 def _deviation(curve: HockeyStickCurve) -> float:
-    """Estimate the deviation of the loss from the total variation, as if it were Gaussian."""
-    total_variation = min(value_at(curve.forward, 0.0).upper, 1.0 - 1e-15)
+    """Estimate the deviation of the loss from the total variation, as if it were Gaussian.
+
+    Where losses are rare and large that is far too small. The variance is about four times the
+    integral of delta (twice the Kullback-Leibler divergence), which is summed in octaves.
+    """
+    at_zero = value_at(curve.forward, 0.0).upper
+    total_variation = min(at_zero, 1.0 - 1e-15)
     if total_variation < 1e-3:
         mu = total_variation * math.sqrt(2.0 * math.pi)
         mu = max(mu, _LEAST_DEVIATION) if mu > 0.0 else 0.0
     else:
         mu = 2.0 * NormalDist().inv_cdf(0.5 * (1.0 + total_variation))
+    if math.isinf(curve.highest):
+        return mu
+    point, integral, before = mu, mu * total_variation, math.inf
+    while 0.0 < point < curve.highest and before * point > 1e-2 * integral:
+        before = value_at(curve.forward, point).upper
+        integral += before * min(point, curve.highest - point)
+        point *= 2.0
+    if 4.0 * integral > (_RARE * mu) ** 2:
+        mu = 2.0 * math.sqrt(integral)
     return min(mu, curve.highest)
 
 
@@ -250,6 +270,9 @@ def compose_curves(
     ratio = _ratio(curves, target, allowed, upper=upper)
     interval = _common_interval(curves, ratio)
     tail = max(_TAIL_SHARE * target / number, SMALLEST_MASS)
+    # A sum of many losses is at its quantile where each is about at its own: far beyond that it
+    # is enough to know that a loss is rare.
+    dense = math.sqrt(-2.0 * math.log(target) / number) + _DENSE
     discretise = dominating_loss if upper else dominated_loss
     losses = [
         (
@@ -259,6 +282,7 @@ def compose_curves(
                 tail,
                 left_tail=max(_LEFT_TAIL / number, tail),
                 stride=max(int(ratio * mu / interval), 1),
+                dense=mu * dense,
             ),
             count,
         )

@@ -156,7 +156,8 @@ def largest_local_epsilon(
 
     Notes
     -----
-    About eight compositions.
+    About eight compositions, each at another epsilon0: up to some seconds for binary randomized
+    response at a tiny delta.
 
     Examples
     --------

@@ -7,7 +7,17 @@ import math
 
 from numba import njit
 
-from shuffledp.core.numerics.two_binomials_kernels import points_and_tail, tilted_moments
+from shuffledp.core.numerics.two_binomials_kernels import (
+    log_tilted_mass,
+    points_and_tail,
+    tilted_moments,
+)
+
+# ln 1e-300: no smaller divergence is told from 0.
+_LOG_SMALLEST = -690.7755278982137
+
+# So many stretches in a row must be settled before a longer one is tried.
+_STREAK = 4
 
 
 @njit(cache=True, nogil=True)
@@ -24,7 +34,30 @@ def saddle_tilt(num_high: float, num_low: float, q: float, s: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def pair_divergence(
+def log_divergence_upper(
+    num_high: float, num_low: float, ratio_minus_one: float, slope: float, excess: float
+) -> float:
+    """Return a Chernoff bound on ln of `pair_divergence`, rounded up; constant cost.
+
+    delta <= gain f(m) <= gain r^-M E[r^S] for 0 < r <= 1 and M >= m. The mode of S tilted by kappa
+    is such an M, and within 1 of its mean (Darroch 1964); docs/results/binary-exact.md.
+    """
+    ratio = ratio_minus_one + 1.0
+    q = 1.0 / (ratio + 1.0)
+    others = num_high + num_low
+    log_gain = math.log(excess) + math.log(q) if excess > 0.0 else -math.inf
+    kappa = excess / (ratio_minus_one + ratio * slope)
+    mean, _ = tilted_moments(num_high, num_low, q, kappa)
+    last = math.floor(mean + 2.0 + 2e-15 * others)  # more than the rounding of the mean
+    if last >= others:
+        return log_gain + 1e-12
+    r = min(saddle_tilt(num_high, num_low, q, last), 1.0)
+    exponent, size = log_tilted_mass(num_high, num_low, q, last, r)
+    return log_gain + min(exponent + 4e-15 * size, 0.0) + 1e-12
+
+
+@njit(cache=True, nogil=True)
+def divergence_terms(
     num_high: float, num_low: float, ratio_minus_one: float, slope: float, excess: float
 ) -> tuple[float, float]:
     """Return delta of one neighbouring pair, and the size of the terms that cancel in it.
@@ -63,11 +96,29 @@ def pair_divergence(
 
 
 @njit(cache=True, nogil=True)
-def pair_divergence_upper(
+def pair_divergence(
     num_high: float, num_low: float, ratio_minus_one: float, slope: float, excess: float
+) -> tuple[float, float]:
+    """Return `divergence_terms`, or zeros where delta is proved to be below 1e-300."""
+    if log_divergence_upper(num_high, num_low, ratio_minus_one, slope, excess) < _LOG_SMALLEST:
+        return 0.0, 0.0
+    return divergence_terms(num_high, num_low, ratio_minus_one, slope, excess)
+
+
+@njit(cache=True, nogil=True)
+def pair_divergence_upper(
+    num_high: float,
+    num_low: float,
+    ratio_minus_one: float,
+    slope: float,
+    excess: float,
+    enough: float,
 ) -> float:
-    """Return `pair_divergence` with its error budget added."""
-    value, size = pair_divergence(num_high, num_low, ratio_minus_one, slope, excess)
+    """Return `pair_divergence` with its error budget added, or any upper bound <= ``enough``."""
+    log_upper = log_divergence_upper(num_high, num_low, ratio_minus_one, slope, excess)
+    if log_upper < _LOG_SMALLEST or log_upper < math.log(enough) - 1e-12:
+        return math.exp(log_upper)
+    value, size = divergence_terms(num_high, num_low, ratio_minus_one, slope, excess)
     root = math.sqrt(num_high + num_low)
     return value * (1.0 + 1e-12 + 4e-15 * root) + size * (1e-12 + 1e-15 * root)
 
@@ -89,15 +140,19 @@ def first_excess(
     """
     ones = start
     length = 1.0
+    streak = _STREAK
     while ones <= others:
         length = min(length, others - ones + 1.0)
         zeros = others - length + 1.0 - ones
-        delta = pair_divergence_upper(ones, zeros, ratio_minus_one, slope, excess)
+        delta = pair_divergence_upper(ones, zeros, ratio_minus_one, slope, excess, target)
         if delta <= target:
             ones += length
-            length *= 2.0
+            streak += 1
+            if streak >= _STREAK:
+                length *= 2.0
         elif length == 1.0:
             return ones
         else:
             length = math.floor(0.5 * length)
+            streak = 0
     return -1.0

@@ -13,7 +13,11 @@ from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.profile import LocalProfile
 from shuffledp.privacy.amplification.hypotheses import pure_violation
 from shuffledp.privacy.amplification.method import Method
-from shuffledp.privacy.amplification.symmetric_blanket import SymmetricBlanket, SymmetricLaw
+from shuffledp.privacy.amplification.symmetric_blanket import (
+    SymmetricBlanket,
+    SymmetricLaw,
+    upper_delta,
+)
 
 
 def clone_law(epsilon0: float) -> SymmetricLaw:
@@ -61,4 +65,7 @@ CLONES = Method(
     epsilon=_epsilon,
     delta=_delta,
     epsilon_above=_epsilon_above,
+    delta_above=lambda profile, n, epsilon, width: upper_delta(
+        (clone_law(profile.epsilon0),), n, epsilon, width
+    ),
 )

@@ -16,7 +16,11 @@ import math
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.privacy.amplification.hypotheses import pure_violation
 from shuffledp.privacy.amplification.method import Method
-from shuffledp.privacy.amplification.symmetric_blanket import SymmetricBlanket, SymmetricLaw
+from shuffledp.privacy.amplification.symmetric_blanket import (
+    SymmetricBlanket,
+    SymmetricLaw,
+    upper_delta,
+)
 
 
 def blanket_law(epsilon0: float, num_answers: int) -> SymmetricLaw:
@@ -72,5 +76,8 @@ K_RR_BLANKET = Method(
     delta=lambda profile, n, epsilon: _blanket(profile, n).enclose(epsilon),
     epsilon_above=lambda profile, n, delta: _blanket(profile, n).epsilon_above(
         delta, profile.epsilon0
+    ),
+    delta_above=lambda profile, n, epsilon, width: upper_delta(
+        (blanket_law(profile.epsilon0, profile.domain_size or 2),), n, epsilon, width
     ),
 )

@@ -122,7 +122,7 @@ def account_epsilon(
 
     Notes
     -----
-    Cost: milliseconds to tenths of a second at any n up to 1e9, O(sqrt(n)) beyond.
+    Cost: milliseconds to tenths of a second at any n, up to about a second where delta is tiny.
 
     Examples
     --------

@@ -61,13 +61,17 @@ _MOST_PAIR_BLOCKS_WITH_REST = 6_000
 # Blocks of the grid that only has to find the neighbourhood of an answer.
 _COARSE_BLOCKS = 300
 
+# Blocks of the grid for a wide enclosure, and the width that they are enough for.
+_WIDE_BLOCKS, _WIDE_WIDTH = 2000, 3e-5
+
 # Cells of pair and rest blocks at most, and the tail exponent from which on they are fewer.
 _MOST_CELLS, _CHEAP_CELLS = 3e6, 1e5
 _FAR_TAIL, _FARTHEST_TAIL = 150.0, 740.0
 
-# Outcomes of rest laws visited when a grid is built, if that leaves so many laws to share.
+# Outcomes of rest laws visited when a grid is built, at most about, and how many laws share them at
+# least. A law with more outcomes by itself becomes one block: its weight hardly varies.
 _REST_OUTCOMES = 4_000_000
-_FEWEST_LAWS = 24
+_FEWEST_LAWS, _ONE_BLOCK_LAWS = 2, 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +143,8 @@ class SymmetricBlanket:
         Number n of users, at least 1 and at most 1e15.
     max_blocks : int, optional
         Blocks of the outer sum; more make the enclosure narrower and the call slower.
+    width : float
+        Width of an enclosure, relative to epsilon, that is narrow enough, where that saves time.
 
     Notes
     -----
@@ -150,7 +156,16 @@ class SymmetricBlanket:
     and taken off the lower end.
     """
 
-    def __init__(self, law: SymmetricLaw, num_users: int, *, max_blocks: int | None = None) -> None:
+    def __init__(
+        self,
+        law: SymmetricLaw,
+        num_users: int,
+        *,
+        max_blocks: int | None = None,
+        width: float = 0.0,
+    ) -> None:
+        if max_blocks is None and width >= _WIDE_WIDTH:
+            max_blocks = _WIDE_BLOCKS
         if max_blocks is None:
             most = _MOST_PAIR_BLOCKS if law.rest_mass == 0.0 else _MOST_PAIR_BLOCKS_WITH_REST
             pairs = max(num_users * law.pair_mass, 1.0)
@@ -158,6 +173,7 @@ class SymmetricBlanket:
         self._law = law
         self._num_users = float(num_users)
         self._max_blocks = max_blocks
+        self._width = max(width, _CONTOUR_RELATIVE_WIDTH)
         few = _CONTOUR_PAIRS if law.rest_mass == 0.0 else _CONTOUR_PAIRS_WITH_REST
         self._many_pairs = num_users * law.pair_mass > few
         self._enough = _COARSE_WIDTH if max_blocks == _COARSE_BLOCKS else _CONTOUR_WIDTH
@@ -247,7 +263,7 @@ class SymmetricBlanket:
 
     def _gaussian_epsilon(self, delta: float) -> float:
         """Return the central-limit epsilon: delta = mu (phi(t) - t Phi(-t)), epsilon = t mu."""
-        mu = self._law.difference * math.sqrt(self._law.pair_mass / self._num_users)
+        mu = self._deviation()
         low, high = 0.0, 40.0
         for _ in range(40):
             t = 0.5 * (low + high)
@@ -263,14 +279,14 @@ class SymmetricBlanket:
         found, by_contour = Enclosure(0.0, 1e300), self._many_pairs
         if by_contour:
             found = self._by_contour(epsilon)
-            if _is_narrow(found, _CONTOUR_WIDTH):
+            if self._is_narrow(found, epsilon):
                 return found
         for most in (_FAR_TAIL, _FARTHEST_TAIL):
             with suppress(PrecisionError):
                 found = _both(found, self._by_sums(epsilon, negligible, most))
-            if not by_contour and not _is_narrow(found, self._enough):
+            if not by_contour and not self._is_narrow(found, epsilon):
                 found, by_contour = _both(found, self._by_contour(epsilon)), True
-            if _is_narrow(found, self._enough):
+            if self._is_narrow(found, epsilon):
                 break
         return found
 
@@ -287,6 +303,23 @@ class SymmetricBlanket:
             # In steps, so that windows are shared by all epsilon near by.
             tail_exponent = 16.0 * math.ceil(tail_exponent / 16.0)
 
+    def _is_narrow(self, found: Enclosure, epsilon: float) -> bool:
+        """Tell whether a delta, or next to none, is known as well as asked.
+
+        It may be wider by -ln(delta)/5, as delta moves by about -2 ln(delta) times as much as
+        epsilon.
+        """
+        if found.upper <= 1e3 * SMALLEST_DELTA:
+            return True
+        exponent = -math.log(found.upper)
+        slope = min((epsilon / self._deviation()) ** 2, 2.0 * exponent)
+        relative = max(self._enough * max(0.2 * exponent, 1.0), 4.0 * self._width * max(slope, 1.0))
+        return found.upper - found.lower <= relative * found.upper
+
+    def _deviation(self) -> float:
+        """Return the deviation that the loss of a large crowd has."""
+        return self._law.difference * math.sqrt(self._law.pair_mass / self._num_users)
+
     def _by_contour(self, epsilon: float) -> Enclosure:
         """Enclose delta by the contour integral."""
         law = self._law
@@ -299,7 +332,7 @@ class SymmetricBlanket:
             base,
             np.array([0.5 * law.pair_mass, 0.5 * law.pair_mass, law.rest_mass]),
             np.array([gain - base, -loss - base, slope * (law.base_weight - law.rest_weight)]),
-            width=_CONTOUR_RELATIVE_WIDTH,
+            width=self._width,
         )
 
     def _sum(self, epsilon: float, tail_exponent: float) -> tuple[Enclosure, float]:
@@ -356,7 +389,8 @@ class SymmetricBlanket:
             probability, complement = law.rest_mass / others, law.base_mass / others
             boundaries, law_of_block = self._rest_boundaries(starts, probability * complement)
             num_blocks = self._rest_blocks(masses.size, probability * complement, tail_exponent)
-            rest = rest_laws(users, probability, complement, boundaries, tail_exponent, num_blocks)
+            limits = (tail_exponent, num_blocks, float(_REST_OUTCOMES))
+            rest = rest_laws(users, probability, complement, boundaries, *limits)
             rest_tail = math.exp(-tail_exponent)
         else:
             probability, rest_tail = 0.0, 0.0
@@ -371,6 +405,8 @@ class SymmetricBlanket:
         """Choose for which B the law of Z | B is tabulated: the last B of each group of blocks."""
         spread = math.sqrt(self._num_users * variance)
         affordable = max(_FEWEST_LAWS, int(_REST_OUTCOMES / (16.0 * spread + 1.0)))
+        if 16.0 * spread > _REST_OUTCOMES:
+            affordable = _ONE_BLOCK_LAWS
         num_blocks = starts.size - 1
         group = -(-num_blocks // min(affordable, self._max_blocks))
         group_ends = np.append(starts[:-1][::group][1:], starts[-1])
@@ -396,20 +432,12 @@ def _both(first: Enclosure, second: Enclosure) -> Enclosure:
     return Enclosure(max(first.lower, second.lower), min(first.upper, second.upper))
 
 
-def _is_narrow(found: Enclosure, width: float) -> bool:
-    """Tell whether an enclosure of delta is as narrow as this, relatively, or of next to nothing.
-
-    It may be wider by -ln(delta)/5, as delta moves by about -2 ln(delta) times as much as epsilon.
-    """
-    if found.upper <= 1e3 * SMALLEST_DELTA:
-        return True
-    return found.upper - found.lower <= width * max(-0.2 * math.log(found.upper), 1.0) * found.upper
-
-
 def least_enclosure(
     laws: Sequence[SymmetricLaw],
     num_users: int,
     enclose: Callable[[SymmetricBlanket], Enclosure],
+    *,
+    width: float = 0.0,
 ) -> Enclosure:
     """Return the enclosure with the smallest upper end among laws that are all upper bounds.
 
@@ -421,6 +449,8 @@ def least_enclosure(
         Number n of users.
     enclose : callable
         What is asked of each: delta at an epsilon, or epsilon at a delta.
+    width : float
+        As for `SymmetricBlanket`.
 
     Raises
     ------
@@ -430,10 +460,31 @@ def least_enclosure(
     found = []
     for law in laws[:-1]:
         with suppress(PrecisionError):
-            found.append(enclose(SymmetricBlanket(law, num_users)))
+            found.append(enclose(_blanket(law, num_users, width)))
     try:
-        found.append(enclose(SymmetricBlanket(laws[-1], num_users)))
+        found.append(enclose(_blanket(laws[-1], num_users, width)))
     except PrecisionError:
         if not found:
             raise
     return min(found, key=lambda enclosure: enclosure.upper)
+
+
+def upper_delta(
+    laws: Sequence[SymmetricLaw], num_users: int, epsilon: float, width: float
+) -> float:
+    """Return the least upper end of delta among laws that are all upper bounds."""
+    return least_enclosure(
+        laws, num_users, lambda blanket: blanket.enclose(epsilon), width=width
+    ).upper
+
+
+def _blanket(law: SymmetricLaw, num_users: int, width: float) -> SymmetricBlanket:
+    """Return the blanket; the same one again where it is wide, so that its grids are made once."""
+    if width < _WIDE_WIDTH:
+        return SymmetricBlanket(law, num_users, width=width)
+    return _wide_blanket(law, num_users, width)
+
+
+@functools.lru_cache(maxsize=8)
+def _wide_blanket(law: SymmetricLaw, num_users: int, width: float) -> SymmetricBlanket:
+    return SymmetricBlanket(law, num_users, width=width)

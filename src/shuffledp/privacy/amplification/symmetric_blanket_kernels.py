@@ -119,10 +119,12 @@ def rest_laws(
     boundaries: np.ndarray,
     tail_exponent: float,
     max_blocks: int,
+    most_outcomes: float,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return blocks of Z ~ Bin(num_users - b, rest_probability) for each b of ``boundaries``.
 
-    ``rest_complement`` is 1 - rest_probability.
+    ``rest_complement`` is 1 - rest_probability. A law with more than ``most_outcomes`` in its
+    window is one block, with the mass and the mean of all of it (docs/results/kernel.md).
 
     Flattened: law j owns blocks offsets[j] .. offsets[j+1] - 1; every law ends with one extra
     start, so its starts begin at offsets[j] + j.
@@ -135,9 +137,13 @@ def rest_laws(
     for j in range(boundaries.size):
         remaining = num_users - boundaries[j]
         first, last = binomial_window(remaining, rest_probability, rest_complement, tail_exponent)
-        law_starts, law_masses, law_means = binomial_blocks(
-            remaining, rest_probability, rest_complement, first, last, max_blocks
-        )
+        if last - first >= most_outcomes:
+            law_starts = np.array([first, last + 1.0])
+            law_masses, law_means = np.ones(1), np.array([remaining * rest_probability])
+        else:
+            law_starts, law_masses, law_means = binomial_blocks(
+                remaining, rest_probability, rest_complement, first, last, max_blocks
+            )
         begin = offsets[j]
         end = begin + law_masses.size
         starts[begin + j : end + j + 1] = law_starts
@@ -274,9 +280,10 @@ def enclose_expectation(
             )
             terms = max(terms, upper_terms)
         if rest_tail > 0.0:
-            # Z beyond its window, on either side, is worth at most what Z = 0 is.
+            # Z beyond its window, on either side, is worth at most what Z = 0 is; and a law of one
+            # block has the mean of all Z, which moves its chord by less than once more.
             at_zero, _, lightest = positive_part(longest, low_rest, rates, lightest)
-            tail += pair_masses[i] * 2.0 * rest_tail * at_zero
+            tail += pair_masses[i] * 3.0 * rest_tail * at_zero
         lower += pair_masses[i] * cell_lower
         upper += pair_masses[i] * cell_upper
         size += pair_masses[i] * terms

@@ -28,7 +28,11 @@ from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.privacy.amplification.hypotheses import pure_violation
 from shuffledp.privacy.amplification.method import Method
-from shuffledp.privacy.amplification.symmetric_blanket import SymmetricLaw, least_enclosure
+from shuffledp.privacy.amplification.symmetric_blanket import (
+    SymmetricLaw,
+    least_enclosure,
+    upper_delta,
+)
 
 _UNARY = (RandomizerFamily.SYMMETRIC_UNARY, RandomizerFamily.OPTIMIZED_UNARY)
 
@@ -166,5 +170,8 @@ UNARY_BLANKET = Method(
             n,
             lambda blanket: Enclosure(0.0, blanket.epsilon_above(delta, profile.epsilon0)),
         ).upper
+    ),
+    delta_above=lambda profile, n, epsilon, width: upper_delta(
+        dominating_laws(profile), n, epsilon, width
     ),
 )

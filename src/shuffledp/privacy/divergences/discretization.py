@@ -49,8 +49,8 @@ from shuffledp.privacy.divergences.privacy_loss import PrivacyLoss, no_loss
 # No loss above this is told from an infinite one, so that e^epsilon stays in range.
 _LARGEST_LOSS = 600.0
 
-# After so many knots on a side their distance doubles.
-_KNOTS_PER_OCTAVE = 2048
+# After so many knots on a side their distance doubles; sooner where the curve no longer matters.
+_KNOTS_PER_OCTAVE, _FAR_KNOTS_PER_OCTAVE = 1024, 64
 
 # A curve that falls by less than this from knot to knot has reached its limit.
 _FLAT = 1e-7
@@ -265,14 +265,16 @@ def _kept(lowered: NDArray[np.float64], zero: int) -> NDArray[np.float64]:
     return kept
 
 
-def _lattice_steps(interval: float, stride: int) -> Iterable[float]:
-    """Yield positive multiples of the interval, ever farther apart once they are many."""
-    index = 0
+def _lattice_steps(interval: float, stride: int, dense: float) -> Iterable[float]:
+    """Yield multiples of the interval, farther apart beyond ``dense`` and if they are many."""
+    index, passed = 0, 0
     while True:
-        for _ in range(_KNOTS_PER_OCTAVE):
-            index += stride
-            yield index * interval
-        stride *= 2
+        index += stride
+        yield index * interval
+        passed += 1
+        far = index * interval > dense
+        if passed >= (_FAR_KNOTS_PER_OCTAVE if far else _KNOTS_PER_OCTAVE):
+            stride, passed = 2 * stride, 0
 
 
 def _on_lattice(
@@ -305,6 +307,7 @@ def dominating_loss(
     *,
     left_tail: float | None = None,
     stride: int = 1,
+    dense: float = math.inf,
 ) -> PrivacyLoss:
     """Return a privacy loss on a lattice that dominates the upper ends of a curve.
 
@@ -321,6 +324,8 @@ def dominating_loss(
         Where H(Q, P; .) is no more than this, smaller losses are raised; by default ``tail``.
     stride : int
         Only every stride-th point of the lattice is used.
+    dense : float
+        Beyond this epsilon the points used lie ever farther apart.
 
     Returns
     -------
@@ -335,7 +340,7 @@ def dominating_loss(
     step = require_positive("interval", interval)
     values = curve_values(
         curve,
-        lambda: _lattice_steps(step, stride),
+        lambda: _lattice_steps(step, stride, dense),
         tail=tail,
         left_tail=tail if left_tail is None else left_tail,
         upper=True,
@@ -351,6 +356,7 @@ def dominated_loss(
     *,
     left_tail: float | None = None,
     stride: int = 1,
+    dense: float = math.inf,
 ) -> PrivacyLoss:
     """Return a privacy loss on a lattice that the curve's lower ends dominate.
 
@@ -361,7 +367,7 @@ def dominated_loss(
     step = require_positive("interval", interval)
     values = curve_values(
         curve,
-        lambda: _lattice_steps(step, stride),
+        lambda: _lattice_steps(step, stride, dense),
         tail=tail,
         left_tail=tail if left_tail is None else left_tail,
         upper=False,
