@@ -37,7 +37,7 @@ from shuffledp.privacy.amplification.random_crowd import crowd_delta, crowd_epsi
 from shuffledp.privacy.amplification.registry import account_delta, account_epsilon
 
 # Relative width of an enclosure: finer than the grid on which weights are.
-_WIDTH = 1e-5
+_WIDTH = 1e-4
 
 # From here on reports reveal the value so well that no crowd hides it.
 _NO_AMPLIFICATION = 200.0
@@ -145,7 +145,7 @@ class WeightedWalk:
         return min(round_up(total), worst)
 
     def epsilon(self, weights: Weights, delta: float, *, tolerance: float = 1e-4) -> float:
-        """Return an epsilon whose bound is at most delta; relative ``tolerance`` above the least."""
+        """Return an epsilon whose bound is at most delta, ``tolerance`` above the least."""
         single = account_epsilon(self._profile, num_users=1, delta=delta, with_lower=False).upper
         if not self._laws or not delta > 0.0 or single == 0.0:
             return single
