@@ -51,7 +51,7 @@ from shuffledp.mechanisms.networks.spectrum import Spectrum
 _MOST_ENTRIES, _MOST_ADDITIONS = 2e7, 1e10
 _FEWEST_ROWS, _MOST_ROWS = 16, 1024
 
-# Rounds of smoothing that are tried.
+# The last so many rounds are smoothed.
 _MOST_SMOOTHING = 6
 
 # Laws summed over eigenpairs may be off by this.
@@ -166,30 +166,28 @@ def _mean_of_neighbours(walk: RandomWalk, values: NDArray[np.float64]) -> NDArra
 
 def _smoothed_norms(walk: RandomWalk, spectrum: Spectrum, rounds: int) -> NDArray[np.float64]:
     """Return s_i after so many rounds."""
-    start = np.sqrt(1.0 / spectrum.stationary_law)
-    best = start.copy()
-    for steps in range(min(_MOST_SMOOTHING, rounds) + 1):
-        norms = np.sqrt(chi_squares_after(spectrum, rounds - steps)) * (1.0 + MARGIN)
-        np.minimum(norms, start * (1.0 + MARGIN), out=norms)
-        for _ in range(steps):
+    most = np.sqrt(1.0 / spectrum.stationary_law) * (1.0 + MARGIN)
+    first = max(rounds - _MOST_SMOOTHING, 0)
+    norms = most
+    for done in range(first, rounds + 1):
+        alone = np.sqrt(chi_squares_after(spectrum, done)) * (1.0 + MARGIN)
+        if done > first:
             norms = _mean_of_neighbours(walk, norms)
-        np.minimum(best, norms, out=best)
-    return best * (1.0 + MARGIN)
+        norms = np.minimum(np.minimum(norms, alone), most)
+    return norms
 
 
 def _remainder_norms(walk: RandomWalk, spectrum: Spectrum, rounds: int) -> NDArray[np.float64]:
     """Return u_i after so many rounds."""
-    start = np.sqrt(1.0 / spectrum.stationary_law) * (1.0 + MARGIN)
-    best = start.copy()
-    for steps in range(min(_MOST_SMOOTHING, rounds) + 1):
-        power = power_above(spectrum.remainder, rounds - steps)
-        norms = power * start
-        for _ in range(steps):
-            norms = _mean_of_neighbours(walk, norms)
-        # rho mu^(t-1) / sqrt(pi) a step, averaged over at most as many steps.
-        norms += steps * spectrum.deflation.residual * power * float(start.max())
-        np.minimum(best, norms, out=best)
-    return best * (1.0 + MARGIN)
+    most = np.sqrt(1.0 / spectrum.stationary_law) * (1.0 + MARGIN)
+    first = max(rounds - _MOST_SMOOTHING, 0)
+    norms = most
+    for done in range(first, rounds + 1):
+        if done > first:
+            before = power_above(spectrum.remainder, done - 1)
+            norms = _mean_of_neighbours(walk, norms) + spectrum.deflation.residual * before * most
+        norms = np.minimum(norms, power_above(spectrum.remainder, done) * most) * (1.0 + MARGIN)
+    return norms
 
 
 def _remote_rows(
