@@ -114,6 +114,7 @@ def remote_position_bounds(walk: RandomWalk, spectrum: Spectrum, rounds: int) ->
     others[rows] = False
     away = near * float(far[others].max(initial=0.0)) * (1.0 + MARGIN)
     low, high = 1.0 - away * (1.0 + MARGIN), 1.0 + away
+    np.maximum(low, _least_sums(spectrum, rounds, remainders, others), out=low)
     grid = weight_grid(float(1.0 / pi.min()))
     tails = np.zeros((rows.size, grid.size - 1), np.float32)
     row_low, row_high = np.zeros(rows.size), np.zeros(rows.size)
@@ -221,30 +222,55 @@ def _followed(
     return _Laws(laws, upper)
 
 
+class _Errors(NamedTuple):
+    """Factors whose products, added up, bound what a sum over eigenpairs is off by."""
+
+    near: NDArray[np.float64]  # of a start, shape (num_users, 4)
+    far: NDArray[np.float64]  # of a place
+    loss: float
+
+
+def _errors(spectrum: Spectrum, rounds: int, remainders: _Remainders) -> _Errors:
+    """Return what sums over eigenpairs are off by, as the module says."""
+    deflation = spectrum.deflation
+    functions, powers = deflation.eigenfunctions, deflation.eigenvalues**rounds
+    inverse = (1.0 + MARGIN) / np.sqrt(spectrum.stationary_law)
+    norms = np.sqrt(np.square(functions).sum(axis=1)) * (1.0 + MARGIN)
+    tilted = np.sqrt(np.square(functions) @ np.square(powers)) * (1.0 + MARGIN)
+    eta, drift = deflation.defect, drifts(spectrum, rounds)
+    # Powers and sums are off by their relative loss.
+    loss = loss_of(4 * powers.size + 64) + 2.0 * MARGIN
+    near = np.column_stack([remainders.near, inverse, tilted, loss * norms])
+    shared = (drift + eta * eta) * inverse + eta * tilted
+    far = np.column_stack([remainders.far, shared, eta * inverse, tilted])
+    return _Errors(near, far * (1.0 + MARGIN), loss)
+
+
+def _least_sums(
+    spectrum: Spectrum, rounds: int, remainders: _Remainders, others: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """Return at most the least ratio of each user's law over other places, function by function."""
+    if not others.any():
+        return np.ones(others.size)
+    deflation = spectrum.deflation
+    functions, powers = deflation.eigenfunctions, deflation.eigenvalues**rounds
+    ends = functions[others].min(axis=0) * powers, functions[others].max(axis=0) * powers
+    sums = np.minimum(functions * ends[0], functions * ends[1]).sum(axis=1)
+    near, far, loss = _errors(spectrum, rounds, remainders)
+    sizes = np.abs(functions) @ np.maximum(np.abs(ends[0]), np.abs(ends[1]))
+    errors = near @ far[others].max(axis=0) + loss * (1.0 + sizes)
+    least: NDArray[np.float64] = 1.0 + sums - errors * (1.0 + MARGIN)
+    return least
+
+
 def _summed(
     spectrum: Spectrum, rows: NDArray[np.int64], rounds: int, remainders: _Remainders
 ) -> _Laws:
     """Return the laws from some users as sums over eigenpairs, as ratios."""
-    deflation = spectrum.deflation
-    functions, powers = deflation.eigenfunctions, deflation.eigenvalues**rounds
-    scaled = functions[rows] * powers
-    inverse = 1.0 / np.sqrt(spectrum.stationary_law)
-    norms = np.sqrt(np.square(functions).sum(axis=1)) * (1.0 + MARGIN)
-    tilted = np.sqrt(np.square(functions) @ np.square(powers)) * (1.0 + MARGIN)
-    eta, drift = deflation.defect, drifts(spectrum, rounds)
-    # Powers and sums are off by their relative loss; the rest as the module says.
-    loss = loss_of(4 * powers.size + 64) + 2.0 * MARGIN
-    left = np.column_stack([remainders.near, inverse, tilted, loss * norms])
-    right = np.column_stack(
-        [
-            remainders.far[rows],
-            (drift + eta * eta) * inverse[rows] + eta * tilted[rows],
-            eta * inverse[rows],
-            tilted[rows],
-        ]
-    )
-    errors = (left @ right.T + loss) * (1.0 + MARGIN)
-    sums = 1.0 + functions @ scaled.T
+    functions, powers = spectrum.deflation.eigenfunctions, spectrum.deflation.eigenvalues**rounds
+    near, far, loss = _errors(spectrum, rounds, remainders)
+    errors = (near @ far[rows].T + loss) * (1.0 + MARGIN)
+    sums = 1.0 + functions @ (functions[rows] * powers).T
     return _Laws(np.maximum(sums - errors, 0.0), np.maximum(sums + errors, 0.0))
 
 
