@@ -94,6 +94,7 @@ def test_all_users_get_quantiles(write, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.skipif(not DATA.exists(), reason="the shared data sets are not here")
 def test_the_worst_user_of_twitch_before_mixing(capsys):
     # 1.0, and 0.38 after 40 rounds, before the place of a report was weighed.
