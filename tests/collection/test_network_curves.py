@@ -55,7 +55,8 @@ def test_spectral_bounds_are_no_smaller_than_exact_ones():
     )
     assert (exact.method, spectral.method) == ("exact", "spectral")
     pairs = zip(exact.epsilon, spectral.epsilon, strict=True)
-    assert all(first <= second * (1.0 + 1e-9) for first, second in pairs)
+    # The worst user is found to within 1e-4; here eigenvalues know all laws as well.
+    assert all(first <= second * (1.0 + 3e-4) for first, second in pairs)
     # The pendant's report is at its one neighbour after one round: nothing is hidden.
     assert exact.epsilon[0] == LOCAL
     assert exact.epsilon[-1] == pytest.approx(uniform(graph.num_users), rel=1e-3)

@@ -32,7 +32,7 @@ def test_what_all_laws_share_may_hide_better(method, rounds):
     second = network_walk_epsilon(
         ANY, overlaps=overlaps[1], missed=missed[1], delta=0.05, with_lower=False
     ).upper
-    assert both == pytest.approx(min(first, second))
+    assert both <= min(first, second) * (1.0 + 1e-9)  # the weighted blanket may be less still
 
 
 def test_any_walk_has_its_hiding():

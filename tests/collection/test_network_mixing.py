@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 
 from collection.walks import ANY, DELTA, PENDANT, wheel
+from shuffledp.collection import network_users
 from shuffledp.collection.network_mixing import NetworkMixing
+from shuffledp.collection.network_users import weights_of
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.mechanisms.networks.families import complete_graph, cycle_graph, star_graph
 from shuffledp.mechanisms.networks.graph import Graph
 from shuffledp.privacy.amplification.network_walk import network_walk_epsilon
 from shuffledp.privacy.amplification.registry import account_epsilon
+from shuffledp.privacy.amplification.weighted_walk import WeightedWalk
 
 
 def exact_overlaps(graph: Graph, rounds: int) -> np.ndarray:
@@ -50,12 +53,53 @@ def test_in_the_limit_it_is_a_uniform_shuffle(method):
     assert found.lower == pytest.approx(uniform.lower, rel=1e-9)
 
 
-def test_epsilon_is_that_of_the_worst_user():
-    graph = wheel(7)
-    found = NetworkMixing(graph, method="exact").epsilon(ANY, rounds=3, delta=DELTA).upper
-    for victim, row in enumerate(exact_overlaps(graph, 3)):
-        own = network_walk_epsilon(ANY, overlaps=np.delete(row, victim), delta=DELTA)
-        assert own.upper <= found * (1 + 1e-9)
+@pytest.mark.parametrize("method", ["exact", "spectral"])
+def test_epsilon_is_that_of_the_worst_user(method):
+    for graph, rounds in ((wheel(7), 3), (wheel(60), 6), (PENDANT, 5)):
+        hiding = NetworkMixing(graph, method=method).hiding(rounds)
+        found = hiding.epsilon(ANY, delta=DELTA, with_lower=False).upper
+        walk = WeightedWalk(ANY, hiding.low, delta=DELTA)
+        for victim in range(min(graph.num_users, 7)):
+            users = np.array([victim])
+            weighed = walk.epsilon(weights_of(hiding.bounds, users), DELTA)
+            overlaps = np.delete(hiding.bounds.overlaps_with(victim), victim)
+            hidden = network_walk_epsilon(ANY, overlaps=overlaps, delta=DELTA).upper
+            assert min(weighed, hidden) <= found * (1 + 1e-9)
+        shares = [hiding.epsilon_of_share(ANY, each, delta=DELTA) for each in (0.5, 0.9, 1.0)]
+        assert shares[0] <= shares[1] * (1 + 1e-3)
+        assert shares[1] <= shares[2] * (1 + 1e-3)
+        assert shares[2] == pytest.approx(found, rel=1e-3)
+
+
+def test_many_users_are_accounted_for_together(monkeypatch):
+    hiding = NetworkMixing(PENDANT, method="exact").hiding(6)
+    plain = hiding.epsilon(ANY, delta=DELTA, with_lower=False).upper
+    monkeypatch.setattr(network_users, "_MOST_EVALUATIONS", 0)
+    assert hiding.epsilon(ANY, delta=DELTA, with_lower=False).upper >= plain * (1.0 - 1e-3)
+    assert not hiding.meets(ANY, epsilon=1e-3, delta=DELTA)
+
+
+def test_a_search_that_is_given_up_proves_nothing():
+    # As soon as one user needs nearly what is known to hold, that is the answer for all.
+    hiding = NetworkMixing(wheel(60), method="exact").hiding(6)
+    walk = WeightedWalk(ANY, hiding.low, delta=DELTA)
+    users = np.arange(60)[::-1]
+    worst = max(walk.epsilon(weights_of(hiding.bounds, users[[k]]), DELTA) for k in (0, 1, 59))
+    for share in (0.5, 0.995, 1.0, 1.005, 1.5):
+        found = network_users.worst_epsilon(
+            walk, hiding.bounds, users, delta=DELTA, enough=share * worst
+        )
+        assert found >= min(share, 1.0) * worst * (1.0 - 2e-4)
+
+
+def test_most_users_need_no_more_rounds_than_all():
+    # A clique with a user at the end of a path: remote, and one of a hundred.
+    edges = [(i, j) for i in range(110) for j in range(i)]
+    graph = Graph.from_edges([*edges, (0, 110)])
+    for method in ("exact", "spectral", "auto"):
+        mixing = NetworkMixing(graph, method=method)
+        everybody = mixing.fewest_rounds(ANY, delta=1e-6, within=0.05)
+        assert mixing.fewest_rounds(ANY, delta=1e-6, within=0.05, share=0.98) <= everybody
 
 
 @pytest.mark.parametrize("method", ["auto", "exact", "spectral"])
@@ -81,7 +125,7 @@ def test_exact_positions_need_no_more_rounds_than_eigenvalues():
 def test_a_search_on_a_grid_finds_the_same(monkeypatch):
     graph = wheel(60)
     plain = NetworkMixing(graph, method="exact").fewest_rounds(ANY, delta=DELTA, within=0.001)
-    monkeypatch.setattr("shuffledp.collection.network_mixing._MOST_KEPT_NUMBERS", 60 * 8 * 10.0)
+    monkeypatch.setattr("shuffledp.collection.network_mixing._MOST_KEPT_NUMBERS", 60 * 64 * 10.0)
     mixing = NetworkMixing(graph, method="exact")
     assert mixing.fewest_rounds(ANY, delta=DELTA, within=0.001) == plain
 

@@ -1,8 +1,9 @@
 """How private an exchange along a graph is: ours, the published theorem, and a trusted shuffler."""
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any, Literal, SupportsFloat, SupportsIndex, get_args
 
@@ -20,6 +21,13 @@ from shuffledp.mechanisms.networks.graph import Graph
 from shuffledp.privacy.amplification.registry import account_epsilon
 
 Components = Literal["connected", "largest", "each"]
+Users = Literal["worst", "all"]
+
+#: Shares of the users for whom an epsilon of their own is given, beside that of the worst.
+SHARES = (0.5, 0.9, 0.99)
+
+#: The share that rounds are counted for beside everybody.
+MOST = 0.99
 
 #: Ask for the fewest rounds that are nearly as private as endless ones.
 AUTO: Literal["auto"] = "auto"
@@ -78,6 +86,11 @@ class NetworkAccount:
         Users who hide nobody.
     num_colluding : int
         Users who tell the adversary all that passes through their hands.
+    epsilon_of_shares : tuple of (float, float)
+        Shares of the users, and an epsilon that holds for at least as many of them: quantiles over
+        users, rounded up. Empty unless asked for.
+    rounds_for_most : int or None
+        For rounds that were chosen: how few are proved to be enough for 99 % of the users.
     """
 
     num_users: int
@@ -101,6 +114,8 @@ class NetworkAccount:
     method: str
     num_dishonest: int
     num_colluding: int
+    epsilon_of_shares: tuple[tuple[float, float], ...] = ()
+    rounds_for_most: int | None = None
 
     def to_json_dict(self) -> dict[str, Any]:
         """Return plain values for a program."""
@@ -115,6 +130,8 @@ class NetworkAccount:
             "laziness": self.laziness,
             "delta": self.delta,
             "epsilon": {"lower": self.epsilon.lower, "upper": self.epsilon.upper},
+            "epsilon_of_shares": [list(pair) for pair in self.epsilon_of_shares],
+            "rounds_for_most": self.rounds_for_most,
             "uniform_epsilon": self.uniform_epsilon.upper,
             "paper_epsilon": self.published_epsilon,
             "paper_source": self.published_source,
@@ -145,6 +162,7 @@ def account_network(  # noqa: PLR0913  # one keyword an option
     components: Components = "connected",
     num_dishonest: SupportsIndex = 0,
     colluding: Collection[str] = (),
+    users: Users = "worst",
     with_lower: bool = True,
     on_progress: Progress | None = None,
 ) -> NetworkAccount:
@@ -176,6 +194,9 @@ def account_network(  # noqa: PLR0913  # one keyword an option
     colluding : collection of str
         Labels of users who may tell him, besides, all that passes through their hands; every
         report that reaches one of them counts as revealed. Positions are exact then.
+    users : {"worst", "all"}
+        "all" gives, beside the epsilon of the worst user, those that 50, 90 and 99 % of the users
+        have at most, and with rounds "auto" how few are enough for 99 %.
     with_lower : bool
         False saves the time for the lower ends.
     on_progress : callable, optional
@@ -211,6 +232,8 @@ def account_network(  # noqa: PLR0913  # one keyword an option
         raise ParameterError(f"components = {components!r} is not one of {get_args(Components)}")
     if protocol not in get_args(ReportingProtocol):
         raise ParameterError(f"protocol = {protocol!r} is not one of {get_args(ReportingProtocol)}")
+    if users not in get_args(Users):
+        raise ParameterError(f"users = {users!r} is not one of {get_args(Users)}")
     allowed = require_delta(delta)
     asked = None if rounds == AUTO else require_at_least("rounds", rounds, 0)
     dishonest = require_at_least("num_dishonest", num_dishonest, 0)
@@ -226,14 +249,19 @@ def account_network(  # noqa: PLR0913  # one keyword an option
         )
         for piece in _pieces(graph, components)
     ]
-    number = asked
+    number, for_most = asked, None
     if number is None:
-        number = max(
-            each.fewest_rounds(
-                profile, delta=allowed, within=within, protocol=protocol, num_dishonest=dishonest
-            )
-            for each in pieces
+        search = partial(
+            _fewest_rounds,
+            pieces,
+            profile,
+            delta=allowed,
+            within=within,
+            protocol=protocol,
+            num_dishonest=dishonest,
         )
+        number = search()
+        for_most = min(search(share=MOST), number) if users == "all" else None
     accounts = [
         _account(
             each,
@@ -242,12 +270,24 @@ def account_network(  # noqa: PLR0913  # one keyword an option
             delta=allowed,
             protocol=protocol,
             num_dishonest=dishonest,
+            shares=SHARES if users == "all" else (),
             with_lower=with_lower,
         )
         for each in pieces
     ]
     worst = max(accounts, key=lambda each: each.epsilon.upper)
-    return replace(worst, num_components=graph.num_components)
+    by_share = zip(*(each.epsilon_of_shares for each in accounts), strict=True)
+    return replace(
+        worst,
+        num_components=graph.num_components,
+        epsilon_of_shares=tuple(max(pairs, key=lambda pair: pair[1]) for pairs in by_share),
+        rounds_for_most=for_most,
+    )
+
+
+def _fewest_rounds(pieces: Sequence[NetworkMixing], profile: LocalProfile, **asked: Any) -> int:
+    """Return the fewest rounds that are enough in each piece."""
+    return max(each.fewest_rounds(profile, **asked) for each in pieces)
 
 
 def _names(graph: Graph) -> tuple[str, ...]:
@@ -294,6 +334,7 @@ def _account(
     delta: float,
     protocol: ReportingProtocol,
     num_dishonest: int,
+    shares: Sequence[float],
     with_lower: bool,
 ) -> NetworkAccount:
     """Return the account of a connected graph."""
@@ -303,6 +344,15 @@ def _account(
     mask = mixing.walk.colluding
     num_colluding = 0 if mask is None else int(np.count_nonzero(mask))
     published, source = published_epsilon(profile, hiding, delta, protocol, num_dishonest)
+    epsilon = mixing.epsilon(
+        profile,
+        rounds=rounds,
+        delta=delta,
+        protocol=protocol,
+        num_dishonest=num_dishonest,
+        with_lower=with_lower,
+    )
+    of_share = partial(hiding.epsilon_of_share, profile, delta=delta, num_dishonest=num_dishonest)
     return NetworkAccount(
         num_users=graph.num_users,
         num_edges=graph.num_edges,
@@ -311,14 +361,7 @@ def _account(
         protocol=protocol,
         laziness=mixing.walk.laziness,
         delta=delta,
-        epsilon=mixing.epsilon(
-            profile,
-            rounds=rounds,
-            delta=delta,
-            protocol=protocol,
-            num_dishonest=num_dishonest,
-            with_lower=with_lower,
-        ),
+        epsilon=epsilon,
         uniform_epsilon=account_epsilon(
             profile,
             num_users=max(graph.num_users - num_dishonest - num_colluding, 1),
@@ -337,6 +380,10 @@ def _account(
         method=mixing.position_bounds(rounds).method,
         num_dishonest=num_dishonest,
         num_colluding=num_colluding,
+        epsilon_of_shares=tuple(
+            (each, min(of_share(each), epsilon.upper) if rounds else epsilon.upper)
+            for each in shares
+        ),
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from shuffledp.collection.datasets.column import Progress
-from shuffledp.collection.network_account import published_epsilon
+from shuffledp.collection.network_account import MOST, Users, published_epsilon
 from shuffledp.collection.network_hiding import ReportingProtocol
 from shuffledp.collection.network_mixing import Method, NetworkMixing
 from shuffledp.core.checks import require_at_least, require_open_unit
@@ -47,6 +47,8 @@ class NetworkCurve:
         Of a trusted uniform shuffler; safe to publish.
     method : str
         How the laws of positions were bounded: ``"exact"`` or ``"spectral"``.
+    epsilon_of_most : tuple of float
+        Central epsilon after each for 99 % of the users; empty unless asked for.
     """
 
     name: str
@@ -60,6 +62,7 @@ class NetworkCurve:
     published: tuple[float | None, ...]
     uniform_epsilon: float
     method: str
+    epsilon_of_most: tuple[float, ...] = ()
 
     def rounds_within(self, share: float) -> int | None:
         """Return the first of `rounds` whose epsilon exceeds the uniform one by that share at most.
@@ -89,13 +92,14 @@ class NetworkCurve:
             "delta": self.delta,
             "rounds": list(self.rounds),
             "epsilon": list(self.epsilon),
+            "epsilon_of_most": list(self.epsilon_of_most),
             "paper_epsilon": list(self.published),
             "uniform_epsilon": self.uniform_epsilon,
             "method": self.method,
         }
 
 
-def network_curve(
+def network_curve(  # noqa: PLR0913  # one keyword an option
     graph: Graph,
     profile: LocalProfile,
     *,
@@ -105,6 +109,7 @@ def network_curve(
     protocol: ReportingProtocol = "all",
     laziness: float = 0.0,
     method: Method = "auto",
+    users: Users = "worst",
     on_progress: Progress | None = None,
 ) -> NetworkCurve:
     """Compute epsilon after each of some numbers of rounds.
@@ -128,6 +133,8 @@ def network_curve(
     method : {"auto", "exact", "spectral"}
         How the laws of positions are bounded: exactly, from each user's start, or by eigenvalues.
         By default exactly where that takes a minute or two.
+    users : {"worst", "all"}
+        "all" for the epsilon of 99 % of the users, too.
     on_progress : callable, optional
         Called with the stage, the steps done and the steps in total.
 
@@ -156,6 +163,7 @@ def network_curve(
         rounds=asked,
         delta=delta,
         protocol=protocol,
+        users=users,
         on_progress=on_progress,
     )
 
@@ -168,6 +176,7 @@ def curve_of(
     rounds: Sequence[int],
     delta: float,
     protocol: ReportingProtocol = "all",
+    users: Users = "worst",
     on_progress: Progress | None = None,
 ) -> NetworkCurve:
     """Compute the same on a graph that is prepared.
@@ -176,7 +185,7 @@ def curve_of(
     ----------
     mixing : NetworkMixing
         The graph.
-    profile, name, rounds, delta, protocol, on_progress
+    profile, name, rounds, delta, protocol, users, on_progress
         As for `network_curve`.
 
     Returns
@@ -192,9 +201,12 @@ def curve_of(
     delta = require_open_unit("delta", delta)
     asked, graph = _settled_rounds(rounds), mixing.graph
     methods = {each.method for each in mixing.position_bounds_at(asked)}  # one pass for all
-    points = []
+    points, most = [], []
     for index, each in enumerate(asked):
         points.append(point_epsilons(profile, mixing, each, delta=delta, protocol=protocol))
+        if users == "all":
+            found = mixing.hiding(each).epsilon_of_share(profile, MOST, delta=delta)
+            most.append(min(found, points[-1][0]))
         if on_progress is not None:
             on_progress(f"{name}: epsilon", index + 1, len(asked))
     uniform = account_epsilon(profile, num_users=graph.num_users, delta=delta, with_lower=False)
@@ -210,6 +222,7 @@ def curve_of(
         published=tuple(theirs for _, theirs in points),
         uniform_epsilon=uniform.upper,
         method=", ".join(sorted(methods)),
+        epsilon_of_most=tuple(most),
     )
 
 

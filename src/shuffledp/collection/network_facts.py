@@ -44,6 +44,8 @@ class NetworkFacts:
         reports are randomized.
     epsilon_by_rounds : tuple of (int, float)
         Safe epsilon after fewer rounds, and after all.
+    most_by_rounds : tuple of (int, float)
+        The same for 99 % of the users; empty where it was not computed.
     most_held : float
         Reports that the user with most neighbours holds on average, in the limit of many rounds.
     num_released, num_dummies : int
@@ -72,6 +74,7 @@ class NetworkFacts:
     most_held: float
     num_released: int
     num_dummies: int
+    most_by_rounds: tuple[tuple[int, float], ...] = ()
 
     def to_json_dict(self) -> dict[str, object]:
         """Return the fields by name."""

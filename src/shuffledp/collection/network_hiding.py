@@ -8,12 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.collection.datasets.column import Progress
+from shuffledp.collection.network_users import meets_epsilon, worst_epsilon
 from shuffledp.core.bound import Bound
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.mechanisms.networks.position_bounds import FEW_ROUNDINGS
 from shuffledp.mechanisms.networks.random_walk import RandomWalk
 from shuffledp.privacy.amplification.network_walk import network_walk_delta, network_walk_epsilon
+from shuffledp.privacy.amplification.registry import account_epsilon
+from shuffledp.privacy.amplification.weighted_walk import WeightedWalk
 
 if TYPE_CHECKING:
     from shuffledp.mechanisms.networks.position_bounds import PositionBounds
@@ -25,6 +28,9 @@ _BY_EIGENVALUES = (
     "Positions are bounded by eigenvalues, whose certificate fails with probability 1e-12 at most "
     "over its fixed start vectors: the graph was not made with these in mind."
 )
+
+# A bound this near a trusted shuffler's, relatively, is not worth a second one.
+_NEAR = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +54,10 @@ class Hiding:
         Node whose position tells most, as far as the bounds say.
     separation : float
         1 - the least of all ratios to the reference law, rounded up: 0 is perfectly mixed.
+    bounds : PositionBounds
+        Where every report may be.
+    honest : ndarray of int64
+        Those who do not collude.
     assumptions : tuple of str
         What the numbers above rest on, besides the graph.
     """
@@ -59,6 +69,8 @@ class Hiding:
     collision: float
     worst_user: int
     separation: float
+    bounds: "PositionBounds"
+    honest: NDArray[np.int64]
     assumptions: tuple[str, ...] = ()
 
     @classmethod
@@ -88,6 +100,8 @@ class Hiding:
             collision=float(bounds.collision[honest].max()),
             worst_user=worst,
             separation=min(max(1.0 - float(bounds.low.min()), 0.0), 1.0),
+            bounds=bounds,
+            honest=honest,
             assumptions=() if bounds.method == "exact" else (_BY_EIGENVALUES,),
         )
 
@@ -125,7 +139,45 @@ class Hiding:
             num_dishonest=num_dishonest,
             with_lower=with_lower,
         )
+        weighed = self._weighed_epsilon(
+            profile, 1.0, bound.upper, delta=delta, num_dishonest=num_dishonest
+        )
+        if weighed < bound.upper:
+            lower = bound.lower if bound.lower is None else min(bound.lower, weighed)
+            bound = replace(bound, lower=lower, upper=weighed, method="network-walk/weighted")
         return replace(bound, assumptions=bound.assumptions + self.assumptions)
+
+    def epsilon_of_share(
+        self,
+        profile: LocalProfile,
+        share: float,
+        *,
+        delta: float,
+        num_dishonest: int = 0,
+    ) -> float:
+        """Return an epsilon that holds for at least this share of the users, rounded up.
+
+        Parameters
+        ----------
+        profile, delta, num_dishonest
+            As for `epsilon`.
+        share : float
+            In (0, 1].
+        """
+        users = self._hidden_best(profile, share, delta, num_dishonest)
+        missed = self.bounds.missed
+        hidden = network_walk_epsilon(
+            profile,
+            overlaps=np.clip(self.low / float(self.bounds.high[users].max()), 0.0, 1.0),
+            missed=0.0 if missed is None else float(missed[users].max()),
+            delta=delta,
+            num_dishonest=num_dishonest,
+            with_lower=False,
+        ).upper
+        return min(
+            hidden,
+            self._weighed_epsilon(profile, share, hidden, delta=delta, num_dishonest=num_dishonest),
+        )
 
     def meets(
         self,
@@ -135,8 +187,15 @@ class Hiding:
         delta: float,
         protocol: ReportingProtocol = "all",
         num_dishonest: int = 0,
+        share: float = 1.0,
     ) -> bool:
-        """Tell whether a central target is proved to be met for every user."""
+        """Tell whether a central target is proved to be met for this share of the users."""
+        users = self._hidden_best(profile, share, delta, num_dishonest)
+        walk = self._weighted(profile, delta, num_dishonest)
+        if meets_epsilon(walk, self.bounds, users, epsilon=epsilon, delta=delta):
+            return True
+        if share < 1.0:
+            return False
         overlaps, missed = self.decompositions(delta)
         found = network_walk_delta(
             profile,
@@ -149,6 +208,54 @@ class Hiding:
             with_lower=False,
         )
         return found.upper <= delta
+
+    @property
+    def low(self) -> NDArray[np.float64]:
+        """Overlaps of all users but one with the reference law, rising, rounded down."""
+        return np.sort(np.clip(self.bounds.low * (1.0 - FEW_ROUNDINGS), 0.0, 1.0))[:-1]
+
+    def _limit(self, profile: LocalProfile, delta: float, num_dishonest: int) -> float:
+        """Return what a trusted shuffler of these users gives."""
+        count = max(self.honest.size - num_dishonest, 1)
+        return account_epsilon(profile, num_users=count, delta=delta, with_lower=False).upper
+
+    def _hidden_best(
+        self, profile: LocalProfile, share: float, delta: float, num_dishonest: int
+    ) -> NDArray[np.int64]:
+        """Return a share of the users, without those whose position tells most; these first."""
+        tilt = 0.0
+        if share < 1.0:
+            ratio = math.tanh(0.5 * min(profile.epsilon0, 1.0)) or 1.0
+            tilt = 0.65 * self._limit(profile, delta, num_dishonest) / ratio
+        told = self.bounds.tells(tilt)[self.honest]
+        kept = max(math.ceil(share * self.honest.size), 1)
+        return self.honest[np.argsort(-told, kind="stable")[self.honest.size - kept :]]
+
+    def _weighted(self, profile: LocalProfile, delta: float, num_dishonest: int) -> WeightedWalk:
+        """Return the weighted blanket over the reference law."""
+        return WeightedWalk(profile, self.low, delta=delta, num_dishonest=num_dishonest)
+
+    def _weighed_epsilon(
+        self,
+        profile: LocalProfile,
+        share: float,
+        enough: float,
+        *,
+        delta: float,
+        num_dishonest: int,
+    ) -> float:
+        """Return what the weighted blanket proves for a share of users; inf where it cannot help.
+
+        It cannot where ``enough`` is as good as a trusted shuffler already.
+        """
+        limit = self._limit(profile, delta, num_dishonest)
+        if not delta > 0.0 or enough <= (1.0 + _NEAR) * limit:
+            return math.inf
+        walk = self._weighted(profile, delta, num_dishonest)
+        if not walk.is_known:
+            return math.inf
+        users = self._hidden_best(profile, share, delta, num_dishonest)
+        return worst_epsilon(walk, self.bounds, users, delta=delta, enough=enough)
 
 
 def walk_hiding(

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Method = Literal["auto", "exact", "spectral"]
 
 # Multiply-adds of an exact pass that nobody has to ask for: some 20 seconds.
-_UNASKED_WORK = 4e10
+_UNASKED_WORK = 1e11
 
 # Exact laws of more users than this take hours, whatever the graph.
 _MOST_EXACT_USERS = 100_000
@@ -42,8 +42,14 @@ _MOST_EXACT_USERS = 100_000
 # Of position bounds kept for all rounds of a search.
 _MOST_KEPT_NUMBERS = 5e7
 
-# Of one user after one number of rounds: position bounds hold so many arrays.
-_NUMBERS_A_USER = 8.0
+# Of one user after one number of rounds: position bounds hold so many numbers.
+_NUMBERS_A_USER = 64.0
+
+# Rounds after which laws are looked at in one pass: each costs as much as some rounds.
+_MOST_STOPS = 12
+
+# Where eigenvalues leave more to be told, relative to what is allowed, no further look is taken.
+_HOPELESS = 6.0
 
 # Two users send their reports to and fro.
 _FEWEST_USERS = 3
@@ -99,6 +105,7 @@ class NetworkMixing:
         self._report = on_progress
         self._spectrum: Spectrum | None = None
         self._exact: dict[int, PositionBounds] = {}
+        self._remote: dict[int, PositionBounds] = {}
 
     @property
     def spectrum(self) -> "Spectrum":
@@ -173,6 +180,7 @@ class NetworkMixing:
         within: float = 0.01,
         protocol: ReportingProtocol = "all",
         num_dishonest: int = 0,
+        share: float = 1.0,
     ) -> int:
         """Return the fewest rounds proved to be as private as many rounds, nearly.
 
@@ -180,6 +188,8 @@ class NetworkMixing:
         ----------
         profile, delta, protocol, num_dishonest
             As for `epsilon`.
+        share : float
+            For how many of the users, in (0, 1]: by default for all.
         within : float
             How far above the limit epsilon may be, relative to it. For "all" the limit is what a
             trusted shuffler gives, for "single" what endless rounds give.
@@ -221,16 +231,27 @@ class NetworkMixing:
                 delta=delta,
                 protocol=protocol,
                 num_dishonest=num_dishonest,
+                share=share,
             )
 
         if target >= profile.epsilon0 and profile.delta0 <= delta:
             return 0
         if self.method == "exact":
             self._require_affordable()
-        most = _fewest(lambda rounds: is_enough(self._spectral(rounds)))
-        if not self._is_exact(most):
-            return most
-        return self._fewest_exact(is_enough, most)
+        most = _fewest(
+            lambda rounds: (
+                self._may_be_enough(rounds, within, share) and is_enough(self._spectral(rounds))
+            )
+        )
+        if self._is_exact(most):
+            return self._fewest_exact(is_enough, most)
+        affordable = self._affordable_rounds() if self.method == "auto" else 0
+        if 0 < affordable < most and self._may_be_enough(affordable, within, share):
+            # A share of the users may be hidden long before eigenvalues can show it.
+            self._compute([affordable])
+            if is_enough(self._exact[affordable]):
+                return self._fewest_exact(is_enough, affordable)
+        return most
 
     def _fewest_exact(self, is_enough: "Callable[[PositionBounds], bool]", most: int) -> int:
         """Return the fewest rounds by exact laws, which need no more than ``most``.
@@ -239,7 +260,7 @@ class NetworkMixing:
         the rounds between two of its points.
         """
         kept = most * _NUMBERS_A_USER * self.graph.num_users
-        step = max(1, math.ceil(kept / _MOST_KEPT_NUMBERS))
+        step = max(math.ceil(kept / _MOST_KEPT_NUMBERS), math.ceil(most / _MOST_STOPS))
         grid: list[int] = [*range(step, most, step), most]
         self._compute(grid)
         first = bisect_left(grid, True, key=lambda rounds: is_enough(self._exact[rounds]))
@@ -275,20 +296,38 @@ class NetworkMixing:
             with_lower=with_lower,
         )
 
-    def _spectral(self, rounds: int) -> "PositionBounds":
-        """Return bounds by eigenvalues."""
+    def _may_be_enough(self, rounds: int, within: float, share: float) -> bool:
+        """Return whether eigenvalues alone do not speak against it, which saves a look at rows."""
         from shuffledp.mechanisms.networks.spectral_bounds import spectral_position_bounds
 
-        return spectral_position_bounds(self.spectrum, rounds)
+        chi_square = spectral_position_bounds(self.spectrum, rounds).chi_square
+        if chi_square is None:
+            return True
+        return float(np.quantile(chi_square, share)) <= _HOPELESS * max(within, 0.01)
+
+    def _spectral(self, rounds: int) -> "PositionBounds":
+        """Return bounds by eigenvalues, and rows of the most remote users; kept between calls."""
+        from shuffledp.mechanisms.networks.remote_bounds import remote_position_bounds
+        from shuffledp.mechanisms.networks.spectral_bounds import spectral_position_bounds
+
+        if rounds == 0:
+            return spectral_position_bounds(self.spectrum, rounds)
+        if rounds not in self._remote:
+            self._remote[rounds] = remote_position_bounds(self.walk, self.spectrum, rounds)
+        return self._remote[rounds]
 
     def _is_exact(self, rounds: int) -> bool:
         """Tell whether so many rounds are to be followed exactly."""
         if self.method == "exact":
             self._require_affordable()
             return True
-        work = rounds * 2.0 * self.graph.num_edges * self.graph.num_users
-        is_small = self.graph.num_users <= _MOST_EXACT_USERS
-        return self.method == "auto" and is_small and work <= _UNASKED_WORK
+        return self.method == "auto" and rounds <= self._affordable_rounds()
+
+    def _affordable_rounds(self) -> int:
+        """Return after how many rounds all users are followed exactly without being asked to."""
+        if self.graph.num_users > _MOST_EXACT_USERS:
+            return 0
+        return int(_UNASKED_WORK / (2.0 * self.graph.num_edges * self.graph.num_users))
 
     def _require_affordable(self) -> None:
         """Raise if exact laws of so many users would take hours."""
@@ -347,4 +386,4 @@ def _fewest(is_enough: Callable[[int], bool]) -> int:
             )
         high *= 2
     numbers = range(high // 2 + 1, high + 1)
-    return numbers[bisect_left(numbers, True, key=is_enough)]
+    return numbers[min(bisect_left(numbers, True, key=is_enough), len(numbers) - 1)]

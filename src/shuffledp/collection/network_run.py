@@ -9,7 +9,7 @@ from shuffledp.collection.arranged_plan import arranged_setting
 from shuffledp.collection.arrangements import NetworkArrangement
 from shuffledp.collection.datasets.column import Progress
 from shuffledp.collection.guarantees import guarantee_for
-from shuffledp.collection.network_account import published_epsilon
+from shuffledp.collection.network_account import MOST, published_epsilon
 from shuffledp.collection.network_facts import NetworkFacts
 from shuffledp.collection.network_hiding import ReportingProtocol
 from shuffledp.collection.network_mixing import NetworkMixing
@@ -271,6 +271,7 @@ def network_facts(
         most_held=graph.num_users * float(graph.stationary_law().max()),
         num_released=len(batch.holders),
         num_dummies=batch.num_dummies,
+        most_by_rounds=_epsilons_of_most(plan, result, rounds),
     )
 
 
@@ -292,6 +293,17 @@ def _epsilons(
         if on_progress is not None:
             on_progress("accounting", done, len(numbers))
     return (*points, (rounds, result.guarantee.epsilon_upper))
+
+
+def _epsilons_of_most(
+    plan: NetworkPlan, result: RunResult, rounds: int
+) -> tuple[tuple[int, float], ...]:
+    """Return an epsilon for 99 % of the users after fewer rounds, and after all."""
+    profile, delta = result.randomizer.profile, result.guarantee.delta_upper
+    return tuple(
+        (number, plan.mixing.hiding(number).epsilon_of_share(profile, MOST, delta=delta))
+        for number in (*_curve_rounds(rounds), rounds)
+    )
 
 
 def _curve_rounds(rounds: int) -> list[int]:

@@ -77,6 +77,9 @@ def _lines(curves: Sequence[NetworkCurve]) -> Iterator[Line]:
         rounds = tuple(map(float, each.rounds))
         notes = (f"{each.method} bounds",) * len(rounds)
         yield Line(claim=Claim.OURS, variant=each.name, x=rounds, y=each.epsilon, notes=notes)
+        if each.epsilon_of_most:
+            name = f"{each.name}, 99 % of users"
+            yield Line(claim=Claim.OURS, variant=name, x=rounds, y=each.epsilon_of_most)
         if any(value is not None for value in each.published):
             yield Line(claim=Claim.CORRECTED, variant=each.name, x=rounds, y=each.published)
         if len(levels) > 1:

@@ -13,7 +13,12 @@ from shuffledp.interface.cli.console import (
     progress_bar,
     relative,
 )
-from shuffledp.interface.cli.network_options import lazy_option, positions_option, protocol_option
+from shuffledp.interface.cli.network_options import (
+    lazy_option,
+    positions_option,
+    protocol_option,
+    users_option,
+)
 from shuffledp.interface.cli.options import json_option, whole_number
 from shuffledp.interface.reports.formatting import given, rounded
 
@@ -81,6 +86,7 @@ def rounds_or_auto(text: str) -> "int | str":
     metavar="FILE",
     help="Users who may tell him all that passes through their hands, one a line.",
 )
+@users_option
 @click.option("--randomizer", metavar="NAME", help="As for `shuffledp account`; by default any.")
 @click.option("--k", type=whole_number, metavar="K", help="Number of possible answers.")
 @click.option("--dimension", type=whole_number, metavar="D", help="Length of vectors.")
@@ -144,11 +150,20 @@ def account_facts(found: "NetworkAccount", left_out: str = "") -> list[tuple[str
             "epsilon",
             f"{rounded(bound.upper, up=True, digits=_DIGITS)} (upper bound, for every user)",
         ),
+        *(
+            (_share_text(share), f"{rounded(epsilon, up=True, digits=_DIGITS)} (upper bound)")
+            for share, epsilon in reversed(found.epsilon_of_shares)
+        ),
         ("gap", gap),
         ("delta", given(found.delta)),
         ("trusted shuffler", rounded(uniform.upper, up=True, digits=_DIGITS)),
         ("published", f"{published} ({found.published_source})"),
         ("rounds", f"{found.rounds:,} ({_protocol_text(found)})"),
+        *(
+            [("for 99 %", f"{found.rounds_for_most:,} rounds are enough for 99 % of the users")]
+            if found.rounds_for_most is not None
+            else []
+        ),
         ("worst user", found.worst_user),
         ("method", f"{bound.method}; positions {found.method}"),
         ("source", bound.source),
@@ -162,6 +177,17 @@ def account_facts(found: "NetworkAccount", left_out: str = "") -> list[tuple[str
         ("separation", f"{found.separation:.3g} after {found.rounds:,} rounds"),
         ("rounds to mix", f"{found.rounds_to_mix:,} until eigenvalues show separation < 0.01"),
     ]
+
+
+def _share_text(share: float) -> str:
+    """Return what a share of the users is called.
+
+    Examples
+    --------
+    >>> _share_text(0.99), _share_text(0.5)
+    ('99 % of users', '50 % of users')
+    """
+    return f"{100.0 * share:.3g} % of users"
 
 
 def _protocol_text(found: "NetworkAccount") -> str:

@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shuffledp.interface.cli.console import print_facts, print_json, print_table, progress_bar
-from shuffledp.interface.cli.network_options import lazy_option, positions_option, protocol_option
+from shuffledp.interface.cli.network_options import (
+    lazy_option,
+    positions_option,
+    protocol_option,
+    users_option,
+)
 from shuffledp.interface.cli.options import json_option, whole_number
 from shuffledp.interface.reports.formatting import rounded
 
@@ -89,6 +94,7 @@ def degrees(text: str) -> tuple[int, ...]:
 @protocol_option
 @lazy_option
 @positions_option
+@users_option
 @click.option(
     "--seed",
     type=whole_number,

@@ -28,3 +28,11 @@ positions_option = click.option(
     show_default=True,
     help="Follow all reports exactly, or bound where they are by eigenvalues.",
 )
+
+users_option = click.option(
+    "--users",
+    type=click.Choice(["worst", "all"]),
+    default="worst",
+    show_default=True,
+    help="all: beside the worst user, epsilon for shares of the users.",
+)

@@ -31,7 +31,11 @@ def rounds_figure(result: RunResult) -> Figure | None:
     return Figure(
         name="chart-rounds",
         spec={
-            "data": [_uniform_line(rounds[0], rounds[-1], facts), _curve(rounds, epsilons, shown)],
+            "data": [
+                _uniform_line(rounds[0], rounds[-1], facts),
+                *_most_lines(facts),
+                _curve(rounds, epsilons, shown),
+            ],
             "layout": layout,
             "narrow": {},
         },
@@ -43,6 +47,18 @@ def rounds_figure(result: RunResult) -> Figure | None:
         headings=("Rounds", "Safe epsilon"),
         rows=tuple((f"{number:,}", epsilon) for number, epsilon in zip(rounds, shown, strict=True)),
     )
+
+
+def _most_lines(facts: NetworkFacts) -> list[dict[str, Any]]:
+    """Return the curve for 99 % of the users, where there is one."""
+    if not facts.most_by_rounds:
+        return []
+    rounds, epsilons = zip(*facts.most_by_rounds, strict=True)
+    shown = [rounded(epsilon, up=True) for epsilon in epsilons]
+    line = _curve(rounds, epsilons, shown)
+    line["line"] = {"color": "var(--accent)", "width": 1, "dash": "dash"}
+    line["customdata"] = [f"{each}<br>for 99 % of the users" for each in line["customdata"]]
+    return [line]
 
 
 def _curve(

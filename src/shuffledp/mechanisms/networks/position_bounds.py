@@ -9,6 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.errors import ParameterError
+from shuffledp.mechanisms.networks.position_weights import (
+    chi_square_law,
+    dominating_law,
+    rounded_up,
+    second_moments,
+    tails_of,
+    weight_grid,
+)
 from shuffledp.mechanisms.networks.random_walk import (
     LEAST_PROBABILITY,
     RandomWalk,
@@ -22,10 +30,26 @@ from shuffledp.mechanisms.reports import read_only
 #: More than the last few operations on a number can change it by, relative to itself.
 FEW_ROUNDINGS = 2.0**-48
 
+# Reports so seldom kept that ratios exceed this, given that they are, count as lost.
+_LARGEST_WEIGHT = 1e12
+
+# Beyond it, one ratio is as telling as another.
+_LARGEST_TILT = 200.0
+
 # The mean law is not taken below this at places that can be reached, so that no ratio overflows.
 _LEAST_REFERENCE = 1e-250
 
-_ARRAYS = ("low", "high", "collision", "load", "missed", "reference", "least", "greatest")
+_ARRAYS = (
+    "low",
+    "high",
+    "collision",
+    "load",
+    "missed",
+    "reference",
+    "least",
+    "greatest",
+    "chi_square",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -57,6 +81,19 @@ class PositionBounds:
         The law mu, where it was written down; these very floats are meant.
     least, greatest : ndarray of float64, shape (num_users,), or None
         For each place j, at most the least and at least the greatest P_i(j) over the reports.
+    chi_square : ndarray of float64, shape (num_users,), or None
+        At least the variance of P_i / mu under mu, of the law given that the report is not lost.
+    grid : ndarray of float64, shape (k + 1,), or None
+        See `weight_grid`.
+    tails : ndarray of float32, shape (num_followed, k), or None
+        At least the probability under P_i, given that the report is not lost, that P_i / mu, put
+        on the grid, is at each of its points but 0 or above; see `position_weights`.
+    followed : ndarray of int64, shape (num_followed,), or None
+        Whose tails these are, rising; ``None`` for all users.
+    error : float
+        Relative error of the ratios behind ``tails``.
+    lost : float
+        At least the probability that was set to 0 on the way, for any report.
 
     Notes
     -----
@@ -75,6 +112,12 @@ class PositionBounds:
     reference: NDArray[np.float64] | None = field(default=None, repr=False)
     least: NDArray[np.float64] | None = field(default=None, repr=False)
     greatest: NDArray[np.float64] | None = field(default=None, repr=False)
+    chi_square: NDArray[np.float64] | None = field(default=None, repr=False)
+    grid: NDArray[np.float64] | None = field(default=None, repr=False)
+    tails: NDArray[np.float32] | None = field(default=None, repr=False)
+    followed: NDArray[np.int64] | None = field(default=None, repr=False)
+    error: float = 0.0
+    lost: float = 0.0
 
     def __post_init__(self) -> None:
         for name in _ARRAYS:
@@ -88,12 +131,76 @@ class PositionBounds:
                 )
             object.__setattr__(self, name, read_only(array))
 
+    def tells(self, tilt: float) -> NDArray[np.float64]:
+        """Return, for each user, a number that grows with how much their position tells.
+
+        The mean of cosh(tilt rho) - 1, which weighs rare large ratios as Chernoff's bound does; the
+        second moment at tilt 0, or where no more is known. It only says in which order to look at
+        users.
+        """
+        if self.tails is None or self.grid is None or self.followed is not None or tilt == 0.0:
+            return self.high if self.chi_square is None else 1.0 + self.chi_square
+        points = self.grid[1:]
+        each = (np.cosh(np.minimum(tilt * points, _LARGEST_TILT)) - 1.0) / points
+        told: NDArray[np.float64] = self.tails @ np.diff(each, prepend=0.0)
+        return told
+
+    def weights(
+        self, users: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+        """Return a law of rho = P_i / mu under mu that dominates those of some users.
+
+        Parameters
+        ----------
+        users : ndarray of int64
+            At least one.
+
+        Returns
+        -------
+        values, masses : ndarray of float64
+            Larger in convex order than the law of each of these users, of the part of P_i that is
+            not lost; what is missing from 1 is at 0. Values are right to ``error``.
+        missed : float
+            At least the probability that a report of theirs is lost, or that nothing is known.
+
+        Notes
+        -----
+        Source: the module `position_weights`.
+        """
+        missed = 0.0 if self.missed is None else float(self.missed[users].max())
+        is_row, rows = self._rows_of(users)
+        others, chi_square, tails = users[~is_row], self.chi_square, rows
+        if others.size:
+            if chi_square is None:
+                return np.ones(1), np.ones(1), 1.0
+            largest = float(self.high[others].max())
+            law = chi_square_law(float(chi_square[others].max()), largest)
+            if self.grid is None or not rows.size:
+                return *law, missed
+            tails = np.vstack([rows, tails_of(*law, self.grid)])
+        if self.grid is None or float(self.high[users].max()) > float(self.grid[-1]):
+            missed = 1.0
+        grid = weight_grid(1.0) if self.grid is None else self.grid
+        return *dominating_law(grid, tails), min(missed + self.lost, 1.0)
+
+    def _rows_of(self, users: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.float32]]:
+        """Return of which users tails are known, and these."""
+        if self.tails is None:
+            return np.zeros(users.size, dtype=np.bool_), np.empty((0, 0), np.float32)
+        if self.followed is None:
+            return np.ones(users.size, dtype=np.bool_), self.tails[users]
+        places = np.minimum(self.followed.searchsorted(users), max(self.followed.size - 1, 0))
+        is_row = np.zeros(users.size, dtype=np.bool_)
+        if self.followed.size:
+            is_row = self.followed[places] == users
+        return is_row, self.tails[places[is_row]]
+
     @property
     def common_mass(self) -> float | None:
         """At most sum_j min_i P_i(j), the mass that all laws share; ``None`` if not known.
 
         With Q proportional to min_i P_i every P_i, the victim's too, is at least this number
-        times Q (Doeblin's condition): see `doeblin_overlaps`. Cost: O(num_users).
+        times Q (Doeblin's condition). Cost: O(num_users).
         """
         if self.least is None:
             return None
@@ -134,6 +241,7 @@ class _Reference(NamedTuple):
     law: NDArray[np.float64]
     places: NDArray[np.int64]  # where the law is positive
     inverses: NDArray[np.float64]  # of the law there
+    grid: NDArray[np.float64]  # of ratios to the law
 
 
 class _Extremes(NamedTuple):
@@ -146,6 +254,7 @@ class _Extremes(NamedTuple):
     lost: NDArray[np.float64]
     least: NDArray[np.float64]
     greatest: NDArray[np.float64]
+    tails: NDArray[np.float32]
 
 
 def exact_position_bounds(
@@ -218,7 +327,10 @@ def _references(walk: RandomWalk, stops: list[int]) -> list[_Reference]:
     """Return what laws are compared with after each of some increasing numbers of rounds."""
     stationary = None
     if has_stationary_reference(walk):
-        stationary = _law_and_places(walk.graphs[0].stationary_law())
+        pi = walk.graphs[0].stationary_law()
+        stationary = *_law_and_places(pi), weight_grid(float(1.0 / pi.min()))
+    # No law is more than num_users times the mean; where reports are lost, ratios may be larger.
+    by_mean = weight_grid(2.0 * walk.num_users if walk.colluding is None else _LARGEST_WEIGHT)
     load = np.ones(walk.num_users)
     if walk.colluding is not None:
         load[walk.colluding] = 0.0
@@ -236,7 +348,7 @@ def _references(walk: RandomWalk, stops: list[int]) -> list[_Reference]:
             total = math.fsum(load)
             mean = load / (total if total > 0.0 else 1.0)
             law = np.where(reached > 0.0, np.maximum(mean, _LEAST_REFERENCE), 0.0)
-            references.append(_Reference(load.copy(), *_law_and_places(law)))
+            references.append(_Reference(load.copy(), *_law_and_places(law), by_mean))
         else:
             references.append(_Reference(load.copy(), *stationary))
     return references
@@ -260,10 +372,14 @@ def _all_extremes(
     from shuffledp.mechanisms.networks import position_bounds_kernels as kernels
 
     shape = (len(stops), walk.num_users)
-    found = _Extremes(*(np.zeros(shape) for _ in _Extremes._fields))
+    width = references[0].grid.size - 1
+    lists = [np.zeros(shape) for _ in range(len(_Extremes._fields) - 1)]
+    found = _Extremes._make([*lists, np.zeros((*shape, width), np.float32)])
     for row, reference in enumerate(references):
         found.least[row, reference.places] = np.inf
     nothing_noted = found.least.copy()
+
+    widened = 1.0 + (walk.num_users + 64) * 2.0**-51 + 2.0 * relative_error(walk, stops[-1])
 
     def note(first: int, last: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         laws = point_laws(walk, np.arange(first, last))
@@ -275,12 +391,19 @@ def _all_extremes(
         for row, stop in enumerate(stops):
             flushed += move_laws(walk, laws, done, stop)
             done = stop
-            _, _, places, inverses = references[row]
+            _, _, places, inverses, grid = references[row]
             low, high, squares, sums = (array[row, first:last] for array in found[:4])
             kernels.extremes(
                 laws, places, inverses, low, high, squares, sums, least[row], greatest[row]
             )
             found.lost[row, first:last] = flushed * LEAST_PROBABILITY
+            shares = np.zeros((last - first, width))
+            scales = np.ones(last - first)
+            if walk.colluding is not None:
+                np.divide(1.0, sums, out=scales, where=sums > 0.0)
+            kernels.add_weights(laws, places, inverses, scales, grid, shares)
+            tails = np.cumsum(shares[:, ::-1], axis=1)[:, ::-1]
+            found.tails[row, first:last] = rounded_up(np.minimum(tails * widened, 1.0))
         return least, greatest
 
     for least, greatest in over_start_blocks(walk.num_users, note, on_progress):
@@ -325,4 +448,9 @@ def _rounded(
         reference=reference.law,
         least=np.maximum(down, 0.0) * found.least,
         greatest=np.minimum(up * found.greatest + found.lost.max(initial=0.0), 1.0),
+        chi_square=second_moments(reference.grid, found.tails) - 1.0,
+        grid=reference.grid,
+        tails=found.tails,
+        error=4.0 * of_sums,
+        lost=float(found.lost.max(initial=0.0)),
     )

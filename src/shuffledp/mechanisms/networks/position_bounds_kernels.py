@@ -45,15 +45,42 @@ def extremes(
 
 
 @njit(cache=True, nogil=True)
-def least_ratios(
+def add_weights(
     laws: NDArray[np.float64],
     places: NDArray[np.int64],
     inverses: NDArray[np.float64],
+    scales: NDArray[np.float64],
+    grid: NDArray[np.float64],
     out: NDArray[np.float64],
 ) -> None:
-    """Write the least of ``laws[place] * inverse`` over places to ``out``, for each column."""
-    out[:] = np.inf
+    """Add what each column of ``laws`` times its scale gives to a grid of ratios, to ``out``.
+
+    ``out[b, k]`` is for grid[k + 1]. A place of probability p and ratio x = p * inverse between two
+    points is shared by them such that the mean of x under the reference law stays: the upper one
+    gets p (x - below) above / (x (above - below)), and the lower one the rest. ``grid`` is evenly
+    spaced up to 2, and then grows by a constant factor.
+    """
+    per_unit = 1.0 / grid[1]
+    fine = 0
+    while grid[fine + 1] <= 2.0:
+        fine += 1
+    scale = 1.0 / np.log(grid[fine + 1] / grid[fine])
+    last = grid.size - 2
     for i in range(places.size):
         row = laws[places[i]]
-        for b in range(out.size):
-            out[b] = min(out[b], row[b] * inverses[i])
+        for b in range(out.shape[0]):
+            p = row[b] * scales[b]
+            if p == 0.0:
+                continue
+            x = p * inverses[i]
+            k = int(x * per_unit) if x < 2.0 else fine + int(np.log(0.5 * x) * scale)
+            k = min(max(k, 0), last)
+            while k > 0 and x < grid[k]:
+                k -= 1
+            while k < last and x >= grid[k + 1]:
+                k += 1
+            below, above = grid[k], grid[k + 1]
+            up = min(p * ((x - below) / (above - below)) * (above / x), p)
+            out[b, k] += up
+            if k > 0:
+                out[b, k - 1] += p - up

@@ -18,9 +18,9 @@ _MOST_ROUNDS = 2**53
 # Added to powers, which may underflow; no bound below it would be told from 0.
 _SMALLEST = 1e-280
 
-# The last operations on a number, a power or a sum of squares by pairs change it by less than
+#: The last operations on a number, a power or a sum of squares by pairs change it by less than
 # this, relative to itself.
-_MARGIN = 2.0**-46
+MARGIN = 2.0**-46
 
 
 def spectral_position_bounds(spectrum: Spectrum, rounds: SupportsIndex) -> PositionBounds:
@@ -114,10 +114,10 @@ def spectral_position_bounds(spectrum: Spectrum, rounds: SupportsIndex) -> Posit
         )
     pi = spectrum.stationary_law
     away = _largest_deviations(spectrum, number)
-    most = (1.0 / pi) * (1.0 + _MARGIN)
-    low = np.maximum(0.0, (1.0 - away) * (1.0 - _MARGIN))
-    high = np.minimum((1.0 + away) * (1.0 + _MARGIN), most)
-    chi_square = np.minimum(_chi_squares(spectrum, number), most - 1.0 + _MARGIN)
+    most = (1.0 / pi) * (1.0 + MARGIN)
+    low = np.maximum(0.0, (1.0 - away) * (1.0 - MARGIN))
+    high = np.minimum((1.0 + away) * (1.0 + MARGIN), most)
+    chi_square = np.minimum(chi_squares_after(spectrum, number), most - 1.0 + MARGIN)
     return PositionBounds(
         rounds=number,
         low=low,
@@ -126,8 +126,9 @@ def spectral_position_bounds(spectrum: Spectrum, rounds: SupportsIndex) -> Posit
         load=_loads(pi, chi_square),
         method="spectral",
         reference=pi,
-        least=low * pi * (1.0 - _MARGIN),
-        greatest=np.minimum(1.0, high * pi * (1.0 + _MARGIN)),
+        least=low * pi * (1.0 - MARGIN),
+        greatest=np.minimum(1.0, high * pi * (1.0 + MARGIN)),
+        chi_square=chi_square,
     )
 
 
@@ -178,7 +179,7 @@ def rounds_to_mix(spectrum: Spectrum, separation: SupportsFloat = 0.01) -> int:
 
     def is_mixed(rounds: int) -> bool:
         """Return whether so many rounds are enough."""
-        return float(_largest_deviations(spectrum, rounds).max()) * (1.0 + _MARGIN) <= target
+        return float(_largest_deviations(spectrum, rounds).max()) * (1.0 + MARGIN) <= target
 
     enough = 1
     while not is_mixed(enough):
@@ -201,50 +202,50 @@ def rounds_to_mix(spectrum: Spectrum, separation: SupportsFloat = 0.01) -> int:
 def _excesses(spectrum: Spectrum, rounds: int) -> NDArray[np.float64]:
     """Return at least D_i of the first theorem after so many rounds."""
     deflation, pi = spectrum.deflation, spectrum.stationary_law
-    base = _power_above(spectrum.remainder, rounds)
+    base = power_above(spectrum.remainder, rounds)
     moduli = np.maximum(np.abs(deflation.eigenvalues), spectrum.remainder).tolist()
-    powers = [_power_above(modulus, rounds) for modulus in moduli]
+    powers = [power_above(modulus, rounds) for modulus in moduli]
     # The difference of two powers loses what the larger one is off by.
-    extra = np.array([power - base * (1.0 - 4.0 * _MARGIN) for power in powers])
+    extra = np.array([power - base * (1.0 - 4.0 * MARGIN) for power in powers])
     spread = np.sqrt(np.square(deflation.eigenfunctions) @ extra)
     spread += deflation.defect * math.sqrt(extra.max(initial=0.0)) / np.sqrt(pi)
     excesses: NDArray[np.float64] = base * (1.0 / pi - 1.0) + np.square(spread)
     # 1/pi - 1 cancels where pi is 1/2 or more: an ulp of 1/pi each.
     excesses += 4.0 * base * np.spacing(1.0 / pi)
-    widened: NDArray[np.float64] = excesses * (1.0 + _MARGIN + loss_of(4 * len(powers)))
+    widened: NDArray[np.float64] = excesses * (1.0 + MARGIN + loss_of(4 * len(powers)))
     return widened
 
 
-def _power_above(modulus: float, rounds: int) -> float:
+def power_above(modulus: float, rounds: int) -> float:
     """Return at least modulus^rounds, for a modulus in [0, 1]; 0 only if it is."""
     if modulus == 0.0 and rounds > 0:
         return 0.0
-    return float(modulus**rounds) * (1.0 + _MARGIN) + _SMALLEST
+    return float(modulus**rounds) * (1.0 + MARGIN) + _SMALLEST
 
 
-def _drifts(spectrum: Spectrum, rounds: int) -> float:
+def drifts(spectrum: Spectrum, rounds: int) -> float:
     """Return at least t epsilon L^(t-1), by which t rounds of P and of P' differ."""
     deviation = spectrum.deflation.deviation
     if rounds == 0 or deviation == 0.0:
         return 0.0
-    power = _power_above(spectrum.second_eigenvalue, rounds - 1)
-    return rounds * deviation * power * (1.0 + _MARGIN)
+    power = power_above(spectrum.second_eigenvalue, rounds - 1)
+    return rounds * deviation * power * (1.0 + MARGIN)
 
 
 def _largest_deviations(spectrum: Spectrum, rounds: int) -> NDArray[np.float64]:
     """Return at least max_j abs(P_i(j) / pi_j - 1) for each start i."""
     excesses = _excesses(spectrum, rounds)
     pi = spectrum.stationary_law
-    drifts = _drifts(spectrum, rounds) / (np.sqrt(pi) * math.sqrt(float(pi.min())))
-    away: NDArray[np.float64] = np.sqrt(excesses) * math.sqrt(float(excesses.max())) + drifts
-    return away * (1.0 + _MARGIN)
+    drift = drifts(spectrum, rounds) / (np.sqrt(pi) * math.sqrt(float(pi.min())))
+    away: NDArray[np.float64] = np.sqrt(excesses) * math.sqrt(float(excesses.max())) + drift
+    return away * (1.0 + MARGIN)
 
 
-def _chi_squares(spectrum: Spectrum, rounds: int) -> NDArray[np.float64]:
+def chi_squares_after(spectrum: Spectrum, rounds: int) -> NDArray[np.float64]:
     """Return at least V_i of the second theorem."""
-    drifts = _drifts(spectrum, 2 * rounds) / spectrum.stationary_law
-    chi_squares: NDArray[np.float64] = _excesses(spectrum, 2 * rounds) + drifts
-    return chi_squares * (1.0 + _MARGIN)
+    drift = drifts(spectrum, 2 * rounds) / spectrum.stationary_law
+    chi_squares: NDArray[np.float64] = _excesses(spectrum, 2 * rounds) + drift
+    return chi_squares * (1.0 + MARGIN)
 
 
 def _collisions(pi: NDArray[np.float64], chi_squares: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -254,10 +255,10 @@ def _collisions(pi: NDArray[np.float64], chi_squares: NDArray[np.float64]) -> ND
     # The bound holds for any number in place of the mean. Each pi_j is rounded, which moves
     # pi_j - mean by an ulp of pi_j, as if by a function of that norm.
     variance = float((pi * np.square(pi - mean)).sum())
-    rounding = _MARGIN * math.sqrt(float((pi * np.square(pi)).sum()))
-    deviation = math.sqrt(variance) * (1.0 + _MARGIN) + rounding
+    rounding = MARGIN * math.sqrt(float((pi * np.square(pi)).sum()))
+    deviation = math.sqrt(variance) * (1.0 + MARGIN) + rounding
     by_mean = mean + 2.0 * deviation * np.sqrt(chi_squares) + largest * chi_squares
-    bounds = np.minimum(by_mean, largest * (1.0 + chi_squares)) * (1.0 + _MARGIN)
+    bounds = np.minimum(by_mean, largest * (1.0 + chi_squares)) * (1.0 + MARGIN)
     return np.minimum(bounds, 1.0)
 
 
@@ -265,6 +266,6 @@ def _loads(pi: NDArray[np.float64], chi_squares: NDArray[np.float64]) -> NDArray
     """Return at least sum_i P_i(j)."""
     mean_inverse = float((1.0 / pi).sum()) / pi.size**2
     # At least 1 by Cauchy and Schwarz, so its rounding is relative to 1.
-    spread = math.sqrt(max(0.0, mean_inverse - 1.0) + _MARGIN * mean_inverse)
+    spread = math.sqrt(max(0.0, mean_inverse - 1.0) + MARGIN * mean_inverse)
     loads: NDArray[np.float64] = pi.size * pi * (1.0 + spread * np.sqrt(chi_squares))
-    return np.minimum(loads * (1.0 + _MARGIN), float(pi.size))
+    return np.minimum(loads * (1.0 + MARGIN), float(pi.size))

@@ -28,6 +28,9 @@ MOST_PAIRS = 256
 _DEFAULT_PAIRS = 8
 _CHEAP_ENTRIES = 4_000_000
 
+# Where what is left mixes slower than this, more pairs pay: by default so many instead.
+_SLOW, _MORE_PAIRS = 0.9, 64
+
 # The certified norm may be above the eigensolver's by this share of its distance from 1.
 _TOLERANCE = 0.01
 
@@ -134,7 +137,8 @@ def walk_spectrum(
     num_pairs : int, optional
         How many leading eigenpairs to compute, >= 0; of graphs above 400 users at most 256. More
         pairs make the bounds of `spectral_position_bounds` sharper and take longer. By default
-        all up to 400 users, else 8, or none above 4 million pairs of neighbours.
+        all up to 400 users, else 8, or 64 where what is left of the walk mixes slowly, or none
+        above 4 million pairs of neighbours.
     entropy : Entropy, optional
         Of the start vectors. By default from a fixed seed, so that a graph always gives the same
         numbers (up to round-off of the linear algebra library).
@@ -191,11 +195,14 @@ def walk_spectrum(
         raise ParameterError(
             f"num_pairs = {pairs} is above {MOST_PAIRS}: give at most that many, or leave it out"
         )
+    is_free = pairs is None
     if pairs is None:
         pairs = _DEFAULT_PAIRS if graph.neighbours.size <= _CHEAP_ENTRIES else 0
     source = Entropy.from_seed(_SEED) if entropy is None else entropy
     with one_thread():  # vectors are too short for several, which wait for each other
         guess = _eigensolver(graph, lazy, pairs, source)
+        if is_free and pairs and guess.rest > _SLOW:
+            guess = _eigensolver(graph, lazy, _MORE_PAIRS, source)
     deflation = deflate(graph, guess.functions, laziness=lazy)
     certificate = certified_norm(
         graph,

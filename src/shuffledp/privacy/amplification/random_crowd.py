@@ -217,7 +217,12 @@ def crowd_delta(law: CrowdLaw, conditional: Callable[[int], float], worst: float
 
 
 def crowd_epsilon(
-    curve: Callable[[float], float], delta: float, *, highest: float, guess: float
+    curve: Callable[[float], float],
+    delta: float,
+    *,
+    highest: float,
+    guess: float,
+    tolerance: float = 1e-6,
 ) -> float:
     """Return an epsilon at which an upper bound of delta is at most the one asked for.
 
@@ -231,11 +236,13 @@ def crowd_epsilon(
         An epsilon that is safe at ``delta`` whatever the crowd.
     guess : float
         Where to look first; any value is safe.
+    tolerance : float
+        How far above the least such epsilon it may be, relative to itself.
 
     Returns
     -------
     float
-        Errs upwards, by about 1e-6 of itself; at most ``highest``.
+        Errs upwards, by about ``tolerance`` of itself; at most ``highest``.
 
     Examples
     --------
@@ -243,6 +250,6 @@ def crowd_epsilon(
     >>> 0.8 <= found < 0.800001
     True
     """
-    return last_above_first_below(curve, delta, 0.0, highest, guess=guess, relative_tolerance=1e-6)[
-        1
-    ]
+    return last_above_first_below(
+        curve, delta, 0.0, highest, guess=guess, relative_tolerance=tolerance
+    )[1]
