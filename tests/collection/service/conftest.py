@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import httpx
@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from shuffledp.collection.protocol.keys import AnalyzerKeys
+from shuffledp.collection.protocol.limits import Limits
 from shuffledp.collection.protocol.relay import RelayCore
 from shuffledp.collection.protocol.terms import Terms
 from shuffledp.collection.questions.frequencies import FrequencyQuestion
@@ -75,15 +76,16 @@ class Collection:
         return service, self.stack.enter_context(http)
 
     def runner(
-        self, http: httpx.Client, nodes, name: str = "peers.db", value: int = 1
+        self, http: httpx.Client, nodes, name: str = "peers.db", value: int = 1, **limits
     ) -> PeerRunner:
         """Start the peers of some nodes, who all have the same answer."""
         store = self.stack.enter_context(PeerStore(self.folder / name, self.terms))
         values = NodeValues(nodes=np.array(nodes), values=np.full(len(nodes), value))
         entropy = Entropy.from_operating_system()
+        agreed = replace(Limits.none(self.terms), **limits)
         draw_reports(
             store, self.terms, self.graph, self.asked,
-            nodes=nodes, values=lambda: values, entropy=entropy,
+            nodes=nodes, values=lambda: values, entropy=entropy, limits=agreed,
         )  # fmt: skip
         return PeerRunner(
             terms=self.terms,
@@ -92,6 +94,7 @@ class Collection:
             nodes=nodes,
             client=RelayClient(URL, patience_seconds=0.0, client=http),
             entropy=entropy,
+            limits=agreed,
         )
 
 

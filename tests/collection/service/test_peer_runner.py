@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from shuffledp.collection.protocol.errors import ProtocolError
+from shuffledp.collection.protocol.errors import Fault, ProtocolError, Reason
 from shuffledp.collection.questions.question import EstimateOptions
 from shuffledp.collection.service import peer_runner
 from shuffledp.collection.service.collecting import collection_result, fetch
@@ -106,6 +106,34 @@ def test_who_never_returns_takes_the_reports_along(collection):
     outcome = gone.run()
     assert outcome.lost == (5,)
     assert outcome.num_handed_in == 0
+
+
+def test_whom_the_relay_refuses_in_every_round_hands_in_nothing(collection, monkeypatch):
+    service, http = collection.relay(mode="manual")
+    accept = service.core.accept_batch
+
+    def refusing(body, *, round_number, node):
+        if node == 5:
+            raise ProtocolError("too late", fault=Fault.PEER, reason=Reason.LATE)
+        return accept(body, round_number=round_number, node=node)
+
+    monkeypatch.setattr(service.core, "accept_batch", refusing)
+    runner = collection.runner(http, EVERYBODY, most_absences=2)
+    shown = []
+    runner.on_roster = shown.append
+    runner.step(status(runner))
+    for _ in range(3):
+        runner.step(status(runner))
+        service.tell()
+        service.advance()
+    outcome = runner.run()
+    assert (outcome.withheld, outcome.num_handed_in, outcome.absences) == ((5,), 5, 3)
+    assert shown == [outcome.roster] == [service.core.roster.digest().hex()]
+    service.tell()
+    service.advance()
+    found = fetched(collection, http)
+    assert 5 not in found.collected.holders
+    assert found.roster_digest.hex() == outcome.roster
 
 
 def test_who_comes_after_registration_takes_no_part(make_collection):

@@ -129,6 +129,9 @@ ONE = ("--user", "3", "--answer", "yes")
         (["--table", "answers.csv", "--column", "answer", "--users", "5-7"], "no row for node 6"),
         (["--table", "answers.csv", "--column", "anser"], "did you mean 'answer'"),
         (["--patience", "-1", *ONE], "patience"),
+        (["--most-absences", "-1", *ONE], "most_absences"),
+        (["--roster-digest", "ab", *ONE], "64 hexadecimal digits"),
+        (["--roster-digest", "x" * 64, *ONE], "64 hexadecimal digits"),
     ],
 )
 def test_peer_refuses_in_one_line(here, capsys, arguments, text):
@@ -244,6 +247,7 @@ def test_a_whole_collection_by_commands(relay, here, capsys):
     assert privacy["parameters"]["num_reports"] == 6
     assert privacy["parameters"]["num_confirmed"] == 6
     beginning = privacy["parameters"]["transcript"][:16]
+    assert f"roster {privacy['parameters']['roster_digest']}" in " ".join(captured.out.split())
     assert f"transcript {beginning}" in " ".join(captured.out.split())
 
 
@@ -252,6 +256,8 @@ def test_peers_say_what_went_wrong(capsys):
         num_users=5,
         late=(1,),
         lost=(2,),
+        withheld=(4,),
+        roster="ef" * 32,
         absences=3,
         num_dropped=4,
         num_late_reports=6,
@@ -266,6 +272,7 @@ def test_peers_say_what_went_wrong(capsys):
         "1 users came after registration",
         "1 users came after handing in",
         "4 reports were dropped",
+        "1 users, node 4 among them, missed more rounds than --most-absences",
         "6 onions",
         "7 forged",
         "2 users, node 0 among them, missed mail that was sent to them",

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from shuffledp.collection.datasets.column import Progress, no_progress
 from shuffledp.collection.protocol.errors import ProtocolError
 from shuffledp.collection.protocol.keys import Roster
+from shuffledp.collection.protocol.limits import DEFAULT_LIMITS, Limits
 from shuffledp.collection.protocol.peer import Peer
 from shuffledp.collection.protocol.terms import Terms
 from shuffledp.collection.service.asked_terms import AskedTerms
@@ -30,6 +31,10 @@ _LONGEST_WAIT = 2.0
 _MAIL_ATTEMPTS = 3
 
 
+def no_roster(_: str) -> None:
+    """Take no notice of the roster."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeersOutcome:
     """How it went for the users of one process.
@@ -42,8 +47,12 @@ class PeersOutcome:
         Nodes that came after registration had ended: they took no part.
     lost : tuple of int
         Nodes that came after handing in had ended: the reports they held are missing.
+    withheld : tuple of int
+        Nodes that were absent too often, by their limits, and handed in nothing.
+    roster : str
+        Digest of the roster, in hexadecimal; empty before there was one.
     absences : int
-        In how many rounds a user was absent since this process began, over all users.
+        In how many rounds a user was absent, over all users.
     num_dropped : int
         Reports dropped because a user held more than slots.
     num_late_reports : int
@@ -60,6 +69,8 @@ class PeersOutcome:
     num_users: int
     late: tuple[int, ...]
     lost: tuple[int, ...]
+    withheld: tuple[int, ...]
+    roster: str
     absences: int
     num_dropped: int
     num_late_reports: int
@@ -70,7 +81,7 @@ class PeersOutcome:
     @property
     def num_handed_in(self) -> int:
         """How many handed in."""
-        return self.num_users - len(self.late) - len(self.lost)
+        return self.num_users - len(self.late) - len(self.lost) - len(self.withheld)
 
 
 def draw_reports(
@@ -82,6 +93,7 @@ def draw_reports(
     nodes: Sequence[int],
     values: Callable[[], NodeValues],
     entropy: Entropy,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> None:
     """Randomize the values of those nodes whose report was not drawn before, and save them.
 
@@ -101,6 +113,8 @@ def draw_reports(
         Returns their values; called only if a report is to be drawn.
     entropy : Entropy
         Source of randomness.
+    limits : Limits, optional
+        What each of them agrees to.
     """
     known = store.states()
     new = [node for node in nodes if node not in known]
@@ -108,7 +122,7 @@ def draw_reports(
         return
     reports = asked.codec.encode(asked.randomizer.randomize(values().of(new), entropy))
     peers = (
-        Peer.create(terms, graph, node, report, entropy)
+        Peer.create(terms, graph, node, report, entropy, limits=limits)
         for node, report in zip(new, reports, strict=True)
     )
     store.save([(node, peer.to_bytes()) for node, peer in zip(new, peers, strict=True)])
@@ -132,8 +146,12 @@ class PeerRunner:
         The relay.
     entropy : Entropy
         Source of randomness.
+    limits : Limits
+        What each of them agrees to.
     on_progress : callable
         Called with the stage, and how many steps are done.
+    on_roster : callable
+        Called with the digest of the roster, in hexadecimal, before anything is sent by it.
     """
 
     terms: Terms
@@ -142,19 +160,23 @@ class PeerRunner:
     nodes: Sequence[int]
     client: RelayClient
     entropy: Entropy
+    limits: Limits = DEFAULT_LIMITS
     on_progress: Progress = no_progress
+    on_roster: Callable[[str], None] = no_roster
     _peers: dict[int, Peer] = field(default_factory=dict, init=False)
     _registered: set[int] = field(default_factory=set, init=False)
     _sent: set[tuple[int, int]] = field(default_factory=set, init=False)
     _handed_in: set[int] = field(default_factory=set, init=False)
     _late: set[int] = field(default_factory=set, init=False)
-    _absences: int = field(default=0, init=False)
-    _has_begun: bool = field(default=False, init=False)
+    _withheld: set[int] = field(default_factory=set, init=False)
+    _roster: str = field(default="", init=False)
 
     def __post_init__(self) -> None:
         states = self.store.states()
         self._peers = {
-            node: Peer.from_bytes(states[node], self.terms, self.graph, self.entropy)
+            node: Peer.from_bytes(
+                states[node], self.terms, self.graph, self.entropy, limits=self.limits
+            )
             for node in self.nodes
         }
 
@@ -195,7 +217,11 @@ class PeerRunner:
 
     def _is_done(self) -> bool:
         """Return whether nobody has anything left to do."""
-        return len(self._handed_in) + len(self._late) == len(self._peers)
+        return self._done() == set(self._peers)
+
+    def _done(self) -> set[int]:
+        """Return who has nothing left to do."""
+        return self._handed_in | self._late | self._withheld
 
     def step(self, status: RelayStatus) -> bool:
         """Do what the present phase asks for; `run` does this until all is done.
@@ -234,13 +260,14 @@ class PeerRunner:
 
     def _begin(self) -> None:
         """Take the roster, once a process: checking it costs a signature a user."""
-        if self._has_begun:
+        if self._roster:
             return
         roster = Roster.from_bytes(self.client.roster(), self.terms)
         self._late = {node for node in self._peers if not roster.is_registered(node)}
         for peer in self._active().values():
             peer.begin(roster)
-        self._has_begun = True
+        self._roster = roster.digest().hex()
+        self.on_roster(self._roster)
 
     def _active(self) -> dict[int, Peer]:
         """Return the peers that take part."""
@@ -269,9 +296,6 @@ class PeerRunner:
                 if error.status != _LATE:
                     raise
                 peer.take_back(number)
-                self._absences += 1
-        else:
-            self._absences += 1
 
     def _receive(self, number: int, node: int, peer: Peer) -> None:
         """Take the mail of a closed round; what was damaged on the way is asked for again."""
@@ -304,7 +328,8 @@ class PeerRunner:
 
     def _hand_in(self) -> bool:
         """Hand in, saved first."""
-        new = {node: peer for node, peer in self._active().items() if node not in self._handed_in}
+        self._withheld = {node for node, peer in self._active().items() if peer.withholds}
+        new = {node: peer for node, peer in self._active().items() if node not in self._done()}
         handed = {node: peer.hand_in() for node, peer in new.items()}
         self._save(new)
         for node, data in handed.items():
@@ -324,7 +349,7 @@ class PeerRunner:
 
     def _outcome(self) -> PeersOutcome:
         """Return how it went."""
-        done = self._handed_in | self._late
+        done = self._done()
         active = self._active()
         tallies = [peer.tally for peer in active.values()]
         confirmations = {node: peer.confirmation for node, peer in active.items()}
@@ -332,7 +357,9 @@ class PeerRunner:
             num_users=len(self._peers),
             late=tuple(sorted(self._late)),
             lost=tuple(sorted(node for node in self._peers if node not in done)),
-            absences=self._absences,
+            withheld=tuple(sorted(self._withheld)),
+            roster=self._roster,
+            absences=sum(tally.num_absent for tally in tallies),
             num_dropped=sum(tally.num_dropped for tally in tallies),
             num_late_reports=sum(tally.num_late for tally in tallies),
             refused=dict(sum((Counter(tally.refused) for tally in tallies), Counter())),

@@ -28,6 +28,7 @@ Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 STATUS_OF = {
     Reason.MALFORMED: 400,
     Reason.FORGED: 403,
+    Reason.LIMIT: 403,
     Reason.UNKNOWN: 404,
     Reason.CONFLICT: 409,
     Reason.LATE: 410,

@@ -8,6 +8,7 @@ import click
 from shuffledp.core.checks import require_non_negative
 from shuffledp.interface.cli.console import print_facts, print_warnings, progress_bar
 from shuffledp.interface.cli.network_service_options import (
+    digest,
     graph_option,
     relay_option,
     require_service,
@@ -52,6 +53,18 @@ if TYPE_CHECKING:
 )
 @click.option("--users", metavar="0-99,150", help="Nodes of --table to take part as; else all.")
 @click.option(
+    "--most-absences",
+    type=whole_number,
+    metavar="N",
+    help="Hand in nothing after more missed rounds than this; by default a quarter of all.",
+)
+@click.option(
+    "--roster-digest",
+    type=digest,
+    metavar="HEX",
+    help="Take part with the users of this roster only; its digest is printed.",
+)
+@click.option(
     "--patience",
     type=float,
     default=300.0,
@@ -70,6 +83,8 @@ def peer(  # noqa: PLR0913  # one parameter an option
     column: str | None,
     id_column: str | None,
     users: str | None,
+    most_absences: int | None,
+    roster_digest: bytes | None,
     patience: float,
 ) -> None:
     """Take part in the collection of TERMS, as one user or as many.
@@ -80,6 +95,7 @@ def peer(  # noqa: PLR0913  # one parameter an option
     require_service()
     require_non_negative("patience", patience)
     from shuffledp.collection.datasets.graph_files import read_graph
+    from shuffledp.collection.protocol.limits import Limits
     from shuffledp.collection.service.node_values import parse_users, read_node_values, value_of_one
     from shuffledp.collection.service.peer_runner import PeerRunner, draw_reports
     from shuffledp.collection.service.peer_store import PeerStore
@@ -93,6 +109,7 @@ def peer(  # noqa: PLR0913  # one parameter an option
         raise click.UsageError("--column, --id and --users are for --table")
     if table is None and answer is None:
         answer = str(click.prompt("Answer"))
+    limits = Limits(most_absences=most_absences, roster_digest=roster_digest)
     read, asked = read_terms(terms)
     network = read_graph(graph)
     read.require_graph(network)
@@ -115,7 +132,14 @@ def peer(  # noqa: PLR0913  # one parameter an option
         wanted = values()
         nodes = [int(node) for node in wanted.nodes]
         draw_reports(
-            store, read, network, asked, nodes=nodes, values=lambda: wanted, entropy=entropy
+            store,
+            read,
+            network,
+            asked,
+            nodes=nodes,
+            values=lambda: wanted,
+            entropy=entropy,
+            limits=limits,
         )
         with progress_bar() as on_progress:
             runner = PeerRunner(
@@ -125,6 +149,8 @@ def peer(  # noqa: PLR0913  # one parameter an option
                 nodes=nodes,
                 client=client,
                 entropy=entropy,
+                limits=limits,
+                on_roster=lambda digest: print_facts([("roster", digest)]),
                 **({} if on_progress is None else {"on_progress": on_progress}),
             )
             outcome = runner.run()
@@ -143,6 +169,12 @@ def _print_outcome(outcome: "PeersOutcome") -> None:
         found.append(
             f"{len(outcome.lost):,} users came after handing in had ended, node {outcome.lost[0]} "
             "among them: the reports they held are lost"
+        )
+    if outcome.withheld:
+        found.append(
+            f"{len(outcome.withheld):,} users, node {outcome.withheld[0]} among them, missed more "
+            "rounds than --most-absences and handed in nothing: a relay that refuses all that one "
+            "user sends would get a report whose author it knows"
         )
     if outcome.num_dropped:
         found.append(f"{outcome.num_dropped:,} reports were dropped, for want of messages")
