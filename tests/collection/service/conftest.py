@@ -16,8 +16,9 @@ from shuffledp.collection.protocol.relay import RelayCore
 from shuffledp.collection.protocol.terms import Terms
 from shuffledp.collection.questions.frequencies import FrequencyQuestion
 from shuffledp.collection.service.asked_terms import AskedTerms
+from shuffledp.collection.service.drawing import draw_reports
 from shuffledp.collection.service.node_values import NodeValues
-from shuffledp.collection.service.peer_runner import PeerRunner, draw_reports
+from shuffledp.collection.service.peer_runner import PeerRunner
 from shuffledp.collection.service.peer_store import PeerStore
 from shuffledp.collection.service.preparing import prepare_terms
 from shuffledp.collection.service.relay_app import make_app

@@ -9,9 +9,9 @@ from shuffledp.collection.protocol.errors import Fault, ProtocolError, Reason
 from shuffledp.collection.questions.question import EstimateOptions
 from shuffledp.collection.service import peer_runner
 from shuffledp.collection.service.collecting import collection_result, fetch
+from shuffledp.collection.service.drawing import draw_reports
 from shuffledp.collection.service.errors import RelayRefusalError
 from shuffledp.collection.service.node_values import NodeValues
-from shuffledp.collection.service.peer_runner import draw_reports
 from shuffledp.collection.service.peer_store import PeerStore
 from shuffledp.collection.service.relay_client import RelayClient
 from shuffledp.core.entropy import Entropy

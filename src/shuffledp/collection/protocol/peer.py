@@ -132,9 +132,10 @@ class Peer:
         ------
         ParameterError
             If the user is not in the graph, or the report has another size.
+        ProtocolError
+            If the user does not agree to the terms.
         """
-        if not 0 <= node < terms.num_users:
-            raise ParameterError(f"node = {node} is not in [0, {terms.num_users})")
+        limits.require_terms(terms, graph, node)
         if len(report) != terms.report_bytes:
             raise ParameterError(
                 f"the report has {len(report)} bytes, not the {terms.report_bytes} of the terms"
@@ -270,11 +271,11 @@ class Peer:
             raise _relay_error("the roster is of other terms", Reason.MISMATCH)
         if state.roster_digest not in {b"", roster.digest()}:
             raise _relay_error("the relay shows another roster than before", Reason.CONFLICT)
-        self._limits.require_roster(roster)
         own = roster[self.node].to_bytes() if roster.is_registered(self.node) else None
         if own != state.registration:
             what = "is missing" if own is None else "has been replaced"
             raise _relay_error(f"the registration of user {self.node} {what}", Reason.CONFLICT)
+        self._limits.require_roster(roster)
         self._roster = roster
         self._neighbours = registered_neighbours(self._graph, roster, self.node)
         self._routing = self._routing_with(roster)

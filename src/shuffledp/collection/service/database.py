@@ -35,7 +35,7 @@ class Database:
     schema : sequence of str
         Statements that make the tables, but that of facts.
     collection : bytes
-        Digest of the terms of the collection that the file is about.
+        Digest of the terms of the collection that the file is about; empty if it is of several.
 
     Raises
     ------
@@ -143,7 +143,7 @@ class Database:
                     f"{self._path} is a {self._kind} of version {written}, and this program knows "
                     f"version {version}: use the version of shuffledp that made it"
                 )
-            elif self.fact("collection") != collection:
+            elif collection and self.fact("collection") != collection:
                 raise DataError(
                     f"{self._path} belongs to a collection with other terms: name another file"
                 )

@@ -16,9 +16,7 @@ from shuffledp.collection.protocol.keys import Roster
 from shuffledp.collection.protocol.limits import DEFAULT_LIMITS, Limits
 from shuffledp.collection.protocol.peer import Peer
 from shuffledp.collection.protocol.terms import Terms
-from shuffledp.collection.service.asked_terms import AskedTerms
 from shuffledp.collection.service.errors import RelayRefusalError
-from shuffledp.collection.service.node_values import NodeValues
 from shuffledp.collection.service.peer_store import PeerStore
 from shuffledp.collection.service.relay_client import RelayClient, RelayStatus
 from shuffledp.core.entropy import Entropy
@@ -82,50 +80,6 @@ class PeersOutcome:
     def num_handed_in(self) -> int:
         """How many handed in."""
         return self.num_users - len(self.late) - len(self.lost) - len(self.withheld)
-
-
-def draw_reports(
-    store: PeerStore,
-    terms: Terms,
-    graph: Graph,
-    asked: AskedTerms,
-    *,
-    nodes: Sequence[int],
-    values: Callable[[], NodeValues],
-    entropy: Entropy,
-    limits: Limits = DEFAULT_LIMITS,
-) -> None:
-    """Randomize the values of those nodes whose report was not drawn before, and save them.
-
-    Parameters
-    ----------
-    store : PeerStore
-        Where peers are; who is there has his report already, whatever the table says now.
-    terms : Terms
-        Of the collection.
-    graph : Graph
-        Of the terms.
-    asked : AskedTerms
-        The randomizer, from the same terms.
-    nodes : sequence of int
-        Whom this process stands for.
-    values : callable
-        Returns their values; called only if a report is to be drawn.
-    entropy : Entropy
-        Source of randomness.
-    limits : Limits, optional
-        What each of them agrees to.
-    """
-    known = store.states()
-    new = [node for node in nodes if node not in known]
-    if not new:
-        return
-    reports = asked.codec.encode(asked.randomizer.randomize(values().of(new), entropy))
-    peers = (
-        Peer.create(terms, graph, node, report, entropy, limits=limits)
-        for node, report in zip(new, reports, strict=True)
-    )
-    store.save([(node, peer.to_bytes()) for node, peer in zip(new, peers, strict=True)])
 
 
 @dataclass(slots=True, kw_only=True)
