@@ -1,8 +1,12 @@
 """A malicious relay against the real peers."""
 
+import gzip
 import math
+import socket
+import threading
 from dataclasses import replace
 
+import httpx
 import pytest
 
 from shuffledp.collection.protocol.errors import Fault, ProtocolError, Reason
@@ -12,8 +16,12 @@ from shuffledp.collection.protocol.link import simple_terms
 from shuffledp.collection.protocol.peer import Peer
 from shuffledp.collection.protocol.relay import RelayCore
 from shuffledp.collection.protocol.store import MemoryStore
+from shuffledp.collection.service import bounded_answers, relay_client
+from shuffledp.collection.service.bounded_answers import AnswerSizes
+from shuffledp.collection.service.errors import RelayError, RelayRefusalError
+from shuffledp.collection.service.relay_client import RelayClient, plain_text_cautions
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import ParameterError
+from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.mechanisms.networks.families import complete_graph
 
 NUM_USERS, ROUNDS, VICTIM = 6, 4, 3
@@ -24,9 +32,11 @@ ANY = Limits(most_epsilon0=math.inf, least_users=1)
 class Collection:
     """Peers with their roster, and a relay that refuses every batch of one of them."""
 
-    def __init__(self, **limits) -> None:
+    def __init__(self, *, even_traffic=False, **limits) -> None:
         keys = AnalyzerKeys.generate()
-        self.terms = simple_terms(GRAPH, keys, rounds=ROUNDS, report_bytes=4)
+        self.terms = simple_terms(
+            GRAPH, keys, rounds=ROUNDS, report_bytes=4, even_traffic=even_traffic
+        )
         self.entropy = Entropy.from_seed(5)
         self.relay = RelayCore(self.terms, GRAPH, MemoryStore())
         self.peers = [
@@ -99,3 +109,115 @@ def test_another_roster_than_the_one_required_is_refused():
         limits=replace(ANY, roster_digest=digest),
     )  # fmt: skip
     peer.begin(collection.roster)
+
+
+# ---------------------------------------------------------------- answers without end
+@pytest.fixture
+def relay_saying():
+    """Return what makes a relay that sends given bytes on one connection, over and over."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    over, threads = threading.Event(), []
+
+    def make(head, piece=b"", *, patience=0.0, sizes=None):
+        def serve():
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(65536)
+                try:
+                    connection.sendall(head)
+                    while piece and not over.wait(0.001):
+                        connection.sendall(piece)
+                    over.wait()
+                except OSError:
+                    pass  # the client has had enough
+
+        threads.append(threading.Thread(target=serve, daemon=True))
+        threads[-1].start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        return RelayClient(url, patience_seconds=patience, sizes=sizes)
+
+    yield make
+    over.set()
+    listening.close()
+    for thread in threads:
+        thread.join(30.0)
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+def test_a_compressed_answer_is_not_read(relay_saying):
+    bomb = gzip.compress(bytes(50_000_000))
+    head = b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(bomb)
+    with relay_saying(OK + head + bomb) as client, pytest.raises(DataError, match="compressed"):
+        client.status()
+
+
+@pytest.mark.parametrize("line", [OK, b"HTTP/1.1 500 No\r\n", b"HTTP/1.1 404 No\r\n"])
+def test_an_answer_without_end_is_given_up(relay_saying, line):
+    client = relay_saying(line + b"\r\n", b"x" * 4096)
+    with client, pytest.raises(DataError, match="larger than 16,384 bytes"):
+        client.status()
+
+
+def test_no_answer_is_larger_than_the_terms_allow(relay_saying):
+    terms = simple_terms(GRAPH, AnalyzerKeys.generate(), rounds=ROUNDS, report_bytes=4)
+    sizes = AnswerSizes.of(terms, GRAPH)
+    client = relay_saying(OK + b"\r\n", b"x" * 4096, sizes=sizes)
+    with client, pytest.raises(DataError, match="answer to /rounds/1/mail/2 is larger"):
+        client.mail(1, 2, b"token")
+
+
+@pytest.mark.parametrize("even_traffic", [False, True])
+def test_the_sizes_hold_what_honest_relays_send(even_traffic):
+    collection = Collection(even_traffic=even_traffic)
+    sizes = AnswerSizes.of(collection.terms, GRAPH)
+    collection.run(())
+    assert len(collection.relay.roster.to_bytes()) <= sizes.roster
+    for peer in collection.peers:
+        for number in range(1, ROUNDS + 1):
+            token = peer.mail_token(number)
+            assert len(collection.relay.mail(peer.node, number, token)) <= sizes.mail_of(peer.node)
+    assert sum(len(peer.hand_in()) + 4 for peer in collection.peers) <= sizes.hand_ins
+
+
+@pytest.mark.parametrize("head", [OK + b"X-Slow: ", OK + b"Content-Length: 9000\r\n\r\n"])
+def test_an_answer_that_never_comes_to_its_end_is_cut_off(relay_saying, monkeypatch, head):
+    # Every byte comes before a timeout of the socket could fire; heads are limited, but slow.
+    monkeypatch.setattr(bounded_answers, "_SHORTEST_SECONDS", 0.2)
+    with relay_saying(head, b"x") as client, pytest.raises(RelayError, match="no answer"):
+        client.status()
+
+
+@pytest.mark.parametrize("status", [301, 302, 304])
+def test_nothing_but_success_is_taken_for_success(status):
+    http = httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(status)))
+    client = RelayClient("http://127.0.0.1:1", patience_seconds=0.0, client=http)
+    with client, pytest.raises(RelayRefusalError, match=f"HTTP {status}"):
+        client.hand_in(0, b"")
+
+
+@pytest.mark.parametrize("body", [b"[" * 10_000, b"[]", b"{}", b'{"phase": "x"}', b"\xff"])
+def test_a_status_that_is_none_is_refused(body):
+    http = httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(200, content=body)))
+    client = RelayClient("http://127.0.0.1:1", patience_seconds=0.0, client=http)
+    with client, pytest.raises(DataError, match="not one of a shuffledp relay"):
+        client.status()
+
+
+def test_numbers_of_a_status_are_numbers():
+    sound = {"phase": "round", "round": 1, "rounds": 2, "num_users": 3, "num_registered": 3,
+             "num_sent": 0, "num_handed_in": 0, "terms_digest": "",
+             "seconds_left": None}  # fmt: skip
+    assert relay_client.RelayStatus.from_json_dict(sound).round == 1
+    for change in ({"round": "1"}, {"num_users": -1}, {"phase": ["round"]}):
+        with pytest.raises(DataError, match="not one of a shuffledp relay"):
+            relay_client.RelayStatus.from_json_dict(sound | change)
+
+
+@pytest.mark.parametrize(("url", "warns"), [("http://relay.example", True),
+                                            ("http://[::1]:80", False),
+                                            ("https://relay.example", False),
+                                            ("http://127.0.0.1:80", False)])  # fmt: skip
+def test_plain_http_to_another_machine_is_warned_of(url, warns):
+    assert bool(plain_text_cautions(url)) is warns

@@ -115,11 +115,12 @@ def peer(
     require_non_negative("patience", patience)
     from shuffledp.collection.datasets.graph_files import read_graph
     from shuffledp.collection.protocol.limits import Limits
+    from shuffledp.collection.service.bounded_answers import AnswerSizes
     from shuffledp.collection.service.drawing import draw_reports, spending_facts
     from shuffledp.collection.service.peer_runner import PeerRunner
     from shuffledp.collection.service.peer_store import PeerStore
     from shuffledp.collection.service.preparing import read_terms, traffic_facts
-    from shuffledp.collection.service.relay_client import RelayClient
+    from shuffledp.collection.service.relay_client import RelayClient, plain_text_cautions
     from shuffledp.core.entropy import Entropy
 
     who = _Users(**{name: options.pop(name) for name in _USER_OPTIONS})
@@ -129,7 +130,12 @@ def peer(
     read.require_graph(network)
     limits.require_terms(read, network, who.user or 0)
     entropy = Entropy.from_operating_system()
-    with PeerStore(state, read) as store, RelayClient(url, patience_seconds=patience) as client:
+    sizes = AnswerSizes.of(read, network)
+    print_warnings(plain_text_cautions(url))
+    with (
+        PeerStore(state, read) as store,
+        RelayClient(url, patience_seconds=patience, sizes=sizes) as client,
+    ):
         print_facts(
             [
                 *asked.facts(),
