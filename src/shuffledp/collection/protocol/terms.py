@@ -265,7 +265,7 @@ class Terms:
         if not isinstance(given["slots"], list):
             raise ParameterError("slots is not a list of whole numbers, one a user")
         given["slots"] = tuple(given["slots"])
-        given["randomizer"] = json.dumps(given["randomizer"])
+        given["randomizer"] = _canonical(given["randomizer"])
         return cls(**given)
 
     def require_graph(self, graph: Graph) -> None:
@@ -335,7 +335,10 @@ def _parsed(text: str) -> object:
 
 def _canonical(value: object) -> str:
     """Return JSON in the one form that is digested."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+    try:
+        return json.dumps(value, sort_keys=True, separators=(",", ":"))
+    except RecursionError:
+        raise ParameterError("randomizer is nested too deeply: describe it as a flat one") from None
 
 
 def _stated_epsilon0(description: object) -> float | None:

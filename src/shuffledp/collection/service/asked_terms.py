@@ -21,6 +21,9 @@ from shuffledp.core.errors import DataError, ShuffledpError
 from shuffledp.mechanisms.randomizers.protocol import LocalRandomizer
 
 _MOST_SHOWN = 20
+
+# What values of the wrong kind, size or depth raise.
+_FAULTS = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 _LONGEST_TEXT = 1000
 
 
@@ -152,7 +155,7 @@ class AskedTerms:
         """
         try:
             asked = _from_json(written)
-        except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        except _FAULTS as error:
             reason = str(error) if isinstance(error, ShuffledpError) else repr(error)
             raise DataError(f"the terms ask no question that is known here: {reason}") from None
         if asked.randomizer.fingerprint != asked_fingerprint(written):

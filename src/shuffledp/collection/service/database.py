@@ -1,9 +1,11 @@
 """SQLite files of a relay and of peers: durable, private, and of one program at a time."""
 
+import errno
 import os
 import sqlite3
+import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -25,7 +27,7 @@ class Database:
     Parameters
     ----------
     path : Path
-        The file; made if it is absent, readable by its owner only.
+        The file; made if it is absent, readable by its owner only, and made so if it was not.
     kind : str
         What it holds, for messages, such as ``"relay store"``.
     application_id : int
@@ -40,7 +42,8 @@ class Database:
     Raises
     ------
     DataError
-        If another program holds it, it is of another collection, kind or version, or damaged.
+        If another program holds it, it is a link or another user's, of another collection, kind or
+        version, or damaged.
     OutputError
         If it cannot be written.
     """
@@ -57,14 +60,35 @@ class Database:
     ) -> None:
         self._path, self._kind = path, kind
         with self._told():
-            # SQLite gives its logs the permissions of the file.
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            self._make_private(path, os.O_CREAT)
+            for end in ("-wal", "-shm", "-journal"):  # new ones have the permissions of the file
+                with suppress(FileNotFoundError):
+                    self._make_private(path.with_name(path.name + end), 0)
             self._connection = sqlite3.connect(path, isolation_level=None, timeout=1.0)
         try:
             self._prepare(application_id, version, schema, collection)
         except BaseException:
             self._connection.close()
             raise
+
+    def _make_private(self, path: Path, flags: int) -> None:
+        """Make a file, or see that it is no link, and let nobody else read it."""
+        try:
+            file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | flags, 0o600)
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise DataError(f"{path} is a link: name the file itself") from None
+            raise
+        try:
+            facts = os.fstat(file)
+            if not stat.S_ISREG(facts.st_mode) or facts.st_nlink != 1:
+                raise DataError(f"{path} is no file of one name only: name another {self._kind}")
+            if facts.st_uid != os.geteuid():
+                raise DataError(f"{path} belongs to another user: name another {self._kind}")
+            if stat.S_IMODE(facts.st_mode) & 0o077:
+                os.fchmod(file, 0o600)
+        finally:
+            os.close(file)
 
     def __enter__(self) -> Self:
         return self

@@ -86,11 +86,11 @@ class RelayStatus:
 
 def plain_text_cautions(url: str) -> list[str]:
     """Return what to say of a relay at another machine to which nothing is encrypted on the way."""
-    parts = urlsplit(url)
-    if parts.scheme != "http" or parts.hostname in LOOPBACK_HOSTS:
+    host = _host(url)
+    if url.lower().startswith("https:") or host in LOOPBACK_HOSTS:
         return []
     return [
-        f"the relay at {parts.hostname} is asked over http: whoever is on the way sees who takes "
+        f"the relay at {host} is asked over http: whoever is on the way sees who takes "
         "part and when, and can cut users off; use https"
     ]
 
@@ -122,14 +122,12 @@ class RelayClient:
         client: httpx.Client | None = None,
         sizes: AnswerSizes | None = None,
     ) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ParameterError(f"relay = {url!r} is no URL: write it like http://127.0.0.1:8000")
+        host = _host(url)
         self._url = url.rstrip("/")
         self._patience = patience_seconds
         self._jitter = Entropy.from_operating_system()
         # A proxy of the environment must not stand between two programs of one machine.
-        is_near = parts.hostname in LOOPBACK_HOSTS
+        is_near = host in LOOPBACK_HOSTS
         self._client = client or httpx.Client(timeout=_REQUEST_SECONDS, trust_env=not is_near)
         self._sizes = sizes or AnswerSizes()
         self._answers = BoundedAnswers(self._client)
@@ -227,6 +225,18 @@ class RelayClient:
     def _random(self) -> float:
         """Return a number in [0, 1)."""
         return float(self._jitter.words(1)[0] >> 11) * 2.0**-53
+
+
+def _host(url: str) -> str:
+    """Return the host of a relay's URL."""
+    try:
+        parts = urlsplit(url)
+        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
+            httpx.URL(url)
+            return parts.hostname
+    except (ValueError, httpx.InvalidURL):
+        pass
+    raise ParameterError(f"relay = {url!r} is no URL: write it like http://127.0.0.1:8000")
 
 
 def _json(body: bytes) -> Any:
