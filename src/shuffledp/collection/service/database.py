@@ -117,6 +117,10 @@ class Database:
                 raise
             self._connection.execute("COMMIT")
 
+    def wipe_log(self) -> None:
+        """Empty the log, which has what was deleted from the tables, which overwrite it."""
+        self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def change(self, statement: str, values: Sequence[Any] = ()) -> None:
         """Run a statement that returns nothing."""
         with self._told():
@@ -150,7 +154,12 @@ class Database:
     ) -> None:
         """Lock the file and make its tables, or see that they are ours."""
         with self._told():
-            for pragma in ("locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronous = FULL"):
+            for pragma in (
+                "locking_mode = EXCLUSIVE",
+                "journal_mode = WAL",
+                "synchronous = FULL",
+                "secure_delete = ON",
+            ):
                 self._connection.execute(f"PRAGMA {pragma}")
             self._connection.execute("BEGIN EXCLUSIVE")
             found = self.value("PRAGMA application_id")

@@ -123,19 +123,29 @@ class PeerRunner:
     _handed_in: set[int] = field(default_factory=set, init=False)
     _late: set[int] = field(default_factory=set, init=False)
     _withheld: set[int] = field(default_factory=set, init=False)
+    _lost: set[int] = field(default_factory=set, init=False)
     _roster: str = field(default="", init=False)
 
     def __post_init__(self) -> None:
         states = self.store.states()
+        ended = {
+            "handed in": self._handed_in,
+            "late": self._late,
+            "lost": self._lost,
+            "withheld": self._withheld,
+        }
+        for node in self.nodes:
+            ended.get(states[node].decode(errors="replace"), set()).add(node)
         self._peers = {
             node: Peer.from_bytes(
                 states[node], self.terms, self.graph, self.entropy, limits=self.limits
             )
             for node in self.nodes
+            if node not in self._done()
         }
 
     def run(self) -> PeersOutcome:
-        """Take part until all have handed in, or the collection is over.
+        """Take part until all have handed in, or the collection is over; then forget it.
 
         Returns
         -------
@@ -167,15 +177,27 @@ class PeerRunner:
             wait = _SHORTEST_WAIT if has_moved else min(1.5 * wait, _LONGEST_WAIT)
             if not self._is_done():
                 time.sleep(wait)
-        return self._outcome()
+        self._lost |= set(self.nodes) - self._done()
+        outcome = self._outcome()
+        self.store.bury(
+            (node, end)
+            for end, nodes in (
+                ("handed in", self._handed_in),
+                ("late", self._late),
+                ("lost", self._lost),
+                ("withheld", self._withheld),
+            )
+            for node in nodes
+        )
+        return outcome
 
     def _is_done(self) -> bool:
         """Return whether nobody has anything left to do."""
-        return self._done() == set(self._peers)
+        return self._done() == set(self.nodes)
 
     def _done(self) -> set[int]:
         """Return who has nothing left to do."""
-        return self._handed_in | self._late | self._withheld
+        return self._handed_in | self._late | self._lost | self._withheld
 
     def step(self, status: RelayStatus) -> bool:
         """Do what the present phase asks for; `run` does this until all is done.
@@ -217,7 +239,7 @@ class PeerRunner:
         if self._roster:
             return
         roster = Roster.from_bytes(self.client.roster(), self.terms)
-        self._late = {node for node in self._peers if not roster.is_registered(node)}
+        self._late |= {node for node in self._peers if not roster.is_registered(node)}
         for peer in self._active().values():
             peer.begin(roster)
         self._roster = roster.digest().hex()
@@ -282,7 +304,7 @@ class PeerRunner:
 
     def _hand_in(self) -> bool:
         """Hand in, saved first."""
-        self._withheld = {node for node, peer in self._active().items() if peer.withholds}
+        self._withheld |= {node for node, peer in self._active().items() if peer.withholds}
         new = {node: peer for node, peer in self._active().items() if node not in self._done()}
         handed = {node: peer.hand_in() for node, peer in new.items()}
         self._save(new)
@@ -303,14 +325,13 @@ class PeerRunner:
 
     def _outcome(self) -> PeersOutcome:
         """Return how it went."""
-        done = self._done()
         active = self._active()
         tallies = [peer.tally for peer in active.values()]
         confirmations = {node: peer.confirmation for node, peer in active.items()}
         return PeersOutcome(
-            num_users=len(self._peers),
+            num_users=len(self.nodes),
             late=tuple(sorted(self._late)),
-            lost=tuple(sorted(node for node in self._peers if node not in done)),
+            lost=tuple(sorted(self._lost)),
             withheld=tuple(sorted(self._withheld)),
             roster=self._roster,
             absences=sum(tally.num_absent for tally in tallies),
@@ -319,6 +340,11 @@ class PeerRunner:
             refused=dict(sum((Counter(tally.refused) for tally in tallies), Counter())),
             short=tuple(node for node, said in confirmations.items() if said.short_since),
             transcripts=tuple(
-                sorted({confirmations[node].transcript.hex() for node in self._handed_in})
+                sorted(
+                    {
+                        confirmations[node].transcript.hex()
+                        for node in self._handed_in & active.keys()
+                    }
+                )
             ),
         )

@@ -90,6 +90,16 @@ class PeerStore(Database):
             self.change_many("INSERT OR REPLACE INTO peers VALUES (?, ?, ?)", rows)
             self.change_many("INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?)", kept)
 
+    def bury(self, ends: Iterable[tuple[int, str]]) -> None:
+        """Forget the keys and the reports of peers whose part is over, but how it ended.
+
+        What they answered stays, for the next time that somebody asks the same.
+        """
+        rows = [(self._collection, node, end.encode()) for node, end in ends]
+        with self.transaction():
+            self.change_many("INSERT OR REPLACE INTO peers VALUES (?, ?, ?)", rows)
+        self.wipe_log()
+
     def answers(self, question: bytes) -> list[Answer]:
         """Return all that was answered to a question, in any collection."""
         query = "SELECT user, law, epsilon0, report FROM answers WHERE question = ?"

@@ -135,7 +135,7 @@ class _Endpoints:
     async def mail(self, request: Request) -> Response:
         """Return what came for a user in a round that is over."""
         node, number = self._node(request), request.path_params["round"]
-        return _data(self._service.core.mail(node, number, _token(request)))
+        return _data(self._service.mail(node, number, _token(request)))
 
     async def hand_in(self, request: Request) -> Response:
         """Take what a user hands in."""
