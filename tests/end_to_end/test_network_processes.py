@@ -104,11 +104,11 @@ class Processes:
         url = self.wait("the relay's URL", lambda: self.printed(process).strip())
         return process, url
 
-    def peers(self, url, users, state):
+    def peers(self, url, users, state, *options):
         return self.start(
             "peer", "c/terms.json", "--graph", "edges.csv", "--relay", url, "--table",
             "answers.csv", "--column", "answer", "--users", users, "--state", state,
-            "--patience", str(PATIENCE_SECONDS),
+            "--patience", str(PATIENCE_SECONDS), *options,
         )  # fmt: skip
 
     def wait_for(self, url, **wanted):
@@ -198,7 +198,7 @@ def test_processes_that_are_killed_stopped_refused_and_never_return(processes):
     same_store = processes.start_relay("relay.db")
     same_port = processes.start_relay("other.db", port=port)
     steady = processes.peers(url, "0-9", "steady.db")
-    away = processes.peers(url, "10-13", "away.db")
+    away = processes.peers(url, "10-13", "away.db", "--most-absences", "2")
     gone = processes.peers(url, "14-17", "gone.db")
     collecting = processes.start_collecting(url)
     processes.wait_for(url, phase="round", round=1, num_sent=18)

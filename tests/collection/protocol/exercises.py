@@ -3,6 +3,7 @@
 from shuffledp.collection.protocol.delivery import Confirmation
 from shuffledp.collection.protocol.envelopes import Batch, Letter, Mail, encode_mail
 from shuffledp.collection.protocol.keys import AnalyzerKeys, Roster
+from shuffledp.collection.protocol.limits import Limits
 from shuffledp.collection.protocol.link import Link, simple_terms
 from shuffledp.collection.protocol.peer import Peer
 from shuffledp.collection.protocol.relay import RelayCore
@@ -60,7 +61,9 @@ class Scene:
         self.store = MemoryStore()
         self.relay = RelayCore(self.terms, graph, self.store)
         self.peers = {
-            node: Peer.create(self.terms, graph, node, report, self.entropy)
+            node: Peer.create(
+                self.terms, graph, node, report, self.entropy, limits=Limits.none(self.terms)
+            )
             for node, report in enumerate(reports_of(graph.num_users))
             if node not in missing
         }
@@ -88,7 +91,9 @@ class Scene:
         self.receive(round_number)
 
     def restore(self, node, data):
-        peer = Peer.from_bytes(data, self.terms, self.graph, self.entropy)
+        peer = Peer.from_bytes(
+            data, self.terms, self.graph, self.entropy, limits=Limits.none(self.terms)
+        )
         peer.begin(self.roster)
         return peer
 

@@ -16,10 +16,12 @@ from shuffledp.collection.protocol.envelopes import (
 )
 from shuffledp.collection.protocol.errors import Fault, ProtocolError, Reason
 from shuffledp.collection.protocol.keys import Registration, Roster
+from shuffledp.collection.protocol.limits import Limits
 from shuffledp.collection.protocol.peer import Peer
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 
+ANY = Limits.none(terms_on())
 ENTROPY = Entropy.from_seed(4)
 
 
@@ -54,12 +56,12 @@ def all_held(scene):
 )
 def test_a_peer_fits_its_terms(node, report, message):
     with pytest.raises(ParameterError, match=message):
-        Peer.create(terms_on(), GRAPH, node, report, ENTROPY)
+        Peer.create(terms_on(), GRAPH, node, report, ENTROPY, limits=ANY)
 
 
 def test_a_peer_registers_with_the_same_bytes():
     terms = terms_on()
-    peer = Peer.create(terms, GRAPH, 3, b"abcd", ENTROPY)
+    peer = Peer.create(terms, GRAPH, 3, b"abcd", ENTROPY, limits=ANY)
     assert peer.registration() == peer.registration()
     assert Registration.from_bytes(peer.registration(), terms).node == 3
     assert (peer.node, peer.num_held, peer.received_through, peer.sent_in) == (3, 1, 0, 0)
@@ -68,7 +70,7 @@ def test_a_peer_registers_with_the_same_bytes():
 
 # ---------------------------------------------------------------- the roster
 def test_nothing_happens_before_the_roster():
-    peer = Peer.create(terms_on(), GRAPH, 3, b"abcd", ENTROPY)
+    peer = Peer.create(terms_on(), GRAPH, 3, b"abcd", ENTROPY, limits=ANY)
     for call in (lambda: peer.outgoing(1), lambda: peer.receive(1, b""), peer.hand_in):
         assert refusal(call) == (Fault.CALLER, Reason.EARLY)
 
@@ -79,7 +81,7 @@ def test_a_roster_of_other_terms(scene):
 
 def test_a_roster_without_the_user_or_with_other_keys(scene):
     terms = scene.terms
-    peer = Peer.create(terms, GRAPH, 0, b"abcd", ENTROPY)
+    peer = Peer.create(terms, GRAPH, 0, b"abcd", ENTROPY, limits=ANY)
     found = [scene.roster, Roster.from_registrations(terms, [])]
     for roster in found:
         assert refusal(lambda roster=roster: peer.begin(roster)) == (Fault.RELAY, Reason.CONFLICT)
@@ -96,7 +98,7 @@ def test_peers_with_different_rosters_cannot_exchange():
     # The relay shows user 0 a roster without user 7: then nothing of user 0 opens elsewhere.
     scene = Scene()
     short = Roster.from_registrations(scene.terms, [scene.roster[node] for node in range(7)])
-    split = Peer.create(scene.terms, GRAPH, 0, b"abcd", ENTROPY)
+    split = Peer.create(scene.terms, GRAPH, 0, b"abcd", ENTROPY, limits=ANY)
     split._state.keys, split._state.registration = (
         scene.keys_of(0),
         scene.peers[0].registration(),
@@ -311,7 +313,7 @@ def test_a_restored_peer_does_what_the_first_would_have_done(scene):
 
 def test_a_snapshot_of_before_the_roster():
     terms = terms_on()
-    peer = Peer.create(terms, GRAPH, 3, b"abcd", ENTROPY)
+    peer = Peer.create(terms, GRAPH, 3, b"abcd", ENTROPY, limits=ANY)
     again = Peer.from_bytes(peer.to_bytes(), terms, GRAPH, ENTROPY)
     assert again.registration() == peer.registration()
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import httpx
@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 
 from shuffledp.collection.protocol.keys import AnalyzerKeys
+from shuffledp.collection.protocol.limits import Limits
 from shuffledp.collection.protocol.relay import RelayCore
 from shuffledp.collection.protocol.terms import Terms
 from shuffledp.collection.questions.frequencies import FrequencyQuestion
 from shuffledp.collection.service.asked_terms import AskedTerms
+from shuffledp.collection.service.drawing import draw_reports
 from shuffledp.collection.service.node_values import NodeValues
-from shuffledp.collection.service.peer_runner import PeerRunner, draw_reports
+from shuffledp.collection.service.peer_runner import PeerRunner
 from shuffledp.collection.service.peer_store import PeerStore
 from shuffledp.collection.service.preparing import prepare_terms
 from shuffledp.collection.service.relay_app import make_app
@@ -75,15 +77,16 @@ class Collection:
         return service, self.stack.enter_context(http)
 
     def runner(
-        self, http: httpx.Client, nodes, name: str = "peers.db", value: int = 1
+        self, http: httpx.Client, nodes, name: str = "peers.db", value: int = 1, **limits
     ) -> PeerRunner:
         """Start the peers of some nodes, who all have the same answer."""
         store = self.stack.enter_context(PeerStore(self.folder / name, self.terms))
         values = NodeValues(nodes=np.array(nodes), values=np.full(len(nodes), value))
         entropy = Entropy.from_operating_system()
+        agreed = replace(Limits.none(self.terms), **limits)
         draw_reports(
             store, self.terms, self.graph, self.asked,
-            nodes=nodes, values=lambda: values, entropy=entropy,
+            nodes=nodes, values=lambda: values, entropy=entropy, limits=agreed,
         )  # fmt: skip
         return PeerRunner(
             terms=self.terms,
@@ -92,6 +95,7 @@ class Collection:
             nodes=nodes,
             client=RelayClient(URL, patience_seconds=0.0, client=http),
             entropy=entropy,
+            limits=agreed,
         )
 
 

@@ -5,13 +5,13 @@ import time
 
 import pytest
 
-from shuffledp.collection.protocol.errors import ProtocolError
+from shuffledp.collection.protocol.errors import Fault, ProtocolError, Reason
 from shuffledp.collection.questions.question import EstimateOptions
 from shuffledp.collection.service import peer_runner
 from shuffledp.collection.service.collecting import collection_result, fetch
+from shuffledp.collection.service.drawing import draw_reports
 from shuffledp.collection.service.errors import RelayRefusalError
 from shuffledp.collection.service.node_values import NodeValues
-from shuffledp.collection.service.peer_runner import draw_reports
 from shuffledp.collection.service.peer_store import PeerStore
 from shuffledp.collection.service.relay_client import RelayClient
 from shuffledp.core.entropy import Entropy
@@ -108,6 +108,34 @@ def test_who_never_returns_takes_the_reports_along(collection):
     assert outcome.num_handed_in == 0
 
 
+def test_whom_the_relay_refuses_in_every_round_hands_in_nothing(collection, monkeypatch):
+    service, http = collection.relay(mode="manual")
+    accept = service.core.accept_batch
+
+    def refusing(body, *, round_number, node):
+        if node == 5:
+            raise ProtocolError("too late", fault=Fault.PEER, reason=Reason.LATE)
+        return accept(body, round_number=round_number, node=node)
+
+    monkeypatch.setattr(service.core, "accept_batch", refusing)
+    runner = collection.runner(http, EVERYBODY, most_absences=2)
+    shown = []
+    runner.on_roster = shown.append
+    runner.step(status(runner))
+    for _ in range(3):
+        runner.step(status(runner))
+        service.tell()
+        service.advance()
+    outcome = runner.run()
+    assert (outcome.withheld, outcome.num_handed_in, outcome.absences) == ((5,), 5, 3)
+    assert shown == [outcome.roster] == [service.core.roster.digest().hex()]
+    service.tell()
+    service.advance()
+    found = fetched(collection, http)
+    assert 5 not in found.collected.holders
+    assert found.roster_digest.hex() == outcome.roster
+
+
 def test_who_comes_after_registration_takes_no_part(make_collection):
     collection = make_collection(least_registered=5)
     service, http = collection.relay(register_seconds=10.0)
@@ -168,19 +196,19 @@ def test_a_process_killed_at_any_request_goes_on(collection, monkeypatch, step, 
     # Before or after the request took effect: the state on disk has to be enough.
     _, http = collection.relay()
     numbers = itertools.count()
-    real = http.request
+    real = http.send
 
-    def request(method, url, **options):
-        dies = url.split("/")[-2] in {"registration", "batches", "mail", "hand-in"}
+    def send(request, **options):
+        dies = request.url.path.split("/")[-2] in {"registration", "batches", "mail", "hand-in"}
         dies = dies and next(numbers) == step
         if dies and not after:
             raise Crash
-        response = real(method, url, **options)
+        response = real(request, **options)
         if dies:
             raise Crash
         return response
 
-    monkeypatch.setattr(http, "request", request)
+    monkeypatch.setattr(http, "send", send)
     runner = collection.runner(http, EVERYBODY)
     with pytest.raises(Crash):
         runner.run()

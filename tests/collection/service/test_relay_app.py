@@ -33,6 +33,20 @@ def assert_refused(response, status, text):
     assert "\n" not in response.text
 
 
+@pytest.mark.parametrize("digits", [11, 5_000])  # Python reads 4,300 at most
+@pytest.mark.parametrize("path", ["/rounds/{}/mail/0", "/rounds/1/mail/{}"])
+def test_numbers_of_too_many_digits_are_nowhere(opened, path, digits):
+    response = opened[2].get(path.format("9" * digits), headers={"authorization": "Signature 00"})
+    assert_refused(response, 404, "Not Found")
+
+
+@pytest.mark.parametrize("token", [b"http", b"Signature", b"Signature 0", b"Signature zz",
+                                   b"Signature \xff\xfe", b"Bearer 00", b"\xc3\xa9"])  # fmt: skip
+@pytest.mark.parametrize("path", ["/hand-ins", "/record", "/rounds/1/mail/0"])
+def test_malformed_tokens_are_refused(opened, path, token):
+    assert_refused(opened[2].get(path, headers={b"authorization": token}), 401, "Signature HEX")
+
+
 def test_status_says_how_far_it_is(opened):
     collection, _, http, peers = opened
     send(http, peers[0].outgoing(1))

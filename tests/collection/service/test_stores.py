@@ -49,9 +49,11 @@ def test_a_file_shows_what_memory_shows_also_after_it_was_opened_again(tmp_path,
         assert seen(filled(store)) == expected
         assert (store.num_registered(), store.num_sent(1), store.num_handed_in()) == (2, 2, 1)
         assert not store.is_over
-        store.finish()
     with SqliteStore(tmp_path / "a.db", terms) as store:
         assert seen(store) == expected
+        store.finish()
+    with SqliteStore(tmp_path / "a.db", terms) as store:
+        assert seen(store) != expected  # the mail is deleted
         assert store.is_over
 
 

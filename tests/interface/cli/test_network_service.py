@@ -48,6 +48,7 @@ def collect(*arguments, url="http://127.0.0.1:1", key="c/analyzer.key", graph="e
 def peer(*arguments, url="http://127.0.0.1:1", terms="c/terms.json", graph="edges.csv"):
     return run(
         "peer", terms, "--graph", graph, "--relay", url, "--state", "p.db", "--patience", "0",
+        "--least-users", "2",
         *arguments,
     )  # fmt: skip
 
@@ -132,6 +133,9 @@ ONE = ("--user", "3", "--answer", "yes")
         (["--table", "answers.csv", "--column", "answer", "--users", "5-7"], "no row for node 6"),
         (["--table", "answers.csv", "--column", "anser"], "did you mean 'answer'"),
         (["--patience", "-1", *ONE], "patience"),
+        (["--most-absences", "-1", *ONE], "most_absences"),
+        (["--roster-digest", "ab", *ONE], "64 hexadecimal digits"),
+        (["--roster-digest", "x" * 64, *ONE], "64 hexadecimal digits"),
     ],
 )
 def test_peer_refuses_in_one_line(here, capsys, arguments, text):
@@ -166,8 +170,11 @@ def test_wrong_files_are_refused(here, capsys):
     # Nobody listens there: what was drawn stays, and the same command goes on.
     assert peer(*ONE) == 2
     assert "no answer from the relay" in error_of(capsys)
+    # Another collection: the file serves both, with the same report.
     assert peer(*ONE, terms="d/terms.json") == 2
-    assert "other terms" in error_of(capsys)
+    captured = capsys.readouterr()
+    assert "the same report is sent again" in " ".join(captured.out.split())
+    assert "no answer from the relay" in captured.err
 
 
 @pytest.mark.parametrize("option", [("--delta", "1"), ("--confidence", "0"), ("--wait", "-1")])
@@ -227,7 +234,18 @@ def relay(here, monkeypatch):
 def test_a_whole_collection_by_commands(relay, here, capsys):
     assert collect("--wait", "0.01", url=relay) == 2
     assert "not over: it is in its registration phase" in capsys.readouterr().err
-    one = ["c/terms.json", "--graph", "edges.csv", "--relay", relay, "--state", "one.db", *ONE]
+    one = [
+        "c/terms.json",
+        "--graph",
+        "edges.csv",
+        "--relay",
+        relay,
+        "--state",
+        "one.db",
+        "--least-users",
+        "2",
+        *ONE,
+    ]
     # Only a main thread may handle signals, so this one runs the bare command.
     alone = threading.Thread(
         target=network_peer.peer.main, args=(one,), kwargs={"standalone_mode": False}
@@ -247,6 +265,7 @@ def test_a_whole_collection_by_commands(relay, here, capsys):
     assert privacy["parameters"]["num_reports"] == 6
     assert privacy["parameters"]["num_confirmed"] == 6
     beginning = privacy["parameters"]["transcript"][:16]
+    assert f"roster {privacy['parameters']['roster_digest']}" in " ".join(captured.out.split())
     assert f"transcript {beginning}" in " ".join(captured.out.split())
 
 
@@ -255,6 +274,8 @@ def test_peers_say_what_went_wrong(capsys):
         num_users=5,
         late=(1,),
         lost=(2,),
+        withheld=(4,),
+        roster="ef" * 32,
         absences=3,
         num_dropped=4,
         num_late_reports=6,
@@ -269,6 +290,7 @@ def test_peers_say_what_went_wrong(capsys):
         "1 users came after registration",
         "1 users came after handing in",
         "4 reports were dropped",
+        "1 users, node 4 among them, missed more rounds than --most-absences",
         "6 onions",
         "7 forged",
         "2 users, node 0 among them, missed mail that was sent to them",

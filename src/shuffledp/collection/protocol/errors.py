@@ -24,6 +24,7 @@ class Reason(StrEnum):
     CONFLICT = "conflict"  # something else has been accepted in its place
     EARLY = "early"  # what must come first has not come
     LATE = "late"  # the round, or the registration, is closed
+    LIMIT = "limit"  # more than the user agrees to
 
 
 class ProtocolError(ShuffledpError, ValueError):

@@ -19,6 +19,9 @@ _KEYS_MAGIC: Final = b"SPK\x01"
 _REGISTRATION_MAGIC: Final = b"SPR\x01"
 _ROSTER_MAGIC: Final = b"SPL\x01"
 
+#: Size of a registration.
+REGISTRATION_BYTES: Final = 4 + wire.NUMBER_BYTES + 2 * wire.KEY_BYTES + wire.SIGNATURE_BYTES
+
 
 class _KeyPair:
     """An Ed25519 key that signs and an X25519 key that opens; both secret."""

@@ -14,6 +14,7 @@ from shuffledp.collection.protocol.analyzer import Analyzer, Collected
 from shuffledp.collection.protocol.errors import ProtocolError
 from shuffledp.collection.protocol.faults import PerfectTransport, Transport
 from shuffledp.collection.protocol.keys import AnalyzerKeys, Roster, hand_ins_token
+from shuffledp.collection.protocol.limits import Limits
 from shuffledp.collection.protocol.peer import Peer, Tally
 from shuffledp.collection.protocol.relay import RelayCore
 from shuffledp.collection.protocol.slots import per_neighbour_for, slots_for
@@ -206,7 +207,7 @@ class Link:
         self._relay = RelayCore(terms, graph, self._store)
         self._num_refused = 0
         self._peers = {
-            node: Peer.create(terms, graph, node, report, entropy)
+            node: Peer.create(terms, graph, node, report, entropy, limits=Limits.none(terms))
             for node, report in enumerate(reports)
             if node not in faults.unregistered
         }
@@ -259,7 +260,8 @@ class Link:
             snapshot = peer.to_bytes()
             self._deliver(data, round_number, node)
             roster = self._relay.roster
-            peer = Peer.from_bytes(snapshot, self._terms, self._graph, self._entropy)
+            limits = Limits.none(self._terms)
+            peer = Peer.from_bytes(snapshot, self._terms, self._graph, self._entropy, limits=limits)
             peer.begin(roster)
             self._peers[node] = peer
             data = peer.outgoing(round_number)

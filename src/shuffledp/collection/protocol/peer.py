@@ -33,6 +33,7 @@ from shuffledp.collection.protocol.envelopes import (
 )
 from shuffledp.collection.protocol.errors import Fault, ProtocolError, Reason
 from shuffledp.collection.protocol.keys import PeerKeys, Registration, Roster, mail_token
+from shuffledp.collection.protocol.limits import DEFAULT_LIMITS, Limits
 from shuffledp.collection.protocol.neighbourhood import batch_size, registered_neighbours
 from shuffledp.collection.protocol.onion import OnionRouting
 from shuffledp.collection.protocol.peer_state import PeerState
@@ -55,6 +56,8 @@ class Tally:
         Reports dropped because the user held more than slots.
     num_late : int
         Reports lost because the user was away when they were to move; with onion routing only.
+    num_absent : int
+        Rounds, of those whose mail was taken, in which the relay took no batch of the user.
     refused : mapping of str to int
         Envelopes refused, by `Refusal`.
     """
@@ -63,6 +66,7 @@ class Tally:
     num_covers: int
     num_dropped: int
     num_late: int
+    num_absent: int
     refused: Mapping[str, int]
 
 
@@ -74,11 +78,15 @@ class Peer:
     """
 
     __slots__ = (
-        "_codes", "_draws", "_graph", "_neighbours", "_roster", "_routing", "_state", "_terms",
+        "_codes", "_draws", "_graph", "_limits", "_neighbours", "_roster", "_routing", "_state",
+        "_terms",
     )  # fmt: skip
 
-    def __init__(self, terms: Terms, graph: Graph, state: PeerState, entropy: Entropy) -> None:
+    def __init__(
+        self, terms: Terms, graph: Graph, state: PeerState, entropy: Entropy, limits: Limits
+    ) -> None:
         self._terms = terms
+        self._limits = limits
         self._graph = graph
         self._state = state
         self._draws = Draws(entropy)
@@ -88,7 +96,16 @@ class Peer:
         self._neighbours: tuple[int, ...] = ()
 
     @classmethod
-    def create(cls, terms: Terms, graph: Graph, node: int, report: bytes, entropy: Entropy) -> Self:
+    def create(
+        cls,
+        terms: Terms,
+        graph: Graph,
+        node: int,
+        report: bytes,
+        entropy: Entropy,
+        *,
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> Self:
         """Return the peer of a user, with fresh keys, who holds his own report.
 
         Parameters
@@ -104,6 +121,8 @@ class Peer:
         entropy : Entropy
             For the routes; one may serve all peers of a process. Keys and seals always come from
             the operating system.
+        limits : Limits, optional
+            What the user agrees to.
 
         Returns
         -------
@@ -113,9 +132,10 @@ class Peer:
         ------
         ParameterError
             If the user is not in the graph, or the report has another size.
+        ProtocolError
+            If the user does not agree to the terms.
         """
-        if not 0 <= node < terms.num_users:
-            raise ParameterError(f"node = {node} is not in [0, {terms.num_users})")
+        limits.require_terms(terms, graph, node)
         if len(report) != terms.report_bytes:
             raise ParameterError(
                 f"the report has {len(report)} bytes, not the {terms.report_bytes} of the terms"
@@ -128,17 +148,25 @@ class Peer:
             registration=Registration.make(terms, node, keys).to_bytes(),
             held=[seal_report(report, terms)],
         )
-        return cls(terms, graph, state, entropy)
+        return cls(terms, graph, state, entropy, limits)
 
     @classmethod
-    def from_bytes(cls, data: bytes, terms: Terms, graph: Graph, entropy: Entropy) -> Self:
+    def from_bytes(
+        cls,
+        data: bytes,
+        terms: Terms,
+        graph: Graph,
+        entropy: Entropy,
+        *,
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> Self:
         """Return the peer of a snapshot; call `begin` with the roster again, if that was done.
 
         Parameters
         ----------
         data : bytes
             From `to_bytes`.
-        terms, graph, entropy
+        terms, graph, entropy, limits
             See `create`.
 
         Returns
@@ -150,7 +178,7 @@ class Peer:
         ProtocolError
             If the snapshot is damaged, or of other terms.
         """
-        return cls(terms, graph, PeerState.from_bytes(data, terms), entropy)
+        return cls(terms, graph, PeerState.from_bytes(data, terms), entropy, limits)
 
     def to_bytes(self) -> bytes:
         """Return a snapshot: private keys and reports, unencrypted; keep it secret."""
@@ -182,6 +210,12 @@ class Peer:
         return bool(self._state.handed_in)
 
     @property
+    def withholds(self) -> bool:
+        """Whether the user was absent too often, by his limits, to hand in anything."""
+        absences = self._state.counts["absent"]
+        return not self.is_done and absences > self._limits.allowed_absences(self._terms)
+
+    @property
     def confirmation(self) -> Confirmation:
         """What the user says of the delivery so far; its transcript may be compared with others.
 
@@ -201,6 +235,7 @@ class Peer:
             num_covers=counts["cover"],
             num_dropped=counts["dropped"],
             num_late=counts["late"],
+            num_absent=counts["absent"],
             refused=refused,
         )
 
@@ -223,8 +258,8 @@ class Peer:
         Raises
         ------
         ProtocolError
-            If it is of other terms, another one has been taken before, or the user's own
-            registration is missing or has been replaced.
+            If it is of other terms, another one has been taken before, the user does not agree to
+            it, or the user's own registration is missing or has been replaced.
 
         Notes
         -----
@@ -240,6 +275,7 @@ class Peer:
         if own != state.registration:
             what = "is missing" if own is None else "has been replaced"
             raise _relay_error(f"the registration of user {self.node} {what}", Reason.CONFLICT)
+        self._limits.require_roster(roster)
         self._roster = roster
         self._neighbours = registered_neighbours(self._graph, roster, self.node)
         self._routing = self._routing_with(roster)
@@ -458,16 +494,20 @@ class Peer:
         if not state.short_since and not self._is_whole(mail, round_number):
             state.short_since = round_number
         state.transcript = next_transcript(state.transcript, round_number, mail.absent)
+        state.counts["absent"] += not self._was_there(round_number)
         if state.sent_in < round_number:
             state.held = self._settle(routing.missed(state.held, round_number))
         state.held = [*state.held, *self._settle(self._open_all(mail))]
         state.moving, state.received_through = [], round_number
 
+    def _was_there(self, round_number: int) -> bool:
+        """Return whether a batch went out in a round, and was not taken back."""
+        return self._state.sent_in == round_number and bool(self._state.batch)
+
     def _is_whole(self, mail: Mail, round_number: int) -> bool:
         """Return whether all came that those neighbours sent who are not said to be absent."""
         _, _, codes = self._begun()
-        was_there = self._state.sent_in == round_number and bool(self._state.batch)
-        if was_there == (self.node in mail.absent):
+        if self._was_there(round_number) == (self.node in mail.absent):
             return False
         by_sender: dict[int, dict[int, bytes]] = defaultdict(dict)
         for letter in mail.letters:
@@ -537,7 +577,7 @@ class Peer:
         Raises
         ------
         ProtocolError
-            If the mail of the last round has not been taken.
+            If the mail of the last round has not been taken, or the user `withholds` all.
         """
         roster, routing, _ = self._begun()
         state = self._state
@@ -548,6 +588,12 @@ class Peer:
                 f"round {state.received_through} of {self._terms.rounds} is the last whose mail "
                 "was taken: take the rest first",
                 Reason.EARLY,
+            )
+        if self.withholds:
+            raise _relay_error(
+                f"user {self.node} was absent in {state.counts['absent']} of {self._terms.rounds} "
+                "rounds, more than he allows, and hands in nothing",
+                Reason.LIMIT,
             )
         self._drop_surplus()
         room = num_places(self._terms, self.node)

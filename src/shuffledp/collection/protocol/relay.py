@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.collection.protocol import wire
 from shuffledp.collection.protocol.envelopes import (
     Batch,
     Mail,
@@ -201,8 +202,9 @@ class RelayCore:
         _require_named("user", batch.sender, node)
         _require_named("round", batch.round_number, round_number)
         kept = self._store.batch(batch.round_number, batch.sender)
+        digest = wire.digest(b"batch", data)  # what is in it is kept in the mail, and only there
         where = f"of user {batch.sender} in round {batch.round_number}"
-        if _is_known(kept, data, f"another batch {where} was accepted"):
+        if _is_known(kept, digest, f"another batch {where} was accepted"):
             return False
         now = self._store.round_number()
         if batch.round_number != now:
@@ -213,7 +215,7 @@ class RelayCore:
         neighbours = registered_neighbours(self._graph, self.roster, batch.sender)
         self._require_allowed(batch, neighbours)
         self._store.put_batch(
-            data,
+            digest,
             round_number=batch.round_number,
             sender=batch.sender,
             letters=batch.letters,

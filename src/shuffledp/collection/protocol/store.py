@@ -35,7 +35,7 @@ class Store(Protocol):
         ...
 
     def batch(self, round_number: int, sender: int) -> bytes | None:
-        """Return a sender's batch."""
+        """Return the digest of a sender's batch."""
         ...
 
     def put_batch(
@@ -47,7 +47,7 @@ class Store(Protocol):
         letters: Sequence[Letter],
         codes: Mapping[int, bytes],
     ) -> None:
-        """Keep a batch, the letters in it, and its codes by recipient: all or nothing."""
+        """Keep the digest of a batch, its letters, and codes by recipient: all or nothing."""
         ...
 
     def senders(self, round_number: int) -> frozenset[int]:
@@ -109,7 +109,7 @@ class MemoryStore:
         self._round_number = round_number
 
     def batch(self, round_number: int, sender: int) -> bytes | None:
-        """Return a sender's batch."""
+        """Return the digest of a sender's batch."""
         return self._batches[round_number].get(sender)
 
     def put_batch(
@@ -121,7 +121,7 @@ class MemoryStore:
         letters: Sequence[Letter],
         codes: Mapping[int, bytes],
     ) -> None:
-        """Keep a batch, the letters in it, and its codes by recipient."""
+        """Keep the digest of a batch, the letters in it, and its codes by recipient."""
         self._batches[round_number][sender] = data
         for letter in letters:
             self._mail[round_number, letter.recipient].append(letter)

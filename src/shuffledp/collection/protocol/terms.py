@@ -1,6 +1,7 @@
 """What everybody who takes part must agree on: the terms of one collection."""
 
 import json
+import math
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal, Self, TypeGuard
 
@@ -30,6 +31,7 @@ MOST_REPORT_BYTES: Final = 1 << 20
 
 _MOST_ROUNDS = 1 << 20
 _MOST_SLOTS = 1 << 20
+_MOST_EPSILON0 = 1e6
 
 _BYTE_FIELDS = {
     "collection_id": COLLECTION_ID_BYTES,
@@ -86,7 +88,8 @@ class Terms:
     report_bytes : int
         Size of a randomized report, in [1, 2^20].
     randomizer : str
-        JSON text that says how reports were made; nothing here reads it. Kept in canonical form.
+        JSON text that says how reports are made; of it only a number ``epsilon0`` is read here.
+        Kept in canonical form.
     analyzer_mail_key : bytes
         X25519 public key to which reports are sealed.
     analyzer_identity_key : bytes
@@ -127,6 +130,7 @@ class Terms:
     per_neighbour: int = 0
     least_registered: int = 1
     _digest: bytes = field(init=False, repr=False, compare=False)
+    _epsilon0: float | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for name, size in _BYTE_FIELDS.items():
@@ -149,8 +153,15 @@ class Terms:
             raise ParameterError(f"routing = {self.routing!r} is neither 'hop' nor 'onion'")
         object.__setattr__(self, "slots", tuple(self.slots))
         object.__setattr__(self, "laziness", float(self.laziness))
-        object.__setattr__(self, "randomizer", _canonical(self.randomizer))
+        description = _parsed(self.randomizer)
+        object.__setattr__(self, "randomizer", _canonical(description))
+        object.__setattr__(self, "_epsilon0", _stated_epsilon0(description))
         object.__setattr__(self, "_digest", self._compute_digest())
+
+    @property
+    def stated_epsilon0(self) -> float | None:
+        """What the terms say of the randomizer's epsilon0, in nats; None if nothing."""
+        return self._epsilon0
 
     @property
     def coin(self) -> int:
@@ -236,7 +247,7 @@ class Terms:
         """
         try:
             given = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise ParameterError(
                 "the terms are not JSON: take the file that was published"
             ) from None
@@ -254,7 +265,7 @@ class Terms:
         if not isinstance(given["slots"], list):
             raise ParameterError("slots is not a list of whole numbers, one a user")
         given["slots"] = tuple(given["slots"])
-        given["randomizer"] = json.dumps(given["randomizer"])
+        given["randomizer"] = _canonical(given["randomizer"])
         return cls(**given)
 
     def require_graph(self, graph: Graph) -> None:
@@ -314,13 +325,28 @@ def _require_laziness(laziness: float) -> None:
         )
 
 
-def _canonical(text: str) -> str:
-    """Return JSON text in the one form that is digested."""
+def _parsed(text: str) -> object:
+    """Return what JSON text says."""
     try:
-        value = json.loads(text)
-    except (ValueError, TypeError):
+        return json.loads(text)
+    except (ValueError, TypeError, RecursionError):
         raise ParameterError("randomizer is not JSON text: describe it as a JSON object") from None
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def _canonical(value: object) -> str:
+    """Return JSON in the one form that is digested."""
+    try:
+        return json.dumps(value, sort_keys=True, separators=(",", ":"))
+    except RecursionError:
+        raise ParameterError("randomizer is nested too deeply: describe it as a flat one") from None
+
+
+def _stated_epsilon0(description: object) -> float | None:
+    """Return the epsilon0 that a description names, if that is a number."""
+    found = description.get("epsilon0") if isinstance(description, dict) else None
+    if not isinstance(found, int | float) or isinstance(found, bool):
+        return None
+    return float(found) if abs(found) <= _MOST_EPSILON0 else math.inf
 
 
 def _from_hexadecimal(name: str, text: object) -> bytes:

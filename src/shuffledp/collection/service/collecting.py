@@ -43,11 +43,14 @@ class Fetched:
         Who took part, and who was away when.
     transcript : bytes
         Of that record: what all holders have to confirm.
+    roster_digest : bytes
+        Of the roster.
     """
 
     collected: Collected
     record: ExchangeRecord
     transcript: bytes
+    roster_digest: bytes
 
 
 def fetch(
@@ -101,7 +104,9 @@ def fetch(
     collected = Analyzer(terms, keys, roster).open(client.hand_ins(token))
     record = ExchangeRecord.of(terms, roster.nodes, client.absences(token))
     transcript = final_transcript(roster, record.absences)
-    return Fetched(collected=collected, record=record, transcript=transcript)
+    return Fetched(
+        collected=collected, record=record, transcript=transcript, roster_digest=roster.digest()
+    )
 
 
 def collection_result(
@@ -196,6 +201,7 @@ def fetched_facts(terms: Terms, fetched: Fetched) -> Mapping[str, object]:
     return {
         "collection_id": terms.collection_id.hex(),
         "terms_digest": terms.digest().hex(),
+        "roster_digest": fetched.roster_digest.hex(),
         "protocol": terms.protocol,
         "rounds": terms.rounds,
         "laziness": terms.laziness,

@@ -1,9 +1,11 @@
 """SQLite files of a relay and of peers: durable, private, and of one program at a time."""
 
+import errno
 import os
 import sqlite3
+import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -25,7 +27,7 @@ class Database:
     Parameters
     ----------
     path : Path
-        The file; made if it is absent, readable by its owner only.
+        The file; made if it is absent, readable by its owner only, and made so if it was not.
     kind : str
         What it holds, for messages, such as ``"relay store"``.
     application_id : int
@@ -35,12 +37,13 @@ class Database:
     schema : sequence of str
         Statements that make the tables, but that of facts.
     collection : bytes
-        Digest of the terms of the collection that the file is about.
+        Digest of the terms of the collection that the file is about; empty if it is of several.
 
     Raises
     ------
     DataError
-        If another program holds it, it is of another collection, kind or version, or damaged.
+        If another program holds it, it is a link or another user's, of another collection, kind or
+        version, or damaged.
     OutputError
         If it cannot be written.
     """
@@ -57,14 +60,35 @@ class Database:
     ) -> None:
         self._path, self._kind = path, kind
         with self._told():
-            # SQLite gives its logs the permissions of the file.
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            self._make_private(path, os.O_CREAT)
+            for end in ("-wal", "-shm", "-journal"):  # new ones have the permissions of the file
+                with suppress(FileNotFoundError):
+                    self._make_private(path.with_name(path.name + end), 0)
             self._connection = sqlite3.connect(path, isolation_level=None, timeout=1.0)
         try:
             self._prepare(application_id, version, schema, collection)
         except BaseException:
             self._connection.close()
             raise
+
+    def _make_private(self, path: Path, flags: int) -> None:
+        """Make a file, or see that it is no link, and let nobody else read it."""
+        try:
+            file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | flags, 0o600)
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise DataError(f"{path} is a link: name the file itself") from None
+            raise
+        try:
+            facts = os.fstat(file)
+            if not stat.S_ISREG(facts.st_mode) or facts.st_nlink != 1:
+                raise DataError(f"{path} is no file of one name only: name another {self._kind}")
+            if facts.st_uid != os.geteuid():
+                raise DataError(f"{path} belongs to another user: name another {self._kind}")
+            if stat.S_IMODE(facts.st_mode) & 0o077:
+                os.fchmod(file, 0o600)
+        finally:
+            os.close(file)
 
     def __enter__(self) -> Self:
         return self
@@ -92,6 +116,10 @@ class Database:
                 self._connection.execute("ROLLBACK")
                 raise
             self._connection.execute("COMMIT")
+
+    def wipe_log(self) -> None:
+        """Empty the log, which has what was deleted from the tables, which overwrite it."""
+        self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def change(self, statement: str, values: Sequence[Any] = ()) -> None:
         """Run a statement that returns nothing."""
@@ -126,7 +154,12 @@ class Database:
     ) -> None:
         """Lock the file and make its tables, or see that they are ours."""
         with self._told():
-            for pragma in ("locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronous = FULL"):
+            for pragma in (
+                "locking_mode = EXCLUSIVE",
+                "journal_mode = WAL",
+                "synchronous = FULL",
+                "secure_delete = ON",
+            ):
                 self._connection.execute(f"PRAGMA {pragma}")
             self._connection.execute("BEGIN EXCLUSIVE")
             found = self.value("PRAGMA application_id")
@@ -143,7 +176,7 @@ class Database:
                     f"{self._path} is a {self._kind} of version {written}, and this program knows "
                     f"version {version}: use the version of shuffledp that made it"
                 )
-            elif self.fact("collection") != collection:
+            elif collection and self.fact("collection") != collection:
                 raise DataError(
                     f"{self._path} belongs to a collection with other terms: name another file"
                 )

@@ -15,7 +15,7 @@ class RelayRefusalError(ShuffledpError, ValueError):
     message : str
         What the relay says, in one line.
     status : int
-        The HTTP status, 400 to 499.
+        The HTTP status, below 500 and not 2xx.
     """
 
     def __init__(self, message: str, *, status: int) -> None:

@@ -13,11 +13,10 @@ from dataclasses import dataclass, field
 from shuffledp.collection.datasets.column import Progress, no_progress
 from shuffledp.collection.protocol.errors import ProtocolError
 from shuffledp.collection.protocol.keys import Roster
+from shuffledp.collection.protocol.limits import DEFAULT_LIMITS, Limits
 from shuffledp.collection.protocol.peer import Peer
 from shuffledp.collection.protocol.terms import Terms
-from shuffledp.collection.service.asked_terms import AskedTerms
 from shuffledp.collection.service.errors import RelayRefusalError
-from shuffledp.collection.service.node_values import NodeValues
 from shuffledp.collection.service.peer_store import PeerStore
 from shuffledp.collection.service.relay_client import RelayClient, RelayStatus
 from shuffledp.core.entropy import Entropy
@@ -28,6 +27,10 @@ _LATE = 410
 _SHORTEST_WAIT = 0.05
 _LONGEST_WAIT = 2.0
 _MAIL_ATTEMPTS = 3
+
+
+def no_roster(_: str) -> None:
+    """Take no notice of the roster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +45,12 @@ class PeersOutcome:
         Nodes that came after registration had ended: they took no part.
     lost : tuple of int
         Nodes that came after handing in had ended: the reports they held are missing.
+    withheld : tuple of int
+        Nodes that were absent too often, by their limits, and handed in nothing.
+    roster : str
+        Digest of the roster, in hexadecimal; empty before there was one.
     absences : int
-        In how many rounds a user was absent since this process began, over all users.
+        In how many rounds a user was absent, over all users.
     num_dropped : int
         Reports dropped because a user held more than slots.
     num_late_reports : int
@@ -60,6 +67,8 @@ class PeersOutcome:
     num_users: int
     late: tuple[int, ...]
     lost: tuple[int, ...]
+    withheld: tuple[int, ...]
+    roster: str
     absences: int
     num_dropped: int
     num_late_reports: int
@@ -70,48 +79,7 @@ class PeersOutcome:
     @property
     def num_handed_in(self) -> int:
         """How many handed in."""
-        return self.num_users - len(self.late) - len(self.lost)
-
-
-def draw_reports(
-    store: PeerStore,
-    terms: Terms,
-    graph: Graph,
-    asked: AskedTerms,
-    *,
-    nodes: Sequence[int],
-    values: Callable[[], NodeValues],
-    entropy: Entropy,
-) -> None:
-    """Randomize the values of those nodes whose report was not drawn before, and save them.
-
-    Parameters
-    ----------
-    store : PeerStore
-        Where peers are; who is there has his report already, whatever the table says now.
-    terms : Terms
-        Of the collection.
-    graph : Graph
-        Of the terms.
-    asked : AskedTerms
-        The randomizer, from the same terms.
-    nodes : sequence of int
-        Whom this process stands for.
-    values : callable
-        Returns their values; called only if a report is to be drawn.
-    entropy : Entropy
-        Source of randomness.
-    """
-    known = store.states()
-    new = [node for node in nodes if node not in known]
-    if not new:
-        return
-    reports = asked.codec.encode(asked.randomizer.randomize(values().of(new), entropy))
-    peers = (
-        Peer.create(terms, graph, node, report, entropy)
-        for node, report in zip(new, reports, strict=True)
-    )
-    store.save([(node, peer.to_bytes()) for node, peer in zip(new, peers, strict=True)])
+        return self.num_users - len(self.late) - len(self.lost) - len(self.withheld)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -132,8 +100,12 @@ class PeerRunner:
         The relay.
     entropy : Entropy
         Source of randomness.
+    limits : Limits
+        What each of them agrees to.
     on_progress : callable
         Called with the stage, and how many steps are done.
+    on_roster : callable
+        Called with the digest of the roster, in hexadecimal, before anything is sent by it.
     """
 
     terms: Terms
@@ -142,24 +114,38 @@ class PeerRunner:
     nodes: Sequence[int]
     client: RelayClient
     entropy: Entropy
+    limits: Limits = DEFAULT_LIMITS
     on_progress: Progress = no_progress
+    on_roster: Callable[[str], None] = no_roster
     _peers: dict[int, Peer] = field(default_factory=dict, init=False)
     _registered: set[int] = field(default_factory=set, init=False)
     _sent: set[tuple[int, int]] = field(default_factory=set, init=False)
     _handed_in: set[int] = field(default_factory=set, init=False)
     _late: set[int] = field(default_factory=set, init=False)
-    _absences: int = field(default=0, init=False)
-    _has_begun: bool = field(default=False, init=False)
+    _withheld: set[int] = field(default_factory=set, init=False)
+    _lost: set[int] = field(default_factory=set, init=False)
+    _roster: str = field(default="", init=False)
 
     def __post_init__(self) -> None:
         states = self.store.states()
+        ended = {
+            "handed in": self._handed_in,
+            "late": self._late,
+            "lost": self._lost,
+            "withheld": self._withheld,
+        }
+        for node in self.nodes:
+            ended.get(states[node].decode(errors="replace"), set()).add(node)
         self._peers = {
-            node: Peer.from_bytes(states[node], self.terms, self.graph, self.entropy)
+            node: Peer.from_bytes(
+                states[node], self.terms, self.graph, self.entropy, limits=self.limits
+            )
             for node in self.nodes
+            if node not in self._done()
         }
 
     def run(self) -> PeersOutcome:
-        """Take part until all have handed in, or the collection is over.
+        """Take part until all have handed in, or the collection is over; then forget it.
 
         Returns
         -------
@@ -191,11 +177,27 @@ class PeerRunner:
             wait = _SHORTEST_WAIT if has_moved else min(1.5 * wait, _LONGEST_WAIT)
             if not self._is_done():
                 time.sleep(wait)
-        return self._outcome()
+        self._lost |= set(self.nodes) - self._done()
+        outcome = self._outcome()
+        self.store.bury(
+            (node, end)
+            for end, nodes in (
+                ("handed in", self._handed_in),
+                ("late", self._late),
+                ("lost", self._lost),
+                ("withheld", self._withheld),
+            )
+            for node in nodes
+        )
+        return outcome
 
     def _is_done(self) -> bool:
         """Return whether nobody has anything left to do."""
-        return len(self._handed_in) + len(self._late) == len(self._peers)
+        return self._done() == set(self.nodes)
+
+    def _done(self) -> set[int]:
+        """Return who has nothing left to do."""
+        return self._handed_in | self._late | self._lost | self._withheld
 
     def step(self, status: RelayStatus) -> bool:
         """Do what the present phase asks for; `run` does this until all is done.
@@ -234,13 +236,14 @@ class PeerRunner:
 
     def _begin(self) -> None:
         """Take the roster, once a process: checking it costs a signature a user."""
-        if self._has_begun:
+        if self._roster:
             return
         roster = Roster.from_bytes(self.client.roster(), self.terms)
-        self._late = {node for node in self._peers if not roster.is_registered(node)}
+        self._late |= {node for node in self._peers if not roster.is_registered(node)}
         for peer in self._active().values():
             peer.begin(roster)
-        self._has_begun = True
+        self._roster = roster.digest().hex()
+        self.on_roster(self._roster)
 
     def _active(self) -> dict[int, Peer]:
         """Return the peers that take part."""
@@ -269,9 +272,6 @@ class PeerRunner:
                 if error.status != _LATE:
                     raise
                 peer.take_back(number)
-                self._absences += 1
-        else:
-            self._absences += 1
 
     def _receive(self, number: int, node: int, peer: Peer) -> None:
         """Take the mail of a closed round; what was damaged on the way is asked for again."""
@@ -304,7 +304,8 @@ class PeerRunner:
 
     def _hand_in(self) -> bool:
         """Hand in, saved first."""
-        new = {node: peer for node, peer in self._active().items() if node not in self._handed_in}
+        self._withheld |= {node for node, peer in self._active().items() if peer.withholds}
+        new = {node: peer for node, peer in self._active().items() if node not in self._done()}
         handed = {node: peer.hand_in() for node, peer in new.items()}
         self._save(new)
         for node, data in handed.items():
@@ -324,20 +325,26 @@ class PeerRunner:
 
     def _outcome(self) -> PeersOutcome:
         """Return how it went."""
-        done = self._handed_in | self._late
         active = self._active()
         tallies = [peer.tally for peer in active.values()]
         confirmations = {node: peer.confirmation for node, peer in active.items()}
         return PeersOutcome(
-            num_users=len(self._peers),
+            num_users=len(self.nodes),
             late=tuple(sorted(self._late)),
-            lost=tuple(sorted(node for node in self._peers if node not in done)),
-            absences=self._absences,
+            lost=tuple(sorted(self._lost)),
+            withheld=tuple(sorted(self._withheld)),
+            roster=self._roster,
+            absences=sum(tally.num_absent for tally in tallies),
             num_dropped=sum(tally.num_dropped for tally in tallies),
             num_late_reports=sum(tally.num_late for tally in tallies),
             refused=dict(sum((Counter(tally.refused) for tally in tallies), Counter())),
             short=tuple(node for node, said in confirmations.items() if said.short_since),
             transcripts=tuple(
-                sorted({confirmations[node].transcript.hex() for node in self._handed_in})
+                sorted(
+                    {
+                        confirmations[node].transcript.hex()
+                        for node in self._handed_in & active.keys()
+                    }
+                )
             ),
         )

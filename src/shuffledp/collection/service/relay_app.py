@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import TypeAlias
 
 from starlette.applications import Starlette
+from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
@@ -23,11 +24,21 @@ from shuffledp.collection.service.framing import join_messages
 from shuffledp.collection.service.relay_service import RelayService
 from shuffledp.core.errors import ShuffledpError
 
+
+class _NumberConvertor(IntegerConvertor):
+    """Numbers of the paths: no more digits than are read, or Python refuses to."""
+
+    regex = "[0-9]{1,10}"
+
+
+register_url_convertor("number", _NumberConvertor())
+
 Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 STATUS_OF = {
     Reason.MALFORMED: 400,
     Reason.FORGED: 403,
+    Reason.LIMIT: 403,
     Reason.UNKNOWN: 404,
     Reason.CONFLICT: 409,
     Reason.LATE: 410,
@@ -73,10 +84,16 @@ def make_app(
         routes=[
             Route("/status", _told(endpoints.status), methods=["GET"]),
             Route("/roster", _told(endpoints.roster), methods=["GET"]),
-            Route("/registration/{node:int}", _told(endpoints.register), methods=["PUT"]),
-            Route("/rounds/{round:int}/batches/{node:int}", _told(endpoints.send), methods=["PUT"]),
-            Route("/rounds/{round:int}/mail/{node:int}", _told(endpoints.mail), methods=["GET"]),
-            Route("/hand-in/{node:int}", _told(endpoints.hand_in), methods=["PUT"]),
+            Route("/registration/{node:number}", _told(endpoints.register), methods=["PUT"]),
+            Route(
+                "/rounds/{round:number}/batches/{node:number}",
+                _told(endpoints.send),
+                methods=["PUT"],
+            ),
+            Route(
+                "/rounds/{round:number}/mail/{node:number}", _told(endpoints.mail), methods=["GET"]
+            ),
+            Route("/hand-in/{node:number}", _told(endpoints.hand_in), methods=["PUT"]),
             Route("/hand-ins", _told(endpoints.hand_ins), methods=["GET"]),
             Route("/record", _told(endpoints.record), methods=["GET"]),
         ],
@@ -118,7 +135,7 @@ class _Endpoints:
     async def mail(self, request: Request) -> Response:
         """Return what came for a user in a round that is over."""
         node, number = self._node(request), request.path_params["round"]
-        return _data(self._service.core.mail(node, number, _token(request)))
+        return _data(self._service.mail(node, number, _token(request)))
 
     async def hand_in(self, request: Request) -> Response:
         """Take what a user hands in."""

@@ -113,6 +113,16 @@ class RelayService:
         """Return a size that nothing handed in by a node exceeds."""
         return self.terms.slots[node] * (self.terms.inner_bytes + 1) + _MOST_HEAD_BYTES
 
+    def mail(self, node: int, round_number: int, token: bytes) -> bytes:
+        """Return a user's mail of a round, until the collection is over."""
+        if self._store.is_over:
+            raise ProtocolError(
+                "the collection is over, and its mail was deleted",
+                fault=Fault.PEER,
+                reason=Reason.LATE,
+            )
+        return self.core.mail(node, round_number, token)
+
     def accept_hand_in(self, data: bytes, *, node: int) -> None:
         """Take what a user hands in, until handing in has ended."""
         if self._store.is_over:

@@ -8,7 +8,7 @@ from shuffledp.collection.protocol.terms import Terms
 from shuffledp.collection.service.database import Database
 
 _APPLICATION_ID = 0x73647072  # "sdpr"
-_VERSION = 2
+_VERSION = 3
 _SCHEMA = (
     "CREATE TABLE registrations (node INTEGER PRIMARY KEY, message BLOB NOT NULL)",
     "CREATE TABLE batches (round INTEGER, sender INTEGER, message BLOB NOT NULL, "
@@ -55,9 +55,12 @@ class SqliteStore(Database):
         return bool(self.fact("over"))
 
     def finish(self) -> None:
-        """End the handing in, for good."""
+        """End the handing in, for good, and forget all mail: nobody fetches any from now on."""
         with self.transaction():
             self.set_fact("over", 1)
+            self.change("DELETE FROM mail")
+            self.change("DELETE FROM codes")
+        self.wipe_log()
 
     def registration(self, node: int) -> bytes | None:
         """Return what a node registered with."""
@@ -83,7 +86,7 @@ class SqliteStore(Database):
             self.set_fact("round", round_number)
 
     def batch(self, round_number: int, sender: int) -> bytes | None:
-        """Return what a node sent in a round."""
+        """Return the digest of what a node sent in a round."""
         found = self.value(
             "SELECT message FROM batches WHERE round = ? AND sender = ?", (round_number, sender)
         )
@@ -98,7 +101,7 @@ class SqliteStore(Database):
         letters: Sequence[Letter],
         codes: Mapping[int, bytes],
     ) -> None:
-        """Keep a batch, and its letters and codes in the recipients' mail: all or nothing."""
+        """Keep the digest of a batch, and its letters and codes in the mail: all or nothing."""
         mail = [(round_number, each.recipient, sender, each.index, each.sealed) for each in letters]
         lines = [(round_number, recipient, sender, code) for recipient, code in codes.items()]
         with self.transaction():

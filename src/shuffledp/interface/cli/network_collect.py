@@ -86,18 +86,20 @@ def collect(  # noqa: PLR0913  # one parameter an option
     from shuffledp.collection.datasets.graph_files import read_graph
     from shuffledp.collection.output import results_folder, write_results
     from shuffledp.collection.questions.question import EstimateOptions
+    from shuffledp.collection.service.bounded_answers import AnswerSizes
     from shuffledp.collection.service.collecting import collection_result, fetch, fetched_facts
     from shuffledp.collection.service.preparing import read_key, read_terms
-    from shuffledp.collection.service.relay_client import RelayClient
+    from shuffledp.collection.service.relay_client import RelayClient, plain_text_cautions
 
     read, asked = read_terms(terms)
     keys = read_key(key, read)
     network = read_graph(graph)
     read.require_graph(network)
+    print_warnings(plain_text_cautions(url))
     options = EstimateOptions(confidence=confidence, interval=interval, simultaneous=simultaneous)
     with (
         results_folder(out, overwrite=overwrite, inputs=read_paths(out)) as folder,
-        RelayClient(url) as client,
+        RelayClient(url, sizes=AnswerSizes.of(read, network)) as client,
         progress_bar() as on_progress,
     ):
         fetched = fetch(read, keys, client, wait_seconds=wait, on_progress=on_progress)

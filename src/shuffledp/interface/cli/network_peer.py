@@ -1,13 +1,17 @@
 """``shuffledp network peer``: taking part in a collection, as one user or as many."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from shuffledp.core.checks import require_non_negative
+from shuffledp.core.errors import DataError
 from shuffledp.interface.cli.console import print_facts, print_warnings, progress_bar
 from shuffledp.interface.cli.network_service_options import (
+    digest,
     graph_option,
     relay_option,
     require_service,
@@ -16,8 +20,10 @@ from shuffledp.interface.cli.network_service_options import (
 from shuffledp.interface.cli.options import whole_number
 
 if TYPE_CHECKING:
+    from shuffledp.collection.questions.question import Question
     from shuffledp.collection.service.node_values import NodeValues
     from shuffledp.collection.service.peer_runner import PeersOutcome
+    from shuffledp.mechanisms.networks.graph import Graph
 
 
 @click.command(
@@ -52,71 +58,100 @@ if TYPE_CHECKING:
 )
 @click.option("--users", metavar="0-99,150", help="Nodes of --table to take part as; else all.")
 @click.option(
+    "--max-epsilon0",
+    "most_epsilon0",
+    type=float,
+    metavar="X",
+    help="Most epsilon0, in nats, of all reports on one question; by default 4.",
+)
+@click.option(
+    "--least-users",
+    type=whole_number,
+    metavar="N",
+    help="Fewest registered users to take part with; by default 10.",
+)
+@click.option(
+    "--max-megabytes",
+    "most_megabytes",
+    type=float,
+    metavar="X",
+    help="Most traffic in all; by default 100.",
+)
+@click.option(
+    "--terms-digest",
+    type=digest,
+    metavar="HEX",
+    help="Take part by these terms only; their digest is printed.",
+)
+@click.option(
+    "--most-absences",
+    type=whole_number,
+    metavar="N",
+    help="Hand in nothing after more missed rounds than this; by default a quarter of all.",
+)
+@click.option(
+    "--roster-digest",
+    type=digest,
+    metavar="HEX",
+    help="Take part with the users of this roster only; its digest is printed.",
+)
+@click.option(
     "--patience",
     type=float,
     default=300.0,
     show_default=True,
     help="Seconds to try again while the relay does not answer.",
 )
-def peer(  # noqa: PLR0913  # one parameter an option
-    *,
-    terms: Path,
-    graph: Path,
-    url: str,
-    state: Path,
-    user: int | None,
-    answer: str | None,
-    table: Path | None,
-    column: str | None,
-    id_column: str | None,
-    users: str | None,
-    patience: float,
+def peer(
+    *, terms: Path, graph: Path, url: str, state: Path, patience: float, **options: Any
 ) -> None:
     """Take part in the collection of TERMS, as one user or as many.
 
-    Each value is randomized once, before anything is sent. Stopped at any moment and started again
-    with the same state, it goes on where it was.
+    Says first what is asked, what a report tells, and what taking part costs; refuses more than the
+    limits allow. Each value is randomized once, before anything is sent. Stopped at any moment and
+    started again with the same state, it goes on where it was.
     """
     require_service()
     require_non_negative("patience", patience)
     from shuffledp.collection.datasets.graph_files import read_graph
-    from shuffledp.collection.service.node_values import parse_users, read_node_values, value_of_one
-    from shuffledp.collection.service.peer_runner import PeerRunner, draw_reports
+    from shuffledp.collection.protocol.limits import Limits
+    from shuffledp.collection.service.bounded_answers import AnswerSizes
+    from shuffledp.collection.service.drawing import draw_reports, spending_facts
+    from shuffledp.collection.service.peer_runner import PeerRunner
     from shuffledp.collection.service.peer_store import PeerStore
-    from shuffledp.collection.service.preparing import read_terms
-    from shuffledp.collection.service.relay_client import RelayClient
+    from shuffledp.collection.service.preparing import read_terms, traffic_facts
+    from shuffledp.collection.service.relay_client import RelayClient, plain_text_cautions
     from shuffledp.core.entropy import Entropy
 
-    if (table is None) == (user is None) or (table is not None and answer is not None):
-        raise click.UsageError("give --user and --answer, or --table")
-    if table is None and (column is not None or id_column is not None or users is not None):
-        raise click.UsageError("--column, --id and --users are for --table")
-    if table is None and answer is None:
-        answer = str(click.prompt("Answer"))
+    who = _Users(**{name: options.pop(name) for name in _USER_OPTIONS})
+    limits = Limits(**{name: value for name, value in options.items() if value is not None})
     read, asked = read_terms(terms)
     network = read_graph(graph)
     read.require_graph(network)
-
-    def values() -> "NodeValues":
-        if table is None:
-            return value_of_one(asked.question, user or 0, answer or "")
-        return read_node_values(
-            asked.question,
-            table,
-            column,
-            labels=network.labels,
-            num_nodes=network.num_users,
-            id_column=id_column,
-            users=None if users is None else parse_users(users),
-        )
-
+    limits.require_terms(read, network, who.user or 0)
     entropy = Entropy.from_operating_system()
-    with PeerStore(state, read) as store, RelayClient(url, patience_seconds=patience) as client:
-        wanted = values()
-        nodes = [int(node) for node in wanted.nodes]
-        draw_reports(
-            store, read, network, asked, nodes=nodes, values=lambda: wanted, entropy=entropy
+    sizes = AnswerSizes.of(read, network)
+    print_warnings(plain_text_cautions(url))
+    with (
+        PeerStore(state, read) as store,
+        RelayClient(url, patience_seconds=patience, sizes=sizes) as client,
+    ):
+        print_facts(
+            [
+                *asked.facts(),
+                *traffic_facts(read, network),
+                ("least crowd", f"{max(read.least_registered, limits.least_users):,} users"),
+                *([] if who.user is None else spending_facts(store, asked, "")),
+                ("terms", read.digest().hex()),
+            ]
         )
+        nodes, names, values = who.values(asked.question, network)
+        if who.user is not None and set(store.states()) - {who.user}:
+            raise DataError(f"{state} is of another user: name a file of this user's own")
+        draw_reports(
+            store, read, network, asked,
+            nodes=nodes, values=values, entropy=entropy, limits=limits, users=names,
+        )  # fmt: skip
         with progress_bar() as on_progress:
             runner = PeerRunner(
                 terms=read,
@@ -125,10 +160,68 @@ def peer(  # noqa: PLR0913  # one parameter an option
                 nodes=nodes,
                 client=client,
                 entropy=entropy,
+                limits=limits,
+                on_roster=lambda found: print_facts([("roster", found)]),
                 **({} if on_progress is None else {"on_progress": on_progress}),
             )
             outcome = runner.run()
     _print_outcome(outcome)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Users:
+    """Whom the command stands for, by its options."""
+
+    user: int | None
+    answer: str | None
+    table: Path | None
+    column: str | None
+    id_column: str | None
+    users: str | None
+
+    def __post_init__(self) -> None:
+        if (self.table is None) == (self.user is None) or (self.table and self.answer is not None):
+            raise click.UsageError("give --user and --answer, or --table")
+        if self.table is None and (self.column, self.id_column, self.users) != (None, None, None):
+            raise click.UsageError("--column, --id and --users are for --table")
+
+    def values(
+        self, question: "Question", network: "Graph"
+    ) -> "tuple[list[int], list[str], Callable[[], NodeValues]]":
+        """Return nodes, names that are the same in all collections, and what returns values."""
+        from shuffledp.collection.service.node_values import (
+            parse_users,
+            read_node_values,
+            value_of_one,
+        )
+
+        if self.table is not None:
+            read = read_node_values(
+                question,
+                self.table,
+                self.column,
+                labels=network.labels,
+                num_nodes=network.num_users,
+                id_column=self.id_column,
+                users=None if self.users is None else parse_users(self.users),
+            )
+            nodes = [int(node) for node in read.nodes]
+            labels = network.labels
+            return (
+                nodes,
+                [str(node) if labels is None else labels[node] for node in nodes],
+                (lambda: read),
+            )
+        node = self.user or 0
+
+        def of_one() -> "NodeValues":
+            said = str(click.prompt("Answer")) if self.answer is None else self.answer
+            return value_of_one(question, node, said)
+
+        return [node], [""], of_one
+
+
+_USER_OPTIONS = ("user", "answer", "table", "column", "id_column", "users")
 
 
 def _print_outcome(outcome: "PeersOutcome") -> None:
@@ -143,6 +236,12 @@ def _print_outcome(outcome: "PeersOutcome") -> None:
         found.append(
             f"{len(outcome.lost):,} users came after handing in had ended, node {outcome.lost[0]} "
             "among them: the reports they held are lost"
+        )
+    if outcome.withheld:
+        found.append(
+            f"{len(outcome.withheld):,} users, node {outcome.withheld[0]} among them, missed more "
+            "rounds than --most-absences and handed in nothing: a relay that refuses all that one "
+            "user sends would get a report whose author it knows"
         )
     if outcome.num_dropped:
         found.append(f"{outcome.num_dropped:,} reports were dropped, for want of messages")

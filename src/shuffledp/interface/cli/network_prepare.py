@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 )
 @graph_option
 @question_options
+@click.option("--question", "text", default="", help="The question in words, for users to read.")
 @randomizer_option
 @click.option("--epsilon0", type=float, required=True, help="Local epsilon of every report.")
 @click.option(
@@ -67,6 +68,7 @@ def prepare(  # noqa: PLR0913  # one parameter an option
     least_registered: int | None,
     delta: float | None,
     out: Path,
+    text: str,
     as_json: bool,
     **question: Any,
 ) -> None:
@@ -91,7 +93,7 @@ def prepare(  # noqa: PLR0913  # one parameter an option
     if asked_question is None:
         raise click.UsageError("give --domain or --domain-file: nobody's answers are known yet")
     name = randomizer or next(iter(asked_question.candidates()))
-    asked = AskedTerms.of(asked_question, name, epsilon0)
+    asked = AskedTerms.of(asked_question, name, epsilon0, text)
     users = read_graph(graph)
     laziness = require_laziness_grid(laziness)
     NetworkMixing(users, laziness=laziness)  # refuses graphs on which reports never mix
@@ -127,6 +129,7 @@ def prepare(  # noqa: PLR0913  # one parameter an option
         ("private key", f"{key_path} (keep it: without it nobody can open the reports)"),
         ("randomizer", f"{asked.randomizer.name}, epsilon0 = {asked.randomizer.epsilon0:.6g}"),
         *traffic_facts(terms, users),
+        ("terms digest", terms.digest().hex()),
     ]
     if expected is not None:
         facts += [

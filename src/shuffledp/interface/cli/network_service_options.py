@@ -6,6 +6,8 @@ import click
 
 from shuffledp.core.errors import MissingPackageError
 
+_DIGEST_BYTES = 32
+
 terms_argument = click.argument("terms", type=click.Path(path_type=Path))
 graph_option = click.option(
     "--graph",
@@ -16,6 +18,23 @@ graph_option = click.option(
 relay_option = click.option(
     "--relay", "url", required=True, metavar="URL", help="Where the relay is, as it printed."
 )
+
+
+def digest(text: str) -> bytes:
+    """Return the digest that 64 hexadecimal digits spell.
+
+    Examples
+    --------
+    >>> len(digest("0f" * 32))
+    32
+    """
+    try:
+        value = bytes.fromhex(text)
+    except ValueError:
+        value = b""
+    if len(value) != _DIGEST_BYTES:
+        raise click.BadParameter("a digest is 64 hexadecimal digits: give all of them")
+    return value
 
 
 def require_service() -> None:

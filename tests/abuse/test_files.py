@@ -1,0 +1,108 @@
+"""Files and requests that somebody else prepared: stores, terms, tokens, URLs."""
+
+import os
+import stat
+
+import pytest
+
+from shuffledp.collection.protocol.errors import ProtocolError, Reason
+from shuffledp.collection.protocol.keys import AnalyzerKeys
+from shuffledp.collection.protocol.link import simple_terms
+from shuffledp.collection.service import relay_app
+from shuffledp.collection.service.asked_terms import AskedTerms
+from shuffledp.collection.service.peer_store import PeerStore
+from shuffledp.collection.service.preparing import read_terms
+from shuffledp.collection.service.relay_client import RelayClient, plain_text_cautions
+from shuffledp.collection.service.relay_store import SqliteStore
+from shuffledp.core.errors import DataError, OutputError, ParameterError
+from shuffledp.mechanisms.networks.families import complete_graph
+
+TERMS = simple_terms(complete_graph(6), AnalyzerKeys.generate(), rounds=2, report_bytes=4)
+KINDS = [SqliteStore, PeerStore]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_store_that_others_can_read_is_closed_to_them(tmp_path, kind):
+    path = tmp_path / "a.db"
+    path.touch()
+    logs = path.with_name("a.db-wal"), path.with_name("a.db-journal")
+    for file in (path, *logs):
+        file.touch()
+        file.chmod(0o644)
+    with kind(path, TERMS):
+        for file in tmp_path.iterdir():
+            assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["a.db", "a.db-wal"])
+def test_a_store_that_is_a_link_is_refused(tmp_path, kind, name):
+    target = tmp_path / "mine.txt"
+    target.write_text("")
+    target.chmod(0o644)
+    (tmp_path / name).symlink_to(target)
+    with pytest.raises(DataError, match="is a link"):
+        kind(tmp_path / "a.db", TERMS)
+    assert target.read_text() == ""
+    assert stat.S_IMODE(target.stat().st_mode) == 0o644
+
+
+def test_a_store_with_two_names_or_that_is_no_file_is_refused(tmp_path):
+    (tmp_path / "a.db").touch()
+    os.link(tmp_path / "a.db", tmp_path / "b.db")
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("a.db", "pipe"):
+        with pytest.raises(DataError, match="no file of one name only"):
+            SqliteStore(tmp_path / name, TERMS)
+
+
+def test_a_store_of_somebody_else_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "a.db").touch()
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    with pytest.raises(DataError, match="belongs to another user"):
+        SqliteStore(tmp_path / "a.db", TERMS)
+
+
+def test_a_store_in_a_folder_that_is_a_file(tmp_path):
+    (tmp_path / "a").touch()
+    with pytest.raises(OutputError, match="cannot write"):
+        SqliteStore(tmp_path / "a" / "b.db", TERMS)
+
+
+@pytest.mark.parametrize("depth", [900, 5_000, 200_000])
+@pytest.mark.parametrize("around", ["{}", None])
+def test_deeply_nested_terms_are_refused_in_one_line(tmp_path, depth, around):
+    nested = "[" * depth + "]" * depth
+    harmless = TERMS.to_json()
+    text = harmless.replace('"randomizer": {}', f'"randomizer": {nested}') if around else nested
+    (tmp_path / "terms.json").write_text(text)
+    with pytest.raises(DataError, match=r"cannot use the terms in [^\n]*$"):
+        read_terms(tmp_path / "terms.json")
+
+
+def test_deeply_nested_particulars_are_refused():
+    nested: object = "yes"
+    for _ in range(50_000):
+        nested = [nested]
+    for written in ({"question": {"kind": "frequencies"}, "labels": [nested], "randomizer": "k-rr",
+                     "epsilon0": 1}, {"question": nested},
+                    {"question": {"kind": "frequencies"}, "labels": ["a", "b"],
+                     "randomizer": "k-rr", "epsilon0": 10**400}):  # fmt: skip
+        with pytest.raises(DataError, match="no question that is known"):
+            AskedTerms.from_json_dict(written)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://[", "http://[::1", "http://a:99999", "http://a:x", "http://", "ftp://a",
+            "http://a\x00b", ""],
+)  # fmt: skip
+def test_what_is_no_url_is_refused(url):
+    with pytest.raises(ParameterError, match="is no URL"):
+        RelayClient(url)
+    with pytest.raises(ParameterError, match="is no URL"):
+        plain_text_cautions(url)
+
+
+def test_reasons_have_a_status():
+    assert set(relay_app.STATUS_OF) == set(Reason)
+    assert issubclass(ProtocolError, ValueError)
