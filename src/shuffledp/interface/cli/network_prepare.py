@@ -116,6 +116,7 @@ def prepare(  # noqa: PLR0913  # one parameter an option
             {
                 "terms": str(terms_path),
                 "key": str(key_path),
+                "terms_digest": terms.digest().hex(),
                 "num_users": terms.num_users,
                 "rounds": terms.rounds,
                 "slots": max(terms.slots),
@@ -129,7 +130,6 @@ def prepare(  # noqa: PLR0913  # one parameter an option
         ("private key", f"{key_path} (keep it: without it nobody can open the reports)"),
         ("randomizer", f"{asked.randomizer.name}, epsilon0 = {asked.randomizer.epsilon0:.6g}"),
         *traffic_facts(terms, users),
-        ("terms digest", terms.digest().hex()),
     ]
     if expected is not None:
         facts += [

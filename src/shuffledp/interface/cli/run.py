@@ -142,8 +142,7 @@ def run(  # noqa: PLR0913  # one parameter an option
         epsilon=epsilon, epsilon0=epsilon0, delta=delta, randomizer=randomizer
     )
     require_open_unit("confidence", confidence)
-    if ledger is not None and seed is not None:
-        raise click.UsageError("--seed simulates, and a simulation spends nothing: no --ledger")
+    _require_release(ledger, seed)
     network = NetworkRun.take(options)
     grouped = GroupedRun.take(options)
     what = Asked(**options)
@@ -189,17 +188,24 @@ def run(  # noqa: PLR0913  # one parameter an option
             **asdict(reading),
             "num_missing_dropped": values.num_missing,
             "seed": seed,
-            **({} if prior_file is None else {"prior": str(prior_file)}),
-            **({} if ledger is None else {"ledger": str(ledger)}),
+            **_named_files(prior=prior_file, ledger=ledger),
         }
         write_results(result, folder, parameters=parameters)
         # Last: what is spent here and not published, say because the disk is full, is safe.
         left = None if ledger is None else _spent(result, ledger, table)
     print_warnings(result.warnings)
-    if as_json:
-        print_json(result.to_json_dict() | ({} if left is None else {"ledger_left": left}))
-    else:
-        _print_result(result, out, left)
+    _print_result(result, out, left, as_json=as_json)
+
+
+def _named_files(**files: Path | None) -> dict[str, str]:
+    """Return the names of the files that were given."""
+    return {name: str(file) for name, file in files.items() if file is not None}
+
+
+def _require_release(ledger: Path | None, seed: int | None) -> None:
+    """Raise if a simulation is to spend from a ledger."""
+    if ledger is not None and seed is not None:
+        raise click.UsageError("--seed simulates, and a simulation spends nothing: no --ledger")
 
 
 def _spent(result: "RunResult", ledger: Path, table: Path) -> float:
@@ -271,8 +277,11 @@ def _sink(
     return reports_writer(path, setting) if through is None else through.sink(path, setting)
 
 
-def _print_result(result: "RunResult", out: Path, left: float | None) -> None:
+def _print_result(result: "RunResult", out: Path, left: float | None, *, as_json: bool) -> None:
     """Print the estimates, the guarantee and where the report is."""
+    if as_json:
+        print_json(result.to_json_dict() | ({} if left is None else {"ledger_left": left}))
+        return
     from shuffledp.collection.output import REPORT_FILE
     from shuffledp.interface.reports import (
         group_rows,
