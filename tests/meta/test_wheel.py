@@ -38,7 +38,8 @@ def programs(wheel, tmp_path_factory) -> Path:
     run(sys.executable, "-m", "venv", folder)
     programs = folder / ("Scripts" if os.name == "nt" else "bin")
     # Versions without hashes, which a wheel made here has none of.
-    pins = [line.split()[0] for line in (REPOSITORY / "constraints.txt").open() if "==" in line]
+    lines = (REPOSITORY / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pins = [line.split()[0] for line in lines if "==" in line]
     constraints = folder / "pins.txt"
     constraints.write_text("\n".join(pins))
     run(programs / "python", "-m", "pip", "install", "--constraint", constraints, wheel)
