@@ -214,7 +214,7 @@ class Hiding:
     def _choices(self) -> "tuple[PositionBounds, ...]":
         """Bounds relative to different laws Q, each of which will do."""
         lowered = self.bounds.lowered
-        return (self.bounds,) if lowered is None else (lowered, self.bounds)
+        return (self.bounds,) if lowered is None else (self.bounds, lowered)
 
     def _limit(self, profile: LocalProfile, delta: float, num_dishonest: int) -> float:
         """Return what a trusted shuffler of these users gives."""
@@ -254,13 +254,13 @@ class Hiding:
         limit = self._limit(profile, delta, num_dishonest)
         if not delta > 0.0 or enough <= (1.0 + _NEAR) * limit:
             return math.inf
+        least = math.inf
         for bounds in self._choices:
             walk = _weighted(bounds, profile, delta, num_dishonest)
-            if not walk.is_known:
-                return math.inf
-            users = self._hidden_best(bounds, profile, share, delta, num_dishonest)
-            enough = worst_epsilon(walk, bounds, users, delta=delta, enough=enough)
-        return enough
+            if walk.is_known:
+                users = self._hidden_best(bounds, profile, share, delta, num_dishonest)
+                least = min(least, worst_epsilon(walk, bounds, users, delta=delta, enough=enough))
+        return least
 
 
 def _low(bounds: "PositionBounds") -> NDArray[np.float64]:
