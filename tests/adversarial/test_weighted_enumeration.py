@@ -1,6 +1,6 @@
 """The weighted blanket against exact divergences of small networks, by listing all.
 
-Shares with the package only the bound that is judged; the laws of positions are exact fractions.
+Shares with the package only the bounds that are judged; the laws of positions are exact fractions.
 """
 
 import math
@@ -21,7 +21,12 @@ from adversarial.test_network_enumeration import (
     worst_deltas,
 )
 from oracles import enumeration
+from shuffledp.collection.network_users import weights_of
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.mechanisms.networks import remote_bounds
+from shuffledp.mechanisms.networks.graph import Graph
+from shuffledp.mechanisms.networks.random_walk import RandomWalk
+from shuffledp.mechanisms.networks.spectrum import walk_spectrum
 from shuffledp.privacy.amplification.registry import account_delta
 from shuffledp.privacy.amplification.weighted_walk import WeightedWalk, Weights
 
@@ -33,12 +38,20 @@ def stationary(name):
 
 
 def chosen_laws(name, laws, victim):
-    """Four laws Q: stationary, the victim's, half of each, and what all laws have in common."""
+    """Laws Q: stationary, the victim's, half of each, what all have in common, and lowered.
+
+    The last two are smaller where most, or where few reports come.
+    """
     pi, mine = stationary(name), laws[victim]
     least = [min(law[j] for law in laws) for j in range(len(laws))]
     half = [(a + b) / 2 for a, b in zip(pi, mine, strict=True)]
     common = [each / sum(least) for each in least] if any(least) else half
-    return {"stationary": pi, "own": mine, "half": half, "common": common}
+    found = {"stationary": pi, "own": mine, "half": half, "common": common}
+    quarter = len(laws) // 4
+    ratios = [sorted(law[j] / p for law in laws)[quarter] for j, p in enumerate(pi)]
+    lowered = [p * min(max(c, Fraction(1, 100)), 1) for p, c in zip(pi, ratios, strict=True)]
+    found["lowered"] = [each / sum(lowered) for each in lowered]
+    return found
 
 
 def weighed(laws, victim, law):
@@ -108,6 +121,31 @@ def test_a_clique_with_a_pendant(rounds):
         exact = worst_deltas(rows, victim, epsilons)
         for law in chosen_laws("K4 plus pendant", laws, victim).values():
             check(exact, laws, profile, victim, law, epsilons=epsilons)
+
+
+@pytest.mark.parametrize("most", [1024, 2, 0])
+@pytest.mark.parametrize("name", ["path with a chord", "star plus edge"])
+def test_what_eigenvalues_and_remote_rows_say(name, most, monkeypatch):
+    """The whole way of large graphs, with the laws Q it chooses, some of its places in groups."""
+    monkeypatch.setattr(remote_bounds, "_MOST_ROWS", most)
+    epsilon0 = 1.2
+    profile, channel = binary(epsilon0)
+    epsilons = [share * epsilon0 for share in SHARES]
+    graph = Graph.from_edges(GRAPHS[name][1])
+    spectrum, walk = walk_spectrum(graph), RandomWalk.on(graph)
+    for rounds in (2, 4, 7, 12):
+        laws = positions(name, rounds)
+        rows = all_views(laws, channel)
+        stationary_bounds = remote_bounds.remote_position_bounds(walk, spectrum, rounds)
+        for bounds in (stationary_bounds, stationary_bounds.lowered):
+            assert bounds.reference.min() > 0.0
+            for victim in range(len(laws)):
+                crowd = WeightedWalk(profile, np.delete(bounds.low, victim), delta=0.01)
+                weights = weights_of(bounds, np.array([victim]))
+                exact = worst_deltas(rows, victim, epsilons)
+                for epsilon, truth in zip(epsilons, exact, strict=True):
+                    bound = crowd.delta(weights, epsilon)
+                    assert truth <= bound * (1.0 + RELATIVE) + ABSOLUTE
 
 
 @pytest.mark.parametrize("protocol", ["all", "single"])

@@ -164,11 +164,11 @@ class Hiding:
         share : float
             In (0, 1].
         """
-        users = self._hidden_best(profile, share, delta, num_dishonest)
+        users = self._hidden_best(self.bounds, profile, share, delta, num_dishonest)
         missed = self.bounds.missed
         hidden = network_walk_epsilon(
             profile,
-            overlaps=np.clip(self.low / float(self.bounds.high[users].max()), 0.0, 1.0),
+            overlaps=np.clip(_low(self.bounds) / float(self.bounds.high[users].max()), 0.0, 1.0),
             missed=0.0 if missed is None else float(missed[users].max()),
             delta=delta,
             num_dishonest=num_dishonest,
@@ -190,10 +190,11 @@ class Hiding:
         share: float = 1.0,
     ) -> bool:
         """Tell whether a central target is proved to be met for this share of the users."""
-        users = self._hidden_best(profile, share, delta, num_dishonest)
-        walk = self._weighted(profile, delta, num_dishonest)
-        if meets_epsilon(walk, self.bounds, users, epsilon=epsilon, delta=delta):
-            return True
+        for bounds in self._choices:
+            users = self._hidden_best(bounds, profile, share, delta, num_dishonest)
+            walk = _weighted(bounds, profile, delta, num_dishonest)
+            if meets_epsilon(walk, bounds, users, epsilon=epsilon, delta=delta):
+                return True
         if share < 1.0:
             return False
         overlaps, missed = self.decompositions(delta)
@@ -210,9 +211,10 @@ class Hiding:
         return found.upper <= delta
 
     @property
-    def low(self) -> NDArray[np.float64]:
-        """Overlaps of all users but one with the reference law, rising, rounded down."""
-        return np.sort(np.clip(self.bounds.low * (1.0 - FEW_ROUNDINGS), 0.0, 1.0))[:-1]
+    def _choices(self) -> "tuple[PositionBounds, ...]":
+        """Bounds relative to different laws Q, each of which will do."""
+        lowered = self.bounds.lowered
+        return (self.bounds,) if lowered is None else (self.bounds, lowered)
 
     def _limit(self, profile: LocalProfile, delta: float, num_dishonest: int) -> float:
         """Return what a trusted shuffler of these users gives."""
@@ -220,20 +222,21 @@ class Hiding:
         return account_epsilon(profile, num_users=count, delta=delta, with_lower=False).upper
 
     def _hidden_best(
-        self, profile: LocalProfile, share: float, delta: float, num_dishonest: int
+        self,
+        bounds: "PositionBounds",
+        profile: LocalProfile,
+        share: float,
+        delta: float,
+        num_dishonest: int,
     ) -> NDArray[np.int64]:
         """Return a share of the users, without those whose position tells most; these first."""
         tilt = 0.0
         if share < 1.0:
             ratio = math.tanh(0.5 * min(profile.epsilon0, 1.0)) or 1.0
             tilt = 0.65 * self._limit(profile, delta, num_dishonest) / ratio
-        told = self.bounds.tells(tilt)[self.honest]
+        told = bounds.tells(tilt)[self.honest]
         kept = max(math.ceil(share * self.honest.size), 1)
         return self.honest[np.argsort(-told, kind="stable")[self.honest.size - kept :]]
-
-    def _weighted(self, profile: LocalProfile, delta: float, num_dishonest: int) -> WeightedWalk:
-        """Return the weighted blanket over the reference law."""
-        return WeightedWalk(profile, self.low, delta=delta, num_dishonest=num_dishonest)
 
     def _weighed_epsilon(
         self,
@@ -251,11 +254,25 @@ class Hiding:
         limit = self._limit(profile, delta, num_dishonest)
         if not delta > 0.0 or enough <= (1.0 + _NEAR) * limit:
             return math.inf
-        walk = self._weighted(profile, delta, num_dishonest)
-        if not walk.is_known:
-            return math.inf
-        users = self._hidden_best(profile, share, delta, num_dishonest)
-        return worst_epsilon(walk, self.bounds, users, delta=delta, enough=enough)
+        least = math.inf
+        for bounds in self._choices:
+            walk = _weighted(bounds, profile, delta, num_dishonest)
+            if walk.is_known:
+                users = self._hidden_best(bounds, profile, share, delta, num_dishonest)
+                least = min(least, worst_epsilon(walk, bounds, users, delta=delta, enough=enough))
+        return least
+
+
+def _low(bounds: "PositionBounds") -> NDArray[np.float64]:
+    """Return overlaps of all users but one with the reference law, rising, rounded down."""
+    return np.sort(np.clip(bounds.low * (1.0 - FEW_ROUNDINGS), 0.0, 1.0))[:-1]
+
+
+def _weighted(
+    bounds: "PositionBounds", profile: LocalProfile, delta: float, num_dishonest: int
+) -> WeightedWalk:
+    """Return the weighted blanket over the reference law."""
+    return WeightedWalk(profile, _low(bounds), delta=delta, num_dishonest=num_dishonest)
 
 
 def walk_hiding(

@@ -238,11 +238,19 @@ class NetworkMixing:
             return 0
         if self.method == "exact":
             self._require_affordable()
-        most = _fewest(
-            lambda rounds: (
-                self._may_be_enough(rounds, within, share) and is_enough(self._spectral(rounds))
+
+        def is_enough_by_eigenvalues(rounds: int) -> bool:
+            return self._may_be_enough(rounds, within, share) and is_enough(self._spectral(rounds))
+
+        def is_enough_by_one_law(rounds: int) -> bool:
+            return self._may_be_enough(rounds, within, share) and is_enough(
+                replace(self._spectral(rounds), lowered=None)
             )
-        )
+
+        most = _fewest(is_enough_by_eigenvalues)
+        if self._is_exact(most):
+            # Exact laws are compared with one law only.
+            most = _fewest(is_enough_by_one_law)
         if self._is_exact(most):
             return self._fewest_exact(is_enough, most)
         affordable = self._affordable_rounds() if self.method == "auto" else 0

@@ -74,7 +74,31 @@ def test_bounds_hold_for_every_user(name, most, additions, monkeypatch):
         check(bounds, ratios, graph.stationary_law(), groups)
         base = spectral_position_bounds(spectrum, rounds)
         assert (bounds.low >= base.low - 1e-9).all()
+        lowered, pi = bounds.lowered, graph.stationary_law()
+        assert lowered.reference.sum() == pytest.approx(1.0, abs=1e-12)
+        check(lowered, ratios * (pi / lowered.reference), lowered.reference, groups)
         assert bounds.chi_square.sum() <= base.chi_square.sum() * (1.0 + 1e-6) + 1e-6
+
+
+def test_lowering_the_reference_at_remote_places_loses_little():
+    """A few places take from every overlap, and less than their own mass is given for that."""
+    graph = lollipop(60, 6)
+    bounds = remote_position_bounds(RandomWalk.on(graph), walk_spectrum(graph, num_pairs=6), 140)
+    lost, lost_lowered = (1.0 - each.low.mean() for each in (bounds, bounds.lowered))
+    assert lost > 0.014
+    assert lost_lowered < 0.4 * lost
+    assert bounds.lowered.chi_square.max() < 1.02 * bounds.chi_square.max()
+
+
+@pytest.mark.parametrize("most", [4, 256])
+def test_groups_hold_each_other_place_once(most, monkeypatch):
+    monkeypatch.setattr(remote_bounds, "_MOST_GROUPS", most)
+    spectrum = walk_spectrum(GRAPHS["lollipop"][0], num_pairs=5)
+    rows, norms = np.array([3, 25]), np.linspace(0.0, 1.0, 26)
+    for by_functions in (False, True):
+        groups = remote_bounds._groups(spectrum, 4, rows, norms, by_functions=by_functions)
+        assert sorted(np.concatenate(groups).tolist()) == [i for i in range(26) if i not in rows]
+        assert len(groups) <= most
 
 
 def test_exact_laws_of_weights_hold_for_every_user():

@@ -94,6 +94,8 @@ class PositionBounds:
         Relative error of the ratios behind ``tails``.
     lost : float
         At least the probability that was set to 0 on the way, for any report.
+    lowered : PositionBounds or None
+        The same laws relative to a reference that is smaller where few users' reports come.
 
     Notes
     -----
@@ -118,6 +120,7 @@ class PositionBounds:
     followed: NDArray[np.int64] | None = field(default=None, repr=False)
     error: float = 0.0
     lost: float = 0.0
+    lowered: "PositionBounds | None" = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for name in _ARRAYS:
