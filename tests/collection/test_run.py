@@ -102,7 +102,7 @@ def test_the_domain_must_be_that_of_the_plan(plan):
 
 
 def test_values_outside_the_domain_are_refused(plan):
-    with pytest.raises(DomainError, match="row 2 of .* outside the domain"):
+    with pytest.raises(DomainError, match=r"row 2 of .* outside the domain"):
         plan.run(["yes", "maybe"])
 
 

@@ -147,7 +147,7 @@ def test_blocks_have_one_size_whatever_the_file(tmp_path, monkeypatch):
 
 def test_a_row_in_a_later_block_is_named_by_its_number(tmp_path, monkeypatch):
     monkeypatch.setattr(answer_sets, "BLOCK_ROWS", 100)
-    with pytest.raises(DomainError, match="row 251 of column 'x' of a.csv holds an answer outside"):
+    with pytest.raises(DomainError, match=r"row 251 of .* holds an answer outside"):
         opened(csv_of(tmp_path, *["bus"] * 250, "plane"))
     with pytest.raises(DomainError, match=r"row 251 .* has 3 answers"):
         opened(csv_of(tmp_path, *["bus"] * 250, "bus;car;bike"))

@@ -23,7 +23,7 @@ from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.privacy.amplification.hypotheses import pure_violation
 from shuffledp.privacy.amplification.method import Method
-from shuffledp.privacy.amplification.symmetric_blanket import SMALLEST_DELTA
+from shuffledp.privacy.amplification.symmetric_blanket import MANY_DEVIATIONS, SMALLEST_DELTA
 
 # Width of the result relative to epsilon, where the data of the others are settled in stretches, as
 # many as its inverse: 1e-8 while every number of ones is affordable by itself. It widens smoothly,
@@ -133,7 +133,9 @@ class BinaryRandomizedResponse:
         deviation = (
             2.0 * math.sinh(0.5 * min(self._epsilon0, 700.0)) / math.sqrt(self._others + 1.0)
         )
-        slope = min((epsilon / deviation) ** 2, steepest)
+        # Denormal losses have a deviation of 0.
+        steps = min(epsilon / deviation, MANY_DEVIATIONS) if deviation > 0.0 else MANY_DEVIATIONS
+        slope = min(steps**2, steepest)
         half = 0.5 * self._tolerance
         narrow = half * max(steepest, _LEAST_SLOPE)
         if delta > SMALLEST_DELTA:

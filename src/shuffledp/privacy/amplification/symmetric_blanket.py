@@ -64,6 +64,9 @@ _COARSE_BLOCKS = 300
 # Blocks of the grid for a wide enclosure, and the width that they are enough for.
 _WIDE_BLOCKS, _WIDE_WIDTH = 2000, 3e-5
 
+# Deviations of the loss that are as good as infinitely many; their square is a float.
+MANY_DEVIATIONS = 1e100
+
 # Cells of pair and rest blocks at most, and the tail exponent from which on they are fewer.
 _MOST_CELLS, _CHEAP_CELLS = 3e6, 1e5
 _FAR_TAIL, _FARTHEST_TAIL = 150.0, 740.0
@@ -312,7 +315,9 @@ class SymmetricBlanket:
         if found.upper <= 1e3 * SMALLEST_DELTA:
             return True
         exponent = -math.log(found.upper)
-        slope = min((epsilon / self._deviation()) ** 2, 2.0 * exponent)
+        deviation = self._deviation()  # 0 for denormal losses
+        steps = min(epsilon / deviation, MANY_DEVIATIONS) if deviation > 0.0 else MANY_DEVIATIONS
+        slope = min(steps**2, 2.0 * exponent)
         relative = max(self._enough * max(0.2 * exponent, 1.0), 4.0 * self._width * max(slope, 1.0))
         return found.upper - found.lower <= relative * found.upper
 
