@@ -238,19 +238,7 @@ class NetworkMixing:
             return 0
         if self.method == "exact":
             self._require_affordable()
-
-        def is_enough_by_eigenvalues(rounds: int) -> bool:
-            return self._may_be_enough(rounds, within, share) and is_enough(self._spectral(rounds))
-
-        def is_enough_by_one_law(rounds: int) -> bool:
-            return self._may_be_enough(rounds, within, share) and is_enough(
-                replace(self._spectral(rounds), lowered=None)
-            )
-
-        most = _fewest(is_enough_by_eigenvalues)
-        if self._is_exact(most):
-            # Exact laws are compared with one law only.
-            most = _fewest(is_enough_by_one_law)
+        most = self._fewest_by_eigenvalues(is_enough, within, share)
         if self._is_exact(most):
             return self._fewest_exact(is_enough, most)
         affordable = self._affordable_rounds() if self.method == "auto" else 0
@@ -260,6 +248,23 @@ class NetworkMixing:
             if is_enough(self._exact[affordable]):
                 return self._fewest_exact(is_enough, affordable)
         return most
+
+    def _fewest_by_eigenvalues(
+        self, is_enough: "Callable[[PositionBounds], bool]", within: float, share: float
+    ) -> int:
+        """Return the fewest rounds that eigenvalues and rows of remote users show to be enough."""
+
+        def is_shown(rounds: int) -> bool:
+            return self._may_be_enough(rounds, within, share) and is_enough(self._spectral(rounds))
+
+        def is_shown_by_one_law(rounds: int) -> bool:
+            return self._may_be_enough(rounds, within, share) and is_enough(
+                replace(self._spectral(rounds), lowered=None)
+            )
+
+        most = _fewest(is_shown)
+        # Exact laws are compared with one law only.
+        return _fewest(is_shown_by_one_law) if self._is_exact(most) else most
 
     def _fewest_exact(self, is_enough: "Callable[[PositionBounds], bool]", most: int) -> int:
         """Return the fewest rounds by exact laws, which need no more than ``most``.
