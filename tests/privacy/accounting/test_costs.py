@@ -140,13 +140,12 @@ def test_rare_participants_compose_on_a_short_lattice(chance):
 
 
 def test_a_lattice_of_too_many_points_is_refused():
-    curve = HockeyStickCurve(
-        forward=lambda epsilon: Enclosure(0.0, 0.1),
-        backward=lambda epsilon: Enclosure(0.0, 0.1),
-        highest=1.0,
-    )
+    def falling(epsilon):
+        return Enclosure(0.0, 0.1 * max(1.0 - epsilon, 0.0))
+
+    curve = HockeyStickCurve(forward=falling, backward=falling, highest=1.0)
     with pytest.raises(PrecisionError, match="points of the lattice"):
-        dominating_loss(curve, 1e-9, 1e-6)
+        dominating_loss(curve, 2.0**-30, 1e-6, stride=2**20)
 
 
 def test_long_laws_are_inverted_by_few_sums(monkeypatch):
