@@ -117,7 +117,7 @@ coverage: ## the thresholds, from the last `make pytest`
 	@$(BIN)/coverage report --omit='*/shuffledp/core/*,*/shuffledp/privacy/*' --fail-under=90
 
 docs-outputs: $(VENV)/.dev ## rewrite the outputs shown in README and docs with what the commands print now
-	@$(BIN)/python tests/docs/test_pages.py $(ARGS)
+	@PYTHONPATH=tests $(BIN)/python tests/docs/test_pages.py $(ARGS)
 
 docs-figures: $(VENV)/.dev ## draw the figures of docs/results anew
 	@$(BIN)/python docs/figures.py $(ARGS)

@@ -31,6 +31,7 @@ from shuffledp.collection.protocol.envelopes import (
 from shuffledp.collection.protocol.errors import ProtocolError, Reason
 from shuffledp.collection.protocol.faults import FaultyTransport
 from shuffledp.collection.protocol.keys import hand_ins_token
+from shuffledp.collection.protocol.limits import Limits
 from shuffledp.collection.protocol.link import Faults
 from shuffledp.collection.protocol.onion import OnionRouting, draw_way, wrap
 from shuffledp.collection.protocol.routing import HopRouting
@@ -508,8 +509,13 @@ def test_a_restored_peer_does_what_the_first_would_have_done():
 
 def test_a_snapshot_of_before_the_roster_still_has_the_report():
     scene = Scene(onion_terms())
-    peer = type(scene.peers[0]).create(scene.terms, GRAPH, 3, b"abcd", Entropy.from_seed(1))
-    again = type(peer).from_bytes(peer.to_bytes(), scene.terms, GRAPH, Entropy.from_seed(1))
+    limits = Limits.none(scene.terms)
+    peer = type(scene.peers[0]).create(
+        scene.terms, GRAPH, 3, b"abcd", Entropy.from_seed(1), limits=limits
+    )
+    again = type(peer).from_bytes(
+        peer.to_bytes(), scene.terms, GRAPH, Entropy.from_seed(1), limits=limits
+    )
     (inner,) = again._state.held
     assert open_report(inner, terms=scene.terms, keys=KEYS) == b"abcd"
 

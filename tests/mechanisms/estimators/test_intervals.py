@@ -29,7 +29,7 @@ def variance(f, p, q):
     share=st.floats(0.0, 1.0),
     confidence=st.floats(0.01, 0.999999),
 )
-def test_wilson_solves_the_score_equation(q, gap, num_users, share, confidence):
+def test_wilson_solves_the_score_equation_or_ends_further_out(q, gap, num_users, share, confidence):
     p = q + gap
     estimate = (share - q) / (p - q)
     lower, upper = (
@@ -45,7 +45,10 @@ def test_wilson_solves_the_score_equation(q, gap, num_users, share, confidence):
     z = normal_quantile(confidence)
     for end in (lower, upper):
         score = (estimate - end) ** 2 * (p - q) ** 2 * num_users
-        assert score == pytest.approx(z**2 * variance(end, p, q), rel=1e-6, abs=1e-9)
+        wanted = z**2 * variance(end, p, q)
+        assert score >= wanted * (1.0 - 1e-6) - 1e-9
+        if num_users * q >= 1e6:  # so little skewed that the exact law moves no end
+            assert score == pytest.approx(wanted, rel=1e-6, abs=1e-9)
 
 
 def test_wilson_of_a_value_as_likely_to_show_as_not():

@@ -9,7 +9,7 @@ from shuffledp.privacy.amplification.lower_bounds import (
     unavoidable_delta,
     unavoidable_epsilon,
 )
-from shuffledp.privacy.amplification.registry import account_epsilon
+from shuffledp.privacy.amplification.registry import account_delta, account_epsilon
 
 EPSILON0S = [20.0, 40.0, 60.0, 74.0, 100.0, 150.0, 200.0]
 MAKERS = {
@@ -124,3 +124,10 @@ def test_the_leftover_mass_of_symmetric_unary_does_not_cancel():
     assert bound.lower == pytest.approx(73.8943835, rel=1e-7)
     assert bound.lower < 73.8943835257
     assert bound.upper == pytest.approx(73.8946305248, rel=1e-9)
+
+
+def test_tails_do_not_underflow_before_they_are_weighed():
+    """By direct sums delta is 1.305e-300; a tail times a mass was 0, but not times e^74, too."""
+    bound = account_delta(profiles.optimized_unary(74.0, 10), num_users=10**6, epsilon=63.29)
+    assert bound.lower <= 1.3051e-300
+    assert bound.upper >= 1.3049e-300

@@ -26,10 +26,10 @@ place of R a group of its own.
 
 **Lowering Q.** Few remote places take much from kappa. With any c_B in (0, 1], Z = sum_j pi_j c_j
 and the law Q = c pi / Z: kappa_i >= Z min_B l_iB / c_B, P_v / Q <= Z max_B h_vB / c_B, and
-1 + chi2(P_v||Q) = Z sum_j P_v(j)^2 / (pi_j c_j)
-                <= Z (1 + chi2(P_v||pi) + sum_B (1/c_B - 1) pi(B) h_vB^2).
-Here c_B is what most of a sample of users reach, so that kappa_i is about Z for them. Z is near 1
-where B is small. Any c is sound, so that how it is chosen is no part of the proof.
+1 + chi2(P_v||Q) = Z sum_j P_v(j)^2 / (pi_j c_j), at most
+Z (1 + chi2(P_v||pi) + sum_B (1/c_B - 1) pi(B) h_vB^2). Here c_B is what most of a sample of users
+reach, so that kappa_i is about Z for them. Z is near 1 where B is small. Any c is sound, so that
+how it is chosen is no part of the proof.
 
 **Weights.** Of a law known up to additive errors the upper ends, put on the grid, have larger tails
 than the law; cut off at 1 these are tails of a law (`position_weights`).

@@ -16,7 +16,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import NormalDist
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,9 +43,6 @@ _LEFT_TAIL = 1e-11
 
 # Deviation over that of a Gaussian loss from which on losses are called rare and large.
 _RARE = 3.0
-
-# Share of the variance that one chord from 0 to the size of such losses may add: knots lie closer.
-_LARGEST_GAP = 0.01
 
 # So many deviations beyond the quantile of one loss knots stay dense.
 _DENSE = 9.0
@@ -159,20 +156,11 @@ def _check_round_off(
 _LEAST_DEVIATION = 1e-100
 
 
-class _Spread(NamedTuple):
-    """Deviation of a loss, and the size of one that is not 0, on which the lattice depends."""
-
-    deviation: float
-    size: float
-
-
-def _spread(curve: HockeyStickCurve) -> _Spread:
+def _deviation(curve: HockeyStickCurve) -> float:
     """Estimate the deviation of the loss from the total variation, as if it were Gaussian.
 
     Where losses are rare and large that is far too small. The variance is about four times the
-    integral of delta (twice the Kullback-Leibler divergence), which is summed in octaves. Knots h
-    apart add four times the area between chords and curve: with few losses other than 0 far less
-    than h^2 / 6.
+    integral of delta (twice the Kullback-Leibler divergence), which is summed in octaves.
     """
     at_zero = value_at(curve.forward, 0.0).upper
     total_variation = min(at_zero, 1.0 - 1e-15)
@@ -182,21 +170,15 @@ def _spread(curve: HockeyStickCurve) -> _Spread:
     else:
         mu = 2.0 * NormalDist().inv_cdf(0.5 * (1.0 + total_variation))
     if math.isinf(curve.highest):
-        return _Spread(mu, mu)
+        return mu
     point, integral, before = mu, mu * total_variation, math.inf
-    last, at_last, area, gaps = 0.0, total_variation, 0.0, [(mu, 0.0)]
     while 0.0 < point < curve.highest and before * point > 1e-2 * integral:
         before = value_at(curve.forward, point).upper
         integral += before * min(point, curve.highest - point)
-        area += 0.5 * (at_last + before) * (point - last)
-        gaps.append((point, 0.5 * (total_variation + before) * point - area))
-        last, at_last = point, before
         point *= 2.0
-    if 4.0 * integral <= (_RARE * mu) ** 2:
-        return _Spread(min(mu, curve.highest), min(mu, curve.highest))
-    size = max(point for point, gap in gaps if gap <= _LARGEST_GAP * integral)
-    deviation = min(2.0 * math.sqrt(integral), curve.highest)
-    return _Spread(deviation, max(deviation, min(size, integral / total_variation)))
+    if 4.0 * integral > (_RARE * mu) ** 2:
+        mu = 2.0 * math.sqrt(integral)
+    return min(mu, curve.highest)
 
 
 def _short(interval: float) -> float:
@@ -206,13 +188,13 @@ def _short(interval: float) -> float:
 
 
 def _ratio(
-    curves: Sequence[tuple[HockeyStickCurve, int, _Spread]],
+    curves: Sequence[tuple[HockeyStickCurve, int, float]],
     smallest_delta: float,
     accuracy: float,
     *,
     upper: bool,
 ) -> float:
-    """Return the interval to be used, relative to the size of a loss."""
+    """Return the interval to be used, relative to the deviation of a loss."""
     number = sum(count for _, count, _ in curves)
     # The variance is h^2 / 6 too large above and 5 h^2 / 6 too small below: epsilon half of that.
     ratio = math.sqrt((6.0 if upper else 1.2) * accuracy)
@@ -220,25 +202,20 @@ def _ratio(
     # than the curve falls there.
     quantile = math.sqrt(-2.0 * math.log(smallest_delta) / number)
     ratio = min(ratio, (1.0 if upper else 0.5) / quantile)
-    farthest = min(curve.highest / loss.size for curve, _, loss in curves if loss.size > 0.0)
+    farthest = min(curve.highest / mu for curve, _, mu in curves if mu > 0.0)
     if farthest < 2.0 * quantile and not (upper and len(curves) == 1):
         # There all losses are at their highest, which the lattice may miss by one interval.
         ratio = min(ratio, 2.0 * accuracy * farthest)
     return ratio
 
 
-def _common_interval(
-    curves: Sequence[tuple[HockeyStickCurve, int, _Spread]], ratio: float
-) -> float:
+def _common_interval(curves: Sequence[tuple[HockeyStickCurve, int, float]], ratio: float) -> float:
     """Return the interval whose discretisation adds ``ratio`` squared times the variance in all."""
-    total = math.fsum(count * loss.deviation**2 for _, count, loss in curves)
-    number = math.fsum(
-        count * (loss.deviation / loss.size) ** 2 if loss.size > 0.0 else count
-        for _, count, loss in curves
-    )
+    total = math.fsum(count * mu * mu for _, count, mu in curves)
+    number = sum(count for _, count, _ in curves)
     # Some thirty deviations must fit into a transform.
     interval = math.sqrt(total) * max(ratio / math.sqrt(number), _FINEST)
-    curve, _, _ = max(curves, key=lambda item: item[1] * item[2].deviation)
+    curve, _, _ = max(curves, key=lambda item: item[1] * item[2])
     if curve.highest < 1e5 * interval:  # also makes it finite
         # A loss of exactly the highest, as of randomized response, then is on the lattice.
         interval = curve.highest / math.ceil(curve.highest / interval)
@@ -285,9 +262,9 @@ def compose_curves(
     target = require_open_unit("smallest_delta", smallest_delta)
     allowed = min(require_positive("accuracy", accuracy), 0.1)
     counted = [(curve, require_at_least("count", count, 0)) for curve, count in parts]
-    curves = [(curve, count, _spread(curve)) for curve, count in counted if count > 0]
+    curves = [(curve, count, _deviation(curve)) for curve, count in counted if count > 0]
     direction: Literal["upper", "lower"] = "upper" if upper else "lower"
-    if not curves or max(loss.deviation for _, _, loss in curves) == 0.0:
+    if not curves or max(mu for _, _, mu in curves) == 0.0:
         return no_loss(1.0, direction)
     number = sum(count for _, count, _ in curves)
     ratio = _ratio(curves, target, allowed, upper=upper)
@@ -304,11 +281,11 @@ def compose_curves(
                 interval,
                 tail,
                 left_tail=max(_LEFT_TAIL / number, tail),
-                stride=max(int(ratio * loss.size / interval), 1),
-                dense=loss.size * dense,
+                stride=max(int(ratio * mu / interval), 1),
+                dense=mu * dense,
             ),
             count,
         )
-        for curve, count, loss in curves
+        for curve, count, mu in curves
     ]
     return compose(losses, target)

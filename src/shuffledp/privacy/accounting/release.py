@@ -322,10 +322,7 @@ def _participating(profile: LocalProfile, chance: float, _channel: object) -> Lo
 
 @functools.lru_cache(maxsize=256)
 def _best_method(profile: LocalProfile, _channel: object, num_users: int, delta: float) -> str:
-    """Return the name of the method that is smallest at this delta: one that is exact, if any."""
-    for each in METHODS.values():
-        if each.is_exact and each.violated_hypothesis(profile, num_users, delta) is None:
-            return each.name
+    """Return the name of the method that is smallest at this delta."""
     return account_epsilon(profile, num_users=num_users, delta=delta, with_lower=False).method
 
 

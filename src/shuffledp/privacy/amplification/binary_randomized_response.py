@@ -27,10 +27,11 @@ from shuffledp.privacy.amplification.symmetric_blanket import MANY_DEVIATIONS, S
 
 # Width of the result relative to epsilon, where the data of the others are settled in stretches, as
 # many as its inverse: 1e-8 while every number of ones is affordable by itself. It widens smoothly,
-# so that more users do not raise an upper end. delta moves so many times as fast, at least.
+# so that more users do not raise an upper end. delta moves some ten times as fast, and beyond a
+# small batch it may be as wide as far tails need: there by 2 ln(1/delta) times as fast.
 _NARROWEST, _WIDEST = 1e-8, 8e-6
 _SMALL_BATCH, _GROWTH = 2e4, 2.2
-_LEAST_SLOPE = 2.0
+_DELTA_FACTOR = 10.0
 
 # Numbers of ones at which the worst is looked for before every number is settled, and how often it
 # is then looked for more closely.
@@ -65,12 +66,11 @@ class BinaryRandomizedResponse:
         self._width = width
 
     def enclose(self, epsilon: float) -> Enclosure:
-        """Enclose delta at ``epsilon`` >= 0, half as widely as epsilon is."""
+        """Enclose delta at ``epsilon`` >= 0, to a relative width of 1e-7 to 8e-5."""
         if epsilon >= self._epsilon0:
             return Enclosure(0.0, 0.0)
-        worst = self._worst_sampled(epsilon)
-        lower = self._lower(epsilon, worst)
-        tolerance = self._delta_tolerance(epsilon, worst, lower)
+        lower = self._lower(epsilon, self._worst_sampled(epsilon))
+        tolerance = self._delta_tolerance(epsilon, lower)
         upper = max(lower * (1.0 + tolerance), SMALLEST_DELTA)
         ones = self._first_excess(epsilon, upper, 0.0)
         while ones >= 0.0:
@@ -85,23 +85,17 @@ class BinaryRandomizedResponse:
         """Enclose the least epsilon in [0, highest] whose delta is at most ``delta``."""
         lower = self.lower_epsilon(delta, highest)
         lower = self._least_epsilon(delta, self._worst_sampled(lower), lower, highest)
-        step = self._tolerance
-        upper, ones = lower * (1.0 + step), 0.0
+        upper = lower * (1.0 + self._tolerance)
+        ones = 0.0
         while upper < highest:
-            # What is published here must hold where `enclose` checks it.
-            if self.enclose(upper).upper <= delta:
-                return Enclosure(lower, upper)
             # What was settled at a smaller epsilon stays settled, since delta falls in epsilon.
-            ones = self._first_excess(upper, delta, max(ones, 0.0))
-            if ones >= 0.0:
-                lower = max(lower, self._least_epsilon(delta, ones, lower, highest))
-                upper = self._enough_epsilon(delta, ones, upper, highest)
-                _require_narrow("epsilon", lower, upper)
-            elif (worse := self._first_excess(lower * (1.0 + 0.5 * step), delta, 0.0)) >= 0.0:
-                lower = max(lower, self._least_epsilon(delta, worse, lower, highest))
-            else:
-                step *= 2.0
-            upper = max(upper, lower * (1.0 + step), 1e-9 * highest * (1.0 + step))
+            ones = self._first_excess(upper, delta, ones)
+            if ones < 0.0:
+                return Enclosure(lower, upper)
+            lower = max(lower, self._least_epsilon(delta, ones, lower, highest))
+            upper = max(upper, self._enough_epsilon(delta, ones, upper, highest))
+            _require_narrow("epsilon", lower, upper)
+            upper = max(upper, 1e-9 * highest) * (1.0 + self._tolerance)
         return Enclosure(lower, highest)
 
     def lower_epsilon(self, delta: float, highest: float) -> float:
@@ -123,12 +117,8 @@ class BinaryRandomizedResponse:
         lower, upper = self._lower(epsilon, ones), self._upper(epsilon, ones)
         return Enclosure(min(lower, upper), max(upper, SMALLEST_DELTA))
 
-    def _delta_tolerance(self, epsilon: float, ones: float, delta: float) -> float:
-        """Return the relative width of the worst delta, where the pair's is ``delta``.
-
-        That is half as much as the width of epsilon moves it, so that epsilons that are as wide
-        as they may be hold when they are checked.
-        """
+    def _delta_tolerance(self, epsilon: float, delta: float) -> float:
+        """Return the relative width of a delta that is about so large."""
         steepest = -2.0 * math.log(max(delta, SMALLEST_DELTA))
         deviation = (
             2.0 * math.sinh(0.5 * min(self._epsilon0, 700.0)) / math.sqrt(self._others + 1.0)
@@ -136,11 +126,7 @@ class BinaryRandomizedResponse:
         # Denormal losses have a deviation of 0.
         steps = min(epsilon / deviation, MANY_DEVIATIONS) if deviation > 0.0 else MANY_DEVIATIONS
         slope = min(steps**2, steepest)
-        half = 0.5 * self._tolerance
-        narrow = half * max(steepest, _LEAST_SLOPE)
-        if delta > SMALLEST_DELTA:
-            moved = self._lower(epsilon * (1.0 - half), ones) / delta - 1.0
-            narrow = min(narrow, max(moved, half * _LEAST_SLOPE))
+        narrow = self._tolerance * _DELTA_FACTOR + (self._tolerance - _NARROWEST) * steepest
         return max(narrow, self._width * max(slope, 1.0))
 
     def _worst_sampled(self, epsilon: float) -> float:

@@ -251,13 +251,12 @@ def _least(
     num_users: int,
     by_atoms: Callable[[AtomLaw], float],
     by_sums: Callable[[SymmetricBlanket], float],
-    width: float = 0.0,
 ) -> float:
     """Return the value of the order of the pair that loses more, by the laws that lose least."""
     choices = (dominating_laws(profile), unwidened_laws(profile))
     found = [max(map(by_atoms, laws)) for laws in choices if laws]
     if (law := lightened_law(profile, num_users)) is not None:
-        found.append(by_sums(SymmetricBlanket(law, num_users, width=width)))
+        found.append(by_sums(SymmetricBlanket(law, num_users)))
     return min(found)
 
 
@@ -296,7 +295,6 @@ def _delta_above(profile: LocalProfile, num_users: int, epsilon: float, width: f
         num_users,
         lambda law: atom_delta_above(law, num_users, epsilon, width=width),
         lambda blanket: blanket.enclose(epsilon).upper,
-        width,
     )
 
 

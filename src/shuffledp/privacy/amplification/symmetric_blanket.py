@@ -133,6 +133,8 @@ class _Grid:
 
     tables: tuple[Any, ...]  # the trailing arguments of `enclose_expectation`, in order
     pair_tail: float
+    num_cells: float
+    most_pairs: float
 
 
 class SymmetricBlanket:
@@ -357,7 +359,10 @@ class SymmetricBlanket:
             *grid.tables,
         )
         # A pair report adds at most the gain, so all that lies outside the window is at most this.
-        tail = rest_tail / users + grid.pair_tail * law.pair_mass * gain
+        # In this order, since a tail times a mass may underflow where their product does not.
+        tail = rest_tail / users + grid.pair_tail * (law.pair_mass * gain)
+        # Products of masses below 2^-1074 are 0, and each stood for its pairs, each worth the gain.
+        lost = math.ldexp(grid.num_cells * (grid.most_pairs / users) * gain, -1073)
         relative = 4.0 * (1e-12 + 4e-15 * math.sqrt(users))
         error = _TERM_ERROR * size / users
         if error > 0.5 * upper / users and error > SMALLEST_DELTA:
@@ -367,7 +372,7 @@ class SymmetricBlanket:
             )
         enclosure = Enclosure(
             max(lower / users * (1.0 - relative) - error, 0.0),
-            max(upper / users * (1.0 + relative) + error + tail, SMALLEST_DELTA),
+            max(upper / users * (1.0 + relative) + error + tail + lost, SMALLEST_DELTA),
         )
         return enclosure, tail
 
@@ -402,7 +407,8 @@ class SymmetricBlanket:
             boundaries, law_of_block = starts[-1:] - 1.0, np.zeros(masses.size, np.int64)
             rest = (np.array([0, 1]), np.array([0.0, 1.0]), np.ones(1), np.zeros(1))
         tables = (starts, masses, means, law_of_block, boundaries, *rest, probability, rest_tail)
-        return _Grid(tables, pair_tail)
+        num_cells = float(masses.size) * float(rest[2].size)
+        return _Grid(tables, pair_tail, num_cells, float(starts[-1]))
 
     def _rest_boundaries(
         self, starts: NDArray[np.float64], variance: float
