@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from shuffledp.accounting.amplification.registry import METHODS, account_epsilon
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
-from shuffledp.privacy.amplification.registry import METHODS, account_epsilon
 
 DELTA = 1e-6
 EPSILONS0 = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)

@@ -16,11 +16,11 @@ import tracemalloc
 import pytest
 
 from shuffledp import accounting
-from shuffledp.privacy.accounting.composition import compose_curves
-from shuffledp.privacy.amplification.clones import clone_law
-from shuffledp.privacy.amplification.symmetric_blanket import SymmetricBlanket
-from shuffledp.privacy.divergences.export import to_dp_accounting
-from shuffledp.privacy.divergences.hockey_stick_curve import HockeyStickCurve
+from shuffledp.accounting.amplification.clones import clone_law
+from shuffledp.accounting.amplification.symmetric_blanket import SymmetricBlanket
+from shuffledp.accounting.composition import compose_curves
+from shuffledp.accounting.divergences.export import to_dp_accounting
+from shuffledp.accounting.divergences.hockey_stick_curve import HockeyStickCurve
 
 DELTA = 1e-6
 LARGEST_FOR_BASELINE = 1000  # beyond it the baseline takes minutes

@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shuffledp.collection.datasets.graph_files import read_graph
 from shuffledp.core.entropy import Entropy
-from shuffledp.mechanisms.networks.families import random_regular_graph
-from shuffledp.mechanisms.networks.graph import Graph
+from shuffledp.network.graphs.families import random_regular_graph
+from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graphs.graph_files import read_graph
 
 NUM_USERS = 1_000_000
 EDGES_A_USER = 10

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.mechanisms.permutations.groups import Groups
+from shuffledp.groups.formation import Groups
 
 NUM_USERS = 100_000
 GROUP_SIZE = 200

@@ -22,34 +22,34 @@ import pytest
 from baselines import monitoring as baseline
 from bench_run import run_process
 
-from shuffledp.collection.datasets.generated_histories import generate_histories
-from shuffledp.collection.monitoring.daily import (
+from shuffledp.core.entropy import Entropy
+from shuffledp.monitoring.design import MonitorDesign
+from shuffledp.monitoring.fleet import ClientFleet
+from shuffledp.monitoring.histories.generated_histories import generate_histories
+from shuffledp.monitoring.histories.histories import open_histories
+from shuffledp.monitoring.planning.daily import (
     PeriodQuestion,
     RepeatedTask,
     everybody_at_central,
     everybody_at_local,
     few_answers,
 )
-from shuffledp.collection.monitoring.histories import open_histories
-from shuffledp.collection.monitoring.simulate import simulate_monitoring
-from shuffledp.core.entropy import Entropy
-from shuffledp.mechanisms.estimators.running_counts.covers import running_sums
-from shuffledp.mechanisms.estimators.running_counts.variances import expected_standard_errors
-from shuffledp.mechanisms.monitoring.design import MonitorDesign
-from shuffledp.mechanisms.monitoring.fleet import ClientFleet
-from shuffledp.mechanisms.monitoring.published import published_scale
-from shuffledp.mechanisms.monitoring.reports import MonitorReports
-from shuffledp.mechanisms.monitoring.server import MonitorServer
-from shuffledp.mechanisms.monitoring.sign_laws.registry import sign_law
-from shuffledp.privacy.monitoring.calibration import calibrate_monitoring
-from shuffledp.privacy.monitoring.central import central_guarantee
+from shuffledp.monitoring.privacy.calibration import calibrate_monitoring
+from shuffledp.monitoring.privacy.central import central_guarantee
+from shuffledp.monitoring.published import published_scale
+from shuffledp.monitoring.reports import MonitorReports
+from shuffledp.monitoring.running_counts.covers import running_sums
+from shuffledp.monitoring.running_counts.variances import expected_standard_errors
+from shuffledp.monitoring.server import MonitorServer
+from shuffledp.monitoring.sign_laws.registry import sign_law
+from shuffledp.monitoring.simulation.simulate import simulate_monitoring
 
 PERIODS, MAX_CHANGES, EPSILON0, DELTA = 365, 4, 1.0, 1e-8
 MANY_USERS, FEW_USERS = 10**6, 10**4
 
 SIMULATE = """
 import sys
-from shuffledp.interface.cli.main import main
+from shuffledp.cli.main import main
 table, out, *options = sys.argv[1:]
 status = main(["monitor", "simulate", table, "--user", "user", "--time", "time", "--value", "value",
                "--max-changes", "4", "--epsilon0", "1", "--delta", "1e-8", "--periods", "365",

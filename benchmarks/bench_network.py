@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from bench_spectrum import DATA, REAL, gap_by_eigsh, graph_named
 
-from shuffledp.collection.datasets.graph_files import read_graph
-from shuffledp.collection.network_account import account_network
 from shuffledp.core.profile import LocalProfile
+from shuffledp.network.account import account_network
+from shuffledp.network.graphs.graph_files import read_graph
 
 ANY = LocalProfile(epsilon0=1.0)
 DELTA = 1e-6

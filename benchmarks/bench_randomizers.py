@@ -16,8 +16,8 @@ import pytest
 from baselines import plain_python, straightforward_numpy
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.mechanisms.randomizers import RANDOMIZERS, make_randomizer
-from shuffledp.mechanisms.randomizers.registry import NUMBER_RANDOMIZERS, VECTOR_RANDOMIZERS
+from shuffledp.randomizers import RANDOMIZERS, make_randomizer
+from shuffledp.randomizers.registry import NUMBER_RANDOMIZERS, VECTOR_RANDOMIZERS
 
 NUM_CATEGORIES = (16, 1024)
 EPSILON0 = 2.0
@@ -32,9 +32,9 @@ NUMPY_CELLS = 1 << 24
 # shuffled through a scratch file.
 START = """
 import numpy as np
-from shuffledp.collection.engines.local import collect
+from shuffledp.collection.local import collect
 from shuffledp.core.entropy import Entropy
-from shuffledp.mechanisms.randomizers import make_randomizer
+from shuffledp.randomizers import make_randomizer
 randomizer = make_randomizer("optimized-unary", k=1024, epsilon0=2.0)
 entropy = Entropy.from_operating_system()
 codes = np.arange(1_000_000, dtype=np.uint16) % 1024

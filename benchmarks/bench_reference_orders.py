@@ -13,18 +13,18 @@ import numpy as np
 import pytest
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.mechanisms.permutations.groups.groups import Groups
-from shuffledp.mechanisms.permutations.memberships import Memberships
-from shuffledp.mechanisms.permutations.permutation_arrays import inverse
-from shuffledp.mechanisms.permutations.reference_orders import (
+from shuffledp.groups.formation.groups import Groups
+from shuffledp.groups.formation.memberships import Memberships
+from shuffledp.groups.orders.reference_orders import (
     breadth_first_order,
     choose_reference_order,
 )
-from shuffledp.mechanisms.permutations.sensitivity import (
+from shuffledp.groups.orders.sensitivity import (
     paper_sensitivity,
     sensitivities_in_order,
     sensitivity,
 )
+from shuffledp.groups.permutations.permutation_arrays import inverse
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 

@@ -27,7 +27,7 @@ for line in open("/proc/self/status"):
 
 RUN = """
 import sys
-from shuffledp.interface.cli.main import main
+from shuffledp.cli.main import main
 table, out, *options = sys.argv[1:]
 status = main(["run", table, "--column", "answer", "--domain", "no,perhaps,refused,yes",
                "--epsilon", "0.5", "--delta", "1e-10", "--out", out, "--overwrite", *options])

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shuffledp.collection.engines.external_shuffle import ExternalShuffle
+from shuffledp.collection.external_shuffle import ExternalShuffle
+from shuffledp.collection.uniform import UniformShuffler
 from shuffledp.core.entropy import Entropy
-from shuffledp.mechanisms.shufflers.uniform import UniformShuffler
 
 PIECE_ROWS = 1_000_000
 

@@ -12,23 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.collection.arrangements import DisplacementArrangement, GroupArrangement
-from shuffledp.collection.attacked_survey import (
+from shuffledp.collection.uniform import UniformShuffler
+from shuffledp.core.entropy import Entropy
+from shuffledp.datasets.adult import load_adult
+from shuffledp.groups.attacks.attacked_survey import (
     AttackedSurvey,
     ComparedArrangement,
     euclidean_positions,
 )
-from shuffledp.collection.attacking import attack_by_majority_vote
-from shuffledp.collection.datasets.adult import load_adult
-from shuffledp.collection.learning import LAMBDA_DEBIASED, learn_local_laws
-from shuffledp.core.entropy import Entropy
-from shuffledp.mechanisms.permutations.groups.groups import Groups
-from shuffledp.mechanisms.permutations.preservation import simulated_preservation
-from shuffledp.mechanisms.randomizers.categories.k_randomized_response import (
+from shuffledp.groups.attacks.attacking import attack_by_majority_vote
+from shuffledp.groups.attacks.learning import LAMBDA_DEBIASED, learn_local_laws
+from shuffledp.groups.displacement.shuffler import DisplacementShuffler
+from shuffledp.groups.formation.groups import Groups
+from shuffledp.groups.permutations.preservation import simulated_preservation
+from shuffledp.groups.shuffler import MallowsShuffler
+from shuffledp.randomizers.categories.k_randomized_response import (
     KRandomizedResponse,
 )
-from shuffledp.mechanisms.shufflers.displacement import DisplacementShuffler
-from shuffledp.mechanisms.shufflers.mallows import MallowsShuffler
-from shuffledp.mechanisms.shufflers.uniform import UniformShuffler
 
 ALPHA, EPSILON0, DELTA = 4.0, 1.0, 1e-6
 ATTACK_EPSILON0 = 2.5
@@ -139,7 +139,7 @@ def guarantee_text(scene: Scene, shuffler: Any) -> str:
         return f"{found.epsilon_upper:.3g}"
     arrangement = DisplacementArrangement(shuffler=shuffler)
     worst = arrangement.guarantee(profile, users, delta=DELTA).epsilon_upper
-    from shuffledp.privacy.amplification.displaced import displaced_epsilon
+    from shuffledp.groups.privacy.displaced import displaced_epsilon
 
     half = displaced_epsilon(
         profile,

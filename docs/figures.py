@@ -17,17 +17,17 @@ from types import MappingProxyType
 from typing import Any
 
 from shuffledp.accounting import ShuffledRelease, honest_users
-from shuffledp.collection.named_profiles import named_profile
-from shuffledp.core.errors import PrecisionError
-from shuffledp.core.profile import LocalProfile, RandomizerFamily
-from shuffledp.privacy.accounting.advanced_composition import (
+from shuffledp.accounting.advanced_composition import (
     advanced_composition,
     basic_composition,
 )
-from shuffledp.privacy.amplification.channel_rows import channel_profile
-from shuffledp.privacy.amplification.displaced import displaced_epsilon
-from shuffledp.privacy.amplification.grouped import grouped_epsilon
-from shuffledp.privacy.amplification.registry import METHODS, account_epsilon
+from shuffledp.accounting.amplification.channel_rows import channel_profile
+from shuffledp.accounting.amplification.registry import METHODS, account_epsilon
+from shuffledp.collection.named_profiles import named_profile
+from shuffledp.core.errors import PrecisionError
+from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.groups.privacy.displaced import displaced_epsilon
+from shuffledp.groups.privacy.grouped import grouped_epsilon
 
 FOLDER = Path(__file__).parent / "results" / "figures"
 

@@ -11,25 +11,14 @@ Names below are loaded when they are first used, so that importing shuffledp sta
 
 from typing import TYPE_CHECKING, Any
 
+from shuffledp import report as reports
 from shuffledp._version import __version__
 from shuffledp.collection.results import register_renderer
 from shuffledp.core.lazy_names import lazy_names
-from shuffledp.interface import reports
 
 if TYPE_CHECKING:
-    from shuffledp.collection.datasets.answer_sets import open_answer_sets
-    from shuffledp.collection.datasets.graph_files import read_graph
-    from shuffledp.collection.datasets.limits import Ball, Range
-    from shuffledp.collection.datasets.numbers import open_numbers
-    from shuffledp.collection.datasets.tables import open_table
-    from shuffledp.collection.datasets.words import open_words
-    from shuffledp.collection.grouping import Grouping
+    from shuffledp.accounting.calibration import largest_epsilon0, smallest_num_users
     from shuffledp.collection.guarantees import account, guarantee_for
-    from shuffledp.collection.leakage import account_leakage
-    from shuffledp.collection.monitoring.plan import plan_monitoring
-    from shuffledp.collection.monitoring.simulate import simulate_monitoring
-    from shuffledp.collection.network_account import account_network
-    from shuffledp.collection.network_mixing import NetworkMixing
     from shuffledp.collection.plan import Plan, plan_mean, plan_question, plan_vector_mean
     from shuffledp.collection.plan import make_plan as plan
     from shuffledp.collection.questions.answer_sets import AnswerSetQuestion
@@ -39,77 +28,88 @@ if TYPE_CHECKING:
     from shuffledp.collection.questions.words import WordQuestion
     from shuffledp.collection.report_files import open_reports, write_reports
     from shuffledp.collection.results import Guarantee, RunResult
+    from shuffledp.collection.source.answer_sets import open_answer_sets
+    from shuffledp.collection.source.limits import Ball, Range
+    from shuffledp.collection.source.numbers import open_numbers
+    from shuffledp.collection.source.tables import open_table
+    from shuffledp.collection.source.words import open_words
+    from shuffledp.collection.uniform import UniformShuffler
     from shuffledp.core.bound import Bound
     from shuffledp.core.entropy import Entropy
     from shuffledp.core.errors import ShuffledpError
     from shuffledp.core.profile import LocalProfile
-    from shuffledp.mechanisms.estimators.frequencies import estimate_frequencies
-    from shuffledp.mechanisms.estimators.iterative_bayesian_update import iterative_bayesian_update
-    from shuffledp.mechanisms.monitoring.client import MonitorClient
-    from shuffledp.mechanisms.monitoring.server import MonitorServer
-    from shuffledp.mechanisms.networks.graph import Graph
-    from shuffledp.mechanisms.networks.random_walk import (
+    from shuffledp.core.reports import Counts, Reports, Sums
+    from shuffledp.estimation.frequencies import estimate_frequencies
+    from shuffledp.estimation.iterative_bayesian_update import iterative_bayesian_update
+    from shuffledp.groups.displacement.shuffler import DisplacementShuffler
+    from shuffledp.groups.formation.groups import Groups
+    from shuffledp.groups.grouping import Grouping
+    from shuffledp.groups.orders.reference_orders import (
+        ReferenceOrder,
+        choose_reference_order,
+    )
+    from shuffledp.groups.permutations.cayley import CayleyMallows
+    from shuffledp.groups.permutations.hamming import HammingMallows
+    from shuffledp.groups.permutations.kendall import KendallMallows
+    from shuffledp.groups.shuffler import MallowsShuffler
+    from shuffledp.leakage.account import LeakageAccount
+    from shuffledp.leakage.channels.channel import Channel
+    from shuffledp.leakage.of_collections import account_leakage
+    from shuffledp.monitoring.client import MonitorClient
+    from shuffledp.monitoring.planning.plan import plan_monitoring
+    from shuffledp.monitoring.server import MonitorServer
+    from shuffledp.monitoring.simulation.simulate import simulate_monitoring
+    from shuffledp.network.account import account_network
+    from shuffledp.network.graphs.graph import Graph
+    from shuffledp.network.graphs.graph_files import read_graph
+    from shuffledp.network.mixing import NetworkMixing
+    from shuffledp.network.privacy.network_walk import (
+        network_walk_delta,
+        network_walk_epsilon,
+    )
+    from shuffledp.network.walk.random_walk import (
         RandomWalk,
         position_distribution,
         simulate_positions,
     )
-    from shuffledp.mechanisms.permutations.cayley import CayleyMallows
-    from shuffledp.mechanisms.permutations.groups.groups import Groups
-    from shuffledp.mechanisms.permutations.hamming import HammingMallows
-    from shuffledp.mechanisms.permutations.kendall import KendallMallows
-    from shuffledp.mechanisms.permutations.reference_orders import (
-        ReferenceOrder,
-        choose_reference_order,
-    )
-    from shuffledp.mechanisms.randomizers.categories.hadamard_response import HadamardResponse
-    from shuffledp.mechanisms.randomizers.categories.k_randomized_response import (
+    from shuffledp.network.walk.shuffler import NetworkShuffler
+    from shuffledp.randomizers.categories.hadamard_response import HadamardResponse
+    from shuffledp.randomizers.categories.k_randomized_response import (
         KRandomizedResponse,
     )
-    from shuffledp.mechanisms.randomizers.categories.local_hashing import (
+    from shuffledp.randomizers.categories.local_hashing import (
         BinaryLocalHashing,
         OptimizedLocalHashing,
     )
-    from shuffledp.mechanisms.randomizers.categories.optimized_unary import OptimizedUnaryEncoding
-    from shuffledp.mechanisms.randomizers.categories.subset_selection import SubsetSelection
-    from shuffledp.mechanisms.randomizers.categories.symmetric_unary import SymmetricUnaryEncoding
-    from shuffledp.mechanisms.randomizers.category_randomizer import CategoryRandomizer
-    from shuffledp.mechanisms.randomizers.mean_randomizer import MeanRandomizer
-    from shuffledp.mechanisms.randomizers.numbers.duchi import Duchi
-    from shuffledp.mechanisms.randomizers.numbers.hybrid import Hybrid
-    from shuffledp.mechanisms.randomizers.numbers.laplace import DiscreteLaplace
-    from shuffledp.mechanisms.randomizers.numbers.piecewise import Piecewise
-    from shuffledp.mechanisms.randomizers.sets.sampled_answers import SampledAnswers
-    from shuffledp.mechanisms.randomizers.sets.split_answers import SplitAnswers
-    from shuffledp.mechanisms.randomizers.strings.count_mean_sketch import CountMeanSketch
-    from shuffledp.mechanisms.randomizers.strings.hadamard_count_mean_sketch import (
+    from shuffledp.randomizers.categories.optimized_unary import OptimizedUnaryEncoding
+    from shuffledp.randomizers.categories.subset_selection import SubsetSelection
+    from shuffledp.randomizers.categories.symmetric_unary import SymmetricUnaryEncoding
+    from shuffledp.randomizers.category_randomizer import CategoryRandomizer
+    from shuffledp.randomizers.mean_randomizer import MeanRandomizer
+    from shuffledp.randomizers.numbers.duchi import Duchi
+    from shuffledp.randomizers.numbers.hybrid import Hybrid
+    from shuffledp.randomizers.numbers.laplace import DiscreteLaplace
+    from shuffledp.randomizers.numbers.piecewise import Piecewise
+    from shuffledp.randomizers.sets.sampled_answers import SampledAnswers
+    from shuffledp.randomizers.sets.split_answers import SplitAnswers
+    from shuffledp.randomizers.strings.count_mean_sketch import CountMeanSketch
+    from shuffledp.randomizers.strings.hadamard_count_mean_sketch import (
         HadamardCountMeanSketch,
     )
-    from shuffledp.mechanisms.randomizers.vectors.privunit import PrivUnit
-    from shuffledp.mechanisms.randomizers.vectors.privunit_gaussian import PrivUnitGaussian
-    from shuffledp.mechanisms.reports import Counts, Reports, Sums
-    from shuffledp.mechanisms.shufflers.displacement import DisplacementShuffler
-    from shuffledp.mechanisms.shufflers.mallows import MallowsShuffler
-    from shuffledp.mechanisms.shufflers.network import NetworkShuffler
-    from shuffledp.mechanisms.shufflers.uniform import UniformShuffler
-    from shuffledp.privacy.accounting.calibration import largest_epsilon0, smallest_num_users
-    from shuffledp.privacy.amplification.network_walk import (
-        network_walk_delta,
-        network_walk_epsilon,
-    )
-    from shuffledp.privacy.leakage.account import LeakageAccount
-    from shuffledp.privacy.leakage.channels.channel import Channel
+    from shuffledp.randomizers.vectors.privunit import PrivUnit
+    from shuffledp.randomizers.vectors.privunit_gaussian import PrivUnitGaussian
 
 # Module to the public names that it holds.
 _HOMES = {
-    "collection.datasets.answer_sets": ("open_answer_sets",),
-    "collection.datasets.limits": (
+    "collection.source.answer_sets": ("open_answer_sets",),
+    "collection.source.limits": (
         "Ball",
         "Range",
     ),
-    "collection.datasets.numbers": ("open_numbers",),
-    "collection.datasets.tables": ("open_table",),
-    "collection.datasets.words": ("open_words",),
-    "collection.grouping": ("Grouping",),
+    "collection.source.numbers": ("open_numbers",),
+    "collection.source.tables": ("open_table",),
+    "collection.source.words": ("open_words",),
+    "groups.grouping": ("Grouping",),
     "collection.guarantees": (
         "account",
         "guarantee_for",
@@ -138,70 +138,70 @@ _HOMES = {
     "core.entropy": ("Entropy",),
     "core.errors": ("ShuffledpError",),
     "core.profile": ("LocalProfile",),
-    "mechanisms.estimators.frequencies": ("estimate_frequencies",),
-    "mechanisms.estimators.iterative_bayesian_update": ("iterative_bayesian_update",),
-    "mechanisms.permutations.cayley": ("CayleyMallows",),
-    "mechanisms.permutations.groups.groups": ("Groups",),
-    "mechanisms.permutations.hamming": ("HammingMallows",),
-    "mechanisms.permutations.kendall": ("KendallMallows",),
-    "mechanisms.permutations.reference_orders": (
+    "estimation.frequencies": ("estimate_frequencies",),
+    "estimation.iterative_bayesian_update": ("iterative_bayesian_update",),
+    "groups.permutations.cayley": ("CayleyMallows",),
+    "groups.formation.groups": ("Groups",),
+    "groups.permutations.hamming": ("HammingMallows",),
+    "groups.permutations.kendall": ("KendallMallows",),
+    "groups.orders.reference_orders": (
         "ReferenceOrder",
         "choose_reference_order",
     ),
-    "mechanisms.randomizers.category_randomizer": ("CategoryRandomizer",),
-    "mechanisms.randomizers.categories.hadamard_response": ("HadamardResponse",),
-    "mechanisms.randomizers.categories.k_randomized_response": ("KRandomizedResponse",),
-    "mechanisms.randomizers.categories.local_hashing": (
+    "randomizers.category_randomizer": ("CategoryRandomizer",),
+    "randomizers.categories.hadamard_response": ("HadamardResponse",),
+    "randomizers.categories.k_randomized_response": ("KRandomizedResponse",),
+    "randomizers.categories.local_hashing": (
         "BinaryLocalHashing",
         "OptimizedLocalHashing",
     ),
-    "mechanisms.randomizers.mean_randomizer": ("MeanRandomizer",),
-    "mechanisms.randomizers.numbers.duchi": ("Duchi",),
-    "mechanisms.randomizers.numbers.hybrid": ("Hybrid",),
-    "mechanisms.randomizers.numbers.laplace": ("DiscreteLaplace",),
-    "mechanisms.randomizers.numbers.piecewise": ("Piecewise",),
-    "mechanisms.randomizers.categories.optimized_unary": ("OptimizedUnaryEncoding",),
-    "mechanisms.randomizers.sets.sampled_answers": ("SampledAnswers",),
-    "mechanisms.randomizers.sets.split_answers": ("SplitAnswers",),
-    "mechanisms.randomizers.strings.count_mean_sketch": ("CountMeanSketch",),
-    "mechanisms.randomizers.strings.hadamard_count_mean_sketch": ("HadamardCountMeanSketch",),
-    "mechanisms.randomizers.categories.subset_selection": ("SubsetSelection",),
-    "mechanisms.randomizers.categories.symmetric_unary": ("SymmetricUnaryEncoding",),
-    "mechanisms.randomizers.vectors.privunit": ("PrivUnit",),
-    "mechanisms.randomizers.vectors.privunit_gaussian": ("PrivUnitGaussian",),
-    "mechanisms.reports": (
+    "randomizers.mean_randomizer": ("MeanRandomizer",),
+    "randomizers.numbers.duchi": ("Duchi",),
+    "randomizers.numbers.hybrid": ("Hybrid",),
+    "randomizers.numbers.laplace": ("DiscreteLaplace",),
+    "randomizers.numbers.piecewise": ("Piecewise",),
+    "randomizers.categories.optimized_unary": ("OptimizedUnaryEncoding",),
+    "randomizers.sets.sampled_answers": ("SampledAnswers",),
+    "randomizers.sets.split_answers": ("SplitAnswers",),
+    "randomizers.strings.count_mean_sketch": ("CountMeanSketch",),
+    "randomizers.strings.hadamard_count_mean_sketch": ("HadamardCountMeanSketch",),
+    "randomizers.categories.subset_selection": ("SubsetSelection",),
+    "randomizers.categories.symmetric_unary": ("SymmetricUnaryEncoding",),
+    "randomizers.vectors.privunit": ("PrivUnit",),
+    "randomizers.vectors.privunit_gaussian": ("PrivUnitGaussian",),
+    "core.reports": (
         "Counts",
         "Reports",
         "Sums",
     ),
-    "mechanisms.shufflers.displacement": ("DisplacementShuffler",),
-    "mechanisms.shufflers.mallows": ("MallowsShuffler",),
-    "mechanisms.shufflers.uniform": ("UniformShuffler",),
-    "privacy.accounting.calibration": (
+    "groups.displacement.shuffler": ("DisplacementShuffler",),
+    "groups.shuffler": ("MallowsShuffler",),
+    "collection.uniform": ("UniformShuffler",),
+    "accounting.calibration": (
         "largest_epsilon0",
         "smallest_num_users",
     ),
-    "collection.datasets.graph_files": ("read_graph",),
-    "collection.leakage": ("account_leakage",),
-    "collection.monitoring.plan": ("plan_monitoring",),
-    "collection.monitoring.simulate": ("simulate_monitoring",),
-    "collection.network_account": ("account_network",),
-    "collection.network_mixing": ("NetworkMixing",),
-    "mechanisms.monitoring.client": ("MonitorClient",),
-    "mechanisms.monitoring.server": ("MonitorServer",),
-    "mechanisms.networks.graph": ("Graph",),
-    "mechanisms.networks.random_walk": (
+    "network.graphs.graph_files": ("read_graph",),
+    "leakage.of_collections": ("account_leakage",),
+    "monitoring.planning.plan": ("plan_monitoring",),
+    "monitoring.simulation.simulate": ("simulate_monitoring",),
+    "network.account": ("account_network",),
+    "network.mixing": ("NetworkMixing",),
+    "monitoring.client": ("MonitorClient",),
+    "monitoring.server": ("MonitorServer",),
+    "network.graphs.graph": ("Graph",),
+    "network.walk.random_walk": (
         "RandomWalk",
         "position_distribution",
         "simulate_positions",
     ),
-    "mechanisms.shufflers.network": ("NetworkShuffler",),
-    "privacy.amplification.network_walk": (
+    "network.walk.shuffler": ("NetworkShuffler",),
+    "network.privacy.network_walk": (
         "network_walk_delta",
         "network_walk_epsilon",
     ),
-    "privacy.leakage.account": ("LeakageAccount",),
-    "privacy.leakage.channels.channel": ("Channel",),
+    "leakage.account": ("LeakageAccount",),
+    "leakage.channels.channel": ("Channel",),
 }
 
 __all__ = [

@@ -5,9 +5,9 @@ import fcntl
 import pytest
 
 from shuffledp import accounting
-from shuffledp.collection import ledger_files
+from shuffledp.accounting import ledger_files
+from shuffledp.cli.main import main
 from shuffledp.core.errors import OutputError
-from shuffledp.interface.cli.main import main
 
 RUN = ["run", "answers.csv", "--column", "x", "--domain", "yes,no", "--delta", "1e-4"]
 

@@ -5,17 +5,17 @@ import stat
 
 import pytest
 
-from shuffledp.collection.protocol.errors import ProtocolError, Reason
-from shuffledp.collection.protocol.keys import AnalyzerKeys
-from shuffledp.collection.protocol.link import simple_terms
-from shuffledp.collection.service import relay_app
-from shuffledp.collection.service.asked_terms import AskedTerms
-from shuffledp.collection.service.peer_store import PeerStore
-from shuffledp.collection.service.preparing import read_terms
-from shuffledp.collection.service.relay_client import RelayClient, plain_text_cautions
-from shuffledp.collection.service.relay_store import SqliteStore
 from shuffledp.core.errors import DataError, OutputError, ParameterError
-from shuffledp.mechanisms.networks.families import complete_graph
+from shuffledp.deploy.peers.protocol.errors import ProtocolError, Reason
+from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys
+from shuffledp.deploy.peers.protocol.link import simple_terms
+from shuffledp.deploy.peers.service import relay_app
+from shuffledp.deploy.peers.service.asked_terms import AskedTerms
+from shuffledp.deploy.peers.service.peer_store import PeerStore
+from shuffledp.deploy.peers.service.preparing import read_terms
+from shuffledp.deploy.peers.service.relay_client import RelayClient, plain_text_cautions
+from shuffledp.deploy.peers.service.relay_store import SqliteStore
+from shuffledp.network.graphs.families import complete_graph
 
 TERMS = simple_terms(complete_graph(6), AnalyzerKeys.generate(), rounds=2, report_bytes=4)
 KINDS = [SqliteStore, PeerStore]

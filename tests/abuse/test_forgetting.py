@@ -4,15 +4,15 @@ from contextlib import ExitStack
 
 import pytest
 
-from collection.service.conftest import Collection
-from shuffledp.collection.protocol.keys import AnalyzerKeys
-from shuffledp.collection.protocol.peer import Peer
+from deploy.peers.service.conftest import Collection
 from shuffledp.collection.questions.frequencies import FrequencyQuestion
-from shuffledp.collection.service.asked_terms import AskedTerms
-from shuffledp.collection.service.peer_store import PeerStore
-from shuffledp.collection.service.preparing import prepare_terms
 from shuffledp.core.entropy import Entropy
-from shuffledp.mechanisms.networks.families import complete_graph
+from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys
+from shuffledp.deploy.peers.protocol.peer import Peer
+from shuffledp.deploy.peers.service.asked_terms import AskedTerms
+from shuffledp.deploy.peers.service.peer_store import PeerStore
+from shuffledp.deploy.peers.service.preparing import prepare_terms
+from shuffledp.network.graphs.families import complete_graph
 
 EVERYBODY = list(range(6))
 

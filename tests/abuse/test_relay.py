@@ -9,20 +9,20 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from shuffledp.collection.protocol.errors import Fault, ProtocolError, Reason
-from shuffledp.collection.protocol.keys import AnalyzerKeys, Roster
-from shuffledp.collection.protocol.limits import Limits
-from shuffledp.collection.protocol.link import simple_terms
-from shuffledp.collection.protocol.peer import Peer
-from shuffledp.collection.protocol.relay import RelayCore
-from shuffledp.collection.protocol.store import MemoryStore
-from shuffledp.collection.service import bounded_answers, relay_client
-from shuffledp.collection.service.bounded_answers import AnswerSizes
-from shuffledp.collection.service.errors import RelayError, RelayRefusalError
-from shuffledp.collection.service.relay_client import RelayClient, plain_text_cautions
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.mechanisms.networks.families import complete_graph
+from shuffledp.deploy.peers.protocol.errors import Fault, ProtocolError, Reason
+from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys, Roster
+from shuffledp.deploy.peers.protocol.limits import Limits
+from shuffledp.deploy.peers.protocol.link import simple_terms
+from shuffledp.deploy.peers.protocol.peer import Peer
+from shuffledp.deploy.peers.protocol.relay import RelayCore
+from shuffledp.deploy.peers.protocol.store import MemoryStore
+from shuffledp.deploy.peers.service import bounded_answers, relay_client
+from shuffledp.deploy.peers.service.bounded_answers import AnswerSizes
+from shuffledp.deploy.peers.service.errors import RelayError, RelayRefusalError
+from shuffledp.deploy.peers.service.relay_client import RelayClient, plain_text_cautions
+from shuffledp.network.graphs.families import complete_graph
 
 NUM_USERS, ROUNDS, VICTIM = 6, 4, 3
 GRAPH = complete_graph(NUM_USERS)

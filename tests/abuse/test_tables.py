@@ -2,7 +2,7 @@
 
 import pytest
 
-from shuffledp.interface.cli.main import main
+from shuffledp.cli.main import main
 
 RUN = ("run", "answers.csv", "--column", "answer", "--delta", "1e-3", "--epsilon0", "1")
 

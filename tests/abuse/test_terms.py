@@ -7,22 +7,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from shuffledp.collection.protocol.errors import Fault, ProtocolError, Reason
-from shuffledp.collection.protocol.keys import AnalyzerKeys, Registration, Roster
-from shuffledp.collection.protocol.limits import Limits, traffic_bytes
-from shuffledp.collection.protocol.link import simple_terms
-from shuffledp.collection.protocol.peer import Peer
+from shuffledp.cli import main
 from shuffledp.collection.questions.frequencies import FrequencyQuestion
 from shuffledp.collection.questions.mean import MeanQuestion
-from shuffledp.collection.service.asked_terms import AskedTerms
-from shuffledp.collection.service.drawing import draw_reports, spending_facts
-from shuffledp.collection.service.node_values import NodeValues
-from shuffledp.collection.service.peer_store import PeerStore
-from shuffledp.collection.service.preparing import prepare_terms
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.interface.cli import main
-from shuffledp.mechanisms.networks.families import complete_graph
+from shuffledp.deploy.peers.protocol.errors import Fault, ProtocolError, Reason
+from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys, Registration, Roster
+from shuffledp.deploy.peers.protocol.limits import Limits, traffic_bytes
+from shuffledp.deploy.peers.protocol.link import simple_terms
+from shuffledp.deploy.peers.protocol.peer import Peer
+from shuffledp.deploy.peers.service.asked_terms import AskedTerms
+from shuffledp.deploy.peers.service.drawing import draw_reports, spending_facts
+from shuffledp.deploy.peers.service.node_values import NodeValues
+from shuffledp.deploy.peers.service.peer_store import PeerStore
+from shuffledp.deploy.peers.service.preparing import prepare_terms
+from shuffledp.network.graphs.families import complete_graph
 
 GRAPH = complete_graph(12)
 KEYS = AnalyzerKeys.generate()

@@ -7,17 +7,17 @@ from fractions import Fraction
 import pytest
 
 from oracles.stated_blankets import linear_hashing, subset_selection
-from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
-from shuffledp.privacy.accounting.release import ShuffledRelease
-from shuffledp.privacy.amplification.lower_bounds import (
+from shuffledp.accounting.amplification.lower_bounds import (
     reduced_laws,
     unavoidable_delta,
     unavoidable_epsilon,
 )
-from shuffledp.privacy.amplification.participation import participating
-from shuffledp.privacy.amplification.registry import account_delta, account_epsilon
-from shuffledp.privacy.amplification.stated_blanket import lightened_law, unwidened_laws
-from shuffledp.privacy.amplification.symmetric_blanket import SymmetricBlanket
+from shuffledp.accounting.amplification.participation import participating
+from shuffledp.accounting.amplification.registry import account_delta, account_epsilon
+from shuffledp.accounting.amplification.stated_blanket import lightened_law, unwidened_laws
+from shuffledp.accounting.amplification.symmetric_blanket import SymmetricBlanket
+from shuffledp.accounting.release import ShuffledRelease
+from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 
 ROUNDING = Fraction(1, 10**12)
 
@@ -162,7 +162,7 @@ def test_nothing_is_made_of_data_without_a_mirror_image_or_without_a_pair():
 
 
 def test_local_hashing_has_a_lower_end_near_its_upper_one():
-    from shuffledp.mechanisms.randomizers.registry import make_randomizer
+    from shuffledp.randomizers.registry import make_randomizer
 
     profile = make_randomizer("optimized-local-hashing", k=100, epsilon0=16.0).profile
     lower = unavoidable_epsilon(profile, 1000, 1e-6)

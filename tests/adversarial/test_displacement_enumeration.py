@@ -14,10 +14,10 @@ from scipy.special import chdtri
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
-from shuffledp.mechanisms.permutations.groups.groups import Groups
-from shuffledp.mechanisms.permutations.public_places import PublicPlaces
-from shuffledp.mechanisms.shufflers.displacement import DisplacementShuffler
-from shuffledp.privacy.amplification.displaced import displaced_delta
+from shuffledp.groups.displacement.public_places import PublicPlaces
+from shuffledp.groups.displacement.shuffler import DisplacementShuffler
+from shuffledp.groups.formation.groups import Groups
+from shuffledp.groups.privacy.displaced import displaced_delta
 
 # For the whole module; the tests of the order's law take equal shares.
 FALSE_POSITIVE_RATE = 1e-9

@@ -6,14 +6,14 @@ import pytest
 from adversarial import laws
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, FingerprintError, ParameterError, ShuffledpError
-from shuffledp.mechanisms.randomizers.registry import (
+from shuffledp.core.reports import Reports
+from shuffledp.randomizers.registry import (
     NUMBER_RANDOMIZERS,
     RANDOMIZERS,
     STRING_RANDOMIZERS,
     VECTOR_RANDOMIZERS,
 )
-from shuffledp.mechanisms.randomizers.sets.registry import ANSWER_SET_RANDOMIZERS
-from shuffledp.mechanisms.reports import Reports
+from shuffledp.randomizers.sets.registry import ANSWER_SET_RANDOMIZERS
 
 KEY = bytes(range(16))
 EVERY_BYTE = np.arange(256, dtype=np.uint8)

@@ -13,26 +13,26 @@ import numpy as np
 import pytest
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.privacy.leakage.general.central import vulnerability_from_guarantee
-from shuffledp.privacy.leakage.general.crowd import crowd_vulnerability_upper
-from shuffledp.privacy.leakage.general.weighted_positions import positions_vulnerability
-from shuffledp.privacy.leakage.informed.blanket_vulnerability import blanket_vulnerability_upper
-from shuffledp.privacy.leakage.informed.coarse_lattice import coarse_vulnerability
-from shuffledp.privacy.leakage.informed.knowledge import (
+from shuffledp.leakage.general.central import vulnerability_from_guarantee
+from shuffledp.leakage.general.crowd import crowd_vulnerability_upper
+from shuffledp.leakage.general.weighted_positions import positions_vulnerability
+from shuffledp.leakage.informed.blanket_vulnerability import blanket_vulnerability_upper
+from shuffledp.leakage.informed.coarse_lattice import coarse_vulnerability
+from shuffledp.leakage.informed.knowledge import (
     best_knowledge,
     compared_knowledge,
     worst_knowledge,
 )
-from shuffledp.privacy.leakage.informed.situation import checked_situation
-from shuffledp.privacy.leakage.informed.strong import strong_vulnerability
-from shuffledp.privacy.leakage.maximum_load.maximum_load import maximum_load
-from shuffledp.privacy.leakage.uninformed.closed_forms import (
+from shuffledp.leakage.informed.situation import checked_situation
+from shuffledp.leakage.informed.strong import strong_vulnerability
+from shuffledp.leakage.maximum_load.maximum_load import maximum_load
+from shuffledp.leakage.uninformed.closed_forms import (
     shuffled_vulnerability,
     shuffler_vulnerability,
 )
-from shuffledp.privacy.leakage.uninformed.exchangeable import exchangeable_vulnerability
-from shuffledp.privacy.leakage.uninformed.largest_share import response_ends
-from shuffledp.privacy.leakage.uninformed.several_targets import several_targets_vulnerability
+from shuffledp.leakage.uninformed.exchangeable import exchangeable_vulnerability
+from shuffledp.leakage.uninformed.largest_share import response_ends
+from shuffledp.leakage.uninformed.several_targets import several_targets_vulnerability
 
 # Exact methods may be off by their round-off only.
 TIGHT = 3e-12

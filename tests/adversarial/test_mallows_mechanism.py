@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.mechanisms.permutations.groups.groups import Groups
-from shuffledp.mechanisms.permutations.mallows import MALLOWS_MODELS, mallows_model
-from shuffledp.mechanisms.permutations.reference_orders import ReferenceOrder
-from shuffledp.mechanisms.permutations.sensitivity import DISTANCES, group_sensitivities
-from shuffledp.mechanisms.shufflers import mallows
-from shuffledp.mechanisms.shufflers.mallows import MallowsShuffler
+from shuffledp.groups import shuffler as mallows
+from shuffledp.groups.formation.groups import Groups
+from shuffledp.groups.orders.reference_orders import ReferenceOrder
+from shuffledp.groups.orders.sensitivity import DISTANCES, group_sensitivities
+from shuffledp.groups.permutations.mallows import MALLOWS_MODELS, mallows_model
+from shuffledp.groups.shuffler import MallowsShuffler
 
 # People in overlapping groups, not in a row in these reference orders.
 CASES = {

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from adversarial import monitored
-from shuffledp.mechanisms.monitoring.design import MonitorDesign
-from shuffledp.mechanisms.monitoring.server import MonitorServer
-from shuffledp.privacy.monitoring.central import central_guarantee
+from shuffledp.monitoring.design import MonitorDesign
+from shuffledp.monitoring.privacy.central import central_guarantee
+from shuffledp.monitoring.server import MonitorServer
 
 WORDS = 2**64
 ROUND_OFF = 1e-9

@@ -4,6 +4,8 @@ import math
 
 import pytest
 
+from shuffledp.accounting.amplification.registry import account_delta
+from shuffledp.accounting.calibration import largest_epsilon0
 from shuffledp.collection.choosing import guarantee_within
 from shuffledp.collection.guarantees import guarantee_for
 from shuffledp.collection.plan import plan_question
@@ -14,9 +16,7 @@ from shuffledp.collection.questions.vector_mean import VectorMeanQuestion
 from shuffledp.collection.questions.words import WordQuestion
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import InfeasibleTargetError
-from shuffledp.mechanisms.randomizers.registry import RANDOMIZERS
-from shuffledp.privacy.accounting.calibration import largest_epsilon0
-from shuffledp.privacy.amplification.registry import account_delta
+from shuffledp.randomizers.registry import RANDOMIZERS
 
 KINDS = ("frequencies", "mean", "vector-mean", "answer-sets", "words")
 

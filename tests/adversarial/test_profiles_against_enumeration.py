@@ -14,8 +14,8 @@ from fractions import Fraction
 import pytest
 
 from adversarial import exact, laws
-from shuffledp.mechanisms.randomizers.numbers.range_atoms import best_point
-from shuffledp.mechanisms.randomizers.registry import (
+from shuffledp.randomizers.numbers.range_atoms import best_point
+from shuffledp.randomizers.registry import (
     NUMBER_RANDOMIZERS,
     RANDOMIZERS,
     VECTOR_RANDOMIZERS,

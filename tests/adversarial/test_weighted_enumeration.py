@@ -21,14 +21,14 @@ from adversarial.test_network_enumeration import (
     worst_deltas,
 )
 from oracles import enumeration
-from shuffledp.collection.network_users import weights_of
+from shuffledp.accounting.amplification.registry import account_delta
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
-from shuffledp.mechanisms.networks import remote_bounds
-from shuffledp.mechanisms.networks.graph import Graph
-from shuffledp.mechanisms.networks.random_walk import RandomWalk
-from shuffledp.mechanisms.networks.spectrum import walk_spectrum
-from shuffledp.privacy.amplification.registry import account_delta
-from shuffledp.privacy.amplification.weighted_walk import WeightedWalk, Weights
+from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.positions import remote_bounds
+from shuffledp.network.privacy.weighted_walk import WeightedWalk, Weights
+from shuffledp.network.spectra.spectrum import walk_spectrum
+from shuffledp.network.users import weights_of
+from shuffledp.network.walk.random_walk import RandomWalk
 
 
 def stationary(name):

@@ -12,17 +12,17 @@ from shuffledp.collection.arrangements import (
     GroupArrangement,
 )
 from shuffledp.collection.cautions import amplification_cautions
-from shuffledp.collection.grouped_run import Subset, group_facts, largest_group, read_subsets
-from shuffledp.collection.grouping import Grouping
 from shuffledp.collection.guarantees import guarantee_for
-from shuffledp.collection.released_rows import rows_writer
 from shuffledp.collection.run import fixed_setting, run_plan
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, InfeasibleTargetError, ParameterError
-from shuffledp.mechanisms.permutations.groups.groups import Groups
-from shuffledp.mechanisms.shufflers.displacement import DisplacementShuffler
-from shuffledp.mechanisms.shufflers.mallows import MallowsShuffler
-from shuffledp.privacy.amplification.displaced import displaced_epsilon
+from shuffledp.groups.displacement.shuffler import DisplacementShuffler
+from shuffledp.groups.formation.groups import Groups
+from shuffledp.groups.grouping import Grouping
+from shuffledp.groups.privacy.displaced import displaced_epsilon
+from shuffledp.groups.released_rows import rows_writer
+from shuffledp.groups.run import Subset, group_facts, largest_group, read_subsets
+from shuffledp.groups.shuffler import MallowsShuffler
 
 QUESTION = sdp.FrequencyQuestion(domain=["yes", "no"])
 PLACES = np.arange(60) // 3
@@ -187,7 +187,7 @@ def test_no_reidentification_bound_where_epsilon0_may_be_exceeded(tmp_path):
 
 
 def test_too_many_people_to_simulate_get_no_preservation(tmp_path, monkeypatch):
-    monkeypatch.setattr("shuffledp.collection.grouped_run._MOST_SIMULATED", 59)
+    monkeypatch.setattr("shuffledp.groups.run._MOST_SIMULATED", 59)
     assert facts_of("kendall", tmp_path).preservation == ()
 
 
@@ -201,7 +201,7 @@ def test_nothing_moves_at_an_infinite_alpha(tmp_path):
 def test_a_simulated_displacement_is_near_the_exact_one(tmp_path, monkeypatch):
     exact = facts_of("kendall", tmp_path)
     monkeypatch.setattr(
-        "shuffledp.mechanisms.permutations.kendall.KendallMallows.mean_displacement",
+        "shuffledp.groups.permutations.kendall.KendallMallows.mean_displacement",
         lambda self: None,
     )
     simulated = facts_of("kendall", tmp_path)

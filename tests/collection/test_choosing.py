@@ -13,8 +13,8 @@ from shuffledp.collection.choosing import Alternative
 from shuffledp.collection.plan import _best
 from shuffledp.core.errors import DomainError, InfeasibleTargetError, ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
-from shuffledp.mechanisms.randomizers.category_randomizer import CategoryRandomizer
-from shuffledp.mechanisms.reports import Reports
+from shuffledp.core.reports import Reports
+from shuffledp.randomizers.category_randomizer import CategoryRandomizer
 
 EACH = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 from oracles import profiles
+from shuffledp.accounting.amplification.registry import account_delta, account_epsilon
 from shuffledp.collection.guarantees import account, guarantee_for
 from shuffledp.collection.results import Guarantee
 from shuffledp.core.bound import Bound
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
-from shuffledp.mechanisms.randomizers.registry import RANDOMIZERS, make_randomizer
-from shuffledp.privacy.amplification.registry import account_delta, account_epsilon
+from shuffledp.randomizers.registry import RANDOMIZERS, make_randomizer
 
 KEYS = {"epsilon", "delta", "method", "source", "assumptions"}
 

@@ -2,13 +2,13 @@
 
 import pytest
 
+from shuffledp.cli.options import RANDOMIZER_NAMES
 from shuffledp.collection.named_profiles import ACCOUNTED_RANDOMIZERS, named_profile
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
-from shuffledp.interface.cli.options import RANDOMIZER_NAMES
-from shuffledp.mechanisms.randomizers.numbers.duchi import Duchi
-from shuffledp.mechanisms.randomizers.registry import NUMBER_RANDOMIZERS, RANDOMIZERS
-from shuffledp.mechanisms.randomizers.vectors.privunit import PrivUnit
+from shuffledp.randomizers.numbers.duchi import Duchi
+from shuffledp.randomizers.registry import NUMBER_RANDOMIZERS, RANDOMIZERS
+from shuffledp.randomizers.vectors.privunit import PrivUnit
 
 
 def needed(name):

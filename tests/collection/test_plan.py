@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shuffledp.accounting.amplification.registry import account_delta, account_epsilon
 from shuffledp.collection import choosing
 from shuffledp.collection.plan import make_plan
 from shuffledp.collection.questions.frequencies import USELESS_STANDARD_ERROR
 from shuffledp.core.errors import DomainError, InfeasibleTargetError, ParameterError
-from shuffledp.mechanisms.estimators.frequencies import expected_standard_error
-from shuffledp.mechanisms.randomizers.registry import RANDOMIZERS, make_randomizer
-from shuffledp.privacy.amplification.registry import account_delta, account_epsilon
+from shuffledp.estimation.frequencies import expected_standard_error
+from shuffledp.randomizers.registry import RANDOMIZERS, make_randomizer
 
 NAMES = sorted(RANDOMIZERS)
 

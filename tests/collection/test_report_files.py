@@ -21,7 +21,7 @@ from shuffledp.collection.report_files import (
 from shuffledp.collection.run import run_plan
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, FingerprintError, OutputError, ShuffledpError
-from shuffledp.mechanisms.reports import Counts, Reports
+from shuffledp.core.reports import Counts, Reports
 
 
 def randomized(kind, name, seed=1):

@@ -12,10 +12,10 @@ from shuffledp.collection.questions.mean import MeanQuestion
 from shuffledp.collection.results import Guarantee, RunResult, register_renderer
 from shuffledp.core.bound import Bound
 from shuffledp.core.errors import ParameterError
-from shuffledp.mechanisms.estimators.frequencies import estimate_frequencies
-from shuffledp.mechanisms.estimators.means import estimate_means
-from shuffledp.mechanisms.randomizers.registry import make_randomizer
-from shuffledp.mechanisms.reports import Counts, Sums
+from shuffledp.core.reports import Counts, Sums
+from shuffledp.estimation.frequencies import estimate_frequencies
+from shuffledp.estimation.means import estimate_means
+from shuffledp.randomizers.registry import make_randomizer
 
 ERRORS = ("standard_error", "population_standard_error", "lower", "upper")
 

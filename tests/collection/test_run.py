@@ -7,11 +7,11 @@ import polars as pl
 import pytest
 
 import shuffledp as sdp
-from shuffledp.collection.datasets.tables import answers_from_values, open_table
 from shuffledp.collection.output import results_folder
 from shuffledp.collection.questions.frequencies import FrequencyQuestion
 from shuffledp.collection.report_files import reports_writer
 from shuffledp.collection.run import fixed_setting, run_plan
+from shuffledp.collection.source.tables import answers_from_values, open_table
 from shuffledp.core.errors import DataError, DomainError, ParameterError
 
 # Eight standard errors for three answers: below 4e-15 for a normal law, and by Bernstein's

@@ -11,7 +11,7 @@ from collection.kinds import CHOICES, KINDS, NUM_USERS
 from shuffledp.collection import run
 from shuffledp.collection.run import fixed_setting, run_plan
 from shuffledp.core.errors import DomainError, ParameterError
-from shuffledp.mechanisms.estimators.post_processing import POST_PROCESSING
+from shuffledp.estimation.post_processing import POST_PROCESSING
 
 # Some ninety estimates, each within ten standard errors: 1e-21 by a normal law. Reports are
 # bounded, or have exponential tails; by Bernstein's inequality sums of 1200 stay below this.

@@ -8,9 +8,9 @@ import pytest
 
 from shuffledp.collection.sampled_estimates import for_all_users
 from shuffledp.core.errors import ParameterError
-from shuffledp.mechanisms.estimators.frequencies import estimate_frequencies
-from shuffledp.mechanisms.estimators.means import NoiseLaw, estimate_means
-from shuffledp.mechanisms.reports import Counts, Sums
+from shuffledp.core.reports import Counts, Sums
+from shuffledp.estimation.frequencies import estimate_frequencies
+from shuffledp.estimation.means import NoiseLaw, estimate_means
 
 # Without noise of a randomizer, so that sampling is the only error.
 EXACT = (1.0, 0.0)

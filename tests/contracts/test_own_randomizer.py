@@ -12,20 +12,20 @@ import pytest
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
-from shuffledp.mechanisms.randomizers import CategoryRandomizer, KRandomizedResponse, Reports
-from shuffledp.mechanisms.randomizers.checks import (
+from shuffledp.core.reports import Counts
+from shuffledp.randomizers import CategoryRandomizer, KRandomizedResponse, Reports
+from shuffledp.randomizers.checks import (
     code_type,
     fingerprint_of,
     require_codes,
     require_reports,
 )
-from shuffledp.mechanisms.randomizers.contract import (
+from shuffledp.randomizers.contract import (
     CATEGORY_CHECKS,
     ContractError,
     check_category_randomizer,
     check_samples_follow_channel,
 )
-from shuffledp.mechanisms.reports import Counts
 
 # Probability that correct code fails this module: some twenty calls of a check that errs with
 # probability 1e-12 each.

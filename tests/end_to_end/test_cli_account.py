@@ -6,9 +6,9 @@ import warnings
 import pytest
 
 import shuffledp as sdp
-from shuffledp.interface.cli.main import main
-from shuffledp.privacy.amplification import registry
-from shuffledp.privacy.amplification.registry import METHODS
+from shuffledp.accounting.amplification import registry
+from shuffledp.accounting.amplification.registry import METHODS
+from shuffledp.cli.main import main
 
 BASE = ["account", "--epsilon0", "1", "--num-users", "10000"]
 

@@ -7,9 +7,9 @@ import sys
 import click
 import pytest
 
+from shuffledp.cli.attack import attack
 from shuffledp.collection.output import MARKER_FILE
 from shuffledp.core.errors import DataError, MissingPackageError, OutputError, ParameterError
-from shuffledp.interface.cli.attack import attack
 
 NUM_HOUSEHOLDS = 24
 QUICK = ["--trials", "2", "--resamplings", "10", "--plays", "20"]

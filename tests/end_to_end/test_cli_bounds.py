@@ -8,11 +8,11 @@ import sys
 
 import pytest
 
-from shuffledp.collection.bound_curves import Over, bound_curves
-from shuffledp.collection.brackets import bracket_grid
-from shuffledp.collection.comparison import Scenario, compare_bounds
-from shuffledp.interface.cli.main import main
-from shuffledp.privacy.amplification.registry import METHODS
+from shuffledp.accounting.amplification.registry import METHODS
+from shuffledp.accounting.bound_curves import Over, bound_curves
+from shuffledp.accounting.brackets import bracket_grid
+from shuffledp.accounting.comparison import Scenario, compare_bounds
+from shuffledp.cli.main import main
 
 BASE = ["bounds", "--epsilon0", "1", "--num-users", "10000"]
 SCENARIO = Scenario(epsilon0=1.0, num_users=10_000, delta=1e-6)
@@ -169,8 +169,8 @@ def test_bad_arguments(capsys, arguments, message):
 # The page is not written before the signal comes, however late that is.
 PROGRAM = """
 import signal, sys
-from shuffledp.interface.cli.main import main
-from shuffledp.interface.reports import bounds_page
+from shuffledp.cli.main import main
+from shuffledp.report import bounds_page
 bounds_page.write_bounds_page = lambda *_: signal.pause()
 sys.exit(main())
 """

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from shuffledp.interface.cli.main import main
+from shuffledp.cli.main import main
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ import json
 import click
 import pytest
 
+from shuffledp.cli.leakage import leakage
+from shuffledp.cli.main import main
 from shuffledp.core.errors import DataError, OutOfRegimeError, ParameterError
-from shuffledp.interface.cli.leakage import leakage
-from shuffledp.interface.cli.main import main
 
 
 @pytest.fixture
@@ -202,8 +202,8 @@ def test_a_chart_of_one_collection(here, capsys, adversary):
 
 def test_the_figures_of_the_paper(here, capsys, monkeypatch):
     pytest.importorskip("matplotlib", reason="only the extra `attacks` brings it")
-    from shuffledp.collection.reproduction.written_figures import WrittenFigure
-    from shuffledp.interface.reports import leakage_figures
+    from shuffledp.report import leakage_figures
+    from shuffledp.reproduction.written_figures import WrittenFigure
 
     folders = []
 

@@ -8,9 +8,9 @@ import pytest
 
 pytest.importorskip("matplotlib", reason="only the extra `attacks` brings it")
 
-from shuffledp.collection.reproduction.settings import Settings
-from shuffledp.interface.cli.leakage import leakage
-from shuffledp.interface.reports import leakage_figures
+from shuffledp.cli.leakage import leakage
+from shuffledp.report import leakage_figures
+from shuffledp.reproduction.settings import Settings
 
 FIGURES = ["2", "3", "4", "5", "6", "7"]
 

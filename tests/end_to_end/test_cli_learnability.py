@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from shuffledp.cli.learnability import learnability
 from shuffledp.collection.output import MARKER_FILE
 from shuffledp.core.errors import OutOfRegimeError
-from shuffledp.interface.cli.learnability import learnability
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 import pytest
 
+from shuffledp.cli.main import main
+from shuffledp.cli.network_account import account
 from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.interface.cli.main import main
-from shuffledp.interface.cli.network_account import account
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 

@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 pytest.importorskip("matplotlib")
 
+from shuffledp.cli.network_curve import curve, degrees, round_numbers
 from shuffledp.core.errors import ParameterError
-from shuffledp.interface.cli.network_curve import curve, degrees, round_numbers
 
 SETTING = ("--epsilon0", "1", "--delta", "1e-3")
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import shuffledp as sdp
-from shuffledp.interface.cli.main import main
+from shuffledp.cli.main import main
 
 TARGET = ["--epsilon", "0.5", "--delta", "1e-8"]
 ISSUE = ["plan", "--num-users", "100000", "--domain", "yes,no,refused", *TARGET]

@@ -13,7 +13,7 @@ import pytest
 
 from shuffledp.collection.output import MARKER_FILE
 
-PROGRAM = "import sys; from shuffledp.interface.cli.main import main; sys.exit(main())"
+PROGRAM = "import sys; from shuffledp.cli.main import main; sys.exit(main())"
 COMMAND = [sys.executable, "-c", PROGRAM]
 RUN = ["run", "answers.csv", "--column", "answer", "--domain", "yes,no", "--delta", "1e-9"]
 

@@ -8,9 +8,9 @@ import pytest
 
 import shuffledp as sdp
 from collection.kinds import KINDS, NUM_USERS
-from interface.reports.pages import Page
+from report.pages import Page
+from shuffledp.cli.main import main
 from shuffledp.collection.output import MARKER_FILE
-from shuffledp.interface.cli.main import main
 
 TARGET = ["--epsilon", "1", "--delta", "1e-6"]
 

@@ -6,7 +6,7 @@ import pytest
 
 import shuffledp as sdp
 from shuffledp import accounting
-from shuffledp.interface.cli.main import main
+from shuffledp.cli.main import main
 
 BASE = ["--epsilon0", "1", "--num-users", "10000"]
 DELTA = ["--delta", "1e-6"]

@@ -10,10 +10,10 @@ from click.testing import CliRunner
 pytest.importorskip("sklearn")
 pytest.importorskip("matplotlib")
 
-from shuffledp.collection.reproduction.mallows import MALLOWS
+from shuffledp.cli.reproduce import MALLOWS_FIGURES, SEED, reproduce
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, OutputError, ParameterError
-from shuffledp.interface.cli.reproduce import MALLOWS_FIGURES, SEED, reproduce
+from shuffledp.reproduction.mallows import MALLOWS
 
 COLUMNS = [
     "figure",
@@ -162,7 +162,7 @@ def test_a_file_in_the_way(tmp_path):
 
 
 def test_without_matplotlib(tmp_path, monkeypatch):
-    from shuffledp.interface.reports import drawing
+    from shuffledp.report import drawing
 
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'shuffledp\[attacks\]'"):

@@ -8,9 +8,9 @@ from click.testing import CliRunner
 
 pytest.importorskip("matplotlib")
 
-from shuffledp.collection.reproduction.leakage import LEAKAGE
+from shuffledp.cli.reproduce import LEAKAGE_FIGURES, reproduce
 from shuffledp.core.errors import ParameterError
-from shuffledp.interface.cli.reproduce import LEAKAGE_FIGURES, reproduce
+from shuffledp.reproduction.leakage import LEAKAGE
 
 
 def run(*arguments):

@@ -10,13 +10,13 @@ from click.testing import CliRunner
 
 pytest.importorskip("matplotlib")
 
-from shuffledp.collection.reproduction.network import NETWORK
-from shuffledp.collection.reproduction.network_graphs import GRAPHS, load_graph
-from shuffledp.collection.reproduction.network_mean_estimation import expected_empty_users
-from shuffledp.collection.reproduction.settings import Settings
+from shuffledp.cli.reproduce import NETWORK_FIGURES, reproduce
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.interface.cli.reproduce import NETWORK_FIGURES, reproduce
+from shuffledp.reproduction.network import NETWORK
+from shuffledp.reproduction.network_graphs import GRAPHS, load_graph
+from shuffledp.reproduction.network_mean_estimation import expected_empty_users
+from shuffledp.reproduction.settings import Settings
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 COLUMNS = [
@@ -149,7 +149,7 @@ def _figures(*numbers):
 
 
 def test_stationary_law():
-    from shuffledp.collection.reproduction.network_stationary import law_with_irregularity
+    from shuffledp.reproduction.network_stationary import law_with_irregularity
 
     law = law_with_irregularity(1_000, 10.0)
     assert law.sum() == pytest.approx(1.0)
@@ -161,7 +161,7 @@ def test_stationary_law():
 
 
 def test_rounds_of_regular_graphs():
-    from shuffledp.collection.reproduction.network_rounds_figures import _rounds_of
+    from shuffledp.reproduction.network_rounds_figures import _rounds_of
 
     for degree, last in ((3, 100), (5, 60), (10, 30), (50, 20)):
         rounds = _rounds_of(degree, quick=False)

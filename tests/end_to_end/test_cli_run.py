@@ -6,8 +6,8 @@ import json
 import polars as pl
 import pytest
 
+from shuffledp.cli.main import main
 from shuffledp.collection.output import MARKER_FILE
-from shuffledp.interface.cli.main import main
 
 ANSWERS = ["yes"] * 400 + ["no"] * 1400 + ["refused"] * 200
 TARGET = ["--epsilon", "0.5", "--delta", "1e-8"]

@@ -5,7 +5,7 @@ import json
 import polars as pl
 import pytest
 
-from shuffledp.interface.cli.main import main
+from shuffledp.cli.main import main
 
 STREETS, HOUSES = 12, 10
 

@@ -6,10 +6,10 @@ import json
 import polars as pl
 import pytest
 
-from interface.reports.pages import Page
+from report.pages import Page
+from shuffledp.cli.main import main
 from shuffledp.core.entropy import Entropy
-from shuffledp.interface.cli.main import main
-from shuffledp.mechanisms.networks.families import random_regular_graph
+from shuffledp.network.graphs.families import random_regular_graph
 
 NUM_USERS = 80
 MALLOWS = ("--shuffler", "mallows", "--groups-by", "street", "--radius", "1", "--alpha", "4")

@@ -6,9 +6,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from shuffledp.cli.main import main
 from shuffledp.core.entropy import Entropy
-from shuffledp.interface.cli.main import main
-from shuffledp.mechanisms.networks.families import random_regular_graph
+from shuffledp.network.graphs.families import random_regular_graph
 
 NUM_USERS = 80
 DATA = Path(__file__).parents[3] / "shared" / "data"

@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from shuffledp.collection.datasets.history_scenarios import SCENARIOS as LAWS
+from shuffledp.cli.monitor_generate import SCENARIOS, day, generate
 from shuffledp.core.errors import OutputError, ParameterError
-from shuffledp.interface.cli.monitor_generate import SCENARIOS, day, generate
+from shuffledp.monitoring.histories.history_scenarios import SCENARIOS as LAWS
 
 
 def run(*arguments):

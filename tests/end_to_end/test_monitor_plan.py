@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from shuffledp.collection.monitoring.plan import plan_monitoring
-from shuffledp.interface.cli.main import main
+from shuffledp.cli.main import main
+from shuffledp.monitoring.planning.plan import plan_monitoring
 
 SIZE = ("--periods", "16", "--max-changes", "2", "--num-users", "5000", "--delta", "1e-7")
 

@@ -3,8 +3,8 @@
 import pytest
 from playwright.sync_api import expect
 
-from interface.reports.monitor_views import build_view
-from shuffledp.interface.reports.monitor_page import write_monitor_page
+from report.monitor_views import build_view
+from shuffledp.report.monitor_page import write_monitor_page
 
 pytestmark = pytest.mark.browser
 

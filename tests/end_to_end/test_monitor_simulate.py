@@ -7,16 +7,16 @@ import signal
 import polars as pl
 import pytest
 
-from interface.reports.pages import Page
-from shuffledp.collection.datasets.generated_histories import generate_histories
+from report.pages import Page
+from shuffledp.cli import monitor_simulate
+from shuffledp.cli.main import main
+from shuffledp.cli.monitor_options import ENCODINGS, PROTOCOLS
 from shuffledp.collection.output import MARKER_FILE
 from shuffledp.core.errors import MissingPackageError
-from shuffledp.interface.cli import monitor_simulate
-from shuffledp.interface.cli.main import main
-from shuffledp.interface.cli.monitor_options import ENCODINGS, PROTOCOLS
-from shuffledp.mechanisms.monitoring.encodings.choose import encoding_for
-from shuffledp.mechanisms.monitoring.fleet import ClientFleet
-from shuffledp.mechanisms.monitoring.sign_laws.registry import SIGN_LAWS
+from shuffledp.monitoring.encodings.choose import encoding_for
+from shuffledp.monitoring.fleet import ClientFleet
+from shuffledp.monitoring.histories.generated_histories import generate_histories
+from shuffledp.monitoring.sign_laws.registry import SIGN_LAWS
 
 NUM_USERS, PERIODS = 500, 24
 READING = ("--user", "user", "--time", "time", "--value", "value")
@@ -201,7 +201,7 @@ def test_without_matplotlib_the_image_is_left_out_and_said_so(simulate, tmp_path
     def missing(*_arguments):
         raise MissingPackageError("figures need matplotlib: run pip install x", name="matplotlib")
 
-    monkeypatch.setattr("shuffledp.interface.reports.monitor_drawing.draw_running_counts", missing)
+    monkeypatch.setattr("shuffledp.report.monitor_drawing.draw_running_counts", missing)
     status, printed = simulate()
     assert status == 0
     assert "running-counts.png was left out: figures need matplotlib" in printed.err

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import shuffledp as sdp
-from shuffledp.interface.reports.plan_page import write_plan_page
+from shuffledp.report.plan_page import write_plan_page
 
 pytestmark = pytest.mark.browser
 

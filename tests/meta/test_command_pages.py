@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 import pytest
 
-from shuffledp.interface.cli.main import cli
+from shuffledp.cli.main import cli
 
 PAGES = Path(__file__).parents[2] / "docs" / "commands"
 

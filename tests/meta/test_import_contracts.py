@@ -20,7 +20,7 @@ PLANTED = {
     "core looks up": ("core/planted.py", "import shuffledp.collection"),
     "mechanisms see privacy": ("mechanisms/planted.py", "import shuffledp.privacy"),
     "privacy sees mechanisms": ("privacy/planted.py", "import shuffledp.mechanisms"),
-    "collection looks up": ("collection/planted.py", "import shuffledp.interface"),
+    "collection looks up": ("collection/planted.py", "import shuffledp._gone"),
     "the protocol keeps time": ("collection/protocol/planted.py", "import time"),
     "a new wing nobody placed": ("planted/__init__.py", "import shuffledp.core"),
 }

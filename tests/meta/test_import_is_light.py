@@ -17,7 +17,7 @@ def loaded_after(statement: str) -> set[str]:
     return set(outcome.stdout.split())
 
 
-@pytest.mark.parametrize("module", ["shuffledp", "shuffledp.interface.cli.main"])
+@pytest.mark.parametrize("module", ["shuffledp", "shuffledp.cli.main"])
 def test_nothing_heavy_is_imported(module):
     loaded = loaded_after(f"import {module}")
     assert "shuffledp" in loaded

@@ -9,7 +9,7 @@ from perturbed import build, environment, run_tests
 
 pytestmark = pytest.mark.slow
 
-TESTS = ("tests/privacy/test_sandwich_by_enumeration.py", "tests/core/numerics")
+TESTS = ("tests/accounting/test_sandwich_by_enumeration.py", "tests/core/numerics")
 VALUES = """
 import math
 import numpy as np

@@ -7,8 +7,8 @@ import math
 
 from mpmath import mp, mpf
 
+from shuffledp.accounting.divergences.hockey_stick_curve import HockeyStickCurve
 from shuffledp.core.numerics.enclosure import Enclosure
-from shuffledp.privacy.divergences.hockey_stick_curve import HockeyStickCurve
 
 mp.dps = 60
 

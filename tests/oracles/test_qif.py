@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from oracles.leakage_cases import SIZES, cascades, cases, floats, matrices
 from shuffledp.core.entropy import Entropy
-from shuffledp.privacy.leakage.channels.channel import Channel
-from shuffledp.privacy.leakage.measures.capacities import (
+from shuffledp.leakage.channels.channel import Channel
+from shuffledp.leakage.measures.capacities import (
     additive_capacity,
     multiplicative_bayes_capacity,
 )
-from shuffledp.privacy.leakage.measures.entropies import (
+from shuffledp.leakage.measures.entropies import (
     conditional_guessing_entropy,
     conditional_shannon_entropy_bits,
     guessing_entropy,
@@ -27,10 +27,10 @@ from shuffledp.privacy.leakage.measures.entropies import (
     mutual_information_bits,
     shannon_entropy_bits,
 )
-from shuffledp.privacy.leakage.measures.gains import identity_gain, matrix_gain
-from shuffledp.privacy.leakage.measures.refinement import is_equivalent, refinement
-from shuffledp.privacy.leakage.measures.shannon_capacity import shannon_capacity_bits
-from shuffledp.privacy.leakage.measures.vulnerability import (
+from shuffledp.leakage.measures.gains import identity_gain, matrix_gain
+from shuffledp.leakage.measures.refinement import is_equivalent, refinement
+from shuffledp.leakage.measures.shannon_capacity import shannon_capacity_bits
+from shuffledp.leakage.measures.vulnerability import (
     additive_leakage,
     best_strategy,
     multiplicative_leakage,

@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracles import profiles
+from shuffledp.accounting.amplification.registry import METHODS, account_delta, account_epsilon
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
-from shuffledp.privacy.amplification.registry import METHODS, account_delta, account_epsilon
 
 # Declared relative width of an enclosure: a bound may move by that much against the trend. delta
 # moves by up to ten times as much as epsilon does.

@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import binom
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.mechanisms.estimators import estimate_frequencies
-from shuffledp.mechanisms.randomizers import RANDOMIZERS, Counts, Reports, make_randomizer
+from shuffledp.estimation import estimate_frequencies
+from shuffledp.randomizers import RANDOMIZERS, Counts, Reports, make_randomizer
 
 # Probability that correct code fails this module: Bonferroni over all comparisons made in it.
 FALSE_POSITIVE_RATE = 1e-9

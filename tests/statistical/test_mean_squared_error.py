@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import chi2
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.mechanisms.estimators.intervals import standard_error
-from shuffledp.mechanisms.randomizers import RANDOMIZERS, make_randomizer
+from shuffledp.estimation.intervals import standard_error
+from shuffledp.randomizers import RANDOMIZERS, make_randomizer
 
 # Probability that correct code fails this module: Bonferroni over all comparisons made in it.
 FALSE_POSITIVE_RATE = 1e-9

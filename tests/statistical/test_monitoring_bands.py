@@ -11,11 +11,11 @@ import pytest
 from scipy.stats import binom
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.mechanisms.estimators.intervals import normal_quantile
-from shuffledp.mechanisms.monitoring.design import MonitorDesign
-from shuffledp.mechanisms.monitoring.encodings.choose import encoding_for
-from shuffledp.mechanisms.monitoring.fleet import ClientFleet
-from shuffledp.mechanisms.monitoring.server import MonitorServer
+from shuffledp.estimation.intervals import normal_quantile
+from shuffledp.monitoring.design import MonitorDesign
+from shuffledp.monitoring.encodings.choose import encoding_for
+from shuffledp.monitoring.fleet import ClientFleet
+from shuffledp.monitoring.server import MonitorServer
 
 # For the whole module; each of the tests takes an equal share, on either side.
 FALSE_POSITIVE_RATE = 1e-9

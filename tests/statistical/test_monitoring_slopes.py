@@ -15,10 +15,10 @@ import pytest
 from scipy.stats import chi2
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.mechanisms.estimators.running_counts.variances import expected_standard_errors
-from shuffledp.mechanisms.monitoring.design import MonitorDesign
-from shuffledp.mechanisms.monitoring.fleet import ClientFleet
-from shuffledp.mechanisms.monitoring.server import MonitorServer
+from shuffledp.monitoring.design import MonitorDesign
+from shuffledp.monitoring.fleet import ClientFleet
+from shuffledp.monitoring.running_counts.variances import expected_standard_errors
+from shuffledp.monitoring.server import MonitorServer
 
 FALSE_POSITIVE_RATE = 1e-9
 NUM_TESTS = 8

@@ -10,9 +10,9 @@ import pytest
 from scipy.stats import binom, chi2, norm
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.mechanisms.randomizers.numbers import DiscreteLaplace, Duchi, Hybrid, Piecewise
-from shuffledp.mechanisms.randomizers.numbers.decoding import sums_of
-from shuffledp.mechanisms.reports import Reports
+from shuffledp.core.reports import Reports
+from shuffledp.randomizers.numbers import DiscreteLaplace, Duchi, Hybrid, Piecewise
+from shuffledp.randomizers.numbers.decoding import sums_of
 
 # Probability that correct code fails this module: Bonferroni over all of its comparisons. Every
 # cell expects at least LEAST_EXPECTED reports, so that the chi-square tail is close to the exact

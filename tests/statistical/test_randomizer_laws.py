@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import chi2
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.mechanisms.randomizers import RANDOMIZERS, make_randomizer
+from shuffledp.randomizers import RANDOMIZERS, make_randomizer
 
 # Probability that correct code fails this module: Bonferroni over all of its tests. Every cell
 # expects at least LEAST_EXPECTED reports, so that the chi-square tail is close to the exact one.

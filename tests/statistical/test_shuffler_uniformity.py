@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy.special import chdtrc, chdtri
 
-from shuffledp.collection.engines.external_shuffle import ExternalShuffle
+from shuffledp.collection.external_shuffle import ExternalShuffle
+from shuffledp.collection.uniform import UniformShuffler, assign_buckets
 from shuffledp.core.entropy import Entropy
-from shuffledp.mechanisms.shufflers.uniform import UniformShuffler, assign_buckets
 
 # For the whole module; each of the tests takes an equal share.
 FALSE_POSITIVE_RATE = 1e-9

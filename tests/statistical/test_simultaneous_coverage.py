@@ -7,9 +7,9 @@ import pytest
 from scipy.stats import binom
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.mechanisms.estimators import estimate_frequencies, intervals
-from shuffledp.mechanisms.estimators.intervals import INTERVALS, simultaneous_confidence
-from shuffledp.mechanisms.randomizers import RANDOMIZERS, Counts, make_randomizer
+from shuffledp.estimation import estimate_frequencies, intervals
+from shuffledp.estimation.intervals import INTERVALS, simultaneous_confidence
+from shuffledp.randomizers import RANDOMIZERS, Counts, make_randomizer
 
 # Probability that correct code fails this module: Bonferroni over all comparisons made in it.
 FALSE_POSITIVE_RATE = 1e-9

@@ -15,8 +15,8 @@ from scipy.stats import binom, chi2
 import shuffledp as sdp
 from shuffledp.collection.questions.question import EstimateOptions
 from shuffledp.core.entropy import Entropy
-from shuffledp.mechanisms.randomizers.registry import STRING_RANDOMIZERS
-from shuffledp.mechanisms.reports import Reports
+from shuffledp.core.reports import Reports
+from shuffledp.randomizers.registry import STRING_RANDOMIZERS
 
 # Probability that correct code fails this module: Bonferroni over all comparisons made in it.
 FALSE_POSITIVE_RATE = 1e-9

@@ -9,8 +9,8 @@ import pytest
 from scipy.special import chdtri
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.mechanisms.networks.graph import Graph
-from shuffledp.mechanisms.networks.random_walk import (
+from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.walk.random_walk import (
     RandomWalk,
     position_distribution,
     simulate_positions,

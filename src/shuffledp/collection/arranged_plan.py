@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
+from shuffledp.accounting.calibration import LARGEST_EPSILON0
 from shuffledp.collection.arrangements import Arrangement
 from shuffledp.collection.questions.question import Question, chosen_candidates
 from shuffledp.collection.run import FixedSetting, fixed_setting
 from shuffledp.core.checks import require_open_unit, require_positive
 from shuffledp.core.errors import InfeasibleTargetError
 from shuffledp.core.numerics.inversion import last_above_first_below
-from shuffledp.privacy.accounting.calibration import LARGEST_EPSILON0
 
 # Of epsilon0: each step asks the accountant for several batches, and nobody sees the difference.
 _TOLERANCE = 1e-3

@@ -12,23 +12,23 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from shuffledp.collection.engines.external_shuffle import ExternalShuffle
-from shuffledp.collection.engines.in_memory_shuffle import InMemoryShuffle
-from shuffledp.collection.engines.network_shuffle import NetworkShuffle, OnBatch
+from shuffledp.collection.external_shuffle import ExternalShuffle
 from shuffledp.collection.guarantees import guarantee_for
+from shuffledp.collection.in_memory_shuffle import InMemoryShuffle
 from shuffledp.collection.results import Guarantee
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
 from shuffledp.core.profile import LocalProfile
-from shuffledp.mechanisms.shufflers.displacement import DisplacementShuffler
-from shuffledp.mechanisms.shufflers.mallows import MallowsShuffler
-from shuffledp.mechanisms.shufflers.network import NetworkShuffler
-from shuffledp.privacy.amplification.displaced import displaced_epsilon
-from shuffledp.privacy.amplification.grouped import grouped_epsilon
+from shuffledp.groups.displacement.shuffler import DisplacementShuffler
+from shuffledp.groups.privacy.displaced import displaced_epsilon
+from shuffledp.groups.privacy.grouped import grouped_epsilon
+from shuffledp.groups.shuffler import MallowsShuffler
+from shuffledp.network.walk.network_shuffle import NetworkShuffle, OnBatch
+from shuffledp.network.walk.shuffler import NetworkShuffler
 
 if TYPE_CHECKING:
-    from shuffledp.collection.network_hiding import ReportingProtocol
-    from shuffledp.collection.network_mixing import NetworkMixing
+    from shuffledp.network.hiding import ReportingProtocol
+    from shuffledp.network.mixing import NetworkMixing
 
 
 class Stage(Protocol):

@@ -3,13 +3,13 @@
 from os import PathLike
 from typing import SupportsFloat, SupportsIndex
 
-from shuffledp.collection.datasets.schedules import read_schedule
+from shuffledp.accounting.composed import Composition
+from shuffledp.accounting.release import ShuffledRelease, honest_users
 from shuffledp.collection.named_profiles import named_profile
+from shuffledp.collection.source.schedules import read_schedule
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile
-from shuffledp.privacy.accounting.composed import Composition
-from shuffledp.privacy.accounting.release import ShuffledRelease, honest_users
 
 Path = str | PathLike[str]
 
@@ -100,6 +100,6 @@ def _profile(
         raise ParameterError(
             "channel says all there is about the randomizer: leave out randomizer, k and dimension"
         )
-    from shuffledp.collection.datasets.channel_files import open_channel
+    from shuffledp.collection.source.channel_files import open_channel
 
     return open_channel(channel).profile(claimed_epsilon0=epsilon0)

@@ -4,16 +4,16 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from shuffledp.accounting.amplification.registry import account_delta
+from shuffledp.accounting.calibration import largest_epsilon0
+from shuffledp.accounting.inversion import largest_local_epsilon
+from shuffledp.accounting.release import ShuffledRelease
 from shuffledp.collection.guarantees import guarantee_for, guarantee_of
 from shuffledp.collection.questions.question import Candidates, Question
 from shuffledp.collection.results import Guarantee
 from shuffledp.core.errors import InfeasibleTargetError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
-from shuffledp.mechanisms.randomizers.protocol import LocalRandomizer
-from shuffledp.privacy.accounting.calibration import largest_epsilon0
-from shuffledp.privacy.accounting.inversion import largest_local_epsilon
-from shuffledp.privacy.accounting.release import ShuffledRelease
-from shuffledp.privacy.amplification.registry import account_delta
+from shuffledp.randomizers.protocol import LocalRandomizer
 
 # Advice beyond this number of users is of no use.
 _MOST_USERS_ADVISED = 10**9

@@ -2,13 +2,13 @@
 
 from os import PathLike
 
+from shuffledp.accounting.amplification.registry import BEST, account_delta, account_epsilon
+from shuffledp.accounting.composed import Composition
+from shuffledp.accounting.release import ShuffledRelease
 from shuffledp.collection.asked_releases import asked_releases
 from shuffledp.collection.results import Guarantee
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile
-from shuffledp.privacy.accounting.composed import Composition
-from shuffledp.privacy.accounting.release import ShuffledRelease
-from shuffledp.privacy.amplification.registry import BEST, account_delta, account_epsilon
 
 
 def guarantee_for(

@@ -4,7 +4,7 @@ from typing import SupportsFloat, SupportsIndex
 
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
-from shuffledp.mechanisms.randomizers.registry import (
+from shuffledp.randomizers.registry import (
     NUMBER_RANDOMIZERS,
     RANDOMIZERS,
     VECTOR_RANDOMIZERS,

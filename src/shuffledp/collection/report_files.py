@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shuffledp._version import __version__
-from shuffledp.collection.datasets.reading import reading
 from shuffledp.collection.output import writing
 from shuffledp.collection.run import Setting
+from shuffledp.collection.source.reading import reading
 from shuffledp.core.errors import DataError
-from shuffledp.mechanisms.randomizers.protocol import LocalRandomizer
-from shuffledp.mechanisms.reports import Reports
+from shuffledp.core.reports import Reports
+from shuffledp.randomizers.protocol import LocalRandomizer
 
 if TYPE_CHECKING:
     import polars as pl

@@ -1,7 +1,7 @@
 """What a collection returns: the ``Guarantee`` it gives and the ``RunResult`` it produced.
 
 This module holds data only. How a result looks in a browser, a notebook or a terminal is decided
-one floor up, in ``shuffledp.interface.reports``; since imports point downwards, that package is
+one floor up, in ``shuffledp.report``; since imports point downwards, that package is
 handed in once through `register_renderer`, by ``shuffledp/__init__.py``.
 """
 
@@ -16,14 +16,14 @@ from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 
 if TYPE_CHECKING:
-    from shuffledp.collection.group_facts import GroupFacts
-    from shuffledp.collection.leakage_of_run import RunLeakage
-    from shuffledp.collection.network_facts import NetworkFacts
     from shuffledp.collection.plan import Plan
     from shuffledp.collection.questions.question import Question
-    from shuffledp.mechanisms.estimators.frequencies import FrequencyEstimates
-    from shuffledp.mechanisms.estimators.means import MeanEstimates
-    from shuffledp.mechanisms.randomizers.protocol import LocalRandomizer
+    from shuffledp.estimation.frequencies import FrequencyEstimates
+    from shuffledp.estimation.means import MeanEstimates
+    from shuffledp.groups.facts import GroupFacts
+    from shuffledp.leakage.of_run import RunLeakage
+    from shuffledp.network.facts import NetworkFacts
+    from shuffledp.randomizers.protocol import LocalRandomizer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,7 +263,7 @@ class RunResult:
 
 
 class Renderer(Protocol):
-    """Turns plans and results into something to look at; ``shuffledp.interface.reports`` is one."""
+    """Turns plans and results into something to look at; ``shuffledp.report`` is one."""
 
     def write_report(self, result: RunResult, path: str | PathLike[str]) -> Path:
         """Write a self-contained HTML report and return its path."""
@@ -299,7 +299,7 @@ def registered_renderer() -> Renderer:
     if not _renderers:
         raise RuntimeError(
             "no renderer for results is registered: `import shuffledp` does it, or call "
-            "shuffledp.collection.results.register_renderer(shuffledp.interface.reports)"
+            "shuffledp.collection.results.register_renderer(shuffledp.report)"
         )
     return _renderers[0]
 

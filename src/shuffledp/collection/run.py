@@ -5,24 +5,24 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
 
+from shuffledp.accounting.release import ShuffledRelease
 from shuffledp.collection.arrangements import UNIFORM, Arrangement
 from shuffledp.collection.cautions import delta_cautions
-from shuffledp.collection.datasets.column import Column, Progress, no_progress
-from shuffledp.collection.engines.local import ReportSink, collect
 from shuffledp.collection.guarantees import guarantee_for, guarantee_of
+from shuffledp.collection.local import ReportSink, collect
 from shuffledp.collection.questions.question import EstimateOptions, Question, chosen_candidates
 from shuffledp.collection.results import Guarantee, RunResult
 from shuffledp.collection.sampled_estimates import for_all_users
+from shuffledp.collection.source.column import Column, Progress, no_progress
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_open_unit
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.mechanisms.randomizers.protocol import LocalRandomizer
-from shuffledp.privacy.accounting.release import ShuffledRelease
+from shuffledp.randomizers.protocol import LocalRandomizer
 
 if TYPE_CHECKING:
-    from shuffledp.collection.datasets.prior_files import PriorKnowledge
-    from shuffledp.collection.leakage_of_run import RunLeakage
+    from shuffledp.collection.source.prior_files import PriorKnowledge
+    from shuffledp.leakage.of_run import RunLeakage
 
 # Where the report shows epsilon: as multiples of the number of users, and shares of honest ones.
 _USER_FACTORS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
@@ -253,8 +253,8 @@ def _belief(
     """Return a chosen prior in the order of the answers; checked before anything is collected."""
     if prior is None:
         return None
-    from shuffledp.collection.datasets.prior_files import PriorKnowledge
-    from shuffledp.collection.leakage_of_run import KIND
+    from shuffledp.collection.source.prior_files import PriorKnowledge
+    from shuffledp.leakage.of_run import KIND
 
     if question.kind != KIND:
         raise ParameterError(
@@ -270,7 +270,7 @@ def _leakage(
     seed: SupportsIndex | None,
 ) -> "RunLeakage | None":
     """Return what an adversary can guess."""
-    from shuffledp.collection.leakage_of_run import Released, leakage_of_run
+    from shuffledp.leakage.of_run import Released, leakage_of_run
 
     release = Released(
         num_users=result.num_users,

@@ -16,9 +16,9 @@ import numpy as np
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
-from shuffledp.mechanisms.estimators.frequencies import FrequencyEstimates
-from shuffledp.mechanisms.estimators.intervals import normal_quantile, simultaneous_confidence
-from shuffledp.mechanisms.estimators.means import MeanEstimates
+from shuffledp.estimation.frequencies import FrequencyEstimates
+from shuffledp.estimation.intervals import normal_quantile, simultaneous_confidence
+from shuffledp.estimation.means import MeanEstimates
 
 
 def for_all_users(
@@ -53,8 +53,8 @@ def for_all_users(
 
     Examples
     --------
-    >>> from shuffledp.mechanisms.estimators.frequencies import estimate_frequencies
-    >>> from shuffledp.mechanisms.reports import Counts
+    >>> from shuffledp.estimation.frequencies import estimate_frequencies
+    >>> from shuffledp.core.reports import Counts
     >>> counts = Counts(support=np.array([60, 40]), num_reports=100, fingerprint="")
     >>> sample = estimate_frequencies(counts, support_probabilities=(0.75, 0.25))
     >>> for_all_users(sample, 1000).count.tolist()

@@ -4,6 +4,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import SupportsIndex
 
+from shuffledp.accounting.inversion import (
+    largest_local_epsilon,
+    largest_rounds,
+    least_users,
+)
+from shuffledp.accounting.release import ShuffledRelease
 from shuffledp.collection.guarantees import guarantee_of
 from shuffledp.collection.named_profiles import named_profile
 from shuffledp.collection.results import Guarantee
@@ -15,12 +21,6 @@ from shuffledp.core.checks import (
 )
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.core.profile import LocalProfile
-from shuffledp.privacy.accounting.inversion import (
-    largest_local_epsilon,
-    largest_rounds,
-    least_users,
-)
-from shuffledp.privacy.accounting.release import ShuffledRelease
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ import shuffledp as sdp
 from collection.kinds import KINDS
 from shuffledp.collection.questions.question import EstimateOptions
 from shuffledp.core.entropy import Entropy
-from shuffledp.mechanisms.randomizers.registry import STRING_RANDOMIZERS
+from shuffledp.randomizers.registry import STRING_RANDOMIZERS
 
 # Some thirty means of squares, each within eight of its own standard errors: below 1e-13 by normal
 # tails, and squares of bounded reports have tails less than a thousand times as heavy there.

@@ -7,10 +7,10 @@ import pytest
 
 import shuffledp as sdp
 from collection.kinds import CHOICES, DOMAIN, KEY, KINDS, NUM_USERS
+from shuffledp.accounting.amplification.registry import account_delta
+from shuffledp.cli.options import RANDOMIZER_NAMES
 from shuffledp.collection.questions.question import EstimateOptions, chosen_candidates
 from shuffledp.core.errors import DomainError, ParameterError
-from shuffledp.interface.cli.options import RANDOMIZER_NAMES
-from shuffledp.privacy.amplification.registry import account_delta
 
 EACH = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from shuffledp.accounting.amplification.binary_randomized_response_kernels import saddle_tilt
 from shuffledp.core.numerics.two_binomials_kernels import points_and_tail, tilted_moments
-from shuffledp.privacy.amplification.binary_randomized_response_kernels import saddle_tilt
 
 GOLDEN = json.loads(
     (Path(__file__).parents[2] / "golden" / "accountant_values.json").read_text(encoding="ascii")

@@ -5,8 +5,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from shuffledp.collection.datasets.answer_sets import AnswerSetColumn, answer_sets_from_values
-from shuffledp.collection.datasets.labels import checked_domain, require_two_answers
 from shuffledp.collection.questions.frequencies import (
     USELESS_STANDARD_ERROR,
     apply_post_processing,
@@ -18,12 +16,14 @@ from shuffledp.collection.questions.question import (
     candidates_of,
     require_list,
 )
+from shuffledp.collection.source.answer_sets import AnswerSetColumn, answer_sets_from_values
+from shuffledp.collection.source.labels import checked_domain, require_two_answers
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import DomainError, ParameterError
-from shuffledp.mechanisms.estimators.frequencies import FrequencyEstimates
-from shuffledp.mechanisms.randomizers.sets.registry import ANSWER_SET_RANDOMIZERS
-from shuffledp.mechanisms.randomizers.sets.set_randomizer import SetRandomizer
-from shuffledp.mechanisms.reports import Counts
+from shuffledp.core.reports import Counts
+from shuffledp.estimation.frequencies import FrequencyEstimates
+from shuffledp.randomizers.sets.registry import ANSWER_SET_RANDOMIZERS
+from shuffledp.randomizers.sets.set_randomizer import SetRandomizer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

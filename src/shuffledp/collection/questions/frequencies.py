@@ -5,21 +5,21 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from shuffledp.collection.datasets.answers import AnswerColumn
-from shuffledp.collection.datasets.labels import checked_domain, require_two_answers
-from shuffledp.collection.datasets.tables import answers_from_values
 from shuffledp.collection.questions.question import (
     Candidates,
     EstimateOptions,
     candidates_of,
     require_list,
 )
+from shuffledp.collection.source.answers import AnswerColumn
+from shuffledp.collection.source.labels import checked_domain, require_two_answers
+from shuffledp.collection.source.tables import answers_from_values
 from shuffledp.core.errors import DomainError, ParameterError
-from shuffledp.mechanisms.estimators.frequencies import FrequencyEstimates, expected_standard_error
-from shuffledp.mechanisms.estimators.post_processing import POST_PROCESSING
-from shuffledp.mechanisms.randomizers.category_randomizer import CategoryRandomizer
-from shuffledp.mechanisms.randomizers.registry import RANDOMIZERS
-from shuffledp.mechanisms.reports import Counts
+from shuffledp.core.reports import Counts
+from shuffledp.estimation.frequencies import FrequencyEstimates, expected_standard_error
+from shuffledp.estimation.post_processing import POST_PROCESSING
+from shuffledp.randomizers.category_randomizer import CategoryRandomizer
+from shuffledp.randomizers.registry import RANDOMIZERS
 
 # With a larger standard error a 95 % interval is wider than [0, 1]: the estimate says nothing.
 USELESS_STANDARD_ERROR = 0.25

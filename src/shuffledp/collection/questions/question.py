@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from shuffledp.collection.datasets.column import Column
+from shuffledp.collection.source.column import Column
 from shuffledp.core.errors import ParameterError
-from shuffledp.mechanisms.estimators.frequencies import FrequencyEstimates
-from shuffledp.mechanisms.estimators.means import MeanEstimates
-from shuffledp.mechanisms.randomizers.protocol import LocalRandomizer
+from shuffledp.estimation.frequencies import FrequencyEstimates
+from shuffledp.estimation.means import MeanEstimates
+from shuffledp.randomizers.protocol import LocalRandomizer
 
 Candidates: TypeAlias = Mapping[str, Callable[[float], LocalRandomizer]]
 """Name of each randomizer that answers a question, and what makes it for an epsilon0."""
@@ -29,7 +29,7 @@ class EstimateOptions:
         Whether all intervals hold at once with that confidence, rather than each alone.
     post_processing : tuple of str
         Names of steps that are applied to the frequencies, in order; see
-        `shuffledp.mechanisms.estimators.post_processing`.
+        `shuffledp.estimation.post_processing`.
     """
 
     confidence: float = 0.95

@@ -4,8 +4,6 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from shuffledp.collection.datasets.limits import Ball
-from shuffledp.collection.datasets.numbers import NumberTable, numbers_from_values
 from shuffledp.collection.questions.mean import require_no_post_processing
 from shuffledp.collection.questions.question import (
     Candidates,
@@ -13,12 +11,14 @@ from shuffledp.collection.questions.question import (
     candidates_of,
     require_list,
 )
+from shuffledp.collection.source.limits import Ball
+from shuffledp.collection.source.numbers import NumberTable, numbers_from_values
 from shuffledp.core.errors import DomainError, ParameterError
-from shuffledp.mechanisms.estimators.means import MeanEstimates
-from shuffledp.mechanisms.randomizers.mean_randomizer import MeanRandomizer
-from shuffledp.mechanisms.randomizers.numbers.accuracy import expected_standard_error
-from shuffledp.mechanisms.randomizers.registry import VECTOR_RANDOMIZERS
-from shuffledp.mechanisms.reports import Sums
+from shuffledp.core.reports import Sums
+from shuffledp.estimation.means import MeanEstimates
+from shuffledp.randomizers.mean_randomizer import MeanRandomizer
+from shuffledp.randomizers.numbers.accuracy import expected_standard_error
+from shuffledp.randomizers.registry import VECTOR_RANDOMIZERS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

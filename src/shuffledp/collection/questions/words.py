@@ -5,8 +5,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from shuffledp.collection.datasets.labels import checked_domain
-from shuffledp.collection.datasets.words import WordColumn, words_from_values
 from shuffledp.collection.questions.frequencies import (
     USELESS_STANDARD_ERROR,
     apply_post_processing,
@@ -18,13 +16,15 @@ from shuffledp.collection.questions.question import (
     candidates_of,
     require_list,
 )
+from shuffledp.collection.source.labels import checked_domain
+from shuffledp.collection.source.words import WordColumn, words_from_values
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError
-from shuffledp.mechanisms.estimators.frequencies import FrequencyEstimates, expected_standard_error
-from shuffledp.mechanisms.randomizers.registry import STRING_RANDOMIZERS
-from shuffledp.mechanisms.randomizers.strings.keyed_hash import new_key, require_key
-from shuffledp.mechanisms.randomizers.strings.sketch import StringSketch
-from shuffledp.mechanisms.reports import Counts
+from shuffledp.core.reports import Counts
+from shuffledp.estimation.frequencies import FrequencyEstimates, expected_standard_error
+from shuffledp.randomizers.registry import STRING_RANDOMIZERS
+from shuffledp.randomizers.strings.keyed_hash import new_key, require_key
+from shuffledp.randomizers.strings.sketch import StringSketch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

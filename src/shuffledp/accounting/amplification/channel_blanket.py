@@ -1,0 +1,204 @@
+"""A randomizer given as a matrix: the blanket of its rows, for every pair of inputs.
+
+With omega = inf_x R_x each pair of inputs has the bound (Z) of `channel_gains`, in both orders; the
+guarantee is the largest of them. Nothing is asked of the matrix: pairs need not be symmetric, and
+entries may be 0. Then omega is 0 there, the likelihood ratio of two inputs may be infinite, and the
+bound needs neither epsilon0 nor delta0 (compare Takagi, Liew, arXiv:2601.19154).
+
+(Z) is convex in (P, Q) for a fixed omega, so what holds for all pairs of rows holds for inputs
+whose laws are mixtures of rows: they need no rows of their own, and lower no minimum.
+
+Which pairs are evaluated: from the largest of `ceilings` down, until a ceiling is below what has
+been found already. Pairs whose columns are the same up to their order are evaluated once.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from hashlib import blake2b
+
+import numpy as np
+
+from shuffledp.accounting.amplification.channel_ceilings import ceilings
+from shuffledp.accounting.amplification.channel_gains import blanket_delta, quick_blanket_delta
+from shuffledp.accounting.amplification.channel_rows import ChannelRows, rows_of
+from shuffledp.accounting.amplification.method import Method
+from shuffledp.core.numerics.enclosure import Enclosure
+from shuffledp.core.numerics.inversion import last_above_first_below
+from shuffledp.core.profile import LocalProfile, RandomizerFamily
+
+# Sorting more columns than this costs more than evaluating a pair anew.
+_MOST_SORTED_COLUMNS = 512
+
+# Of inversions.
+_TOLERANCE = 1e-8
+
+# Squares of e^epsilon stay within doubles; no crowd hides what is beyond.
+_LARGEST_EPSILON0 = 200.0
+
+# Relative error that a profile's stated losses may have.
+_ACCURACY = 1e-9
+
+
+class _Pairs:
+    """The bounds of all ordered pairs of rows of one channel, for n users."""
+
+    def __init__(self, channel: ChannelRows, num_users: int) -> None:
+        self._channel = channel
+        self._num_users = num_users
+        self._keys: dict[tuple[int, int], object] = {}
+
+    def quick_delta(self, pair: tuple[int, int], epsilon: float) -> float:
+        """Return something at least as large as the bound of one ordered pair."""
+        rows = self._channel.rows
+        return quick_blanket_delta(
+            rows[pair[0]],
+            rows[pair[1]],
+            self._channel.hidden,
+            num_users=self._num_users,
+            epsilon=epsilon,
+        )
+
+    def delta(self, pair: tuple[int, int], epsilon: float) -> Enclosure:
+        """Return the bound of one ordered pair."""
+        rows = self._channel.rows
+        return blanket_delta(
+            rows[pair[0]],
+            rows[pair[1]],
+            self._channel.hidden,
+            num_users=self._num_users,
+            epsilon=epsilon,
+        )
+
+    def from_the_worst(self, epsilon: float) -> Iterator[tuple[tuple[int, int], float]]:
+        """Yield the ordered pairs with their ceilings, the largest first."""
+        found = ceilings(self._channel, self._num_users, epsilon)
+        size = self._channel.num_inputs
+        for flat in np.argsort(-found, axis=None, kind="stable")[: size * (size - 1)]:
+            pair = divmod(int(flat), size)
+            yield pair, float(found[pair])
+
+    def key(self, pair: tuple[int, int]) -> object:
+        """Return something equal for pairs whose columns differ only in their order."""
+        if self._channel.hidden.size > _MOST_SORTED_COLUMNS:
+            return pair
+        if pair not in self._keys:
+            rows = self._channel.rows
+            columns = np.stack([rows[pair[0]], rows[pair[1]], self._channel.hidden])
+            self._keys[pair] = blake2b(
+                columns[:, np.lexsort(columns)].tobytes(), digest_size=16
+            ).digest()
+        return self._keys[pair]
+
+    def largest_delta(self, epsilon: float) -> Enclosure:
+        """Return the largest bound of all pairs."""
+        largest = Enclosure(0.0, 0.0)
+        seen = set()
+        for pair, ceiling in self.from_the_worst(epsilon):
+            if ceiling <= largest.upper:
+                break
+            key = self.key(pair)
+            if key in seen:
+                continue
+            seen.add(key)
+            if self.quick_delta(pair, epsilon) > largest.upper:
+                found = self.delta(pair, epsilon)
+                if found.upper > largest.upper:
+                    largest = found
+        return largest
+
+    def largest_epsilon(self, delta: float, highest: float) -> Enclosure:
+        """Return the least epsilon at which no pair's bound is above ``delta``.
+
+        It is raised from 0, pair by pair; a pair that has been settled stays so, as its bound falls
+        with epsilon.
+        """
+        ends = (0.0, 0.0)
+        settled: set[object] = set()
+        while (pair := self._first_above(ends[1], delta, settled)) is not None:
+            delta_of_pair = partial(self._upper_delta, pair)
+            ends = last_above_first_below(
+                delta_of_pair, delta, ends[1], highest, relative_tolerance=_TOLERANCE
+            )
+            settled.add(self.key(pair))
+        return Enclosure(*ends)
+
+    def _upper_delta(self, pair: tuple[int, int], epsilon: float) -> float:
+        return self.delta(pair, epsilon).upper
+
+    def _first_above(
+        self, epsilon: float, delta: float, settled: set[object]
+    ) -> tuple[int, int] | None:
+        """Return a pair whose bound at ``epsilon`` is above ``delta``; settle those before it."""
+        for pair, ceiling in self.from_the_worst(epsilon):
+            if ceiling <= delta:
+                return None
+            key = self.key(pair)
+            if key in settled:
+                continue
+            if self.quick_delta(pair, epsilon) > delta and self.delta(pair, epsilon).upper > delta:
+                return pair
+            settled.add(key)
+        return None
+
+
+def violated_hypothesis(
+    profile: LocalProfile, _num_users: int, delta: float | None = None
+) -> str | None:
+    """Return the hypothesis that a profile does not meet, or None.
+
+    Raises
+    ------
+    ParameterError
+        If its channel is no matrix of probabilities.
+    """
+    if profile.family is not RandomizerFamily.OTHER or profile.channel is None:
+        return f"a profile of the family {RandomizerFamily.OTHER.value!r} with a channel matrix"
+    channel = rows_of(profile)
+    if channel.epsilon0 > _LARGEST_EPSILON0:
+        return f"finite log-ratios of at most {_LARGEST_EPSILON0:g} in the channel matrix"
+    if profile.epsilon0 < channel.epsilon0 * (1.0 - _ACCURACY) - _ACCURACY:
+        return f"an epsilon0 that covers the channel's log-ratio of {channel.epsilon0:.9g}"
+    if profile.delta0 < channel.delta0 * (1.0 - _ACCURACY):
+        return f"a delta0 that covers the channel's own, {channel.delta0:.9g}"
+    if delta is not None and delta < channel.delta0:
+        return (
+            f"a delta of at least {channel.delta0:.9g}, the chance that some input sends what "
+            "another never does"
+        )
+    return None
+
+
+def _epsilon(profile: LocalProfile, num_users: int, delta: float) -> Enclosure:
+    channel = rows_of(profile)
+    found = _Pairs(channel, num_users).largest_epsilon(delta, channel.epsilon0)
+    return Enclosure(found.lower, max(found.upper, channel.unresolved))
+
+
+def _delta(profile: LocalProfile, num_users: int, epsilon: float) -> Enclosure:
+    channel = rows_of(profile)
+    if epsilon >= channel.epsilon0:  # no finite ratio is larger
+        return Enclosure(0.0 if channel.delta0 == 0.0 else channel.delta0 * 0.999, channel.delta0)
+    found = _Pairs(channel, num_users).largest_delta(epsilon)
+    unresolved = channel.unresolved if epsilon < channel.unresolved else 0.0
+    return Enclosure(found.lower, max(found.upper, unresolved))
+
+
+CHANNEL_BLANKET = Method(
+    name="channel-blanket",
+    source=(
+        "Balle et al. 2019, arXiv:1903.02837v2, Lemma 5.3, for the smallest entries of the channel "
+        "matrix and every pair of inputs; entries of 0 as proved in the shuffledp documentation"
+    ),
+    statement=(
+        "delta(eps) <= (1/n) E[(G_1 + ... + G_n)_+] + sum over omega = 0 of (R_x1 - e R_x1')_+, "
+        "omega = inf_x R_x, G = r0 - e r1"
+    ),
+    assumptions=(
+        "The channel matrix is the law of the randomizer that runs, each row divided by its sum: "
+        "every input has a row or is a mixture of rows, every output a column.",
+    ),
+    proved_here=True,
+    violated_hypothesis=violated_hypothesis,
+    epsilon=_epsilon,
+    delta=_delta,
+)

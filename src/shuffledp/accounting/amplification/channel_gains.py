@@ -1,0 +1,384 @@
+"""The law of one report's gain G = r0 - e r1 for a pair of rows of a channel, rounded one way.
+
+Let P and Q be the rows of a pair, omega a measure on the outputs with total mass at most 1, and
+let every other user send an output drawn from omega, or else nothing that tells of it. Where
+omega > 0 put r0 = P / omega, r1 = Q / omega. Then, e = e^epsilon and G = 0 with the missing mass,
+
+    delta(epsilon) = (1/n) E[(G_1 + ... + G_n)_+] + sum over omega(y) = 0 of (P(y) - e Q(y))_+  (Z)
+
+*Proof.* Let C ~ Bin(n - 1, gamma) others draw from omega / gamma, and let C be known. If the
+victim's output y has omega(y) = 0, it stands out: y is read off, and the others' are independent of
+the victim's input. This gives the second sum. Otherwise all C + 1 outputs have omega > 0, and
+their set has, relative to C + 1 draws from omega / gamma, the likelihoods gamma / (C + 1) sum_i
+r0(y_i) and gamma / (C + 1) sum_i r1(y_i), one term for each output that may be the victim's. The
+divergence there is gamma / (C + 1) E[(G_1 + ... + G_(C+1))_+], G drawn under omega / gamma; as
+Bin(n - 1, gamma)(c) gamma / (c + 1) = Bin(n, gamma)(c + 1) / n, the mean over C is the first term.
+
+With omega = inf_x R_x the pair is one that dominates all data of the others (Balle, Bell, Gascon,
+Nissim 2019, arXiv:1903.02837v2, Lemma 5.3; there omega > 0 or not is not told apart, since ratios
+may be infinite). With omega = R_x2 it *is* the data in which all others hold x2.
+
+*Steps up*, none of which lowers (Z), by convexity and since sums of independent terms keep the
+order: raise G; spread an atom to two with the same mean; scale, (mass m, gain g) to (t m, g / t)
+and 0 with the rest; take an output out of omega (then the victim's stands out). *Steps down*: lower
+G; merge atoms to their mean. They bring any number of outputs to few atoms, and absorb round-off.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.accounting.amplification.channel_rows import UNIT_ROUND_OFF
+from shuffledp.core.numerics.enclosure import Enclosure
+from shuffledp.core.numerics.positive_part import mean_positive_part
+
+MOST_ATOMS = 32
+
+# (P - Q - (e - 1) Q) / omega, with entries off by 8 roundings: 9 of P + Q, 11 of (e - 1) Q, 9 of
+# the quotient, 3 to add. All in units of r0 + e r1.
+_GAIN_ERROR = 40.0 * UNIT_ROUND_OFF
+
+# Gains this close, relative to r0 + e r1, are one atom.
+_SAME = 1e-13
+
+# Beyond it, differences of gains lose the small ones.
+_LARGEST_GAIN = 1e12
+
+# Of a factor e^(tilt G).
+_LARGEST_EXPONENT = 300.0
+
+# For a first look.
+_QUICK_WIDTH = 1e-4
+
+# The contour needs at most about 31 / sqrt(width) nodes, 20 deviations apart and 9.6 / tau far.
+_NODES = 31.0
+
+# An output so rare among n reports, and with a gain so large, that the victim's stands out there.
+_RARE = 1e-3
+_STANDS_OUT = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Gains:
+    """Gains in ascending order with their masses under omega; the rest of mass 1 gains 0."""
+
+    masses: NDArray[np.float64]
+    gains: NDArray[np.float64]
+    mass_error: float  # relative, of a sum of masses
+
+
+def blanket_delta(
+    first: NDArray[np.float64],
+    second: NDArray[np.float64],
+    hidden: NDArray[np.float64],
+    *,
+    num_users: int,
+    epsilon: float,
+    width: float = 1e-7,
+) -> Enclosure:
+    """Bound (Z) from above for the blanket of a channel.
+
+    Parameters
+    ----------
+    first, second, hidden : (m,) arrays
+        P, Q and omega, as in `ChannelRows`: omega at most P and Q.
+    num_users : int
+        Number n of users, 1 to 1e15.
+    epsilon : float
+        In [0, 650].
+    width : float
+        As in `mean_positive_part`, in which the number of nodes is limited accordingly.
+
+    Returns
+    -------
+    Enclosure
+        ``upper`` bounds (Z) from above; ``lower`` is near it, and no bound.
+
+    Notes
+    -----
+    Cost: O(m log m), and that of `mean_positive_part` for up to 32 atoms. Up to 32 distinct gains,
+    round-off is all that is lost; with more, about (spacing / deviation)^2 of epsilon.
+    """
+    inside = hidden > 0.0
+    standing_out = _standing_out(first[~inside], second[~inside], epsilon, 1.0)
+    gains = _law(first[inside], second[inside], hidden[inside], epsilon, 1.0)
+    peeled = _num_peeled(gains, num_users)
+    kept = gains.gains.size - peeled
+    standing_out += float(gains.masses[kept:] @ gains.gains[kept:]) * (1.0 + 4.0 * gains.mass_error)
+    masses, values = gains.masses[:kept], gains.gains[:kept]
+    values = np.maximum(values, -_STANDS_OUT / _tilt(masses, values, num_users))
+    if kept > MOST_ATOMS and values[0] < values[-1]:
+        masses, values = _spread(masses, values, values[_knots(masses, values)])
+    found = _from_above(masses, values, gains.mass_error, num_users, width)
+    return Enclosure(
+        found.lower + standing_out, (found.upper + standing_out) * (1.0 + 4.0 * UNIT_ROUND_OFF)
+    )
+
+
+def quick_blanket_delta(
+    first: NDArray[np.float64],
+    second: NDArray[np.float64],
+    hidden: NDArray[np.float64],
+    *,
+    num_users: int,
+    epsilon: float,
+) -> float:
+    """Bound (Z) from above as `blanket_delta` does, less tightly, and for many outputs faster.
+
+    Notes
+    -----
+    Cost: O(m), and that of `mean_positive_part` for 32 atoms, to which the gains are spread evenly.
+    """
+    inside = hidden > 0.0
+    standing_out = _standing_out(first[~inside], second[~inside], epsilon, 1.0)
+    omega = hidden[inside]
+    gains, _ = _rounded_gains(first[inside], second[inside], omega, epsilon, 1.0)
+    low, high = float(np.min(gains, initial=0.0)), float(np.max(gains, initial=0.0))
+    if low < high and omega.size > MOST_ATOMS:
+        omega, gains = _spread(omega, gains, np.linspace(low, high, MOST_ATOMS))
+    found = _from_above(omega, gains, _mass_error(hidden.size), num_users, _QUICK_WIDTH)
+    return (found.upper + standing_out) * (1.0 + 4.0 * UNIT_ROUND_OFF)
+
+
+def _from_above(
+    masses: NDArray[np.float64],
+    gains: NDArray[np.float64],
+    error: float,
+    num_users: int,
+    width: float,
+) -> Enclosure:
+    """Enclose the first term for masses with a relative error, allowed for by scaling.
+
+    Masses go down by more than their error, positive gains up by as much.
+    """
+    gains = np.where(gains > 0.0, gains * (1.0 + 4.0 * error), gains)
+    masses = masses * (1.0 - error)
+    return mean_positive_part(
+        num_users, 0.0, masses, gains, width=width, most_nodes=_most_nodes(width)
+    )
+
+
+def _most_nodes(width: float) -> float:
+    """Return how many nodes the contour needs at most for a width."""
+    return _NODES / math.sqrt(width)
+
+
+def attack_delta(
+    first: NDArray[np.float64],
+    second: NDArray[np.float64],
+    others: NDArray[np.float64],
+    *,
+    num_users: int,
+    epsilon: float,
+    width: float = 1e-6,
+) -> float:
+    """Bound from below the divergence of explicit data: all other users hold one input.
+
+    Parameters
+    ----------
+    first, second, others : (m,) arrays
+        Rows of the victim's two inputs and of the others' input.
+    num_users, epsilon, width
+        As for `blanket_delta`.
+
+    Returns
+    -------
+    float
+        At most (Z) with omega the row of the others. Rounded down.
+
+    Notes
+    -----
+    Of outputs T so rare that the victim's stands out only one at a time is counted. The part of
+    (1/n) E[(sum G)_+] in which none of the n is in T, nor in any other set U, is (1 - M)^n times
+    that of the law without T and U, M their mass. That in which one is y in T, and none of the
+    others in T or U', is by Jensen's inequality over the others, of mean gain mu, at least
+    omega(y) (1 - M')^(n - 1) (G(y) + (n - 1) mu)_+. U and U' hold outputs of gains far below 0.
+    """
+    inside = others > 0.0
+    proved = _standing_out(first[~inside], second[~inside], epsilon, -1.0)
+    gains = _law(first[inside], second[inside], others[inside], epsilon, -1.0)
+    error = gains.mass_error
+    kept = gains.gains.size - _num_peeled(gains, num_users)
+    rare = float(gains.masses[kept:].sum()) * (1.0 + 2.0 * error)
+    if rare > 0.0:
+        proved += _one_stands_out(gains, kept, num_users)
+    masses, values = gains.masses[:kept], gains.gains[:kept]
+    # With a gain far below, no sum is positive: only sums without one are counted.
+    near = values >= -_STANDS_OUT / _tilt(masses, values, num_users)
+    near &= np.abs(values) < _LARGEST_GAIN
+    if not near.any():
+        return proved
+    left_out = rare + float(masses[~near].sum()) * (1.0 + 2.0 * error)
+    masses, values = _merged(masses[near], values[near], error)
+    # Above the heaviest value masses go down by more than their error, below it up: each tail of
+    # the law is then no more than the true one, or no less.
+    heaviest = int(np.argmax(masses))
+    base = float(values[heaviest])
+    factors = np.where(
+        values < base,
+        (1.0 + 2.0 * error) / (1.0 - left_out),
+        (1.0 - 2.0 * error) / (1.0 - left_out * (1.0 - 4.0 * error)),
+    )
+    factors[heaviest] = 0.0
+    differences = values - base
+    differences -= 2.0 * UNIT_ROUND_OFF * np.abs(differences)
+    found = mean_positive_part(
+        num_users, base, masses * factors, differences, width=width, most_nodes=_most_nodes(width)
+    )
+    lower = found.lower * _none_of(left_out, num_users) + proved
+    return max(lower * (1.0 - 8.0 * UNIT_ROUND_OFF), 0.0)
+
+
+def _one_stands_out(law: _Gains, kept: int, num_users: int) -> float:
+    """Bound from below what the gains from ``kept`` on add, each alone among common ones."""
+    rarest = np.cumsum(law.masses) * num_users <= _RARE
+    common = ~rarest
+    common[kept:] = False
+    left_out = float(law.masses[~common].sum()) * (1.0 + 2.0 * law.mass_error)
+    masses, values = law.masses[common], law.gains[common]
+    mean = float(masses @ values) - 4.0 * law.mass_error * float(masses @ np.abs(values))
+    crowd = (num_users - 1) * (mean / (1.0 - left_out) if mean < 0.0 else mean)
+    gains = law.gains[kept:]
+    excess = gains + crowd - 8.0 * UNIT_ROUND_OFF * (gains + abs(crowd))
+    total = float(law.masses[kept:] @ np.maximum(excess, 0.0)) * (1.0 - 4.0 * law.mass_error)
+    return total * _none_of(left_out, num_users - 1)
+
+
+def _none_of(mass: float, num_reports: int) -> float:
+    """Return (1 - mass)^num_reports, rounded down."""
+    if mass >= 1.0 or num_reports * mass > 600.0:
+        return 0.0
+    return math.exp(num_reports * math.log1p(-mass)) * (1.0 - 1e-12)
+
+
+def _tilt(masses: NDArray[np.float64], gains: NDArray[np.float64], num_users: int) -> float:
+    """Return about the tilt under which the sum of all gains is centred; ``inf`` if none is > 0.
+
+    It solves n E[G e^(tilt G)] / E[e^(tilt G)] = 2 / tilt, by bisection to some 5 %. It is at most
+    300 over the largest gain; nothing rests on its accuracy.
+    """
+    highest = float(np.max(gains, initial=0.0))
+    if highest <= 0.0:
+        return math.inf
+    high = math.log(_LARGEST_EXPONENT / highest)
+    low = high - 50.0
+    missing = max(1.0 - float(masses.sum()), 0.0)
+    for _ in range(10):
+        middle = 0.5 * (low + high)
+        tilt = math.exp(middle)
+        weights = masses * np.exp(tilt * gains)
+        mean = float(weights @ gains) / (float(weights.sum()) + missing)
+        if num_users * mean > 2.0 / tilt:
+            high = middle
+        else:
+            low = middle
+    return math.exp(high)
+
+
+def _standing_out(
+    first: NDArray[np.float64], second: NDArray[np.float64], epsilon: float, direction: float
+) -> float:
+    """Return the sum of (P - e Q)_+, rounded up (direction 1) or down (-1)."""
+    error = direction * 16.0 * UNIT_ROUND_OFF
+    excess = first * (1.0 + error) - math.exp(epsilon) * second * (1.0 - error)
+    total = float(np.maximum(excess, 0.0).sum())
+    return total * (1.0 + direction * (first.size + 8) * UNIT_ROUND_OFF)
+
+
+def _rounded_gains(
+    first: NDArray[np.float64],
+    second: NDArray[np.float64],
+    omega: NDArray[np.float64],
+    epsilon: float,
+    direction: float,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the gain of each output, rounded up (direction 1) or down (-1), and r0 + e r1."""
+    scales = (first + math.exp(epsilon) * second) / omega
+    gains = ((first - second) - math.expm1(epsilon) * second) / omega
+    return gains + direction * _GAIN_ERROR * scales, scales
+
+
+def _law(
+    first: NDArray[np.float64],
+    second: NDArray[np.float64],
+    omega: NDArray[np.float64],
+    epsilon: float,
+    direction: float,
+) -> _Gains:
+    """Return the rounded gains in ascending order; those that differ by round-off as one.
+
+    Of these the largest stands for all where gains are rounded up, else the smallest.
+    """
+    gains, scales = _rounded_gains(first, second, omega, epsilon, direction)
+    order = np.argsort(gains)
+    gains, scales, masses = gains[order], scales[order], omega[order]
+    if gains.size > 0:
+        starts = np.flatnonzero(np.concatenate([[True], np.diff(gains) > _SAME * scales[1:]]))
+        extreme = np.maximum if direction > 0.0 else np.minimum
+        gains, masses = extreme.reduceat(gains, starts), np.add.reduceat(masses, starts)
+    return _Gains(masses=masses, gains=gains, mass_error=_mass_error(omega.size))
+
+
+def _mass_error(num_outputs: int) -> float:
+    """Return the relative error of a sum of masses, with some to spare."""
+    return (num_outputs + 16) * UNIT_ROUND_OFF
+
+
+def _num_peeled(law: _Gains, num_users: int) -> int:
+    """Return how many of the largest gains belong to outputs with which the victim stands out.
+
+    They are so rare that hardly two of n reports are such, and one of them outweighs the crowd.
+    Left in the law, a gain so large would cost all accuracy; any number is right, if less tight.
+    """
+    tails = np.cumsum((law.masses * (law.gains > 0.0))[::-1])[::-1]
+    kept = int(np.searchsorted(-(tails * num_users), -_RARE))  # tails fall
+    kept = max(kept, int(np.searchsorted(law.gains, 0.0, side="right")))
+    if kept == law.gains.size:
+        return 0
+    tilt = _tilt(law.masses[:kept], law.gains[:kept], num_users)
+    if tilt < math.inf:
+        kept = max(kept, int(np.searchsorted(law.gains, _STANDS_OUT / tilt)))
+    return law.gains.size - kept
+
+
+def _knots(masses: NDArray[np.float64], gains: NDArray[np.float64]) -> NDArray[np.integer[Any]]:
+    """Return which of many gains in ascending order to keep, the first and the last among them.
+
+    Spreading a density f over steps h costs f h^2 of variance; the least is lost, for a number of
+    steps, where h goes like f^(-1/3): equal steps of the sum of mass^(1/3) gap^(2/3).
+    """
+    weights = np.cbrt(0.5 * (masses[1:] + masses[:-1]) * np.diff(gains) ** 2)
+    reached = np.concatenate([[0.0], np.cumsum(weights)])
+    wanted = np.linspace(0.0, reached[-1], MOST_ATOMS)
+    knots = np.searchsorted(reached, wanted * (1.0 - 1e-12))
+    return np.unique(np.concatenate([knots, [0, gains.size - 1]]))
+
+
+def _spread(
+    masses: NDArray[np.float64], gains: NDArray[np.float64], knots: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Spread a law onto ascending knots, the first and last of which enclose it, and 0."""
+    inner = [0.0] if knots[0] < 0.0 < knots[-1] else []  # the gain of the missing mass
+    knots = np.union1d(knots, inner)
+    step = np.clip(np.searchsorted(knots, gains, side="right") - 1, 0, knots.size - 2)
+    share = (gains - knots[step]) / (knots[step + 1] - knots[step])
+    share = np.minimum(share * (1.0 + 8.0 * UNIT_ROUND_OFF), 1.0)  # up, as a raised gain is
+    spread = np.bincount(step, masses * (1.0 - share), knots.size).astype(np.float64)
+    spread += np.bincount(step + 1, masses * share, knots.size)
+    return spread, knots
+
+
+def _merged(
+    masses: NDArray[np.float64], gains: NDArray[np.float64], error: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return at most a few atoms more than `MOST_ATOMS`, each the mean of some, rounded down."""
+    if gains.size <= MOST_ATOMS:
+        return masses, gains
+    starts = _knots(masses, gains)
+    merged = np.add.reduceat(masses, starts)
+    means = np.add.reduceat(masses * gains, starts) / merged
+    sizes = np.add.reduceat(masses * np.abs(gains), starts) / merged
+    return merged, means - 4.0 * error * sizes

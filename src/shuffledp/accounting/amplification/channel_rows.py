@@ -1,0 +1,245 @@
+"""Channel matrices in doubles: the rows, their blanket, and what no crowd can hide.
+
+A channel is a local randomizer written out: rows are inputs, columns outputs, entries the
+probabilities Pr[output | input]. Entries of `ChannelRows` are within eight roundings of the exact
+law, relatively: an exact entry to a double, the sum of its row and the quotient are four, and rows
+that were divided by their sums before have as many again. Minima are no worse. The laws of
+`channel_gains` allow for it.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.accounting.amplification.channel_loss import worst_ratio
+from shuffledp.core.errors import OutOfRegimeError, ParameterError
+from shuffledp.core.profile import LocalProfile, RandomizerFamily
+
+UNIT_ROUND_OFF = 2.0**-53
+
+MOST_INPUTS = 200
+MOST_CELLS = 2 * 10**7
+
+# How far the sum of a row of rounded entries may be from 1.
+SUM_TOLERANCE = 1e-9
+
+# Below it the spacing of doubles is no longer relative; no randomizer draws an event so rare.
+_SMALLEST_ENTRY = 1e-280
+
+# Log-ratios of entries that differ by less than their round-off.
+_ROUNDED_AWAY = 1e-14
+
+# Where an input is so much likelier than the rarest, the crowd is taken not to hide it at all:
+# any blanket below the rows is legal, and products of ratios stay within doubles.
+_LARGEST_RATIO = 1e12
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ChannelRows:
+    """The distinct rows of a channel, and their blanket.
+
+    Parameters
+    ----------
+    rows : (k, m) array
+        Probabilities of the outputs that occur, read-only. Equal rows stand once.
+    hidden : (m,) array
+        The blanket omega: the smallest entry of each column, or 0 where that is 0 or the ratio to
+        it above 1e12.
+    epsilon0 : float
+        Largest *finite* log-ratio of two entries of a column, in nats, rounded up.
+    delta0 : float
+        Largest probability, over pairs of inputs, that the one sends what the other never does;
+        rounded up. The channel is (epsilon0, delta0)-LDP, and no smaller delta0 holds at any
+        finite epsilon0.
+    unresolved : float
+        An epsilon0 for pairs of inputs whose rows differ, but are the same doubles; 0 if there are
+        none. Their total variation is below it, too.
+    """
+
+    rows: NDArray[np.float64]
+    hidden: NDArray[np.float64]
+    epsilon0: float
+    delta0: float
+    unresolved: float
+
+    @property
+    def num_inputs(self) -> int:
+        """Number of distinct rows."""
+        return int(self.rows.shape[0])
+
+
+def channel_rows(matrix: object) -> ChannelRows:
+    """Check a channel matrix and prepare it for accounting.
+
+    Parameters
+    ----------
+    matrix : array_like, k by m
+        Floats or `fractions.Fraction`: rows inputs, columns outputs. Each row is divided by its
+        sum, which must be 1 to within 1e-9: what is accounted for is the channel after that.
+
+    Raises
+    ------
+    ParameterError
+        If it is no such matrix, or too large: 200 inputs, 2e7 entries.
+
+    Notes
+    -----
+    Cost: O(k m), and O(k^2 m) where entries are 0.
+
+    Examples
+    --------
+    >>> channel_rows([[0.75, 0.25], [0.25, 0.75], [0.25, 0.75]]).rows
+    array([[0.75, 0.25],
+           [0.25, 0.75]])
+    """
+    entries = _checked(matrix)
+    sums = [math.fsum(row) for row in entries]
+    for number, total in enumerate(sums):
+        if not abs(total - 1.0) <= SUM_TOLERANCE:
+            raise ParameterError(
+                f"row {number + 1} of the channel matrix sums to {total:.12g}, which is not 1 to "
+                "within 1e-9: give the probability of every output"
+            )
+    normalised = entries / np.array(sums)[:, None]
+    distinct = _distinct(normalised[:, normalised.max(axis=0) > 0.0])
+    lowest, highest = distinct.min(axis=0), distinct.max(axis=0)
+    hidden = np.where(lowest * _LARGEST_RATIO >= highest, lowest, 0.0)
+    for array in (distinct, hidden):
+        array.setflags(write=False)
+    unresolved = _ROUNDED_AWAY if _num_different(matrix) > distinct.shape[0] else 0.0
+    return ChannelRows(
+        rows=distinct,
+        hidden=hidden,
+        epsilon0=max(worst_ratio(distinct).finite_log_ratio, unresolved),
+        unresolved=unresolved,
+        delta0=_never_sent(distinct),
+    )
+
+
+def channel_profile(matrix: object) -> LocalProfile:
+    """Return the profile of a randomizer given as a matrix.
+
+    Parameters
+    ----------
+    matrix : array_like, k by m
+        As for `channel_rows`.
+
+    Returns
+    -------
+    LocalProfile
+        Of the family ``OTHER``, with the matrix as its channel. ``epsilon0`` and ``delta0`` are
+        those of `ChannelRows`, rounded up: where no entry is 0, the least epsilon0 and no delta0.
+        With zeros no finite epsilon0 holds alone. Then delta0 is the least for which any does, and
+        epsilon0 one at which it holds; the bound of `channel_blanket` uses neither.
+
+    Raises
+    ------
+    ParameterError
+        If the matrix is none, or too large.
+    OutOfRegimeError
+        If two inputs have no output in common: then every report tells them apart.
+
+    Examples
+    --------
+    >>> round(channel_profile([[0.75, 0.25], [0.25, 0.75]]).epsilon0, 9)
+    1.098612289
+    >>> erasure = channel_profile([[0.5, 0.0, 0.5], [0.0, 0.5, 0.5]])
+    >>> erasure.epsilon0 < 1e-13, round(erasure.delta0, 9)
+    (True, 0.5)
+    """
+    channel = channel_rows(matrix)
+    if channel.delta0 >= 1.0:
+        raise OutOfRegimeError(
+            "two inputs have no output in common, so every report tells them apart and no number "
+            "of users hides it: let every input send some output of every other"
+        )
+    return LocalProfile(
+        epsilon0=channel.epsilon0,
+        delta0=channel.delta0,
+        family=RandomizerFamily.OTHER,
+        domain_size=channel.num_inputs if channel.num_inputs > 1 else None,
+        channel=_Constant(matrix),
+    )
+
+
+class _Constant:
+    """A callable that returns one matrix; equal only to itself, so that it can be a cache's key."""
+
+    __slots__ = ("_matrix",)
+
+    def __init__(self, matrix: object) -> None:
+        self._matrix = matrix
+
+    def __call__(self) -> object:
+        return self._matrix
+
+
+def rows_of(profile: LocalProfile) -> ChannelRows:
+    """Return the prepared channel of a profile that has one; the last few are remembered."""
+    if profile.channel is None:
+        raise ParameterError("the profile has no channel matrix")
+    try:
+        return _remembered(profile.channel)
+    except TypeError:  # what cannot be hashed is prepared each time
+        return channel_rows(profile.channel())
+
+
+@lru_cache(maxsize=4)
+def _remembered(channel: Callable[[], object]) -> ChannelRows:
+    return channel_rows(channel())
+
+
+def _checked(matrix: object) -> NDArray[np.float64]:
+    """Return the matrix as doubles, refused unless it is one of non-negative entries."""
+    try:
+        entries = np.asarray(matrix, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError(
+            "a channel matrix needs rows of one length, of numbers: one column for each output"
+        ) from None
+    shape = entries.shape
+    if len(shape) != 2 or shape[0] < 2 or shape[1] < 1:
+        raise ParameterError(
+            f"a channel matrix of shape {shape} is none: give a row for each of two or more inputs "
+            "and a column for each output"
+        )
+    if shape[0] > MOST_INPUTS or shape[0] * shape[1] > MOST_CELLS:
+        raise ParameterError(
+            f"a channel matrix of {shape[0]} by {shape[1]} is too large: at most {MOST_INPUTS} "
+            f"inputs and {MOST_CELLS:.0e} entries; leave out inputs that others stand for"
+        )
+    usable = (entries == 0.0) | ((entries >= _SMALLEST_ENTRY) & (entries <= 1.0 + SUM_TOLERANCE))
+    if not usable.all():  # NaN is not usable either
+        row, column = (int(index) for index in np.argwhere(~usable)[0])
+        raise ParameterError(
+            f"entry {entries[row, column]} in row {row + 1}, column {column + 1} of the channel "
+            f"matrix is neither 0 nor in [{_SMALLEST_ENTRY}, 1]: give probabilities"
+        )
+    return entries
+
+
+def _num_different(matrix: object) -> int:
+    """Return the number of different rows, as they are given."""
+    if isinstance(matrix, np.ndarray):
+        return len({row.tobytes() for row in matrix})
+    return len({tuple(row) for row in cast(Sequence[Sequence[object]], matrix)})
+
+
+def _distinct(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the rows without repetitions, in their order."""
+    first_of = {row.tobytes(): number for number, row in reversed(list(enumerate(rows)))}
+    return np.ascontiguousarray(rows[sorted(first_of.values())])
+
+
+def _never_sent(rows: NDArray[np.float64]) -> float:
+    """Return the largest mass, over ordered pairs, of outputs that the second never sends."""
+    columns = rows[:, rows.min(axis=0) == 0.0]
+    if columns.shape[1] == 0:
+        return 0.0
+    shares = columns @ (columns == 0.0).T.astype(np.float64)
+    return float(min(shares.max() * (1.0 + (columns.shape[1] + 16) * UNIT_ROUND_OFF), 1.0))

@@ -1,0 +1,149 @@
+"""Hiding among the clones: Feldman, McMillan, Talwar 2021, closed and numerical.
+
+Source: "Hiding Among the Clones: A Simple and Nearly Optimal Analysis of Privacy Amplification by
+Shuffling", arXiv:2012.12803, Theorem 3.1 and the pair of laws it rests on. Write p = e^epsilon0.
+
+*The pair.* Every report law is at least (R_x1 + R_x1') / (2p), so each other user sends, with
+probability 1/p, a report of one input of the pair, either as likely; and R_x1, R_x1' are mixtures
+of two laws with weights p/(p+1), 1/(p+1) and the reverse. Hence, with C ~ Bin(n - 1, 1/p),
+A ~ Bin(C, 1/2) and D ~ Bern(p/(p+1)), the pair (A + D, C - A + 1 - D) against
+(A + 1 - D, C - A + D) dominates. This holds for the randomizers of an adaptive sequence too, if the
+*data* are shuffled.
+
+*In the form of `symmetric_blanket`.* The blanket has mass 1/p, half of it on either kind of report,
+1/(2p) each. Against it the victim's report has the likelihood ratios h = (p/(p+1)) / (1/(2p)) =
+2p^2/(p+1) and l = 2p/(p+1), so h/l = p and the mean ratio is (h + l)/(2p) = 1. The law (B) with
+pair mass 1/p and ratios (h, l) is this pair, exactly. It comes from the law of `clones`, ratios
+(p, 1) and mass 1/(p+1) for each kind, by spreading each atom: ratios times s = 2p/(p+1), mass
+divided by s, the rest without weight. That keeps the mean and goes up in convex order, so this
+bound is never below `clones`.
+
+*The closed form* epsilon <= ln(1 + (p-1)/(p+1) (8 sqrt(p ln(4/delta)/n) + 8p/n)) is never below the
+one of `feldman_2023`, which is proved there from `clones`: the ratio of the first terms is
+sqrt(2p/(p+1)) >= 1, that of the second 2p/(p+1) >= 1, and p <= n/(16 ln(2/delta)) implies
+p + 1 <= n/(8 ln(2/delta)). The paper prints ln(2/delta) in the regime and the authors' code has
+ln(4/delta); the stricter one is required here.
+"""
+
+import math
+
+from shuffledp.accounting.amplification.hypotheses import HAIR, pure_violation
+from shuffledp.accounting.amplification.method import Method
+from shuffledp.accounting.amplification.symmetric_blanket import (
+    SMALLEST_DELTA,
+    SymmetricBlanket,
+    SymmetricLaw,
+)
+from shuffledp.core.numerics.enclosure import Enclosure
+from shuffledp.core.numerics.rounding import exp_minus_one_upper, round_up
+from shuffledp.core.profile import LocalProfile
+
+_SOURCE = "Feldman, McMillan, Talwar 2021, arXiv:2012.12803, Theorem 3.1"
+
+
+def weak_clone_law(epsilon0: float) -> SymmetricLaw:
+    """Return the law of one user's report in the pair of 2021, as the module derives it.
+
+    Examples
+    --------
+    >>> law = weak_clone_law(math.log(3.0))
+    >>> round(law.pair_mass, 12), round(law.low, 12), round(law.mean_weight, 12)
+    (0.333333333333, 1.5, 1.0)
+    """
+    return SymmetricLaw(
+        epsilon0=epsilon0,
+        low=2.0 / (1.0 + math.exp(-epsilon0)),
+        pair_mass=math.exp(-epsilon0),
+        rest_mass=0.0,
+        base_mass=-math.expm1(-epsilon0),
+    )
+
+
+def feldman_2021_epsilon(epsilon0: float, num_users: int, delta: float) -> float:
+    """Return the closed form of Theorem 3.1, rounded up, for parameters inside its regime.
+
+    Parameters
+    ----------
+    epsilon0 : float
+        Local privacy loss in nats, at most ln(n / (16 ln(4/delta))).
+    num_users : int
+        Number n of users.
+    delta : float
+        Central failure probability, in (0, 1).
+
+    Examples
+    --------
+    >>> round(feldman_2021_epsilon(1.0, 100_000, 1e-6), 6)
+    0.072555
+    """
+    ratio = exp_minus_one_upper(epsilon0)
+    p = math.exp(epsilon0)
+    log_term = math.log(4.0) - math.log(delta)
+    spread = 8.0 * math.sqrt(p * log_term / num_users) + 8.0 * p / num_users
+    return round_up(math.log1p(ratio / (p + 1.0) * spread), operations=32)
+
+
+def feldman_2021_delta(epsilon0: float, num_users: int, epsilon: float) -> float:
+    """Return the least delta of the regime whose closed form is at most ``epsilon``, rounded up.
+
+    1 where there is none.
+    """
+    p = math.exp(epsilon0)
+    spread = math.expm1(epsilon) * (p + 1.0) / max(math.expm1(epsilon0), SMALLEST_DELTA)
+    root = (spread - 8.0 * p / num_users * HAIR) * math.sqrt(num_users / p) / 8.0
+    if not root > 0.0:
+        return 1.0
+    # The closed form falls with delta, so where it leaves its regime the edge of that will do.
+    exponent = min(root * root, num_users / (16.0 * p)) * (1.0 - 1e-13)
+    return min(4.0 * round_up(math.exp(-exponent)) + SMALLEST_DELTA, 1.0)
+
+
+def _closed_violation(profile: LocalProfile, num_users: int, delta: float | None) -> str | None:
+    if (impure := pure_violation(profile)) is not None:
+        return impure
+    if delta == 0.0:
+        return "delta > 0"
+    # Where epsilon is given, some delta below 1 must be in the regime.
+    log_term = math.log(4.0) - (math.log(delta) if delta is not None else 0.0)
+    if profile.epsilon0 < 100.0 and math.exp(profile.epsilon0) * HAIR * log_term * 16.0 <= (
+        num_users
+    ):
+        return None
+    return "epsilon0 <= ln(num_users / (16 ln(4/delta)))"
+
+
+def _blanket(profile: LocalProfile, num_users: int) -> SymmetricBlanket:
+    return SymmetricBlanket(weak_clone_law(profile.epsilon0), num_users)
+
+
+FELDMAN_2021_CLOSED = Method(
+    name="feldman-2021-closed",
+    source=f"{_SOURCE}, closed form; proved from the clone pair in the shuffledp documentation",
+    statement=(
+        "eps <= ln(1 + (p-1)/(p+1) (8 sqrt(p ln(4/delta)/n) + 8p/n)), "
+        "eps0 <= ln(n/(16 ln(4/delta)))"
+    ),
+    automatic=False,
+    proved_here=True,
+    violated_hypothesis=_closed_violation,
+    epsilon=lambda profile, n, delta: Enclosure(
+        0.0, feldman_2021_epsilon(profile.epsilon0, n, delta)
+    ),
+    delta=lambda profile, n, epsilon: Enclosure(
+        0.0, feldman_2021_delta(profile.epsilon0, n, epsilon)
+    ),
+)
+
+FELDMAN_2021_NUMERICAL = Method(
+    name="feldman-2021-numerical",
+    source=f"{_SOURCE}, its pair of laws evaluated from both sides",
+    statement=(
+        "delta(eps) <= (1/n) E[(G_1 + ... + G_n)_+], G = s (p - e) or s (1 - p e), "
+        "each w.p. 1/(2p), s = 2p/(p+1)"
+    ),
+    automatic=False,
+    proved_here=True,
+    violated_hypothesis=lambda profile, _num_users, _delta: pure_violation(profile),
+    epsilon=lambda profile, n, delta: _blanket(profile, n).enclose_epsilon(delta, profile.epsilon0),
+    delta=lambda profile, n, epsilon: _blanket(profile, n).enclose(epsilon),
+)

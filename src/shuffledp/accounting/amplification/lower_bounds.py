@@ -1,0 +1,304 @@
+"""What no analysis can go below: exact divergences of explicit neighbouring data.
+
+For a concrete randomizer the data are worst or nearly worst for it. For "any epsilon0-LDP
+randomizer" the attack may choose the randomizer too: binary and ternary randomized response are
+members of the class (the ternary one is the worse above epsilon0 = ln 2).
+
+In all of them every other user holds one and the same value x2, so that the others' reports are
+i.i.d. Relative to their law R_x2 the pair has likelihood ratios of mean 1, and by symmetry among
+the n reports the divergence is *exactly* the right-hand side of (B), R_x2 in place of the blanket.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from shuffledp.accounting.amplification import (
+    channel_attacks,
+    k_randomized_response,
+    unary_encoding,
+)
+from shuffledp.accounting.amplification.atom_law import (
+    NARROWEST,
+    AtomLaw,
+    atom_delta,
+    atom_epsilon_below,
+    mirrored,
+)
+from shuffledp.accounting.amplification.binary_randomized_response import BinaryRandomizedResponse
+from shuffledp.accounting.amplification.symmetric_blanket import SymmetricBlanket, SymmetricLaw
+from shuffledp.accounting.divergences.hockey_stick_curve import HockeyStickCurve
+from shuffledp.core.bound import warn_of_lower_end
+from shuffledp.core.numerics.enclosure import Enclosure
+from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
+
+# With fewer blocks the lower end errs a little further down, which is the safe side here.
+_MAX_BLOCKS = 2000
+
+# Users from which on binary randomized response is evaluated as an atom law, at a constant cost.
+_MANY_USERS = 10**6
+
+# Relative width of what is computed here from atoms: ten times as wide takes a third of the time.
+_WIDTH = 1e-6
+
+# Relative error that the explicit data of a profile may have.
+ATTACK_ACCURACY = 1e-9
+
+# What is merged to be the base must not be a difference of nearly equal masses.
+_LEAST_BASE_MASS = 1e-3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Attack:
+    """One set of explicit data."""
+
+    curve: HockeyStickCurve
+    epsilons: tuple[Callable[[float], float], ...]  # of delta, rounded down; each proves one
+
+
+def dominated_law(attack: Sequence[BlanketAtom]) -> AtomLaw:
+    """Return a law that the stated explicit data dominate, whatever digits they lack.
+
+    Masses shrink by 2 u, ratios r0 by u, ratios r1 grow by u, where u is `ATTACK_ACCURACY`; what is
+    taken off the masses goes to the ratios (0, largest r1), the worst there are for the attacker.
+
+    Examples
+    --------
+    >>> law = dominated_law([BlanketAtom(mass=0.5, ratio0=1.5, ratio1=0.5)] * 2)
+    >>> law.masses.round(8).tolist()
+    [0.0, 1.0]
+    """
+    masses = [(1.0 - 2.0 * ATTACK_ACCURACY) * atom.mass for atom in attack]
+    remaining = max(1.0 - math.fsum(masses), 0.0)
+    ratios0 = [(1.0 - ATTACK_ACCURACY) * atom.ratio0 for atom in attack]
+    ratios1 = [(1.0 + ATTACK_ACCURACY) * atom.ratio1 for atom in attack]
+    return AtomLaw([*masses, remaining], [*ratios0, 0.0], [*ratios1, max(ratios1)])
+
+
+def reduced_laws(attack: Sequence[BlanketAtom]) -> list[SymmetricLaw]:
+    """Return laws of one symmetric pair that stated data dominate, if these equal their mirror.
+
+    The pair with the largest ratio h / l stays, the others lose what tells the inputs apart, and
+    what is then neutral is merged: all of it, or all but the lightest. Sums of so few outcomes are
+    narrow close to epsilon0, where the integral is not. docs/results/lower-ends.md has the proof
+    for the margins, u = `ATTACK_ACCURACY`.
+
+    Examples
+    --------
+    >>> pairs = [(0.2, 3.0, 1.0), (0.2, 1.0, 3.0), (0.6, 1.0 / 3.0, 1.0 / 3.0)]
+    >>> (law,) = reduced_laws([BlanketAtom(mass=m, ratio0=r, ratio1=s) for m, r, s in pairs])
+    >>> round(law.pair_mass, 6), round(law.base_weight, 6)
+    (0.4, 0.333333)
+    """
+    atoms = [(atom.mass, atom.ratio0, atom.ratio1) for atom in attack]
+    if sorted(atoms) != sorted((mass, other, one) for mass, one, other in atoms):
+        return []
+    telling = [(one / other, one, other) for _, one, other in atoms if one > other > 0.0]
+    if not telling:
+        return []
+    _, high, low = max(telling)
+    kept = math.fsum(mass for mass, *ratios in atoms if sorted(ratios) == [low, high])
+    neutral = sorted(
+        (0.5 * (one + other), mass) for mass, one, other in atoms if {one, other} != {low, high}
+    )
+    laws = [
+        _reduced_law(kept, high, low, neutral[:cut], neutral[cut:]) for cut in {1, len(neutral)}
+    ]
+    return [law for law in laws if law is not None]
+
+
+def _reduced_law(
+    kept: float,
+    high: float,
+    low: float,
+    base: list[tuple[float, float]],
+    rest: list[tuple[float, float]],
+) -> SymmetricLaw | None:
+    """Return the law of a pair beside two merged outcomes, moved by the margins, if it has one."""
+    spread = 1.0 + 2.0 * ATTACK_ACCURACY
+    pair_mass = spread * kept
+    rest_mass = spread * math.fsum(mass for _, mass in rest)
+    base_weight = _mean_weight(base)
+    base_mass = 1.0 - pair_mass - rest_mass
+    above = 0.5 * (1.0 + ATTACK_ACCURACY) * (high + low)
+    apart = 0.5 * ((1.0 - 5.0 * ATTACK_ACCURACY) * high - (1.0 + ATTACK_ACCURACY) * low)
+    if apart <= 0.0 or base_mass < _LEAST_BASE_MASS or base_weight > low:
+        return None
+    return SymmetricLaw(
+        epsilon0=math.log1p(2.0 * apart / (above - apart)),
+        low=above - apart,
+        pair_mass=pair_mass,
+        rest_mass=rest_mass,
+        base_mass=base_mass,
+        rest_weight=max(_mean_weight(rest), base_weight),
+        base_weight=base_weight,
+    )
+
+
+def _mean_weight(group: list[tuple[float, float]]) -> float:
+    """Return the mean weight of some outcomes, rounded up by the stated margin."""
+    mass = math.fsum(mass for _, mass in group)
+    share = math.fsum(weight * mass for weight, mass in group)
+    return (1.0 + 4.0 * ATTACK_ACCURACY) * share / mass if mass > 0.0 else 0.0
+
+
+def _symmetric_laws(profile: LocalProfile) -> list[SymmetricLaw]:
+    """Return the laws of explicit data in which the two inputs play symmetric roles."""
+    return [*_family_laws(profile), *reduced_laws(profile.attack)]
+
+
+def _family_laws(profile: LocalProfile) -> list[SymmetricLaw]:
+    """Return those that follow from the family."""
+    epsilon0, size = profile.epsilon0, profile.domain_size
+    if profile.family is RandomizerFamily.ANY:
+        return [] if size == 2 else [k_randomized_response.third_answer_law(epsilon0, 3)]
+    if profile.family is RandomizerFamily.OTHER or size is None or size < 3:
+        return []
+    if profile.family is RandomizerFamily.K_RANDOMIZED_RESPONSE:
+        return [k_randomized_response.third_answer_law(epsilon0, size)]
+    return [unary_encoding.third_value_law(profile), unary_encoding.third_bit_law(profile)]
+
+
+def _binary_is_a_member(profile: LocalProfile) -> bool:
+    """Tell whether binary randomized response is among the randomizers the profile allows."""
+    return profile.family is RandomizerFamily.ANY or (
+        profile.family is RandomizerFamily.K_RANDOMIZED_RESPONSE and profile.domain_size == 2
+    )
+
+
+def _is_a_matrix(profile: LocalProfile) -> bool:
+    """Tell whether all that is known of a randomizer is its channel matrix."""
+    only_matrix = not profile.blanket and not profile.attack
+    is_other = profile.family is RandomizerFamily.OTHER
+    return is_other and only_matrix and profile.channel is not None
+
+
+def _atom_attacks(profile: LocalProfile, num_users: int) -> Iterator[tuple[AtomLaw, AtomLaw]]:
+    """Yield explicit data as atom laws, in both orders of the pair."""
+    if profile.attack:
+        yield dominated_law(profile.attack), dominated_law(mirrored(profile.attack))
+    if num_users >= _MANY_USERS and _binary_is_a_member(profile):
+        # All others hold what the victim holds before the change.
+        shrink = math.exp(-profile.epsilon0)
+        masses = [1.0 / (1.0 + shrink), shrink / (1.0 + shrink)]
+        law = AtomLaw(masses, [1.0, 1.0], [shrink, 1.0 / shrink])
+        yield law, law.reversed
+
+
+def _attacks(profile: LocalProfile, num_users: int, width: float = 0.0) -> Iterator[_Attack]:
+    """Yield all explicit data that are known, save those of a channel matrix."""
+    highest = profile.epsilon0
+    max_blocks = _MAX_BLOCKS if width == 0.0 else None
+    for law in _symmetric_laws(profile):
+        blanket = SymmetricBlanket(law, num_users, max_blocks=max_blocks, width=width)
+        yield _Attack(
+            curve=_curve(blanket.enclose, blanket.enclose, profile),
+            epsilons=(partial(_lower_epsilon, blanket, highest=highest),),
+        )
+    if num_users < _MANY_USERS and _binary_is_a_member(profile):
+        binary = BinaryRandomizedResponse(profile.epsilon0, num_users)
+        yield _Attack(
+            curve=_curve(
+                partial(binary.enclose_extreme, others_hold_one=False),
+                partial(binary.enclose_extreme, others_hold_one=True),
+                profile,
+            ),
+            epsilons=(partial(binary.lower_epsilon, highest=highest),),
+        )
+    for forward, backward in _atom_attacks(profile, num_users):
+        yield _Attack(
+            curve=_curve(
+                partial(atom_delta, forward, num_users, width=max(width, NARROWEST)),
+                partial(atom_delta, backward, num_users, width=max(width, NARROWEST)),
+                profile,
+            ),
+            epsilons=(
+                partial(_atom_epsilon, forward, num_users, highest),
+                partial(_atom_epsilon, backward, num_users, highest),
+            ),
+        )
+
+
+def attack_curves(
+    profile: LocalProfile, num_users: int, *, width: float = 0.0
+) -> list[HockeyStickCurve]:
+    """Return the divergences of explicit neighbouring data, as far as any are known.
+
+    Parameters
+    ----------
+    profile : LocalProfile
+        With delta0 = 0 and 0 < epsilon0 <= 200.
+    num_users : int
+        Number n of users, 1 to 1e15.
+    width : float
+        How far lower ends may be below what they could be, relative to epsilon, where that saves
+        time; 0 is as narrow as it gets.
+
+    Returns
+    -------
+    list of HockeyStickCurve
+        One for each set of data. Their lower ends are divergences that some data have.
+
+    Notes
+    -----
+    Cost of a value: a tenth of a millisecond to some milliseconds.
+    """
+    return [attack.curve for attack in _attacks(profile, num_users, width)]
+
+
+def _curve(
+    forward: Callable[[float], Enclosure],
+    backward: Callable[[float], Enclosure],
+    profile: LocalProfile,
+) -> HockeyStickCurve:
+    return HockeyStickCurve(forward=forward, backward=backward, highest=profile.epsilon0)
+
+
+def _lower_epsilon(blanket: SymmetricBlanket, delta: float, *, highest: float) -> float:
+    return blanket.enclose_epsilon(delta, highest).lower
+
+
+def _atom_epsilon(law: AtomLaw, num_users: int, highest: float, delta: float) -> float:
+    return atom_epsilon_below(law, num_users, delta, highest, width=_WIDTH)
+
+
+def unavoidable_epsilon(profile: LocalProfile, num_users: int, delta: float) -> float | None:
+    """Return an epsilon that some data prove unavoidable, rounded down; None if none is known."""
+    attacks: list[Callable[[], float]] = [
+        partial(epsilon, delta)
+        for attack in _attacks(profile, num_users)
+        for epsilon in attack.epsilons
+    ]
+    if _is_a_matrix(profile):
+        attacks.append(partial(channel_attacks.attack_epsilon, profile, num_users, delta))
+    return _strongest(attacks)
+
+
+def unavoidable_delta(profile: LocalProfile, num_users: int, epsilon: float) -> float | None:
+    """Return a delta that some data prove unavoidable, rounded down; None if none is known."""
+    attacks: list[Callable[[], float]] = [
+        partial(_lower_delta, one_way, epsilon)
+        for curve in attack_curves(profile, num_users)
+        for one_way in (curve.forward, curve.backward)
+    ]
+    if _is_a_matrix(profile):
+        attacks.append(partial(channel_attacks.attack_delta, profile, num_users, epsilon))
+    return _strongest(attacks)
+
+
+def _lower_delta(enclose: Callable[[float], Enclosure], epsilon: float) -> float:
+    return enclose(epsilon).lower
+
+
+def _strongest(attacks: Sequence[Callable[[], float]]) -> float | None:
+    """Return the most that the attacks prove; one that fails proves nothing."""
+    found, failed = [], None
+    for attack in attacks:
+        try:
+            found.append(attack())
+        except ArithmeticError as error:  # round-off dominates, or a float overflows
+            failed = error
+    if failed is not None and not found:
+        warn_of_lower_end(f"no lower end could be computed ({failed}); the upper end still holds")
+    return max(found, default=None)

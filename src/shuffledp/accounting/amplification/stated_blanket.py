@@ -1,0 +1,318 @@
+"""A particular randomizer that states its own blanket: local hashing, subset selection, a user's.
+
+The profile lists atoms (mass; r0, r1) of omega = inf_x R_x for the worst pair of inputs. What is
+missing from mass one is outside omega, of weight 0. Write p = e^epsilon0, e = e^epsilon >= 1, and B
+for the right-hand side of (B) in docs/results/kernel.md. `atom_law` evaluates B for any
+atoms; what is left to do here is to make up for the digits that stated numbers lack. Four steps
+change the law of one report, and none of them lowers B:
+
+1. *Scale*: all ratios times s >= 1. G becomes s G, hence B becomes s B >= B.
+2. *Favour*: r0 grows or r1 falls. G rises, and so does every sum.
+3. *Spread*: (m; r0, r1) becomes (m r; r0 / r, r1 / r), 0 < r < 1, and mass m (1 - r) of weight 0.
+   The mean stays, so this goes up in convex order, and convex order survives sums of i.i.d. terms.
+4. *Widen*: pair atoms of one weight c = (r0 + r1)/2 have G = (e + 1) d - (e - 1) c, where
+   d = (r0 - r1)/2 has mean 0 if both ratios have mean 1 and all other atoms are neutral, r0 = r1.
+   By LDP d is within c (p - 1)/(p + 1) of 0. A law on an interval, with its mean in the middle, is
+   dominated in convex order by the fair law on the two ends. So h / l may be taken to be e^epsilon0
+   itself, with c kept.
+
+Let the stated masses and ratios be right to the relative error u = 1e-10. True values have a star.
+
+*One symmetric pair* (a; h, l), (a; l, h) beside neutral atoms (m; w, w), truly neutral. With V the
+sum of mass times weight and c the largest weight, both over the pair atoms, the law evaluated has
+
+    pair mass A' = (1 - 4 u) V / c, weight c' = (1 + 8 u) c; neutral m' = (1 - 4 u) m, w' = w.
+
+It dominates the true law: scale by s = A' c' / V*; spread each pair atom to weight c' and widen it;
+spread each neutral atom to mass m', which leaves it a weight of at least w. That is allowed, since
+
+    s >= 1,  that is A' c' >= V*:        (1 - 4 u) (1 + 8 u) >= (1 + u)^2,
+    c' >= s c*,  that is A' c* <= V*:    (1 - 4 u) (1 + u) <= (1 - u)^2,
+    m' <= m*  and  m' w' <= m* w*:       1 - 4 u <= (1 - u)^2,
+
+each with room of u at least, where the dozen roundings of this file take 1e-15. It raises epsilon
+by about 1e-9 of itself.
+
+*Any other atoms.* Spread each true atom to mass m' = (1 - 2 u) m, which leaves it the ratios
+r0* m* / m' <= (1 + 5 u) r0 and r1* m* / m' >= r1; favour it up to these. So the law evaluated has
+masses (1 - 2 u) m and ratios (1 + 5 u) r0 and r1. That raises epsilon by about 5 u, in nats: more
+than above where epsilon is tiny, and nothing that matters elsewhere. Both orders of the pair count.
+
+A symmetric pair is any other law, too, so both are evaluated where h / l is well below e^epsilon0,
+which widening would cost much, and the smaller result counts.
+
+Source: Balle, Bell, Gascon, Nissim 2019, arXiv:1903.02837v2, Lemma 5.3; the steps are proved above.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from shuffledp.accounting.amplification.atom_law import (
+    NARROWEST,
+    AtomLaw,
+    atom_delta,
+    atom_delta_above,
+    atom_epsilon_above,
+    mirrored,
+)
+from shuffledp.accounting.amplification.hypotheses import pure_violation
+from shuffledp.accounting.amplification.method import Method
+from shuffledp.accounting.amplification.symmetric_blanket import SymmetricBlanket, SymmetricLaw
+from shuffledp.core.numerics.enclosure import Enclosure
+from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
+
+# Relative error u that stated masses and ratios may have, and how far off their sums may then be.
+ACCURACY = 1e-10
+_MEAN_TOLERANCE = 1e-9
+
+# A wider end of delta is not worth having.
+_WIDEST = 1e-2
+
+# Smaller masses lose their relative accuracy to underflow.
+_SMALLEST_PAIR_MASS = 1e-290
+
+# Beyond this e^epsilon0 has no float to be widened to; ratios are what they are stated to be.
+_LARGEST_EPSILON0 = 200.0
+
+# Pairs expected up to which the double sum is asked as well.
+_FEW_PAIRS = 500.0
+
+# How much narrower than e^epsilon0, in nats, a pair must be for the law as stated to be tried.
+_WIDENED = 1e-7
+
+
+def violated_hypothesis(
+    profile: LocalProfile, _num_users: int, _delta: float | None = None
+) -> str | None:
+    """Return what the profile's blanket lacks to be evaluated here, or None.
+
+    Examples
+    --------
+    >>> half = BlanketAtom(mass=0.25, ratio0=2.0, ratio1=1.0)
+    >>> other = LocalProfile(epsilon0=1.0, family=RandomizerFamily.OTHER, blanket=(half,))
+    >>> violated_hypothesis(other, 1)
+    'likelihood ratios of mean 1 over the stated blanket (here 0.5 and 0.25)'
+    """
+    if profile.family is not RandomizerFamily.OTHER or not profile.blanket:
+        return f"a profile of the family {RandomizerFamily.OTHER.value!r} that states its blanket"
+    return _nonsense(profile) or pure_violation(profile)
+
+
+def _nonsense(profile: LocalProfile) -> str | None:
+    """Return what no blanket of an epsilon0-LDP randomizer can have and this one has, or None."""
+    for atom in profile.blanket:
+        if not 0.0 <= atom.mass <= 1.0:  # written so that NaN fails
+            return f"stated masses in [0, 1] (one is {atom.mass})"
+        for ratio in (atom.ratio0, atom.ratio1):
+            if not ratio >= 1.0 - ACCURACY or not math.log(ratio) <= profile.epsilon0 + ACCURACY:
+                return f"stated likelihood ratios in [1, e^epsilon0] (one is {ratio})"
+    telling = math.fsum(atom.mass for atom in profile.blanket if atom.ratio0 != atom.ratio1)
+    if telling < _SMALLEST_PAIR_MASS:
+        return "stated atoms that tell the two inputs apart"
+    total = math.fsum(atom.mass for atom in profile.blanket)
+    if total > 1.0 + ACCURACY:
+        return f"stated masses that add up to at most 1 (here {total:.12g})"
+    mean0 = math.fsum(atom.mass * atom.ratio0 for atom in profile.blanket)
+    mean1 = math.fsum(atom.mass * atom.ratio1 for atom in profile.blanket)
+    if max(abs(mean0 - 1.0), abs(mean1 - 1.0)) > _MEAN_TOLERANCE:
+        return (
+            "likelihood ratios of mean 1 over the stated blanket "
+            f"(here {mean0:.12g} and {mean1:.12g})"
+        )
+    return None
+
+
+def _has_one_symmetric_pair(blanket: tuple[BlanketAtom, ...]) -> bool:
+    """Tell whether all atoms but one pair, (h, l) and (l, h) of equal mass, are neutral."""
+    gaining = [atom for atom in blanket if atom.ratio0 > atom.ratio1]
+    losing = [atom for atom in blanket if atom.ratio0 < atom.ratio1]
+    if not gaining or not losing:
+        return False
+    mass = math.fsum(atom.mass for atom in gaining)
+    mirrored = math.fsum(atom.mass for atom in losing)
+    high, low = gaining[0].ratio0, gaining[0].ratio1
+    ratios = [(atom.ratio0, atom.ratio1) for atom in gaining]
+    ratios += [(atom.ratio1, atom.ratio0) for atom in losing]
+    return math.isclose(mass, mirrored, rel_tol=_MEAN_TOLERANCE) and all(
+        math.isclose(found, wanted, rel_tol=_MEAN_TOLERANCE)
+        for pair in ratios
+        for found, wanted in zip(pair, (high, low), strict=True)
+    )
+
+
+def _widened(profile: LocalProfile) -> tuple[float, float, list[tuple[float, float]]]:
+    """Return mass and smaller ratio of the widened pair, and masses and weights of neutrals."""
+    pair = [atom for atom in profile.blanket if atom.ratio0 != atom.ratio1]
+    neutral = [atom for atom in profile.blanket if atom.ratio0 == atom.ratio1]
+    weights = [0.5 * (atom.ratio0 + atom.ratio1) for atom in pair]
+    weight = max(weights)
+    share = math.fsum(atom.mass * own for atom, own in zip(pair, weights, strict=True))
+    pair_mass = (1.0 - 4.0 * ACCURACY) * share / weight
+    low = (1.0 + 8.0 * ACCURACY) * weight * 2.0 / (math.expm1(profile.epsilon0) + 2.0)
+    return pair_mass, low, [((1.0 - 4.0 * ACCURACY) * atom.mass, atom.ratio0) for atom in neutral]
+
+
+def _symmetric_law(profile: LocalProfile) -> AtomLaw:
+    """Return a law that dominates one symmetric pair beside neutral atoms."""
+    pair_mass, low, neutral = _widened(profile)
+    high = low * math.exp(profile.epsilon0)
+    masses = [0.5 * pair_mass, 0.5 * pair_mass, *(mass for mass, _ in neutral)]
+    equal = [weight for _, weight in neutral]
+    return AtomLaw(masses, [high, low, *equal], [low, high, *equal])
+
+
+def _general_law(blanket: tuple[BlanketAtom, ...]) -> AtomLaw:
+    """Return a law that dominates any stated atoms."""
+    masses, ratios0, ratios1 = np.array(
+        [(atom.mass, atom.ratio0, atom.ratio1) for atom in blanket]
+    ).T
+    return AtomLaw((1.0 - 2.0 * ACCURACY) * masses, (1.0 + 5.0 * ACCURACY) * ratios0, ratios1)
+
+
+def dominating_laws(profile: LocalProfile) -> list[AtomLaw]:
+    """Return laws the larger of which dominates a profile's stated blanket, for both orders.
+
+    A symmetric pair is widened; see `unwidened_laws` for the alternative.
+
+    Parameters
+    ----------
+    profile : LocalProfile
+        One without `violated_hypothesis`.
+
+    Examples
+    --------
+    >>> atoms = [(0.25, 3.0, 1.0), (0.25, 1.0, 3.0)]
+    >>> blanket = tuple(BlanketAtom(mass=m, ratio0=r0, ratio1=r1) for m, r0, r1 in atoms)
+    >>> binary = LocalProfile(
+    ...     epsilon0=math.log(3.0), family=RandomizerFamily.OTHER, blanket=blanket
+    ... )
+    >>> [law.masses.round(8).tolist() for law in dominating_laws(binary)]
+    [[0.5, 0.25, 0.25]]
+    """
+    if _has_one_symmetric_pair(profile.blanket) and profile.epsilon0 <= _LARGEST_EPSILON0:
+        return [_symmetric_law(profile)]
+    return _general_laws(profile)
+
+
+def unwidened_laws(profile: LocalProfile) -> list[AtomLaw]:
+    """Return other laws with the same property, if a symmetric pair was widened by much.
+
+    Parameters
+    ----------
+    profile : LocalProfile
+        As for `dominating_laws`.
+    """
+    if not _has_one_symmetric_pair(profile.blanket) or profile.epsilon0 > _LARGEST_EPSILON0:
+        return []
+    widest = max(atom.ratio0 / atom.ratio1 for atom in profile.blanket)
+    return _general_laws(profile) if math.log(widest) < profile.epsilon0 - _WIDENED else []
+
+
+def _general_laws(profile: LocalProfile) -> list[AtomLaw]:
+    """Return laws that dominate any stated atoms, for each order of the pair if they differ."""
+    exchanged = mirrored(profile.blanket)
+    laws = [_general_law(profile.blanket)]
+    if sorted(map(_key, exchanged)) != sorted(map(_key, profile.blanket)):
+        laws.append(_general_law(exchanged))
+    return laws
+
+
+def _key(atom: BlanketAtom) -> tuple[float, float, float]:
+    """Return what atoms are sorted by."""
+    return (atom.ratio0, atom.ratio1, atom.mass)
+
+
+def lightened_law(profile: LocalProfile, num_users: int) -> SymmetricLaw | None:
+    """Return a law of one symmetric pair beside one neutral weight, where few pairs are expected.
+
+    The widened law with all its neutral weights lowered to the least of them, which raises every
+    sum. Of so few outcomes the double sum is narrow where the integral is not, close to epsilon0.
+    """
+    if not _has_one_symmetric_pair(profile.blanket) or profile.epsilon0 > _LARGEST_EPSILON0:
+        return None
+    pair_mass, low, neutral = _widened(profile)
+    if num_users * pair_mass > _FEW_PAIRS:
+        return None
+    rest_mass = math.fsum(mass for mass, _ in neutral)
+    return SymmetricLaw(
+        epsilon0=profile.epsilon0,
+        low=low,
+        pair_mass=pair_mass,
+        rest_mass=rest_mass,
+        base_mass=max(1.0 - pair_mass - rest_mass, 0.0),
+        rest_weight=min((weight for _, weight in neutral), default=1.0),
+    )
+
+
+def _least(
+    profile: LocalProfile,
+    num_users: int,
+    by_atoms: Callable[[AtomLaw], float],
+    by_sums: Callable[[SymmetricBlanket], float],
+) -> float:
+    """Return the value of the order of the pair that loses more, by the laws that lose least."""
+    choices = (dominating_laws(profile), unwidened_laws(profile))
+    found = [max(map(by_atoms, laws)) for laws in choices if laws]
+    if (law := lightened_law(profile, num_users)) is not None:
+        found.append(by_sums(SymmetricBlanket(law, num_users)))
+    return min(found)
+
+
+def _epsilon(profile: LocalProfile, num_users: int, delta: float) -> Enclosure:
+    return Enclosure(0.0, _epsilon_above(profile, num_users, delta))
+
+
+def _epsilon_above(profile: LocalProfile, num_users: int, delta: float) -> float:
+    return _least(
+        profile,
+        num_users,
+        lambda law: atom_epsilon_above(law, num_users, delta, profile.epsilon0),
+        lambda blanket: blanket.epsilon_above(delta, profile.epsilon0),
+    )
+
+
+def _delta(profile: LocalProfile, num_users: int, epsilon: float) -> Enclosure:
+    upper = _delta_above(profile, num_users, epsilon, 0.0)
+    if upper == 0.0:
+        return Enclosure(0.0, 0.0)
+    lower = _least(
+        profile,
+        num_users,
+        lambda law: atom_delta(law, num_users, epsilon).lower,
+        lambda blanket: blanket.enclose(epsilon).lower,
+    )
+    return Enclosure(min(lower, upper), upper)
+
+
+def _delta_above(profile: LocalProfile, num_users: int, epsilon: float, width: float) -> float:
+    if epsilon >= profile.epsilon0:
+        return 0.0  # no report ever has a likelihood ratio above e
+    width = min(max(width, NARROWEST), _WIDEST)
+    return _least(
+        profile,
+        num_users,
+        lambda law: atom_delta_above(law, num_users, epsilon, width=width),
+        lambda blanket: blanket.enclose(epsilon).upper,
+    )
+
+
+STATED_BLANKET = Method(
+    name="stated-blanket",
+    source=(
+        "Balle et al. 2019, arXiv:1903.02837v2, Lemma 5.3, for the blanket that the randomizer "
+        "states"
+    ),
+    statement="delta(eps) <= (1/n) E[(G_1 + ... + G_n)_+], G = r0 - e r1 over the stated atoms",
+    assumptions=(
+        "The blanket that the randomizer states is that of its worst pair of inputs: every mass "
+        "and likelihood ratio right to ten digits, equal ratios exactly equal.",
+    ),
+    proved_here=True,
+    violated_hypothesis=violated_hypothesis,
+    epsilon=_epsilon,
+    delta=_delta,
+    epsilon_above=_epsilon_above,
+    delta_above=_delta_above,
+)

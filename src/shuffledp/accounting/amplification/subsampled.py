@@ -1,0 +1,171 @@
+"""A random m of n users are asked: the curve of one shuffle of m, carried over to all n.
+
+Let M shuffle the reports of m users, and let A draw m of the n users uniformly, apply M to their
+values and keep secret who they were. Let q = m / n. With delta_M a bound for every pair of
+neighbours in either order, and epsilon >= 0,
+
+    delta_A(epsilon') <= q delta_M(epsilon),   e^epsilon' = 1 + q (e^epsilon - 1).
+
+*Proof.* Fix neighbours x, x' that differ in the victim's value. Conditioned on the victim not being
+drawn the output has the same law O for both; conditioned on being drawn, laws P and P'. So the two
+outputs have laws (1 - q) O + q P and (1 - q) O + q P'. Write a = e^epsilon, a' = 1 + q (a - 1) and
+b = a' / a <= 1. Then
+
+    ((1 - q) O + q P) - a' ((1 - q) O + q P') = q [ P - a ((1 - b) O + b P') ],
+
+since (1 - q) (1 - a') = -q a (1 - b) and a' = a b. As hockey-stick divergences are convex,
+H(P, (1 - b) O + b P'; a) <= (1 - b) H(P, O; a) + b H(P, P'; a). The last is at most
+delta_M(epsilon). So is H(P, O; a): drawing m of the others and handing the place of a uniform one
+of them to the victim gives the law P, so O and P are mixtures, with the same weights, of outputs
+of M on data that differ in one value. The other order of x and x' is the same with P' for P.
+
+Source: Balle, Barthe, Gaboardi 2018, arXiv:1807.01647v2, Theorem 2 (advanced joint convexity); the
+steps are written out above.
+"""
+
+import math
+
+from shuffledp.accounting.divergences.hockey_stick_curve import HockeyStickCurve
+from shuffledp.core.checks import require_at_least
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.numerics.enclosure import Enclosure
+from shuffledp.core.numerics.rounding import round_up
+
+# From here on exponentials are written so that they cannot overflow.
+_LARGE = 600.0
+
+# Relative error of the few library calls below, with room.
+_ROUNDING = 16.0 * math.ulp(1.0)
+
+
+def sampling_fraction(num_users: int, sampled_from: int) -> float:
+    """Return q = m / n, rounded up, where m of n users are drawn.
+
+    Parameters
+    ----------
+    num_users : int
+        How many are drawn, m >= 1.
+    sampled_from : int
+        From how many, n >= m.
+
+    Returns
+    -------
+    float
+        In (0, 1]; exactly 1 where all are drawn.
+
+    Raises
+    ------
+    ParameterError
+        If m exceeds n, or one of them is no whole number.
+
+    Examples
+    --------
+    >>> sampling_fraction(10, 10)
+    1.0
+    """
+    drawn = require_at_least("num_users", num_users, 1)
+    population = require_at_least("sampled_from", sampled_from, 1)
+    if population < drawn:
+        raise ParameterError(
+            f"sampled_from = {population} is below num_users = {drawn}: num_users counts the users "
+            "drawn, sampled_from all those among whom they are drawn"
+        )
+    return 1.0 if drawn == population else min(math.nextafter(drawn / population, 2.0), 1.0)
+
+
+def amplified_epsilon(epsilon: float, fraction: float) -> float:
+    """Return ln(1 + q (e^epsilon - 1)), rounded up: what epsilon for those drawn is for all.
+
+    Parameters
+    ----------
+    epsilon : float
+        In nats, >= 0; may be ``inf``.
+    fraction : float
+        Sampling fraction q, in (0, 1].
+
+    Returns
+    -------
+    float
+        Between 0 and ``epsilon``.
+
+    Examples
+    --------
+    >>> round(math.expm1(amplified_epsilon(math.log(3.0), 0.25)), 12)
+    0.5
+    """
+    if fraction == 1.0 or epsilon in (0.0, math.inf):
+        return epsilon
+    if epsilon <= _LARGE:
+        found = math.log1p(fraction * math.expm1(epsilon))
+    else:
+        found = epsilon + math.log(fraction + (1.0 - fraction) * math.exp(-epsilon))
+    return min(round_up(found, operations=16), epsilon)
+
+
+def inner_epsilon(epsilon: float, fraction: float) -> float:
+    """Return ln(1 + (e^epsilon - 1) / q), rounded down: the inverse of `amplified_epsilon`.
+
+    Parameters
+    ----------
+    epsilon : float
+        In nats, >= 0 and finite.
+    fraction : float
+        Sampling fraction q, in (0, 1].
+
+    Returns
+    -------
+    float
+        At least ``epsilon``. Errs downwards, hence a divergence there errs upwards.
+
+    Examples
+    --------
+    >>> round(math.expm1(inner_epsilon(math.log(1.5), 0.25)), 12)
+    2.0
+    """
+    if fraction == 1.0 or epsilon == 0.0:
+        return epsilon
+    if epsilon <= _LARGE and (growth := math.expm1(epsilon) / fraction) < math.inf:
+        found = math.log1p(growth)
+    else:
+        found = epsilon + math.log1p((fraction - 1.0) * math.exp(-epsilon)) - math.log(fraction)
+    return max(found * (1.0 - _ROUNDING), epsilon)
+
+
+def subsampled_curve(curve: HockeyStickCurve, fraction: float) -> HockeyStickCurve:
+    """Return the curve of a release whose users are a random part of all.
+
+    Parameters
+    ----------
+    curve : HockeyStickCurve
+        Upper ends that hold for *every* pair of neighbours among the users drawn, in either order.
+    fraction : float
+        Sampling fraction q, in (0, 1], as `sampling_fraction` rounds it.
+
+    Returns
+    -------
+    HockeyStickCurve
+        Upper ends err upwards. Lower ends are 0: the proof above does not give any.
+
+    Notes
+    -----
+    One call of the given curve for each call.
+    """
+    if fraction == 1.0:
+        return curve
+
+    def forward(epsilon: float) -> Enclosure:
+        return Enclosure(0.0, _scaled(curve.forward(inner_epsilon(epsilon, fraction)), fraction))
+
+    def backward(epsilon: float) -> Enclosure:
+        return Enclosure(0.0, _scaled(curve.backward(inner_epsilon(epsilon, fraction)), fraction))
+
+    return HockeyStickCurve(
+        forward=forward, backward=backward, highest=amplified_epsilon(curve.highest, fraction)
+    )
+
+
+def _scaled(divergence: Enclosure, fraction: float) -> float:
+    """Return the upper end times q, rounded up; never 0 unless it was."""
+    if divergence.upper == 0.0:
+        return 0.0
+    return min(max(round_up(divergence.upper * fraction, operations=2), 1e-300), 1.0)

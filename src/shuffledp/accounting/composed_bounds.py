@@ -1,0 +1,431 @@
+"""Epsilon and delta of a composition, from both sides.
+
+*Above.* Each release has a curve that dominates all neighbours in either order. The product of
+dominating pairs dominates the composition, adaptive or not (Zhu, Dong, Wang 2022,
+arXiv:2106.08567v4, Theorem 10), and `compose_curves` encloses the product. Two simpler bounds cap
+it: the sum of the losses that hold with delta = 0, and basic composition, the sum of epsilons at an
+even share of delta.
+
+*Below.* Explicit data, the same pair of values held in every release: the release of all of them is
+itself one of the products, so its lower ends are unavoidable. Any choice of data for each release
+is allowed; a poor one only leaves a wider gap. A release without known data is left out, which is
+post-processing.
+
+*Failures* are kept apart. With probability F = 1 - prod (1 - f_i) some stated guarantee fails and
+everything is revealed; otherwise what is left composes: delta = F + (1 - F) delta_rest.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from shuffledp.accounting.amplification.local import single_report_epsilon
+from shuffledp.accounting.amplification.registry import SHUFFLE_ASSUMPTIONS
+from shuffledp.accounting.composed import Release
+from shuffledp.accounting.divergences.hockey_stick_curve import HockeyStickCurve
+from shuffledp.accounting.stated_release import StatedRelease
+from shuffledp.core.bound import Bound, reconciled_lower
+from shuffledp.core.checks import require_delta, require_non_negative, require_open_unit
+from shuffledp.core.errors import OutOfRegimeError, PrecisionError
+from shuffledp.core.numerics.rounding import round_up
+
+if TYPE_CHECKING:
+    from shuffledp.accounting.divergences.privacy_loss import PrivacyLoss
+
+Parts = Sequence[tuple[Release, int]]
+
+SAME_USERS = (
+    "The same user's data may be in all releases, and neighbouring datasets differ in all that one "
+    "user contributes to any of them.",
+    "Each release uses fresh randomness; what it asks, and of whom, may depend on what earlier "
+    "ones showed, but not its parameters (its local epsilon, its number of users).",
+)
+
+_PRODUCT = "product of dominating pairs: Zhu, Dong, Wang 2022, arXiv:2106.08567v4, Theorem 10"
+_BASIC = "Dwork, Roth 2014, The Algorithmic Foundations of Differential Privacy, Theorem 3.16"
+
+# A curve that reaches further than this is that of reports which hide nothing: its epsilon is
+# added, so that no lattice has to span it.
+_LOUD = 200.0
+
+# Deltas that are resolved: first this one, then smaller ones until the answer is above.
+_FIRST_RESOLVED, _LAST_RESOLVED = 1e-10, 1e-290
+
+_SMALLEST_DELTA = 1e-300
+_TYPICAL_DELTA = 1e-6
+_ROUNDING = 16.0 * math.ulp(1.0)
+
+# By how much ends that meet may cross; more would mean that one of them is wrong.
+_MEETING = 1e-6
+
+
+def composed_epsilon(parts: Parts, delta: float, *, with_lower: bool = True) -> Bound:
+    """Bound epsilon of all parts together; see `Composable.epsilon`.
+
+    Parameters
+    ----------
+    parts : sequence of (release, int)
+        Different releases, each with its number of rounds.
+    delta : float
+        In [0, 1).
+    with_lower : bool
+        False saves the time for the lower end.
+
+    Returns
+    -------
+    Bound
+        ``upper`` errs upwards, ``lower`` downwards.
+
+    Raises
+    ------
+    OutOfRegimeError
+        If delta is below the probability that a stated guarantee fails.
+
+    Examples
+    --------
+    >>> composed_epsilon((), 0.0).upper
+    0.0
+    """
+    allowed = require_delta(delta)
+    if not parts:
+        return _nothing()
+    if len(parts) == 1 and parts[0][1] == 1:
+        return parts[0][0].epsilon_alone(allowed, with_lower=with_lower)
+    failure = failure_of(parts)
+    if allowed < failure:
+        raise OutOfRegimeError(
+            f"delta = {allowed:.6g} is below {failure:.6g}, the chance that a stated guarantee "
+            "fails: no epsilon is known there; ask for a larger delta"
+        )
+    left = max((allowed - failure) / (1.0 - failure) * (1.0 - _ROUNDING), 0.0)
+    found = [(pure_epsilon_of(parts), "pure composition", _BASIC)]
+    if left > 0.0 and found[0][0] > 0.0:
+        found.append((_basic_epsilon(parts, left), "basic composition", _BASIC))
+    if left > 0.0 and found[-1][0] > 0.0:
+        with suppress(PrecisionError):
+            found.append(_product_epsilon(parts, left))
+    upper, method, source = min(found, key=lambda each: each[0])
+    if math.isinf(upper):
+        raise OutOfRegimeError(
+            f"delta = {allowed:.6g} leaves no finite epsilon: a release here needs a larger delta"
+        )
+    lower = _lower_epsilon(parts, allowed, upper) if with_lower else None
+    return _bound(parts, lower, upper, method, source)
+
+
+def composed_delta(parts: Parts, epsilon: float, *, with_lower: bool = True) -> Bound:
+    """Bound delta of all parts together; see `Composable.delta`.
+
+    Parameters
+    ----------
+    parts : sequence of (release, int)
+        Different releases, each with its number of rounds.
+    epsilon : float
+        In nats, >= 0.
+    with_lower : bool
+        False saves the time for the lower end.
+
+    Returns
+    -------
+    Bound
+        ``upper`` errs upwards and is at least 1e-300 unless delta is exactly 0.
+
+    Examples
+    --------
+    >>> composed_delta((), 0.0).upper
+    0.0
+    """
+    asked = require_non_negative("epsilon", epsilon)
+    if not parts:
+        return _nothing()
+    if len(parts) == 1 and parts[0][1] == 1:
+        return parts[0][0].delta_alone(asked, with_lower=with_lower)
+    failure = failure_of(parts)
+    if asked >= pure_epsilon_of(parts):
+        proved = _failure_below(parts) if with_lower else None
+        return _bound(parts, proved, failure, "pure composition", _BASIC)
+    rest, smallest, method, source = _rest_delta(parts, asked)
+    upper = min(round_up(failure + (1.0 - failure) * rest), 1.0)
+    lower = None
+    if with_lower:
+        lower = _lower_delta(parts, asked, smallest)
+    return _bound(parts, lower, max(upper, _SMALLEST_DELTA), method, source)
+
+
+def composed_loss(parts: Parts, *, smallest_delta: float) -> "PrivacyLoss":
+    """Return a privacy loss distribution that dominates all parts together.
+
+    Parameters
+    ----------
+    parts : sequence of (release, int)
+        Different releases, each with its number of rounds.
+    smallest_delta : float
+        The smallest delta that it will be asked about, in (0, 1).
+
+    Returns
+    -------
+    PrivacyLoss
+        Errs upwards; failures of stated guarantees are in its infinite mass.
+    """
+    resolved = require_open_unit("smallest_delta", smallest_delta)
+    loss, _, _ = _product_above(parts, resolved)
+    failure = failure_of(parts)
+    if failure == 0.0:
+        return loss
+    masses = loss.masses * ((1.0 - failure) * (1.0 + _ROUNDING))
+    infinite = min(round_up(failure + (1.0 - failure) * loss.infinite_mass), 1.0)
+    return replace(loss, masses=masses, infinite_mass=infinite)
+
+
+def _nothing() -> Bound:
+    """Return the bound of an empty composition."""
+    return Bound(
+        lower=0.0, upper=0.0, method="nothing", source="nothing is published", assumptions=()
+    )
+
+
+def _bound(parts: Parts, lower: float | None, upper: float, method: str, source: str) -> Bound:
+    """Return the bound with all that it assumes."""
+    sentences = dict.fromkeys(sentence for release, _ in parts for sentence in release.assumptions)
+    return Bound(
+        lower=reconciled_lower(lower, upper, tolerance=_MEETING, claim=method),
+        upper=upper,
+        method=method,
+        source=source,
+        assumptions=(*SHUFFLE_ASSUMPTIONS, *SAME_USERS, *sentences),
+    )
+
+
+def failure_of(parts: Parts) -> float:
+    """Return the probability that some stated guarantee fails, rounded up.
+
+    Parameters
+    ----------
+    parts : sequence of (release, int)
+        Different releases, each with its number of rounds.
+    """
+    exponent = math.fsum(times * math.log1p(-part.failure) for part, times in parts)
+    return min(0.0 - math.expm1(exponent) * (1.0 + _ROUNDING), 1.0)  # never -0.0
+
+
+def _failure_below(parts: Parts) -> float:
+    """Return the same, rounded down."""
+    return failure_of(parts) * (1.0 - 4.0 * _ROUNDING)
+
+
+def pure_epsilon_of(parts: Parts) -> float:
+    """Return the sum of the losses that hold with no delta but the failures, rounded up.
+
+    Parameters
+    ----------
+    parts : sequence of (release, int)
+        Different releases, each with its number of rounds.
+
+    Returns
+    -------
+    float
+        Exact where the sum is a double: four quarters are 1.
+    """
+    if any(math.isinf(part.highest) for part, _ in parts):
+        return math.inf
+    exact = sum((times * Fraction(part.highest) for part, times in parts), Fraction())
+    nearest = float(exact)
+    return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
+
+
+def _basic_epsilon(parts: Parts, left: float) -> float:
+    """Return the sum of the epsilons at an even share of delta, rounded up."""
+    share = left / sum(times for _, times in parts) * (1.0 - _ROUNDING)
+    total = 0.0
+    for part, times in parts:
+        if part.failure > 0.0:  # a share may be lost, or doubled, when it is added to a failure
+            alone = single_report_epsilon(part.highest, share)
+        else:
+            try:
+                alone = part.epsilon_alone(share, with_lower=False).upper
+            except (OutOfRegimeError, PrecisionError):
+                alone = part.highest
+        total += times * min(alone, part.highest)
+    return round_up(total, operations=2 * len(parts))
+
+
+def _split(parts: Parts) -> tuple[list[tuple[Release, int]], float]:
+    """Return the parts whose curves fit a lattice, and the pure epsilon of all others."""
+    quiet = [(part, times) for part, times in parts if 0.0 < part.highest <= _LOUD]
+    unbounded = [(part, times) for part, times in parts if math.isinf(part.highest)]
+    loud = [(part, times) for part, times in parts if _LOUD < part.highest < math.inf]
+    return quiet + unbounded, pure_epsilon_of(loud)
+
+
+def _product_above(parts: Parts, smallest_delta: float) -> tuple["PrivacyLoss", str, str]:
+    """Return the product of all upper curves, with its name and source."""
+    from shuffledp.accounting.composition import compose, compose_curves
+    from shuffledp.accounting.divergences.privacy_loss import no_loss
+
+    if not any(times for _, times in parts):
+        return no_loss(1.0, "upper"), "nothing", "nothing is published"
+    if (stated := _all_stated_alike(parts)) is not None:
+        loss = compose([(stated[0].exact_loss(upper=True), stated[1])], smallest_delta)
+        return loss, "composed stated", _PRODUCT
+    share = max(smallest_delta / sum(times for _, times in parts), _SMALLEST_DELTA)
+    curves = [(part.curve(share), times) for part, times in parts]
+    loss = compose_curves(
+        [(named.curve, times) for named, times in curves],
+        smallest_delta=smallest_delta,
+        upper=True,
+    )
+    methods = dict.fromkeys(named.method for named, _ in curves)
+    sources = dict.fromkeys(named.source for named, _ in curves)
+    return loss, f"composed {', '.join(methods)}", "; ".join((*sources, _PRODUCT))
+
+
+def _all_stated_alike(parts: Parts) -> tuple[StatedRelease, int] | None:
+    """Return one of several stated guarantees with one epsilon, and their number; else None.
+
+    Their losses are on a lattice already. Their failures, which may differ, are counted apart.
+    """
+    stated = [(part, times) for part, times in parts if isinstance(part, StatedRelease)]
+    if len(stated) < len(parts) or len({part.stated_epsilon for part, _ in stated}) > 1:
+        return None
+    return stated[0][0], sum(times for _, times in stated)
+
+
+def _product_epsilon(parts: Parts, left: float) -> tuple[float, str, str]:
+    """Return epsilon of the product of the curves, with its name and source."""
+    quiet, added = _split(parts)
+    if not quiet:
+        return added, "pure composition", _BASIC
+    loss, method, source = _product_above(quiet, left)
+    return round_up(max(loss.epsilon(left), 0.0) + added, operations=2), method, source
+
+
+def _rest_delta(parts: Parts, epsilon: float) -> tuple[float, float, str, str]:
+    """Return delta without failures, the delta resolved, and the name and source.
+
+    Every attempt is an upper bound. A finer one is made while the answer may be all truncation.
+    """
+    best = _basic_delta(parts, epsilon)
+    smallest, method, source = _FIRST_RESOLVED, "basic composition", _BASIC
+    quiet, added = _split(parts)
+    if epsilon < added or not quiet:
+        return best, smallest, method, source
+    resolved = _FIRST_RESOLVED
+    while True:
+        try:
+            loss, *named = _product_above(quiet, resolved)
+            found = loss.delta(epsilon - added)
+        except PrecisionError:
+            break
+        smallest = resolved
+        if found <= best:
+            best, (method, source) = found, named
+        if found >= resolved or resolved <= _LAST_RESOLVED:
+            break
+        resolved = _expected_delta(loss, epsilon - added, 1e-10 * resolved)
+    return best, smallest, method, source
+
+
+def _expected_delta(loss: "PrivacyLoss", epsilon: float, most: float) -> float:
+    """Return a delta below what a bell-shaped loss of the same mean and variance would have."""
+    losses = (loss.first + np.arange(loss.masses.size)) * loss.interval
+    mean = float(loss.masses @ losses)
+    variance = float(loss.masses @ (losses - mean) ** 2)
+    exponent = 0.7 * (epsilon - mean) ** 2 / max(variance, 1e-30) + 10.0
+    return max(min(math.exp(-min(exponent, 700.0)), most), _LAST_RESOLVED)
+
+
+def _basic_delta(parts: Parts, epsilon: float) -> float:
+    """Return the sum of the deltas at shares of epsilon in proportion to the pure losses."""
+    pure = pure_epsilon_of(parts)
+    if math.isinf(pure):
+        return 1.0
+    total = 0.0
+    for part, times in parts:
+        share = epsilon * (part.highest / pure) * (1.0 - _ROUNDING)
+        total += times * part.curve(_TYPICAL_DELTA).curve.forward(share).upper
+    return min(round_up(total, operations=2 * len(parts)), 1.0)
+
+
+def _lower_epsilon(parts: Parts, delta: float, upper: float) -> float | None:
+    """Return an epsilon that explicit data prove unavoidable, rounded down; None if none is."""
+    if upper == 0.0:
+        return 0.0
+    if delta == 0.0:
+        alone = [(part.epsilon_alone(0.0).lower, times) for part, times in parts]
+        proved = [lower * times for lower, times in alone if lower is not None]
+        return math.fsum(proved) * (1.0 - _ROUNDING) if proved else None
+    failure = _failure_below(parts)
+    left = (delta - failure) / (1.0 - failure) * (1.0 + _ROUNDING)
+    return _below(
+        parts, left, lambda loss: loss.epsilon(left), lambda part: part.epsilon_alone(delta)
+    )
+
+
+def _lower_delta(parts: Parts, epsilon: float, smallest: float) -> float | None:
+    """Return a delta that explicit data prove unavoidable, rounded down; None if none is."""
+    failure = _failure_below(parts)
+
+    def total(loss: "PrivacyLoss") -> float:
+        return (failure + (1.0 - failure) * loss.delta(epsilon)) * (1.0 - _ROUNDING)
+
+    return _below(parts, smallest, total, lambda part: part.delta_alone(epsilon))
+
+
+def _below(
+    parts: Parts,
+    smallest_delta: float,
+    composed: Callable[["PrivacyLoss"], float],
+    alone: Callable[[Release], Bound],
+) -> float | None:
+    """Return what the product of explicit data proves; if nothing, what one release does."""
+    with suppress(PrecisionError):
+        loss = _product_below(parts, smallest_delta)
+        if loss is not None and (proved := composed(loss)) > 0.0:
+            return proved
+    found = []
+    for part, _ in parts:
+        with suppress(OutOfRegimeError, PrecisionError):
+            found.append(alone(part).lower)
+    return max((lower for lower in found if lower is not None), default=None)
+
+
+def _product_below(parts: Parts, smallest_delta: float) -> "PrivacyLoss | None":
+    """Return the product of the strongest explicit data of each part; None if none is known."""
+    from shuffledp.accounting.composition import compose, compose_curves
+
+    if (stated := _all_stated_alike(parts)) is not None:
+        return compose([(stated[0].exact_loss(upper=False), stated[1])], smallest_delta)
+    attacks = [(strongest_attack(part.attacks()), times) for part, times in _split(parts)[0]]
+    known = [(curve, times) for curve, times in attacks if curve is not None]
+    return compose_curves(known, smallest_delta=smallest_delta, upper=False) if known else None
+
+
+def strongest_attack(attacks: Sequence[HockeyStickCurve]) -> HockeyStickCurve | None:
+    """Return the attack, and its order, that tells neighbours apart best; None without any.
+
+    Parameters
+    ----------
+    attacks : sequence of HockeyStickCurve
+        Curves of explicit data.
+
+    Returns
+    -------
+    HockeyStickCurve or None
+        Compared where it matters for many rounds: at about twice the standard deviation of one
+        loss, which for a bell-shaped one is the total variation times the root of 2 pi.
+    """
+    best, strength = None, -1.0
+    for curve in attacks:
+        with suppress(PrecisionError):
+            point = 2.0 * math.sqrt(2.0 * math.pi) * curve.forward(0.0).lower
+            point = min(point, 0.5 * curve.highest)
+            for order in (curve, curve.reversed):
+                found = order.forward(point).lower
+                if found > strength:
+                    best, strength = order, found
+    return best

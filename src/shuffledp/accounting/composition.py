@@ -1,0 +1,295 @@
+"""Composition of privacy losses, rounded in the direction asked.
+
+The loss of a product of pairs is the sum of their losses. If each of several mechanisms is
+dominated by a pair, the product of the pairs dominates their composition, also where each is chosen
+with knowledge of earlier outputs (Zhu, Dong, Wang 2022, "Optimal Accounting of Differential Privacy
+via Characteristic Function", arXiv:2106.08567v4, Theorem 10). Downwards no theorem is needed: laws
+of explicit data in every round form a product that the rounds really have.
+
+Every bound on an error of `shuffledp.accounting.convolution` is added to (upper) or taken
+off (lower) the probability that it is about. Beyond the last loss kept, an upper law counts the
+Chernoff bound as infinite loss; what may lie below the first is put on the first. A lower law drops
+both.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import NormalDist
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.accounting.convolution import (
+    SMALLEST_MASS,
+    Part,
+    convolve,
+)
+from shuffledp.accounting.divergences.discretization import (
+    dominated_loss,
+    dominating_loss,
+    value_at,
+)
+from shuffledp.accounting.divergences.hockey_stick_curve import HockeyStickCurve
+from shuffledp.accounting.divergences.privacy_loss import PrivacyLoss, no_loss
+from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
+from shuffledp.core.errors import ParameterError, PrecisionError
+
+_UNIT = math.ulp(1.0)
+
+# Of the smallest delta, how much may be cut off as infinite loss: by composition and in all parts.
+_CUT_SHARE = 1e-7
+_TAIL_SHARE = 1e-3
+
+# Loss raised at the other end moves no answer by more than this.
+_LEFT_TAIL = 1e-11
+
+# Deviation over that of a Gaussian loss from which on losses are called rare and large.
+_RARE = 3.0
+
+# So many deviations beyond the quantile of one loss knots stay dense.
+_DENSE = 9.0
+
+# Interval at least, in deviations of the sum.
+_FINEST = 4e-6
+
+
+def _part(loss: PrivacyLoss, count: int) -> Part:
+    # Below the range of normal doubles products lose digits: an upper law is raised to it.
+    positive = np.flatnonzero(loss.masses > (0.0 if loss.is_upper else SMALLEST_MASS))
+    masses = np.maximum(loss.masses[positive], SMALLEST_MASS)
+    indices = positive + loss.first
+    return Part(indices, loss.interval * indices.astype(np.float64), masses, count)
+
+
+def _composed_infinity(parts: Sequence[tuple[PrivacyLoss, int]], *, upper: bool) -> float:
+    """Return 1 - prod (1 - infinite_mass)^count, rounded in the direction asked."""
+    exponent = 0.0
+    for loss, count in parts:
+        if loss.infinite_mass >= 1.0:
+            return 1.0
+        exponent += count * math.log1p(-loss.infinite_mass)
+    slack = 8.0 * _UNIT * (len(parts) + 2)
+    return min(-math.expm1(exponent) * (1.0 + slack if upper else 1.0 - slack), 1.0)
+
+
+def _merged(parts: Sequence[tuple[PrivacyLoss, int]]) -> list[tuple[PrivacyLoss, int]]:
+    """Check the parts and add up the counts of equal ones."""
+    merged: dict[int, tuple[PrivacyLoss, int]] = {}
+    for loss, count in parts:
+        number = require_at_least("count", count, 0)
+        known = merged.get(id(loss), (loss, 0))
+        merged[id(loss)] = (loss, known[1] + number)
+    found = [(loss, count) for loss, count in merged.values() if count > 0]
+    if len({(loss.interval, loss.direction) for loss, _ in found}) > 1:
+        raise ParameterError(
+            "the losses differ in interval or direction: discretise all of them alike"
+        )
+    return found
+
+
+def compose(parts: Sequence[tuple[PrivacyLoss, int]], smallest_delta: float) -> PrivacyLoss:
+    """Return the privacy loss of several mechanisms on the same data, each some number of times.
+
+    Parameters
+    ----------
+    parts : sequence of (PrivacyLoss, int)
+        Laws with one interval and direction, and how often each is composed; at least one.
+    smallest_delta : float
+        The smallest delta that will be asked of the result, in (0, 1); smaller ones cost accuracy
+        or are refused.
+
+    Returns
+    -------
+    PrivacyLoss
+        Errs in the direction of the parts.
+
+    Raises
+    ------
+    ParameterError
+        If intervals or directions differ, or nothing is to be composed.
+    PrecisionError
+        If round-off exceeds half of ``smallest_delta``, or the lattice is too fine for the spread.
+
+    Notes
+    -----
+    The cost is that of `convolve`; counts enter it only through the number of losses within nine
+    deviations of the sum.
+    """
+    target = require_open_unit("smallest_delta", smallest_delta)
+    merged = _merged(parts)
+    if not merged:
+        raise ParameterError("no loss is to be composed: give at least one with a count >= 1")
+    if len(merged) == 1 and merged[0][1] == 1:
+        return merged[0][0]
+    model = merged[0][0]
+    laws = [_part(loss, count) for loss, count in merged]
+    infinite = _composed_infinity(merged, upper=model.is_upper)
+    if any(law.masses.size == 0 for law in laws):
+        return replace(model, first=0, masses=np.zeros(1), infinite_mass=infinite, error=0.0)
+    found = convolve(laws, model.interval, max(_CUT_SHARE * target, SMALLEST_MASS))
+    if model.is_upper:
+        masses = found.masses + found.doubts
+        masses[0] += found.below
+        infinite = min(infinite + found.beyond, 1.0)
+        genuine = [(loss, count) for loss, count in merged if loss.error < loss.infinite_mass]
+        error = max(infinite - _composed_infinity(genuine, upper=False), 0.0)
+    else:
+        masses, error = np.maximum(found.masses - found.doubts, 0.0), 0.0
+    result = replace(model, first=found.first, masses=masses, infinite_mass=infinite, error=error)
+    _check_round_off(result, found.doubts, target)
+    return result
+
+
+def _check_round_off(
+    result: PrivacyLoss, doubts: NDArray[np.float64], smallest_delta: float
+) -> None:
+    if result.infinite_mass >= smallest_delta:
+        return  # whoever asks for less is told so, or gets an infinite epsilon
+    doubt = replace(result, masses=doubts, infinite_mass=0.0, error=0.0, direction="upper")
+    lost = doubt.delta(result.epsilon(smallest_delta))
+    if lost > 0.5 * smallest_delta:
+        raise PrecisionError(
+            f"round-off of {lost:.3g} dominates smallest_delta = {smallest_delta}: "
+            "compose fewer times or ask for a larger delta"
+        )
+
+
+# Of a loss that is possible at all: its square must not underflow.
+_LEAST_DEVIATION = 1e-100
+
+
+def _deviation(curve: HockeyStickCurve) -> float:
+    """Estimate the deviation of the loss from the total variation, as if it were Gaussian.
+
+    Where losses are rare and large that is far too small. The variance is about four times the
+    integral of delta (twice the Kullback-Leibler divergence), which is summed in octaves.
+    """
+    at_zero = value_at(curve.forward, 0.0).upper
+    total_variation = min(at_zero, 1.0 - 1e-15)
+    if total_variation < 1e-3:
+        mu = total_variation * math.sqrt(2.0 * math.pi)
+        mu = max(mu, _LEAST_DEVIATION) if mu > 0.0 else 0.0
+    else:
+        mu = 2.0 * NormalDist().inv_cdf(0.5 * (1.0 + total_variation))
+    if math.isinf(curve.highest):
+        return mu
+    point, integral, before = mu, mu * total_variation, math.inf
+    while 0.0 < point < curve.highest and before * point > 1e-2 * integral:
+        before = value_at(curve.forward, point).upper
+        integral += before * min(point, curve.highest - point)
+        point *= 2.0
+    if 4.0 * integral > (_RARE * mu) ** 2:
+        mu = 2.0 * math.sqrt(integral)
+    return min(mu, curve.highest)
+
+
+def _short(interval: float) -> float:
+    """Round up to twenty significant bits, so that multiples of the interval are exact."""
+    mantissa, exponent = math.frexp(interval)
+    return math.ldexp(math.ceil(math.ldexp(mantissa, 20)), exponent - 20)
+
+
+def _ratio(
+    curves: Sequence[tuple[HockeyStickCurve, int, float]],
+    smallest_delta: float,
+    accuracy: float,
+    *,
+    upper: bool,
+) -> float:
+    """Return the interval to be used, relative to the deviation of a loss."""
+    number = sum(count for _, count, _ in curves)
+    # The variance is h^2 / 6 too large above and 5 h^2 / 6 too small below: epsilon half of that.
+    ratio = math.sqrt((6.0 if upper else 1.2) * accuracy)
+    # So far out, at `quantile` deviations of each loss, delta is reached: the knots must be closer
+    # than the curve falls there.
+    quantile = math.sqrt(-2.0 * math.log(smallest_delta) / number)
+    ratio = min(ratio, (1.0 if upper else 0.5) / quantile)
+    farthest = min(curve.highest / mu for curve, _, mu in curves if mu > 0.0)
+    if farthest < 2.0 * quantile and not (upper and len(curves) == 1):
+        # There all losses are at their highest, which the lattice may miss by one interval.
+        ratio = min(ratio, 2.0 * accuracy * farthest)
+    return ratio
+
+
+def _common_interval(curves: Sequence[tuple[HockeyStickCurve, int, float]], ratio: float) -> float:
+    """Return the interval whose discretisation adds ``ratio`` squared times the variance in all."""
+    total = math.fsum(count * mu * mu for _, count, mu in curves)
+    number = sum(count for _, count, _ in curves)
+    # Some thirty deviations must fit into a transform.
+    interval = math.sqrt(total) * max(ratio / math.sqrt(number), _FINEST)
+    curve, _, _ = max(curves, key=lambda item: item[1] * item[2])
+    if curve.highest < 1e5 * interval:  # also makes it finite
+        # A loss of exactly the highest, as of randomized response, then is on the lattice.
+        interval = curve.highest / math.ceil(curve.highest / interval)
+    return _short(interval)
+
+
+def compose_curves(
+    parts: Sequence[tuple[HockeyStickCurve, int]],
+    *,
+    smallest_delta: float,
+    upper: bool,
+    accuracy: float = 1e-3,
+) -> PrivacyLoss:
+    """Return the privacy loss of several releases about the same people.
+
+    Parameters
+    ----------
+    parts : sequence of (HockeyStickCurve, int)
+        A curve for each kind of release and how often it is made. For an upper bound each dominates
+        its release whatever the earlier outputs; for a lower bound all are of explicit neighbouring
+        data that occur together.
+    smallest_delta : float
+        The smallest delta that will be asked of the result, in (0, 1).
+    upper : bool
+        Whether to compose the upper ends, rounding up, or the lower ends, rounding down.
+    accuracy : float
+        Relative error of epsilon that discretisation may cause, about, in (0, 0.1].
+
+    Returns
+    -------
+    PrivacyLoss
+        Errs upwards or downwards, as asked.
+
+    Raises
+    ------
+    PrecisionError
+        If round-off dominates ``smallest_delta``.
+
+    Notes
+    -----
+    Asks each curve at some hundred points. These are kept in memory for the same callables, so a
+    second call for other counts costs only the transforms.
+    """
+    target = require_open_unit("smallest_delta", smallest_delta)
+    allowed = min(require_positive("accuracy", accuracy), 0.1)
+    counted = [(curve, require_at_least("count", count, 0)) for curve, count in parts]
+    curves = [(curve, count, _deviation(curve)) for curve, count in counted if count > 0]
+    direction: Literal["upper", "lower"] = "upper" if upper else "lower"
+    if not curves or max(mu for _, _, mu in curves) == 0.0:
+        return no_loss(1.0, direction)
+    number = sum(count for _, count, _ in curves)
+    ratio = _ratio(curves, target, allowed, upper=upper)
+    interval = _common_interval(curves, ratio)
+    tail = max(_TAIL_SHARE * target / number, SMALLEST_MASS)
+    # A sum of many losses is at its quantile where each is about at its own: far beyond that it
+    # is enough to know that a loss is rare.
+    dense = math.sqrt(-2.0 * math.log(target) / number) + _DENSE
+    discretise = dominating_loss if upper else dominated_loss
+    losses = [
+        (
+            discretise(
+                curve,
+                interval,
+                tail,
+                left_tail=max(_LEFT_TAIL / number, tail),
+                stride=max(int(ratio * mu / interval), 1),
+                dense=mu * dense,
+            ),
+            count,
+        )
+        for curve, count, mu in curves
+    ]
+    return compose(losses, target)

@@ -1,0 +1,379 @@
+"""A hockey-stick curve as a privacy loss on a lattice that provably dominates it, or is dominated.
+
+Write x = e^epsilon and h(x) = H(P, Q; x). Then h is convex, does not increase, h(0) = 1 and
+h(x) >= (1 - x)_+. Conversely each such function belongs to a pair (Zhu, Dong, Wang 2022,
+arXiv:2106.08567v4, Lemma 9 with Proposition 8), and if it is piecewise linear with knots x_i, the
+loss is ln x_i with probability x_i times the jump of slope there; its last value is the probability
+of an infinite loss. A pair dominates another if its function is nowhere below the other's.
+
+*Above.* Let v_i >= h(x_i) at the knots, v(0) = 1, and v constant after the last knot. On the pieces
+between knots the chord of v is above the chord of h, which is above h since h is convex; after the
+last knot v = v_b >= h(x_b) >= h(x). So v >= h. Its greatest convex minorant v* has its own knots
+among those of v and between them is again a chord of points above h, so v* >= h. It is convex, does
+not increase, v*(0) = 1, and v* >= h >= (1 - x)_+: it belongs to a pair that dominates. This is the
+"connect the dots" of Doroshenko, Ghazi, Kamath, Kumar, Manurangsi 2022 (arXiv:2207.04380v3), for
+values that are known only up to an enclosure.
+
+*Below.* Let l_i <= h(x_i) <= u_i. On the piece from x_j to x_(j+1) the line through
+(x_(j-1), u_(j-1)) and (x_j, l_j) is below h: raising l_j to h(x_j) and lowering u_(j-1) to
+h(x_(j-1)) raises the line at x >= x_j, and then it is the extension of a chord of a convex
+function. So is, likewise, the line through (x_(j+1), l_(j+1)) and (x_(j+2), u_(j+2)). The chord of
+l minus the first line is 0 at x_j and grows to some g1 at x_(j+1), minus the second it falls from
+some g2 to 0, so the chord exceeds the larger of the two lines by at most G_j = g1 g2 / (g1 + g2).
+With w_j = l_j - max(G_(j-1), G_j) each chord of w is at most the chord of l minus G_j, hence below
+h. Where w falls to (1 - x)_+ or less, w_j and all values further out are replaced by it: the piece
+that ends there is only lowered, and further out w is (1 - x)_+ <= h itself. The greatest convex
+minorant of w is below w, above (1 - x)_+, and so belongs to a pair that is dominated.
+
+Both errors are of second order: with mu the deviation of the loss and knots h apart, the variance
+is h^2 / 6 too large above and at most 5 h^2 / 6 too small below.
+
+To keep relative accuracy at both ends, values at x < 1 are kept as h(x) - (1 - x) = x H(Q, P; 1/x)
+and slopes there as 1 + h'(x).
+"""
+
+import functools
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.accounting.divergences.hockey_stick_curve import HockeyStickCurve
+from shuffledp.accounting.divergences.privacy_loss import PrivacyLoss, no_loss
+from shuffledp.core.checks import require_positive
+from shuffledp.core.numerics.enclosure import Enclosure
+
+# No loss above this is told from an infinite one, so that e^epsilon stays in range.
+_LARGEST_LOSS = 600.0
+
+# After so many knots on a side their distance doubles; sooner where the curve no longer matters.
+_KNOTS_PER_OCTAVE, _FAR_KNOTS_PER_OCTAVE = 1024, 64
+
+# A curve that falls by less than this from knot to knot has reached its limit.
+_FLAT = 1e-7
+
+# Relative round-off of a slope: a rise and a run of few terms, without cancellation.
+_SLOPE_ERROR = 64.0 * math.ulp(1.0)
+
+# Values of curves kept for the next composition of the same releases.
+_CACHED_VALUES = 16_384
+
+
+@functools.lru_cache(maxsize=_CACHED_VALUES)
+def value_at(divergence: Callable[[float], Enclosure], epsilon: float) -> Enclosure:
+    """Return a divergence at an epsilon; values asked for before are remembered."""
+    return divergence(epsilon)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurveValues:
+    """Bounds on a hockey-stick curve at knots e^epsilons, as an excess over (1 - x)_+.
+
+    ``epsilons`` are increasing and contain 0 at position ``zero``; ``lower`` and ``upper`` enclose
+    h(x) - (1 - x)_+, which is H(P, Q; x) for x >= 1 and x H(Q, P; 1/x) for x <= 1. ``cut`` tells
+    whether the last upper value is a tail cut off, not the curve's limit.
+    """
+
+    epsilons: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    zero: int
+    cut: bool
+
+
+def curve_values(
+    curve: HockeyStickCurve,
+    steps: Callable[[], Iterable[float]],
+    *,
+    tail: float,
+    left_tail: float,
+    upper: bool,
+) -> CurveValues:
+    """Evaluate a curve from epsilon = 0 outwards in both directions until its tails.
+
+    Parameters
+    ----------
+    curve : HockeyStickCurve
+        The curve.
+    steps : callable
+        Returns the positive epsilons to visit, increasing.
+    tail, left_tail : float
+        Where the upper (or lower) end of H(P, Q; .), and of H(Q, P; .), is no more than this, no
+        further value is asked for.
+    upper : bool
+        Whose end decides.
+    """
+    right, rights, cut = _one_side(curve.forward, curve.highest, steps(), tail, upper)
+    left, lefts, _ = _one_side(curve.backward, curve.highest, steps(), left_tail, upper)
+    factor = np.exp(-left)  # x at epsilon = -left
+    middle = np.array([[max(rights[0, 0], lefts[0, 0])], [min(rights[1, 0], lefts[1, 0])]])
+    lefts = lefts * factor * np.array([[1.0 - 4.0 * math.ulp(1.0)], [1.0 + 4.0 * math.ulp(1.0)]])
+    lower, higher = np.hstack((lefts[:, :0:-1], middle, rights[:, 1:]))
+    zero = left.size - 1
+    return CurveValues(
+        epsilons=np.concatenate((-left[:0:-1], right)),
+        lower=lower,
+        upper=_monotone(higher, zero),
+        zero=zero,
+        cut=cut,
+    )
+
+
+def _monotone(upper: NDArray[np.float64], zero: int) -> NDArray[np.float64]:
+    """Lower upper ends to the least between them and epsilon = 0: the excess falls outwards."""
+    right = np.minimum.accumulate(upper[zero:])
+    left = np.minimum.accumulate(upper[zero::-1])
+    return np.concatenate((left[:0:-1], right))
+
+
+def _one_side(
+    divergence: Callable[[float], Enclosure],
+    highest: float,
+    steps: Iterable[float],
+    tail: float,
+    upper: bool,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], bool]:
+    """Return epsilons from 0 on, both ends of the divergence there, and whether a tail was cut."""
+    at_zero = value_at(divergence, 0.0)
+    epsilons, values = [0.0], [(at_zero.lower, at_zero.upper)]
+    for epsilon in steps:
+        decisive = values[-1][1 if upper else 0]
+        if decisive <= tail or epsilon > _LARGEST_LOSS:
+            break
+        if epsilon >= highest:
+            epsilons.append(epsilon)
+            values.append((0.0, 0.0))
+            break
+        value = value_at(divergence, epsilon)
+        epsilons.append(epsilon)
+        values.append((value.lower, value.upper))
+        flat = values[-2][1] - value.upper <= _FLAT * value.upper
+        if flat and value_at(divergence, _LARGEST_LOSS).upper >= value.upper * (1.0 - _FLAT):
+            return np.array(epsilons), np.array(values).T, False
+    return np.array(epsilons), np.array(values).T, True
+
+
+class _Piece(NamedTuple):
+    """A linear piece of a curve: how far it falls or rises over which run of x.
+
+    ``left`` pieces are at x <= 1 and hold the rise of h - (1 - x); ``mixed`` ones span x = 1 and
+    hold, like those at x >= 1, the rise of h.
+    """
+
+    end: int
+    rise: float
+    run: float
+    left: bool
+    mixed: bool
+
+    @property
+    def slope(self) -> float:
+        return self.rise / self.run
+
+    @property
+    def doubt(self) -> float:
+        """Bound on the error of the slope."""
+        return _SLOPE_ERROR * (1.0 if self.mixed else abs(self.slope))
+
+    def joined(self, following: "_Piece") -> "_Piece":
+        if self.left == following.left:
+            rise, mixed = self.rise + following.rise, self.mixed or following.mixed
+        else:
+            rise, mixed = (self.rise - self.run) + following.rise, True
+        return _Piece(following.end, rise, self.run + following.run, following.left, mixed)
+
+
+def _jump(before: _Piece, after: _Piece) -> float:
+    """Return by how much the slope of h grows from one piece to the next."""
+    return after.slope - before.slope + (1.0 if before.left and not after.left else 0.0)
+
+
+def _convex_pieces(
+    epsilons: NDArray[np.float64], values: NDArray[np.float64], zero: int
+) -> list[_Piece]:
+    """Return the pieces of the greatest convex minorant, from x = 0 to the last knot.
+
+    Neighbouring pieces whose slopes do not grow are joined until all do.
+    """
+    points = np.exp(epsilons)
+    runs = points[:-1] * np.expm1(np.diff(epsilons))
+    rises = np.diff(values)
+    pieces = [_Piece(0, float(values[0]), float(points[0]), True, False)]
+    for index in range(rises.size):
+        piece = _Piece(index + 1, float(rises[index]), float(runs[index]), index < zero, False)
+        while pieces and _jump(pieces[-1], piece) <= 0.0:
+            piece = pieces.pop().joined(piece)
+        pieces.append(piece)
+    return pieces
+
+
+def _masses(
+    epsilons: NDArray[np.float64], values: NDArray[np.float64], zero: int, *, upper: bool
+) -> NDArray[np.float64]:
+    """Return the probability under P of the loss at each knot, rounded in the direction asked."""
+    pieces = _convex_pieces(epsilons, values, zero)
+    flat = _Piece(epsilons.size, 0.0, 1.0, False, False)
+    masses = np.zeros(epsilons.size)
+    for before, after in zip(pieces, [*pieces[1:], flat], strict=True):
+        doubt = before.doubt + after.doubt
+        if before.left and not after.left:
+            doubt += _SLOPE_ERROR
+        jump = max(_jump(before, after) + (doubt if upper else -doubt), 0.0)
+        masses[before.end] = math.exp(float(epsilons[before.end])) * jump
+    return masses
+
+
+def lowered_values(values: CurveValues) -> NDArray[np.float64]:
+    """Return w at the knots, of which every chord is below the curve (see the module's proof).
+
+    All zeros where the knots are too far apart to prove anything.
+    """
+    epsilons, zero = values.epsilons, values.zero
+    lower, upper = values.lower.copy(), values.upper
+    lower[0] = lower[-1] = 0.0  # further out the lines are those of (1 - x)_+
+    runs = np.exp(epsilons[:-1]) * np.expm1(np.diff(epsilons))
+    chords = np.diff(lower) / runs
+    # slopes of the lines extended to the right and to the left; outside they are flat
+    rightwards = np.concatenate(([0.0], (lower[1:] - upper[:-1]) / runs))
+    leftwards = np.concatenate(((upper[1:] - lower[:-1]) / runs, [0.0]))
+    kink = np.zeros(epsilons.size)
+    kink[zero] = 1.0  # slopes change their meaning at x = 1
+    first = np.maximum(runs * (chords - rightwards[:-1] + kink[:-1]), 0.0)
+    second = np.maximum(runs * (leftwards[1:] - chords + kink[1:]), 0.0)
+    total = first + second
+    gaps = np.divide(first * second, total, out=np.zeros_like(total), where=total > 0.0)
+    steepest = np.abs(chords) + np.abs(rightwards[:-1]) + np.abs(leftwards[1:])
+    gaps += _SLOPE_ERROR * runs * (steepest + kink[:-1] + kink[1:])
+    nearest = np.maximum(np.append(gaps, 0.0), np.append(0.0, gaps))
+    return _kept(lower - nearest - _SLOPE_ERROR * lower, zero)
+
+
+def _kept(lowered: NDArray[np.float64], zero: int) -> NDArray[np.float64]:
+    """Keep what is positive around x = 1; from its outermost value on, each side is 0."""
+    failing = np.flatnonzero(lowered <= 0.0)
+    right, left = failing[failing >= zero], failing[failing <= zero]
+    # The first value is never positive, nor the last, so both have a member.
+    start, stop = int(left[-1]) + 1, int(right[0]) - 1
+    kept = np.zeros_like(lowered)
+    if start < stop:
+        kept[start + 1 : stop] = lowered[start + 1 : stop]
+    if not start < zero < stop:
+        kept[:] = 0.0
+    return kept
+
+
+def _lattice_steps(interval: float, stride: int, dense: float) -> Iterable[float]:
+    """Yield multiples of the interval, farther apart beyond ``dense`` and if they are many."""
+    index, passed = 0, 0
+    while True:
+        index += stride
+        yield index * interval
+        passed += 1
+        far = index * interval > dense
+        if passed >= (_FAR_KNOTS_PER_OCTAVE if far else _KNOTS_PER_OCTAVE):
+            stride, passed = 2 * stride, 0
+
+
+def _on_lattice(
+    values: CurveValues,
+    masses: NDArray[np.float64],
+    interval: float,
+    direction: Literal["upper", "lower"],
+    infinite_mass: float,
+) -> PrivacyLoss:
+    """Spread the masses of the knots over all points of the lattice between them."""
+    # With no finite loss at all, keep one of probability 0.
+    positive = np.flatnonzero(masses) if masses.any() else np.array([values.zero])
+    indices = np.rint(values.epsilons[positive] / interval).astype(np.int64)
+    dense = np.zeros(int(indices[-1] - indices[0]) + 1)
+    dense[indices - indices[0]] = masses[positive]
+    return PrivacyLoss(
+        interval=interval,
+        first=int(indices[0]),
+        masses=dense,
+        infinite_mass=infinite_mass,
+        error=infinite_mass if values.cut else 0.0,
+        direction=direction,
+    )
+
+
+def dominating_loss(
+    curve: HockeyStickCurve,
+    interval: float,
+    tail: float,
+    *,
+    left_tail: float | None = None,
+    stride: int = 1,
+    dense: float = math.inf,
+) -> PrivacyLoss:
+    """Return a privacy loss on a lattice that dominates the upper ends of a curve.
+
+    Parameters
+    ----------
+    curve : HockeyStickCurve
+        Its upper ends are used.
+    interval : float
+        Distance between losses of the lattice, in nats, > 0; best an exact multiple of a power of
+        two with few digits, so that its multiples are exact.
+    tail : float
+        Where H(P, Q; .) is no more than this, the rest counts as infinite loss.
+    left_tail : float, optional
+        Where H(Q, P; .) is no more than this, smaller losses are raised; by default ``tail``.
+    stride : int
+        Only every stride-th point of the lattice is used.
+    dense : float
+        Beyond this epsilon the points used lie ever farther apart.
+
+    Returns
+    -------
+    PrivacyLoss
+        Errs upwards.
+
+    Notes
+    -----
+    One value of the curve for each point of the lattice up to its tail, on either side; these are
+    kept in memory, so the next call with the same callables is fast.
+    """
+    step = require_positive("interval", interval)
+    values = curve_values(
+        curve,
+        lambda: _lattice_steps(step, stride, dense),
+        tail=tail,
+        left_tail=tail if left_tail is None else left_tail,
+        upper=True,
+    )
+    masses = _masses(values.epsilons, values.upper, values.zero, upper=True)
+    return _on_lattice(values, masses, step, "upper", min(float(values.upper[-1]), 1.0))
+
+
+def dominated_loss(
+    curve: HockeyStickCurve,
+    interval: float,
+    tail: float,
+    *,
+    left_tail: float | None = None,
+    stride: int = 1,
+    dense: float = math.inf,
+) -> PrivacyLoss:
+    """Return a privacy loss on a lattice that the curve's lower ends dominate.
+
+    Parameters as in `dominating_loss`; tails are dropped, infinite losses count as the largest
+    finite one. Errs downwards. Both ends of the curve's enclosures are used, so they must be
+    about one pair of laws.
+    """
+    step = require_positive("interval", interval)
+    values = curve_values(
+        curve,
+        lambda: _lattice_steps(step, stride, dense),
+        tail=tail,
+        left_tail=tail if left_tail is None else left_tail,
+        upper=False,
+    )
+    lowered = lowered_values(values)
+    if not lowered.any():
+        return no_loss(step, "lower")
+    masses = _masses(values.epsilons, lowered, values.zero, upper=False)
+    return _on_lattice(values, masses, step, "lower", 0.0)

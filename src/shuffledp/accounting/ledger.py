@@ -1,0 +1,422 @@
+"""``Ledger``: a privacy budget, and everything that was published against it.
+
+Whoever looks at one result before choosing the next collection composes *adaptively chosen
+parameters*. The composed privacy loss of whatever happened to be chosen is then no valid bound
+(arXiv:2602.06756v2 proves this of every exact, f-DP, accounting). Two rules are valid, and the
+ledger lets a release through if one of them does:
+
+1. The sum of the losses that hold with delta = 0 is at most epsilon (Rogers, Roth, Ullman, Vadhan
+   2016, arXiv:1605.08294).
+2. At one order a > 1, fixed when the ledger is opened, the sum of the Renyi divergences is at most
+   R, where R converts to (epsilon, delta): a Renyi filter (Feldman, Zrnic 2021, arXiv:2008.11193).
+
+*Proof that both together are valid.* Let P and Q be the laws of the whole transcript for two
+neighbouring datasets, and r_t the Renyi divergence of order a of release t, which the earlier
+releases determine. By the tower rule E_Q[(P/Q)^a exp(-(a - 1) sum r_t)] <= 1, hence on the set A of
+transcripts with sum r_t <= R, E_Q[(P/Q)^a; A] <= e^((a - 1) R). With z = (P/Q) and e = e^epsilon,
+(z - e)_+ <= z^a max_z (z - e) / z^a = z^a e^(1 - a) (a - 1)^(a - 1) / a^a, so A contributes to
+E_Q[(P/Q - e)_+] at most
+
+    e^((a - 1) (R - epsilon)) (1 - 1/a)^(a - 1) / a,                                            (*)
+
+the conversion of Canonne, Kamath, Steinke 2020, arXiv:2004.00010, Proposition 12. Outside A the
+first rule held, so P/Q <= e and nothing is added. Stated guarantees that fail with probability f
+reveal all; their total is kept below a tenth of delta, and (*) below the rest. QED
+
+A schedule whose parameters were fixed before the first result was seen needs no such care:
+``adaptive=False`` composes it exactly, which is some per cent better.
+"""
+
+import functools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from shuffledp.accounting.composed import MOST_ROUNDS, Composable, Composition
+from shuffledp.accounting.inversion import last_within
+from shuffledp.accounting.release_json import (
+    fields_of,
+    number,
+    releases_from_json,
+    releases_to_json,
+    storable,
+)
+from shuffledp.core.bound import Bound
+from shuffledp.core.checks import require_delta, require_positive
+from shuffledp.core.errors import BudgetError, OutOfRegimeError, ParameterError
+from shuffledp.core.numerics.rounding import round_up
+
+FORMAT = "shuffledp-ledger"
+VERSION = 1
+
+# Share of delta that is kept for failures of stated guarantees where parameters are adaptive.
+_FAILURE_SHARE = 0.1
+
+# A budget is a number of a few digits, and ten times 0.1 is to fit into 1.
+_SAME = 1.0 + 1e-12
+
+_ADAPTIVE = (
+    "Each release, its parameters included, may be chosen in the light of what earlier ones "
+    "showed: this is a Renyi filter of one order, fixed in advance."
+)
+_FILTER = (
+    "Renyi filter: Feldman, Zrnic 2021, arXiv:2008.11193; conversion: Canonne, Kamath, Steinke "
+    "2020, arXiv:2004.00010, Proposition 12"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerEntry:
+    """Something that was published.
+
+    Parameters
+    ----------
+    releases : Composition
+        What.
+    note : str
+        A remark for people.
+    key : str
+        A name of its own; empty if it has none. What is spent again under the same key is spent
+        once.
+    """
+
+    releases: Composition
+    note: str = ""
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """A privacy budget for one group of people, and what has been spent of it.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The budget: epsilon > 0 in nats, kept to twelve digits; delta in [0, 1).
+    adaptive : bool
+        Whether parameters of a release may be chosen after earlier results were seen. False is for
+        a schedule that was fixed before, and lets some per cent more through.
+    entries : tuple of LedgerEntry
+        What has been spent.
+    order : float, optional
+        Renyi order of the filter, > 1; chosen to suit the budget, and kept from then on.
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of range.
+
+    Examples
+    --------
+    >>> from shuffledp.accounting.stated_release import StatedRelease
+    >>> ledger = Ledger(epsilon=1.0, delta=0.0)
+    >>> ledger = ledger.spend(StatedRelease(epsilon=0.75), note="spring survey")
+    >>> ledger
+    Ledger(epsilon=1, delta=0, entries=1)
+    >>> round(ledger.remaining, 9), ledger.fits(StatedRelease(epsilon=0.125))
+    (0.25, 2)
+    """
+
+    epsilon: float
+    delta: float
+    adaptive: bool = True
+    entries: tuple[LedgerEntry, ...] = ()
+    order: float | None = None
+
+    def __post_init__(self) -> None:
+        set_field = functools.partial(object.__setattr__, self)
+        set_field("epsilon", require_positive("epsilon", self.epsilon))
+        set_field("delta", require_delta(self.delta))
+        set_field("entries", tuple(self.entries))
+        if self.order is None:
+            set_field("order", _best_order(self.epsilon, self.delta))
+        elif not 1.0 < self.order < math.inf:
+            raise ParameterError(f"order = {self.order} is not in (1, inf): try 10")
+        keys = [entry.key for entry in self.entries if entry.key]
+        if len(keys) != len(set(keys)):
+            repeated = next(key for key in keys if keys.count(key) > 1)
+            raise ParameterError(f"key = {repeated!r} stands twice in the ledger")
+
+    def __repr__(self) -> str:
+        return (
+            f"Ledger(epsilon={self.epsilon:.6g}, delta={self.delta:.6g}, "
+            f"entries={len(self.entries)})"
+        )
+
+    @property
+    def total(self) -> Composition:
+        """Everything that was published, as one composition."""
+        return _total(self.entries)
+
+    @property
+    def spent(self) -> Bound:
+        """Epsilon that has been spent at the ledger's delta; errs upwards."""
+        return self.cost(self.total)
+
+    @property
+    def remaining(self) -> float:
+        """What is left of epsilon, rounded down.
+
+        A release with this epsilon and delta = 0 fits, but for rounding. Of shuffled releases far
+        more may fit: ask `fits`.
+        """
+        left = self.epsilon - self.spent.upper
+        return max(left - 4.0 * math.ulp(self.epsilon), 0.0)
+
+    def cost(self, releases: Composable) -> Bound:
+        """Bound epsilon, at the ledger's delta, of releases under the ledger's rule.
+
+        Parameters
+        ----------
+        releases : release or composition
+            All that is counted; what has been spent already is not added.
+
+        Returns
+        -------
+        Bound
+            Errs upwards.
+
+        Raises
+        ------
+        OutOfRegimeError
+            If no epsilon is known at the ledger's delta.
+        """
+        if not self.adaptive:
+            return releases.epsilon(self.delta, with_lower=False)
+        order = math.inf if self.order is None or self.delta == 0.0 else self.order
+        return _adaptive_cost(releases, self.delta, order)
+
+    def spend(self, releases: Composable, *, note: str = "", key: str = "") -> "Ledger":
+        """Return a ledger with one more entry, if the budget covers it.
+
+        Parameters
+        ----------
+        releases : release or composition
+            What is about to be published, about the same people.
+        note : str
+            A remark for people.
+        key : str
+            A name of its own, such as a date. Where the same was spent under this key already,
+            the ledger is returned as it is; so a program that was stopped can safely try again.
+
+        Returns
+        -------
+        Ledger
+            The old one is unchanged.
+
+        Raises
+        ------
+        BudgetError
+            If the budget does not cover it. The message says what is left, and how many such
+            releases fit.
+        ParameterError
+            If something else was spent under the key.
+        """
+        wanted = storable(releases)
+        for entry in self.entries:
+            if key and entry.key == key:
+                if entry.releases == wanted:
+                    return self
+                raise ParameterError(
+                    f"key = {key!r} was spent on {entry.releases!r}: give this one another key"
+                )
+        if self._cost_with(wanted) > self.epsilon * _SAME:
+            raise BudgetError(self._refusal(wanted))
+        entry = LedgerEntry(releases=wanted, note=str(note), key=str(key))
+        return replace(self, entries=(*self.entries, entry))
+
+    def fits(self, releases: Composable) -> int:
+        """Return how many more times this could be spent, at most a million.
+
+        Parameters
+        ----------
+        releases : release or composition
+            What is to be spent.
+
+        Returns
+        -------
+        int
+            Errs downwards, by less than one part in ten thousand; exact below 10,000.
+
+        Notes
+        -----
+        With ``adaptive`` a few milliseconds; otherwise some ten compositions.
+        """
+        unit = storable(releases)
+        most = MOST_ROUNDS - self.total.rounds
+        if unit.rounds == 0:
+            return most
+        return last_within(
+            lambda number: self._cost_with(unit * number),
+            self.epsilon * _SAME,
+            most=most // unit.rounds,
+        )
+
+    def to_json_dict(self) -> dict[str, Any]:
+        """Return the ledger as JSON values; `from_json_dict` reads them back."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "adaptive": self.adaptive,
+            "order": self.order,
+            "entries": [
+                {
+                    "note": entry.note,
+                    "key": entry.key,
+                    "releases": releases_to_json(entry.releases),
+                }
+                for entry in self.entries
+            ],
+        }
+
+    @classmethod
+    def from_json_dict(cls, written: object) -> "Ledger":
+        """Read a ledger that `to_json_dict` returned.
+
+        Parameters
+        ----------
+        written : object
+            A JSON object.
+
+        Returns
+        -------
+        Ledger
+            Equal to the one that was written.
+
+        Raises
+        ------
+        ParameterError
+            If it is none, of another version, or a number is out of range.
+        """
+        if not isinstance(written, Mapping) or written.get("format") != FORMAT:
+            raise ParameterError(f"this is no ledger: its format is not {FORMAT!r}")
+        if written.get("version") != VERSION:
+            raise ParameterError(
+                f"the ledger's version is {written.get('version')!r}, and this shuffledp reads "
+                f"version {VERSION}: use the shuffledp that wrote it"
+            )
+        keys = ("format", "version", "epsilon", "delta", "adaptive", "order", "entries")
+        fields = fields_of(written, keys)
+        if not isinstance(fields.get("adaptive"), bool):
+            raise ParameterError(f"adaptive = {fields.get('adaptive')!r} is neither true nor false")
+        entries = fields.get("entries")
+        if not isinstance(entries, list):
+            raise ParameterError("entries must be a list")
+        order = fields.get("order")
+        return cls(
+            epsilon=number(fields, "epsilon"),
+            delta=number(fields, "delta"),
+            adaptive=fields["adaptive"],
+            order=None if order is None else number(fields, "order"),
+            entries=tuple(_entry_from_json(each) for each in entries),
+        )
+
+    def _cost_with(self, releases: Composition) -> float:
+        """Return epsilon after all that was spent and these; ``inf`` where none is known."""
+        try:
+            return self.cost(self.total + releases).upper
+        except OutOfRegimeError:
+            return math.inf
+
+    def _refusal(self, releases: Composition) -> str:
+        """Say why something is not covered, in one line."""
+        budget = f"epsilon = {self.epsilon:.6g} at delta = {self.delta:.6g}"
+        cost = self._cost_with(releases)
+        needed = f"takes it to epsilon = {cost:.6g}" if cost < math.inf else "has no finite epsilon"
+        unit = releases
+        if len(releases.parts) == 1:
+            unit = Composition([(releases.parts[0][0], 1)])
+        fitting = self.fits(unit)
+        return (
+            f"the budget of {budget} does not cover this: with all that was spent it {needed}; "
+            f"epsilon = {self.remaining:.6g} is left, and {fitting or 'no'} such release"
+            f"{'' if fitting == 1 else 's'} would fit"
+        )
+
+
+def _entry_from_json(written: object) -> LedgerEntry:
+    fields = fields_of(written, ("note", "key", "releases"))
+    for name in ("note", "key"):
+        if not isinstance(fields.get(name), str):
+            raise ParameterError(f"{name} = {fields.get(name)!r} is no text")
+    return LedgerEntry(
+        releases=releases_from_json(fields.get("releases")), note=fields["note"], key=fields["key"]
+    )
+
+
+@functools.lru_cache(maxsize=256)
+def _total(entries: tuple[LedgerEntry, ...]) -> Composition:
+    return Composition(part for entry in entries for part in entry.releases.parts)
+
+
+def conversion_cost(order: float, delta: float) -> float:
+    """Return the epsilon that a Renyi divergence of 0 converts to, rounded up; (*) above.
+
+    Parameters
+    ----------
+    order : float
+        Renyi order a > 1.
+    delta : float
+        In (0, 1).
+
+    Returns
+    -------
+    float
+        ln(1 - 1/a) - ln(a delta) / (a - 1); may be negative.
+    """
+    found = math.log1p(-1.0 / order) - (math.log(delta) + math.log(order)) / (order - 1.0)
+    return found + 16.0 * math.ulp(1.0) * (1.0 - math.log(delta)) * (1.0 + 1.0 / (order - 1.0))
+
+
+def _best_order(epsilon: float, delta: float) -> float | None:
+    """Return the order at which most bell-shaped losses fit; None where none leaves room.
+
+    Their Renyi divergence is in proportion to the order.
+    """
+    if delta == 0.0:
+        return None
+    orders = [1.0 + 2.0 ** (0.25 * step) for step in range(-24, 81)]
+    room = [
+        (epsilon - conversion_cost(order, (1.0 - _FAILURE_SHARE) * delta)) / order
+        for order in orders
+    ]
+    largest = max(range(len(orders)), key=room.__getitem__)
+    return orders[largest] if room[largest] > 0.0 else None
+
+
+def _adaptive_cost(releases: Composable, delta: float, order: float) -> Bound:
+    """Return the smaller epsilon of the two rules that stay valid under adaptive parameters."""
+    from shuffledp.accounting.composed_bounds import (
+        SAME_USERS,
+        failure_of,
+        pure_epsilon_of,
+    )
+    from shuffledp.accounting.composed_curves import renyi_without_failure
+
+    parts = releases.parts
+    failure = failure_of(parts)
+    if failure > _FAILURE_SHARE * delta:
+        raise OutOfRegimeError(
+            f"stated guarantees fail with probability {failure:.3g}, above a tenth of delta = "
+            f"{delta:.3g}: an adaptive ledger needs smaller stated deltas, or a larger budget"
+        )
+    upper, method = pure_epsilon_of(parts), "pure composition"
+    if order < math.inf and upper > 0.0:
+        total = math.fsum(times * renyi_without_failure(part, order) for part, times in parts)
+        kept = (1.0 - _FAILURE_SHARE) * delta
+        converted = round_up(total, operations=2) + conversion_cost(order, kept)
+        if converted < upper:
+            upper, method = max(round_up(converted, operations=2), 0.0), "renyi filter"
+    if math.isinf(upper):
+        raise OutOfRegimeError("a release here has no finite epsilon and no Renyi divergence")
+    assumptions = dict.fromkeys(each for release, _ in parts for each in release.assumptions)
+    return Bound(
+        lower=None,
+        upper=upper,
+        method=method,
+        source=_FILTER,
+        assumptions=(SAME_USERS[0], _ADAPTIVE, *assumptions),
+    )

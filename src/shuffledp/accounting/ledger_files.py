@@ -1,0 +1,278 @@
+"""A ledger in a file: read, spend and write as one step, however many programs do it at once.
+
+A spender holds a lock on a file of its own beside the ledger, so that nobody else spends between
+reading and writing; the operating system lets go of it if the program is killed. The new ledger is
+written under another name, forced to disk, and renamed over the old one. So the file is complete at
+every moment, and what was spent is on disk before `spend` returns. Publish after that, never
+before.
+
+A checksum finds damage, such as a file cut short or edited by hand. It is no signature: whoever may
+write the file may also write a new checksum.
+"""
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from shuffledp.accounting.composed import Composable
+from shuffledp.accounting.ledger import Ledger
+from shuffledp.core.durable_files import sync_folder
+from shuffledp.core.errors import DataError, OutputError, ParameterError
+
+# A ledger of a million entries stays below; what is larger is something else.
+_MOST_BYTES = 1_000_000_000
+
+_LOCK_SECONDS, _POLL_SECONDS = 60.0, 0.01
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # Windows has no such flag
+
+
+def save_ledger(ledger: Ledger, path: str | os.PathLike[str]) -> None:
+    """Write a ledger; never lose what an earlier one in that file had spent.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        What to write.
+    path : str or path-like
+        A new file, or one with a ledger of the same budget whose entries are the first of this
+        one's.
+
+    Raises
+    ------
+    OutputError
+        If the file holds anything else, or cannot be written.
+    DataError
+        If what is there is a damaged ledger.
+    """
+    target = _real(path)
+    with _locked(target):
+        if target.exists():
+            _require_continuation(_read(target), ledger, target)
+        _replace(target, ledger)
+
+
+def open_ledger(path: str | os.PathLike[str]) -> Ledger:
+    """Read a ledger from a file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A file that `save_ledger` wrote.
+
+    Returns
+    -------
+    Ledger
+        As it was saved.
+
+    Raises
+    ------
+    DataError
+        If there is none, or it is damaged, changed by hand, or of another version.
+    """
+    return _read(_real(path))
+
+
+def spend(
+    path: str | os.PathLike[str], releases: Composable, note: str = "", *, key: str = ""
+) -> Ledger:
+    """Spend from the ledger in a file; it is on disk when this returns.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A file that `save_ledger` wrote.
+    releases : release or composition
+        What is about to be published.
+    note : str
+        A remark for people.
+    key : str
+        A name of its own, such as a date: what is spent again under the same key, by a program that
+        was stopped and started anew, is spent once.
+
+    Returns
+    -------
+    Ledger
+        With the new entry.
+
+    Raises
+    ------
+    BudgetError
+        If the budget does not cover it; the file stays as it was.
+    DataError
+        If the file holds no sound ledger.
+    OutputError
+        If the file cannot be written; then nothing was spent.
+    """
+    target = _real(path)
+    if not target.exists():
+        raise _no_file(target)
+    with _locked(target):
+        before = _read(target)
+        after = before.spend(releases, note=note, key=key)
+        if after is not before:
+            _replace(target, after)
+    return after
+
+
+def _real(path: str | os.PathLike[str]) -> Path:
+    """Return the file behind any links: that is the one to be replaced and locked."""
+    return Path(os.path.realpath(path))
+
+
+def _no_file(target: Path) -> DataError:
+    return DataError(
+        f"cannot read {target}: there is no such file; save_ledger(Ledger(...), path) makes one"
+    )
+
+
+def _read(target: Path) -> Ledger:
+    """Read and check a ledger."""
+    try:
+        if target.stat().st_size > _MOST_BYTES:
+            raise DataError(f"{target} is no ledger: it is larger than 1 GB")
+        text = target.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise _no_file(target) from None
+    except UnicodeDecodeError:
+        raise DataError(f"{target} is no ledger: it is not text in UTF-8") from None
+    except OSError as error:
+        raise DataError(f"cannot read {target}: {error.strerror or error}") from None
+    try:
+        written = json.loads(text, parse_constant=_refused)
+    except (ValueError, RecursionError):
+        raise DataError(
+            f"{target} is no ledger, or was cut short: restore it from a backup"
+        ) from None
+    checksum = written.pop("checksum", None) if isinstance(written, dict) else None
+    try:
+        ledger = Ledger.from_json_dict(written)
+    except ParameterError as error:
+        raise DataError(f"cannot use {target}: {error}") from None
+    if checksum != _checksum(written):
+        raise DataError(
+            f"{target} was changed by something else than shuffledp (its checksum does not match): "
+            "restore it from a backup"
+        )
+    return ledger
+
+
+def _refused(constant: str) -> float:
+    """Refuse NaN and infinities, which are no JSON."""
+    raise ValueError(constant)
+
+
+def _checksum(written: dict[str, Any]) -> str:
+    """Return the SHA-256 of a JSON object, whatever its layout."""
+    text = json.dumps(written, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _require_continuation(old: Ledger, new: Ledger, target: Path) -> None:
+    """Raise unless ``new`` is ``old`` with further entries."""
+    budget_of = [(each.epsilon, each.delta, each.adaptive, each.order) for each in (old, new)]
+    if budget_of[0] != budget_of[1] or new.entries[: len(old.entries)] != old.entries:
+        raise OutputError(
+            f"{target} holds another ledger, with {len(old.entries)} entries, and is not "
+            "overwritten: choose another file, or spend from the one that is there"
+        )
+
+
+def _replace(target: Path, ledger: Ledger) -> None:
+    """Put a ledger in the place of the file, all or nothing, and on disk before this returns."""
+    written = ledger.to_json_dict()
+    text = json.dumps({**written, "checksum": _checksum(written)}, indent=1, allow_nan=False)
+    # Only who holds the lock writes, so one name is enough, and what a killed program left goes.
+    name = target.parent / f".{target.name}.new"
+    try:
+        name.unlink(missing_ok=True)
+        mode = target.stat().st_mode & 0o777 if target.exists() else None
+        try:
+            with name.open("x", encoding="utf-8") as file:
+                file.write(text + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            if mode is not None:
+                name.chmod(mode)
+            os.replace(name, target)  # noqa: PTH105 - the one that is atomic everywhere
+        except BaseException:
+            with contextlib.suppress(OSError):
+                name.unlink()
+            raise
+        sync_folder(target.parent)
+    except OSError as error:
+        raise _cannot_write(target, error) from error
+
+
+def _cannot_write(target: Path, error: OSError) -> OutputError:
+    reason = error.strerror or str(error)
+    if error.errno == errno.ENOSPC:
+        reason += "; free some space"
+    return OutputError(f"cannot write {target}: {reason}")
+
+
+@contextlib.contextmanager
+def _locked(target: Path) -> Iterator[None]:
+    """Hold the ledger's lock; give up after a while, for its holder may have been stopped.
+
+    The lock is on a file beside the ledger that is never replaced or removed: a lock on the ledger
+    itself would stay with the old file when the new one is renamed over it.
+    """
+    try:
+        handle = os.open(f"{target}.lock", os.O_RDWR | os.O_CREAT | _NO_LINK, 0o666)
+    except OSError as error:
+        raise _cannot_write(target, error) from error
+    try:
+        lock, unlock = _lock_functions()
+        deadline = time.monotonic() + _LOCK_SECONDS
+        while not lock(handle):
+            if time.monotonic() > deadline:
+                raise OutputError(
+                    f"{target} is being spent from by another program for over {_LOCK_SECONDS:g} "
+                    f"seconds, so nothing was spent: see who holds {target}.lock, and try again"
+                )
+            time.sleep(_POLL_SECONDS)
+        try:
+            yield
+        finally:
+            unlock(handle)
+    finally:
+        os.close(handle)
+
+
+def _lock_functions() -> tuple[Callable[[int], bool], Callable[[int], None]]:
+    """Return what locks an open file, if nobody else has, and what unlocks it, on this system."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        return (
+            _tried(lambda handle: msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)),
+            lambda handle: msvcrt.locking(handle, msvcrt.LK_UNLCK, 1),
+        )
+    import fcntl
+
+    return (
+        _tried(lambda handle: fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)),
+        lambda handle: fcntl.flock(handle, fcntl.LOCK_UN),
+    )
+
+
+def _tried(attempt: Callable[[int], None]) -> Callable[[int], bool]:
+    """Return a function that tells whether a lock was to be had."""
+
+    def lock(handle: int) -> bool:
+        try:
+            attempt(handle)
+        except OSError as error:
+            if error.errno not in (errno.EAGAIN, errno.EACCES, errno.EDEADLK):
+                raise
+            return False
+        return True
+
+    return lock

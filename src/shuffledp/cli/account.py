@@ -1,0 +1,220 @@
+"""``shuffledp account``: how private collections are that already run, or that are planned."""
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from shuffledp.cli.console import (
+    guarantee_facts,
+    print_facts,
+    print_json,
+    print_list,
+    print_paragraph,
+    print_table,
+    print_warnings,
+)
+from shuffledp.cli.options import (
+    RANDOMIZER_NAMES,
+    json_option,
+    require_target,
+    whole_number,
+)
+from shuffledp.report.formatting import rounded
+
+if TYPE_CHECKING:
+    from shuffledp.accounting.composed import Composition
+    from shuffledp.accounting.composed_curves import RenyiCurve
+    from shuffledp.collection.results import Guarantee
+
+# Orders that cover what people ask: high ones where a round reveals little, low ones for many.
+_RENYI_ORDERS = (1.25, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+def _list_methods(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
+    """Print all methods and leave."""
+    if not wanted or ctx.resilient_parsing:
+        return
+    from shuffledp.accounting.amplification.registry import METHODS
+
+    print_facts((method.name, method.source) for method in METHODS.values())
+    ctx.exit()
+
+
+@click.command(epilog="Example: shuffledp account --epsilon0 1 --num-users 10000 --delta 1e-6")
+@click.option("--epsilon0", type=float, help="Local privacy loss of each report, in nats.")
+@click.option("--num-users", type=whole_number, metavar="N", help="Users in one shuffled batch.")
+@click.option("--delta", type=float, help="Failure probability: asks for the central epsilon.")
+@click.option("--epsilon", type=float, help="Central epsilon in nats: asks for delta.")
+@click.option(
+    "--randomizer",
+    metavar="NAME",
+    help="; ".join(
+        f"{kind}: {', '.join(RANDOMIZER_NAMES[kind])}"
+        for kind in ("categories", "--mean", "--vector")
+    )
+    .replace("--mean", "numbers")
+    .replace("--vector", "vectors")
+    + "; by default any.",
+)
+@click.option(
+    "--k", type=whole_number, metavar="K", help="Number of possible answers, for categories."
+)
+@click.option(
+    "--dimension", type=whole_number, metavar="D", help="Length of the vectors, for vectors."
+)
+@click.option(
+    "--channel",
+    type=_FILE,
+    help="File with the channel matrix of a randomizer of your own: rows inputs, columns outputs.",
+)
+@click.option(
+    "--rounds",
+    type=whole_number,
+    metavar="T",
+    default=1,
+    show_default=True,
+    help="Batches about the same people.",
+)
+@click.option(
+    "--schedule",
+    type=_FILE,
+    help="CSV file with a row for each kind of round, instead of the above.",
+)
+@click.option(
+    "--sampled",
+    type=whole_number,
+    metavar="M",
+    help="Only M of the users, drawn at random and in secret, are shuffled in a round.",
+)
+@click.option(
+    "--participation",
+    type=float,
+    default=1.0,
+    show_default=True,
+    help="Chance that each user takes part in a round, by a secret coin.",
+)
+@click.option(
+    "--honest-fraction",
+    type=float,
+    default=1.0,
+    show_default=True,
+    help="Share of the users that is honest for certain: only these count.",
+)
+@click.option("--renyi", is_flag=True, help="Also print Renyi divergences, order by order.")
+@click.option(
+    "--certify",
+    is_flag=True,
+    help="Also prove the number by ball arithmetic; needs the extra 'certify'.",
+)
+@click.option("--method", default="best", show_default=True, help="A name of --list-methods.")
+@click.option(
+    "--list-methods",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_list_methods,
+    help="List all methods with their sources.",
+)
+@json_option
+def account(
+    *,
+    epsilon: float | None,
+    delta: float | None,
+    method: str,
+    renyi: bool,
+    certify: bool,
+    as_json: bool,
+    **asked: Any,
+) -> None:
+    """Bound the privacy of shuffled collections.
+
+    Without --randomizer the answer holds for every randomizer with that epsilon0; naming it gives
+    a smaller one. The upper bound is safe to publish.
+    """
+    from shuffledp.collection.asked_releases import asked_releases
+    from shuffledp.collection.cautions import delta_cautions
+
+    require_target(epsilon=epsilon, delta=delta)
+    if (epsilon is None) == (delta is None):
+        raise click.UsageError("give exactly one of --delta (asks for epsilon) and --epsilon")
+    releases = asked_releases(**asked)
+    guarantee = _guarantee(releases, epsilon, delta, method)
+    record = guarantee.to_json_dict()
+    certificate = _certificate(releases, guarantee.bound, epsilon, delta) if certify else None
+    if certificate is not None:
+        record["certificate"] = certificate
+    curve = releases.renyi(_RENYI_ORDERS) if renyi else None
+    if curve is not None:
+        record["renyi"] = _renyi_records(curve)
+    if delta is not None:
+        print_warnings(delta_cautions(delta, guarantee.num_users))
+    print_warnings(_channel_cautions(asked["channel"]))
+    if as_json:
+        print_json(record)
+        return
+    print_facts(guarantee_facts(guarantee))
+    print_list("assumptions", guarantee.bound.assumptions)
+    if certificate is not None:
+        print_paragraph("certificate", certificate)
+    if curve is not None:
+        _print_renyi(curve)
+
+
+def _guarantee(
+    releases: "Composition", epsilon: float | None, delta: float | None, method: str
+) -> "Guarantee":
+    """Return what holds for all releases; a method that is named is for a single batch."""
+    from shuffledp.accounting.amplification.registry import BEST
+    from shuffledp.collection.guarantees import guarantee_for, guarantee_of, single_batch
+
+    if method == BEST:
+        return guarantee_of(releases, epsilon=epsilon, delta=delta)
+    profile, num_users = single_batch(releases, f"method = {method!r}")
+    return guarantee_for(profile, num_users, epsilon=epsilon, delta=delta, method=method)
+
+
+def _channel_cautions(channel: Path | None) -> list[str]:
+    """Return what has to be said about a matrix in rounded decimals."""
+    from shuffledp.collection.source.channel_files import open_channel
+
+    caution = None if channel is None else open_channel(channel).caution
+    return [] if caution is None else [caution]
+
+
+def _certificate(
+    releases: "Composition", bound: Any, epsilon: float | None, delta: float | None
+) -> str:
+    """Return what ball arithmetic proves of a bound on a single batch."""
+    from shuffledp.accounting.certification.certificate import certify_delta, certify_epsilon
+    from shuffledp.collection.guarantees import single_batch
+
+    profile, num_users = single_batch(releases, "certify")
+    if delta is not None:
+        return certify_epsilon(profile, num_users=num_users, bound=bound, delta=delta).statement
+    return certify_delta(
+        profile, num_users=num_users, bound=bound, epsilon=epsilon or 0.0
+    ).statement
+
+
+def _renyi_records(curve: "RenyiCurve") -> list[dict[str, float | None]]:
+    """Return the curve as programs want it; JSON has no infinity."""
+    return [
+        {"order": order, "lower": lower, "upper": upper if math.isfinite(upper) else None}
+        for order, lower, upper in zip(curve.orders, curve.lower, curve.upper, strict=True)
+    ]
+
+
+def _print_renyi(curve: "RenyiCurve") -> None:
+    """Print the curve as people want it."""
+    click.echo()
+    print_table(
+        ("Renyi order", "at most", "at least"),
+        [
+            (f"{order:g}", rounded(upper, up=True, digits=6), rounded(lower, up=False, digits=6))
+            for order, lower, upper in zip(curve.orders, curve.lower, curve.upper, strict=True)
+        ],
+    )

@@ -1,0 +1,280 @@
+"""What is asked, as options of the command line: one of five kinds of question.
+
+A domain of answers is the default; ``--mean``, ``--vector``, ``--dictionary`` and ``--max-answers``
+stand for the other four.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from shuffledp.cli.options import answer_list, whole_number
+
+if TYPE_CHECKING:
+    from shuffledp.collection.questions.question import Question
+    from shuffledp.collection.source.column import Column, Progress
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def number_range(text: str) -> tuple[float, float]:
+    """Return the two limits of a range.
+
+    Examples
+    --------
+    >>> number_range("0, 120")
+    (0.0, 120.0)
+    """
+    try:
+        low, high = (float(part) for part in text.split(","))
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is not two numbers with a comma between them; write it like 0,120"
+        ) from None
+    return low, high
+
+
+def question_options(command: Command) -> Command:
+    """Add the options that say what is asked; `Asked` takes their values."""
+    for option in (
+        click.option(
+            "--max-answers",
+            type=whole_number,
+            metavar="S",
+            help="Users may give up to S of the answers, rather than exactly one.",
+        ),
+        click.option(
+            "--dictionary",
+            type=click.Path(path_type=Path),
+            help="Values are any texts; estimate the words of this file, one a line.",
+        ),
+        click.option("--norm", type=float, metavar="X", help="Largest Euclidean norm of a vector."),
+        click.option(
+            "--vector",
+            type=answer_list,
+            metavar="A,B,...",
+            help="Estimate the mean of a vector, of these coordinates; needs --norm.",
+        ),
+        click.option(
+            "--range",
+            "limits",
+            type=number_range,
+            metavar="LOW,HIGH",
+            help="Limits of the number, for --mean.",
+        ),
+        click.option("--mean", is_flag=True, help="Estimate the mean of a number; needs --range."),
+        click.option(
+            "--domain-file",
+            type=click.Path(path_type=Path),
+            help="The possible answers, one a line, in a text file.",
+        ),
+        click.option("--domain", type=answer_list, metavar="A,B,...", help="The possible answers."),
+    ):
+        command = option(command)
+    return command
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How to read a table; each kind of question knows some of it."""
+
+    other: bool = False
+    missing: str = "error"
+    clip: bool = False
+    separator: str | None = None
+    truncate: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The values of `question_options`, checked against each other."""
+
+    domain: tuple[str, ...] | None
+    domain_file: Path | None
+    mean: bool
+    limits: tuple[float, float] | None
+    vector: tuple[str, ...] | None
+    norm: float | None
+    dictionary: Path | None
+    max_answers: int | None
+
+    def __post_init__(self) -> None:
+        special = {
+            "--mean": self.mean,
+            "--vector": self.vector is not None,
+            "--dictionary": self.dictionary is not None,
+            "--max-answers": self.max_answers is not None,
+        }
+        named = [name for name, is_given in special.items() if is_given]
+        if len(named) > 1:
+            raise click.UsageError(f"{' and '.join(named)} ask different questions: give one")
+        if self.domain is not None and self.domain_file is not None:
+            raise click.UsageError("give --domain or --domain-file, not both")
+        if self.has_domain and named and named != ["--max-answers"]:
+            raise click.UsageError(f"{named[0]} needs no --domain")
+        if self.mean != (self.limits is not None):
+            raise click.UsageError("--mean and --range go together, as in --mean --range 0,120")
+        if (self.vector is None) != (self.norm is None):
+            raise click.UsageError("--vector and --norm go together, as in --vector x,y --norm 1")
+        if self.max_answers is not None and not self.has_domain:
+            raise click.UsageError("--max-answers needs --domain or --domain-file")
+
+    @property
+    def has_domain(self) -> bool:
+        """Whether possible answers were listed."""
+        return self.domain is not None or self.domain_file is not None
+
+    @property
+    def is_about_answers(self) -> bool:
+        """Whether each user has exactly one of a list of answers, the default question."""
+        return not (
+            self.mean
+            or self.vector is not None
+            or self.dictionary is not None
+            or self.max_answers is not None
+        )
+
+    def listed(self) -> tuple[str, ...] | None:
+        """Return the possible answers, if they were listed."""
+        from shuffledp.collection.source.labels import checked_domain
+        from shuffledp.collection.source.tables import read_domain
+
+        if self.domain_file is not None:
+            return read_domain(self.domain_file)
+        return None if self.domain is None else checked_domain(self.domain)
+
+    def question(self, *, name: str = "mean", seed: int | None = None) -> "Question | None":
+        """Return the question, or None where its answers were not listed.
+
+        A simulation gets the public key of hash functions from its seed, too.
+        """
+        from shuffledp.collection.questions.answer_sets import AnswerSetQuestion
+        from shuffledp.collection.questions.frequencies import FrequencyQuestion
+        from shuffledp.collection.questions.mean import MeanQuestion
+        from shuffledp.collection.questions.vector_mean import VectorMeanQuestion
+        from shuffledp.collection.questions.words import WordQuestion
+        from shuffledp.collection.source.tables import read_domain
+
+        if self.limits is not None:
+            low, high = self.limits
+            return MeanQuestion(low=low, high=high, name=name)
+        if self.vector is not None and self.norm is not None:
+            return VectorMeanQuestion(names=self.vector, norm_bound=self.norm)
+        if self.dictionary is not None:
+            words = read_domain(self.dictionary)
+            return WordQuestion(dictionary=words, **({} if seed is None else {"key": _key(seed)}))
+        listed = self.listed()
+        if listed is None:
+            return None
+        if self.max_answers is not None:
+            return AnswerSetQuestion(domain=listed, max_answers=self.max_answers)
+        return FrequencyQuestion(domain=listed)
+
+    def open(
+        self,
+        table: Path,
+        column: str | None,
+        reading: Reading,
+        *,
+        seed: int | None = None,
+        on_progress: "Progress | None" = None,
+    ) -> "tuple[Question, Column]":
+        """Return the question and the column of a table that answers it, checked."""
+        self._require_fitting(column, reading)
+        if self.is_about_answers:
+            return _open_answers(table, column, self.listed(), reading, on_progress)
+        question = self.question(name=column or "mean", seed=seed)
+        if question is None:
+            raise click.UsageError("give --domain or --domain-file")
+        return question, _open_other(question, table, column, reading, on_progress)
+
+    def _require_fitting(self, column: str | None, reading: Reading) -> None:
+        """Raise unless the ways of reading belong to the question."""
+        if (column is None) != (self.vector is not None):
+            raise click.UsageError("give --column, or the columns of a vector with --vector")
+        unfit = {
+            "--other": reading.other and not self.is_about_answers,
+            "--clip": reading.clip and not (self.mean or self.vector is not None),
+            "--separator": reading.separator is not None and self.max_answers is None,
+            "--truncate": reading.truncate and self.max_answers is None,
+            "--missing": reading.missing != "error" and self.max_answers is not None,
+        }
+        for name, is_unfit in unfit.items():
+            if is_unfit:
+                raise click.UsageError(f"{name} makes no sense for this question")
+        if reading.other and not self.has_domain:
+            raise click.UsageError("--other needs --domain or --domain-file")
+
+
+def _key(seed: int) -> bytes:
+    """Return a public key for a simulation, from a stream that draws nothing else."""
+    from shuffledp.core.entropy import Entropy
+    from shuffledp.randomizers.strings.keyed_hash import new_key
+
+    return new_key(Entropy.from_seed(seed).spawn().spawn())
+
+
+def _open_answers(
+    table: Path,
+    column: str | None,
+    listed: tuple[str, ...] | None,
+    reading: Reading,
+    on_progress: "Progress | None",
+) -> "tuple[Question, Column]":
+    """Open a column of single answers; the question follows from it where none were listed."""
+    from shuffledp.collection.questions.frequencies import FrequencyQuestion
+    from shuffledp.collection.source.tables import open_table
+
+    answers = open_table(
+        table,
+        column or "",
+        domain=listed,
+        other=reading.other,
+        missing=reading.missing,
+        on_progress=on_progress,
+    )
+    return FrequencyQuestion(domain=answers.domain), answers
+
+
+def _open_other(
+    question: Any,
+    table: Path,
+    column: str | None,
+    reading: Reading,
+    on_progress: "Progress | None",
+) -> "Column":
+    """Open the columns of any other question."""
+    from shuffledp.collection.source.answer_sets import open_answer_sets
+    from shuffledp.collection.source.limits import Ball, Range
+    from shuffledp.collection.source.numbers import open_numbers
+    from shuffledp.collection.source.words import open_words
+
+    if question.kind == "words":
+        return open_words(table, column or "", missing=reading.missing, on_progress=on_progress)
+    if question.kind == "answer-sets":
+        return open_answer_sets(
+            table,
+            column or "",
+            domain=question.domain,
+            max_answers=question.max_answers,
+            separator=";" if reading.separator is None else reading.separator,
+            truncate=reading.truncate,
+            on_progress=on_progress,
+        )
+    is_mean = question.kind == "mean"
+    limits = (
+        Range(low=question.low, high=question.high)
+        if is_mean
+        else Ball(norm_bound=question.norm_bound)
+    )
+    return open_numbers(
+        table,
+        (column or "") if is_mean else question.names,
+        limits=limits,
+        clip=reading.clip,
+        missing=reading.missing,
+        on_progress=on_progress,
+    )

@@ -1,0 +1,204 @@
+"""``shuffledp bounds``: every bound side by side, for researchers."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from shuffledp.cli.console import (
+    print_facts,
+    print_json,
+    print_table,
+    print_warnings,
+    progress_bar,
+)
+from shuffledp.cli.options import (
+    RANDOMIZER_NAMES,
+    json_option,
+    require_target,
+    whole_number,
+)
+from shuffledp.report.formatting import given
+
+if TYPE_CHECKING:
+    from shuffledp.accounting.brackets import Bracket
+    from shuffledp.accounting.comparison import BoundComparison, Scenario
+
+_ABOUT_ONE_SCENARIO = (
+    "epsilon0",
+    "num_users",
+    "epsilon",
+    "randomizer",
+    "dimension",
+    "figure",
+    "over",
+)
+
+
+@click.command(
+    epilog="Example: shuffledp bounds --epsilon0 1 --num-users 10000 --delta 1e-6 --figure out.html"
+)
+@click.option("--epsilon0", type=float, help="Local privacy loss of each report, in nats.")
+@click.option(
+    "--num-users",
+    type=whole_number,
+    metavar="N",
+    help="Honest users in one shuffled batch.",
+)
+@click.option("--delta", type=float, help="Failure probability: compares epsilons.")
+@click.option("--epsilon", type=float, help="Central epsilon in nats: compares deltas.")
+@click.option(
+    "--randomizer",
+    metavar="NAME",
+    help="One of "
+    + ", ".join(
+        name for kind in ("categories", "--mean", "--vector") for name in RANDOMIZER_NAMES[kind]
+    )
+    + "; by default any.",
+)
+@click.option(
+    "--k",
+    type=whole_number,
+    metavar="K",
+    help="Number of possible answers, for --randomizer and for --grid.",
+)
+@click.option(
+    "--dimension", type=whole_number, metavar="D", help="Length of the vectors, for --randomizer."
+)
+@click.option(
+    "--figure",
+    type=click.Path(path_type=Path),
+    help="Write a page (HTML) with all bounds as curves.",
+)
+@click.option(
+    "--over",
+    type=click.Choice(["num-users", "epsilon0"]),
+    help="What changes along the curves, num-users by default; with --json they are printed.",
+)
+@click.option(
+    "--grid",
+    is_flag=True,
+    help="Bracket epsilon of k-ary randomized response over a grid of users, epsilon0 and k.",
+)
+@json_option
+def bounds(*, grid: bool, as_json: bool, **asked: Any) -> None:
+    """Compare every bound on the privacy of a shuffled collection.
+
+    Smallest first, down to what explicit data prove unavoidable. For the answer alone, use
+    account.
+    """
+    require_target(epsilon=asked["epsilon"], delta=asked["delta"])
+    if grid:
+        _show_grid(asked, as_json=as_json)
+        return
+    if asked["epsilon0"] is None or asked["num_users"] is None:
+        raise click.UsageError("give --epsilon0 and --num-users, or --grid")
+    if (asked["epsilon"] is None) == (asked["delta"] is None):
+        raise click.UsageError("give exactly one of --delta (compares epsilons) and --epsilon")
+    figure, over = asked.pop("figure"), asked.pop("over")
+    if over is not None and figure is None and not as_json:
+        raise click.UsageError("--over is about the curves: give --figure or --json too")
+    _show_comparison(asked, figure, over, as_json=as_json)
+
+
+def _show_comparison(
+    asked: dict[str, Any], figure: Path | None, over: str | None, *, as_json: bool
+) -> None:
+    """Compare all bounds on one scenario, with or without curves."""
+    from shuffledp.accounting.comparison import Scenario, compare_bounds
+    from shuffledp.collection.cautions import delta_cautions
+
+    scenario = Scenario(**asked)
+    if figure is None and over is None:
+        compared = compare_bounds(scenario)
+        record = compared.to_json_dict()
+    else:
+        compared, record = _with_curves(scenario, over or "num-users", figure)
+    if scenario.delta is not None:
+        print_warnings(delta_cautions(scenario.delta, scenario.num_users))
+    if as_json:
+        print_json(record)
+    else:
+        _print_comparison(compared)
+
+
+def _with_curves(
+    scenario: "Scenario", over: str, figure: Path | None
+) -> "tuple[BoundComparison, dict[str, object]]":
+    """Compute the curves, and write the page if there is to be one."""
+    from shuffledp.accounting.bound_curves import Over, bound_curves
+    from shuffledp.collection.output import writing
+    from shuffledp.report.bounds_page import write_bounds_page
+
+    with progress_bar() as progress:
+        curves = bound_curves(scenario, Over(over), progress=progress)
+    if figure is not None:
+        with writing(figure):
+            write_bounds_page(curves, figure)
+    return curves.here, curves.to_json_dict()
+
+
+def _print_comparison(compared: "BoundComparison") -> None:
+    """Print the bounds, smallest first and the lower end last; then what says nothing here."""
+    from shuffledp.report.bounds_view import (
+        bound_rows,
+        headings,
+        missing_rows,
+        scenario_text,
+    )
+
+    click.echo(f"{scenario_text(compared.scenario)}\n")
+    print_table(headings(compared), bound_rows(compared))
+    if compared.lower is None:
+        click.echo("\nno lower end is known")
+    click.echo("\nthese say nothing here")  # there are always some: no method fits all
+    print_facts(missing_rows(compared))
+
+
+def _show_grid(asked: dict[str, Any], *, as_json: bool) -> None:
+    """Bracket epsilon over the grid."""
+    from shuffledp.accounting.brackets import GRID_K, bracket_grid
+
+    for name in _ABOUT_ONE_SCENARIO:
+        if asked[name] is not None:
+            raise click.UsageError(
+                f"--grid has users, epsilon0 and randomizer of its own: leave out "
+                f"--{name.replace('_', '-')}"
+            )
+    delta, k = asked["delta"], asked["k"]
+    if delta is None:
+        raise click.UsageError("--grid needs --delta")
+    with progress_bar() as progress:
+        brackets = bracket_grid(delta, ks=GRID_K if k is None else (k,), progress=progress)
+    if as_json:
+        print_json({"delta": delta, "brackets": [each.to_json_dict() for each in brackets]})
+        return
+    click.echo(_grid_text(brackets, delta))
+
+
+def _grid_text(brackets: "tuple[Bracket, ...]", delta: float) -> str:
+    """Return the brackets as tables of Markdown, one for each k."""
+    from shuffledp.report.bounds_view import gap_text, number
+
+    blocks = []
+    for k in dict.fromkeys(each.k for each in brackets):
+        rows = [
+            (
+                given(each.epsilon0),
+                f"{each.num_users:,}",
+                "not known" if each.bound.lower is None else number(each.bound.lower, up=False),
+                number(each.bound.upper, up=True),
+                gap_text(each.bound.lower, each.bound.upper),
+            )
+            for each in brackets
+            if each.k == k
+        ]
+        head = ("epsilon0", "users", "lower", "upper", "gap")
+        widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+        rule = tuple("-" * (width - 1) + ":" for width in widths)
+        lines = [
+            "| " + " | ".join(map(str.rjust, row, widths)) + " |" for row in (head, rule, *rows)
+        ]
+        title = f"k = {k}, delta = {given(delta)}: epsilon lies between lower and upper"
+        blocks.append("\n".join([title, "", *lines]))
+    return "\n\n".join(blocks)

@@ -1,0 +1,178 @@
+"""What the commands print: results on stdout, warnings, errors and progress on stderr.
+
+rich is imported when something is printed, since ``--json`` and ``--help`` do without.
+"""
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from shuffledp.collection.output import json_text
+from shuffledp.collection.results import Guarantee
+from shuffledp.collection.source.column import Progress
+from shuffledp.core.bound import Bound
+from shuffledp.core.display import one_line, visible
+from shuffledp.report.formatting import given, percent, rounded
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.progress import Progress as ProgressBar
+    from rich.progress import TaskID
+
+_MAX_WIDTH = 100
+_DIGITS = 6
+_LONGEST_LINE = 300
+
+
+def print_json(value: object) -> None:
+    """Print one JSON object on one line."""
+    click.echo(json_text(value))
+
+
+def say(kind: str, message: str) -> None:
+    """Print a message of some kind, such as an error, on one line of stderr."""
+    click.echo(f"{kind}: {one_line(message, limit=_LONGEST_LINE)}", err=True)
+
+
+def print_warnings(warnings: Iterable[str]) -> None:
+    """Print each warning on a line of stderr."""
+    for warning in warnings:
+        say("warning", warning)
+
+
+def read_paths(*written: Path) -> list[Path]:
+    """Return the files that the command's options name, but for those that it writes."""
+    given = click.get_current_context().params.values()
+    return [each for each in given if isinstance(each, Path) and each not in written]
+
+
+def show(*renderables: "RenderableType") -> None:
+    """Print something of rich's: plain text, unpadded, unless stdout is a terminal."""
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    console.width = min(console.width, _MAX_WIDTH)
+    with console.capture() as capture:
+        console.print(*renderables, sep="\n")
+    click.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))
+
+
+def print_facts(facts: Iterable[tuple[str, str]]) -> None:
+    """Print names and values in two columns."""
+    from rich.table import Table
+
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True, style="bold")
+    grid.add_column(overflow="fold")
+    for name, value in facts:
+        grid.add_row(name, visible(value))
+    show(grid)
+
+
+def print_table(headings: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
+    """Print a table whose first column is text and the others numbers."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for index, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if index else "left")
+    for row in rows:
+        table.add_row(*map(visible, row))
+    show(table)
+
+
+def print_list(title: str, items: Iterable[str]) -> None:
+    """Print a title and one bullet an item."""
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 1))
+    for item in items:
+        grid.add_row("-", visible(item))
+    show(Text(title, style="bold"), grid)
+
+
+def print_paragraph(title: str, text: str) -> None:
+    """Print a paragraph with a title, wrapped to the terminal."""
+    from rich.text import Text
+
+    show(Text.assemble((title, "bold"), " ", visible(text)))
+
+
+def guarantee_facts(guarantee: Guarantee) -> list[tuple[str, str]]:
+    """Return what is safe to publish first, then how far it is from what is unavoidable."""
+    bound = guarantee.bound
+    name, given_name = ("epsilon", "delta")
+    given_value = guarantee.delta_upper
+    if isinstance(guarantee.delta, Bound):
+        name, given_name = given_name, name
+        given_value = guarantee.epsilon_upper
+    gap = "not known"
+    if bound.lower is not None and bound.gap is not None:
+        lower = rounded(bound.lower, up=False, digits=_DIGITS)
+        gap = f"{relative(bound.gap)}: no analysis can show {name} below {lower}"
+    return [
+        (name, f"{rounded(bound.upper, up=True, digits=_DIGITS)} (upper bound, safe to publish)"),
+        ("gap", gap),
+        (given_name, given(given_value)),
+        *_batches(guarantee),
+        ("method", bound.method),
+        ("source", bound.source),
+    ]
+
+
+def _batches(guarantee: Guarantee) -> list[tuple[str, str]]:
+    """Return how many users there are, and how many rounds, if there are several."""
+    if guarantee.rounds == 1:
+        return [("users", f"{guarantee.num_users:,}")]
+    return [
+        ("rounds", f"{guarantee.rounds:,}"),
+        ("users", f"{guarantee.num_users:,} in the smallest batch"),
+    ]
+
+
+def relative(gap: float) -> str:
+    """Return a relative gap, rounded up to two digits or so."""
+    if gap == 0.0:
+        return "none"
+    return "below 0.001%" if gap < 1e-5 else percent(gap, 1 if gap >= 0.01 else 3)
+
+
+@contextmanager
+def progress_bar(*, hidden: bool = False) -> Iterator[Progress | None]:
+    """Yield a callback that moves a bar on stderr, or None where stderr is no terminal."""
+    if hidden or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as ProgressBar
+
+    with ProgressBar(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    ) as bar:
+        yield _Stages(bar)
+
+
+class _Stages:
+    """Gives every stage of a run a line of its own in a progress display."""
+
+    def __init__(self, bar: "ProgressBar") -> None:
+        self._bar = bar
+        self._tasks: dict[str, TaskID] = {}
+
+    def __call__(self, stage: str, done: int, total: int | None) -> None:
+        """Move the bar of ``stage``."""
+        if stage not in self._tasks:
+            self._tasks[stage] = self._bar.add_task(stage, total=total)
+        self._bar.update(self._tasks[stage], completed=done, total=total)

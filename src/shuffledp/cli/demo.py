@@ -1,0 +1,93 @@
+"""``shuffledp demo``: the main job on real surveys, with the truth beside the estimates."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from shuffledp.cli.console import (
+    guarantee_facts,
+    print_facts,
+    print_paragraph,
+    print_table,
+    print_warnings,
+)
+from shuffledp.cli.options import require_target, seed_option
+from shuffledp.report.formatting import percent
+from shuffledp.report.wording import main_estimates
+
+if TYPE_CHECKING:
+    from shuffledp.collection.results import RunResult
+    from shuffledp.datasets.surveys import Survey
+
+
+@click.command()
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("demo-results"),
+    show_default=True,
+    help="Folder to create, with one folder a survey.",
+)
+@click.option("--epsilon", type=float, default=1.0, show_default=True, help="Central epsilon.")
+@click.option("--delta", type=float, default=1e-6, show_default=True, help="Failure probability.")
+@seed_option
+@click.option("--overwrite", is_flag=True, help="Replace an earlier demo.")
+def demo(*, out: Path, epsilon: float, delta: float, seed: int | None, overwrite: bool) -> None:
+    """Ask the sensitive questions of two real surveys again, privately.
+
+    Prints the private estimates beside the true frequencies, which only a demo can know. Needs
+    statsmodels: pip install 'shuffledp[datasets]'.
+    """
+    from shuffledp.collection.output import results_folder, write_results
+    from shuffledp.collection.plan import make_plan
+    from shuffledp.collection.run import run_plan
+    from shuffledp.datasets.surveys import SURVEY_NAMES, load_survey
+
+    require_target(epsilon=epsilon, delta=delta)
+    done: list[tuple[Survey, RunResult]] = []
+    with results_folder(out, overwrite=overwrite) as folder:
+        for survey in map(load_survey, SURVEY_NAMES):
+            plan = make_plan(len(survey.answers), survey.domain, epsilon, delta)
+            result = run_plan(plan, survey.answers, seed=seed)
+            (folder / survey.name).mkdir()
+            write_results(result, folder / survey.name, parameters={"survey": survey.name})
+            done.append((survey, result))
+    for survey, result in done:
+        _print_survey(survey, result, out / survey.name)
+
+
+def _print_survey(survey: "Survey", result: "RunResult", folder: Path) -> None:
+    """Print question, estimates beside the truth, privacy statement, and the report's path."""
+    from shuffledp.collection.output import REPORT_FILE
+    from shuffledp.report import privacy_statement
+
+    statement = privacy_statement(result)
+    estimates = result.estimates
+    click.echo(f"{survey.title}\n{survey.question}\n")
+    print_table(
+        ("answer", "true", "estimate", f"{percent(estimates.confidence, 0)} interval"),
+        (
+            (
+                answer,
+                percent(truth, 1),
+                percent(estimate, 1),
+                f"{percent(lower, 1)} to {percent(upper, 1)}",
+            )
+            for answer, truth, estimate, lower, upper in zip(
+                survey.domain,
+                survey.true_frequencies,
+                main_estimates(result),
+                estimates.lower.tolist(),
+                estimates.upper.tolist(),
+                strict=True,
+            )
+        ),
+    )
+    click.echo()
+    print_facts(guarantee_facts(result.guarantee))
+    for title, text in statement.paragraphs[:2]:
+        click.echo()
+        print_paragraph(title, text)
+    click.echo(f"\nThe whole statement, with a chart: {folder / REPORT_FILE}\n")
+    print_warnings(result.warnings)

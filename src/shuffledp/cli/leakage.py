@@ -1,0 +1,234 @@
+"""``shuffledp leakage``: how often an adversary guesses one person's answer right."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from shuffledp.cli.console import print_facts, print_json, print_list, print_table
+from shuffledp.cli.options import json_option, whole_number
+
+if TYPE_CHECKING:
+    from shuffledp.leakage.account import LeakageAccount
+
+# Where --figure writes without a path: one chart of a collection, or a folder of the paper's.
+_CHART = "leakage.png"
+_FOLDER = "leakage-figures"
+_UNNAMED = Path()
+
+
+def known_counts(text: str) -> tuple[int, ...]:
+    """Return counts separated by commas.
+
+    Examples
+    --------
+    >>> known_counts("100, 1e2")
+    (100, 100)
+    """
+    return tuple(whole_number(part.strip()) for part in text.split(","))
+
+
+@click.command(epilog="Example: shuffledp leakage --num-users 200 --k 2 --p 0.9")
+@click.option("--num-users", type=whole_number, metavar="N", help="Number of users.")
+@click.option(
+    "--k", "num_values", type=whole_number, metavar="K", help="Number of possible answers."
+)
+@click.option(
+    "--p", "truth", type=float, help="Chance that k-ary randomized response tells the truth."
+)
+@click.option("--epsilon0", type=float, help="Local privacy loss in nats, instead of --p.")
+@click.option(
+    "--adversary",
+    default="uninformed",
+    show_default=True,
+    metavar="uninformed|strong|FILE",
+    help="Who knows nothing of the others, all their answers, or what a JSON file says.",
+)
+@click.option(
+    "--known",
+    type=known_counts,
+    metavar="N,N,...",
+    help="How many of the others are known to have each answer; by default the worst case.",
+)
+@click.option(
+    "--prior",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="How likely an uninformed or strong adversary holds each answer to be, in a JSON file.",
+)
+@click.option(
+    "--figure",
+    type=click.Path(path_type=Path),
+    is_flag=False,
+    flag_value=str(_UNNAMED),
+    metavar="[PATH]",
+    help=f"Draw the leakage into an image ({_CHART}); without --num-users the figures of the "
+    f"paper into a folder ({_FOLDER}).",
+)
+@json_option
+def leakage(
+    *,
+    num_users: int | None,
+    num_values: int | None,
+    truth: float | None,
+    epsilon0: float | None,
+    adversary: str,
+    known: tuple[int, ...] | None,
+    prior: Path | None,
+    figure: Path | None,
+    as_json: bool,
+) -> None:
+    """Tell how often a guess at one person's answer is right, before and after a collection.
+
+    Compares users who randomize without a shuffler, a shuffler of true answers, and both together.
+    """
+    if num_users is None:
+        others: dict[str, Any] = {"--k": num_values, "--p": truth, "--epsilon0": epsilon0}
+        others |= {"--known": known, "--prior": prior}
+        given = [name for name, value in others.items() if value is not None]
+        given += ["--adversary"] if adversary != "uninformed" else []
+        _draw_paper(figure, given, as_json=as_json)
+        return
+    from shuffledp.leakage.of_collections import account_leakage
+
+    believed = _believed(adversary, num_values, known, prior)
+    _require_randomizer(believed["num_values"], truth, epsilon0)
+    if figure is not None:
+        _require_drawable(believed)
+    found = account_leakage(num_users=num_users, truth=truth, epsilon0=epsilon0, **believed)
+    drawn = None if figure is None else _draw(found, figure)
+    if as_json:
+        record = found.to_json_dict()
+        print_json(record if drawn is None else record | {"figure": str(drawn)})
+        return
+    _print_account(found)
+    if drawn is not None:
+        print_facts([("figure", str(drawn))])
+
+
+def _believed(
+    adversary: str, num_values: int | None, known: tuple[int, ...] | None, prior: Path | None
+) -> dict[str, Any]:
+    """Return who guesses, as `account_leakage` takes it."""
+    if adversary not in {"uninformed", "strong"}:
+        if prior is not None:
+            raise click.UsageError(
+                f"--prior: --adversary {adversary} says already how likely each answer is"
+            )
+        belief = _belief(Path(adversary), num_values, known)
+        belief["adversary"] = "uninformed" if belief["known"] is None else "partial"
+        return belief
+    if known is not None and adversary == "uninformed":
+        raise click.UsageError(
+            "--known is for an adversary who knows something: add --adversary strong, or a file"
+        )
+    if prior is None:
+        return {"adversary": adversary, "num_values": num_values, "known": known}
+    belief = _belief(prior, num_values, known, option="--prior")
+    if belief["known"] is not None and adversary == "uninformed":
+        raise click.UsageError(
+            f"--prior: {prior.name} says whose answers are known: give it as --adversary"
+        )
+    return belief | {"adversary": adversary}
+
+
+def _belief(
+    path: Path,
+    num_values: int | None,
+    known: tuple[int, ...] | None,
+    *,
+    option: str = "--adversary",
+) -> dict[str, Any]:
+    """Return what a file says, as `account_leakage` takes it."""
+    from shuffledp.collection.source.prior_files import read_prior
+
+    if not path.exists():
+        if option == "--prior":
+            raise click.UsageError(f"--prior {path}: there is no such file")
+        raise click.UsageError(
+            f"--adversary {path} is neither uninformed nor strong, and there is no such file: "
+            "give one of these, or a JSON file with a prior"
+        )
+    belief = read_prior(path)
+    if belief.known is not None and known is not None:
+        raise click.UsageError(f"--known: {path.name} says already whose answers are known")
+    if num_values is not None and num_values != len(belief.prior):
+        raise click.UsageError(
+            f"--k {num_values}, but {path.name} has {len(belief.prior)} probabilities: give one "
+            "for each possible answer"
+        )
+    return {
+        "num_values": len(belief.prior),
+        "prior": belief.prior,
+        "known": known if belief.known is None else belief.known,
+    }
+
+
+def _require_randomizer(
+    num_values: int | None, truth: float | None, epsilon0: float | None
+) -> None:
+    """Raise unless it is said how answers are randomized."""
+    if num_values is None:
+        raise click.UsageError("--k is needed: the number of possible answers")
+    if (truth is None) == (epsilon0 is None):
+        raise click.UsageError(
+            "give exactly one of --p (chance that a report tells the truth; 1 for a shuffler "
+            "alone) and --epsilon0"
+        )
+
+
+def _require_drawable(believed: dict[str, Any]) -> None:
+    """Raise unless there is a curve to draw for this adversary."""
+    if "prior" in believed or believed["known"] is not None:
+        raise click.UsageError(
+            "--figure draws the uninformed and the strong adversary with a uniform prior: leave "
+            "out --known and the file"
+        )
+    from shuffledp.report.drawing import require_matplotlib
+
+    require_matplotlib(", or leave out --figure")  # before the work, not after it
+
+
+def _draw(found: "LeakageAccount", figure: Path) -> Path:
+    """Draw the leakage of one collection and return the image."""
+    from shuffledp.leakage.curves import leakage_curve
+    from shuffledp.report.leakage_figures import draw_leakage_curve
+
+    path = Path(_CHART) if figure == _UNNAMED else figure
+    adversary: Any = found.adversary
+    truth = 1.0 if found.truth is None else found.truth
+    curve = leakage_curve(found.num_values, truth, found.num_users, adversary)
+    draw_leakage_curve(curve, path)
+    return path
+
+
+def _draw_paper(figure: Path | None, given: list[str], *, as_json: bool) -> None:
+    """Draw the figures of the paper, where no collection is given."""
+    if figure is None:
+        raise click.UsageError("--num-users is needed; or --figure alone, for those of the paper")
+    if given:
+        raise click.UsageError(
+            f"{given[0]} is about one collection: add --num-users, or leave it out for the figures "
+            "of the paper"
+        )
+    from shuffledp.report.drawing import require_matplotlib
+    from shuffledp.report.leakage_figures import draw_paper_figures
+
+    require_matplotlib(", or leave out --figure")
+    written = draw_paper_figures(Path(_FOLDER) if figure == _UNNAMED else figure)
+    if as_json:
+        print_json({"figures": [each.to_json_dict() for each in written]})
+    else:
+        print_facts((f"figure {each.name}", f"{each.png}, {each.csv.name}") for each in written)
+
+
+def _print_account(found: "LeakageAccount") -> None:
+    """Print the sentence first, then what is compared, then what it rests on."""
+    from shuffledp.report.leakage_wording import account_facts, account_rows
+
+    click.echo(found.sentence)
+    click.echo()
+    print_table(("what is seen", "right guesses", "leakage", "times"), account_rows(found))
+    click.echo()
+    print_facts(account_facts(found))
+    print_list("assumptions", found.both.assumptions)

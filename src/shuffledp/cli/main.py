@@ -1,0 +1,128 @@
+"""The command group, and the one place where errors become a line on stderr and an exit code.
+
+Exit codes: 0 done; 2 what was asked for cannot be done; 130 Ctrl-C; 143 SIGTERM.
+"""
+
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, NoReturn
+
+import click
+
+from shuffledp._version import __version__
+from shuffledp.cli.account import account
+from shuffledp.cli.attack import attack
+from shuffledp.cli.bounds import bounds
+from shuffledp.cli.console import say
+from shuffledp.cli.demo import demo
+from shuffledp.cli.leakage import leakage
+from shuffledp.cli.learnability import learnability
+from shuffledp.cli.monitor import monitor
+from shuffledp.cli.network import network
+from shuffledp.cli.plan import plan
+from shuffledp.cli.reproduce import reproduce
+from shuffledp.cli.run import run
+from shuffledp.core.errors import LowerEndWarning, ShuffledpError
+
+REFUSED = 2
+INTERRUPTED = 128 + signal.SIGINT
+TERMINATED = 128 + signal.SIGTERM
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="shuffledp", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Collect answers to a sensitive question privately, in the shuffle model.
+
+    Each user randomizes the own answer, a shuffler mixes the reports, and the analyst sees
+    nothing else.
+    """
+
+
+for command in (
+    plan,
+    run,
+    account,
+    bounds,
+    leakage,
+    attack,
+    learnability,
+    network,
+    monitor,
+    reproduce,
+    demo,
+):
+    cli.add_command(command)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Without the program's name; by default those of the process.
+
+    Returns
+    -------
+    int
+        The exit code. What is wrong is said in one line on stderr, without a traceback.
+    """
+    previous = signal.signal(signal.SIGTERM, _terminate)
+    try:
+        with _warnings_printed():
+            status = cli.main(args=arguments, prog_name="shuffledp", standalone_mode=False)
+        sys.stdout.flush()  # a full disk behind `> file` must not go unnoticed
+    except click.UsageError as error:
+        where = f" (see '{error.ctx.command_path} --help')" if error.ctx else ""
+        return _refuse(error.format_message().rstrip(".") + where)
+    except click.ClickException as error:
+        return _refuse(error.format_message())
+    except click.Abort:
+        return INTERRUPTED
+    except ShuffledpError as error:
+        return _refuse(str(error))
+    except OSError as error:
+        _abandon_stdout()
+        return _refuse(f"{error.filename or 'cannot write output'}: {error.strerror or error}")
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+    return int(status or 0)
+
+
+@contextmanager
+def _warnings_printed() -> Iterator[None]:
+    """Print each `LowerEndWarning` on one line of stderr, without a place in the code."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", LowerEndWarning)
+        shown = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *place: Any) -> None:
+            if issubclass(category, LowerEndWarning):
+                say("warning", str(message))
+            else:
+                shown(message, category, *place)
+
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield
+
+
+def _refuse(message: str) -> int:
+    """Print an error on one line of stderr."""
+    say("error", message)
+    return REFUSED
+
+
+def _abandon_stdout() -> None:
+    """Keep the interpreter from flushing once more, at exit, what cannot be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
+    """Leave through all clean-up code, as Ctrl-C does."""
+    sys.exit(TERMINATED)

@@ -1,0 +1,137 @@
+"""``shuffledp network collect``: what the analyzer does when peers have handed in."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from shuffledp.cli.console import (
+    guarantee_facts,
+    print_facts,
+    print_json,
+    print_list,
+    print_warnings,
+    progress_bar,
+    read_paths,
+)
+from shuffledp.cli.network_service_options import (
+    graph_option,
+    relay_option,
+    require_service,
+    terms_argument,
+)
+from shuffledp.cli.options import json_option
+from shuffledp.core.checks import require_non_negative, require_open_unit
+
+if TYPE_CHECKING:
+    from shuffledp.collection.results import RunResult
+
+
+@click.command(
+    epilog="Example: shuffledp network collect collection/terms.json --key "
+    "collection/analyzer.key --graph edges.csv --relay http://127.0.0.1:8000 --delta 1e-6 "
+    "--out results/"
+)
+@terms_argument
+@graph_option
+@relay_option
+@click.option(
+    "--key",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="The analyzer's private key, as prepare wrote it.",
+)
+@click.option("--delta", type=float, required=True, help="Failure probability, far below 1/users.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, help="Folder to create for results."
+)
+@click.option("--wait", type=float, metavar="SECONDS", help="Give up waiting for the end.")
+@click.option("--confidence", type=float, default=0.95, show_default=True, help="Of each interval.")
+@click.option(
+    "--interval",
+    type=click.Choice(["wilson", "wald", "clopper-pearson"]),
+    default="wilson",
+    show_default=True,
+    help="Kind of interval, for shares.",
+)
+@click.option("--simultaneous", is_flag=True, help="Intervals that all hold at once.")
+@click.option("--overwrite", is_flag=True, help="Replace a folder of earlier results.")
+@json_option
+def collect(  # noqa: PLR0913  # one parameter an option
+    *,
+    terms: Path,
+    graph: Path,
+    url: str,
+    key: Path,
+    delta: float,
+    out: Path,
+    wait: float | None,
+    confidence: float,
+    interval: str,
+    simultaneous: bool,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
+    """Fetch what was handed in to the collection of TERMS, and estimate.
+
+    Waits until the collection is over. Writes estimates.csv, privacy.json and report.html into the
+    folder of --out: all of them, or nothing.
+    """
+    require_service()
+    require_open_unit("delta", delta)
+    require_open_unit("confidence", confidence)
+    if wait is not None:
+        require_non_negative("wait", wait)
+    from shuffledp.collection.output import results_folder, write_results
+    from shuffledp.collection.questions.question import EstimateOptions
+    from shuffledp.deploy.peers.service.bounded_answers import AnswerSizes
+    from shuffledp.deploy.peers.service.collecting import collection_result, fetch, fetched_facts
+    from shuffledp.deploy.peers.service.preparing import read_key, read_terms
+    from shuffledp.deploy.peers.service.relay_client import RelayClient, plain_text_cautions
+    from shuffledp.network.graphs.graph_files import read_graph
+
+    read, asked = read_terms(terms)
+    keys = read_key(key, read)
+    network = read_graph(graph)
+    read.require_graph(network)
+    print_warnings(plain_text_cautions(url))
+    options = EstimateOptions(confidence=confidence, interval=interval, simultaneous=simultaneous)
+    with (
+        results_folder(out, overwrite=overwrite, inputs=read_paths(out)) as folder,
+        RelayClient(url, sizes=AnswerSizes.of(read, network)) as client,
+        progress_bar() as on_progress,
+    ):
+        fetched = fetch(read, keys, client, wait_seconds=wait, on_progress=on_progress)
+        result = collection_result(
+            read,
+            asked,
+            network,
+            fetched,
+            delta=delta,
+            options=options,
+            graph_name=graph.name,
+            on_progress=on_progress,
+        )
+        facts = fetched_facts(read, fetched)
+        write_results(result, folder, parameters={"graph": str(graph), **facts})
+    print_warnings(result.warnings)
+    if as_json:
+        print_json({**result.to_json_dict(), "collection": facts})
+    else:
+        _print_result(result, out)
+
+
+def _print_result(result: "RunResult", out: Path) -> None:
+    """Print the estimates, the guarantee, how the exchange went and where the report is."""
+    from shuffledp.collection.output import REPORT_FILE
+    from shuffledp.report import network_rows, terminal_text, walk_rows
+
+    click.echo(terminal_text(replace(result, warnings=())))  # these are on stderr already
+    click.echo()
+    facts = guarantee_facts(result.guarantee)
+    if result.network is not None:
+        facts += [*network_rows(result.network), *walk_rows(result.network)]
+    lines = [(name[0].lower() + name[1:], value) for name, value in facts]
+    print_facts([*lines, ("report", str(out / REPORT_FILE))])
+    print_list("assumptions", result.guarantee.bound.assumptions)

@@ -1,0 +1,157 @@
+"""``shuffledp network prepare``: the terms of a collection between peers."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from shuffledp.cli.asked import Asked, question_options
+from shuffledp.cli.console import guarantee_facts, print_facts, print_json, progress_bar
+from shuffledp.cli.network_options import lazy_option, protocol_option
+from shuffledp.cli.network_service_options import graph_option
+from shuffledp.cli.options import json_option, randomizer_option, whole_number
+from shuffledp.core.checks import require_open_unit
+
+if TYPE_CHECKING:
+    from shuffledp.deploy.peers.protocol.terms import Terms
+    from shuffledp.deploy.peers.service.asked_terms import AskedTerms
+    from shuffledp.network.graphs.graph import Graph
+
+
+@click.command(
+    epilog="Example: shuffledp network prepare --graph edges.csv --domain yes,no --epsilon0 1 "
+    "--rounds 20 --out collection/"
+)
+@graph_option
+@question_options
+@click.option("--question", "text", default="", help="The question in words, for users to read.")
+@randomizer_option
+@click.option("--epsilon0", type=float, required=True, help="Local epsilon of every report.")
+@click.option(
+    "--rounds", type=whole_number, required=True, metavar="T", help="Rounds of the exchange."
+)
+@protocol_option
+@lazy_option
+@click.option(
+    "--least-registered",
+    type=whole_number,
+    metavar="N",
+    help="Fewest registered users with whom a peer takes part; by default half of all.",
+)
+@click.option(
+    "--even-traffic",
+    is_flag=True,
+    help="Send each neighbour equally many messages: more of them, and the relay learns less.",
+)
+@click.option(
+    "--routing",
+    type=click.Choice(["hop", "onion"]),
+    default="hop",
+    show_default=True,
+    help="Holders draw the next hop; or authors the whole way, a layer of sealing for each hop.",
+)
+@click.option("--delta", type=float, help="Also say the central epsilon at this delta.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, help="Folder for terms and key."
+)
+@json_option
+def prepare(  # noqa: PLR0913  # one parameter an option
+    *,
+    graph: Path,
+    randomizer: str | None,
+    epsilon0: float,
+    rounds: int,
+    protocol: Any,
+    laziness: float,
+    even_traffic: bool,
+    routing: Any,
+    least_registered: int | None,
+    delta: float | None,
+    out: Path,
+    text: str,
+    as_json: bool,
+    **question: Any,
+) -> None:
+    """Write the public terms of a collection, and the analyzer's private key.
+
+    Hand terms.json and the file of edges to everybody; keep analyzer.key to yourself.
+    """
+    from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys
+    from shuffledp.deploy.peers.service.asked_terms import AskedTerms
+    from shuffledp.deploy.peers.service.preparing import (
+        prepare_terms,
+        require_laziness_grid,
+        traffic_facts,
+        write_collection,
+    )
+    from shuffledp.network.graphs.graph_files import read_graph
+    from shuffledp.network.mixing import NetworkMixing
+
+    if delta is not None:
+        require_open_unit("delta", delta)
+    asked_question = Asked(**question).question()
+    if asked_question is None:
+        raise click.UsageError("give --domain or --domain-file: nobody's answers are known yet")
+    name = randomizer or next(iter(asked_question.candidates()))
+    asked = AskedTerms.of(asked_question, name, epsilon0, text)
+    users = read_graph(graph)
+    laziness = require_laziness_grid(laziness)
+    NetworkMixing(users, laziness=laziness)  # refuses graphs on which reports never mix
+    keys = AnalyzerKeys.generate()
+    terms = prepare_terms(
+        users,
+        asked,
+        keys,
+        rounds=rounds,
+        protocol=protocol,
+        laziness=laziness,
+        even_traffic=even_traffic,
+        routing=routing,
+        least_registered=least_registered,
+    )
+    expected = None if delta is None else _expected(terms, users, asked, delta)
+    terms_path, key_path = write_collection(out, terms, keys)
+    if as_json:
+        print_json(
+            {
+                "terms": str(terms_path),
+                "key": str(key_path),
+                "terms_digest": terms.digest().hex(),
+                "num_users": terms.num_users,
+                "rounds": terms.rounds,
+                "slots": max(terms.slots),
+                "envelope_bytes": terms.envelope_bytes,
+                **({} if expected is None else {"guarantee": expected.to_json_dict()}),
+            }
+        )
+        return
+    facts = [
+        ("terms", f"{terms_path} (public: everybody needs it)"),
+        ("private key", f"{key_path} (keep it: without it nobody can open the reports)"),
+        ("randomizer", f"{asked.randomizer.name}, epsilon0 = {asked.randomizer.epsilon0:.6g}"),
+        *traffic_facts(terms, users),
+    ]
+    if expected is not None:
+        facts += [
+            *guarantee_facts(expected)[:3],
+            ("assuming", "all register, none is ever away, all arrives"),
+        ]
+    print_facts(facts)
+
+
+def _expected(terms: "Terms", graph: "Graph", asked: "AskedTerms", delta: float) -> Any:
+    """Return the guarantee if everybody takes part in every round."""
+    from shuffledp.deploy.peers.service.arrived import Arrived
+    from shuffledp.deploy.peers.service.exchange_account import ExchangeRecord, exchange_guarantee
+
+    everybody = range(terms.num_users)
+    with progress_bar() as on_progress:
+        return exchange_guarantee(
+            terms,
+            graph,
+            ExchangeRecord.of(terms, everybody, [[]] * terms.rounds),
+            Arrived.everything(everybody),
+            asked.randomizer.profile,
+            delta=delta,
+            on_progress=on_progress,
+        )

@@ -1,0 +1,210 @@
+"""``shuffledp plan``: which randomizer, which epsilon0, and what error, for a target.
+
+Without a question it finds the one number that is missing: epsilon0, users, rounds, epsilon, delta.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from shuffledp.cli.asked import Asked, question_options
+from shuffledp.cli.console import (
+    guarantee_facts,
+    print_facts,
+    print_json,
+    print_table,
+    print_warnings,
+)
+from shuffledp.cli.options import (
+    json_option,
+    randomizer_option,
+    require_target,
+    whole_number,
+)
+from shuffledp.collection.cautions import delta_cautions
+from shuffledp.core.errors import DomainError
+from shuffledp.report.formatting import given, rounded
+from shuffledp.report.plan_view import error_text, expected_errors
+
+if TYPE_CHECKING:
+    from shuffledp.collection.plan import Plan
+    from shuffledp.collection.questions.question import Question
+    from shuffledp.collection.solving import Solution
+
+_LARGEST_K = 10**7
+
+
+@click.command(
+    epilog="Example: shuffledp plan --num-users 100000 --domain yes,no,refused --epsilon 0.5 "
+    "--delta 1e-8"
+)
+@click.option("--num-users", type=whole_number, metavar="N", help="Honest users expected.")
+@question_options
+@click.option("--k", type=whole_number, metavar="K", help="Number of answers, instead of a list.")
+@click.option("--epsilon", type=float, help="Central epsilon to meet, in nats.")
+@click.option("--delta", type=float, help="Failure probability, far below 1/users.")
+@click.option(
+    "--rounds",
+    type=whole_number,
+    metavar="T",
+    help="Collections about the same people that have to meet it together; 1 by default.",
+)
+@click.option(
+    "--epsilon0",
+    type=float,
+    help="Local privacy loss in nats, if it is fixed: finds whichever of the others is left out.",
+)
+@click.option(
+    "--dimension", type=whole_number, metavar="D", help="Length of the vectors, with --epsilon0."
+)
+@randomizer_option
+@click.option(
+    "--figure",
+    type=click.Path(path_type=Path),
+    help="Write a page (HTML) with the error of every randomizer as a chart.",
+)
+@json_option
+def plan(  # noqa: PLR0913  # one parameter an option
+    *,
+    num_users: int | None,
+    k: int | None,
+    epsilon: float | None,
+    delta: float | None,
+    rounds: int | None,
+    epsilon0: float | None,
+    dimension: int | None,
+    randomizer: str | None,
+    figure: Path | None,
+    as_json: bool,
+    **asked: Any,
+) -> None:
+    """Choose the randomizer and the largest epsilon0 that meet a central target.
+
+    Shows the runner-up, the expected standard error, and what the same privacy would cost
+    without a shuffler (local model) and with a trusted curator (central model).
+
+    Without a question, or with --epsilon0, it finds the one number that is left out: epsilon0,
+    --num-users, --rounds, --epsilon or --delta.
+    """
+    from shuffledp.collection.output import writing
+    from shuffledp.collection.plan import plan_question
+    from shuffledp.collection.solving import solve
+    from shuffledp.report.plan_page import write_plan_page
+
+    require_target(epsilon=epsilon, delta=delta)
+    words = Asked(**asked)
+    has_question = words.has_domain or not words.is_about_answers
+    if epsilon0 is not None or not (has_question or k is not None):
+        if has_question or figure is not None:
+            raise click.UsageError(
+                "--epsilon0 is for finding another number: leave out the question and --figure, or "
+                "leave out --epsilon0 to have it chosen"
+            )
+        solution = solve(
+            epsilon0=epsilon0,
+            num_users=num_users,
+            rounds=rounds,
+            epsilon=epsilon,
+            delta=delta,
+            randomizer=randomizer,
+            k=k,
+            dimension=dimension,
+        )
+        _print_solution(solution, as_json=as_json)
+        return
+    if num_users is None or epsilon is None or delta is None:
+        raise click.UsageError("give --num-users, --epsilon and --delta")
+    question = _question(words, k)
+    chosen = plan_question(
+        question, num_users, epsilon, delta, randomizer=randomizer, rounds=rounds or 1
+    )
+    if figure is not None:
+        with writing(figure):
+            write_plan_page(chosen, figure)
+    print_warnings(delta_cautions(delta, num_users))
+    if as_json:
+        print_json(chosen.to_json_dict())
+    else:
+        _print_plan(chosen)
+
+
+def _question(asked: Asked, k: int | None) -> "Question":
+    """Return what is asked; ``k`` stands for that many numbered answers."""
+    from shuffledp.collection.questions.frequencies import FrequencyQuestion
+
+    if k is None:
+        # None only where nothing is asked, which `plan` has answered otherwise by now.
+        return cast("Question", asked.question())
+    if not asked.is_about_answers or asked.has_domain:
+        raise click.UsageError("give exactly one of --domain, --domain-file and --k")
+    if not 2 <= k <= _LARGEST_K:
+        raise DomainError(f"k = {k} is not in [2, 10000000]: a question has at least two answers")
+    return FrequencyQuestion(domain=tuple(map(str, range(k))))
+
+
+def _print_solution(solution: "Solution", *, as_json: bool) -> None:
+    """Print the number that was found, then what holds with it."""
+    guarantee = solution.guarantee
+    print_warnings(delta_cautions(guarantee.delta_upper, guarantee.num_users))
+    if as_json:
+        print_json(solution.to_json_dict())
+        return
+    found = {
+        "epsilon0": ("largest epsilon0", rounded(solution.epsilon0, up=False, digits=6)),
+        "num_users": ("fewest users", f"{solution.num_users:,}"),
+        "rounds": ("most rounds", f"{solution.rounds:,}"),
+    }
+    facts = [found[solution.found]] if solution.found in found else []
+    if solution.found != "epsilon0":
+        facts.append(("epsilon0", given(solution.epsilon0)))
+    print_facts([*facts, *guarantee_facts(guarantee)])
+
+
+def _print_plan(chosen: "Plan") -> None:
+    """Print the choice, the other randomizers, and what the two other models would cost."""
+    error = chosen.expected_standard_error
+    print_facts(
+        [
+            ("question", chosen.question.describe()),
+            ("randomizer", chosen.randomizer.name),
+            ("epsilon0", rounded(chosen.randomizer.epsilon0, up=True, digits=6)),
+            ("bytes a report", f"{chosen.randomizer.num_report_bytes:,}"),
+            *expected_errors(chosen),
+            *guarantee_facts(chosen.guarantee),
+        ]
+    )
+    click.echo()
+    print_table(
+        ("compared with", "standard error", "epsilon for the same error"),
+        [
+            ("this plan", error_text(chosen, error), given(chosen.target_epsilon)),
+            *(
+                (
+                    name,
+                    error_text(chosen, model.standard_error_at_same_epsilon),
+                    rounded(cost, up=True, digits=3),
+                )
+                for name, model in (
+                    ("without a shuffler", chosen.local_model),
+                    ("with a trusted curator", chosen.central_model),
+                )
+                for cost in (model.epsilon_for_same_error,)
+            ),
+        ],
+    )
+    if not chosen.alternatives:
+        return
+    click.echo()
+    print_table(
+        ("runner-up", "epsilon0", "bytes a report", "standard error"),
+        [
+            (
+                other.randomizer.name,
+                rounded(other.randomizer.epsilon0, up=True),
+                f"{other.randomizer.num_report_bytes:,}",
+                error_text(chosen, other.expected_standard_error),
+            )
+            for other in chosen.alternatives
+        ],
+    )

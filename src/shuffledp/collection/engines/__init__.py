@@ -1,1 +1,0 @@
-"""What runs a plan on data: in memory, or through scratch files when it does not fit."""

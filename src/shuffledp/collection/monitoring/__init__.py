@@ -1,1 +1,0 @@
-"""Longitudinal monitoring: histories in, a private running statistic out."""

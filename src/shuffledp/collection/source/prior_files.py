@@ -1,0 +1,284 @@
+"""What an adversary holds likely before it sees anything, in files: a prior, and known counts."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self
+
+from shuffledp.collection.source.channel_cells import parse_entry
+from shuffledp.core.errors import DataError
+
+# Sums of probabilities that were written as decimals are no closer to 1.
+_SUM_TOLERANCE = Fraction(1, 10**9)
+
+_MOST_VALUES = 10**6
+
+_FORMS = (
+    "give a list of probabilities, an object of value and probability, or "
+    '{"prior": ..., "known": ...}'
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriorKnowledge:
+    """What an adversary believes about everybody, and what it knows of some.
+
+    Parameters
+    ----------
+    prior : tuple of float
+        Probability of each value, for the person and independently for everybody that the
+        adversary does not know; sums to 1.
+    values : tuple of str or None
+        Name of each value, where they were named.
+    known : tuple of int or None
+        How many of the others it knows to have each value; None where it knows nobody's.
+    """
+
+    prior: tuple[float, ...]
+    values: tuple[str, ...] | None = None
+    known: tuple[int, ...] | None = None
+
+    @classmethod
+    def of(cls, prior: "PriorKnowledge | Mapping[str, float] | Sequence[float]") -> Self:
+        """Return a prior that is in memory.
+
+        Parameters
+        ----------
+        prior : PriorKnowledge, mapping or sequence of float
+            As it is; value and probability; or probabilities in the order of the answers.
+
+        Raises
+        ------
+        DataError
+            If it is no prior, as for `read_prior`.
+
+        Examples
+        --------
+        >>> PriorKnowledge.of({"no": 0.75, "yes": 0.25}).for_values(["yes", "no"]).prior
+        (0.25, 0.75)
+        """
+        if isinstance(prior, cls):
+            return prior
+        content: Any
+        if isinstance(prior, Mapping):
+            content = {str(name): _Number(chance) for name, chance in prior.items()}
+        else:
+            content = [_Number(chance) for chance in prior]  # type: ignore[union-attr]  # a sequence
+        values, law = _prior(content, "prior")
+        return cls(prior=law, values=values)
+
+    def for_users(self, num_users: int) -> Self:
+        """Return it unchanged, if no more of the others are known than there are.
+
+        Parameters
+        ----------
+        num_users : int
+            The person among them.
+
+        Raises
+        ------
+        DataError
+            If more are known.
+        """
+        known = sum(self.known or ())
+        if known > num_users - 1:
+            raise DataError(
+                f'"known" counts {known:,} users, and there are {num_users - 1:,} besides the one '
+                "guessed at: give counts that add up to at most that"
+            )
+        return self
+
+    def for_values(self, values: Sequence[str], *, origin: str = "the prior") -> Self:
+        """Return the same in the order of ``values``.
+
+        Parameters
+        ----------
+        values : sequence of str
+            The possible answers.
+        origin : str
+            What to call this in messages.
+
+        Raises
+        ------
+        DataError
+            If there are not as many, or a name differs.
+        """
+        wanted = tuple(values)
+        if self.values is None:
+            if len(self.prior) != len(wanted):
+                raise DataError(
+                    f"{origin} has {len(self.prior)} probabilities and there are {len(wanted)} "
+                    "answers: give one for each, in the order of the answers"
+                )
+            return self
+        for name in self.values:
+            if name not in wanted:
+                raise DataError(
+                    f"{origin} names {name!r}, which is none of the answers "
+                    f"{', '.join(map(repr, wanted[:6]))}{', ...' if len(wanted) > 6 else ''}"
+                )
+        for name in wanted:
+            if name not in self.values:
+                raise DataError(f"{origin} has no probability for {name!r}: give 0 if it is none")
+        places = [self.values.index(name) for name in wanted]
+        return replace(
+            self,
+            prior=tuple(self.prior[place] for place in places),
+            values=wanted,
+            known=None if self.known is None else tuple(self.known[place] for place in places),
+        )
+
+
+def read_prior(path: str | PathLike[str]) -> PriorKnowledge:
+    """Read a prior from a JSON file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A list of probabilities; or an object of value and probability; or an object with ``prior``
+        in either form and, if the adversary knows the values of some others, ``known``: how many
+        have each value, in the same form. Values that ``known`` does not name have none.
+        Probabilities are numbers, or fractions in quotes such as ``"1/3"``.
+
+    Returns
+    -------
+    PriorKnowledge
+        Its probabilities are divided by their sum.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, or is no prior: says where and why, in one line.
+
+    Notes
+    -----
+    Numbers are read exactly, and must sum to 1 within 1e-9.
+    """
+    location = Path(path)
+    origin = location.name
+    content = _json(location)
+    if isinstance(content, dict) and isinstance(content.get("prior"), list | dict):
+        unknown = [key for key in content if key not in {"prior", "known"}]
+        if unknown:
+            raise DataError(f"{origin} has {unknown[0]!r} beside the prior: {_FORMS}")
+        values, prior = _prior(content["prior"], origin)
+        return PriorKnowledge(
+            prior=prior, values=values, known=_known(content.get("known"), values, prior, origin)
+        )
+    values, prior = _prior(content, origin)
+    return PriorKnowledge(prior=prior, values=values)
+
+
+def _json(path: Path) -> Any:
+    """Return what a JSON file holds; numbers keep their digits, and no key stands twice."""
+
+    def unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in found:
+                raise DataError(f"{path.name} names {key!r} twice: name each value once")
+            found[key] = value
+        return found
+
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            return json.load(
+                file,
+                parse_float=_Number,
+                parse_int=_Number,
+                parse_constant=_Number,
+                object_pairs_hook=unrepeated,
+            )
+    except DataError:
+        raise
+    except OSError as error:
+        raise DataError(
+            f"cannot read {path}: {(error.strerror or str(error)).lower()}; give a JSON file "
+            "with the adversary's prior"
+        ) from None
+    except (ValueError, RecursionError) as error:
+        reason = str(error).splitlines()[0]
+        raise DataError(f"cannot read {path.name}: it is no JSON ({reason})") from None
+
+
+class _Number(str):
+    """A number as it stands in the file, unlike one in quotes."""
+
+    __slots__ = ()
+
+
+def _prior(content: Any, origin: str) -> tuple[tuple[str, ...] | None, tuple[float, ...]]:
+    """Return the names of the values, and the probabilities."""
+    if not isinstance(content, list | dict):
+        raise DataError(f"{origin} holds no prior: {_FORMS}")
+    names = tuple(content) if isinstance(content, dict) else None
+    entries = list(content.values()) if isinstance(content, dict) else content
+    if not 2 <= len(entries) <= _MOST_VALUES:
+        raise DataError(
+            f"{origin} has {len(entries)} values, which is not in [2, {_MOST_VALUES:.0e}]: with "
+            "fewer than two there is nothing to guess"
+        )
+    exact = [
+        _probability(entry, f"{origin}, value {place if names is None else repr(names[place])}")
+        for place, entry in enumerate(entries)
+    ]
+    total = sum(exact, Fraction(0))
+    if abs(total - 1) > _SUM_TOLERANCE:
+        raise DataError(
+            f"the prior in {origin} sums to {float(total):.12g}, off by {float(total - 1):+.3g}: "
+            'its probabilities must add up to 1 within 1e-9; fractions may be written as "1/3"'
+        )
+    return names, tuple(float(entry / total) for entry in exact)
+
+
+def _probability(entry: Any, where: str) -> Fraction:
+    """Return an entry exactly; refused unless it is a number >= 0."""
+    number = parse_entry(entry)
+    if number is None or number < 0:
+        shown = str(entry) if isinstance(entry, _Number) else json.dumps(entry)
+        raise DataError(
+            f"{where} has {shown[:40]}, which is no probability: give a number from 0 to 1, or a "
+            'fraction in quotes like "1/3"'
+        )
+    return number
+
+
+def _known(
+    content: Any, values: tuple[str, ...] | None, prior: Sequence[float], origin: str
+) -> tuple[int, ...] | None:
+    """Return how many of the others are known to have each value."""
+    if content is None:
+        return None
+    if isinstance(content, Mapping):
+        names = values or ()
+        for name in content:
+            if name not in names:
+                raise DataError(
+                    f'{origin}: "known" names {name!r}, of which the prior says nothing'
+                )
+        entries = [content.get(name, _Number("0")) for name in names]
+    elif isinstance(content, list):
+        entries = content
+    else:
+        raise DataError(f'{origin}: "known" is no list of counts: give one a value, or an object')
+    if len(entries) != len(prior):
+        raise DataError(
+            f'{origin}: "known" has {len(entries)} counts and the prior {len(prior)} values: give '
+            "one count a value"
+        )
+    return tuple(_count(entry, origin) for entry in entries)
+
+
+def _count(entry: Any, origin: str) -> int:
+    """Return a count; refused unless it is a whole number >= 0."""
+    number = parse_entry(entry) if isinstance(entry, _Number) else None
+    if number is None or number < 0 or number.denominator != 1:
+        shown = str(entry) if isinstance(entry, _Number) else json.dumps(entry)
+        raise DataError(
+            f'{origin}: "known" has {shown[:40]}, which is no count of users: give whole numbers '
+            ">= 0"
+        )
+    return int(number)

@@ -1,0 +1,1 @@
+"""Public data sets that the demo and the reproduced figures run on."""

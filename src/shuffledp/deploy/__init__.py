@@ -1,0 +1,1 @@
+"""Collections across machines."""

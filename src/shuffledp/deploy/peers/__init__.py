@@ -1,0 +1,1 @@
+"""Peers pass reports on with no trusted shuffler: the protocol, and the service around it."""

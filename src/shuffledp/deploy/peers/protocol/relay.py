@@ -1,0 +1,426 @@
+"""The relay: a bulletin board of keys, a mailbox for each user, and the number of the round.
+
+It opens nothing and decides nothing about reports. Every call may be repeated: what has been
+accepted is acknowledged again and kept once, also by a relay that starts again on its store.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.deploy.peers.protocol import wire
+from shuffledp.deploy.peers.protocol.envelopes import (
+    Batch,
+    Mail,
+    decode_batch,
+    decode_hand_in,
+    encode_mail,
+)
+from shuffledp.deploy.peers.protocol.errors import Fault, ProtocolError, Reason
+from shuffledp.deploy.peers.protocol.keys import (
+    Registration,
+    Roster,
+    hand_ins_token_text,
+    mail_token_text,
+)
+from shuffledp.deploy.peers.protocol.neighbourhood import (
+    batch_size,
+    is_even,
+    registered_neighbours,
+)
+from shuffledp.deploy.peers.protocol.sealing import is_signed
+from shuffledp.deploy.peers.protocol.store import Store
+from shuffledp.deploy.peers.protocol.terms import Terms
+from shuffledp.network.graphs.graph import Graph
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """How far a collection is.
+
+    Parameters
+    ----------
+    round_number : int
+        0 while users register; 1 to ``rounds`` while that round is open; ``rounds + 1`` while
+        holders hand in.
+    rounds : int
+        Of the terms.
+    num_registered, num_sent, num_handed_in : int
+        Users who registered, sent a batch in the present round, and handed in.
+    roster_digest : bytes or None
+        Of the roster; ``None`` while users register.
+    """
+
+    round_number: int
+    rounds: int
+    num_registered: int
+    num_sent: int
+    num_handed_in: int
+    roster_digest: bytes | None
+
+
+class RelayCore:
+    """What a relay does, on a store.
+
+    Parameters
+    ----------
+    terms : Terms
+        Of the collection.
+    graph : Graph
+        Of the terms.
+    store : Store
+        Empty, or of a relay of the same terms that was stopped: the new one goes on from there.
+        No two relays work on one store at a time.
+
+    Raises
+    ------
+    ProtocolError
+        If the graph is not the one of the terms, or the store is of other terms.
+
+    Notes
+    -----
+    Every method that takes a message raises `ProtocolError`, changing nothing, unless it is in
+    order. Cost: 0.2 ms a batch or hand-in (a signature); a restart checks all registrations.
+    """
+
+    def __init__(self, terms: Terms, graph: Graph, store: Store) -> None:
+        terms.require_graph(graph)
+        self._terms = terms
+        self._graph = graph
+        self._store = store
+        self._roster: Roster | None = None
+        self._absent: dict[int, tuple[int, ...]] = {}  # of rounds that are over
+        # Counted here, for asking how far things are must not read everything from the store.
+        self._num_registered = len(store.registrations())
+        self._num_handed_in = len(store.hand_ins())
+        if store.round_number() > 0:
+            self._roster = self._read_roster()
+
+    def _read_roster(self) -> Roster:
+        """Return the roster of the registrations that are kept."""
+        kept = [data for _, data in self._store.registrations()]
+        items = [Registration.from_bytes(data, self._terms) for data in kept]
+        return Roster.from_registrations(self._terms, items)
+
+    def status(self) -> Status:
+        """Return how far the collection is."""
+        now = self._store.round_number()
+        return Status(
+            round_number=now,
+            rounds=self._terms.rounds,
+            num_registered=self._num_registered,
+            num_sent=len(self._store.senders(now)),
+            num_handed_in=self._num_handed_in,
+            roster_digest=None if self._roster is None else self._roster.digest(),
+        )
+
+    def register(self, data: bytes, *, node: int | None = None) -> bool:
+        """Take a registration.
+
+        Parameters
+        ----------
+        data : bytes
+            From `Peer.registration`.
+        node : int, optional
+            Whom it has to name, if that was said beside it.
+
+        Returns
+        -------
+        bool
+            Whether it is new.
+
+        Raises
+        ------
+        ProtocolError
+            If it is not in order, other keys are registered for the user, or it is too late.
+        """
+        registration = Registration.from_bytes(data, self._terms)
+        _require_named("user", registration.node, node)
+        kept = self._store.registration(registration.node)
+        if _is_known(kept, data, f"user {registration.node} has registered with other keys"):
+            return False
+        if self._roster is not None:
+            raise _peer_error("registration is closed", Reason.LATE)
+        self._store.put_registration(registration.node, data)
+        self._num_registered += 1
+        return True
+
+    def start(self) -> None:
+        """Close the registration and open round 1; does nothing if that has been done.
+
+        Raises
+        ------
+        ProtocolError
+            If fewer users have registered than the terms ask for.
+        """
+        if self._roster is not None:
+            return
+        roster = self._read_roster()
+        if roster.num_registered < self._terms.least_registered:
+            raise ProtocolError(
+                f"{roster.num_registered} users have registered, fewer than the "
+                f"{self._terms.least_registered} of the terms: wait for more",
+                fault=Fault.CALLER,
+                reason=Reason.EARLY,
+            )
+        self._store.set_round_number(1)
+        self._roster = roster
+
+    @property
+    def roster(self) -> Roster:
+        """Who registered; `ProtocolError` while users register."""
+        if self._roster is None:
+            raise _peer_error("the roster is not closed yet: ask again", Reason.EARLY)
+        return self._roster
+
+    def accept_batch(
+        self, data: bytes, *, round_number: int | None = None, node: int | None = None
+    ) -> bool:
+        """Take the envelopes of a user in the open round.
+
+        Parameters
+        ----------
+        data : bytes
+            From `Peer.outgoing`.
+        round_number, node : int, optional
+            What it has to name, if that was said beside it.
+
+        Returns
+        -------
+        bool
+            Whether it is new. The same bytes again are acknowledged also after the round.
+
+        Raises
+        ------
+        ProtocolError
+            If it is malformed or forged, its round is not open (`Reason.LATE`: the sender has to
+            take it back), another batch was accepted, or it has another number of envelopes or
+            other recipients than the terms allow.
+        """
+        batch = decode_batch(data, terms=self._terms, roster=self.roster)
+        _require_named("user", batch.sender, node)
+        _require_named("round", batch.round_number, round_number)
+        kept = self._store.batch(batch.round_number, batch.sender)
+        digest = wire.digest(b"batch", data)  # what is in it is kept in the mail, and only there
+        where = f"of user {batch.sender} in round {batch.round_number}"
+        if _is_known(kept, digest, f"another batch {where} was accepted"):
+            return False
+        now = self._store.round_number()
+        if batch.round_number != now:
+            raise _peer_error(
+                f"the batch {where} came in round {now}",
+                Reason.EARLY if batch.round_number > now else Reason.LATE,
+            )
+        neighbours = registered_neighbours(self._graph, self.roster, batch.sender)
+        self._require_allowed(batch, neighbours)
+        self._store.put_batch(
+            digest,
+            round_number=batch.round_number,
+            sender=batch.sender,
+            letters=batch.letters,
+            codes=dict(zip(neighbours, batch.codes, strict=True)),
+        )
+        return True
+
+    def _require_allowed(self, batch: Batch, neighbours: tuple[int, ...]) -> None:
+        """Raise unless there are as many letters as the terms say, all to registered neighbours.
+
+        And a code for each of these; what is in it is between the two.
+        """
+        sender, letters = batch.sender, batch.letters
+        wanted = batch_size(self._terms, sender, neighbours)
+        if len(letters) != wanted:
+            raise _peer_error(
+                f"user {sender} sent {len(letters)} envelopes, not {wanted}", Reason.MALFORMED
+            )
+        if len(batch.codes) != len(neighbours):
+            raise _peer_error(
+                f"user {sender} sent {len(batch.codes)} codes, not {len(neighbours)}",
+                Reason.MALFORMED,
+            )
+        allowed = frozenset(neighbours)
+        for letter in letters:
+            if letter.recipient not in allowed:
+                raise _peer_error(
+                    f"user {letter.recipient} is no registered neighbour of user {sender}",
+                    Reason.UNKNOWN,
+                )
+        if not is_even(self._terms, (letter.recipient for letter in letters)):
+            raise _peer_error(
+                f"user {sender} did not send each neighbour {self._terms.per_neighbour} envelopes",
+                Reason.MALFORMED,
+            )
+
+    def everybody_sent(self) -> bool:
+        """Return whether every registered user has sent his batch in the open round."""
+        senders = self._store.senders(self._store.round_number())
+        return len(senders) == self.roster.num_registered
+
+    def close_round(self, round_number: int) -> None:
+        """Close a round and open the next, or the handing in after the last.
+
+        Parameters
+        ----------
+        round_number : int
+            The open round. One that is closed already stays so: nothing happens.
+
+        Raises
+        ------
+        ProtocolError
+            If it has not been opened.
+        """
+        now = self._store.round_number()
+        if not 1 <= round_number <= min(now, self._terms.rounds):
+            raise ProtocolError(
+                f"round {round_number} cannot be closed in round {now} of {self._terms.rounds}",
+                fault=Fault.CALLER,
+                reason=Reason.EARLY,
+            )
+        if round_number == now:
+            self._store.set_round_number(now + 1)
+
+    def _require_closed(self, round_number: int) -> None:
+        """Raise unless a round is over."""
+        now = self._store.round_number()
+        if not 1 <= round_number < now:
+            raise _peer_error(f"round {round_number} is not over: it is round {now}", Reason.EARLY)
+
+    def absent(self, round_number: int) -> tuple[int, ...]:
+        """Return the registered users who sent nothing in a round that is over, ascending."""
+        self._require_closed(round_number)
+        if round_number not in self._absent:
+            senders = self._store.senders(round_number)
+            away = tuple(node for node in self.roster.nodes if node not in senders)
+            self._absent[round_number] = away
+        return self._absent[round_number]
+
+    def absences(self) -> NDArray[np.bool_]:
+        """Return who sent nothing in which round, for the account, when all rounds are over.
+
+        Returns
+        -------
+        ndarray of bool, shape (rounds, num_users)
+            Row r is round r + 1. Users who did not register are absent from all.
+        """
+        away = np.ones((self._terms.rounds, self._terms.num_users), dtype=bool)
+        for row in range(self._terms.rounds):
+            self._require_closed(row + 1)
+            away[row, sorted(self._store.senders(row + 1))] = False
+        return away
+
+    def mail(self, node: int, round_number: int, token: bytes) -> bytes:
+        """Return what was sent to a user in a round that is over, and who was absent in it.
+
+        Parameters
+        ----------
+        node : int
+            The recipient.
+        round_number : int
+            The round.
+        token : bytes
+            From `Peer.mail_token`.
+
+        Returns
+        -------
+        bytes
+            For `Peer.receive`; the same each time.
+
+        Raises
+        ------
+        ProtocolError
+            If the user is not registered, the token is not his, or the round is not over.
+        """
+        roster = self.roster
+        if not roster.is_registered(node):
+            raise _peer_error(f"user {node} is not in the roster", Reason.UNKNOWN)
+        self._require_closed(round_number)
+        text = mail_token_text(self._terms, node, round_number)
+        if not is_signed(token, roster[node].identity_key, text):
+            raise _peer_error(f"the token for the mail of user {node} is not his", Reason.FORGED)
+        mail = Mail(
+            absent=self.absent(round_number),
+            letters=tuple(self._store.mail(round_number, node)),
+            codes=self._store.codes(round_number, node),
+        )
+        return encode_mail(mail, roster=roster, round_number=round_number, recipient=node)
+
+    def accept_hand_in(self, data: bytes, *, node: int | None = None) -> bool:
+        """Take what a holder hands in, after the last round.
+
+        Parameters
+        ----------
+        data : bytes
+            From `Peer.hand_in`.
+        node : int, optional
+            Whom it has to name, if that was said beside it.
+
+        Returns
+        -------
+        bool
+            Whether it is new.
+
+        Raises
+        ------
+        ProtocolError
+            If it is malformed or forged, comes too early, or something else was handed in.
+        """
+        holder, _ = decode_hand_in(data, terms=self._terms, roster=self.roster)
+        _require_named("user", holder, node)
+        kept = self._store.hand_in(holder)
+        if _is_known(kept, data, f"user {holder} has handed in something else"):
+            return False
+        now = self._store.round_number()
+        if now <= self._terms.rounds:
+            raise _peer_error(f"user {holder} hands in during round {now}", Reason.EARLY)
+        self._store.put_hand_in(holder, data)
+        self._num_handed_in += 1
+        return True
+
+    def hand_ins(self, token: bytes) -> tuple[bytes, ...]:
+        """Return what was handed in, to the analyzer only.
+
+        Parameters
+        ----------
+        token : bytes
+            From `hand_ins_token`.
+
+        Returns
+        -------
+        tuple of bytes
+            For `Analyzer.open`, holders ascending.
+
+        Raises
+        ------
+        ProtocolError
+            If the token is not the analyzer's.
+        """
+        text = hand_ins_token_text(self._terms)
+        if not is_signed(token, self._terms.analyzer_identity_key, text):
+            raise ProtocolError(
+                "the token for what was handed in is not the analyzer's",
+                fault=Fault.ANALYZER,
+                reason=Reason.FORGED,
+            )
+        return tuple(data for _, data in self._store.hand_ins())
+
+
+def _peer_error(message: str, reason: Reason) -> ProtocolError:
+    """Return an error about what a peer sent."""
+    return ProtocolError(message, fault=Fault.PEER, reason=reason)
+
+
+def _require_named(what: str, named: int, wanted: int | None) -> None:
+    """Raise if a message names another user or round than what was said beside it."""
+    if wanted is not None and named != wanted:
+        raise _peer_error(
+            f"the message is of {what} {named}, and was sent as of {what} {wanted}",
+            Reason.MALFORMED,
+        )
+
+
+def _is_known(kept: bytes | None, data: bytes, conflict: str) -> bool:
+    """Return whether the same is kept; raise if something else is."""
+    if kept is not None and kept != data:
+        raise _peer_error(f"{conflict}: it stands", Reason.CONFLICT)
+    return kept is not None

@@ -1,0 +1,315 @@
+"""How many messages a user sends each round: enough for all reports he will ever hold.
+
+The number of reports that user u holds after r rounds is a sum of independent indicators, one a
+report, with mean load_u(r) = sum_i P_i(u). With P(S >= k) for such a sum S of mean m:
+
+- for k >= m + 1 it is at most that of a binomial count of the same mean (Hoeffding 1956), which
+  is at most that of a Poisson one (Anderson and Samuels 1967);
+- for a Poisson count it is at most e^-m m^k / k! * (k + 1) / (k + 1 - m): the terms after the
+  first fall at least as fast as powers of m / (k + 1).
+
+A union over users and rounds gives a number of slots that no user ever exceeds, but with a
+probability that is added to delta.
+"""
+
+import math
+from typing import Any, SupportsFloat, SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.core.checks import require_at_least, require_non_negative, require_open_unit
+from shuffledp.core.errors import ParameterError
+from shuffledp.network.graphs.graph import Graph
+
+# Sums of n products, each with a relative error of some units in the last place, n rounds long:
+# for any graph in memory and fewer than 10^5 rounds far below this.
+_ROUNDING = 1e-9
+
+
+def slots_for(
+    graph: Graph,
+    *,
+    rounds: SupportsIndex,
+    laziness: SupportsFloat = 0.0,
+    failure: SupportsFloat = 1e-9,
+) -> NDArray[np.int64]:
+    """Return how many messages each user sends a round.
+
+    Parameters
+    ----------
+    graph : Graph
+        Who can send to whom.
+    rounds : int
+        Number of rounds, >= 1.
+    laziness : float
+        Probability that a report stays, in [0, 1).
+    failure : float
+        Allowed probability that anybody ever holds more reports, in (0, 1).
+
+    Returns
+    -------
+    ndarray of int64, shape (num_users,)
+        At least 1; the same for users of the same largest load. Enough if everybody registers and
+        nobody is absent; otherwise `overload_probability` says what holds.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of range.
+
+    Notes
+    -----
+    Source: the bound of this module. Cost: O(rounds (n + m)).
+
+    References
+    ----------
+    Hoeffding, "On the distribution of the number of successes in independent trials", Ann. Math.
+    Statist. 27, 1956, Theorem 4. Anderson, Samuels, "Some inequalities among binomial and Poisson
+    probabilities", Proc. 5th Berkeley Symposium, 1967, Theorem 2.1.
+
+    Examples
+    --------
+    >>> pair = Graph.from_edges([(0, 1)])
+    >>> slots_for(pair, rounds=1).tolist()  # 1 report at each, always, but the bound cannot see it
+    [12, 12]
+    """
+    number = require_at_least("rounds", rounds, 1)
+    allowed = require_open_unit("failure", failure) / (graph.num_users * (number + 1))
+    largest = _loads(graph, number, checked_laziness(laziness)).max(axis=0)
+    levels, which = np.unique(largest, return_inverse=True)
+    needed = [_smallest_slots(float(level), math.log(allowed)) for level in levels]
+    return np.array(needed, dtype=np.int64)[which]
+
+
+def overload_probability(
+    graph: Graph,
+    *,
+    rounds: SupportsIndex,
+    slots: ArrayLike,
+    laziness: SupportsFloat = 0.0,
+    per_neighbour: SupportsIndex = 0,
+    absences: NDArray[np.bool_] | None = None,
+    registered: NDArray[np.bool_] | None = None,
+) -> float:
+    """Return a bound on the probability that any user ever holds more reports than slots.
+
+    It is to be added to delta: surplus reports are dropped, and where they would have gone is no
+    longer drawn independently.
+
+    Parameters
+    ----------
+    graph : Graph
+        Of the terms, with all users.
+    rounds : int
+        Number of rounds, >= 1.
+    slots : array-like of int, shape (num_users,)
+        Of the terms.
+    laziness : float
+        Probability that a report stays, in [0, 1).
+    per_neighbour : int
+        Of the terms; 0 if messages go to independent neighbours.
+    absences : ndarray of bool, shape (rounds, num_users), optional
+        Who sent nothing in which round; his reports stay.
+    registered : ndarray of bool, shape (num_users,), optional
+        Who takes part; the others have no report and receive none.
+
+    Returns
+    -------
+    float
+        In [0, 1], rounded up.
+
+    Raises
+    ------
+    ParameterError
+        If a shape does not fit, or a parameter is out of range.
+
+    Notes
+    -----
+    Source: the bound of this module. Cost: O(rounds (n + m)).
+
+    Examples
+    --------
+    >>> pair = Graph.from_edges([(0, 1)])
+    >>> overload_probability(pair, rounds=1, slots=[12, 12]) < 1e-9
+    True
+    >>> overload_probability(pair, rounds=1, slots=[1, 1])
+    1.0
+    """
+    number = require_at_least("rounds", rounds, 1)
+    room = np.asarray(slots)
+    away = np.zeros((number, graph.num_users), bool) if absences is None else np.asarray(absences)
+    there = np.ones(graph.num_users, bool) if registered is None else np.asarray(registered)
+    for name, array, shape in (
+        ("slots", room, (graph.num_users,)),
+        ("absences", away, (number, graph.num_users)),
+        ("registered", there, (graph.num_users,)),
+    ):
+        if array.shape != shape:
+            raise ParameterError(f"{name} has shape {array.shape}, not {shape}")
+    loads = _loads(graph, number, checked_laziness(laziness), away, there).max(axis=0)
+    total = (number + 1) * _summed_tails(loads, room, np.ones(graph.num_users))
+    each = require_at_least("per_neighbour", per_neighbour, 0)
+    if each:
+        degrees = _degrees(graph, there)
+        to_one = loads / np.maximum(degrees, 1)
+        total += number * _summed_tails(to_one, np.full(graph.num_users, each), degrees)
+    return min(total * (1.0 + _ROUNDING), 1.0)
+
+
+def per_neighbour_for(
+    graph: Graph,
+    *,
+    rounds: SupportsIndex,
+    laziness: SupportsFloat = 0.0,
+    failure: SupportsFloat = 1e-9,
+) -> int:
+    """Return how many messages each user sends each neighbour a round, the same for all.
+
+    Where each neighbour is sent the same number, what the relay sees of the traffic does not
+    depend on where reports go.
+
+    Parameters
+    ----------
+    graph, rounds, laziness, failure
+        See `slots_for`; here ``failure`` is of ever having more reports for one neighbour.
+
+    Returns
+    -------
+    int
+        At least 1.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of range.
+
+    Notes
+    -----
+    Source: the bound of this module, with means load_u(r) / degree_u. Cost: O(rounds (n + m)).
+
+    Examples
+    --------
+    >>> star = Graph.from_edges([(0, 1), (0, 2), (0, 3)])
+    >>> per_neighbour_for(star, rounds=1) < int(slots_for(star, rounds=1)[0])
+    True
+    """
+    number = require_at_least("rounds", rounds, 1)
+    pairs = max(2 * graph.num_edges, 1) * number
+    log_allowed = math.log(require_open_unit("failure", failure) / pairs)
+    loads = _loads(graph, number, checked_laziness(laziness)).max(axis=0)
+    return _smallest_slots(float((loads / np.maximum(graph.degrees, 1)).max()), log_allowed)
+
+
+def loss_probability(
+    graph: Graph,
+    *,
+    rounds: int,
+    missing: int,
+    silent: NDArray[np.bool_],
+    laziness: float,
+    absences: NDArray[np.bool_],
+    registered: NDArray[np.bool_],
+) -> float:
+    """Return a bound on the probability that some users hold so many reports at the end.
+
+    Parameters
+    ----------
+    graph, rounds, laziness, absences, registered
+        See `overload_probability`.
+    missing : int
+        How many, >= 1.
+    silent : ndarray of bool, shape (num_users,)
+        Which users.
+
+    Returns
+    -------
+    float
+        In [0, 1], rounded up. Each report is at one of them or not, independently of the others,
+        so that the bound of this module applies to their number.
+
+    Examples
+    --------
+    >>> pair, none = Graph.from_edges([(0, 1)]), np.zeros(2, bool)
+    >>> loss_probability(
+    ...     pair, rounds=1, missing=1, silent=none, laziness=0.0, absences=none[None],
+    ...     registered=~none,
+    ... )
+    0.0
+    """
+    loads = _loads(graph, rounds, laziness, absences, registered)[-1]
+    return math.exp(_log_tail(float(loads[silent].sum()) * (1.0 + _ROUNDING), missing))
+
+
+def _degrees(graph: Graph, registered: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return the number of registered neighbours of each registered user."""
+    sender = np.repeat(np.arange(graph.num_users), graph.degrees)
+    both = registered[sender] & registered[graph.neighbours]
+    return np.bincount(sender[both], minlength=graph.num_users)
+
+
+def _summed_tails(means: NDArray[np.float64], room: NDArray[Any], times: NDArray[Any]) -> float:
+    """Return the sum, so many times each, of bounds on P(more than there is room for)."""
+    pairs, which = np.unique(np.stack([means, room + 1.0], axis=1), axis=0, return_inverse=True)
+    weights = np.bincount(which.ravel(), weights=times)
+    tails = [math.exp(_log_tail(mean, int(least))) for mean, least in pairs.tolist()]
+    return math.fsum(np.array(tails) * weights)
+
+
+def checked_laziness(laziness: SupportsFloat) -> float:
+    """Return the laziness if it lies in [0, 1), else raise `ParameterError`."""
+    value = require_non_negative("laziness", laziness)
+    if value >= 1.0:
+        raise ParameterError(f"laziness = {value} is not in [0, 1): give 0 for a walk that moves")
+    return value
+
+
+def _loads(
+    graph: Graph,
+    rounds: int,
+    laziness: float,
+    absences: NDArray[np.bool_] | None = None,
+    registered: NDArray[np.bool_] | None = None,
+) -> NDArray[np.float64]:
+    """Return the mean number of reports at each user after 0, ..., rounds rounds, rounded up.
+
+    Users without a (registered) neighbour keep their report.
+    """
+    sender = np.repeat(np.arange(graph.num_users), graph.degrees)
+    recipient = graph.neighbours
+    load = np.ones(graph.num_users)
+    if registered is not None:
+        both = registered[sender] & registered[recipient]
+        sender, recipient = sender[both], recipient[both]
+        load = registered.astype(np.float64)
+    degrees = np.bincount(sender, minlength=graph.num_users)
+    loads = [load]
+    for r in range(rounds):
+        moving = load * (1.0 - laziness)
+        moving[degrees == 0] = 0.0
+        if absences is not None:
+            moving[absences[r]] = 0.0
+        to_each = moving / np.maximum(degrees, 1)
+        load = load - moving
+        load += np.bincount(recipient, weights=to_each[sender], minlength=graph.num_users)
+        loads.append(load)
+    return np.stack(loads) * (1.0 + _ROUNDING)
+
+
+def _log_tail(mean: float, least: int) -> float:
+    """Return log of a bound on P(sum of independent indicators of this mean >= least)."""
+    if mean == 0.0:
+        return -math.inf if least >= 1 else 0.0
+    if least < mean + 1.0:
+        return 0.0
+    bound = least * math.log(mean) - mean - math.lgamma(least + 1.0)
+    bound += math.log((least + 1.0) / (least + 1.0 - mean))
+    return min(bound + _ROUNDING * (1.0 + abs(bound)), 0.0)
+
+
+def _smallest_slots(mean: float, log_allowed: float) -> int:
+    """Return the fewest slots, >= 1, that suffice for this mean."""
+    slots = 1
+    while _log_tail(mean, slots + 1) > log_allowed:
+        slots += 1
+    return slots

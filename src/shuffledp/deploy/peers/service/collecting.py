@@ -1,0 +1,295 @@
+"""The analyzer's side: fetch what was handed in, open it, estimate, and say what is guaranteed."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from shuffledp.collection.cautions import delta_cautions
+from shuffledp.collection.questions.question import EstimateOptions
+from shuffledp.collection.results import Guarantee, RunResult
+from shuffledp.collection.sampled_estimates import for_all_users
+from shuffledp.collection.source.column import Progress, no_progress
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import DataError
+from shuffledp.deploy.peers.protocol.analyzer import Analyzer, Collected
+from shuffledp.deploy.peers.protocol.delivery import final_transcript
+from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys, Roster, hand_ins_token
+from shuffledp.deploy.peers.protocol.terms import Terms
+from shuffledp.deploy.peers.service.arrived import Arrived
+from shuffledp.deploy.peers.service.asked_terms import AskedTerms
+from shuffledp.deploy.peers.service.exchange_account import Exchange, ExchangeRecord
+from shuffledp.deploy.peers.service.exchange_report import curve_rounds, exchange_facts
+from shuffledp.deploy.peers.service.relay_client import RelayClient
+from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.hiding import Hiding
+
+if TYPE_CHECKING:
+    from shuffledp.leakage.of_run import RunLeakage
+
+_SHORTEST_WAIT = 0.05
+_LONGEST_WAIT = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """What a relay gives to the analyzer when a collection is over.
+
+    Parameters
+    ----------
+    collected : Collected
+        The opened reports, and what was rejected.
+    record : ExchangeRecord
+        Who took part, and who was away when.
+    transcript : bytes
+        Of that record: what all holders have to confirm.
+    roster_digest : bytes
+        Of the roster.
+    """
+
+    collected: Collected
+    record: ExchangeRecord
+    transcript: bytes
+    roster_digest: bytes
+
+
+def fetch(
+    terms: Terms,
+    keys: AnalyzerKeys,
+    client: RelayClient,
+    *,
+    wait_seconds: float | None = None,
+    on_progress: Progress | None = None,
+) -> Fetched:
+    """Wait for the end of a collection, fetch what was handed in, and open it.
+
+    Parameters
+    ----------
+    terms : Terms
+        Of the collection.
+    keys : AnalyzerKeys
+        Of its analyzer.
+    client : RelayClient
+        The relay.
+    wait_seconds : float, optional
+        How long to wait for the end; by default as long as it takes.
+    on_progress : callable, optional
+        Called with the stage, the steps done and the steps in total.
+
+    Raises
+    ------
+    DataError
+        If the relay serves another collection, or it is not over in time.
+    ParameterError
+        If the keys are not those of the terms.
+    ProtocolError
+        If the relay's roster is no sound one.
+    """
+    report = on_progress or no_progress
+    give_up = None if wait_seconds is None else time.monotonic() + wait_seconds
+    wait = _SHORTEST_WAIT
+    while (status := client.status()).phase != "over":
+        _require_terms(status.terms_digest, terms)
+        report("rounds", status.round, status.rounds)
+        if give_up is not None and time.monotonic() + wait > give_up:
+            raise DataError(
+                f"the collection is not over: it is in its {status.phase} phase, round "
+                f"{status.round} of {status.rounds}; wait longer, or come back later"
+            )
+        time.sleep(wait)
+        wait = min(1.5 * wait, _LONGEST_WAIT)
+    _require_terms(status.terms_digest, terms)
+    token = hand_ins_token(keys, terms)
+    roster = Roster.from_bytes(client.roster(), terms)
+    collected = Analyzer(terms, keys, roster).open(client.hand_ins(token))
+    record = ExchangeRecord.of(terms, roster.nodes, client.absences(token))
+    transcript = final_transcript(roster, record.absences)
+    return Fetched(
+        collected=collected, record=record, transcript=transcript, roster_digest=roster.digest()
+    )
+
+
+def collection_result(
+    terms: Terms,
+    asked: AskedTerms,
+    graph: Graph,
+    fetched: Fetched,
+    *,
+    delta: float,
+    options: EstimateOptions,
+    graph_name: str = "graph of the terms",
+    on_progress: Progress | None = None,
+) -> RunResult:
+    """Return estimates and guarantee of a collection that is over.
+
+    Parameters
+    ----------
+    terms : Terms
+        Of the collection.
+    asked : AskedTerms
+        Of the terms.
+    graph : Graph
+        Of the terms.
+    fetched : Fetched
+        From `fetch`.
+    delta : float
+        Central failure probability, in (0, 1).
+    options : EstimateOptions
+        How to estimate.
+    graph_name : str
+        What the report calls the graph.
+    on_progress : callable, optional
+        Called with the stage, the steps done and the steps in total.
+
+    Returns
+    -------
+    RunResult
+        About the users who registered. Reports that are missing are taken for a random sample of
+        theirs, and warned about. The guarantee is that of the reports that came: only epsilon0 if
+        others may be missing because of whose they are.
+
+    Raises
+    ------
+    DataError
+        If there is no report.
+    """
+    terms.require_graph(graph)
+    reports, num_invalid = asked.codec.decode_valid(fetched.collected.reports)
+    if not reports.num_reports:
+        raise DataError(
+            f"none of {terms.num_users:,} users' reports came: see the relay's status and its log"
+        )
+    num_registered = int(fetched.record.nodes.size)
+    estimates = asked.question.estimate(
+        asked.randomizer, asked.randomizer.aggregate(reports), options
+    )
+    arrived = Arrived.of(fetched.collected, fetched.transcript, num_reports=reports.num_reports)
+    exchange = Exchange(terms, graph, fetched.record, arrived, on_progress=on_progress)
+    if exchange.can_hide:  # in one pass, with those that the curve of the report will need
+        exchange.position_bounds(curve_rounds(terms.rounds))
+    guarantee = exchange.guarantee(asked.randomizer.profile, delta=delta)
+    num_users = max(num_registered, reports.num_reports)
+    result = RunResult(
+        num_users=num_users,
+        question=asked.question,
+        randomizer=asked.randomizer,
+        guarantee=guarantee,
+        estimates=for_all_users(estimates, num_users),
+        is_simulation=False,
+        target_epsilon=guarantee.epsilon_upper,
+        target_delta=delta,
+        shuffler="network",
+        warnings=(
+            *_doubts(exchange, guarantee),
+            *_warnings(terms, fetched, reports.num_reports, num_invalid),
+            *delta_cautions(delta, num_registered),
+        ),
+        network=exchange_facts(
+            exchange,
+            asked.randomizer.profile,
+            guarantee,
+            graph_name=graph_name,
+            collected=fetched.collected,
+        ),
+    )
+    return replace(result, leakage=_leakage(result, exchange))
+
+
+def fetched_facts(terms: Terms, fetched: Fetched) -> Mapping[str, object]:
+    """Return what happened on the way, as JSON values for ``privacy.json``."""
+    collected, record = fetched.collected, fetched.record
+    return {
+        "collection_id": terms.collection_id.hex(),
+        "terms_digest": terms.digest().hex(),
+        "roster_digest": fetched.roster_digest.hex(),
+        "protocol": terms.protocol,
+        "rounds": terms.rounds,
+        "laziness": terms.laziness,
+        "num_users": terms.num_users,
+        "num_registered": int(record.nodes.size),
+        "num_handed_in": collected.num_hand_ins,
+        "num_reports": len(collected.reports),
+        "num_confirmed": Arrived.of(
+            collected, fetched.transcript, num_reports=len(collected.reports)
+        ).num_confirmed,
+        "num_absences": record.num_absences,
+        "transcript": fetched.transcript.hex(),
+        "rejected": dict(collected.rejected),
+    }
+
+
+def _leakage(result: RunResult, exchange: Exchange) -> "RunLeakage | None":
+    """Return what an adversary can guess of somebody who registered."""
+    from shuffledp.leakage.of_arrangements import ExchangedOrder
+    from shuffledp.leakage.of_run import Released, leakage_of_run
+
+    hiding = None
+    if exchange.can_hide:
+        hiding = Hiding.of(*exchange.position_bounds([exchange.terms.rounds]))
+    order = ExchangedOrder(
+        account=lambda profile, delta: exchange.guarantee(profile, delta=delta),
+        hiding=hiding,
+        overload=min(exchange.overload, 1.0),
+    )
+    release = Released(
+        num_users=result.guarantee.num_users,
+        num_values=len(result.domain),
+        randomizer=result.randomizer,
+        guarantee=result.guarantee,
+        arrangement=order,
+        entropy=Entropy.from_operating_system(),
+    )
+    return leakage_of_run(result.question, release)
+
+
+def _require_terms(digest: str, terms: Terms) -> None:
+    """Raise unless a relay serves the collection of these terms."""
+    if digest != terms.digest().hex():
+        raise DataError(
+            "the relay serves a collection with other terms: check the URL and the file"
+        )
+
+
+def _doubts(exchange: Exchange, guarantee: Guarantee) -> tuple[str, ...]:
+    """Return why there is no central guarantee although there were others to hide among."""
+    if not exchange.doubts:
+        return ()
+    return (
+        f"Only the local guarantee is left, epsilon <= {guarantee.epsilon_upper:.6g}: "
+        f"{'; '.join(exchange.doubts)}. What is missing may depend on who sent it.",
+    )
+
+
+def _warnings(
+    terms: Terms, fetched: Fetched, num_reports: int, num_invalid: int
+) -> tuple[str, ...]:
+    """Return what the user should know before publishing."""
+    collected, record = fetched.collected, fetched.record
+    registered = int(record.nodes.size)
+    found = []
+    if registered < terms.num_users:
+        found.append(
+            f"{terms.num_users - registered:,} of {terms.num_users:,} users never registered: "
+            "estimates are about the others."
+        )
+    if terms.protocol == "all" and num_reports < registered:
+        found.append(
+            f"{registered - num_reports:,} of {registered:,} reports are missing. Estimates take "
+            "the rest for a random sample."
+        )
+    if collected.num_hand_ins < registered:
+        found.append(f"{registered - collected.num_hand_ins:,} users handed in nothing.")
+    if record.num_absences:
+        found.append(
+            f"Users were absent {record.num_absences:,} times in {terms.rounds:,} rounds; the "
+            "guarantee accounts for the reports that stayed with them."
+        )
+    if num_reports > registered:
+        found.append(
+            f"{num_reports:,} reports came from {registered:,} users: somebody handed in "
+            "reports of their own making, so no estimate can be trusted."
+        )
+    rejected = num_invalid + sum(collected.rejected.values())
+    if rejected:
+        found.append(f"{rejected:,} things handed in were no report, and were left out.")
+    return tuple(found)

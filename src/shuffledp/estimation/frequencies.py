@@ -1,0 +1,222 @@
+"""Frequencies from counts: unbiased values, standard errors, confidence intervals."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.checks import require_at_least
+from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.reports import Counts, read_only
+from shuffledp.estimation.intervals import (
+    INTERVALS,
+    simultaneous_confidence,
+    standard_error,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FrequencyEstimates:
+    """Estimates for each of k categories; arrays of shape (k,), read-only.
+
+    Parameters
+    ----------
+    count : ndarray of float64
+        Unbiased number of users with the value; may be negative or above ``num_users``.
+    frequency : ndarray of float64
+        ``count / num_users``.
+    standard_error : ndarray of float64
+        Of the unbiased ``frequency`` among these very users, their values held fixed: the
+        randomization alone.
+    population_standard_error : ndarray of float64
+        Of the frequency in a population that the users are a random sample of.
+    lower, upper : ndarray of float64
+        Confidence interval of the frequency among these users; not clipped to [0, 1].
+    num_users : int
+        Number of reports.
+    confidence : float
+        Nominal coverage of each interval, in (0, 1).
+    interval : str
+        Kind of interval, a name of `INTERVALS`.
+    post_processing : tuple of str
+        Names of the steps applied to ``count`` and ``frequency`` after estimation, in order.
+        Empty: the values are unbiased.
+    is_simultaneous : bool
+        Whether all k intervals hold at once with that confidence, rather than each alone.
+    """
+
+    count: NDArray[np.float64]
+    frequency: NDArray[np.float64]
+    standard_error: NDArray[np.float64]
+    population_standard_error: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    num_users: int
+    confidence: float
+    interval: str
+    post_processing: tuple[str, ...] = ()
+    is_simultaneous: bool = False
+
+    def __post_init__(self) -> None:
+        for name in self.columns():
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
+    def columns(self) -> dict[str, NDArray[np.float64]]:
+        """Return the arrays by name, in the order of a table."""
+        return {
+            "count": self.count,
+            "frequency": self.frequency,
+            "standard_error": self.standard_error,
+            "population_standard_error": self.population_standard_error,
+            "lower": self.lower,
+            "upper": self.upper,
+        }
+
+
+def estimate_frequencies(
+    counts: Counts,
+    *,
+    support_probabilities: tuple[float, float],
+    confidence: float = 0.95,
+    interval: str = "wilson",
+    simultaneous: bool = False,
+) -> FrequencyEstimates:
+    """Return the unbiased estimate of each category's frequency, and how far it may be off.
+
+    Parameters
+    ----------
+    counts : Counts
+        Of at least one report.
+    support_probabilities : (float, float)
+        p and q of the randomizer that made the reports: its ``support_probabilities``.
+    confidence : float
+        Nominal coverage of each interval, in (0, 1).
+    interval : {"wilson", "wald", "clopper-pearson"}
+        Wilson inverts the score test and covers well for rare values and few users; Wald is
+        symmetric around the estimate; Clopper-Pearson never covers too seldom, and is wide.
+    simultaneous : bool
+        Whether all k intervals hold at once with that confidence (Bonferroni: each has a k-th of
+        the error), rather than each alone.
+
+    Returns
+    -------
+    FrequencyEstimates
+        Nothing is clipped or normalised; see `shuffledp.estimation.post_processing`.
+
+    Raises
+    ------
+    ParameterError
+        If p <= q (at epsilon0 = 0 reports say nothing), or confidence or interval is unknown.
+    DataError
+        If there are no reports.
+
+    Notes
+    -----
+    Source: Wang, Blocki, Li, Jha, USENIX Security 2017: count = (support - n q) / (p - q), whose
+    expectation is the true count. ``standard_error`` is for the reports' randomness given who the
+    users are, which is the whole error where the question is about the people who answered, and so
+    are the intervals. For the population that they were sampled from, frequency (1 - frequency) / n
+    is added to its square, which gives ``population_standard_error``. Both variances are taken at
+    the estimate, clipped to [0, 1] inside them only.
+
+    p and q are floats, so p - q has an absolute error of about 1e-16. It matters only for
+    epsilon0 below about 1e-8, where the standard error is far greater still.
+
+    Examples
+    --------
+    >>> counts = Counts(support=np.array([60, 40]), num_reports=100, fingerprint="")
+    >>> estimates = estimate_frequencies(counts, support_probabilities=(0.75, 0.25))
+    >>> estimates.count.tolist()
+    [70.0, 30.0]
+    """
+    p, q = _require_informative(support_probabilities)
+    if interval not in INTERVALS:
+        raise ParameterError(f"interval = {interval!r} is not one of {', '.join(INTERVALS)}")
+    num_users = counts.num_reports
+    if num_users == 0:
+        raise DataError("there are no reports, so there is nothing to estimate: collect some")
+    num_slots = counts.supports_per_report
+    count = (counts.support.astype(np.float64) - num_users * num_slots * q) / (p - q)
+    frequency = count / num_users
+    lower, upper = INTERVALS[interval](
+        frequency,
+        support_probabilities=(p, q),
+        num_users=num_users,
+        confidence=simultaneous_confidence(confidence, count.size) if simultaneous else confidence,
+        num_slots=num_slots,
+    )
+    errors = standard_error(
+        frequency, support_probabilities=(p, q), num_users=num_users, num_slots=num_slots
+    )
+    share = np.clip(frequency, 0.0, 1.0)
+    return FrequencyEstimates(
+        count=count,
+        frequency=frequency,
+        standard_error=errors,
+        population_standard_error=np.sqrt(errors**2 + share * (1.0 - share) / num_users),
+        lower=lower,
+        upper=upper,
+        num_users=num_users,
+        confidence=confidence,
+        interval=interval,
+        is_simultaneous=simultaneous,
+    )
+
+
+def expected_standard_error(
+    *,
+    support_probabilities: tuple[float, float],
+    num_users: int,
+    frequency: float,
+    num_slots: int = 1,
+) -> float:
+    """Return the standard error that an estimate will have, before any data is seen.
+
+    Parameters
+    ----------
+    support_probabilities : (float, float)
+        p and q of the randomizer.
+    num_users : int
+        Number of users, at least 1.
+    frequency : float
+        Share of users with the value, in [0, 1].
+    num_slots : int
+        How often one report can support one category.
+
+    Returns
+    -------
+    float
+        Exact for that share, up to rounding: the variance is known, given who the users are.
+
+    Raises
+    ------
+    ParameterError
+        If p <= q, or a number is out of range.
+
+    Examples
+    --------
+    >>> expected_standard_error(support_probabilities=(0.75, 0.25), num_users=3, frequency=0.1)
+    0.5
+    """
+    probabilities = _require_informative(support_probabilities)
+    require_at_least("num_users", num_users, 1)
+    if not 0.0 <= frequency <= 1.0:
+        raise ParameterError(f"frequency = {frequency} is not in [0, 1]: it is a share of users")
+    errors = standard_error(
+        np.array([frequency]),
+        support_probabilities=probabilities,
+        num_users=num_users,
+        num_slots=num_slots,
+    )
+    return float(errors[0])
+
+
+def _require_informative(support_probabilities: tuple[float, float]) -> tuple[float, float]:
+    """Return p and q if 0 <= q < p <= 1, else raise `ParameterError`."""
+    p, q = support_probabilities
+    if not 0.0 <= q < p <= 1.0:
+        raise ParameterError(
+            f"support_probabilities = ({p}, {q}) are not 0 <= q < p <= 1: where both are equal the "
+            "reports say nothing about the values; use a randomizer with a larger epsilon0"
+        )
+    return p, q

@@ -1,0 +1,165 @@
+"""Means from sums of reports: unbiased values, standard errors, confidence intervals."""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.checks import require_positive
+from shuffledp.core.errors import DataError
+from shuffledp.core.reports import Sums, read_only
+from shuffledp.estimation.intervals import normal_quantile, simultaneous_confidence
+
+
+class NoiseLaw(NamedTuple):
+    """How the noise of the reports follows from their squares; see docs/results/standard-errors.md.
+
+    Parameters
+    ----------
+    share, constant : float
+        Variance of a report given its user's value, averaged over the users: ``share`` times the
+        mean squared score, plus ``constant``; in squared scores. A NaN ``share`` says that reports
+        cannot tell noise from the spread of the values; then their whole variance is the bound.
+    least : float
+        The least such variance of any values, >= 0.
+    """
+
+    share: float = math.nan
+    constant: float = 0.0
+    least: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MeanEstimates:
+    """Estimates of the mean of each of d coordinates; arrays of shape (d,), read-only.
+
+    Parameters
+    ----------
+    mean : ndarray of float64
+        Unbiased; may lie outside the range of the values.
+    standard_error : ndarray of float64
+        Of the mean of these very users, their values held fixed: the randomization alone.
+    population_standard_error : ndarray of float64
+        Of the mean of a population that the users are a random sample of.
+    lower, upper : ndarray of float64
+        Confidence interval of the mean of these users, from ``standard_error``; not clipped.
+    num_users : int
+        Number of reports.
+    confidence : float
+        Nominal coverage, in (0, 1).
+    is_simultaneous : bool
+        Whether all intervals hold at once with that confidence, rather than each alone.
+    """
+
+    mean: NDArray[np.float64]
+    standard_error: NDArray[np.float64]
+    population_standard_error: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    num_users: int
+    confidence: float
+    is_simultaneous: bool = False
+
+    def __post_init__(self) -> None:
+        for name in self.columns():
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
+    @property
+    def interval(self) -> str:
+        """Kind of interval: normal."""
+        return "normal"
+
+    @property
+    def post_processing(self) -> tuple[str, ...]:
+        """Nothing: means are left as estimated."""
+        return ()
+
+    def columns(self) -> dict[str, NDArray[np.float64]]:
+        """Return the arrays by name, in the order of a table."""
+        return {
+            "mean": self.mean,
+            "standard_error": self.standard_error,
+            "population_standard_error": self.population_standard_error,
+            "lower": self.lower,
+            "upper": self.upper,
+        }
+
+
+def estimate_means(
+    sums: Sums,
+    *,
+    offset: float = 0.0,
+    factor: float = 1.0,
+    noise: NoiseLaw = NoiseLaw(),  # noqa: B008 - immutable
+    confidence: float = 0.95,
+    simultaneous: bool = False,
+) -> MeanEstimates:
+    """Return the mean of each coordinate, ``offset + factor * score`` being what a report means.
+
+    Parameters
+    ----------
+    sums : Sums
+        Of at least two reports.
+    offset, factor : float
+        What takes a score to the user's units; factor > 0.
+    noise : NoiseLaw
+        Of the randomizer that made the reports; without it the standard error is an upper bound.
+    confidence : float
+        Nominal coverage, in (0, 1).
+    simultaneous : bool
+        Whether all intervals hold at once with that confidence (Bonferroni).
+
+    Returns
+    -------
+    MeanEstimates
+        Nothing is clipped.
+
+    Raises
+    ------
+    DataError
+        If there are fewer than two reports, whose spread nobody can tell.
+    ParameterError
+        If ``factor`` or ``confidence`` is out of range.
+
+    Notes
+    -----
+    Source: docs/results/standard-errors.md. The sample variance of the reports estimates, without
+    bias, their noise plus the variance of the values, as they add for a population. The noise alone
+    is estimated without bias where the law tells it (``noise``), and bounded by the whole where it
+    does not; both err upwards where they err. The intervals are normal ones; reports are bounded or
+    have exponential tails.
+
+    Examples
+    --------
+    >>> sums = Sums(
+    ...     total=np.array([6.0]), total_of_squares=np.array([20.0]), num_reports=2, fingerprint=""
+    ... )
+    >>> estimates = estimate_means(sums)
+    >>> float(estimates.mean[0]), float(estimates.standard_error[0])
+    (3.0, 1.0)
+    """
+    factor = require_positive("factor", factor)
+    num_users = sums.num_reports
+    if num_users < 2:
+        raise DataError(f"there are {num_users} reports: a mean and its error need at least two")
+    each = simultaneous_confidence(confidence, sums.total.size) if simultaneous else confidence
+    quantile = normal_quantile(each)
+    centre = sums.total / num_users
+    # Round-off can take the variance of equal reports below zero.
+    total = np.maximum(sums.total_of_squares - num_users * centre**2, 0.0) / (num_users - 1)
+    told = noise.share * (sums.total_of_squares / num_users) + noise.constant
+    alone = np.maximum(total if math.isnan(noise.share) else told, noise.least)
+    mean = offset + factor * centre
+    standard_error = factor * np.sqrt(alone / num_users)
+    return MeanEstimates(
+        mean=mean,
+        standard_error=standard_error,
+        population_standard_error=factor * np.sqrt(np.maximum(total, alone) / num_users),
+        lower=mean - quantile * standard_error,
+        upper=mean + quantile * standard_error,
+        num_users=num_users,
+        confidence=confidence,
+        is_simultaneous=simultaneous,
+    )

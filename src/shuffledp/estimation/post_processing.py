@@ -1,0 +1,160 @@
+"""Steps that make estimates look possible, at the price of bias: explicit, named, never default.
+
+Each returns new estimates with its name in `POST_PROCESSING` appended to ``post_processing``. Only
+``count`` and ``frequency`` change. Standard errors and intervals stay those of the unbiased
+estimate: an interval that holds the truth 95 times in 100 still does so whatever value is printed
+beside it, whereas the error of the changed value depends on the unknown truth and has no valid
+estimate of this form. So a changed value may lie outside its interval.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.checks import require_positive
+from shuffledp.estimation.frequencies import FrequencyEstimates
+
+
+def clip(estimates: FrequencyEstimates) -> FrequencyEstimates:
+    """Return the estimates with each frequency moved to the nearest value in [0, 1].
+
+    Parameters
+    ----------
+    estimates : FrequencyEstimates
+        Left as they are.
+
+    Returns
+    -------
+    FrequencyEstimates
+        Frequencies in [0, 1], biased upwards for rare values; their sum is in general not 1.
+        ``"clip"`` is appended to ``post_processing``.
+
+    Examples
+    --------
+    >>> from shuffledp.estimation.frequencies import Counts, estimate_frequencies
+    >>> counts = Counts(support=np.array([80, 20]), num_reports=100, fingerprint="")
+    >>> clip(estimate_frequencies(counts, support_probabilities=(0.75, 0.25))).count.tolist()
+    [100.0, 0.0]
+    """
+    return _with_frequency(estimates, np.clip(estimates.frequency, 0.0, 1.0), "clip")
+
+
+def norm_sub(estimates: FrequencyEstimates, *, total: float = 1.0) -> FrequencyEstimates:
+    """Return the estimates with negatives at zero and the others shifted equally to a given sum.
+
+    Parameters
+    ----------
+    estimates : FrequencyEstimates
+        Left as they are. The k categories must be all the values that users can have.
+    total : float
+        What the frequencies sum to, in (0, inf): 1, unless users hold several values each.
+
+    Returns
+    -------
+    FrequencyEstimates
+        Frequencies that are non-negative and sum to ``total``. A category whose estimate is not
+        positive gets 0, unless all are so: then each gets ``total / k``. ``"norm-sub"`` is
+        appended to ``post_processing``.
+
+    Raises
+    ------
+    ParameterError
+        If ``total`` is not a finite number above 0.
+
+    Notes
+    -----
+    Source: Norm-Sub of Wang, Lopuhaa-Zwakenberg, Li, Skoric, Li, NDSS 2020, arXiv:1905.08320:
+    negatives go to zero, the positive ones are shifted equally to the sum wanted, and both steps
+    are repeated until nothing is negative.
+
+    That ends at the simplex projection max(x - t, 0) of the *positive* estimates, computed here in
+    O(k log k). Proof (Michelot 1986): if they sum to less than ``total``, the first shift is
+    upwards, makes nothing negative, and is -t. Otherwise write s for the sum of all shifts down so
+    far. At t the values not yet dropped sum to ``total`` or less, as long as those that the
+    projection keeps are among them; so s <= t, and none of these is dropped. s never falls, for
+    what is dropped is negative. So where nothing more is dropped, the result is max(x - s, 0) with
+    the right sum, which defines the projection.
+
+    `project_onto_simplex` looks at the negative estimates too. Both agree wherever the positive
+    ones sum to at least 1: always for k-RR, whose estimates sum to exactly 1. Where they sum to
+    less, the projection lifts slightly negative estimates above zero and this does not.
+
+    Examples
+    --------
+    >>> from shuffledp.estimation.frequencies import Counts, estimate_frequencies
+    >>> counts = Counts(support=np.array([55, 35, 20]), num_reports=100, fingerprint="")
+    >>> estimates = estimate_frequencies(counts, support_probabilities=(0.75, 0.25))
+    >>> norm_sub(estimates).count.round(9).tolist()  # from 60, 20, -10
+    [70.0, 30.0, 0.0]
+    """
+    wanted = require_positive("total", total)
+    is_positive = estimates.frequency > 0.0
+    if not is_positive.any():
+        is_positive = np.ones_like(is_positive)
+    frequency = np.zeros_like(estimates.frequency)
+    kept = np.maximum(estimates.frequency[is_positive], 0.0)
+    frequency[is_positive] = _nearest_with_sum(kept, wanted)
+    return _with_frequency(estimates, frequency, "norm-sub")
+
+
+def project_onto_simplex(estimates: FrequencyEstimates) -> FrequencyEstimates:
+    """Return the estimates with the frequencies moved to the nearest probability vector.
+
+    Parameters
+    ----------
+    estimates : FrequencyEstimates
+        Left as they are. The k categories must be all the values that users can have.
+
+    Returns
+    -------
+    FrequencyEstimates
+        Frequencies that are non-negative and sum to 1, nearest in Euclidean distance.
+        ``"simplex"`` is appended to ``post_processing``.
+
+    Notes
+    -----
+    Source: Held, Wolfe, Crowder 1974: the projection is max(x - t, 0), with the shift t fixed by
+    the sum. With x in descending order, t = (x_1 + ... + x_m - 1) / m for the largest m at which
+    x_m exceeds that. O(k log k).
+
+    Examples
+    --------
+    >>> from shuffledp.estimation.frequencies import Counts, estimate_frequencies
+    >>> counts = Counts(support=np.array([80, 20]), num_reports=100, fingerprint="")
+    >>> estimates = estimate_frequencies(counts, support_probabilities=(0.75, 0.25))
+    >>> project_onto_simplex(estimates).frequency.tolist()
+    [1.0, 0.0]
+    """
+    return _with_frequency(estimates, _nearest_with_sum(estimates.frequency, 1.0), "simplex")
+
+
+#: Name of each step, as recorded in ``post_processing``, and its function.
+POST_PROCESSING: Mapping[str, Callable[[FrequencyEstimates], FrequencyEstimates]] = (
+    MappingProxyType({"clip": clip, "norm-sub": norm_sub, "simplex": project_onto_simplex})
+)
+
+
+def _nearest_with_sum(values: NDArray[np.float64], total: float) -> NDArray[np.float64]:
+    """Return the nearest non-negative vector of the given sum, which must be above 0."""
+    # A common shift changes nothing; this one keeps the total from being lost in round-off.
+    shifted = values - values.max()
+    descending = np.sort(shifted)[::-1]
+    shifts = (np.cumsum(descending) - total) / np.arange(1, descending.size + 1)
+    kept = np.flatnonzero(descending > shifts)[-1]  # the first always is: 0 > -total
+    nearest: NDArray[np.float64] = np.maximum(shifted - shifts[kept], 0.0)
+    return nearest
+
+
+def _with_frequency(
+    estimates: FrequencyEstimates, frequency: NDArray[np.float64], step: str
+) -> FrequencyEstimates:
+    """Return the estimates with other frequencies, and the step that made them on record."""
+    return replace(
+        estimates,
+        frequency=frequency,
+        count=frequency * estimates.num_users,
+        post_processing=(*estimates.post_processing, step),
+    )

@@ -1,0 +1,1 @@
+"""Shuffling within overlapping groups: reports stay near their users (Meehan et al.)."""

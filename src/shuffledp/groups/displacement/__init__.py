@@ -1,0 +1,1 @@
+"""Noise on public places, and who hides whom there."""

@@ -1,0 +1,1 @@
+"""Reference orders, and how sensitive rank distances are to them."""

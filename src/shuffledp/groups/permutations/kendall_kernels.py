@@ -1,0 +1,179 @@
+"""Compiled loops of the Kendall model: drawing the Lehmer code, decoding it, and moments."""
+
+import math
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from shuffledp.core.numerics.uniform_kernels import bounded_integer
+
+_HALF = np.uint64(32)
+_LOWER_HALF = np.uint64(0xFFFFFFFF)
+_WORD_UNIT = 2.0**-64
+_HALF_UNIT = 2.0**-32
+# Of -ln U: rounding U to a float, 2^-53, with room.
+_ABSOLUTE_MARGIN = 2.0**-50
+
+_EACH_BYTE = np.uint64(0x0101010101010101)
+_TOP_BITS = np.uint64(0x8080808080808080)
+
+#: Items decoded at a time: 4 kB of bits and 2 kB of counts, well within the smallest cache.
+BLOCK_ITEMS = 1 << 15
+
+
+@njit(cache=True, nogil=True)
+def draw_code(
+    code: NDArray[np.int64], start: int, theta: float, margin: float, words: NDArray[np.uint64]
+) -> tuple[int, int, bool]:
+    """Draw entries of the Lehmer code from ``start`` on, one word each, as far as words go.
+
+    Returns the place to go on from, the number of words used, and whether the last word used is
+    undecided: then the entry at that place is to be settled from it (see ``kendall.py``).
+    """
+    num_items = code.size
+    used = 0
+    while start < num_items and used < words.size:
+        word = words[used]
+        used += 1
+        bound = num_items - start
+        if theta * bound > 1.0:
+            value = geometric_remainder(word, bound, theta, margin)
+        else:
+            value = tilted_integer(word, bound, theta, margin)
+        if value == -2:
+            return start, used, True
+        if value >= 0:
+            code[start] = value
+            start += 1
+    return start, used, False
+
+
+@njit(cache=True, nogil=True)
+def geometric_remainder(word: np.uint64, bound: int, theta: float, margin: float) -> int:
+    """Return floor(-ln U / theta) mod ``bound`` for the U that begins with 64 bits; -2: undecided.
+
+    -ln U is known up to ``margin`` times itself (the error of ``log``), an absolute error (of
+    rounding U), and ln((w + 1) / w) <= 1 / w (of the bits of U not drawn).
+    """
+    if word == 0:
+        return -2
+    size = float(word)
+    exponential = -math.log(size * _WORD_UNIT)
+    spread = (exponential * margin + _ABSOLUTE_MARGIN + 2.0 / size) / theta
+    quotient = exponential / theta
+    low = math.floor(max(quotient - spread, 0.0))
+    if quotient + spread >= low + 1.0:
+        return -2
+    return int(low) % bound
+
+
+@njit(cache=True, nogil=True)
+def tilted_integer(word: np.uint64, bound: int, theta: float, margin: float) -> int:
+    """Return a uniform j below ``bound``, accepted with probability e^(-theta j).
+
+    The upper half of the word gives j, the lower half the first 32 bits of the U that is compared
+    with e^(-theta j). Returns -1: refused, and -2: undecided.
+    """
+    value = bounded_integer(np.uint32(word >> _HALF), np.uint64(bound))
+    if value < 0:
+        return -1
+    probability = math.exp(-theta * value)
+    size = float(word & _LOWER_HALF)
+    if (size + 1.0) * _HALF_UNIT <= probability - margin:
+        return int(value)
+    if size * _HALF_UNIT >= probability + margin:
+        return -1
+    return -2
+
+
+@njit(cache=True, nogil=True)
+def select_bit(word: np.uint64, rank: int) -> int:
+    """Return the place of the bit of ``word`` that has ``rank`` set bits below it."""
+    one = np.uint64(1)
+    pairs = word - ((word >> one) & np.uint64(0x5555555555555555))
+    fours = (pairs & np.uint64(0x3333333333333333)) + (
+        (pairs >> np.uint64(2)) & np.uint64(0x3333333333333333)
+    )
+    eights = (fours + (fours >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    # Byte k of `sums` counts the bits of bytes 0 to k; a top bit of `beyond` says: at most `rank`.
+    sums = eights * _EACH_BYTE
+    left = np.uint64(rank)
+    beyond = ((left * _EACH_BYTE | _TOP_BITS) - sums) & _TOP_BITS
+    place = (((beyond >> np.uint64(7)) * _EACH_BYTE) >> np.uint64(56)) << np.uint64(3)
+    left -= ((sums << np.uint64(8)) >> place) & np.uint64(0xFF)
+    # Within the byte: skip the lower four bits, then two, then one, where the bit lies above.
+    count = (fours >> place) & np.uint64(0xF)
+    above = np.uint64(left >= count)
+    place += above << np.uint64(2)
+    left -= count * above
+    count = (pairs >> place) & np.uint64(3)
+    above = np.uint64(left >= count)
+    place += above << one
+    left -= count * above
+    return int(place + np.uint64(left >= ((word >> place) & one)))
+
+
+@njit(cache=True, nogil=True)
+def plant_tree(num_items: int, items_per_leaf: int) -> NDArray[np.int32]:
+    """Return a binary tree of counts over the leaves 0, 1, ... of ``items_per_leaf`` items each.
+
+    Entry k counts the items under the left child of node k; the root is 1, the children of k are
+    2 k and 2 k + 1. There are as many leaves as entries, a power of two.
+    """
+    num_leaves = 1
+    while num_leaves * items_per_leaf < num_items:
+        num_leaves *= 2
+    below = np.zeros(num_leaves, dtype=np.int32)
+    nodes, span = 1, num_leaves * items_per_leaf
+    while nodes < num_leaves:
+        for node in range(nodes):
+            first = node * span
+            below[nodes + node] = max(0, min(span // 2, num_items - first))
+        nodes *= 2
+        span //= 2
+    return below
+
+
+@njit(cache=True, nogil=True)
+def take_from_tree(below: NDArray[np.int32], rank: int) -> tuple[int, int]:
+    """Take the item of a rank from the tree; return its leaf, and its rank in the leaf."""
+    node = 1
+    while node < below.size:
+        count = int(below[node])
+        goes_right = int(rank >= count)
+        below[node] -= 1 - goes_right
+        rank -= count * goes_right
+        node = 2 * node + goes_right
+    return node - below.size, rank
+
+
+@njit(cache=True, nogil=True)
+def decode(code: NDArray[np.int64], out: NDArray[np.int64]) -> None:
+    """Write the permutation of a Lehmer code: out[i] is the code[i]-th smallest item left.
+
+    First each place finds the block of 2^15 items that its item is in; then the places of one
+    block after the other find the item. So each of the two searches stays in the cache, whereas
+    one tree over all items would miss it at every step once there are millions.
+    """
+    num_items = code.size
+    blocks = plant_tree(num_items, BLOCK_ITEMS)
+    filled = np.zeros(blocks.size, dtype=np.int64)
+    # A block of m items is chosen by m places, so where it begins is known beforehand.
+    places = np.empty(num_items, dtype=np.uint32)
+    ranks = np.empty(num_items, dtype=np.uint16)
+    for place in range(num_items):
+        block, rank = take_from_tree(blocks, code[place])
+        slot = block * BLOCK_ITEMS + filled[block]
+        filled[block] += 1
+        places[slot] = place
+        ranks[slot] = rank
+    for first in range(0, num_items, BLOCK_ITEMS):
+        size = min(BLOCK_ITEMS, num_items - first)
+        words = plant_tree(size, 64)
+        left = np.full(words.size, ~np.uint64(0), dtype=np.uint64)
+        for slot in range(first, first + size):
+            word, rank = take_from_tree(words, int(ranks[slot]))
+            bit = select_bit(left[word], rank)
+            left[word] ^= np.uint64(1) << np.uint64(bit)
+            out[places[slot]] = first + 64 * word + bit

@@ -1,0 +1,293 @@
+"""Randomize, then release each report at its user's public place plus noise: the central guarantee.
+
+All n users run one randomizer. Report i is released at a place of law P_i, of mass proportional
+to e^(-theta d(., c_i)) around a public place c_i, with the same normalising constant for all i.
+What is seen is the multiset of (place, report). Fix the victim v, let kappa_i be
+e^(-theta d(c_i, c_v)) and N a sum of independent coins with these chances, i != v. With D(m) for a
+uniform shuffle of m users,
+
+    delta(epsilon) <= E[D(N + 1)].
+
+*Proof.* By the triangle inequality P_i >= kappa_i P_v everywhere. Draw the place of report i from
+P_v with probability kappa_i, by a coin of its own, and else from what is left of P_i. Reveal the
+coins, and place and report of all whose coins failed. The N + 1 others have i.i.d. places of law
+P_v: given the list of these places, who is where is a uniform permutation, independent of all
+values. So what is left to see is made from a uniform shuffle of N + 1 reports. ∎
+
+**Everybody at once.** All that is asked for is a number M that no victim's sum of kappa_i is below.
+For whole k <= M - 1,
+
+    Pr[N <= k] <= Pr[Poisson(M) <= k] <= e^(-h(k)) min(1, 1 / (sqrt(2 pi k) (1 - k/M))),
+    h(k) = M - k + k ln(k/M); for k = 0 that is e^-M.
+
+*Proof.* Hoeffding 1956 (Annals of Mathematical Statistics 27, Theorem 4) and Anderson, Samuels 1967
+(Fifth Berkeley Symposium, Theorem 2.1): a sum of coins with the mean m has no more below k <= m - 1
+than Poisson(m), which has no more than Poisson(M) for M <= m. The first factor is Chernoff's bound;
+the second holds because Poisson(M) has at k the mass e^-M M^k / k! <= e^(-h(k)) / sqrt(2 pi k) by
+Stirling's lower bound of k!, and below k masses fall by a factor of at most k/M each. ∎
+
+*Lower end.* The analyst may forget the places: what no analysis of a uniform shuffle of all n can
+go below is unavoidable here too.
+
+Source: ours; docs/results/grouped.md.
+"""
+
+import math
+from dataclasses import replace
+
+from shuffledp.accounting.amplification.random_crowd import (
+    CrowdLaw,
+    crowd_delta,
+    crowd_epsilon,
+    tail_targets,
+)
+from shuffledp.accounting.amplification.registry import (
+    SHUFFLE_ASSUMPTIONS,
+    account_delta,
+    account_epsilon,
+)
+from shuffledp.accounting.amplification.symmetric_blanket import SMALLEST_DELTA
+from shuffledp.core.bound import Bound
+from shuffledp.core.checks import require_at_least, require_delta, require_non_negative
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.profile import LocalProfile
+
+# What the numbers rest on; a Bound repeats it because it is part of the claim.
+DISPLACEMENT_ASSUMPTIONS = (
+    "The adversary sees the reports with their noisy places, in no order that tells whose they "
+    "are, and knows the public places and theta: none of them depends on the private values.",
+    "Each report's noise is drawn from the stated law, secretly and independently of all reports.",
+    "All n users are honest: each applies this randomizer once to one value, with fresh secret "
+    "randomness.",
+    "Neighbouring datasets differ in one user's value; who takes part is public.",
+)
+_SOURCE = "derived in the shuffledp documentation, results/grouped"
+
+# Levels of the crowd near its mean, in standard deviations below; the others are `tail_targets`.
+_NEAR = (0.4, 0.9)
+
+# Of what is asked for, this share at most is lost to crowds smaller than all levels.
+_LOST = 1e-4
+_SMALLEST_MISS = 1e-290
+
+_ULP = math.ulp(1.0)
+
+
+def crowd_with_mean(mean: float, *, delta: float) -> CrowdLaw | None:
+    """Return the law of 1 + N for any independent coins whose chances add up to ``mean`` or more.
+
+    Parameters
+    ----------
+    mean : float
+        M >= 0.
+    delta : float
+        About what the central delta will be, in (0, 1]: sizes are chosen so that little of it is
+        lost. Any value is safe.
+
+    Returns
+    -------
+    CrowdLaw or None
+        Sizes err downwards, misses upwards; None where the mean is below 1.
+
+    Raises
+    ------
+    ParameterError
+        If the mean is negative or not finite.
+
+    Notes
+    -----
+    Source: the module.
+
+    Examples
+    --------
+    >>> law = crowd_with_mean(100.0, delta=1e-6)
+    >>> law.sizes[0], round(law.misses[0], 2)  # Pr[Poisson(100) < 96] = 0.33
+    (97, 0.72)
+    """
+    most = require_non_negative("mean", mean)
+    smallest = min(max(_LOST * delta, _SMALLEST_MISS), 0.1)
+    normal = [math.sqrt(-2.0 * math.log(each)) for each in tail_targets(smallest)[2:]]
+    counts = {math.floor(most - each * math.sqrt(most)) for each in (*_NEAR, *normal)}
+    levels = [(1 + count, _poisson_tail(count - 1, most)) for count in counts if count >= 1]
+    if most >= 1.0:
+        levels.append((2, _poisson_tail(0, most)))
+    best = dict(sorted(levels, reverse=True))
+    if not best:
+        return None
+    return CrowdLaw(sizes=tuple(best), misses=tuple(best.values()))
+
+
+def _poisson_tail(count: int, mean: float) -> float:
+    """Return a bound of Pr[Poisson(mean) <= count] for 0 <= count <= mean - 1, rounded up."""
+    if count == 0:
+        return min(math.exp(-min(mean, 700.0)) * (1.0 + 1e-12), 1.0)
+    share = (count - mean) / mean
+    height = mean * ((1.0 + share) * math.log1p(share) - share)
+    # Differences are good to a few ulps of the numbers before them.
+    height -= 8.0 * _ULP * (mean - count + 1.0)
+    exponential = math.exp(-min(max(height, 0.0), 700.0))
+    factor = 1.0 / (math.sqrt(2.0 * math.pi * count) * -share)
+    return min(exponential * min(factor, 1.0) * (1.0 + 1e-12), 1.0)
+
+
+def _require_crowd(expected_crowd: float, num_users: int) -> float:
+    """Return the expected number of others who hide a report, else raise."""
+    mean = require_non_negative("expected_crowd", expected_crowd)
+    if mean > num_users - 1:
+        raise ParameterError(
+            f"expected_crowd = {mean:g} is above {num_users - 1:,}, the number of other users"
+        )
+    return mean
+
+
+def _renamed(bound: Bound, method: str, upper: float) -> Bound:
+    """Return a bound on a uniform shuffle as one on a displaced release."""
+    extra = tuple(text for text in bound.assumptions if text not in SHUFFLE_ASSUMPTIONS)
+    return replace(
+        bound,
+        lower=None,
+        upper=upper,
+        method=method,
+        source=_SOURCE,
+        assumptions=DISPLACEMENT_ASSUMPTIONS + extra,
+    )
+
+
+def displaced_epsilon(
+    profile: LocalProfile,
+    *,
+    num_users: int,
+    expected_crowd: float,
+    delta: float,
+    with_lower: bool = True,
+) -> Bound:
+    """Bound the central epsilon of a collection whose reports are released at noisy places.
+
+    Parameters
+    ----------
+    profile : LocalProfile
+        The randomizer's law; ``LocalProfile(epsilon0=...)`` for any epsilon0-LDP randomizer.
+    num_users : int
+        Number n of honest users, 1 to 1e15. All of them are rows of the release.
+    expected_crowd : float
+        M in [0, n - 1], rounded down: for every victim v the sum over the others i of
+        exp(-theta d(c_i, c_v)) is at least M. See `DisplacementShuffler.crowds_lower`.
+    delta : float
+        Central failure probability, in [0, 1).
+    with_lower : bool
+        False saves the time for the lower end, which is then ``None``.
+
+    Returns
+    -------
+    Bound
+        On epsilon in nats, for every user. ``upper`` errs upwards and is safe to publish;
+        ``lower`` errs downwards. Groups and alpha do not enter.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is out of range.
+    OutOfRegimeError
+        If delta is below the randomizer's delta0, and its channel is not known.
+
+    Notes
+    -----
+    Some twelve sizes of the crowd in each of some ten evaluations of delta: tenths of a second.
+
+    Source: ours; the module and docs/results/grouped.md have the proof.
+
+    Examples
+    --------
+    >>> one = LocalProfile(epsilon0=1.0)
+    >>> asked = {"num_users": 10_000, "delta": 1e-6}
+    >>> round(displaced_epsilon(one, expected_crowd=9_999, **asked).upper, 8)  # uniform
+    0.04320616
+    >>> displaced_epsilon(one, expected_crowd=470.0, **asked).method
+    'displaced/clones'
+    >>> displaced_epsilon(one, expected_crowd=0.0, **asked).method
+    'local'
+    """
+    delta = require_delta(delta)
+    n = require_at_least("num_users", num_users, 1)
+    mean = _require_crowd(expected_crowd, n)
+    uniform = account_epsilon(profile, num_users=n, delta=delta, with_lower=with_lower)
+    single = account_epsilon(profile, num_users=1, delta=delta, with_lower=False)
+    found = _renamed(single, "local", single.upper)
+    if mean == n - 1:  # every chance is 1
+        found = _renamed(uniform, f"displaced/{uniform.method}", uniform.upper)
+    elif delta > 0.0 and (law := crowd_with_mean(mean, delta=delta)) is not None:
+        guess = account_epsilon(profile, num_users=law.sizes[0], delta=delta, with_lower=False)
+        epsilon = crowd_epsilon(
+            lambda epsilon: _delta_at(profile, law, epsilon),
+            delta,
+            highest=single.upper,
+            guess=guess.upper,
+        )
+        hidden = _renamed(guess, f"displaced/{guess.method}", epsilon)
+        found = min(found, hidden, key=lambda each: each.upper)
+    return _with_lower(found, uniform.lower)
+
+
+def displaced_delta(
+    profile: LocalProfile,
+    *,
+    num_users: int,
+    expected_crowd: float,
+    epsilon: float,
+    with_lower: bool = True,
+) -> Bound:
+    """Bound the central delta of reports that are released at noisy places, at a given epsilon.
+
+    Parameters
+    ----------
+    profile, num_users, expected_crowd, with_lower
+        As for `displaced_epsilon`.
+    epsilon : float
+        Central epsilon in nats, >= 0.
+
+    Returns
+    -------
+    Bound
+        On delta, for every user; ``upper`` errs upwards, ``lower`` downwards.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> one = LocalProfile(epsilon0=1.0)
+    >>> displaced_delta(one, num_users=10, expected_crowd=5.0, epsilon=1.0).upper
+    0.0
+    """
+    epsilon = require_non_negative("epsilon", epsilon)
+    n = require_at_least("num_users", num_users, 1)
+    mean = _require_crowd(expected_crowd, n)
+    uniform = account_delta(profile, num_users=n, epsilon=epsilon, with_lower=with_lower)
+    single = account_delta(profile, num_users=1, epsilon=epsilon, with_lower=False)
+    found = _renamed(single, "local", single.upper)
+    # What a crowd of the mean size has is a guess of delta, at which levels are cut.
+    about = account_delta(profile, num_users=1 + int(mean), epsilon=epsilon, with_lower=False)
+    law = crowd_with_mean(mean, delta=max(min(about.upper, 1.0), _SMALLEST_MISS))
+    if mean == n - 1:
+        found = _renamed(uniform, f"displaced/{uniform.method}", uniform.upper)
+    elif law is not None and single.upper > 0.0:
+        value = max(_delta_at(profile, law, epsilon), SMALLEST_DELTA)
+        hidden = _renamed(about, f"displaced/{about.method}", value)
+        found = min(found, hidden, key=lambda each: each.upper)
+    return _with_lower(found, uniform.lower)
+
+
+def _delta_at(profile: LocalProfile, law: CrowdLaw, epsilon: float) -> float:
+    """Return the upper bound of delta at one epsilon."""
+
+    def conditional(size: int) -> float:
+        return account_delta(profile, num_users=size, epsilon=epsilon, with_lower=False).upper
+
+    return crowd_delta(law, conditional, conditional(1))
+
+
+def _with_lower(bound: Bound, lower: float | None) -> Bound:
+    """Return the bound over a lower end; ends that meet may cross by rounding."""
+    return bound if lower is None else replace(bound, lower=min(lower, bound.upper))

@@ -1,0 +1,481 @@
+"""Randomize, then shuffle by a Mallows model: the central guarantee of the release.
+
+All n users run one randomizer; z'_j = y'_pi(j) along a public order of the users, and pi has a
+Mallows law with the parameter theta. Two results, of which the smaller counts, and epsilon0.
+
+**Thinned.** Cut the places into blocks, each of L or fewer, and let b bound by how much exchanging
+two entries of pi inside a block can change the distance: Cayley b = 1 and Hamming b = 2 at any L,
+so one block of all n; Kendall b = 2 L - 3. Let kappa = e^(-theta b). Then
+
+    delta(epsilon) <= E_N[delta_(B)(epsilon; N + 1)],   N ~ Bin(L' - 1, kappa),
+
+L' the size of the smallest block and delta_(B)(epsilon; m) the right-hand side of (B) in
+docs/results/kernel.md for m users. That is (B) itself for L' users and the blanket kappa omega.
+
+*Proof.* Each other user reports from the blanket omega with probability gamma, by a coin of their
+own, and otherwise from what is left of their law. Reveal who does not, with the place and report
+of each of them, and the block that the victim's report ended in. In that block let T be the places
+not revealed. Given pi the coins are independent, so size(T) - 1 ~ Bin(block - 1, gamma). Let p be
+the law of the victim's place in T given all this. Exchanging the entries of pi at two places t, t'
+of T maps the arrangements with the victim at t one to one to those with the victim at t', so
+p_t <= e^(theta b) p_t'. Now put the victim's place J and, by independent coins, each other t of T
+with probability p_t / max p into a set S, and reveal S. Pr[S, J = t] is max p times the product of
+p_s / max p over S and of 1 - p_s / max p outside: the same for all t in S. So J is uniform in S;
+the places of T outside S hold i.i.d. reports of law omega / gamma, those in S a uniform shuffle of
+such reports and the victim's. Each other place of T is in S with probability at least kappa, and
+more reports hide better. So all in all Bin(block - 1, gamma kappa) reports from the blanket hide
+the victim's, and (B) with kappa omega says just that. ∎
+
+**Window.** Take w consecutive places of the order that include the victim's (for Hamming and
+Cayley any w users). Let alpha_w = theta Delta_w be what the group of these users costs: Delta_w is
+w (w - 1)/2 for Kendall, w for Hamming (w >= 2), w - 1 for Cayley. If uniform shuffling of w users
+is (eps, delta)-private, the release is (eps + alpha_w, M delta)-private, where 1/M is the mean of
+e^(-theta d) over the permutations of w items.
+
+*Proof.* Let tau be uniform on the permutations of the window. The release with tau pi in place of
+pi first shuffles the window uniformly, and then does something that does not depend on its values:
+it is (eps, delta)-private. It is enough that the mean of Pr over the coset {tau pi} is between
+Pr[pi] / M and Pr[pi] e^alpha_w / M for every pi: pass to that release at a factor M, change the
+value there, and return at a factor e^alpha_w / M. For Kendall tau permutes consecutive values among
+fixed places, which keeps all inversions with values outside; for Cayley the cycles through the
+window are those of tau times the first-return map of pi. So there d along the coset is a constant
+plus the distance of a uniform permutation of w items, between 0 and Delta_w. For Hamming only b of
+the w items may find a place where they match, and b = w is the worst. ∎ By Jensen's inequality
+ln M is at most theta times the mean distance of a uniform permutation of w items: used here.
+
+*Lower end.* The analyst may shuffle the release again, uniformly. So what no analysis of a uniform
+shuffle of all n can go below is unavoidable here too.
+
+Source: ours; docs/results/grouped.md.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple, SupportsFloat
+
+from shuffledp.accounting.amplification.atom_law import (
+    AtomLaw,
+    atom_delta_above,
+    atom_epsilon_above,
+)
+from shuffledp.accounting.amplification.pair_atoms import blanket_atoms
+from shuffledp.accounting.amplification.registry import (
+    SHUFFLE_ASSUMPTIONS,
+    account_delta,
+    account_epsilon,
+)
+from shuffledp.accounting.amplification.stated_blanket import (
+    STATED_BLANKET,
+    dominating_laws,
+    violated_hypothesis,
+)
+from shuffledp.accounting.amplification.symmetric_blanket import SMALLEST_DELTA
+from shuffledp.core.bound import Bound
+from shuffledp.core.checks import (
+    require_at_least,
+    require_delta,
+    require_extended,
+    require_non_negative,
+)
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.numerics.rounding import round_up
+from shuffledp.core.profile import LocalProfile, RandomizerFamily
+
+MALLOWS_DISTANCES = ("kendall", "hamming", "cayley")
+
+# What the numbers rest on; a Bound repeats it because it is part of the claim.
+MALLOWS_ASSUMPTIONS = (
+    "The adversary sees the shuffled rows in order, and knows the public columns, the groups, the "
+    "reference order and theta: none of them depends on the private values.",
+    "The shuffler is honest: it draws its permutation from the stated Mallows law, secretly and "
+    "independently of the reports, and colludes with nobody who sees the release.",
+    "All n users are honest: each applies this randomizer once to one value, with fresh secret "
+    "randomness.",
+    "Neighbouring datasets differ in one user's value; who takes part is public.",
+)
+_SOURCE = "derived in the shuffledp documentation, results/grouped"
+
+# A thinned crowd smaller than this hides nobody; a mass below it loses digits to underflow.
+_FEWEST_HIDING = 1e-2
+
+# Relative error of e^(-theta b), with room; kappa is rounded down by it.
+_ROUNDING = 1e-14
+
+# Beyond this e^-x underflows; nothing is left of a crowd long before.
+_LARGEST_EXPONENT = 700.0
+
+# Growth of the windows that are tried: a finer grid gains less than one part in a hundred.
+_WINDOW_GROWTH = 1.5
+
+# From here on no blanket matters, and e^epsilon is no comfortable float.
+_NO_AMPLIFICATION = 200.0
+
+
+class _Found(NamedTuple):
+    """One upper bound, with its name and what it assumes beyond the shuffle."""
+
+    value: float
+    method: str
+    assumptions: tuple[str, ...] = ()
+
+
+class _Window(NamedTuple):
+    """A group of w users as the window result sees it, both numbers rounded up."""
+
+    size: int
+    alpha: float
+    log_factor: float  # ln M
+
+
+class _Thinning(NamedTuple):
+    """Laws of (B) with the blanket kappa omega, for the users of one block."""
+
+    laws: list[AtomLaw]
+    num_users: int
+
+
+def _require_theta(theta: SupportsFloat) -> float:
+    return require_extended("theta", theta, "0 shuffles uniformly, inf does not shuffle")
+
+
+def _require_distance(distance: str) -> str:
+    if distance not in MALLOWS_DISTANCES:
+        raise ParameterError(f"distance = {distance!r} is not one of {MALLOWS_DISTANCES}")
+    return distance
+
+
+def window_alpha(distance: str, size: int, theta: float) -> float:
+    """Return theta Delta_w of w consecutive places, rounded up.
+
+    Parameters
+    ----------
+    distance : {"kendall", "hamming", "cayley"}
+        Of the Mallows model.
+    size : int
+        Users w in the window, at least 1.
+    theta : float
+        In [0, inf).
+
+    Examples
+    --------
+    >>> round(window_alpha("kendall", 4, 0.5), 9), round(window_alpha("cayley", 4, 0.5), 9)
+    (3.0, 1.5)
+    """
+    w = require_at_least("size", size, 1)
+    widest = {"kendall": w * (w - 1) // 2, "hamming": w if w >= 2 else 0, "cayley": w - 1}
+    return round_up(_require_theta(theta) * widest[_require_distance(distance)], operations=4)
+
+
+def _window(distance: str, size: int, theta: float) -> _Window:
+    """Return alpha_w and ln M, both rounded up."""
+    mean = {
+        "kendall": 0.25 * size * (size - 1),
+        "hamming": size - 1.0,
+        "cayley": size - math.log(size + 1.0),  # the harmonic number is at least ln(w + 1)
+    }[distance]
+    alpha = window_alpha(distance, size, theta)
+    return _Window(size, alpha, min(round_up(theta * mean), alpha))
+
+
+def _windows(distance: str, num_users: int, theta: float) -> Iterator[_Window]:
+    """Yield windows from the largest down."""
+    size = num_users
+    while size >= 2:
+        yield _window(distance, size, theta)
+        size = min(size - 1, int(size / _WINDOW_GROWTH))
+
+
+def _kappa(theta: float, exchange: int) -> float:
+    """Return e^(-theta b), rounded down."""
+    exponent = theta * exchange
+    if exponent > _LARGEST_EXPONENT:
+        return 0.0
+    return math.exp(-exponent) * (1.0 - _ROUNDING * (1.0 + exponent))
+
+
+def _block_of(distance: str, num_users: int, theta: float) -> tuple[int, float]:
+    """Return the smallest block's size and kappa, rounded down, of the best cut found."""
+    if distance != "kendall":
+        return num_users, _kappa(theta, 1 if distance == "cayley" else 2)
+
+    def cut(blocks: int) -> tuple[int, float]:
+        smallest, largest = num_users // blocks, -(-num_users // blocks)
+        return smallest, _kappa(theta, max(2 * largest - 3, 0))
+
+    # (L - 1) e^(-theta (2 L - 3)) is largest at L = 1 + 1/(2 theta).
+    most = max(num_users // 2, 1)
+    near = min(int(num_users / (1.0 + 0.5 / theta)), most - 1)
+    return max((cut(near + 1), cut(max(near, 1))), key=lambda each: (each[0] - 1) * each[1])
+
+
+def _thinning(
+    profile: LocalProfile, num_users: int, theta: float, distance: str
+) -> _Thinning | None:
+    """Return the laws of the thinned crowd; None where there is no crowd or no blanket."""
+    atoms = blanket_atoms(profile)
+    if profile.delta0 > 0.0 or profile.epsilon0 > _NO_AMPLIFICATION or not atoms:
+        return None
+    stated = LocalProfile(epsilon0=profile.epsilon0, family=RandomizerFamily.OTHER, blanket=atoms)
+    if violated_hypothesis(stated, num_users) is not None:
+        return None
+    size, kappa = _block_of(distance, num_users, theta)
+    if (size - 1) * kappa < _FEWEST_HIDING:
+        return None
+    laws = [
+        AtomLaw(kappa * law.masses, law.ratios0 / kappa, law.ratios1 / kappa, accuracy=law.accuracy)
+        for law in dominating_laws(stated)
+    ]
+    return _Thinning(laws, size)
+
+
+def _extra(bound: Bound) -> tuple[str, ...]:
+    """Return what a bound on a uniform shuffle assumes of the randomizer."""
+    return tuple(text for text in bound.assumptions if text not in SHUFFLE_ASSUMPTIONS)
+
+
+def _bound(found: list[_Found], lower: float | None, source: str) -> Bound:
+    """Return the smallest upper end over the lower end; ends that meet may cross by rounding."""
+    best = min(found, key=lambda each: each.value)
+    return Bound(
+        lower=None if lower is None else min(lower, best.value),
+        upper=best.value,
+        method=best.method,
+        source=source,
+        assumptions=MALLOWS_ASSUMPTIONS + best.assumptions,
+    )
+
+
+def _uniform(bound: Bound) -> Bound:
+    """Return the bound of a uniform shuffle as one of a Mallows shuffle with theta = 0."""
+    return replace(bound, assumptions=(*bound.assumptions, "theta = 0: the shuffle is uniform."))
+
+
+def grouped_epsilon(
+    profile: LocalProfile,
+    *,
+    num_users: int,
+    theta: float,
+    distance: str,
+    delta: float,
+    with_lower: bool = True,
+) -> Bound:
+    """Bound the central epsilon of a collection whose reports go through a Mallows shuffle.
+
+    Parameters
+    ----------
+    profile : LocalProfile
+        The randomizer's law; ``LocalProfile(epsilon0=...)`` for any epsilon0-LDP randomizer.
+    num_users : int
+        Number n of honest users, 1 to 1e15. All of them are rows of the release.
+    theta : float
+        Of the Mallows model, in [0, inf]; 0 shuffles uniformly, inf leaves the order alone.
+    distance : {"kendall", "hamming", "cayley"}
+        Of the Mallows model.
+    delta : float
+        Central failure probability, in [0, 1).
+    with_lower : bool
+        False saves the time for the lower end, which is then ``None``.
+
+    Returns
+    -------
+    Bound
+        On epsilon in nats. ``upper`` errs upwards and is safe to publish; ``lower`` errs downwards.
+        The groups do not enter: the number holds whatever they are.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is out of range.
+    OutOfRegimeError
+        If delta is below the randomizer's delta0, and its channel is not known.
+
+    Notes
+    -----
+    The smallest of the thinned and window results above and of epsilon0. Cost: a few calls of the
+    accountant, tenths of a second whatever n.
+
+    Source: ours; docs/results/grouped.md.
+
+    Examples
+    --------
+    >>> any_randomizer = LocalProfile(epsilon0=1.0)
+    >>> asked = {"num_users": 10_000, "distance": "kendall", "delta": 1e-6}
+    >>> round(grouped_epsilon(any_randomizer, theta=0.0, **asked).upper, 8)
+    0.04320616
+    >>> grouped_epsilon(any_randomizer, theta=1e-4, **asked).method
+    'mallows-thinned'
+    >>> grouped_epsilon(any_randomizer, theta=math.inf, **asked).upper <= 1.0
+    True
+    """
+    theta = _require_theta(theta)
+    distance = _require_distance(distance)
+    delta = require_delta(delta)
+    n = require_at_least("num_users", num_users, 1)
+    if theta == 0.0:
+        return _uniform(account_epsilon(profile, num_users=n, delta=delta, with_lower=with_lower))
+    crowd = 1 if math.isinf(theta) else n
+    uniform = account_epsilon(profile, num_users=crowd, delta=delta, with_lower=with_lower)
+    single = account_epsilon(profile, num_users=1, delta=delta, with_lower=False)
+    found = [_Found(single.upper, "local", _extra(single))]
+    if delta > 0.0 and not math.isinf(theta):
+        thinning = _thinning(profile, n, theta, distance)
+        if thinning is not None:
+            values = [
+                atom_epsilon_above(law, thinning.num_users, delta, profile.epsilon0)
+                for law in thinning.laws
+            ]
+            extra = STATED_BLANKET.assumptions if profile.blanket else ()
+            found.append(_Found(max(values), "mallows-thinned", extra))
+        best = min(each.value for each in found)
+        windows = _windows(distance, n, theta)
+        found.extend(_window_epsilons(profile, windows, delta, best=best, least=uniform.upper))
+    return _bound(found, uniform.lower, _SOURCE)
+
+
+def _window_epsilons(
+    profile: LocalProfile, windows: Iterator[_Window], delta: float, *, best: float, least: float
+) -> Iterator[_Found]:
+    """Yield what windows give that may beat ``best``.
+
+    A uniform shuffle of everybody has ``least``, and so no window has less.
+    """
+    for window in windows:
+        if window.alpha + least >= best:
+            continue
+        inner = delta * math.exp(-window.log_factor) * (1.0 - _ROUNDING)
+        if inner <= max(profile.delta0, SMALLEST_DELTA):
+            continue
+        bound = account_epsilon(profile, num_users=window.size, delta=inner, with_lower=False)
+        total = round_up(bound.upper + window.alpha)
+        best = min(best, total)
+        yield _Found(total, f"mallows-window/{bound.method}", _extra(bound))
+
+
+def grouped_delta(
+    profile: LocalProfile,
+    *,
+    num_users: int,
+    theta: float,
+    distance: str,
+    epsilon: float,
+    with_lower: bool = True,
+) -> Bound:
+    """Bound the central delta of a Mallows-shuffled collection at a given epsilon.
+
+    Parameters
+    ----------
+    profile, num_users, theta, distance, with_lower
+        As for `grouped_epsilon`.
+    epsilon : float
+        Central epsilon in nats, >= 0.
+
+    Returns
+    -------
+    Bound
+        On delta; ``upper`` errs upwards, ``lower`` downwards.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> one = LocalProfile(epsilon0=1.0)
+    >>> grouped_delta(one, num_users=10, theta=0.1, distance="kendall", epsilon=1.0).upper
+    0.0
+    """
+    theta = _require_theta(theta)
+    distance = _require_distance(distance)
+    epsilon = require_non_negative("epsilon", epsilon)
+    n = require_at_least("num_users", num_users, 1)
+    if theta == 0.0:
+        return _uniform(account_delta(profile, num_users=n, epsilon=epsilon, with_lower=with_lower))
+    crowd = 1 if math.isinf(theta) else n
+    uniform = account_delta(profile, num_users=crowd, epsilon=epsilon, with_lower=with_lower)
+    single = account_delta(profile, num_users=1, epsilon=epsilon, with_lower=False)
+    found = [_Found(single.upper, "local", _extra(single))]
+    if single.upper > 0.0 and not math.isinf(theta):
+        thinning = _thinning(profile, n, theta, distance)
+        if thinning is not None:
+            values = [atom_delta_above(law, thinning.num_users, epsilon) for law in thinning.laws]
+            extra = STATED_BLANKET.assumptions if profile.blanket else ()
+            found.append(_Found(max(*values, SMALLEST_DELTA), "mallows-thinned", extra))
+        found.extend(_window_deltas(profile, _windows(distance, n, theta), epsilon))
+    return _bound(found, uniform.lower, _SOURCE)
+
+
+def _window_deltas(
+    profile: LocalProfile, windows: Iterator[_Window], epsilon: float
+) -> Iterator[_Found]:
+    """Yield what windows with alpha_w <= epsilon give."""
+    for window in windows:
+        left = (epsilon - window.alpha) * (1.0 - _ROUNDING)
+        if left < 0.0:
+            continue
+        bound = account_delta(profile, num_users=window.size, epsilon=left, with_lower=False)
+        value = min(round_up(bound.upper * math.exp(window.log_factor)), 1.0)
+        name = f"mallows-window/{bound.method}"
+        yield _Found(max(value, SMALLEST_DELTA), name, _extra(bound))
+
+
+def grouped_epsilon_from_alpha(
+    profile: LocalProfile,
+    *,
+    smallest_group: int,
+    alpha: float,
+    delta: float,
+) -> Bound:
+    """Bound the central epsilon of any d_sigma-private shuffle, from alpha and the group sizes.
+
+    Parameters
+    ----------
+    profile : LocalProfile
+        The randomizer's law, common to all users.
+    smallest_group : int
+        Every user is in a group of at least so many honest users, r >= 1.
+    alpha : float
+        d_sigma-privacy of the shuffle for these groups, in [0, inf].
+    delta : float
+        Central failure probability, in [0, 1).
+
+    Returns
+    -------
+    Bound
+        On epsilon in nats: 2 alpha + eps_s(r, delta e^-alpha), or epsilon0 if that is smaller.
+        Errs upwards. No lower end.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is out of range.
+
+    Notes
+    -----
+    It needs nothing but the definition, so it holds for shuffles that are not Mallows models. For
+    these `grouped_epsilon` is far smaller.
+
+    *Proof.* With tau uniform on the permutations of the victim's group, Pr[A(y) in O] is at most
+    e^alpha times Pr[A(tau y) in O], and A(tau y) is a uniform shuffle of the group, post-processed.
+    Change the value there, and return at another e^alpha. A larger group does no worse. ∎
+
+    Examples
+    --------
+    >>> found = grouped_epsilon_from_alpha(
+    ...     LocalProfile(epsilon0=1.0), smallest_group=10_000, alpha=0.0, delta=1e-6
+    ... )
+    >>> round(found.upper, 8)
+    0.04320616
+    """
+    alpha = require_extended("alpha", alpha, "give a number >= 0, such as 4")
+    delta = require_delta(delta)
+    r = require_at_least("smallest_group", smallest_group, 1)
+    single = account_epsilon(profile, num_users=1, delta=delta, with_lower=False)
+    found = [_Found(single.upper, "local", _extra(single))]
+    inner = delta * math.exp(-alpha) * ((1.0 - _ROUNDING) if alpha > 0.0 else 1.0)
+    if 2.0 * alpha < profile.epsilon0 and inner > max(profile.delta0, SMALLEST_DELTA):
+        bound = account_epsilon(profile, num_users=r, delta=inner, with_lower=False)
+        total = round_up(bound.upper + 2.0 * alpha) if alpha > 0.0 else bound.upper
+        found.append(_Found(total, f"groups/{bound.method}", _extra(bound)))
+    return _bound(found, None, _SOURCE)

@@ -1,0 +1,294 @@
+"""Running a collection whose reports are shuffled within groups, and the facts about it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.entropy import Entropy
+from shuffledp.groups.displacement.shuffler import DisplacementShuffler
+from shuffledp.groups.facts import (
+    GroupFacts,
+    OtherGrouping,
+    Reidentification,
+    SubsetPreservation,
+)
+from shuffledp.groups.formation.groups import Groups
+from shuffledp.groups.grouping import GroupShuffler, OpenedGroups
+from shuffledp.groups.orders.sensitivity import (
+    group_widths,
+    paper_sensitivity,
+    sensitivity,
+)
+from shuffledp.groups.permutations.preservation import (
+    MOST_ITEMS,
+    largest_preserved_share,
+    simulated_preservation,
+)
+from shuffledp.groups.privacy.odds import odds_factor
+from shuffledp.groups.privacy.reidentification import reidentification_bound
+from shuffledp.groups.shuffler import MallowsShuffler
+
+if TYPE_CHECKING:
+    from shuffledp.core.profile import LocalProfile
+
+# Sizes of households, say, for which the report gives Theorem 4.2.
+_SUBSET_SIZES = (1, 2, 5)
+
+# That many shuffles, in all of which a share stays, show with 95 % confidence that it stays but
+# for a chance of 5 %: 0.95^59 < 0.05.
+_DRAWS = 59
+_PRESERVATION_DELTA = 0.05
+_CONFIDENCE = 0.95
+
+# Simulated shuffles of more people than this take longer than their report is worth.
+_MOST_SIMULATED = 300_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subset:
+    """People whose statistics are of interest.
+
+    Parameters
+    ----------
+    name : str
+        What to call them.
+    members : ndarray of int64
+        Their rows, in rising order.
+    """
+
+    name: str
+    members: NDArray[np.int64]
+
+
+def largest_group(opened: OpenedGroups) -> Subset:
+    """Return the largest group as a subset, the first of several."""
+    groups = opened.groups
+    members = groups.group(int(np.argmax(groups.sizes)))
+    return Subset(name="the largest group", members=members.astype(np.int64))
+
+
+def read_subsets(table: str | PathLike[str], column: str, *, most: int = 20) -> list[Subset]:
+    """Return the people of each value of a public column, the most frequent values first.
+
+    Parameters
+    ----------
+    table : path
+        The survey.
+    column : str
+        A public column, such as a region.
+    most : int
+        How many values at most.
+
+    Returns
+    -------
+    list of Subset
+        Rows without a value belong to none.
+
+    Raises
+    ------
+    DataError
+        If the column cannot be read.
+    """
+    import polars as pl
+
+    from shuffledp.collection.source.reading import reading
+    from shuffledp.collection.source.tables import require_column, scan
+
+    path = Path(table)
+    with reading(path.name):
+        frame = scan(path)
+        require_column(column, frame.collect_schema().names(), path)
+        values = frame.select(pl.col(column).cast(pl.String)).collect().to_series()
+    counts = values.drop_nulls().value_counts(sort=True).head(most)
+    rows = pl.int_range(pl.len(), dtype=pl.Int64)
+    return [
+        Subset(
+            name=f"{column} {value}",
+            members=values.to_frame()
+            .select(rows.filter(pl.col(column) == value))
+            .to_series()
+            .to_numpy(),
+        )
+        for value in counts.get_column(column).to_list()
+    ]
+
+
+def group_facts(
+    opened: OpenedGroups,
+    shuffler: GroupShuffler,
+    alpha: float,
+    *,
+    profile: "LocalProfile",
+    subsets: Sequence[Subset] = (),
+    others: Sequence[OpenedGroups] = (),
+    entropy: Entropy,
+) -> GroupFacts:
+    """Return what a report says about a shuffle within groups.
+
+    Parameters
+    ----------
+    opened : OpenedGroups
+        The groups.
+    shuffler : MallowsShuffler or DisplacementShuffler
+        Made for them.
+    alpha : float
+        What was asked for; an upper bound on ``shuffler.alpha_for(opened.groups)``.
+    profile : LocalProfile
+        Of the randomizer.
+    subsets : sequence of Subset
+        Whose preservation is wanted.
+    others : sequence of OpenedGroups
+        Other groupings of the same people, for Theorem 4.4.
+    entropy : Entropy
+        For simulated shuffles; none of them is released.
+
+    Returns
+    -------
+    GroupFacts
+        Numbers that claim privacy are rounded up.
+    """
+    groups, sizes = opened.groups, opened.groups.sizes
+    if isinstance(shuffler, DisplacementShuffler):
+        particular = _displacement_facts(shuffler, groups, entropy)
+    else:
+        particular = _mallows_facts(shuffler, groups, entropy)
+    return GroupFacts(
+        description=opened.grouping.describe(),
+        num_groups=groups.num_groups,
+        smallest_group=int(sizes.min()),
+        median_group=int(np.median(sizes)),
+        largest_group=int(sizes.max()),
+        alpha=alpha,
+        odds_factor=odds_factor(alpha),
+        reidentification=_reidentification(opened, profile, alpha),
+        preservation=tuple(_preservation(shuffler, subsets, entropy)),
+        other_groupings=tuple(
+            OtherGrouping(
+                description=other.grouping.describe(),
+                largest_group=int(other.groups.sizes.max()),
+                sensitivity=_sensitivity(shuffler, other.groups),
+                alpha=shuffler.alpha_for(other.groups),
+            )
+            for other in others
+        ),
+        **particular,
+    )
+
+
+def _mallows_facts(shuffler: MallowsShuffler, groups: Groups, entropy: Entropy) -> dict[str, Any]:
+    """Return the facts that only a Mallows model has."""
+    reference = shuffler.reference
+    displacement, is_exact = _mean_displacement(shuffler, entropy)
+    is_kendall = reference.distance == "kendall"
+    return {
+        "largest_width": int(group_widths(groups, reference.places).max()),
+        "rank_distance": reference.distance,
+        "reference_order": reference.name,
+        "sensitivity": reference.sensitivity,
+        "published_sensitivity": (
+            paper_sensitivity(groups, reference.places) if is_kendall else None
+        ),
+        "orders_tried": reference.tried,
+        "theta": shuffler.theta,
+        "mean_displacement": displacement,
+        "is_displacement_exact": is_exact,
+    }
+
+
+def _displacement_facts(
+    shuffler: DisplacementShuffler, groups: Groups, entropy: Entropy
+) -> dict[str, Any]:
+    """Return the facts that only noise on places has, in the unit of the places."""
+    places, crowds = shuffler.places, shuffler.crowds_lower()
+    moved = places.cells - places.cells[shuffler.draw(entropy)]
+    return {
+        "shuffler": shuffler.name,
+        "unit": places.unit,
+        "largest_width": None,
+        "rank_distance": None,
+        "reference_order": places.name,
+        "sensitivity": _sensitivity(shuffler, groups),
+        "published_sensitivity": None,
+        "orders_tried": (),
+        "theta": shuffler.theta / places.side,
+        "mean_displacement": places.side * float(np.sqrt((moved * moved).sum(axis=1)).mean()),
+        "is_displacement_exact": False,
+        "expected_crowd": tuple(np.quantile(crowds, (0.0, 0.01, 0.5), method="lower").tolist()),
+    }
+
+
+def _sensitivity(shuffler: GroupShuffler, groups: Groups) -> float:
+    """Return the sensitivity to these groups, for a displacement in the unit of the places."""
+    if isinstance(shuffler, DisplacementShuffler):
+        return shuffler.places.side * shuffler.places.sensitivity(groups)
+    reference = shuffler.reference
+    return sensitivity(reference.distance, groups, reference.places)
+
+
+def _mean_displacement(shuffler: MallowsShuffler, entropy: Entropy) -> tuple[float, bool]:
+    """Return by how many places a report moves on average, and whether that is exact."""
+    order = shuffler.reference.order
+    model = shuffler.model
+    exact = model.mean_displacement()
+    if exact is not None:
+        return exact, True
+    draw = model.sample(entropy)
+    return float(np.mean(np.abs(draw - np.arange(order.size)))), False
+
+
+def _reidentification(
+    opened: OpenedGroups, profile: "LocalProfile", alpha: float
+) -> tuple[Reidentification, ...]:
+    """Return Theorem 4.2 for those who hide among the fewest, and nothing where it is silent.
+
+    Its proof needs a randomizer whose ratios never exceed e^epsilon0.
+    """
+    if profile.delta0 > 0.0:
+        return ()
+    group_size = int(opened.groups.size_protecting().min())
+    return tuple(
+        Reidentification(
+            subset_size=size,
+            group_size=group_size,
+            most_probable=reidentification_bound(
+                group_size=group_size, subset_size=size, epsilon0=profile.epsilon0, alpha=alpha
+            ),
+        )
+        for size in _SUBSET_SIZES
+        if 2 * size <= group_size
+    )
+
+
+def _preservation(
+    shuffler: GroupShuffler, subsets: Sequence[Subset], entropy: Entropy
+) -> Iterator[SubsetPreservation]:
+    """Yield what stays within each subset: exact for Hamming, else from simulated shuffles."""
+    users = shuffler.num_users
+    is_hamming = isinstance(shuffler, MallowsShuffler) and shuffler.reference.distance == "hamming"
+    if is_hamming and users <= MOST_ITEMS:
+        for subset in subsets:
+            eta = largest_preserved_share(
+                users, shuffler.theta, subset.members.size, delta=_PRESERVATION_DELTA
+            )
+            yield _stays(subset, eta, None)
+    elif subsets and users <= _MOST_SIMULATED:
+        draws = [shuffler.draw(entropy) for _ in range(_DRAWS)]
+        for subset in subsets:
+            found = simulated_preservation(draws, subset.members, confidence=_CONFIDENCE)
+            yield _stays(subset, found.eta_for(_PRESERVATION_DELTA), _CONFIDENCE)
+
+
+def _stays(subset: Subset, eta: float, confidence: float | None) -> SubsetPreservation:
+    """Return what stays within a subset but for the usual chance."""
+    return SubsetPreservation(
+        name=subset.name,
+        size=subset.members.size,
+        eta=eta,
+        delta=_PRESERVATION_DELTA,
+        confidence=confidence,
+    )

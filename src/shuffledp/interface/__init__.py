@@ -1,1 +1,0 @@
-"""What people see: the command line and the reports. Nothing below imports it."""

@@ -1,0 +1,226 @@
+"""What an adversary can guess from the release of one run: the leakage section of its report."""
+
+import functools
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.collection.source.prior_files import PriorKnowledge
+from shuffledp.core.bound import Bound
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import ParameterError, ShuffledpError
+from shuffledp.core.profile import RandomizerFamily
+from shuffledp.leakage.account import Adversary, LeakageAccount
+from shuffledp.leakage.adversary import Scene
+from shuffledp.leakage.general.central import vulnerability_from_guarantee
+from shuffledp.leakage.of_arrangements import (
+    SOURCE,
+    Order,
+    ReportLaw,
+    arranged,
+    at_most,
+    guaranteed,
+    is_uniform,
+)
+from shuffledp.leakage.of_collections import MOST_USERS, MOST_VALUES, checked_belief
+
+if TYPE_CHECKING:
+    from shuffledp.collection.questions.question import Question
+    from shuffledp.collection.results import Guarantee
+    from shuffledp.randomizers.protocol import LocalRandomizer
+
+#: The kind of question of which one value can be guessed; others have no finite list of values.
+KIND = "frequencies"
+
+# Channel matrices up to this size are taken as they are; others by their guarantees.
+_MOST_CELLS = 2_000
+
+# Histograms that are simulated where only that is quick have so many counts together.
+_COUNTS, _FEWEST_SAMPLES = 1 << 20, 1 << 10
+
+# Bounds with a relative gap below this are exact for all that a reader sees.
+_TIGHT = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLeakage:
+    """What each of some adversaries can guess from one release.
+
+    Parameters
+    ----------
+    accounts : tuple of LeakageAccount
+        Of who knows nobody's answer, of who knows everybody else's, and of a chosen prior.
+    notes : tuple of str
+        What could not be computed, one sentence each.
+    """
+
+    accounts: tuple[LeakageAccount, ...]
+    notes: tuple[str, ...] = ()
+
+    def to_json_dict(self) -> dict[str, object]:
+        """Return the accounts as `LeakageAccount.to_json_dict` does, and the notes."""
+        return {
+            "accounts": [account.to_json_dict() for account in self.accounts],
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Released:
+    """What a run released, as far as guesses go.
+
+    Parameters
+    ----------
+    num_users, num_values : int
+        n and k.
+    randomizer : LocalRandomizer
+        What each user ran.
+    guarantee : Guarantee
+        Of the release.
+    arrangement : Order
+        How reports were shuffled: an `Arrangement`, or an `ExchangedOrder`.
+    entropy : Entropy
+        For simulations; none of what is drawn is released.
+    """
+
+    num_users: int
+    num_values: int
+    randomizer: "LocalRandomizer"
+    guarantee: "Guarantee"
+    arrangement: Order
+    entropy: Entropy
+
+
+def leakage_of_run(
+    question: "Question", release: Released, *, prior: PriorKnowledge | None = None
+) -> RunLeakage | None:
+    """Return what an adversary can guess; None for questions without a finite list of answers.
+
+    Parameters
+    ----------
+    question : Question
+        What was asked.
+    release : Released
+        What came of it.
+    prior : PriorKnowledge, optional
+        Of a chosen adversary, in the order of the answers.
+
+    Returns
+    -------
+    RunLeakage
+        Upper ends hold whenever the guarantee of the run does. What cannot be computed is said in
+        its notes; nothing is raised.
+
+    Notes
+    -----
+    With a uniform shuffle exact for k-ary randomized response and for other randomizers whose
+    matrix is small; with other shufflers see `leakage_of_arrangements`; else from the guarantee,
+    which holds for any shuffler. Cost: about a second.
+    """
+    if question.kind != KIND:
+        return None
+    asked: list[tuple[str, Adversary, PriorKnowledge | None]] = [
+        ("who knows nobody's answer", "uninformed", None),
+        ("who knows everybody else's answer", "strong", None),
+    ]
+    if prior is not None:
+        known: Adversary = "uninformed" if prior.known is None else "partial"
+        asked.append(("with the chosen prior", known, prior))
+    # Once for all adversaries, and where what it raises becomes a note.
+    law = functools.cache(lambda: _law(release.randomizer))
+    accounts, notes = [], []
+    for who, adversary, belief in asked:
+        try:
+            accounts.append(_account(release, law(), adversary, belief))
+        except (ShuffledpError, ArithmeticError, MemoryError) as error:
+            notes.append(f"What an adversary can guess {who} could not be computed: {error}.")
+    return RunLeakage(accounts=tuple(accounts), notes=tuple(notes))
+
+
+def _account(
+    release: Released,
+    law: ReportLaw | None,
+    adversary: Adversary,
+    belief: PriorKnowledge | None,
+) -> LeakageAccount:
+    """Return the account of one adversary: exact where that is quick, else by the guarantee."""
+    known = None if belief is None else belief.known
+    # A uniform shuffle of the same reports, or of the true answers where their law is not at hand.
+    scene = _scene(release, law, belief)
+    account, prior = scene.account(adversary, known), scene.law()
+    if law is None:
+        account = _without_law(account, release, prior)
+    if not is_uniform(release.arrangement):
+        return arranged(account, release, law, prior)
+    if account.both.gap is None or account.both.gap > _TIGHT:
+        return replace(account, both=at_most(account.both, *guaranteed(release, prior)))
+    return account
+
+
+def _law(randomizer: "LocalRandomizer") -> ReportLaw | None:
+    """Return the law of reports; None where it is not at hand."""
+    profile = randomizer.profile
+    if profile.family is RandomizerFamily.K_RANDOMIZED_RESPONSE:
+        truth, other = getattr(randomizer, "support_probabilities", (None, None))
+        if truth is not None:
+            # It is rounded to nearest; more truth never leaks less.
+            return ReportLaw(
+                truth=truth if truth == other else min(math.nextafter(truth, 2.0), 1.0)
+            )
+    if profile.channel is None:
+        return None
+    rows: Any = profile.channel()
+    if len(rows) * len(rows[0]) > _MOST_CELLS:
+        return None
+    return ReportLaw(matrix=np.array([[float(entry) for entry in row] for row in rows]))
+
+
+def _scene(release: Released, law: ReportLaw | None, belief: PriorKnowledge | None) -> Scene:
+    """Return the scene of a uniform shuffle."""
+    users, values = release.num_users, release.num_values
+    if users > MOST_USERS or values > MOST_VALUES:
+        raise ParameterError(
+            f"{users:,} users and {values:,} answers, and leakage is computed for at most "
+            f"{MOST_USERS:,} and {MOST_VALUES:,}"
+        )
+    matrix = None if law is None else law.matrix
+    num_reports = values if matrix is None else matrix.shape[1]
+    return Scene(
+        num_users=users,
+        num_values=values,
+        truth=1.0 if law is None else law.truth,
+        matrix=matrix,
+        prior=None if belief is None else checked_belief(belief.prior, values),
+        epsilon0=release.randomizer.profile.epsilon0,
+        entropy=release.entropy,
+        num_samples=max(_COUNTS // num_reports, _FEWEST_SAMPLES),
+        is_brief=True,
+    )
+
+
+def _without_law(
+    account: LeakageAccount, release: Released, prior: NDArray[np.float64]
+) -> LeakageAccount:
+    """Return the account where all that is known of the randomizer is its local guarantee."""
+    profile = release.randomizer.profile
+    upper = vulnerability_from_guarantee(prior, profile.epsilon0, profile.delta0)
+    unknown = Bound(
+        lower=account.prior,
+        upper=max(upper, account.prior),
+        method="local guarantee",
+        source=SOURCE,
+        assumptions=("Each report is (epsilon0, delta0)-indistinguishable, as its profile says.",),
+    )
+    return replace(
+        account,
+        randomizer=unknown,
+        both=unknown,
+        truth=None,
+        epsilon0=profile.epsilon0,
+        knowledge=None if account.is_worst_knowledge else account.knowledge,
+        least=None,
+        least_knowledge=None,
+    )

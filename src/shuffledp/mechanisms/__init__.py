@@ -1,1 +1,0 @@
-"""How data moves: randomizers, shufflers and estimators. Never imports the privacy wing."""

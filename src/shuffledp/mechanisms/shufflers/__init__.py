@@ -1,1 +1,0 @@
-"""Shufflers: reports in, shuffled reports out."""

@@ -1,0 +1,1 @@
+"""How well a changing statistic will be known, and what else would do."""

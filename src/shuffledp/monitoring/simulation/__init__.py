@@ -1,0 +1,1 @@
+"""A whole longitudinal collection, simulated and kept on disk."""

@@ -1,0 +1,1 @@
+"""Graphs of who can pass reports on to whom: read from files, or made."""

@@ -1,0 +1,319 @@
+"""Who hides the worst-off user's report, as bounds on positions say, and what that guarantees."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.accounting.amplification.registry import account_epsilon
+from shuffledp.collection.source.column import Progress
+from shuffledp.core.bound import Bound
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.profile import LocalProfile
+from shuffledp.network.positions.position_bounds import FEW_ROUNDINGS
+from shuffledp.network.privacy.network_walk import network_walk_delta, network_walk_epsilon
+from shuffledp.network.privacy.weighted_walk import WeightedWalk
+from shuffledp.network.users import meets_epsilon, worst_epsilon
+from shuffledp.network.walk.random_walk import RandomWalk
+
+if TYPE_CHECKING:
+    from shuffledp.network.positions.position_bounds import PositionBounds
+
+ReportingProtocol = Literal["all", "single"]
+
+# Part of the claim where positions are not followed exactly.
+_BY_EIGENVALUES = (
+    "Positions are bounded by eigenvalues, whose certificate fails with probability 1e-12 at most "
+    "over its fixed start vectors: the graph was not made with these in mind."
+)
+
+# A bound this near a trusted shuffler's, relatively, is not worth a second one.
+_NEAR = 1e-3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hiding:
+    """Who hides the worst-off user's report after some rounds.
+
+    Parameters
+    ----------
+    overlaps : ndarray of float64, shape (num_users - 1,)
+        For each other user a chance, by coins of their own, with which their report hides that
+        of *any* user at least as well as one in a uniform shuffle would; rounded down.
+    missed : float
+        Chance that the user's own report is where nobody's is hidden; rounded up.
+    common_mass : float
+        What the laws of all reports have in common, rounded down: Doeblin's condition.
+    position_law : ndarray of float64, shape (num_users,), or None
+        At least the chance of each user to hold it at the end.
+    collision : float
+        At least the chance that two independent copies of it end at one place.
+    worst_user : int
+        Node whose position tells most, as far as the bounds say.
+    separation : float
+        1 - the least of all ratios to the reference law, rounded up: 0 is perfectly mixed.
+    bounds : PositionBounds
+        Where every report may be.
+    honest : ndarray of int64
+        Those who do not collude.
+    assumptions : tuple of str
+        What the numbers above rest on, besides the graph.
+    """
+
+    overlaps: NDArray[np.float64]
+    missed: float
+    common_mass: float
+    position_law: NDArray[np.float64] | None
+    collision: float
+    worst_user: int
+    separation: float
+    bounds: "PositionBounds"
+    honest: NDArray[np.int64]
+    assumptions: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, bounds: "PositionBounds", *, colluding: NDArray[np.bool_] | None = None
+    ) -> "Hiding":
+        """Return what holds for every user alike, but for those who collude.
+
+        For a victim v the overlap of user i is at least low_i / high_v (docs/results/network.md);
+        the greatest high_v covers all victims. Whoever is the victim, the other users have all
+        but one of the lows: leaving out the greatest covers that.
+        """
+        honest = np.arange(bounds.high.size)
+        if colluding is not None:
+            honest = honest[~colluding]
+        if not honest.size:
+            raise ParameterError("colluding = everybody: nobody is left to be protected")
+        worst = int(honest[np.argmax(bounds.high[honest])])
+        highest = float(bounds.high[worst])  # inf if no way of the report avoids colluders
+        overlaps = np.sort(np.clip(bounds.low * ((1.0 - FEW_ROUNDINGS) / highest), 0.0, 1.0))
+        law = bounds.reference if math.isfinite(highest) else None
+        return cls(
+            overlaps=overlaps[:-1],
+            missed=0.0 if bounds.missed is None else float(bounds.missed[honest].max()),
+            common_mass=bounds.common_mass or 0.0,
+            position_law=None if law is None else np.minimum(law * highest, 1.0),
+            collision=float(bounds.collision[honest].max()),
+            worst_user=worst,
+            separation=min(max(1.0 - float(bounds.low.min()), 0.0), 1.0),
+            bounds=bounds,
+            honest=honest,
+            assumptions=() if bounds.method == "exact" else (_BY_EIGENVALUES,),
+        )
+
+    def decompositions(self, delta: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the overlaps and what they miss, a row for each decomposition worth trying.
+
+        Every law is at least ``common_mass`` times one and the same law, so that everybody hides
+        everybody with that chance, and a report misses it with the rest. This is of use where the
+        rest is below delta: what is missed adds to delta nearly in full.
+        """
+        missed = math.nextafter(1.0 - self.common_mass, 2.0)
+        if not missed < delta:
+            return self.overlaps[None, :], np.array([self.missed])
+        common = np.full_like(self.overlaps, self.common_mass)
+        return np.stack([self.overlaps, common]), np.array([self.missed, missed])
+
+    def epsilon(
+        self,
+        profile: LocalProfile,
+        *,
+        delta: float,
+        protocol: ReportingProtocol = "all",
+        num_dishonest: int = 0,
+        with_lower: bool = True,
+    ) -> Bound:
+        """Bound the central epsilon for every user; see `NetworkMixing.epsilon`."""
+        overlaps, missed = self.decompositions(delta)
+        bound = network_walk_epsilon(
+            profile,
+            overlaps=overlaps,
+            missed=missed,
+            delta=delta,
+            protocol=protocol,
+            position_law=self.position_law,
+            num_dishonest=num_dishonest,
+            with_lower=with_lower,
+        )
+        weighed = self._weighed_epsilon(
+            profile, 1.0, bound.upper, delta=delta, num_dishonest=num_dishonest
+        )
+        if weighed < bound.upper:
+            lower = bound.lower if bound.lower is None else min(bound.lower, weighed)
+            bound = replace(bound, lower=lower, upper=weighed, method="network-walk/weighted")
+        return replace(bound, assumptions=bound.assumptions + self.assumptions)
+
+    def epsilon_of_share(
+        self,
+        profile: LocalProfile,
+        share: float,
+        *,
+        delta: float,
+        num_dishonest: int = 0,
+    ) -> float:
+        """Return an epsilon that holds for at least this share of the users, rounded up.
+
+        Parameters
+        ----------
+        profile, delta, num_dishonest
+            As for `epsilon`.
+        share : float
+            In (0, 1].
+        """
+        users = self._hidden_best(self.bounds, profile, share, delta, num_dishonest)
+        missed = self.bounds.missed
+        hidden = network_walk_epsilon(
+            profile,
+            overlaps=np.clip(_low(self.bounds) / float(self.bounds.high[users].max()), 0.0, 1.0),
+            missed=0.0 if missed is None else float(missed[users].max()),
+            delta=delta,
+            num_dishonest=num_dishonest,
+            with_lower=False,
+        ).upper
+        return min(
+            hidden,
+            self._weighed_epsilon(profile, share, hidden, delta=delta, num_dishonest=num_dishonest),
+        )
+
+    def meets(
+        self,
+        profile: LocalProfile,
+        *,
+        epsilon: float,
+        delta: float,
+        protocol: ReportingProtocol = "all",
+        num_dishonest: int = 0,
+        share: float = 1.0,
+    ) -> bool:
+        """Tell whether a central target is proved to be met for this share of the users."""
+        for bounds in self._choices:
+            users = self._hidden_best(bounds, profile, share, delta, num_dishonest)
+            walk = _weighted(bounds, profile, delta, num_dishonest)
+            if meets_epsilon(walk, bounds, users, epsilon=epsilon, delta=delta):
+                return True
+        if share < 1.0:
+            return False
+        overlaps, missed = self.decompositions(delta)
+        found = network_walk_delta(
+            profile,
+            overlaps=overlaps,
+            missed=missed,
+            epsilon=epsilon,
+            protocol=protocol,
+            position_law=self.position_law,
+            num_dishonest=num_dishonest,
+            with_lower=False,
+        )
+        return found.upper <= delta
+
+    @property
+    def _choices(self) -> "tuple[PositionBounds, ...]":
+        """Bounds relative to different laws Q, each of which will do."""
+        lowered = self.bounds.lowered
+        return (self.bounds,) if lowered is None else (self.bounds, lowered)
+
+    def _limit(self, profile: LocalProfile, delta: float, num_dishonest: int) -> float:
+        """Return what a trusted shuffler of these users gives."""
+        count = max(self.honest.size - num_dishonest, 1)
+        return account_epsilon(profile, num_users=count, delta=delta, with_lower=False).upper
+
+    def _hidden_best(
+        self,
+        bounds: "PositionBounds",
+        profile: LocalProfile,
+        share: float,
+        delta: float,
+        num_dishonest: int,
+    ) -> NDArray[np.int64]:
+        """Return a share of the users, without those whose position tells most; these first."""
+        tilt = 0.0
+        if share < 1.0:
+            ratio = math.tanh(0.5 * min(profile.epsilon0, 1.0)) or 1.0
+            tilt = 0.65 * self._limit(profile, delta, num_dishonest) / ratio
+        told = bounds.tells(tilt)[self.honest]
+        kept = max(math.ceil(share * self.honest.size), 1)
+        return self.honest[np.argsort(-told, kind="stable")[self.honest.size - kept :]]
+
+    def _weighed_epsilon(
+        self,
+        profile: LocalProfile,
+        share: float,
+        enough: float,
+        *,
+        delta: float,
+        num_dishonest: int,
+    ) -> float:
+        """Return what the weighted blanket proves for a share of users; inf where it cannot help.
+
+        It cannot where ``enough`` is as good as a trusted shuffler already.
+        """
+        limit = self._limit(profile, delta, num_dishonest)
+        if not delta > 0.0 or enough <= (1.0 + _NEAR) * limit:
+            return math.inf
+        least = math.inf
+        for bounds in self._choices:
+            walk = _weighted(bounds, profile, delta, num_dishonest)
+            if walk.is_known:
+                users = self._hidden_best(bounds, profile, share, delta, num_dishonest)
+                least = min(least, worst_epsilon(walk, bounds, users, delta=delta, enough=enough))
+        return least
+
+
+def _low(bounds: "PositionBounds") -> NDArray[np.float64]:
+    """Return overlaps of all users but one with the reference law, rising, rounded down."""
+    return np.sort(np.clip(bounds.low * (1.0 - FEW_ROUNDINGS), 0.0, 1.0))[:-1]
+
+
+def _weighted(
+    bounds: "PositionBounds", profile: LocalProfile, delta: float, num_dishonest: int
+) -> WeightedWalk:
+    """Return the weighted blanket over the reference law."""
+    return WeightedWalk(profile, _low(bounds), delta=delta, num_dishonest=num_dishonest)
+
+
+def walk_hiding(
+    walk: RandomWalk, rounds: SupportsIndex, *, on_progress: Progress | None = None
+) -> Hiding:
+    """Return who hides the worst-off user's report on any walk, exactly.
+
+    Parameters
+    ----------
+    walk : RandomWalk
+        On a graph that changes from round to round, say, or with users who are absent or collude.
+    rounds : int
+        How many of its rounds.
+    on_progress : callable, optional
+        Called with the stage, the steps done and the steps in total.
+
+    Returns
+    -------
+    Hiding
+        Of all users who do not collude.
+
+    Raises
+    ------
+    ParameterError
+        If the walk is not known for so many rounds.
+
+    Notes
+    -----
+    Cost: num_users * rounds * 2 num_edges additions.
+
+    Examples
+    --------
+    A round on one pairing of four users, then one on another: everybody's report may be anywhere.
+
+    >>> from shuffledp.network.graphs.graph import Graph
+    >>> pairs = Graph.from_edges([(0, 1), (2, 3)]), Graph.from_edges([(0, 2), (1, 3)])
+    >>> walk = RandomWalk.through(pairs, laziness=0.5)
+    >>> walk_hiding(walk, 2).overlaps.round(9).tolist()
+    [1.0, 1.0, 1.0]
+    """
+    from shuffledp.network.positions.position_bounds import exact_position_bounds
+
+    (bounds,) = exact_position_bounds(walk, (rounds,), on_progress=on_progress)
+    return Hiding.of(bounds, colluding=walk.colluding)

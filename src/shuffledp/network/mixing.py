@@ -1,0 +1,402 @@
+"""How well a walk on a graph hides where reports began, for any number of rounds.
+
+Two ways to know, and the caller need not care which: exact laws of all users' positions, which cost
+time, and spectral bounds, which cost none but need more rounds to say the same.
+"""
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, SupportsFloat, SupportsIndex, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.accounting.amplification.registry import account_epsilon
+from shuffledp.collection.source.column import Progress
+from shuffledp.core.bound import Bound
+from shuffledp.core.checks import require_at_least, require_delta
+from shuffledp.core.errors import InfeasibleTargetError, ParameterError
+from shuffledp.core.profile import LocalProfile
+from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.hiding import Hiding, ReportingProtocol
+from shuffledp.network.privacy.network_walk import (
+    NETWORK_ASSUMPTIONS,
+    network_walk_epsilon,
+)
+from shuffledp.network.walk.random_walk import RandomWalk
+
+if TYPE_CHECKING:
+    from shuffledp.network.positions.position_bounds import PositionBounds
+    from shuffledp.network.spectra.spectrum import Spectrum
+
+Method = Literal["auto", "exact", "spectral"]
+
+# Multiply-adds of an exact pass that nobody has to ask for: some 20 seconds.
+_UNASKED_WORK = 1e11
+
+# Exact laws of more users than this take hours, whatever the graph.
+_MOST_EXACT_USERS = 100_000
+
+# Of position bounds kept for all rounds of a search.
+_MOST_KEPT_NUMBERS = 5e7
+
+# Of one user after one number of rounds: position bounds hold so many numbers.
+_NUMBERS_A_USER = 64.0
+
+# Rounds after which laws are looked at in one pass: each costs as much as some rounds.
+_MOST_STOPS = 12
+
+# Where eigenvalues leave more to be told, relative to what is allowed, no further look is taken.
+_HOPELESS = 6.0
+
+# Two users send their reports to and fro.
+_FEWEST_USERS = 3
+
+# A search for rounds ends here: nobody waits for more.
+_MOST_ROUNDS = 10_000_000
+
+
+class NetworkMixing:
+    """A connected graph with all that its walk's guarantees need, prepared once.
+
+    Parameters
+    ----------
+    graph : Graph
+        Connected, of at least 3 users, and not bipartite unless the walk is lazy.
+    laziness : float
+        Chance that a report stays where it is in a round, by a coin of its own; in [0, 1).
+    method : {"auto", "exact", "spectral"}
+        How positions are bounded: by the exact laws of all users, by eigenvalues, or exactly
+        where that takes some 20 seconds at most.
+    colluding : ndarray of bool, shape (num_users,), optional
+        Users who tell the adversary all that passes through their hands. A report that reaches
+        one of them counts as revealed, and theirs hide nobody. Positions are exact then.
+    on_progress : callable, optional
+        Called with the stage, the steps done and the steps in total.
+
+    Raises
+    ------
+    ParameterError
+        If the graph is not such a graph; the message says what can be done.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        *,
+        laziness: SupportsFloat = 0.0,
+        method: Method = "auto",
+        colluding: NDArray[np.bool_] | None = None,
+        on_progress: Progress | None = None,
+    ) -> None:
+        if method not in get_args(Method):
+            raise ParameterError(f"method = {method!r} is not one of {get_args(Method)}")
+        self.walk = RandomWalk(graphs=(graph,), laziness=float(laziness), colluding=colluding)
+        _require_mixing(graph, self.walk.laziness)
+        if self.walk.colluding is not None and method == "spectral":
+            raise ParameterError(
+                "method = 'spectral' knows nothing of reports that avoid colluding users: use "
+                "method='exact'"
+            )
+        self.graph = graph
+        self.method: Method = method if self.walk.colluding is None else "exact"
+        self._report = on_progress
+        self._spectrum: Spectrum | None = None
+        self._exact: dict[int, PositionBounds] = {}
+        self._remote: dict[int, PositionBounds] = {}
+
+    @property
+    def spectrum(self) -> "Spectrum":
+        """Eigenvalues and eigenvectors, with certified bounds; computed when first asked for."""
+        from shuffledp.network.spectra.spectrum import walk_spectrum
+
+        if self._spectrum is None:
+            self._say("eigenvalues", 0, 1)
+            self._spectrum = walk_spectrum(self.graph, laziness=self.walk.laziness)
+            self._say("eigenvalues", 1, 1)
+        return self._spectrum
+
+    def position_bounds(self, rounds: SupportsIndex) -> "PositionBounds":
+        """Return bounds on where every report may be after so many rounds."""
+        return self.position_bounds_at((rounds,))[0]
+
+    def position_bounds_at(self, rounds: Iterable[SupportsIndex]) -> "tuple[PositionBounds, ...]":
+        """Return bounds for several numbers of rounds: exact laws take one pass for all of them."""
+        numbers = [require_at_least("rounds", each, 0) for each in rounds]
+        wanted = [each for each in dict.fromkeys(numbers) if each not in self._exact]
+        if wanted and self._is_exact(max(wanted)):
+            self._compute(wanted)
+        return tuple(self._exact.get(each) or self._spectral(each) for each in numbers)
+
+    def hiding(self, rounds: SupportsIndex) -> Hiding:
+        """Return who hides the worst-off user's report after so many rounds."""
+        return Hiding.of(self.position_bounds(rounds), colluding=self.walk.colluding)
+
+    def epsilon(
+        self,
+        profile: LocalProfile,
+        *,
+        rounds: SupportsIndex,
+        delta: float,
+        protocol: ReportingProtocol = "all",
+        num_dishonest: int = 0,
+        with_lower: bool = True,
+    ) -> Bound:
+        """Bound the central epsilon after so many rounds, for every user.
+
+        Parameters
+        ----------
+        profile : LocalProfile
+            The randomizer's law.
+        rounds : int
+            Of the exchange, >= 0; after 0 rounds it is the local epsilon.
+        delta : float
+            Central failure probability, in [0, 1).
+        protocol : {"all", "single"}
+            Whether holders hand in all reports they hold, or one.
+        num_dishonest : int
+            Users whose reports hide nobody.
+        with_lower : bool
+            False saves the time for the lower end.
+        """
+        if require_at_least("rounds", rounds, 0) == 0:  # nothing moved: the report alone
+            single = account_epsilon(profile, num_users=1, delta=delta, with_lower=with_lower)
+            return replace(single, assumptions=NETWORK_ASSUMPTIONS)
+        return self.hiding(rounds).epsilon(
+            profile,
+            delta=delta,
+            protocol=protocol,
+            num_dishonest=num_dishonest,
+            with_lower=with_lower,
+        )
+
+    def fewest_rounds(
+        self,
+        profile: LocalProfile,
+        *,
+        delta: float,
+        within: float = 0.01,
+        protocol: ReportingProtocol = "all",
+        num_dishonest: int = 0,
+        share: float = 1.0,
+    ) -> int:
+        """Return the fewest rounds proved to be as private as many rounds, nearly.
+
+        Parameters
+        ----------
+        profile, delta, protocol, num_dishonest
+            As for `epsilon`.
+        share : float
+            For how many of the users, in (0, 1]: by default for all.
+        within : float
+            How far above the limit epsilon may be, relative to it. For "all" the limit is what a
+            trusted shuffler gives, for "single" what endless rounds give.
+
+        Returns
+        -------
+        int
+            The bounds get no worse with more rounds, so that bisection finds the fewest.
+
+        Raises
+        ------
+        ParameterError
+            If ``within`` is not above 0, or ``delta`` is 0: then there is no limit to come near.
+        InfeasibleTargetError
+            If ten million rounds are not enough.
+        """
+        if not (within > 0.0 and math.isfinite(within)):
+            raise ParameterError(f"within = {within} is not in (0, inf): give for example 0.01")
+        if self.walk.colluding is not None:
+            raise ParameterError(
+                "with colluding users more rounds are not always better, since more of them see a "
+                "report: give a number of rounds"
+            )
+        if require_delta(delta) == 0.0:
+            raise ParameterError("delta = 0: no number of rounds helps; give for example 1e-8")
+        limit = self.limit(
+            profile,
+            delta=delta,
+            protocol=protocol,
+            num_dishonest=num_dishonest,
+            with_lower=False,
+        )
+        target = (1.0 + within) * limit.upper
+
+        def is_enough(bounds: "PositionBounds") -> bool:
+            return Hiding.of(bounds).meets(
+                profile,
+                epsilon=target,
+                delta=delta,
+                protocol=protocol,
+                num_dishonest=num_dishonest,
+                share=share,
+            )
+
+        if target >= profile.epsilon0 and profile.delta0 <= delta:
+            return 0
+        if self.method == "exact":
+            self._require_affordable()
+        most = self._fewest_by_eigenvalues(is_enough, within, share)
+        if self._is_exact(most):
+            return self._fewest_exact(is_enough, most)
+        affordable = self._affordable_rounds() if self.method == "auto" else 0
+        if 0 < affordable < most and self._may_be_enough(affordable, within, share):
+            # A share of the users may be hidden long before eigenvalues can show it.
+            self._compute([affordable])
+            if is_enough(self._exact[affordable]):
+                return self._fewest_exact(is_enough, affordable)
+        return most
+
+    def _fewest_by_eigenvalues(
+        self, is_enough: "Callable[[PositionBounds], bool]", within: float, share: float
+    ) -> int:
+        """Return the fewest rounds that eigenvalues and rows of remote users show to be enough."""
+
+        def is_shown(rounds: int) -> bool:
+            return self._may_be_enough(rounds, within, share) and is_enough(self._spectral(rounds))
+
+        def is_shown_by_one_law(rounds: int) -> bool:
+            return self._may_be_enough(rounds, within, share) and is_enough(
+                replace(self._spectral(rounds), lowered=None)
+            )
+
+        most = _fewest(is_shown)
+        # Exact laws are compared with one law only.
+        return _fewest(is_shown_by_one_law) if self._is_exact(most) else most
+
+    def _fewest_exact(self, is_enough: "Callable[[PositionBounds], bool]", most: int) -> int:
+        """Return the fewest rounds by exact laws, which need no more than ``most``.
+
+        One pass where the bounds of all rounds can be kept, otherwise one for a grid, and one for
+        the rounds between two of its points.
+        """
+        kept = most * _NUMBERS_A_USER * self.graph.num_users
+        step = max(math.ceil(kept / _MOST_KEPT_NUMBERS), math.ceil(most / _MOST_STOPS))
+        grid: list[int] = [*range(step, most, step), most]
+        self._compute(grid)
+        first = bisect_left(grid, True, key=lambda rounds: is_enough(self._exact[rounds]))
+        if first == len(grid):  # the spectral bound was sharper at its own rounds
+            return most
+        if step > 1:
+            between = range(grid[first - 1] + 1 if first else 1, grid[first])
+            self._compute(between)
+            later = bisect_left(between, True, key=lambda rounds: is_enough(self._exact[rounds]))
+            return between[later] if later < len(between) else grid[first]
+        return grid[first]
+
+    def limit(
+        self,
+        profile: LocalProfile,
+        *,
+        delta: float,
+        protocol: ReportingProtocol = "all",
+        num_dishonest: int = 0,
+        with_lower: bool = True,
+    ) -> Bound:
+        """Bound the central epsilon that endless rounds lead to.
+
+        For "all" that is a trusted shuffler's, for "single" it may be less.
+        """
+        return network_walk_epsilon(
+            profile,
+            overlaps=np.ones(self.graph.num_users - 1),
+            delta=delta,
+            protocol=protocol,
+            position_law=self.graph.stationary_law() if protocol == "single" else None,
+            num_dishonest=num_dishonest,
+            with_lower=with_lower,
+        )
+
+    def _may_be_enough(self, rounds: int, within: float, share: float) -> bool:
+        """Return whether eigenvalues alone do not speak against it, which saves a look at rows."""
+        from shuffledp.network.spectra.spectral_bounds import spectral_position_bounds
+
+        chi_square = spectral_position_bounds(self.spectrum, rounds).chi_square
+        if chi_square is None:
+            return True
+        return float(np.quantile(chi_square, share)) <= _HOPELESS * max(within, 0.01)
+
+    def _spectral(self, rounds: int) -> "PositionBounds":
+        """Return bounds by eigenvalues, and rows of the most remote users; kept between calls."""
+        from shuffledp.network.positions.remote_bounds import remote_position_bounds
+        from shuffledp.network.spectra.spectral_bounds import spectral_position_bounds
+
+        if rounds == 0:
+            return spectral_position_bounds(self.spectrum, rounds)
+        if rounds not in self._remote:
+            self._remote[rounds] = remote_position_bounds(self.walk, self.spectrum, rounds)
+        return self._remote[rounds]
+
+    def _is_exact(self, rounds: int) -> bool:
+        """Tell whether so many rounds are to be followed exactly."""
+        if self.method == "exact":
+            self._require_affordable()
+            return True
+        return self.method == "auto" and rounds <= self._affordable_rounds()
+
+    def _affordable_rounds(self) -> int:
+        """Return after how many rounds all users are followed exactly without being asked to."""
+        if self.graph.num_users > _MOST_EXACT_USERS:
+            return 0
+        return int(_UNASKED_WORK / (2.0 * self.graph.num_edges * self.graph.num_users))
+
+    def _require_affordable(self) -> None:
+        """Raise if exact laws of so many users would take hours."""
+        if self.graph.num_users > _MOST_EXACT_USERS:
+            raise ParameterError(
+                f"method = 'exact' follows each of {self.graph.num_users:,} users, and is for "
+                f"{_MOST_EXACT_USERS:,} at most: use method='spectral'"
+            )
+
+    def _compute(self, rounds: Sequence[int]) -> None:
+        """Follow all users exactly, and keep their bounds after these rounds."""
+        from shuffledp.network.positions.position_bounds import exact_position_bounds
+
+        if rounds:
+            found = exact_position_bounds(self.walk, rounds, on_progress=self._report)
+            self._exact.update({each.rounds: each for each in found})
+
+    def _say(self, stage: str, done: int, total: int | None) -> None:
+        """Report progress, if anybody listens."""
+        if self._report is not None:
+            self._report(stage, done, total)
+
+
+def _require_mixing(graph: Graph, laziness: float) -> None:
+    """Raise unless the walk forgets where it began."""
+    if graph.num_users < _FEWEST_USERS:
+        raise ParameterError(
+            f"the graph has {graph.num_users} users: at least {_FEWEST_USERS} must take part, or "
+            "reports go to and fro between the same two"
+        )
+    if graph.num_isolated:
+        raise ParameterError(
+            f"{graph.num_isolated:,} of {graph.num_users:,} users have no neighbour, so their "
+            "reports cannot move: take the largest component, or leave them out"
+        )
+    if graph.num_components > 1:
+        raise ParameterError(
+            f"the graph has {graph.num_components:,} components, and reports stay within theirs: "
+            "account for each component, or take the largest"
+        )
+    if laziness == 0.0 and graph.is_bipartite():
+        raise ParameterError(
+            "the graph is bipartite: reports go to and fro between its two sides and never mix; "
+            "let each stay with some chance in each round, for example laziness = 0.2 (--lazy 0.2)"
+        )
+
+
+def _fewest(is_enough: Callable[[int], bool]) -> int:
+    """Return the fewest rounds that are enough, if more rounds never are too many."""
+    high = 1
+    while not is_enough(high):
+        if high > _MOST_ROUNDS:
+            raise InfeasibleTargetError(
+                f"no {_MOST_ROUNDS:,} rounds are proved to be enough on this graph, which hardly "
+                "mixes: allow a larger distance (--within), or add edges"
+            )
+        high *= 2
+    numbers = range(high // 2 + 1, high + 1)
+    return numbers[min(bisect_left(numbers, True, key=is_enough), len(numbers) - 1)]

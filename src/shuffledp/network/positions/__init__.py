@@ -1,0 +1,1 @@
+"""Where reports are after some rounds: exact laws, and bounds on them."""

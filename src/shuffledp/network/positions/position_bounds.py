@@ -1,0 +1,459 @@
+"""How far the laws of the holders are from a common one: exact, for every user's report."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.reports import read_only
+from shuffledp.network.positions.position_weights import (
+    chi_square_law,
+    dominating_law,
+    rounded_up,
+    second_moments,
+    tails_of,
+    weight_grid,
+)
+from shuffledp.network.spectra.start_blocks import Progress, over_start_blocks
+from shuffledp.network.walk.random_walk import (
+    LEAST_PROBABILITY,
+    RandomWalk,
+    move_laws,
+    point_laws,
+    relative_error,
+)
+
+#: More than the last few operations on a number can change it by, relative to itself.
+FEW_ROUNDINGS = 2.0**-48
+
+# Reports so seldom kept that ratios exceed this, given that they are, count as lost.
+_LARGEST_WEIGHT = 1e12
+
+# Beyond it, one ratio is as telling as another.
+_LARGEST_TILT = 200.0
+
+# The mean law is not taken below this at places that can be reached, so that no ratio overflows.
+_LEAST_REFERENCE = 1e-250
+
+_ARRAYS = (
+    "low",
+    "high",
+    "collision",
+    "load",
+    "missed",
+    "reference",
+    "least",
+    "greatest",
+    "chi_square",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PositionBounds:
+    """Bounds on the law P_i of the holder of each report i after some rounds.
+
+    They compare it with a reference law mu, the same for all reports: whoever the victim v is,
+    P_i >= (low_i / high_v) P_v, so that report i hides report v with that probability.
+
+    Parameters
+    ----------
+    rounds : int
+        After how many rounds.
+    low : ndarray of float64, shape (num_users,)
+        At most the least P_i(j) / mu_j over the places j with mu_j > 0.
+    high : ndarray of float64, shape (num_users,)
+        At least the greatest P_i(j) / mu_j, and P_i(j) = 0 wherever mu_j = 0. With colluding
+        users, of the law given that the report is not lost; ``inf`` if it surely is.
+    collision : ndarray of float64, shape (num_users,)
+        At least sum_j P_i(j)^2; with colluding users, of the law given that it is not lost.
+    load : ndarray of float64, shape (num_users,), or None
+        At most sum_i P_i(j), the mean number of reports at place j (without those lost).
+    missed : ndarray of float64, shape (num_users,), or None
+        At least the probability that report i is lost to colluding users; ``None`` if there are
+        none.
+    method : str
+        How they were found: ``"exact"`` means up to round-off.
+    reference : ndarray of float64, shape (num_users,), or None
+        The law mu, where it was written down; these very floats are meant.
+    least, greatest : ndarray of float64, shape (num_users,), or None
+        For each place j, at most the least and at least the greatest P_i(j) over the reports.
+    chi_square : ndarray of float64, shape (num_users,), or None
+        At least the variance of P_i / mu under mu, of the law given that the report is not lost.
+    grid : ndarray of float64, shape (k + 1,), or None
+        See `weight_grid`.
+    tails : ndarray of float32, shape (num_followed, k), or None
+        At least the probability under P_i, given that the report is not lost, that P_i / mu, put
+        on the grid, is at each of its points but 0 or above; see `position_weights`.
+    followed : ndarray of int64, shape (num_followed,), or None
+        Whose tails these are, rising; ``None`` for all users.
+    error : float
+        Relative error of the ratios behind ``tails``.
+    lost : float
+        At least the probability that was set to 0 on the way, for any report.
+    lowered : PositionBounds or None
+        The same laws relative to a reference that is smaller where few users' reports come.
+
+    Notes
+    -----
+    Where report i is lost with positive probability, P_i is the sub-law of the paths that avoid
+    the colluding users, and ``low`` is of that. So P_v >= (1 - missed_v) Q_v with the law
+    Q_v <= high_v mu, and P_i >= (low_i / high_v) Q_v.
+    """
+
+    rounds: int
+    low: NDArray[np.float64] = field(repr=False)
+    high: NDArray[np.float64] = field(repr=False)
+    collision: NDArray[np.float64] = field(repr=False)
+    load: NDArray[np.float64] | None = field(default=None, repr=False)
+    missed: NDArray[np.float64] | None = field(default=None, repr=False)
+    method: str = "exact"
+    reference: NDArray[np.float64] | None = field(default=None, repr=False)
+    least: NDArray[np.float64] | None = field(default=None, repr=False)
+    greatest: NDArray[np.float64] | None = field(default=None, repr=False)
+    chi_square: NDArray[np.float64] | None = field(default=None, repr=False)
+    grid: NDArray[np.float64] | None = field(default=None, repr=False)
+    tails: NDArray[np.float32] | None = field(default=None, repr=False)
+    followed: NDArray[np.int64] | None = field(default=None, repr=False)
+    error: float = 0.0
+    lost: float = 0.0
+    lowered: "PositionBounds | None" = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        for name in _ARRAYS:
+            array = getattr(self, name)
+            if array is None:
+                continue
+            if array.shape != self.low.shape or np.isnan(array).any() or (array < 0.0).any():
+                raise ParameterError(
+                    f"{name} has shape {array.shape} or a number that is not >= 0: give "
+                    f"{self.low.shape[0]} numbers, one for each user"
+                )
+            object.__setattr__(self, name, read_only(array))
+
+    def tells(self, tilt: float) -> NDArray[np.float64]:
+        """Return, for each user, a number that grows with how much their position tells.
+
+        The mean of cosh(tilt rho) - 1, which weighs rare large ratios as Chernoff's bound does; the
+        second moment at tilt 0, or where no more is known. It only says in which order to look at
+        users.
+        """
+        if self.tails is None or self.grid is None or self.followed is not None or tilt == 0.0:
+            return self.high if self.chi_square is None else 1.0 + self.chi_square
+        points = self.grid[1:]
+        each = (np.cosh(np.minimum(tilt * points, _LARGEST_TILT)) - 1.0) / points
+        told: NDArray[np.float64] = self.tails @ np.diff(each, prepend=0.0)
+        return told
+
+    def weights(
+        self, users: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+        """Return a law of rho = P_i / mu under mu that dominates those of some users.
+
+        Parameters
+        ----------
+        users : ndarray of int64
+            At least one.
+
+        Returns
+        -------
+        values, masses : ndarray of float64
+            Larger in convex order than the law of each of these users, of the part of P_i that is
+            not lost; what is missing from 1 is at 0. Values are right to ``error``.
+        missed : float
+            At least the probability that a report of theirs is lost, or that nothing is known.
+
+        Notes
+        -----
+        Source: the module `position_weights`.
+        """
+        missed = 0.0 if self.missed is None else float(self.missed[users].max())
+        is_row, rows = self._rows_of(users)
+        others, chi_square, tails = users[~is_row], self.chi_square, rows
+        if others.size:
+            if chi_square is None:
+                return np.ones(1), np.ones(1), 1.0
+            largest = float(self.high[others].max())
+            law = chi_square_law(float(chi_square[others].max()), largest)
+            if self.grid is None or not rows.size:
+                return *law, missed
+            tails = np.vstack([rows, tails_of(*law, self.grid)])
+        if self.grid is None or float(self.high[users].max()) > float(self.grid[-1]):
+            missed = 1.0
+        grid = weight_grid(1.0) if self.grid is None else self.grid
+        return *dominating_law(grid, tails), min(missed + self.lost, 1.0)
+
+    def _rows_of(self, users: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.float32]]:
+        """Return of which users tails are known, and these."""
+        if self.tails is None:
+            return np.zeros(users.size, dtype=np.bool_), np.empty((0, 0), np.float32)
+        if self.followed is None:
+            return np.ones(users.size, dtype=np.bool_), self.tails[users]
+        places = np.minimum(self.followed.searchsorted(users), max(self.followed.size - 1, 0))
+        is_row = np.zeros(users.size, dtype=np.bool_)
+        if self.followed.size:
+            is_row = self.followed[places] == users
+        return is_row, self.tails[places[is_row]]
+
+    @property
+    def common_mass(self) -> float | None:
+        """At most sum_j min_i P_i(j), the mass that all laws share; ``None`` if not known.
+
+        With Q proportional to min_i P_i every P_i, the victim's too, is at least this number
+        times Q (Doeblin's condition). Cost: O(num_users).
+        """
+        if self.least is None:
+            return None
+        return max(0.0, math.fsum(self.least) * (1.0 - FEW_ROUNDINGS))
+
+    def overlaps_with(self, victim: SupportsIndex) -> NDArray[np.float64]:
+        """Return at most the kappa_i for which P_i >= kappa_i P_v, for each user i.
+
+        Parameters
+        ----------
+        victim : int
+            User v.
+
+        Returns
+        -------
+        ndarray of float64, shape (num_users,)
+            low_i / high_v, rounded down, and 1 for the victim. With colluding users P_v is here
+            the law given that the report is not lost.
+
+        Examples
+        --------
+        >>> from shuffledp.network.graphs.graph import Graph
+        >>> triangle = Graph.from_edges([(0, 1), (1, 2), (0, 2)])
+        >>> bounds, = exact_position_bounds(RandomWalk.on(triangle), [2])
+        >>> bounds.overlaps_with(0).round(12).tolist()
+        [1.0, 0.5, 0.5]
+        """
+        overlaps: NDArray[np.float64] = self.low * ((1.0 - FEW_ROUNDINGS) / self.high[victim])
+        np.minimum(overlaps, 1.0, out=overlaps)
+        overlaps[victim] = 1.0
+        return overlaps
+
+
+class _Reference(NamedTuple):
+    """What laws are compared with after some rounds."""
+
+    load: NDArray[np.float64]
+    law: NDArray[np.float64]
+    places: NDArray[np.int64]  # where the law is positive
+    inverses: NDArray[np.float64]  # of the law there
+    grid: NDArray[np.float64]  # of ratios to the law
+
+
+class _Extremes(NamedTuple):
+    """What was found after each of some rounds, one a row."""
+
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    squares: NDArray[np.float64]
+    sums: NDArray[np.float64]
+    lost: NDArray[np.float64]
+    least: NDArray[np.float64]
+    greatest: NDArray[np.float64]
+    tails: NDArray[np.float32]
+
+
+def exact_position_bounds(
+    walk: RandomWalk, rounds: Sequence[SupportsIndex], *, on_progress: Progress | None = None
+) -> tuple[PositionBounds, ...]:
+    """Return bounds on all position laws, which meet but for round-off.
+
+    Parameters
+    ----------
+    walk : RandomWalk
+        How reports move.
+    rounds : sequence of int
+        After which numbers of rounds, in any order; each at least 0.
+    on_progress : callable, optional
+        Called with a stage, the number of starts done, and their total.
+
+    Returns
+    -------
+    tuple of PositionBounds
+        One for each of ``rounds``. ``low``, ``load`` and ``least`` err downwards, ``high``,
+        ``collision``, ``missed`` and ``greatest`` upwards.
+
+    Raises
+    ------
+    ParameterError
+        If the walk is not known for so many rounds, or so many leave no correct digit.
+
+    Notes
+    -----
+    The reference is the stationary law where the walk is static and the graph connected, and
+    nobody colludes; else the mean of all position laws, given that a report is not lost. On a
+    bipartite graph without laziness, and on one of several components, ``low`` is therefore 0.
+
+    Error budget: `relative_error`, and what was set to 0 on the way (`move_laws`), on the safe
+    side of each number. Cost: num_users * max(rounds) * 2 num_edges additions, 4 to 5 * 10^9 of
+    them a second on two cores; memory: 35 MB, and 150 bytes for each user and asked round.
+
+    Examples
+    --------
+    >>> from shuffledp.network.graphs.graph import Graph
+    >>> triangle = Graph.from_edges([(0, 1), (1, 2), (0, 2)])
+    >>> start, later = exact_position_bounds(RandomWalk.on(triangle), [0, 2])
+    >>> later.low.round(12).tolist(), later.high.round(12).tolist()
+    ([0.75, 0.75, 0.75], [1.5, 1.5, 1.5])
+    >>> start.low.tolist(), start.collision.round(12).tolist()
+    ([0.0, 0.0, 0.0], [1.0, 1.0, 1.0])
+    """
+    asked = [walk.require_rounds(number) for number in rounds]
+    if not asked:
+        return ()
+    stops = sorted(set(asked))
+    relative_error(walk, stops[-1])  # refuses before the work
+    references = _references(walk, stops)
+    found = _all_extremes(walk, stops, references, on_progress)
+    bounds = {
+        stop: _rounded(walk, stop, references[row], _Extremes(*(array[row] for array in found)))
+        for row, stop in enumerate(stops)
+    }
+    return tuple(bounds[number] for number in asked)
+
+
+def has_stationary_reference(walk: RandomWalk) -> bool:
+    """Whether all laws may tend to the stationary law of one connected graph."""
+    graph = walk.graphs[0]
+    connected = walk.is_static and walk.colluding is None and graph.num_edges > 0
+    return connected and graph.num_components == 1
+
+
+def _references(walk: RandomWalk, stops: list[int]) -> list[_Reference]:
+    """Return what laws are compared with after each of some increasing numbers of rounds."""
+    stationary = None
+    if has_stationary_reference(walk):
+        pi = walk.graphs[0].stationary_law()
+        stationary = *_law_and_places(pi), weight_grid(float(1.0 / pi.min()))
+    # No law is more than num_users times the mean; where reports are lost, ratios may be larger.
+    by_mean = weight_grid(2.0 * walk.num_users if walk.colluding is None else _LARGEST_WEIGHT)
+    load = np.ones(walk.num_users)
+    if walk.colluding is not None:
+        load[walk.colluding] = 0.0
+    reached = load.copy()
+    references = []
+    done = 0
+    for stop in stops:
+        for round_number in range(done, stop):
+            move_laws(walk, load, round_number, round_number + 1)
+            move_laws(walk, reached, round_number, round_number + 1)
+            # Ones and zeros again: what can be reached is known exactly, however unlikely.
+            np.greater(reached, 0.0, out=reached)
+        done = stop
+        if stationary is None:
+            total = math.fsum(load)
+            mean = load / (total if total > 0.0 else 1.0)
+            law = np.where(reached > 0.0, np.maximum(mean, _LEAST_REFERENCE), 0.0)
+            references.append(_Reference(load.copy(), *_law_and_places(law), by_mean))
+        else:
+            references.append(_Reference(load.copy(), *stationary))
+    return references
+
+
+def _law_and_places(
+    law: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
+    """Return a law, where it is positive, and its inverses there."""
+    places = np.flatnonzero(law)
+    return law, places, 1.0 / law[places]
+
+
+def _all_extremes(
+    walk: RandomWalk,
+    stops: list[int],
+    references: list[_Reference],
+    on_progress: Progress | None,
+) -> _Extremes:
+    """Move the laws of all reports, and note what is asked of them after each of the rounds."""
+    from shuffledp.network.positions import position_bounds_kernels as kernels
+
+    shape = (len(stops), walk.num_users)
+    width = references[0].grid.size - 1
+    lists = [np.zeros(shape) for _ in range(len(_Extremes._fields) - 1)]
+    found = _Extremes._make([*lists, np.zeros((*shape, width), np.float32)])
+    for row, reference in enumerate(references):
+        found.least[row, reference.places] = np.inf
+    nothing_noted = found.least.copy()
+
+    widened = 1.0 + (walk.num_users + 64) * 2.0**-51 + 2.0 * relative_error(walk, stops[-1])
+
+    def note(first: int, last: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        laws = point_laws(walk, np.arange(first, last))
+        # Places are shared by all blocks: each thread notes them apart.
+        least = nothing_noted.copy()
+        greatest = np.zeros(shape)
+        flushed = 0
+        done = 0
+        for row, stop in enumerate(stops):
+            flushed += move_laws(walk, laws, done, stop)
+            done = stop
+            _, _, places, inverses, grid = references[row]
+            low, high, squares, sums = (array[row, first:last] for array in found[:4])
+            kernels.extremes(
+                laws, places, inverses, low, high, squares, sums, least[row], greatest[row]
+            )
+            found.lost[row, first:last] = flushed * LEAST_PROBABILITY
+            shares = np.zeros((last - first, width))
+            scales = np.ones(last - first)
+            if walk.colluding is not None:
+                np.divide(1.0, sums, out=scales, where=sums > 0.0)
+            kernels.add_weights(laws, places, inverses, scales, grid, shares)
+            tails = np.cumsum(shares[:, ::-1], axis=1)[:, ::-1]
+            found.tails[row, first:last] = rounded_up(np.minimum(tails * widened, 1.0))
+        return least, greatest
+
+    for least, greatest in over_start_blocks(walk.num_users, note, on_progress):
+        np.minimum(found.least, least, out=found.least)
+        np.maximum(found.greatest, greatest, out=found.greatest)
+    return found
+
+
+def _rounded(
+    walk: RandomWalk, rounds: int, reference: _Reference, found: _Extremes
+) -> PositionBounds:
+    """Return bounds from computed extremes, each rounded to the safe side.
+
+    Let e be the relative error of a probability, and x_j >= 0 what place j lost by setting small
+    numbers to 0, at most tau over all places. A true probability p has
+    c (1 - e) <= p <= c (1 + e) + x_j. So the sum of squares is at most
+    (1 + e)^2 sum c^2 + 2 (1 + e) tau + tau^2 <= (1 + e)^2 sum c^2 + 4 tau, and sums of n
+    non-negative numbers have a relative error of at most n 2^-53 more.
+    """
+    error = relative_error(walk, rounds) + FEW_ROUNDINGS
+    of_sums = error + walk.num_users * 2.0**-53
+    up, down = 1.0 + error, 1.0 - error
+    steepest = reference.inverses.max(initial=0.0)
+    high = up * (found.high + found.lost * steepest)
+    collision = up * up * (1.0 + of_sums) * found.squares + 4.0 * found.lost
+    low = np.where(np.isfinite(found.low), found.low, 0.0)  # inf: no place can be reached
+    missed = None
+    if walk.colluding is not None:
+        kept = np.minimum(found.sums * (1.0 - of_sums), 1.0)
+        missed = np.minimum((1.0 - kept) * (1.0 + FEW_ROUNDINGS), 1.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            high = np.where(kept > 0.0, (1.0 + FEW_ROUNDINGS) * high / kept, np.inf)
+            collision = np.where(kept > 0.0, (1.0 + FEW_ROUNDINGS) * collision / kept**2, 1.0)
+    return PositionBounds(
+        rounds=rounds,
+        low=np.maximum(down, 0.0) * low,
+        high=high,
+        collision=np.minimum(collision, 1.0),
+        load=np.maximum(1.0 - of_sums, 0.0) * reference.load,
+        missed=missed,
+        method="exact",
+        reference=reference.law,
+        least=np.maximum(down, 0.0) * found.least,
+        greatest=np.minimum(up * found.greatest + found.lost.max(initial=0.0), 1.0),
+        chi_square=second_moments(reference.grid, found.tails) - 1.0,
+        grid=reference.grid,
+        tails=found.tails,
+        error=4.0 * of_sums,
+        lost=float(found.lost.max(initial=0.0)),
+    )

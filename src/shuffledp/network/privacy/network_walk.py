@@ -1,0 +1,404 @@
+"""Reports walk along a graph from user to user, then holders hand in: the central guarantee.
+
+Report i starts at user i and moves t times, independently of all other reports; P_i is the law of
+its last holder. Fix the victim v and a law mu with P_v >= (1 - a) mu and P_i >= kappa_i mu for the
+others. Let N be a sum of independent coins with the chances kappa_i, and write D(m) for what a
+uniform shuffle of m users gives.
+
+**All** (each holder hands in all reports held). delta(eps) <= (1 - a) E[D(N + 1)] + a D(1).
+
+*Proof.* Draw the holder of report i from mu with probability kappa_i, by a coin of its own, and
+else from what is left of P_i; the victim's from mu with probability 1 - a. If the victim's coin
+fails nothing is claimed but D(1). Otherwise reveal the coins, and report and holder of all whose
+coins failed. The N + 1 other reports have i.i.d. holders of law mu: given the list of these
+holders, who is where is a uniform permutation, independent of all values. So what is left to see is
+made from a uniform shuffle of N + 1 reports. No coin depends on a value. ∎
+
+With mu = P_v, a = 0 and kappa_i = min over {j: P_v(j) > 0} of P_i(j)/P_v(j). Once the walk is
+stationary kappa_i = 1: exactly a uniform shuffle of all n, however irregular the graph.
+
+**Single** (each holder hands in one report, drawn uniformly from those held, or an empty answer).
+This can be made from what All hands in, so the bound above holds. A sharper one: fix m and let C be
+the number of places taken by m holders drawn i.i.d. from mu. Given N + 1 >= m,
+
+    delta(eps) <= T(k, m) + Pr[C > k] D(m),   T(k, m) = q D_k(eps_q), q = k/m,
+    e^eps_q = 1 + (e^eps - 1)/q,              D_k the bound for a uniform shuffle of k, any k <= m.
+
+*Proof.* Let each report draw a uniform priority, and each holder hand in the report of the highest.
+Choose m - 1 of the N at random. Reveal all other reports, with their holders and priorities, and
+the list of pairs of holder and priority of the m reports left. Which report has which pair is a
+uniform permutation, independent of the values. K of these pairs are handed in, those that win at
+their holder, and the list says which: so a uniform random K of the m reports is handed in, by a
+uniform arrangement. Such a release is made from one with k >= K by dropping k - K of the reports at
+random, so its divergence is at most that of a random k of m users, and at most D(m) for k = m. By
+the result on sampling (docs/results/subsampling.md) the former is at most T(k, m). K <= C. ∎
+
+The indicators of empty places are negatively associated, so `survival_levels` bounds Pr[C > k]. If
+empty answers look like reports the adversary sees less, and all this holds too.
+
+*Lower end.* All: the analyst may forget the holders, so what is unavoidable for a uniform shuffle
+of all n is unavoidable. Single: none is known.
+
+Source: ours, for the model of Liew, Takahashi, Takagi, Kato, Cao, Yoshikawa, "Network Shuffling:
+Privacy Amplification via Random Walks", SIGMOD 2022, arXiv:2204.03919; docs/results/network.md.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.accounting.amplification.random_crowd import (
+    CrowdLaw,
+    crowd_delta,
+    crowd_epsilon,
+    crowd_of,
+    tail_mean,
+)
+from shuffledp.accounting.amplification.registry import (
+    SHUFFLE_ASSUMPTIONS,
+    account_delta,
+    account_epsilon,
+)
+from shuffledp.accounting.amplification.subsampled import inner_epsilon, sampling_fraction
+from shuffledp.accounting.amplification.symmetric_blanket import SMALLEST_DELTA
+from shuffledp.core.bound import Bound, reconciled_lower
+from shuffledp.core.checks import require_at_least, require_delta, require_non_negative
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.numerics.poisson_binomial import survival_levels
+from shuffledp.core.numerics.rounding import round_up
+from shuffledp.core.profile import LocalProfile
+
+NETWORK_PROTOCOLS = ("all", "single")
+
+# What the numbers rest on; a Bound repeats it because it is part of the claim.
+NETWORK_ASSUMPTIONS = (
+    "The adversary sees who hands in which reports at the end, and knows the graph, all code and "
+    "the values of all others. He sees no earlier hop: there is no traffic analysis.",
+    "All counted users are honest and none colludes with him: each applies this randomizer once to "
+    "one value, and moves each report that he holds to a neighbour drawn uniformly, independently "
+    "of all other reports and of what any report says. At the end each hands in all reports held, "
+    "or one of them drawn uniformly, as the protocol says.",
+    "Neighbouring datasets differ in one user's value; the graph and who takes part are public.",
+)
+_SOURCE = (
+    "derived in the shuffledp documentation, results/network, for the model of Liew et al. 2022, "
+    "arXiv:2204.03919"
+)
+
+# Tails of the number of reports that are handed in, for the protocol "single".
+_OCCUPANCY_TARGETS = (1e-2, 1e-5, 1e-10, 1e-16)
+
+# Where the tails are this close, relative to their size, one of them is as good as all.
+_NARROW = 5e-3
+
+# Sizes within this factor share one law of the number of places taken.
+_SAME_SIZE = 0.98
+
+# Relative rounding of two ends that meet.
+_MEETING = 1e-8
+
+_ROUNDING = 1e-14
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """One decomposition, checked: overlaps, what the victim misses, where labels fall.
+
+    ``labels`` bounds from above what mu gives to each place; None where nothing is known.
+    """
+
+    overlaps: NDArray[np.float64]
+    missed: float
+    labels: NDArray[np.float64] | None
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether everybody surely hides the victim."""
+        return self.missed == 0.0 and bool(np.all(self.overlaps == 1.0))
+
+
+def _require_unit(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    """Return probabilities as an array, or raise."""
+    array = np.asarray(values, dtype=np.float64)
+    if not np.all((array >= 0.0) & (array <= 1.0)):  # NaN fails
+        raise ParameterError(f"{name} has an entry outside [0, 1]: clip it on the safe side")
+    return array
+
+
+def _walks(
+    overlaps: ArrayLike,
+    missed: ArrayLike,
+    protocol: str,
+    position_law: ArrayLike | None,
+    num_dishonest: int,
+) -> Iterator[_Walk]:
+    """Yield the decompositions, checked, without those of the dishonest users who hide best."""
+    if protocol not in NETWORK_PROTOCOLS:
+        raise ParameterError(f"protocol = {protocol!r} is not one of {NETWORK_PROTOCOLS}")
+    table = _require_unit("overlaps", overlaps)
+    if table.ndim not in (1, 2) or (table.ndim == 2 and len(table) == 0):
+        raise ParameterError(
+            f"overlaps has shape {table.shape}: give one number for each other user, or a row of "
+            "them for each decomposition"
+        )
+    table = np.atleast_2d(table)
+    lost = np.atleast_1d(_require_unit("missed", missed))
+    if lost.shape not in ((1,), (len(table),)):
+        raise ParameterError(
+            f"missed has shape {lost.shape}: give one number, or one for each of the {len(table)} "
+            "decompositions"
+        )
+    others = table.shape[1]
+    if require_at_least("num_dishonest", num_dishonest, 0) > others:
+        raise ParameterError(
+            f"num_dishonest = {num_dishonest} is above {others}, the number of other users"
+        )
+    law = None if position_law is None else _require_unit("position_law", position_law)
+    if law is not None and (law.ndim != 1 or law.sum() < 1.0 - 1e-6):
+        raise ParameterError(
+            "position_law is no list of upper bounds on probabilities that add up to 1: give the "
+            "law of the victim's last holder, an entry for each user"
+        )
+    for row, share in zip(table, np.broadcast_to(lost, len(table)), strict=True):
+        honest = np.sort(row)[: others - num_dishonest]
+        labels = None
+        if protocol == "single" and law is not None and share < 1.0:
+            labels = np.minimum(law / (1.0 - share) * (1.0 + _ROUNDING), 1.0)
+        yield _Walk(honest, float(share), labels)
+
+
+def network_walk_epsilon(
+    profile: LocalProfile,
+    *,
+    overlaps: ArrayLike,
+    delta: float,
+    missed: ArrayLike = 0.0,
+    protocol: str = "all",
+    position_law: ArrayLike | None = None,
+    num_dishonest: int = 0,
+    with_lower: bool = True,
+) -> Bound:
+    """Bound the central epsilon of reports that walk along a graph before they are handed in.
+
+    Parameters
+    ----------
+    profile : LocalProfile
+        The randomizer's law; ``LocalProfile(epsilon0=...)`` for any epsilon0-LDP randomizer.
+    overlaps : array_like of float, shape (n - 1,) or (k, n - 1)
+        For one victim, the kappa_i in [0, 1] of all other users, rounded down. Rows are different
+        decompositions, of which the best one counts.
+    delta : float
+        Central failure probability, in [0, 1).
+    missed : array_like of float, scalar or shape (k,)
+        The a of each decomposition, rounded up; 0 where mu is the victim's own law.
+    protocol : {"all", "single"}
+        Whether holders hand in all reports they hold, or one of them.
+    position_law : array_like of float, shape (places,), optional
+        For "single": upper bounds on the probability of each user to be the victim's last holder,
+        such as P_v itself, or min(1, high_v pi). Without it "single" is accounted as "all".
+    num_dishonest : int
+        So many of the others may tell the adversary their reports: they hide nobody, and the
+        largest overlaps are left out. What they learn by relaying is not accounted here.
+    with_lower : bool
+        False saves the time for the lower end, which is then ``None``.
+
+    Returns
+    -------
+    Bound
+        On epsilon in nats, for this victim. ``upper`` errs upwards and is safe to publish, at most
+        what one report alone gives; ``lower`` errs downwards.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is out of range.
+    OutOfRegimeError
+        If delta is below the randomizer's delta0, and its channel is not known.
+
+    Notes
+    -----
+    For a guarantee to everybody take the largest over all victims. With bounds low_i <= P_i/pi <=
+    high_i alone, overlaps low_i / max(high), without the largest low_i, serve all victims at once.
+
+    Some ten sizes of the crowd in each of some ten evaluations of delta: tenths of a second.
+
+    Source: ours; the module and docs/results/network.md have the proof.
+
+    Examples
+    --------
+    >>> one = LocalProfile(epsilon0=1.0)
+    >>> mixed = network_walk_epsilon(one, overlaps=[1.0] * 9999, delta=1e-6)
+    >>> round(mixed.upper, 8), mixed.method
+    (0.04320616, 'network-walk/clones')
+    >>> network_walk_epsilon(one, overlaps=[0.0] * 9999, delta=1e-6).method
+    'local'
+    """
+    delta = require_delta(delta)
+    walks = list(_walks(overlaps, missed, protocol, position_law, num_dishonest))
+    num_users = len(walks[0].overlaps) + 1
+    asks_uniform = with_lower and protocol == "all"
+    uniform = account_epsilon(profile, num_users=num_users, delta=delta, with_lower=asks_uniform)
+    single = account_epsilon(profile, num_users=1, delta=delta, with_lower=False)
+    found = [_renamed(single, "local", single.upper)]
+    for walk in walks if delta > 0.0 and single.upper > 0.0 else []:
+        if walk.is_uniform and walk.labels is None:
+            found.append(_renamed(uniform, f"network-walk/{uniform.method}", uniform.upper))
+            continue
+        curve = _Curve(profile, walk, delta)
+        size = curve.law.sizes[0]
+        guess = account_epsilon(profile, num_users=size, delta=delta, with_lower=False)
+        epsilon = crowd_epsilon(curve.delta, delta, highest=single.upper, guess=guess.upper)
+        if epsilon < single.upper:
+            found.append(_renamed(guess, curve.name(guess), epsilon))
+    return _with_lower(min(found, key=lambda each: each.upper), uniform.lower)
+
+
+def network_walk_delta(
+    profile: LocalProfile,
+    *,
+    overlaps: ArrayLike,
+    epsilon: float,
+    missed: ArrayLike = 0.0,
+    protocol: str = "all",
+    position_law: ArrayLike | None = None,
+    num_dishonest: int = 0,
+    with_lower: bool = True,
+) -> Bound:
+    """Bound the central delta of reports that walk along a graph, at a given epsilon.
+
+    Parameters
+    ----------
+    profile, overlaps, missed, protocol, position_law, num_dishonest, with_lower
+        As for `network_walk_epsilon`.
+    epsilon : float
+        Central epsilon in nats, >= 0.
+
+    Returns
+    -------
+    Bound
+        On delta, for this victim; ``upper`` errs upwards, ``lower`` downwards.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> one = LocalProfile(epsilon0=1.0)
+    >>> network_walk_delta(one, overlaps=[0.5] * 9, epsilon=1.0).upper
+    0.0
+    """
+    epsilon = require_non_negative("epsilon", epsilon)
+    walks = list(_walks(overlaps, missed, protocol, position_law, num_dishonest))
+    num_users = len(walks[0].overlaps) + 1
+    asks_uniform = with_lower and protocol == "all"
+    uniform = account_delta(profile, num_users=num_users, epsilon=epsilon, with_lower=asks_uniform)
+    single = account_delta(profile, num_users=1, epsilon=epsilon, with_lower=False)
+    found = [_renamed(single, "local", single.upper)]
+    for walk in walks if single.upper > 0.0 else []:
+        if walk.is_uniform and walk.labels is None:
+            found.append(_renamed(uniform, f"network-walk/{uniform.method}", uniform.upper))
+            continue
+        # In a smaller crowd delta is larger; too small a scale for the levels costs time only.
+        curve = _Curve(profile, replace(walk, overlaps=np.ones_like(walk.overlaps)), 1.0)
+        curve = _Curve(profile, walk, min(uniform.upper, curve.delta(epsilon)))
+        size = curve.law.sizes[0]
+        named = account_delta(profile, num_users=size, epsilon=epsilon, with_lower=False)
+        value = max(curve.delta(epsilon), SMALLEST_DELTA)
+        if value < single.upper:
+            found.append(_renamed(named, curve.name(named), value))
+    return _with_lower(min(found, key=lambda each: each.upper), uniform.lower)
+
+
+class _Curve:
+    """Upper bounds of delta for one decomposition, as a function of epsilon."""
+
+    def __init__(self, profile: LocalProfile, walk: _Walk, delta: float) -> None:
+        self._profile = profile
+        self._missed = walk.missed
+        self.law: CrowdLaw = crowd_of(walk.overlaps, delta=delta)
+        self._taken = {} if walk.labels is None else _places_taken(walk.labels, self.law.sizes)
+
+    def name(self, bound: Bound) -> str:
+        """Return the method's name, after what a uniform shuffle of the crowd uses."""
+        return f"network-walk{'-single' if self._taken else ''}/{bound.method}"
+
+    def delta(self, epsilon: float) -> float:
+        """Return the upper bound at one epsilon."""
+        worst = self._uniform(1, epsilon)
+        hidden = crowd_delta(self.law, partial(self._conditional, epsilon=epsilon), worst)
+        if self._missed == 0.0:
+            return hidden
+        # 1 - a is rounded up: hidden is at most worst, so that errs upwards.
+        total = math.nextafter(1.0 - self._missed, 2.0) * hidden + self._missed * worst
+        return min(round_up(total), worst)
+
+    def _uniform(self, size: int, epsilon: float) -> float:
+        return account_delta(self._profile, num_users=size, epsilon=epsilon, with_lower=False).upper
+
+    def _conditional(self, size: int, *, epsilon: float) -> float:
+        """Return d(m): for every crowd of at least m."""
+        everything = self._uniform(size, epsilon)
+        if size not in self._taken:
+            return everything
+        values = [self._sampled(taken, size, epsilon) for taken, _ in self._taken[size]]
+        return tail_mean(values, [miss for _, miss in self._taken[size]], everything)
+
+    def _sampled(self, drawn: int, size: int, epsilon: float) -> float:
+        """Return T(k, m)."""
+        fraction = sampling_fraction(drawn, size)
+        inside = self._uniform(drawn, inner_epsilon(epsilon, fraction))
+        return round_up(fraction * inside)
+
+
+def _places_taken(
+    labels: NDArray[np.float64], sizes: tuple[int, ...]
+) -> dict[int, list[tuple[int, float]]]:
+    """Return for each size m pairs (k, r), k ascending: m reports are at most at k places, save r.
+
+    ``labels`` are upper bounds of mu; a place that is more likely taken is one more place taken.
+    """
+    found: dict[int, list[tuple[int, float]]] = {}
+    counted = 0
+    levels: list[tuple[int, float]] = []
+    with np.errstate(divide="ignore"):
+        logs = np.log1p(-labels) * (1.0 + _ROUNDING)  # -inf where all labels fall on one place
+    for size in sizes:
+        if not counted * _SAME_SIZE < size <= counted:
+            empty = np.where(labels == 0.0, 1.0, np.exp(size * logs) * (1.0 - _ROUNDING))
+            levels = survival_levels(empty, _OCCUPANCY_TARGETS, independent=False)
+            if levels[0][0] - levels[-1][0] <= _NARROW * (len(labels) - levels[0][0]):
+                levels = levels[-1:]
+            counted = size
+        # More reports take more places, so the levels of a larger size are safe for a smaller.
+        best = {min(len(labels) - count, size): miss for count, miss in levels}
+        found[size] = sorted((max(taken, 1), miss) for taken, miss in best.items())
+    return found
+
+
+def _renamed(bound: Bound, method: str, upper: float) -> Bound:
+    """Return a bound on a uniform shuffle as one on a walk."""
+    extra = tuple(text for text in bound.assumptions if text not in SHUFFLE_ASSUMPTIONS)
+    return replace(
+        bound,
+        lower=None,
+        upper=upper,
+        method=method,
+        source=_SOURCE,
+        assumptions=NETWORK_ASSUMPTIONS + extra,
+    )
+
+
+def _with_lower(bound: Bound, lower: float | None) -> Bound:
+    """Return the bound over a lower end; ends that meet may cross by their rounding."""
+    if lower is None:
+        return bound
+    kept = reconciled_lower(
+        lower, bound.upper, tolerance=_MEETING, claim=f"method {bound.method!r}"
+    )
+    return replace(bound, lower=kept)

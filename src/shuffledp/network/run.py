@@ -1,0 +1,361 @@
+"""Running a collection whose reports travel through a network, and the facts about it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from shuffledp.collection.arranged_plan import arranged_setting
+from shuffledp.collection.arrangements import NetworkArrangement
+from shuffledp.collection.guarantees import guarantee_for
+from shuffledp.collection.plan import plan_question
+from shuffledp.collection.questions.question import Question, chosen_candidates
+from shuffledp.collection.report_files import reports_writer
+from shuffledp.collection.results import RunResult
+from shuffledp.collection.run import FixedSetting, Setting, fixed_setting
+from shuffledp.collection.source.column import Progress
+from shuffledp.core.errors import DataError
+from shuffledp.core.profile import LocalProfile
+from shuffledp.core.reports import Reports
+from shuffledp.network.account import MOST, published_epsilon
+from shuffledp.network.facts import NetworkFacts
+from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.hiding import ReportingProtocol
+from shuffledp.network.mixing import NetworkMixing
+from shuffledp.network.walk.shuffler import NetworkBatch
+
+#: Column of saved reports that says who handed them in.
+HOLDER = "holder"
+
+# The curve of the report, as shares of the rounds.
+_SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+
+# Below this nobody sees from estimates that holders' laws differ between users.
+_VISIBLE_SEPARATION = 0.01
+
+
+def read_network(
+    graph: str | PathLike[str],
+    table: str | PathLike[str],
+    *,
+    num_users: int,
+    id_column: str | None = None,
+) -> Graph:
+    """Read a graph whose user i is row i of a table.
+
+    Parameters
+    ----------
+    graph : path
+        A file of edges; see `read_graph`.
+    table : path
+        The survey: a CSV, TSV or Parquet file.
+    num_users : int
+        Number of its rows.
+    id_column : str, optional
+        Column of the table by which the edges name people; row numbers from 0 by default.
+
+    Returns
+    -------
+    Graph
+        People without an edge are in it, without neighbours.
+
+    Raises
+    ------
+    DataError
+        If a file cannot be read, an edge names nobody in the table, or without ``id_column`` the
+        graph names people otherwise than by row numbers, or has not as many users as the table
+        rows.
+    """
+    from shuffledp.groups.grouping_columns import read_ids
+    from shuffledp.network.graphs.graph_files import read_graph
+
+    if id_column is not None:
+        return read_graph(graph, ids=read_ids(table, id_column))
+    found = read_graph(graph)
+    name, rows = Path(graph).name, Path(table).name
+    if found.labels is not None:
+        raise DataError(
+            f"{name} names people by labels such as {found.labels[0]!r}, not by row numbers from "
+            f"0: name the column of {rows} that holds these labels (--id COLUMN)"
+        )
+    if found.num_users != num_users:
+        raise DataError(
+            f"{name} has {found.num_users:,} users and {rows} {num_users:,} rows: give one row for "
+            "each user of the graph, or name the column that holds their labels (--id COLUMN)"
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NetworkPlan:
+    """How reports travel, and for how many rounds.
+
+    Parameters
+    ----------
+    name : str
+        What to call the graph.
+    mixing : NetworkMixing
+        The graph and its walk.
+    rounds : int or None
+        How often every report is passed on; None for as often as brings epsilon near its limit.
+    protocol : {"all", "single"}
+        What holders hand in.
+    """
+
+    name: str
+    mixing: NetworkMixing
+    rounds: int | None
+    protocol: ReportingProtocol = "all"
+
+    def arrangement(
+        self,
+        profile: LocalProfile,
+        *,
+        delta: float,
+        on_batch: Callable[[NetworkBatch], None] | None = None,
+    ) -> NetworkArrangement:
+        """Return the exchange for one randomizer, its rounds chosen for it if they are not given.
+
+        Parameters
+        ----------
+        profile : LocalProfile
+            The randomizer's law.
+        delta : float
+            Central failure probability.
+        on_batch : callable, optional
+            Is handed what holders hand in.
+        """
+        rounds = self.rounds
+        if rounds is None:
+            rounds = self.mixing.fewest_rounds(profile, delta=delta, protocol=self.protocol)
+        # In one pass, with those that the curve of the report will need.
+        self.mixing.position_bounds_at((*_curve_rounds(rounds), rounds))
+        return NetworkArrangement(
+            mixing=self.mixing, rounds=rounds, protocol=self.protocol, on_batch=on_batch
+        )
+
+    def fixed(
+        self,
+        question: Question,
+        *,
+        epsilon0: float,
+        delta: float,
+        randomizer: str | None = None,
+        on_batch: Callable[[NetworkBatch], None] | None = None,
+    ) -> tuple[FixedSetting, NetworkArrangement]:
+        """Return a randomizer of a given epsilon0, and the exchange for it.
+
+        Parameters
+        ----------
+        question : Question
+            What is asked.
+        epsilon0, delta : float
+            Local epsilon in nats, and central failure probability.
+        randomizer : str, optional
+            Name of one of the question's ``candidates``; the first by default.
+        on_batch : callable, optional
+            Is handed what holders hand in.
+        """
+        name = randomizer or next(iter(question.candidates()))
+        law = chosen_candidates(question, name)[name](epsilon0)
+        arrangement = self.arrangement(law.profile, delta=delta, on_batch=on_batch)
+        setting = fixed_setting(
+            question,
+            num_users=self.mixing.graph.num_users,
+            randomizer=name,
+            epsilon0=epsilon0,
+            delta=delta,
+            arrangement=arrangement,
+        )
+        return setting, arrangement
+
+    def planned(
+        self,
+        question: Question,
+        *,
+        epsilon: float,
+        delta: float,
+        randomizer: str | None = None,
+        on_batch: Callable[[NetworkBatch], None] | None = None,
+    ) -> tuple[FixedSetting, NetworkArrangement]:
+        """Return a randomizer that meets a central target, and the exchange for it.
+
+        It is the one that a plan for a uniform shuffle chooses, with somewhat more noise.
+
+        Parameters
+        ----------
+        question : Question
+            What is asked.
+        epsilon, delta : float
+            Central target.
+        randomizer : str, optional
+            Name of one of the question's ``candidates``; the best of them by default.
+        on_batch : callable, optional
+            Is handed what holders hand in.
+
+        Raises
+        ------
+        InfeasibleTargetError
+            If the noise needed would drown every estimate.
+        """
+        num_users = self.mixing.graph.num_users
+        near = plan_question(question, num_users, epsilon, delta, randomizer=randomizer).randomizer
+        arrangement = self.arrangement(near.profile, delta=delta, on_batch=on_batch)
+        setting = arranged_setting(
+            question,
+            num_users=num_users,
+            epsilon=epsilon,
+            delta=delta,
+            arrangement=arrangement,
+            randomizer=near.name,
+        )
+        return setting, arrangement
+
+
+def network_facts(
+    plan: NetworkPlan,
+    result: RunResult,
+    batch: NetworkBatch,
+    *,
+    on_progress: Progress | None = None,
+) -> NetworkFacts:
+    """Return what a report says about the exchange of one run.
+
+    Parameters
+    ----------
+    plan : NetworkPlan
+        How reports travelled.
+    result : RunResult
+        Its randomizer and guarantee.
+    batch : NetworkBatch
+        What was handed in.
+    on_progress : callable, optional
+        Called with the stage, the steps done and the steps in total.
+
+    Returns
+    -------
+    NetworkFacts
+        Epsilons are safe to publish, the gap is rounded down and the separation up.
+
+    Notes
+    -----
+    Cost: up to ten bounds of epsilon for other numbers of rounds.
+    """
+    mixing, rounds = plan.mixing, batch.rounds
+    graph, profile, delta = mixing.graph, result.randomizer.profile, result.guarantee.delta_upper
+    hiding = mixing.hiding(rounds)
+    published, _ = published_epsilon(profile, hiding, delta, plan.protocol)
+    uniform = guarantee_for(profile, graph.num_users, delta=delta, with_lower=False)
+    return NetworkFacts(
+        graph=plan.name,
+        num_users=graph.num_users,
+        num_edges=graph.num_edges,
+        fewest_neighbours=int(graph.degrees.min()),
+        most_neighbours=int(graph.degrees.max()),
+        num_self_loops=graph.num_self_loops,
+        num_duplicates=graph.num_duplicates,
+        irregularity=graph.irregularity,
+        rounds=rounds,
+        are_rounds_chosen=plan.rounds is None,
+        protocol=plan.protocol,
+        laziness=mixing.walk.laziness,
+        spectral_gap=mixing.spectrum.spectral_gap,
+        separation=hiding.separation,
+        worst_user=user_name(graph, hiding.worst_user),
+        method=mixing.position_bounds(rounds).method,
+        uniform_epsilon=uniform.epsilon_upper,
+        published_epsilon=(
+            published if published is not None and published < profile.epsilon0 else None
+        ),
+        epsilon_by_rounds=_epsilons(plan, result, rounds, on_progress),
+        most_held=graph.num_users * float(graph.stationary_law().max()),
+        num_released=len(batch.holders),
+        num_dummies=batch.num_dummies,
+        most_by_rounds=_epsilons_of_most(plan, result, rounds),
+    )
+
+
+def _epsilons(
+    plan: NetworkPlan, result: RunResult, rounds: int, on_progress: Progress | None
+) -> tuple[tuple[int, float], ...]:
+    """Return the safe epsilon after fewer rounds, and that of the run."""
+    numbers = _curve_rounds(rounds)
+    points = []
+    for done, number in enumerate(numbers, start=1):
+        bound = plan.mixing.epsilon(
+            result.randomizer.profile,
+            rounds=number,
+            delta=result.guarantee.delta_upper,
+            protocol=plan.protocol,
+            with_lower=False,
+        )
+        points.append((number, bound.upper))
+        if on_progress is not None:
+            on_progress("accounting", done, len(numbers))
+    return (*points, (rounds, result.guarantee.epsilon_upper))
+
+
+def _epsilons_of_most(
+    plan: NetworkPlan, result: RunResult, rounds: int
+) -> tuple[tuple[int, float], ...]:
+    """Return an epsilon for 99 % of the users after fewer rounds, and after all."""
+    profile, delta = result.randomizer.profile, result.guarantee.delta_upper
+    return tuple(
+        (number, plan.mixing.hiding(number).epsilon_of_share(profile, MOST, delta=delta))
+        for number in (*_curve_rounds(rounds), rounds)
+    )
+
+
+def _curve_rounds(rounds: int) -> list[int]:
+    """Return fewer rounds, at which the report shows epsilon, in rising order."""
+    return sorted({max(1, round(share * rounds)) for share in _SHARES if rounds} - {rounds})
+
+
+def user_name(graph: Graph, user: int) -> str:
+    """Return what a graph calls a user."""
+    return str(user) if graph.labels is None else graph.labels[user]
+
+
+def network_cautions(facts: NetworkFacts) -> tuple[str, ...]:
+    """Return what should make a user of the estimates think twice, one sentence each."""
+    if facts.protocol == "all" or facts.separation <= _VISIBLE_SEPARATION:
+        return ()
+    return (
+        "With protocol single the estimates take every user's report to be equally likely to be "
+        f"handed in. After {facts.rounds:,} rounds that holds only roughly (separation "
+        f"{facts.separation:.2g}): add rounds, or use protocol all.",
+    )
+
+
+def holders_writer(
+    path: Path, setting: Setting, graph: Graph, handed_in: Sequence[NetworkBatch]
+) -> Callable[[Iterator[Reports]], None]:
+    """Return a function that writes reports to a Parquet file, with who handed each in.
+
+    The adversary of the guarantee sees the holders anyway, so that they may be released.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    setting : Setting
+        What was run.
+    graph : Graph
+        Its labels name the holders.
+    handed_in : sequence of NetworkBatch
+        Has one element by the time that the reports are read.
+
+    Returns
+    -------
+    callable
+        Takes an iterable of `Reports` and consumes it.
+    """
+    import polars as pl
+
+    names = None if graph.labels is None else pl.Series(HOLDER, list(graph.labels))
+
+    def beside(start: int, stop: int) -> pl.DataFrame:
+        holders = pl.Series(HOLDER, handed_in[0].holders[start:stop])
+        return (holders if names is None else names.gather(holders)).to_frame()
+
+    return reports_writer(path, setting, beside=beside)

@@ -1,0 +1,1 @@
+"""Certified eigenvalues of random walks, and the bounds made of them."""

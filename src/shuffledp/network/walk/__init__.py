@@ -1,0 +1,1 @@
+"""Random walks of reports, drawn."""

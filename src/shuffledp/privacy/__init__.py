@@ -1,1 +1,0 @@
-"""What data collection guarantees: amplification, accounting. Never imports mechanisms."""

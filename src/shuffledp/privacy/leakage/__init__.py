@@ -1,1 +1,0 @@
-"""Quantitative information flow: what an adversary can guess, exactly."""

@@ -1,0 +1,97 @@
+"""All local randomizers by name, for each kind of value."""
+
+import difflib
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import SupportsIndex
+
+from shuffledp.core.checks import require_at_least
+from shuffledp.core.errors import ParameterError
+from shuffledp.randomizers.categories.hadamard_response import HadamardResponse
+from shuffledp.randomizers.categories.k_randomized_response import KRandomizedResponse
+from shuffledp.randomizers.categories.local_hashing import (
+    BinaryLocalHashing,
+    OptimizedLocalHashing,
+)
+from shuffledp.randomizers.categories.optimized_unary import OptimizedUnaryEncoding
+from shuffledp.randomizers.categories.subset_selection import SubsetSelection
+from shuffledp.randomizers.categories.symmetric_unary import SymmetricUnaryEncoding
+from shuffledp.randomizers.category_randomizer import CategoryRandomizer
+from shuffledp.randomizers.mean_randomizer import MeanRandomizer
+from shuffledp.randomizers.numbers.duchi import Duchi
+from shuffledp.randomizers.numbers.hybrid import Hybrid
+from shuffledp.randomizers.numbers.laplace import DiscreteLaplace
+from shuffledp.randomizers.numbers.piecewise import Piecewise
+from shuffledp.randomizers.strings.count_mean_sketch import CountMeanSketch
+from shuffledp.randomizers.strings.hadamard_count_mean_sketch import (
+    HadamardCountMeanSketch,
+)
+from shuffledp.randomizers.strings.sketch import StringSketch
+from shuffledp.randomizers.vectors.privunit import PrivUnit
+from shuffledp.randomizers.vectors.privunit_gaussian import PrivUnitGaussian
+
+#: Randomizers of one category out of k by name; each takes ``k`` and ``epsilon0``.
+RANDOMIZERS: Mapping[str, Callable[..., CategoryRandomizer]] = MappingProxyType(
+    {
+        each.name: each
+        for each in (
+            KRandomizedResponse,
+            SymmetricUnaryEncoding,
+            OptimizedUnaryEncoding,
+            OptimizedLocalHashing,
+            BinaryLocalHashing,
+            HadamardResponse,
+            SubsetSelection,
+        )
+    }
+)
+
+#: Randomizers of a number by name; each takes ``low``, ``high`` and ``epsilon0``.
+NUMBER_RANDOMIZERS: Mapping[str, Callable[..., MeanRandomizer]] = MappingProxyType(
+    {each.name: each for each in (Duchi, Piecewise, Hybrid, DiscreteLaplace)}
+)
+
+#: Randomizers of a vector by name; each takes ``dimension``, ``norm_bound`` and ``epsilon0``.
+VECTOR_RANDOMIZERS: Mapping[str, Callable[..., MeanRandomizer]] = MappingProxyType(
+    {each.name: each for each in (PrivUnit, PrivUnitGaussian)}
+)
+
+#: Randomizers of a text by name; each takes ``key`` and ``epsilon0``.
+STRING_RANDOMIZERS: Mapping[str, Callable[..., StringSketch]] = MappingProxyType(
+    {each.name: each for each in (CountMeanSketch, HadamardCountMeanSketch)}
+)
+
+
+def make_randomizer(name: str, *, k: SupportsIndex, epsilon0: float) -> CategoryRandomizer:
+    """Return the randomizer of that name.
+
+    Parameters
+    ----------
+    name : str
+        One of ``RANDOMIZERS``.
+    k : int
+        Number of categories, in [2, 2^32 - 1].
+    epsilon0 : float
+        Local privacy loss in nats, in [0, inf).
+
+    Returns
+    -------
+    CategoryRandomizer
+        Its ``epsilon0`` is at most the one asked for.
+
+    Raises
+    ------
+    ParameterError
+        If no randomizer has that name, or k or epsilon0 is out of range.
+
+    Examples
+    --------
+    >>> make_randomizer("k-rr", k=3, epsilon0=1.0)
+    KRandomizedResponse(k=3, epsilon0=1.0)
+    """
+    if name not in RANDOMIZERS:
+        nearest = difflib.get_close_matches(name.lower(), RANDOMIZERS, n=1, cutoff=0.0)[0]
+        raise ParameterError(
+            f"randomizer {name!r} is not one of {', '.join(RANDOMIZERS)}: did you mean {nearest!r}?"
+        )
+    return RANDOMIZERS[name](k=require_at_least("k", k, 2), epsilon0=epsilon0)

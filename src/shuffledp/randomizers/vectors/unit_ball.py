@@ -1,0 +1,142 @@
+"""From a vector in the ball to a point of the sphere whose expectation is that vector.
+
+The user does this to their own value before the randomizer, so it costs no privacy.
+"""
+
+from typing import Any, SupportsFloat, SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.checks import require_at_least, require_positive
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import DomainError, ParameterError
+from shuffledp.randomizers.checks import plain_array
+from shuffledp.randomizers.vectors.normals import standard_normals, uniforms
+
+# The measures of caps have been compared with many digits up to here.
+_LARGEST_DIMENSION = 10**6
+_NORM_BOUND_RANGE = (1e-100, 1e100)  # squares stay far from overflow and underflow
+
+# A norm may exceed its bound by this much of it: enough for clipping in float64. Vectors that come
+# in a shorter type were clipped in that type, and may exceed it by some of its last places.
+_TOLERANCE = 1e-9
+_TOLERANCE_IN_LAST_PLACES = 8
+
+# Shorter vectors, relative to the bound, count as zero: their squares would underflow.
+_SHORTEST = 1e-150
+
+
+def require_dimension(value: SupportsIndex) -> int:
+    """Return ``value`` as an int in [2, 10^6], else raise `ParameterError`."""
+    dimension = require_at_least("dimension", value, 1)
+    if dimension == 1:
+        raise ParameterError(
+            "dimension = 1 is not in [2, 10^6]: for single numbers use the randomizer of Duchi et "
+            "al., which is the best at small epsilon0"
+        )
+    if dimension > _LARGEST_DIMENSION:
+        raise ParameterError(
+            f"dimension = {dimension} is not in [2, 10^6]: project the vectors to fewer dimensions"
+        )
+    return dimension
+
+
+def require_norm_bound(value: SupportsFloat) -> float:
+    """Return ``value`` as a float in [1e-100, 1e100], else raise `ParameterError`."""
+    norm_bound = require_positive("norm_bound", value)
+    low, high = _NORM_BOUND_RANGE
+    if not low <= norm_bound <= high:
+        raise ParameterError(
+            f"norm_bound = {norm_bound} is not in [{low:.0e}, {high:.0e}]: use another unit"
+        )
+    return norm_bound
+
+
+def require_vectors(values: NDArray[Any], dimension: int) -> NDArray[Any]:
+    """Return ``values`` as an array of numbers of shape (n, d), else raise `ParameterError`."""
+    array = plain_array(values)
+    if array.shape == (0,):
+        array = array.reshape(0, dimension)
+    if array.ndim != 2 or array.shape[1] != dimension:
+        raise ParameterError(
+            f"values has shape {array.shape}: give one vector a user, shape (n, {dimension})"
+        )
+    if array.dtype.kind not in "iuf":
+        raise ParameterError(f"values has dtype {array.dtype}: give real numbers")
+    return array
+
+
+def to_sphere(
+    values: NDArray[Any], *, norm_bound: float, entropy: Entropy, first_row: int = 0
+) -> NDArray[np.float64]:
+    """Return a random unit vector for each value, whose expectation is value / norm_bound.
+
+    Parameters
+    ----------
+    values : ndarray of numbers, shape (n, d)
+        Euclidean norms at most ``norm_bound``. Norms that exceed it by round-off, 1e-9 of it (1e-6
+        in float32), are taken for ``norm_bound``.
+    norm_bound : float
+        Radius of the ball.
+    entropy : Entropy
+        Source of randomness.
+    first_row : int
+        Number of the first row, for messages.
+
+    Returns
+    -------
+    ndarray of float64, shape (n, d)
+        A new array.
+
+    Raises
+    ------
+    DomainError
+        If a vector is too long, or holds NaN or infinity; the message names the first.
+
+    Notes
+    -----
+    With r = norm(v) / norm_bound and u = v / norm(v) the point is u with probability (1 + r) / 2,
+    and else -u, so that its expectation is r u. For v = 0 the direction u is itself random.
+
+    Examples
+    --------
+    >>> value = np.array([[0.0, 3.0]])
+    >>> to_sphere(value, norm_bound=3.0, entropy=Entropy.from_seed(1)).tolist()
+    [[0.0, 1.0]]
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        directions: NDArray[np.float64] = np.multiply(values, 1.0 / norm_bound, dtype=np.float64)
+        norms = np.sqrt(np.einsum("ij,ij->i", directions, directions))
+    is_wrong = ~(norms <= 1.0 + _tolerance(values.dtype))  # so that NaN is wrong too
+    if is_wrong.any():
+        row = int(np.argmax(is_wrong))
+        _refuse(values[row], row + first_row, float(norms[row]) * norm_bound, norm_bound)
+    is_zero = norms < _SHORTEST
+    if is_zero.any():
+        shape = (int(is_zero.sum()), directions.shape[1])
+        random = standard_normals(shape[0] * shape[1], entropy).reshape(shape)
+        directions[is_zero] = random / np.linalg.norm(random, axis=1, keepdims=True)
+    lengths = np.where(is_zero, 1.0, norms)
+    is_kept = uniforms(entropy.words(norms.size)) < (1.0 + np.where(is_zero, 0.0, norms)) / 2.0
+    directions *= (1.0 / np.where(is_kept, lengths, -lengths))[:, None]
+    return directions
+
+
+def _tolerance(dtype: np.dtype[Any]) -> float:
+    """Return by how much of the bound a norm may exceed it."""
+    if not np.issubdtype(dtype, np.floating):
+        return _TOLERANCE
+    return max(_TOLERANCE, _TOLERANCE_IN_LAST_PLACES * float(np.finfo(dtype).eps))
+
+
+def _refuse(value: NDArray[Any], row: int, norm: float, norm_bound: float) -> None:
+    """Raise `DomainError` for a vector outside the ball."""
+    if not np.isfinite(value).all():
+        raise DomainError(
+            f"values[{row}] holds NaN or infinity: drop that user, or put zeros in its place"
+        )
+    raise DomainError(
+        f"values[{row}] has the norm {norm:.12g}, which is not in [0, norm_bound = "
+        f"{norm_bound:.12g}]: clip it to the ball, or raise norm_bound"
+    )

@@ -1,0 +1,219 @@
+"""The privacy statement in plain words: every sentence is a theorem, only without its symbols.
+
+(epsilon, delta)-indistinguishability of two laws is the same as this: each can be replaced, with
+an error of probability at most delta, by one of a pair for which every likelihood ratio is at most
+e^epsilon (Dwork and Roth 2014, Lemma 3.17). So "the odds change by at most a factor, but for an
+exception of probability delta" is exact, while "the privacy loss is below epsilon with
+probability 1 - delta" would be stronger than what is proved.
+"""
+
+import math
+from dataclasses import dataclass
+
+from shuffledp.collection.results import Guarantee, RunResult
+from shuffledp.core.bound import Bound
+from shuffledp.report.formatting import (
+    best_guess,
+    brief,
+    odds_factor,
+    one_in,
+    percent,
+    rounded,
+)
+from shuffledp.report.group_sections import statement_paragraphs
+from shuffledp.report.network_sections import statement_paragraph
+
+SIMULATION_WARNING = (
+    "This run was given a seed, so whoever knows the seed can undo its randomization. It protects "
+    "nobody: do not publish it as private. Run again without a seed to collect for real."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """What may be said to a reader who knows no mathematics.
+
+    Parameters
+    ----------
+    headline : str
+        The guarantee on one line.
+    paragraphs : tuple of (str, str)
+        A short title and its text.
+    facts : tuple of (str, str)
+        Name and value: the upper bound first, then how far it is from the proved lower one.
+    """
+
+    headline: str
+    paragraphs: tuple[tuple[str, str], ...]
+    facts: tuple[tuple[str, str], ...]
+
+
+def privacy_statement(result: RunResult) -> Statement:
+    """Return the statement of a run; numbers are rounded to the safe side."""
+    guarantee = result.guarantee
+    paragraphs = [
+        _what_reports_reveal(result),
+        *(() if result.groups is None else statement_paragraphs(result.groups)),
+        *(() if result.network is None else (statement_paragraph(result.network),)),
+        _exception(guarantee),
+        _certainty(guarantee),
+        _without_shuffler(result),
+        (
+            "What it does not promise.",
+            "It does not hide what is true of a group: the estimates can tell something about a "
+            "person through the people who resemble them, whether or not that person took part. "
+            "And it covers this one release: every further collection from the same people adds "
+            "to epsilon.",
+        ),
+    ]
+    if result.is_simulation:
+        paragraphs.insert(0, ("This was a simulation.", _SIMULATION_NOTE))
+    return Statement(
+        headline=(
+            f"epsilon <= {safe_epsilon(guarantee)} at delta <= {safe_delta(guarantee)} "
+            f"for each of {guarantee.num_users:,} users"
+        ),
+        paragraphs=tuple(paragraphs),
+        facts=_facts(guarantee),
+    )
+
+
+def safe_epsilon(guarantee: Guarantee) -> str:
+    """Return the epsilon that is safe to publish: as given, or rounded up."""
+    return _safe(guarantee.epsilon)
+
+
+def safe_delta(guarantee: Guarantee) -> str:
+    """Return the delta that is safe to publish: as given, or rounded up."""
+    return _safe(guarantee.delta)
+
+
+def meets_target(result: RunResult) -> bool:
+    """Return whether the run gives at least the privacy that was asked for."""
+    return (
+        result.guarantee.epsilon_upper <= result.target_epsilon
+        and result.guarantee.delta_upper <= result.target_delta
+    )
+
+
+_SIMULATION_NOTE = (
+    "Its seed can replay every random choice, so it protects nobody. What follows holds for the "
+    "same run without a seed."
+)
+
+
+def _safe(value: Bound | float) -> str:
+    """Return a bound rounded up, or a given number as it is where that is short."""
+    return rounded(value.upper, up=True) if isinstance(value, Bound) else brief(value)
+
+
+def _what_reports_reveal(result: RunResult) -> tuple[str, str]:
+    """Say what epsilon means, as a change of odds and as a guess."""
+    guarantee = result.guarantee
+    title = "What the reports reveal."
+    seen = (
+        f"all {result.num_users:,} shuffled reports"
+        if result.network is None
+        else "all reports handed in, and who handed in which,"
+    )
+    adversary = f"An adversary who sees {seen} and knows everyone else's answer"
+    epsilon, delta = guarantee.epsilon_upper, guarantee.delta_upper
+    if math.isinf(epsilon):
+        return title, f"{adversary} may learn a person's answer: no finite epsilon is proved."
+    text = (
+        f"{adversary} faces a limit on what it can learn about any one person. Whatever two "
+        "answers it weighs against each other, the reports change the odds between them by a "
+        f"factor of at most {odds_factor(epsilon)}, which is e^epsilon for epsilon = "
+        f"{safe_epsilon(guarantee)}. If both answers seemed equally likely before, it guesses "
+        f"right with a chance of at most {best_guess(epsilon, delta)}, where tossing a coin gives "
+        "50%."
+    )
+    if epsilon > 5.0:
+        text += " A factor this large protects little."
+    if guarantee.num_users != result.num_users:
+        text += f" Of these users, {guarantee.num_users:,} are counted on to be honest."
+    return title, text
+
+
+def _exception(guarantee: Guarantee) -> tuple[str, str]:
+    """Say what delta means for one person and for anyone at all."""
+    title = "The exception."
+    delta = guarantee.delta_upper
+    if delta == 0.0:
+        return title, "There is none: delta = 0, so the limit always holds."
+    text = (
+        f"For each person the limit may fail with a chance of at most delta = "
+        f"{safe_delta(guarantee)}, that is {one_in(delta)}. "
+    )
+    anyone = guarantee.num_users * delta  # union bound over the users
+    if anyone < 1.0:
+        return title, text + f"That it fails for anyone at all has a chance below {one_in(anyone)}."
+    return title, text + (
+        f"With {guarantee.num_users:,} users it may fail for somebody: ask for a delta far below "
+        f"{rounded(1.0 / guarantee.num_users, up=False, digits=2)}."
+    )
+
+
+def _certainty(guarantee: Guarantee) -> tuple[str, str]:
+    """Say how far the safe number is from what is proved to be unavoidable."""
+    title = "How sharp this is."
+    bound, name = guarantee.bound, _computed_name(guarantee)
+    text = f"{name} = {rounded(bound.upper, up=True)} is proved to be safe."
+    if bound.lower is None or bound.gap is None:
+        return title, f"{text} How much smaller the true {name} is, is not known."
+    return title, (
+        f"{text} No analysis of this collection can show less than "
+        f"{rounded(bound.lower, up=False)}; what is still open is a gap of {_gap(bound.gap)}."
+    )
+
+
+def _without_shuffler(result: RunResult) -> tuple[str, str]:
+    """Say what is left if the shuffler is broken: the local guarantee."""
+    profile = result.randomizer.profile
+    exception = (
+        ""
+        if profile.delta0 == 0.0
+        else f", except with a chance of at most {rounded(profile.delta0, up=True)}"
+    )
+    title, before = "If the shuffler fails.", "before it was shuffled"
+    if result.network is not None:
+        title, before = "If reports are followed on their way.", "before it was passed on"
+    return title, (
+        f"Each answer was randomized {before}, with epsilon0 = "
+        f"{rounded(profile.epsilon0, up=True)}. That part needs no shuffler: an adversary who "
+        "knows who sent which report changes the odds by a factor of at most "
+        f"{odds_factor(profile.epsilon0)}{exception}."
+    )
+
+
+def _facts(guarantee: Guarantee) -> tuple[tuple[str, str], ...]:
+    """Upper bound first, then the gap to what is unavoidable, then where it comes from."""
+    bound, name = guarantee.bound, _computed_name(guarantee)
+    other, value = (
+        ("delta", safe_delta(guarantee))
+        if name == "epsilon"
+        else ("epsilon", safe_epsilon(guarantee))
+    )
+    unavoidable = (
+        "not known" if bound.lower is None else f"{name} >= {rounded(bound.lower, up=False)}"
+    )
+    return (
+        ("Safe to publish", f"{name} <= {rounded(bound.upper, up=True)} at {other} = {value}"),
+        ("Proved unavoidable", unavoidable),
+        ("Gap", "not known" if bound.gap is None else _gap(bound.gap)),
+        ("Honest users", f"{guarantee.num_users:,}"),
+        ("Method", bound.method),
+        ("Source", bound.source),
+    )
+
+
+def _computed_name(guarantee: Guarantee) -> str:
+    """Name the parameter that was computed."""
+    return "epsilon" if isinstance(guarantee.epsilon, Bound) else "delta"
+
+
+def _gap(gap: float) -> str:
+    """Return a relative gap in percent."""
+    if gap == 0.0:
+        return "0%"
+    return "below 0.001%" if gap < 1e-5 else percent(gap, 1 if gap >= 0.01 else 3)

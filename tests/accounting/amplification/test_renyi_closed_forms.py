@@ -1,0 +1,166 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from oracles import enumeration
+from oracles.channels import largest_ratio, staircase
+from oracles.multiprecision import mp, mpf
+from shuffledp.accounting.amplification.renyi_closed_forms import (
+    blanket_renyi_upper,
+    erlingsson_renyi_upper,
+    randomized_response_renyi,
+)
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import OutOfRegimeError, ParameterError
+
+ORDERS = (1.0 + 1e-9, 1.01, 1.5, 2.0, 3.7, 8.0, 40.0)
+
+
+def renyi(p, q, order):
+    return math.log(float((q * (p / q) ** order).sum())) / (order - 1.0)
+
+
+def shuffled_renyi(channel, num_users, order):
+    """The largest over all data and both directions, by listing everything."""
+    return max(renyi(p, q, order) for p, q, *_ in enumeration.neighbouring_laws(channel, num_users))
+
+
+def clone_renyi(epsilon0, num_users, orders):
+    """The pair of the clones, from its counts (a, b) and not from the walk of the proof."""
+    p = math.exp(epsilon0)
+    excesses = np.zeros(len(orders))
+    masses = binom.pmf(np.arange(num_users), num_users - 1, 2.0 / (p + 1.0))
+    for c in np.flatnonzero(masses > 1e-30):
+        a = np.arange(c + 2)
+        fair = np.concatenate([[0.0], binom.pmf(np.arange(c + 1), c, 0.5), [0.0]])
+        second = masses[c] * (fair[:-1] + p * fair[1:]) / (p + 1.0)
+        growth = math.expm1(epsilon0) * (2 * a - c - 1) / (a + p * (c + 1 - a))
+        # E[(1 + growth)^order] - 1, without the mean of growth, which is 0
+        excesses += [
+            (second * (np.expm1(order * np.log1p(growth)) - order * growth)).sum()
+            for order in orders
+        ]
+    return [math.log1p(each) / (order - 1.0) for each, order in zip(excesses, orders, strict=True)]
+
+
+@pytest.mark.parametrize("epsilon0", [0.1, 1.0, 3.0])
+@pytest.mark.parametrize(("k", "num_users"), [(2, 1), (2, 2), (2, 9), (3, 2), (3, 5)])
+def test_above_the_enumeration_of_randomized_response(k, num_users, epsilon0):
+    channel = enumeration.randomized_response(k, math.exp(epsilon0))
+    for order in ORDERS[1:]:
+        exact = shuffled_renyi(channel, num_users, order)
+        assert blanket_renyi_upper(order, epsilon0, num_users) >= exact * (1.0 - 1e-9)
+        if num_users > 1:
+            assert erlingsson_renyi_upper(order, epsilon0, num_users) >= exact
+
+
+def test_above_the_enumeration_of_random_channels():
+    generator = Entropy.from_seed(3).generator()
+    for _ in range(15):
+        channel = staircase(3, math.exp(generator.choice([0.3, 1.0, 3.0])), generator)
+        epsilon0 = math.log(largest_ratio(channel)) * (1.0 + 1e-14)
+        for order in (1.2, 2.0, 10.0):
+            exact = shuffled_renyi(channel.tolist(), 4, order)
+            assert blanket_renyi_upper(order, epsilon0, 4) >= exact * (1.0 - 1e-9)
+
+
+@pytest.mark.parametrize("epsilon0", [0.01, 0.5, 1.0, 3.0, 6.0])
+@pytest.mark.parametrize("num_users", [1, 2, 30, 1000])
+def test_above_the_clone_pair(epsilon0, num_users):
+    orders = ORDERS[1:]
+    for order, exact in zip(orders, clone_renyi(epsilon0, num_users, orders), strict=True):
+        assert blanket_renyi_upper(order, epsilon0, num_users) >= exact * (1.0 - 1e-9)
+        if num_users == 1:
+            assert blanket_renyi_upper(order, epsilon0, 1) == pytest.approx(exact, rel=1e-9)
+
+
+def test_close_to_the_clone_pair_where_it_is_used():
+    orders = (1.5, 2.0, 4.0)
+    for num_users in (100, 1000):
+        for order, exact in zip(orders, clone_renyi(0.5, num_users, orders), strict=True):
+            assert blanket_renyi_upper(order, 0.5, num_users) <= 1.3 * exact
+
+
+@pytest.mark.parametrize("epsilon0", [0.1, 1.0, 3.0])
+@pytest.mark.parametrize("order", [1.5, 2.0, 30.0])
+def test_the_limit_of_a_large_crowd(epsilon0, order):
+    p, n = math.exp(epsilon0), 10**14
+    limit = order * (p - 1.0) ** 2 / ((p + 1.0) * n)
+    assert limit * (1.0 - 1e-9) <= blanket_renyi_upper(order, epsilon0, n) <= 1.02 * limit
+
+
+def test_the_two_lemmas_of_the_proof():
+    # h = cosh(bu)/cosh(u) is convex in z = tanh(u)^2, and at most cosh(sqrt(b^2 - 1) u).
+    for b in (1.0, 1.001, 2.0, 7.0):
+        z = [mpf(i) / 400 for i in range(396)]
+        u = [mp.atanh(mp.sqrt(each)) for each in z]
+        h = [mp.cosh(b * each) / mp.cosh(each) for each in u]
+        for i in range(1, len(h) - 1):
+            assert h[i - 1] + h[i + 1] >= 2 * h[i] - mpf("1e-40")
+        for each, value in zip(u, h, strict=True):
+            assert value <= mp.cosh(mp.sqrt(mpf(b) ** 2 - 1) * each) + mpf("1e-40")
+
+
+@given(st.floats(1.0 + 1e-9, 1e6), st.floats(1e-9, 60.0))
+def test_randomized_response_from_above_by_a_hair(order, epsilon0):
+    p, a = mp.exp(mpf(epsilon0)), mpf(order)
+    exact = mp.log((p**a + p ** (1 - a)) / (p + 1)) / (a - 1)
+    assert exact <= randomized_response_renyi(order, epsilon0) <= exact * (1 + mpf("1e-11"))
+
+
+@given(st.floats(1.0 + 1e-9, 1e6), st.floats(1e-9, 30.0), st.integers(2, 10**15))
+def test_remark_1_from_above_by_a_hair(order, epsilon0, num_users):
+    p = mp.exp(mpf(epsilon0))
+    exact = 2 * mpf(order) * p**4 * (p - 1) ** 2 / num_users
+    assert exact <= erlingsson_renyi_upper(order, epsilon0, num_users) <= exact * (1 + mpf("1e-13"))
+
+
+@given(st.floats(1.0 + 1e-9, 1e4), st.floats(0.0, 300.0), st.integers(1, 10**15))
+def test_monotone_and_never_above_one_report(order, epsilon0, num_users):
+    value = blanket_renyi_upper(order, epsilon0, num_users)
+    assert 0.0 <= value <= epsilon0
+    assert value <= randomized_response_renyi(order, epsilon0) * (1.0 + 1e-12)
+    assert value <= 0.5 * order * epsilon0 * epsilon0 * (1.0 + 1e-9) + 1e-300
+    more = blanket_renyi_upper(order, epsilon0, 4 * num_users)
+    assert more <= value * (1.0 + 1e-9)
+    assert blanket_renyi_upper(2.0 * order, epsilon0, num_users) >= value * (1.0 - 1e-9)
+
+
+def test_the_ends():
+    assert blanket_renyi_upper(2.0, 0.0, 10) == 0.0
+    assert randomized_response_renyi(2.0, 0.0) == 0.0
+    assert erlingsson_renyi_upper(2.0, 0.0, 10) == 0.0
+    assert blanket_renyi_upper(1e300, 1.0, 10) == pytest.approx(1.0)
+    assert erlingsson_renyi_upper(2.0, 101.0, 10) == math.inf
+    for epsilon0 in (50.0, 700.0, 1e4, 1e300):
+        assert 0.0 < blanket_renyi_upper(2.0, epsilon0, 10**15) <= epsilon0
+    assert 0.0 < blanket_renyi_upper(2.0, 1e-150, 10**15) < 1e-290
+    assert blanket_renyi_upper(2.0, 5e-324, 1) <= 5e-324
+
+
+@pytest.mark.parametrize("order", [1.0, 0.5, 0.0, -1.0, math.nan, math.inf])
+def test_orders_that_are_none(order):
+    for refused in (
+        lambda: blanket_renyi_upper(order, 1.0, 10),
+        lambda: erlingsson_renyi_upper(order, 1.0, 10),
+        lambda: randomized_response_renyi(order, 1.0),
+    ):
+        with pytest.raises(ParameterError, match="order"):
+            refused()
+
+
+@pytest.mark.parametrize("epsilon0", [-1.0, math.nan, math.inf])
+def test_epsilon0_that_is_none(epsilon0):
+    with pytest.raises(ParameterError, match="epsilon0"):
+        blanket_renyi_upper(2.0, epsilon0, 10)
+
+
+def test_users():
+    with pytest.raises(ParameterError, match="num_users"):
+        blanket_renyi_upper(2.0, 1.0, 0)
+    with pytest.raises(OutOfRegimeError, match="num_users > 1"):
+        erlingsson_renyi_upper(2.0, 1.0, 1)

@@ -1,0 +1,188 @@
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oracles import profiles
+from shuffledp.accounting import calibration
+from shuffledp.accounting.amplification.registry import account_delta
+from shuffledp.accounting.calibration import largest_epsilon0, smallest_num_users
+from shuffledp.core.errors import InfeasibleTargetError, ParameterError, PrecisionError
+from shuffledp.core.profile import LocalProfile
+from shuffledp.randomizers.registry import make_randomizer
+
+FAMILIES = {
+    "any": profiles.any_randomizer,
+    "2-rr": lambda epsilon0: profiles.k_rr(epsilon0, 2),
+    "8-rr": lambda epsilon0: profiles.k_rr(epsilon0, 8),
+    "symmetric": lambda epsilon0: profiles.symmetric_unary(epsilon0, 8),
+    "optimized": lambda epsilon0: profiles.optimized_unary(epsilon0, 8),
+}
+
+
+def delta_at(profile, num_users, epsilon):
+    return account_delta(profile, num_users=num_users, epsilon=epsilon, with_lower=False).upper
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+    ("num_users", "epsilon", "delta"),
+    [
+        (1, 0.5, 1e-9),
+        (2, 1.0, 0.3),
+        (100, 0.3, 1e-4),
+        (10_000, 1.0, 1e-8),
+        (10_000, 1e-3, 1e-12),
+        (1_000_000, 0.1, 1e-10),
+        (1000, 8.0, 1e-6),
+        (10, 1e-9, 1e-9),
+        (5, 0.1, 0.99),
+    ],
+)
+def test_the_target_is_met_there_and_not_beyond(family, num_users, epsilon, delta):
+    make = FAMILIES[family]
+    epsilon0 = largest_epsilon0(make, num_users=num_users, epsilon=epsilon, delta=delta)
+    assert epsilon <= epsilon0 <= 40.0
+    assert delta_at(make(epsilon0), num_users, epsilon) <= delta
+    if epsilon0 < 40.0:
+        assert delta_at(make(epsilon0 * 1.0001), num_users, epsilon) > delta
+
+
+@pytest.mark.parametrize("epsilon", [1e-300, 1e-15, 1e-3, 0.1, 1.0, 17.3, 33.0, 39.0, 39.9999999])
+@pytest.mark.parametrize("delta", [1e-300, 1e-18, 1e-16, 1e-9])
+@pytest.mark.parametrize("family", ["any", "2-rr", "8-rr"])
+def test_one_user_alone_gets_epsilon_and_a_hair(epsilon, delta, family):
+    # Rounding in the search must not return an epsilon0 above epsilon whose delta was never asked.
+    make = FAMILIES[family]
+    epsilon0 = largest_epsilon0(make, num_users=1, epsilon=epsilon, delta=delta)
+    assert epsilon0 >= epsilon
+    assert delta_at(make(epsilon0), 1, epsilon) <= delta
+    if delta < 1e-12:
+        assert epsilon0 <= epsilon * (1.0 + 1e-5) + 4.0 * delta
+
+
+@pytest.mark.parametrize("epsilon", [20.0, 30.0, 36.0, 39.0])
+def test_large_targets_do_not_fail_in_round_off(epsilon):
+    for name, make in FAMILIES.items():
+        epsilon0 = largest_epsilon0(make, num_users=10**6, epsilon=epsilon, delta=1e-12)
+        assert epsilon <= epsilon0 <= 40.0
+        # In a unary report either of the pair's bits may be noise, and n others make such noise
+        # n times: crowds help up to epsilon0 - ln(n).
+        if name in {"optimized", "symmetric"}:
+            assert epsilon0 <= epsilon + math.log(10**6)
+        elif epsilon0 > epsilon:
+            # beyond e^-epsilon of reports that lie, one report's own delta remains
+            alone = -math.expm1(epsilon - epsilon0)
+            assert alone <= 1e-12 + 10**6 * math.exp(-epsilon) or epsilon0 == 40.0
+
+
+def test_targets_above_the_largest_epsilon0():
+    for epsilon in (40.0, 41.0, 1e308):
+        assert largest_epsilon0(FAMILIES["any"], num_users=3, epsilon=epsilon, delta=1e-9) == 40.0
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"num_users": 0},
+        {"num_users": 1.5},
+        {"epsilon": 0.0},
+        {"epsilon": math.nan},
+        {"epsilon": "1"},
+        {"delta": 0.0},
+        {"delta": 1.0},
+        {"delta": math.nan},
+        {"delta": None},
+    ],
+)
+def test_targets_out_of_range(changes):
+    arguments = {"num_users": 10, "epsilon": 1.0, "delta": 1e-6} | changes
+    with pytest.raises(ParameterError, match=next(iter(changes))):
+        largest_epsilon0(FAMILIES["any"], **arguments)
+    if "num_users" not in changes:
+        del arguments["num_users"]
+        with pytest.raises(ParameterError, match=next(iter(changes))):
+            smallest_num_users(LocalProfile(epsilon0=1.0), **arguments)
+
+
+@settings(max_examples=30)
+@given(
+    st.sampled_from(sorted(FAMILIES)),
+    st.floats(0.2, 4.0),
+    st.floats(0.05, 0.9),
+    st.floats(-9.0, -2.0),
+)
+def test_the_fewest_users_are_enough_and_one_less_are_not(family, epsilon0, share, log_delta):
+    profile, epsilon, delta = FAMILIES[family](epsilon0), share * epsilon0, 10.0**log_delta
+    num_users = smallest_num_users(profile, epsilon=epsilon, delta=delta)
+    assert delta_at(profile, num_users, epsilon) <= delta
+    if num_users > 1:
+        fewer = num_users - 1 if num_users < 10_000 else math.floor(num_users * 0.9999) - 1
+        assert delta_at(profile, fewer, epsilon) > delta
+
+
+def test_enough_users_for_anybody():
+    assert smallest_num_users(LocalProfile(epsilon0=1.0), epsilon=1.0, delta=1e-300) == 1
+    assert smallest_num_users(LocalProfile(epsilon0=0.0), epsilon=1e-9, delta=1e-300) == 1
+
+
+def test_a_target_that_no_number_of_users_meets(monkeypatch):
+    monkeypatch.setattr(calibration, "_MOST_USERS", 10**5)
+    with pytest.raises(InfeasibleTargetError, match="lower epsilon0"):
+        smallest_num_users(LocalProfile(epsilon0=3.0), epsilon=1e-4, delta=1e-12)
+
+
+STATED = {
+    "hashing": lambda epsilon0: (
+        make_randomizer("optimized-local-hashing", k=20, epsilon0=epsilon0).profile
+    ),
+    "subsets": lambda epsilon0: (
+        make_randomizer("subset-selection", k=20, epsilon0=epsilon0).profile
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STATED)
+@pytest.mark.parametrize(
+    ("num_users", "epsilon", "delta"), [(50, 0.5, 1e-3), (10_000, 1.0, 1e-8), (10**6, 0.01, 1e-9)]
+)
+def test_wide_ends_on_the_way_cost_no_more_than_the_tolerance(name, num_users, epsilon, delta):
+    make = STATED[name]
+    epsilon0 = largest_epsilon0(make, num_users=num_users, epsilon=epsilon, delta=delta)
+    assert delta_at(make(epsilon0), num_users, epsilon) <= delta
+    assert delta_at(make(epsilon0 * (1.0 + 1.2e-6)), num_users, epsilon) > delta
+
+
+def test_a_guess_lost_in_round_off_is_only_a_guess(monkeypatch):
+    asked = []
+
+    def rough(profile, **options):
+        asked.append(options["width"])
+        if len(asked) == 2:
+            raise PrecisionError("lost")
+        return account_delta(profile, **options)
+
+    expected = largest_epsilon0(FAMILIES["any"], num_users=1000, epsilon=0.5, delta=1e-6)
+    monkeypatch.setattr(calibration, "account_delta", rough)
+    found = largest_epsilon0(FAMILIES["any"], num_users=1000, epsilon=0.5, delta=1e-6)
+    assert found == pytest.approx(expected, rel=1e-6)
+    assert asked[0] == asked[1] > asked[2] == asked[-1]
+
+
+def test_guesses_end_where_they_do_not_settle(monkeypatch):
+    asked = []
+
+    def restless(profile, **options):
+        asked.append(options["width"])
+        # Too large and too small in turn, for as long as only a guess is wanted.
+        found = account_delta(profile, **options)
+        wanted = options["width"] == asked[0]
+        return replace(found, upper=(1e-3, 1e-12)[len(asked) % 2]) if wanted else found
+
+    monkeypatch.setattr(calibration, "account_delta", restless)
+    found = largest_epsilon0(FAMILIES["any"], num_users=1000, epsilon=0.5, delta=1e-6)
+    assert asked.count(asked[0]) == 6
+    assert delta_at(FAMILIES["any"](found), 1000, 0.5) <= 1e-6
+    assert delta_at(FAMILIES["any"](found * 1.0001), 1000, 0.5) > 1e-6

@@ -1,0 +1,162 @@
+"""Costs that the documentation promises, as counts of nodes, divergences, outcomes and knots."""
+
+import math
+
+import numpy as np
+import pytest
+
+from oracles.profiles import k_rr, optimized_unary
+from shuffledp.accounting.amplification import binary_randomized_response_kernels as kernels
+from shuffledp.accounting.amplification import symmetric_blanket
+from shuffledp.accounting.amplification.binary_randomized_response import BinaryRandomizedResponse
+from shuffledp.accounting.amplification.unary_encoding import dominating_laws
+from shuffledp.accounting.divergences.discretization import value_at
+from shuffledp.accounting.divergences.privacy_loss import PrivacyLoss
+from shuffledp.accounting.ledger import Ledger
+from shuffledp.accounting.release import ShuffledRelease
+from shuffledp.core.numerics import positive_part
+from shuffledp.core.numerics.two_binomials_kernels import trapezoidal_nodes
+from shuffledp.core.profile import LocalProfile
+from shuffledp.randomizers.registry import make_randomizer
+
+
+@pytest.fixture
+def divergences(monkeypatch):
+    """How many divergences of binary randomized response are computed."""
+    count = [0]
+
+    def counting(function):
+        def counted(*arguments):
+            count[0] += 1
+            return function(*arguments)
+
+        return counted
+
+    monkeypatch.setattr(kernels, "pair_divergence_upper", counting(kernels.pair_divergence_upper))
+    monkeypatch.setattr(kernels, "pair_divergence", counting(kernels.pair_divergence))
+    monkeypatch.setattr(kernels, "first_excess", kernels.first_excess.py_func)
+    return count
+
+
+@pytest.mark.parametrize("epsilon0", [1e-8, 1e-6, 0.01, 1.0, 8.0, 30.0])
+@pytest.mark.parametrize("num_users", [10**3, 10**6, 10**9, 10**15])
+def test_no_pair_needs_many_nodes_however_far_out(monkeypatch, epsilon0, num_users):
+    nodes = [0]
+
+    def counting(high, low, q, s, tilt):
+        nodes[0] += trapezoidal_nodes(high, low, q, s, tilt)[1]
+        return points(high, low, q, s, tilt)
+
+    points = kernels.points_and_tail
+    monkeypatch.setattr(kernels, "points_and_tail", counting)
+    monkeypatch.setattr(kernels, "divergence_terms", kernels.divergence_terms.py_func)
+    others = num_users - 1.0
+    deviation = 2.0 * math.sinh(0.5 * epsilon0) / math.sqrt(num_users)
+    standardised = [t * deviation / epsilon0 for t in (0.0, 1.0, 6.0, 20.0, 36.0, 45.0)]
+    for share in (*standardised, 0.5, 0.999, 1.0 - 1e-8):
+        if share >= 1.0:
+            continue
+        excess = math.exp(epsilon0 * share) * math.expm1(epsilon0 * (1.0 - share))
+        rates = (math.expm1(epsilon0), math.expm1(epsilon0 * share), excess)
+        for ones in (0.0, others // 3.0, others):
+            nodes[0] = 0
+            kernels.pair_divergence.py_func(ones, others - ones, *rates)
+            assert nodes[0] <= 2000, (share, ones)
+
+
+@pytest.mark.parametrize(
+    ("epsilon0", "num_users", "delta"),
+    [(0.01, 10**6, 1e-6), (8.0, 10**5, 1e-6), (1.0, 10**9, 1e-6)],
+)
+def test_binary_accounts_take_a_bounded_number_of_divergences(
+    divergences, epsilon0, num_users, delta
+):
+    binary = BinaryRandomizedResponse(epsilon0, num_users)
+    epsilon = binary.enclose_epsilon(delta, epsilon0).upper
+    assert divergences[0] <= 300_000
+    divergences[0] = 0
+    wide = BinaryRandomizedResponse(epsilon0, num_users, width=1e-3).enclose(epsilon)
+    assert divergences[0] <= 3_000
+    assert wide.lower <= delta <= wide.upper * (1.0 + 1e-3)
+
+
+def test_binary_far_below_all_doubles_is_left_by_a_chernoff_bound(divergences):
+    found = BinaryRandomizedResponse(1e-6, 10**9).enclose(1e-6 * (1.0 - 1e-8))
+    assert (found.lower, found.upper) == (0.0, 1e-300)
+    assert divergences[0] <= 1_000
+
+
+def test_composed_binary_rounds_take_a_bounded_number_of_divergences(divergences):
+    release = ShuffledRelease(profile=k_rr(0.01, 2), num_users=999_983)
+    bound = (release * 10).epsilon(1e-6)
+    assert divergences[0] <= 250_000
+    assert bound.upper <= bound.lower * 1.01
+    divergences[0] = 0
+    Ledger(epsilon=0.1, delta=1e-6).fits(release)
+    assert divergences[0] <= 250_000
+
+
+@pytest.mark.parametrize("num_users", [10**9, 10**12, 10**15])
+def test_grids_visit_a_bounded_number_of_outcomes(num_users):
+    for law in dominating_laws(optimized_unary(35.0)):
+        blanket = symmetric_blanket.SymmetricBlanket(law, num_users)
+        starts, offsets = blanket._grid_for(700.0).tables[6], blanket._grid_for(700.0).tables[5]
+        visited = 0.0
+        for law_number in range(offsets.size - 1):
+            begin, end = offsets[law_number] + law_number, offsets[law_number + 1] + law_number + 1
+            if end - begin > 2:  # more than one block
+                visited += starts[end - 1] - starts[begin]
+        assert visited <= 2e7
+
+
+@pytest.mark.parametrize(
+    ("profile", "num_users", "delta", "rounds"),
+    [
+        (LocalProfile(epsilon0=1.0), 10**5 + 3, 1e-300, 1000),
+        (k_rr(1e-3, 4), 10**6 + 3, 1e-300, 10),
+        (make_randomizer("hadamard-response", k=100, epsilon0=16.0).profile, 10**11, 1e-30, 2),
+    ],
+)
+def test_curves_are_asked_at_a_bounded_number_of_knots(profile, num_users, delta, rounds):
+    before = value_at.cache_info().misses
+    (ShuffledRelease(profile=profile, num_users=num_users) * rounds).epsilon(delta)
+    assert value_at.cache_info().misses - before <= 6_000
+
+
+def test_long_laws_are_inverted_by_few_sums(monkeypatch):
+    calls = [0]
+    delta = PrivacyLoss.delta
+
+    def counting(self, epsilon):
+        calls[0] += 1
+        return delta(self, epsilon)
+
+    places = np.arange(-30_000, 30_001)
+    masses = np.exp(-0.5 * (places / 4000.0) ** 2)
+    loss = PrivacyLoss(
+        interval=1e-4,
+        first=-30_000,
+        masses=masses / masses.sum(),
+        infinite_mass=0.0,
+        error=0.0,
+        direction="upper",
+    )
+    monkeypatch.setattr(PrivacyLoss, "delta", counting)
+    found = loss.epsilon(1e-6)
+    assert calls[0] <= 12
+    assert delta(loss, found) <= 1e-6 < delta(loss, found * (1.0 - 1e-8))
+
+
+def test_rare_terms_are_listed_as_far_as_it_takes(monkeypatch):
+    listed = []
+    original = positive_part._listed
+
+    def recording(num_terms, most, *law):
+        listed.append(most)
+        return original(num_terms, most, *law)
+
+    monkeypatch.setattr(positive_part, "_listed", recording)
+    masses, differences = np.full(3, 1e-12), np.array([3.0, 2.0, -1.0])
+    found = positive_part.mean_positive_part(10**9, -1e-9, masses, differences)
+    assert max(listed) <= 16
+    assert found.lower <= found.upper <= found.lower * (1.0 + 1e-9)

@@ -1,0 +1,237 @@
+import itertools
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oracles import profiles
+from shuffledp.accounting.composed import Composition
+from shuffledp.accounting.ledger import Ledger, LedgerEntry, conversion_cost
+from shuffledp.accounting.release import ShuffledRelease
+from shuffledp.accounting.stated_release import StatedRelease
+from shuffledp.core.errors import BudgetError, OutOfRegimeError, ParameterError
+
+DAILY = ShuffledRelease(epsilon0=1.0, num_users=100_000)
+ONCE = StatedRelease(epsilon=0.25)
+
+
+def test_spending_adds_up_and_leaves_the_old_ledger_alone():
+    empty = Ledger(epsilon=1.0, delta=0.0)
+    spent = empty.spend(ONCE, note="spring").spend(ONCE * 2, note="summer")
+    assert empty.entries == ()
+    assert [entry.note for entry in spent.entries] == ["spring", "summer"]
+    assert spent.total == ONCE * 3
+    assert spent.spent.upper == pytest.approx(0.75)
+    assert spent.remaining == pytest.approx(0.25)
+    assert spent.remaining <= 0.25
+    assert (empty.spent.upper, empty.remaining) == (0.0, pytest.approx(1.0))
+    assert repr(spent) == "Ledger(epsilon=1, delta=0, entries=2)"
+
+
+def test_what_is_not_covered_is_refused_and_says_what_would_be():
+    ledger = Ledger(epsilon=1.0, delta=0.0).spend(StatedRelease(epsilon=0.3))
+    with pytest.raises(BudgetError) as caught:
+        ledger.spend(ONCE * 5)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert "takes it to epsilon = 1.55" in message
+    assert "epsilon = 0.7 is left, and 2 such releases would fit" in message
+    with pytest.raises(BudgetError, match="no such releases would fit"):
+        ledger.spend(StatedRelease(epsilon=3.0))
+    with pytest.raises(BudgetError, match="1 such release would fit"):
+        ledger.spend(StatedRelease(epsilon=0.6) * 2)
+    with pytest.raises(BudgetError, match="has no finite epsilon"):
+        ledger.spend(StatedRelease(epsilon=0.1, delta=1e-3))
+    with pytest.raises(BudgetError, match="2 such"):
+        ledger.spend(ONCE * 3 + StatedRelease(epsilon=0.01) * 0)
+    with pytest.raises(BudgetError, match="no such releases"):  # of several kinds at once
+        ledger.spend(ONCE * 2 + StatedRelease(epsilon=0.5))
+
+
+@pytest.mark.parametrize("adaptive", [True, False])
+@pytest.mark.parametrize(("epsilon", "count"), [(0.1, 10), (0.25, 4), (1.0 / 3.0, 3)])
+def test_tenths_fit_ten_times(adaptive, epsilon, count):
+    ledger = Ledger(epsilon=1.0, delta=0.0, adaptive=adaptive)
+    assert ledger.fits(StatedRelease(epsilon=epsilon)) == count
+    for _ in range(count):
+        ledger = ledger.spend(StatedRelease(epsilon=epsilon))
+    assert ledger.remaining < 1e-12
+    assert ledger.fits(StatedRelease(epsilon=1e-9)) == 0
+
+
+@pytest.mark.parametrize("adaptive", [True, False])
+def test_as_many_fit_as_can_be_spent(adaptive):
+    ledger = Ledger(epsilon=0.5, delta=1e-6, adaptive=adaptive).spend(DAILY * 100)
+    count = ledger.fits(DAILY)
+    full = ledger.spend(DAILY * count)
+    assert full.spent.upper <= 0.5
+    with pytest.raises(BudgetError):
+        ledger.spend(DAILY * (count + 1))
+    assert full.fits(DAILY) == 0
+    assert ledger.fits(Composition()) == 1_000_000 - 100
+    assert ledger.fits(StatedRelease(epsilon=0.0)) == 1_000_000 - 100
+
+
+def test_adaptive_ledgers_let_a_little_less_through():
+    adaptive = Ledger(epsilon=1.0, delta=1e-6).fits(DAILY)
+    planned = Ledger(epsilon=1.0, delta=1e-6, adaptive=False).fits(DAILY)
+    assert 0.8 * planned < adaptive < planned
+    spent = Ledger(epsilon=1.0, delta=1e-6).spend(DAILY * 1000).spent
+    assert spent.method == "renyi filter"
+    assert any("chosen in the light" in sentence for sentence in spent.assumptions)
+
+
+def test_a_first_small_release_costs_no_more_than_its_local_loss():
+    ledger = Ledger(epsilon=1.0, delta=1e-6).spend(StatedRelease(epsilon=0.01))
+    assert ledger.spent.upper == pytest.approx(0.01)
+    assert ledger.spent.method == "pure composition"
+
+
+def adaptive_divergence(budget, factor, order):
+    """Largest divergence of an adversary who chooses each round's epsilon after seeing the last.
+
+    Rounds are randomized responses with losses of 1, 2 or 3 hundredths of an epsilon, and the
+    ledger's Renyi rule decides what is still allowed. By dynamic programming over the state
+    (divergence spent, loss so far), the adversary maximises E_Q (P/Q - factor)_+.
+    """
+    choices = []
+    for epsilon in (0.2, 0.5):
+        keep = 1.0 / (1.0 + math.exp(-epsilon))
+        cost = math.log(
+            keep**order * (1 - keep) ** (1 - order) + (1 - keep) ** order * keep ** (1 - order)
+        ) / (order - 1.0)
+        choices.append((epsilon, keep, cost))
+
+    def best(left, loss, depth):
+        value = max(1.0 - factor * math.exp(-loss), 0.0)  # under P
+        if depth == 0:
+            return value
+        for epsilon, keep, cost in choices:
+            if cost <= left:
+                found = keep * best(left - cost, loss + epsilon, depth - 1)
+                found += (1 - keep) * best(left - cost, loss - epsilon, depth - 1)
+                value = max(value, found)
+        return value
+
+    return best(budget, 0.0, 9)
+
+
+@pytest.mark.parametrize("target", [0.4, 0.8])
+def test_the_filter_holds_against_an_adaptive_adversary(target):
+    delta, order = 0.05, 4.0
+    budget = target - conversion_cost(order, delta)
+    assert budget > 0.0
+    assert adaptive_divergence(budget, math.exp(target), order) <= delta
+
+
+def test_conversion_is_the_closed_form_rounded_up():
+    for order, delta in itertools.product((1.1, 2.0, 30.0, 1e6), (1e-300, 1e-6, 0.5)):
+        exact = np.log1p(-1.0 / order) - np.log(order * delta) / (order - 1.0)
+        assert exact <= conversion_cost(order, delta) <= exact + 1e-9 * (1.0 + abs(exact))
+
+
+def test_failures_have_a_tenth_of_delta_of_their_own():
+    ledger = Ledger(epsilon=1.0, delta=1e-6)
+    small, large = StatedRelease(epsilon=0.1, delta=1e-8), StatedRelease(epsilon=0.1, delta=2e-7)
+    assert ledger.fits(small) in {9, 10}
+    assert ledger.fits(large) == 0
+    with pytest.raises(OutOfRegimeError, match="a tenth of delta"):
+        ledger.cost(large)
+    planned = Ledger(epsilon=1.0, delta=1e-6, adaptive=False)
+    assert planned.fits(large) in {4, 5}
+
+
+def test_reports_that_hide_nothing_have_no_renyi_divergence_worth_adding():
+    loud = ShuffledRelease(epsilon0=300.0, num_users=10)
+    assert Ledger(epsilon=400.0, delta=1e-6).cost(loud).upper == pytest.approx(300.0)
+
+
+def test_a_key_is_spent_once():
+    ledger = Ledger(epsilon=1.0, delta=0.0).spend(ONCE, key="monday")
+    assert ledger.spend(ONCE, key="monday") is ledger
+    assert ledger.spend(ONCE, key="tuesday").total == ONCE * 2
+    assert ledger.spend(ONCE).spend(ONCE).total == ONCE * 3
+    with pytest.raises(ParameterError, match="another key"):
+        ledger.spend(ONCE * 2, key="monday")
+    entry = LedgerEntry(releases=ONCE * 1, key="a")
+    with pytest.raises(ParameterError, match="stands twice"):
+        Ledger(epsilon=1.0, delta=0.0, entries=(entry, entry))
+
+
+def test_a_million_rounds_are_the_most():
+    free = StatedRelease(epsilon=0.0)
+    ledger = Ledger(epsilon=1.0, delta=0.0).spend(free * 999_999)
+    assert ledger.fits(free) == 1
+    with pytest.raises(ParameterError, match="above 1000000"):
+        ledger.spend(free * 2)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"epsilon": 0.0, "delta": 0.0},
+        {"epsilon": math.nan, "delta": 0.0},
+        {"epsilon": 1.0, "delta": 1.0},
+        {"epsilon": 1.0, "delta": 0.1, "order": 1.0},
+        {"epsilon": 1.0, "delta": 0.1, "order": math.nan},
+    ],
+)
+def test_impossible_budgets_are_refused(arguments):
+    with pytest.raises(ParameterError):
+        Ledger(**arguments)
+
+
+def test_orders_suit_the_budget_and_stay():
+    assert Ledger(epsilon=1.0, delta=0.0).order is None
+    assert Ledger(epsilon=1e-9, delta=1e-300).order is None
+    assert Ledger(epsilon=1.0, delta=1e-6).order == pytest.approx(24.0, rel=0.2)
+    assert Ledger(epsilon=1.0, delta=1e-6, order=7.0).order == 7.0
+    assert Ledger(epsilon=1.0, delta=0.0, order=7.0).spend(ONCE).spent.upper == 0.25
+
+
+@given(
+    epsilon=st.floats(1e-6, 100.0),
+    delta=st.floats(0.0, 0.5),
+    adaptive=st.booleans(),
+    notes=st.lists(st.text(max_size=5), max_size=3),
+)
+def test_ledgers_are_read_back_as_they_were(epsilon, delta, adaptive, notes):
+    ledger = Ledger(epsilon=epsilon, delta=delta, adaptive=adaptive)
+    for index, note in enumerate(notes):
+        release = ShuffledRelease(profile=profiles.k_rr(0.0, 2 + index), num_users=10)
+        ledger = ledger.spend(release, note=note, key=f"{index}")
+    assert Ledger.from_json_dict(json.loads(json.dumps(ledger.to_json_dict()))) == ledger
+
+
+GOOD = Ledger(epsilon=1.0, delta=1e-6).spend(ONCE, note="a", key="b").to_json_dict()
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        None,
+        [],
+        {},
+        GOOD | {"format": "other"},
+        GOOD | {"version": 2},
+        GOOD | {"version": "1"},
+        GOOD | {"more": 1},
+        GOOD | {"adaptive": 1},
+        GOOD | {"entries": {}},
+        GOOD | {"entries": [1]},
+        GOOD | {"entries": [{"note": 1, "key": "", "releases": []}]},
+        GOOD | {"entries": [{"note": "", "releases": []}]},
+        GOOD | {"entries": [{"note": "", "key": "", "releases": None}]},
+        GOOD | {"epsilon": None},
+        GOOD | {"epsilon": -1.0},
+        GOOD | {"order": 0.5},
+        GOOD | {"order": "a"},
+    ],
+)
+def test_anything_else_is_refused_in_one_line(written):
+    with pytest.raises(ParameterError) as caught:
+        Ledger.from_json_dict(written)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,299 @@
+"""``shuffledp network prepare``, ``relay``, ``peer`` and ``collect``: options and refusals."""
+
+import io
+import json
+import sys
+import threading
+
+import polars as pl
+import pytest
+
+from shuffledp.cli import main, network_peer
+from shuffledp.deploy.peers.service import relay_server
+from shuffledp.deploy.peers.service.peer_runner import PeersOutcome
+
+# Ends what hangs, not what is slow.
+HANGING_SECONDS = 600.0
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """Work in a folder with a graph of six friends."""
+    monkeypatch.chdir(tmp_path)
+    edges = [f"{a},{b}" for a in range(6) for b in range(a)]
+    (tmp_path / "edges.csv").write_text("\n".join(edges) + "\n")
+    (tmp_path / "path.csv").write_text("0,1\n1,2\n2,3\n3,4\n4,5\n")
+    pl.DataFrame({"answer": ["yes", "no"] * 3}).write_csv(tmp_path / "answers.csv")
+    return tmp_path
+
+
+def run(*arguments):
+    return main.main(["network", *arguments])
+
+
+def prepare(*arguments, out="c"):
+    return run(
+        "prepare", "--graph", "edges.csv", "--domain", "yes,no", "--epsilon0", "1",
+        "--rounds", "2", "--out", out, *arguments,
+    )  # fmt: skip
+
+
+def collect(*arguments, url="http://127.0.0.1:1", key="c/analyzer.key", graph="edges.csv"):
+    return run(
+        "collect", "c/terms.json", "--graph", graph, "--key", key, "--relay", url,
+        "--delta", "1e-3", "--out", "results", *arguments,
+    )  # fmt: skip
+
+
+def peer(*arguments, url="http://127.0.0.1:1", terms="c/terms.json", graph="edges.csv"):
+    return run(
+        "peer", terms, "--graph", graph, "--relay", url, "--state", "p.db", "--patience", "0",
+        "--least-users", "2",
+        *arguments,
+    )  # fmt: skip
+
+
+def error_of(capsys):
+    captured = capsys.readouterr()
+    assert captured.err.startswith("error: ")
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+def test_prepare_says_what_it_will_cost_and_guarantee(here, capsys):
+    assert prepare("--delta", "1e-3") == 0
+    out = capsys.readouterr().out
+    for text in ("c/terms.json", "c/analyzer.key", "messages a user and round", "epsilon  "):
+        assert text in out
+    assert prepare("--json", "--delta", "1e-3", "--protocol", "single", "--lazy", "0.2",
+                   "--even-traffic", "--least-registered", "4", out="d") == 0  # fmt: skip
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["num_users"] == 6
+    assert 0.0 < facts["guarantee"]["epsilon"]["upper"] <= 1.0
+    terms = json.loads((here / "d/terms.json").read_text())
+    assert (terms["protocol"], terms["least_registered"]) == ("single", 4)
+    assert terms["laziness"] == round(0.2 * 65536) / 65536
+    assert terms["per_neighbour"] > 0
+
+
+def test_onions_shrink_from_round_to_round(here, capsys):
+    assert prepare("--routing", "onion") == 0
+    assert " to " in next(
+        line for line in capsys.readouterr().out.splitlines() if line.startswith("bytes a message")
+    )
+    assert json.loads((here / "c/terms.json").read_text())["routing"] == "onion"
+
+
+def test_prepare_replaces_nothing(here, capsys):
+    assert prepare() == 0
+    before = (here / "c/analyzer.key").read_bytes()
+    assert prepare() == 2
+    assert "exists: choose another --out" in error_of(capsys)
+    assert (here / "c/analyzer.key").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--epsilon0", "0"], "epsilon0"),
+        (["--rounds", "0"], "rounds"),
+        (["--lazy", "1"], "lazy"),
+        (["--randomizer", "k-r"], "did you mean 'k-rr'"),
+        (["--least-registered", "7"], "least_registered"),
+        (["--delta", "0"], "delta"),
+        (["--graph", "absent.csv"], "absent.csv"),
+        (["--graph", "path.csv"], "bipartite"),
+        (["--domain", "yes"], "yes"),
+    ],
+)
+def test_prepare_refuses_in_one_line(here, capsys, arguments, text):
+    assert prepare(*arguments) == 2
+    assert text in error_of(capsys)
+    assert not (here / "c").exists()
+
+
+def test_prepare_needs_the_possible_answers(here, capsys):
+    arguments = ["--graph", "edges.csv", "--epsilon0", "1", "--rounds", "2", "--out", "c"]
+    assert run("prepare", *arguments) == 2
+    assert "--domain" in error_of(capsys)
+
+
+ONE = ("--user", "3", "--answer", "yes")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ([], "give --user and --answer, or --table"),
+        ([*ONE, "--table", "answers.csv"], "give --user and --answer, or --table"),
+        (["--table", "answers.csv", "--answer", "yes"], "give --user and --answer, or --table"),
+        ([*ONE, "--column", "answer"], "are for --table"),
+        (["--user", "3", "--answer", "maybe"], "outside the domain"),
+        (["--user", "9", "--answer", "yes"], "9"),
+        (["--table", "answers.csv", "--column", "answer", "--users", "5-7"], "no row for node 6"),
+        (["--table", "answers.csv", "--column", "anser"], "did you mean 'answer'"),
+        (["--patience", "-1", *ONE], "patience"),
+        (["--most-absences", "-1", *ONE], "most_absences"),
+        (["--roster-digest", "ab", *ONE], "64 hexadecimal digits"),
+        (["--roster-digest", "x" * 64, *ONE], "64 hexadecimal digits"),
+    ],
+)
+def test_peer_refuses_in_one_line(here, capsys, arguments, text):
+    assert prepare() == 0
+    capsys.readouterr()
+    assert peer(*arguments) == 2
+    assert text in error_of(capsys)
+
+
+def test_peer_asks_for_an_answer_that_is_left_out(here, capsys, monkeypatch):
+    assert prepare() == 0
+    capsys.readouterr()
+    monkeypatch.setattr("sys.stdin", io.StringIO("maybe\n"))
+    assert peer("--user", "3") == 2
+    assert "outside the domain" in capsys.readouterr().err
+
+
+def test_wrong_files_are_refused(here, capsys):
+    assert prepare() == 0
+    assert prepare(out="d") == 0
+    capsys.readouterr()
+    assert collect(key="d/analyzer.key") == 2
+    assert "not that of the terms" in error_of(capsys)
+    assert collect(graph="path.csv") == 2
+    assert "graph" in error_of(capsys)
+    assert peer(*ONE, graph="path.csv") == 2
+    assert "graph" in error_of(capsys)
+    assert peer(*ONE, terms="edges.csv") == 2
+    assert "terms" in error_of(capsys)
+    assert run("relay", "c/terms.json", "--graph", "path.csv", "--store", "r.db") == 2
+    assert "graph" in error_of(capsys)
+    # Nobody listens there: what was drawn stays, and the same command goes on.
+    assert peer(*ONE) == 2
+    assert "no answer from the relay" in error_of(capsys)
+    # Another collection: the file serves both, with the same report.
+    assert peer(*ONE, terms="d/terms.json") == 2
+    captured = capsys.readouterr()
+    assert "the same report is sent again" in " ".join(captured.out.split())
+    assert "no answer from the relay" in captured.err
+
+
+@pytest.mark.parametrize("option", [("--delta", "1"), ("--confidence", "0"), ("--wait", "-1")])
+def test_collect_refuses_in_one_line(here, capsys, option):
+    assert prepare() == 0
+    capsys.readouterr()
+    assert collect(*option) == 2
+    assert option[0][2:] in error_of(capsys)
+    assert not (here / "results").exists()
+
+
+def test_other_packages_are_asked_for(here, capsys, monkeypatch):
+    assert prepare() == 0
+    capsys.readouterr()
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    relay = ("relay", "c/terms.json", "--graph", "edges.csv", "--store", "r.db")
+    for refused in (lambda: peer(*ONE), collect, lambda: run(*relay)):
+        assert refused() == 2
+        assert "pip install 'shuffledp[service]'" in error_of(capsys)
+
+
+@pytest.fixture
+def relay(here, monkeypatch):
+    """A relay in a thread, on a real socket, which stops by itself when all was collected."""
+    from shuffledp.deploy.peers.service.preparing import read_terms
+    from shuffledp.deploy.peers.service.round_clock import RoundClock
+    from shuffledp.network.graphs.graph_files import read_graph
+
+    assert prepare() == 0
+    terms, _ = read_terms(here / "c/terms.json")
+    ready, urls = threading.Event(), []
+
+    def on_ready(url):
+        urls.append(url)
+        ready.set()
+
+    import time
+
+    thread = threading.Thread(
+        target=relay_server.serve_relay,
+        args=(terms, read_graph(here / "edges.csv"), here / "r.db"),
+        kwargs={
+            "clock": RoundClock(mode="all", round_seconds=3600.0),
+            "now": time.monotonic,
+            "on_ready": on_ready,
+            "until_collected": True,
+        },
+        daemon=True,
+    )
+    thread.start()
+    assert ready.wait(HANGING_SECONDS)
+    yield urls[0]
+    thread.join(HANGING_SECONDS)
+    assert not thread.is_alive()
+
+
+def test_a_whole_collection_by_commands(relay, here, capsys):
+    assert collect("--wait", "0.01", url=relay) == 2
+    assert "not over: it is in its registration phase" in capsys.readouterr().err
+    one = [
+        "c/terms.json",
+        "--graph",
+        "edges.csv",
+        "--relay",
+        relay,
+        "--state",
+        "one.db",
+        "--least-users",
+        "2",
+        *ONE,
+    ]
+    # Only a main thread may handle signals, so this one runs the bare command.
+    alone = threading.Thread(
+        target=network_peer.peer.main, args=(one,), kwargs={"standalone_mode": False}
+    )
+    alone.start()
+    many = ["--table", "answers.csv", "--column", "answer", "--users", "0-2,4,5"]
+    assert peer(*many, url=relay) == 0
+    alone.join()
+    assert collect("--wait", str(HANGING_SECONDS), url=relay) == 0
+    captured = capsys.readouterr()
+    assert "safe to publish" in captured.out
+    assert "6 of 6 users registered, and 6 handed in" in " ".join(captured.out.split())
+    assert "keeps its record of who sent envelopes" in " ".join(captured.out.split())
+    assert "This exchange took place" in (here / "results/report.html").read_text()
+    assert (here / "results/report.html").exists()
+    privacy = json.loads((here / "results/privacy.json").read_text())
+    assert privacy["parameters"]["num_reports"] == 6
+    assert privacy["parameters"]["num_confirmed"] == 6
+    beginning = privacy["parameters"]["transcript"][:16]
+    assert f"roster {privacy['parameters']['roster_digest']}" in " ".join(captured.out.split())
+    assert f"transcript {beginning}" in " ".join(captured.out.split())
+
+
+def test_peers_say_what_went_wrong(capsys):
+    outcome = PeersOutcome(
+        num_users=5,
+        late=(1,),
+        lost=(2,),
+        withheld=(4,),
+        roster="ef" * 32,
+        absences=3,
+        num_dropped=4,
+        num_late_reports=6,
+        refused={"forged": 7},
+        short=(0, 3),
+        transcripts=("ab" * 32, "cd" * 32),
+    )
+    network_peer._print_outcome(outcome)
+    captured = capsys.readouterr()
+    said = " ".join(captured.err.split())
+    for text in (
+        "1 users came after registration",
+        "1 users came after handing in",
+        "4 reports were dropped",
+        "1 users, node 4 among them, missed more rounds than --most-absences",
+        "6 onions",
+        "7 forged",
+        "2 users, node 0 among them, missed mail that was sent to them",
+    ):
+        assert text in said
+    assert "abababababababab, cdcdcdcdcdcdcdcd" in captured.out

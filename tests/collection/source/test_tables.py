@@ -1,0 +1,328 @@
+"""Files and values in memory become a checked domain, a number of users and a stream of codes."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from shuffledp.collection.source import answers
+from shuffledp.collection.source.tables import answers_from_values, open_table, read_domain
+from shuffledp.core.errors import DataError, DomainError, ParameterError
+
+DOMAIN = ("yes", "no", "refused")
+
+
+def codes_of(column):
+    blocks = list(column.blocks())
+    return np.concatenate(blocks).tolist() if blocks else []
+
+
+def write(path, data):
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    return path
+
+
+@pytest.fixture(params=["csv", "tsv", "parquet"])
+def table(request, tmp_path):
+    frame = pl.DataFrame({"id": [1, 2, 3, 4], "answer": ["no", "yes", "refused", "no"]})
+    path = tmp_path / f"answers.{request.param}"
+    if request.param == "parquet":
+        frame.write_parquet(path)
+    else:
+        frame.write_csv(path, separator="," if request.param == "csv" else "\t")
+    return path
+
+
+def test_a_declared_domain_gives_its_codes(table):
+    column = open_table(table, "answer", domain=DOMAIN)
+    assert column.num_users == 4
+    assert column.domain == DOMAIN
+    assert codes_of(column) == [1, 0, 2, 1]
+    assert column.cautions == ()
+
+
+def test_a_domain_read_from_the_data_is_sorted_and_says_so(table):
+    column = open_table(table, "answer")
+    assert column.domain == ("no", "refused", "yes")
+    assert codes_of(column) == [0, 2, 1, 0]
+    assert "read from the data" in column.cautions[0]
+
+
+def test_the_data_can_be_read_again(table):
+    column = open_table(table, "answer")
+    assert codes_of(column) == codes_of(column)
+
+
+def test_the_representation_shows_no_answers(table):
+    assert "refused', 'yes'" in repr(open_table(table, "answer"))
+    assert "label" not in repr(open_table(table, "answer"))
+
+
+def test_blocks_have_one_size_whatever_the_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(answers, "BLOCK_ROWS", 1000)
+    frame = pl.DataFrame({"answer": ["yes", "no"] * 1250})
+    frame.write_csv(tmp_path / "a.csv")
+    frame.write_parquet(tmp_path / "a.parquet", row_group_size=300)
+    for name in ("a.csv", "a.parquet"):
+        column = open_table(tmp_path / name, "answer", domain=DOMAIN)
+        assert [block.size for block in column.blocks()] == [1000, 1000, 500]
+        assert codes_of(column) == [0, 1] * 1250
+
+
+def test_csv_is_text_so_late_surprises_do_no_harm(tmp_path):
+    path = write(tmp_path / "a.csv", "answer\n" + "1\n" * 5000 + "01\nnone\n")
+    assert open_table(path, "answer").domain == ("01", "1", "none")
+
+
+def test_numbers_booleans_and_dates_become_labels(tmp_path):
+    frame = pl.DataFrame(
+        {"number": [1.0, 2.5], "flag": [True, False], "day": ["2020-01-02", "2021-01-02"]}
+    ).with_columns(pl.col("day").str.to_date())
+    frame.write_parquet(tmp_path / "a.parquet")
+    domains = [open_table(tmp_path / "a.parquet", name).domain for name in frame.columns]
+    assert domains == [("1", "2.5"), ("false", "true"), ("2020-01-02", "2021-01-02")]
+
+
+def test_domain_of_numbers_matches_numbers_in_the_file(tmp_path):
+    pl.DataFrame({"rating": [1.0, 3.0, None]}).write_parquet(tmp_path / "a.parquet")
+    column = open_table(tmp_path / "a.parquet", "rating", domain=[1, 2, 3], missing="drop")
+    assert codes_of(column) == [0, 2]
+
+
+# ------------------------------------------------------------------ values outside, and missing
+
+
+def test_a_value_outside_is_named_with_its_row(tmp_path):
+    path = write(tmp_path / "a.csv", "answer\nyes\nno\nmaybe\nmaybe\nno\n")
+    with pytest.raises(
+        DomainError, match=r"row 3 of .* holds a value outside .*2 rows of 5"
+    ) as error:
+        open_table(path, "answer", domain=DOMAIN)
+    assert "--other" in str(error.value)
+
+
+def test_other_takes_what_is_outside():
+    column = answers_from_values(["yes", "maybe", "no", "x"], domain=DOMAIN, other=True)
+    assert column.domain == (*DOMAIN, "other")
+    assert codes_of(column) == [0, 3, 1, 3]
+
+
+def test_other_may_be_listed_already():
+    column = answers_from_values(["x", "other"], domain=["yes", "other"], other=True)
+    assert column.domain == ("yes", "other")
+    assert codes_of(column) == [1, 1]
+
+
+def test_other_needs_a_domain():
+    with pytest.raises(ParameterError, match="needs a domain"):
+        answers_from_values(["yes"], other=True)
+
+
+MISSING = ["yes", None, "", "NaN", "null", "no"]
+
+
+def test_missing_answers_are_an_error_with_count_and_first_row():
+    with pytest.raises(DataError, match=r"4 rows without an answer .* first is row 2"):
+        answers_from_values(MISSING, domain=DOMAIN)
+
+
+def test_one_missing_answer_is_said_in_the_singular():
+    with pytest.raises(DataError, match="1 row without an answer"):
+        answers_from_values([1.0, float("nan"), 2.0])
+
+
+def test_missing_answers_can_be_dropped():
+    column = answers_from_values(MISSING, domain=DOMAIN, missing="drop")
+    assert (column.num_users, column.num_missing) == (2, 4)
+    assert codes_of(column) == [0, 1]
+    assert "4 rows without an answer" in column.cautions[0]
+
+
+def test_missing_answers_can_be_an_answer():
+    column = answers_from_values(MISSING, domain=DOMAIN, missing="category", other=True)
+    assert column.domain == (*DOMAIN, "other", "missing")
+    assert codes_of(column) == [0, 4, 4, 4, 4, 1]
+    assert column.cautions == ()
+
+
+def test_a_domain_may_list_texts_that_usually_mean_missing():
+    column = answers_from_values(["null", "nan", None], domain=["null", "nan"], missing="drop")
+    assert codes_of(column) == [0, 1]
+
+
+def test_missing_texts_are_not_read_as_answers():
+    assert answers_from_values(MISSING, missing="drop").domain == ("no", "yes")
+
+
+def test_unknown_policy():
+    with pytest.raises(ParameterError, match="error, drop, category"):
+        answers_from_values(["a", "b"], missing="ignore")
+
+
+# ------------------------------------------------------------------ values in memory
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["b", "a", "b"],
+        ("b", "a", "b"),
+        (letter for letter in "bab"),
+        np.array(["b", "a", "b"]),
+        np.array(["b", "a", "b"], dtype=object),
+        pl.Series(["b", "a", "b"]),
+        pd.Series(["b", "a", "b"]),
+        pd.Series(["b", "a", "b"], dtype="category"),
+    ],
+    ids=["list", "tuple", "generator", "numpy", "objects", "polars", "pandas", "pandas-category"],
+)
+def test_values_in_memory(values):
+    column = answers_from_values(values)
+    assert column.domain == ("a", "b")
+    assert codes_of(column) == [1, 0, 1]
+
+
+def test_numpy_numbers_in_memory():
+    assert codes_of(answers_from_values(np.array([2, 0, 2]), domain=range(3))) == [2, 0, 2]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (["a", 1], "answers of one type"),
+        (np.zeros((2, 2)), "2 dimensions"),
+        ([["a"], ["b"]], "is of type List"),
+        ([], "0 rows"),
+        (["a"], "1 row:"),
+        ([None, None], "2 rows without an answer"),
+    ],
+)
+def test_values_that_are_no_answers(values, message):
+    with pytest.raises(DataError, match=message):
+        answers_from_values(values)
+
+
+def test_one_user_left_after_dropping():
+    with pytest.raises(DataError, match=r"1 row with an answer \(1 row without\)"):
+        answers_from_values(["a", None], domain=["a", "b"], missing="drop")
+
+
+def test_a_single_answer_is_no_domain():
+    with pytest.raises(DomainError, match="only 'a'"):
+        answers_from_values(["a", "a"])
+    with pytest.raises(DomainError, match="domain has only 'a'"):
+        answers_from_values(["a", "a"], domain=["a"])
+
+
+def test_identifiers_are_no_answers(monkeypatch):
+    monkeypatch.setattr(answers, "MAX_DISCOVERED", 10)
+    with pytest.raises(DomainError, match="more than 10 distinct values"):
+        answers_from_values(range(11))
+    assert len(answers_from_values(range(10)).domain) == 10
+
+
+# ------------------------------------------------------------------ files that cannot be used
+
+
+def test_the_nearest_column_is_suggested(table):
+    with pytest.raises(DataError, match=r"did you mean 'answer'\? \(its columns: id, answer\)"):
+        open_table(table, "Anwser")
+
+
+def test_no_suggestion_without_a_near_name(table):
+    with pytest.raises(DataError, match=r"no column 'zzz' \(its columns"):
+        open_table(table, "zzz")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "is empty"),
+        (b"answer\n", "0 rows"),
+        (b"answer\nyes\n", "1 row:"),
+        (b"answer\nyes\n\xff\xfe\n", "not text in UTF-8"),
+        (b"answer,x\nyes,1\nno,1,2\n", "more fields than the header"),
+        (b"x,answer\n1,yes\n1,a,no\n", "more fields than the header"),
+        (b'answer\nyes\n"no\n', "quotation mark"),
+    ],
+)
+def test_bad_csv(tmp_path, data, message):
+    path = write(tmp_path / "a.csv", data)
+    with pytest.raises(DataError, match=message) as error:
+        open_table(path, "answer", domain=("yes", "no"))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("keep", [0, 4, 100, -1, -8])
+def test_truncated_parquet(tmp_path, keep):
+    path = tmp_path / "a.parquet"
+    pl.DataFrame({"answer": ["yes", "no"] * 1000}).write_parquet(path)
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(DataError, match="no complete Parquet file"):
+        open_table(path, "answer")
+
+
+def test_parquet_with_damaged_pages(tmp_path):
+    path = tmp_path / "a.parquet"
+    pl.DataFrame({"answer": ["yes", "no"] * 10_000}).write_parquet(path, compression="zstd")
+    data = bytearray(path.read_bytes())
+    data[4:60] = bytes(56)
+    path.write_bytes(data)
+    with pytest.raises(DataError, match=r"cannot read a\.parquet"):
+        open_table(path, "answer")
+
+
+def test_absent_files_folders_and_other_formats(tmp_path):
+    with pytest.raises(DataError, match="no such file"):
+        open_table(tmp_path / "a.csv", "answer")
+    (tmp_path / "b.csv").mkdir()
+    with pytest.raises(DataError, match="it is a folder"):
+        open_table(tmp_path / "b.csv", "answer")
+    with pytest.raises(DataError, match=r"none of \.csv, \.tsv"):
+        open_table(write(tmp_path / "c.xlsx", b"x"), "answer")
+
+
+def test_a_file_name_is_no_pattern(tmp_path):
+    path = write(tmp_path / "a[1]*.csv", "answer\nyes\nno\n")
+    assert open_table(path, "answer").num_users == 2
+
+
+@pytest.mark.parametrize("more", ["yes\n", "maybe\n", "\n"])
+def test_a_file_that_changes_between_the_passes(tmp_path, more):
+    path = write(tmp_path / "a.csv", "answer\nyes\nno\n")
+    column = open_table(path, "answer", domain=DOMAIN)
+    write(path, "answer\nyes\n" + more)
+    if more == "yes\n":
+        write(path, "answer\nyes\n")
+    with pytest.raises(DataError, match="changed while it was being read"):
+        codes_of(column)
+
+
+def test_a_file_that_is_damaged_between_the_passes(tmp_path):
+    path = tmp_path / "a.parquet"
+    pl.DataFrame({"answer": ["yes", "no"]}).write_parquet(path)
+    column = open_table(path, "answer")
+    path.write_bytes(b"PAR1")
+    with pytest.raises(DataError, match=r"a\.parquet"):
+        codes_of(column)
+
+
+def test_progress_is_reported(table):
+    calls = []
+    open_table(table, "answer", on_progress=lambda *call: calls.append(call))
+    assert calls[-1] == ("checking", 4, 4)
+    assert ("reading the answers", 4, 4) in calls
+
+
+def test_domain_files(tmp_path):
+    path = write(tmp_path / "domain.txt", "yes\n\n no, thanks \nrefused\n")
+    assert read_domain(path) == ("yes", "no, thanks", "refused")
+
+
+@pytest.mark.parametrize("data", [None, b"\xff\xff"])
+def test_domain_files_that_cannot_be_read(tmp_path, data):
+    path = tmp_path / "domain.txt"
+    if data is not None:
+        path.write_bytes(data)
+    with pytest.raises(DataError, match="cannot read the domain"):
+        read_domain(path)

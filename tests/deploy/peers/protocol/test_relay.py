@@ -1,0 +1,262 @@
+"""The relay: takes what is in order, once, and nothing else; a restart forgets nothing."""
+
+import numpy as np
+import pytest
+
+from deploy.peers.protocol.exercises import GRAPH, KEYS, Scene, batch_with, ring, terms_on
+from shuffledp.deploy.peers.protocol.envelopes import Letter, decode_batch, encode_batch
+from shuffledp.deploy.peers.protocol.errors import Fault, ProtocolError, Reason
+from shuffledp.deploy.peers.protocol.keys import (
+    AnalyzerKeys,
+    PeerKeys,
+    Registration,
+    hand_ins_token,
+    mail_token,
+)
+from shuffledp.deploy.peers.protocol.neighbourhood import registered_neighbours
+from shuffledp.deploy.peers.protocol.relay import RelayCore
+from shuffledp.deploy.peers.protocol.store import MemoryStore
+
+
+def refusal(call):
+    with pytest.raises(ProtocolError) as caught:
+        call()
+    return caught.value.fault, caught.value.reason
+
+
+@pytest.fixture
+def scene():
+    return Scene()
+
+
+def test_a_relay_has_the_graph_of_the_terms():
+    found = refusal(lambda: RelayCore(terms_on(), ring(9), MemoryStore()))
+    assert found == (Fault.CALLER, Reason.MISMATCH)
+
+
+def test_registration():
+    terms = terms_on()
+    relay = RelayCore(terms, GRAPH, MemoryStore())
+    data = Registration.make(terms, 2, PeerKeys.generate()).to_bytes()
+    assert relay.register(data) is True
+    assert relay.register(data) is False
+    other = Registration.make(terms, 2, PeerKeys.generate()).to_bytes()
+    assert refusal(lambda: relay.register(other)) == (Fault.PEER, Reason.CONFLICT)
+    assert relay.status().num_registered == 1
+    assert relay.status().roster_digest is None
+    assert refusal(lambda: relay.roster) == (Fault.PEER, Reason.EARLY)
+
+
+def test_nobody_registers_after_the_start():
+    scene = Scene(missing=(7,))
+    late = Registration.make(scene.terms, 7, PeerKeys.generate()).to_bytes()
+    assert refusal(lambda: scene.relay.register(late)) == (Fault.PEER, Reason.LATE)
+    assert scene.relay.register(scene.peers[0].registration()) is False
+
+
+def test_too_few_registered():
+    terms = terms_on(least_registered=2)
+    relay = RelayCore(terms, GRAPH, MemoryStore())
+    relay.register(Registration.make(terms, 2, PeerKeys.generate()).to_bytes())
+    assert refusal(relay.start) == (Fault.CALLER, Reason.EARLY)
+    assert relay.status().round_number == 0
+    relay.register(Registration.make(terms, 3, PeerKeys.generate()).to_bytes())
+    relay.start()
+    relay.start()
+    assert relay.status().round_number == 1
+
+
+def test_batches_are_kept_once(scene):
+    data = scene.peers[0].outgoing(1)
+    assert scene.relay.accept_batch(data) is True
+    assert scene.relay.accept_batch(data) is False
+    assert scene.relay.status().num_sent == 1
+    assert not scene.relay.everybody_sent()
+    scene.relay.close_round(1)
+    assert scene.relay.accept_batch(data) is False
+    batch = decode_batch(data, terms=scene.terms, roster=scene.roster)
+    arrived = [letter for node in range(1, 8) for letter in scene.store.mail(1, node)]
+    assert tuple(sorted(arrived, key=lambda letter: letter.index)) == batch.letters
+    codes = [scene.store.codes(1, node) for node in (1, 2, 6, 7)]
+    assert codes == [{0: code} for code in batch.codes]
+
+
+def rewritten(scene, letters, *, sender=0, round_number=1, num_codes=None):
+    if num_codes is None:
+        num_codes = len(registered_neighbours(GRAPH, scene.roster, sender))
+    batch = batch_with(
+        letters, sender=sender, round_number=round_number, codes=[bytes(16)] * num_codes
+    )
+    return encode_batch(batch, roster=scene.roster, keys=scene.keys_of(sender))
+
+
+def test_another_batch_of_the_same_round_is_refused(scene):
+    first = scene.peers[0].outgoing(1)
+    batch = decode_batch(first, terms=scene.terms, roster=scene.roster)
+    scene.relay.accept_batch(first)
+    other = rewritten(scene, batch.letters[::-1])
+    assert refusal(lambda: scene.relay.accept_batch(other)) == (Fault.PEER, Reason.CONFLICT)
+
+
+def letters_to(recipients, scene):
+    return [
+        Letter(1, 0, index, recipient, bytes(scene.terms.envelope_bytes))
+        for index, recipient in enumerate(recipients)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("recipients", "reason"),
+    [
+        (lambda slots: [1] * (slots - 1), Reason.MALFORMED),
+        (lambda slots: [1] * (slots + 1), Reason.MALFORMED),
+        (lambda slots: [], Reason.MALFORMED),
+        (lambda slots: [1] * (slots - 1) + [4], Reason.UNKNOWN),
+        (lambda slots: [1] * (slots - 1) + [0], Reason.UNKNOWN),
+        (lambda slots: [1] * (slots - 1) + [7], Reason.UNKNOWN),
+    ],
+)
+def test_batches_that_the_terms_do_not_allow(recipients, reason):
+    scene = Scene(missing=(7,))  # a neighbour of user 0 in the graph
+    data = rewritten(scene, letters_to(recipients(scene.terms.slots[0]), scene))
+    assert refusal(lambda: scene.relay.accept_batch(data)) == (Fault.PEER, reason)
+    assert scene.relay.status().num_sent == 0
+
+
+@pytest.mark.parametrize("num_codes", [3, 5])
+def test_a_code_for_each_neighbour(scene, num_codes):
+    data = rewritten(scene, letters_to([1] * scene.terms.slots[0], scene), num_codes=num_codes)
+    assert refusal(lambda: scene.relay.accept_batch(data)) == (Fault.PEER, Reason.MALFORMED)
+
+
+def test_messages_are_of_whom_and_when_it_was_said(scene):
+    wrong = (Fault.PEER, Reason.MALFORMED)
+    peer, accept = scene.peers[0], scene.relay.accept_batch
+    assert refusal(lambda: scene.relay.register(peer.registration(), node=1)) == wrong
+    assert refusal(lambda: accept(peer.outgoing(1), round_number=1, node=1)) == wrong
+    assert refusal(lambda: accept(peer.outgoing(1), round_number=2, node=0)) == wrong
+    assert accept(peer.outgoing(1), round_number=1, node=0)
+    scene.round(1)
+    scene.round(2)
+    assert refusal(lambda: scene.relay.accept_hand_in(peer.hand_in(), node=1)) == wrong
+    assert scene.relay.accept_hand_in(peer.hand_in(), node=0)
+
+
+def test_uneven_traffic_is_refused_where_it_is_to_be_even():
+    scene = Scene(terms_on(even_traffic=True))
+    each = scene.terms.per_neighbour
+    good = [1, 2, 6, 7] * each
+    uneven = rewritten(scene, letters_to([*good[:-1], 1], scene))
+    assert refusal(lambda: scene.relay.accept_batch(uneven)) == (Fault.PEER, Reason.MALFORMED)
+    assert scene.relay.accept_batch(rewritten(scene, letters_to(good, scene)))
+
+
+def test_rounds_that_are_not_open(scene):
+    letters = letters_to([1] * scene.terms.slots[0], scene)
+    early = rewritten(scene, letters, round_number=2)
+    assert refusal(lambda: scene.relay.accept_batch(early)) == (Fault.PEER, Reason.EARLY)
+    scene.relay.close_round(1)
+    late = rewritten(scene, letters)
+    assert refusal(lambda: scene.relay.accept_batch(late)) == (Fault.PEER, Reason.LATE)
+
+
+def test_closing_rounds(scene):
+    assert refusal(lambda: scene.relay.close_round(0)) == (Fault.CALLER, Reason.EARLY)
+    assert refusal(lambda: scene.relay.close_round(2)) == (Fault.CALLER, Reason.EARLY)
+    scene.relay.close_round(1)
+    scene.relay.close_round(1)
+    assert scene.relay.status().round_number == 2
+    scene.relay.close_round(2)
+    assert scene.relay.status().round_number == 3
+    assert refusal(lambda: scene.relay.close_round(3)) == (Fault.CALLER, Reason.EARLY)
+
+
+def test_nothing_is_closed_before_the_start():
+    relay = RelayCore(terms_on(), GRAPH, MemoryStore())
+    assert refusal(lambda: relay.close_round(1)) == (Fault.CALLER, Reason.EARLY)
+
+
+def test_who_was_absent(scene):
+    assert refusal(lambda: scene.relay.absent(1)) == (Fault.PEER, Reason.EARLY)
+    scene.send(1, nodes=[0, 3])
+    scene.relay.close_round(1)
+    assert scene.relay.absent(1) == (1, 2, 4, 5, 6, 7)
+    assert refusal(scene.relay.absences) == (Fault.PEER, Reason.EARLY)
+    scene.receive(1)
+    scene.send(2)
+    assert scene.relay.everybody_sent()
+    scene.relay.close_round(2)
+    away = scene.relay.absences()
+    assert np.flatnonzero(away[0]).tolist() == [1, 2, 4, 5, 6, 7]
+    assert not away[1].any()
+
+
+def test_mail_is_for_its_owner_when_the_round_is_over(scene):
+    scene.send(1)
+    token = scene.peers[1].mail_token(1)
+    assert refusal(lambda: scene.relay.mail(1, 1, token)) == (Fault.PEER, Reason.EARLY)
+    scene.relay.close_round(1)
+    assert scene.relay.mail(1, 1, token) == scene.relay.mail(1, 1, token)
+    for wrong in (
+        scene.peers[2].mail_token(1),
+        scene.peers[1].mail_token(2),
+        mail_token(scene.keys_of(1), terms_on(), 1, 1),
+        b"",
+    ):
+        found = refusal(lambda wrong=wrong: scene.relay.mail(1, 1, wrong))
+        assert found == (Fault.PEER, Reason.FORGED)
+    assert refusal(lambda: scene.relay.mail(9, 1, token)) == (Fault.PEER, Reason.UNKNOWN)
+    assert refusal(lambda: scene.relay.mail(1, 0, token)) == (Fault.PEER, Reason.EARLY)
+
+
+def test_handing_in(scene):
+    scene.round(1)
+    scene.send(2)
+    scene.relay.close_round(2)
+    scene.receive(2)
+    data = scene.peers[0].hand_in()
+    assert scene.relay.accept_hand_in(data) is True
+    assert scene.relay.accept_hand_in(data) is False
+    assert scene.relay.status().num_handed_in == 1
+    peer = scene.peers[0]
+    peer._state.handed_in = b""
+    assert refusal(lambda: scene.relay.accept_hand_in(peer.hand_in())) == (
+        Fault.PEER,
+        Reason.CONFLICT,
+    )
+    assert scene.relay.hand_ins(hand_ins_token(KEYS, scene.terms)) == (data,)
+    for keys, terms in ((AnalyzerKeys.generate(), scene.terms), (KEYS, terms_on())):
+        token = hand_ins_token(keys, terms)
+        found = refusal(lambda token=token: scene.relay.hand_ins(token))
+        assert found == (Fault.ANALYZER, Reason.FORGED)
+
+
+def test_nobody_hands_in_during_the_rounds(scene):
+    scene.round(1)
+    scene.round(2)
+    data = scene.peers[0].hand_in()
+    scene.store.set_round_number(2)
+    assert refusal(lambda: scene.relay.accept_hand_in(data)) == (Fault.PEER, Reason.EARLY)
+
+
+def test_a_restart_forgets_nothing(scene):
+    scene.send(1, nodes=[0, 1])
+    again = RelayCore(scene.terms, GRAPH, scene.store)
+    assert again.status() == scene.relay.status()
+    assert again.roster.digest() == scene.roster.digest()
+    assert again.accept_batch(scene.peers[0].outgoing(1)) is False
+    assert again.accept_batch(scene.peers[2].outgoing(1)) is True
+
+
+def test_a_restart_while_users_register():
+    terms, store = terms_on(), MemoryStore()
+    first = RelayCore(terms, GRAPH, store)
+    first.register(Registration.make(terms, 2, PeerKeys.generate()).to_bytes())
+    again = RelayCore(terms, GRAPH, store)
+    assert again.status() == first.status()
+    assert again.status().round_number == 0
+
+
+def test_a_store_of_other_terms(scene):
+    found = refusal(lambda: RelayCore(terms_on(), GRAPH, scene.store))
+    assert found == (Fault.PEER, Reason.FORGED)

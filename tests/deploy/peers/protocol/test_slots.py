@@ -1,0 +1,167 @@
+"""Slots: never fewer than the exact law of the number of reports asks for."""
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom, poisson
+
+from deploy.peers.protocol.exercises import ring
+from shuffledp.core.errors import ParameterError
+from shuffledp.deploy.peers.protocol import slots as module
+from shuffledp.deploy.peers.protocol.slots import (
+    overload_probability,
+    per_neighbour_for,
+    slots_for,
+)
+from shuffledp.network.graphs.graph import Graph
+
+STAR = Graph.from_edges([(0, leaf) for leaf in range(1, 6)])
+TADPOLE = Graph.from_edges([(0, 1), (1, 2), (2, 0), (2, 3)], num_users=5)
+
+
+@given(
+    mean=st.floats(min_value=1e-6, max_value=500.0),
+    excess=st.integers(min_value=1, max_value=60),
+)
+def test_the_tail_is_above_that_of_a_poisson_count(mean, excess):
+    least = int(np.ceil(mean)) + excess
+    exact = poisson.logsf(least - 1, mean)
+    assert module._log_tail(mean, least) >= exact - 1e-12 * abs(exact)
+
+
+@given(
+    chances=st.lists(st.fractions(min_value=0, max_value=1), min_size=1, max_size=7),
+    least=st.integers(min_value=0, max_value=8),
+)
+def test_the_tail_is_above_that_of_any_sum_of_indicators(chances, least):
+    exact = Fraction(0)
+    for outcome in product((0, 1), repeat=len(chances)):
+        if sum(outcome) >= least:
+            term = Fraction(1)
+            for happens, chance in zip(outcome, chances, strict=True):
+                term *= chance if happens else 1 - chance
+            exact += term
+    bound = np.exp(module._log_tail(float(sum(chances)), least))
+    assert bound >= float(exact) * (1 - 1e-12)
+
+
+def test_nobody_to_hold_for():
+    assert module._log_tail(0.0, 1) == -np.inf
+    assert module._log_tail(0.0, 0) == 0.0
+
+
+def exact_loads(graph, rounds, laziness, away, there):
+    """The same loads by dense matrices, in fractions."""
+    n = graph.num_users
+    loads = [[Fraction(int(there[u])) for u in range(n)]]
+    for r in range(rounds):
+        new = [Fraction(0)] * n
+        for u in range(n):
+            row = graph.neighbours[graph.starts[u] : graph.starts[u + 1]].tolist()
+            row = [v for v in row if there[v]]
+            stays = Fraction(1) if away[r][u] or not row else Fraction(laziness)
+            new[u] += loads[-1][u] * stays
+            for v in row:
+                new[v] += loads[-1][u] * (1 - stays) / len(row)
+        loads.append(new)
+    return np.array(loads, dtype=float)
+
+
+@pytest.mark.parametrize("laziness", [0.0, 0.25])
+@pytest.mark.parametrize("graph", [STAR, TADPOLE])
+def test_loads_are_those_of_the_walk(graph, laziness):
+    n = graph.num_users
+    away = np.zeros((4, n), dtype=bool)
+    away[1, 0] = away[2, 2] = True
+    there = np.ones(n, dtype=bool)
+    there[1] = False
+    for absent, registered in ((np.zeros_like(away), np.ones(n, dtype=bool)), (away, there)):
+        loads = module._loads(graph, 4, laziness, absent, registered)
+        exact = exact_loads(graph, 4, laziness, absent, registered)
+        assert loads == pytest.approx(exact, rel=3e-9)
+        assert (loads >= exact).all()
+
+
+def test_slots_meet_their_failure_and_one_fewer_does_not():
+    for graph in (STAR, TADPOLE, ring(30)):
+        room = slots_for(graph, rounds=3, failure=1e-6)
+        assert overload_probability(graph, rounds=3, slots=room) <= 1e-6
+        fewer = np.maximum(room - 1, 1)
+        assert overload_probability(graph, rounds=3, slots=fewer) > 1e-6
+
+
+def test_a_regular_graph_needs_the_same_of_everybody():
+    assert len(set(slots_for(ring(30), rounds=5).tolist())) == 1
+
+
+def test_slots_suffice_for_the_exact_law_of_a_star():
+    # All five leaves' reports meet at the hub: the mean is 5, and so is the count.
+    assert slots_for(STAR, rounds=1, failure=0.1)[0] >= 5
+
+
+def test_slots_of_a_large_crowd_are_those_of_a_poisson_count():
+    room = int(slots_for(ring(1000), rounds=10, failure=1e-9)[0])
+    allowed = 1e-9 / 11_000
+    assert poisson.sf(room, 1.0) <= allowed < poisson.sf(room - 2, 1.0)
+    assert binom.sf(room, 1000, 1 / 1000) <= allowed
+
+
+def test_per_neighbour_meets_its_failure_and_one_fewer_does_not():
+    graph = ring(30)
+    each = per_neighbour_for(graph, rounds=3, failure=1e-6)
+    plenty = np.full(30, 60)
+    assert overload_probability(graph, rounds=3, slots=plenty, per_neighbour=each) <= 1e-6
+    fewer = each - 1
+    assert overload_probability(graph, rounds=3, slots=plenty, per_neighbour=fewer) > 1e-6
+
+
+def test_absences_and_missing_users_raise_the_probability():
+    room = slots_for(TADPOLE, rounds=3, failure=1e-6)
+    away = np.zeros((3, 5), dtype=bool)
+    away[:, 3] = True
+    usual = overload_probability(TADPOLE, rounds=3, slots=room)
+    assert overload_probability(TADPOLE, rounds=3, slots=room, absences=away) > usual
+    there = np.array([False, False, True, True, True])
+    assert overload_probability(TADPOLE, rounds=3, slots=room, registered=there) < usual
+
+
+def test_graphs_without_edges():
+    alone = Graph.from_edges(np.empty((0, 2), dtype=int), num_users=2)
+    assert slots_for(alone, rounds=1).tolist() == [12, 12]
+    assert per_neighbour_for(alone, rounds=1) >= 1
+    assert overload_probability(alone, rounds=1, slots=[40, 40], per_neighbour=1) < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rounds": 0}, "rounds = 0 is below 1"),
+        ({"rounds": 1, "laziness": 1.0}, "laziness = 1.0 is not in"),
+        ({"rounds": 1, "laziness": float("nan")}, "laziness = nan is not in"),
+    ],
+)
+def test_parameters_out_of_range(options, message):
+    for compute in (slots_for, per_neighbour_for):
+        with pytest.raises(ParameterError, match=message):
+            compute(STAR, **options)
+        with pytest.raises(ParameterError, match="failure = 0"):
+            compute(STAR, rounds=1, failure=0)
+    with pytest.raises(ParameterError, match=message):
+        overload_probability(STAR, slots=[1] * 6, **options)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"slots": [1]},
+        {"absences": np.zeros((1, 6), bool)},
+        {"registered": np.zeros(5, bool)},
+    ],
+)
+def test_shapes_that_do_not_fit(wrong):
+    with pytest.raises(ParameterError, match=f"{next(iter(wrong))} has shape"):
+        overload_probability(STAR, **{"rounds": 2, "slots": [1] * 6, **wrong})

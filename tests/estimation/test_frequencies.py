@@ -1,0 +1,149 @@
+import math
+
+import numpy as np
+import pytest
+
+from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.estimation import estimate_frequencies, expected_standard_error
+from shuffledp.randomizers import RANDOMIZERS, Counts, make_randomizer
+
+PROBABILITIES = (0.75, 0.25)
+
+
+def counts(support, num_reports):
+    return Counts(support=np.array(support), num_reports=num_reports, fingerprint="")
+
+
+def test_values_of_closed_form():
+    estimates = estimate_frequencies(
+        counts([60, 40, 20], 100), support_probabilities=PROBABILITIES, confidence=0.9
+    )
+    assert estimates.count.tolist() == [70.0, 30.0, -10.0]
+    assert estimates.frequency == pytest.approx([0.7, 0.3, -0.1])
+    # p (1 - p) = q (1 - q) = 3/16, so the standard error is the same for all: sqrt(3/16/100)/(1/2).
+    assert estimates.standard_error == pytest.approx([math.sqrt(3) / 20] * 3)
+    assert (estimates.num_users, estimates.confidence) == (100, 0.9)
+    assert (estimates.interval, estimates.post_processing) == ("wilson", ())
+
+
+def test_nothing_is_clipped_or_normalised():
+    estimates = estimate_frequencies(counts([0, 100], 100), support_probabilities=PROBABILITIES)
+    assert estimates.frequency.tolist() == [-0.5, 1.5]
+    assert estimates.lower[0] < -0.5
+    assert estimates.upper[1] > 1.5
+
+
+@pytest.mark.parametrize("interval", ["wald", "wilson"])
+def test_intervals_hold_the_estimate_and_widen_with_confidence(interval):
+    narrow, wide = (
+        estimate_frequencies(
+            counts([60, 40], 100),
+            support_probabilities=PROBABILITIES,
+            confidence=confidence,
+            interval=interval,
+        )
+        for confidence in (0.5, 0.99)
+    )
+    assert (wide.lower < narrow.lower).all()
+    assert (narrow.lower < narrow.frequency).all()
+    assert (narrow.frequency < narrow.upper).all()
+    assert (narrow.upper < wide.upper).all()
+
+
+def test_arrays_are_read_only():
+    estimates = estimate_frequencies(counts([60, 40], 100), support_probabilities=PROBABILITIES)
+    for name in ("count", "frequency", "standard_error", "lower", "upper"):
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(estimates, name)[0] = 0.0
+
+
+@pytest.mark.parametrize(
+    "probabilities", [(0.5, 0.5), (0.2, 0.3), (1.1, 0.2), (0.5, -0.1), (math.nan, 0.1)]
+)
+def test_uninformative_probabilities_are_refused(probabilities):
+    with pytest.raises(ParameterError, match="larger epsilon0"):
+        estimate_frequencies(counts([1, 2], 3), support_probabilities=probabilities)
+    with pytest.raises(ParameterError, match="larger epsilon0"):
+        expected_standard_error(support_probabilities=probabilities, num_users=3, frequency=0.1)
+
+
+@pytest.mark.parametrize("name", RANDOMIZERS)
+def test_nothing_can_be_estimated_at_epsilon0_zero(name):
+    randomizer = make_randomizer(name, k=3, epsilon0=0.0)
+    with pytest.raises(ParameterError, match="say nothing"):
+        estimate_frequencies(
+            counts([1, 1, 1], 3), support_probabilities=randomizer.support_probabilities
+        )
+
+
+def test_no_reports_are_refused():
+    with pytest.raises(DataError, match="no reports"):
+        estimate_frequencies(counts([0, 0], 0), support_probabilities=PROBABILITIES)
+
+
+def test_an_unknown_interval_or_confidence_is_refused():
+    with pytest.raises(ParameterError, match="wilson, wald"):
+        estimate_frequencies(
+            counts([1, 2], 3), support_probabilities=PROBABILITIES, interval="bayes"
+        )
+    with pytest.raises(ParameterError, match="confidence"):
+        estimate_frequencies(counts([1, 2], 3), support_probabilities=PROBABILITIES, confidence=95)
+
+
+def test_expected_standard_error_is_the_one_reported_at_that_frequency():
+    for name in RANDOMIZERS:
+        p, q = make_randomizer(name, k=10, epsilon0=1.0).support_probabilities
+        support = round(10**9 * (q + 0.25 * (p - q)))
+        reported = estimate_frequencies(
+            counts([support], 10**9), support_probabilities=(p, q)
+        ).standard_error[0]
+        planned = expected_standard_error(
+            support_probabilities=(p, q), num_users=10**9, frequency=0.25
+        )
+        assert planned == pytest.approx(reported, rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("num_users", "frequency"), [(0, 0.1), (2.5, 0.1), (3, -0.1), (3, 1.1), (3, math.nan)]
+)
+def test_plans_out_of_range_are_refused(num_users, frequency):
+    with pytest.raises(ParameterError, match=r"num_users|frequency"):
+        expected_standard_error(
+            support_probabilities=PROBABILITIES, num_users=num_users, frequency=frequency
+        )
+
+
+def test_optimized_unary_has_the_variance_of_its_paper():
+    # Wang et al. 2017: Var = 4 e0 / (n (e0 - 1)^2) for a value that nobody has.
+    p, q = make_randomizer("optimized-unary", k=10, epsilon0=1.0).support_probabilities
+    error = expected_standard_error(support_probabilities=(p, q), num_users=100, frequency=0.0)
+    assert error**2 == pytest.approx(4 * math.e / (100 * (math.e - 1) ** 2))
+
+
+@pytest.mark.parametrize("interval", ["wald", "wilson"])
+def test_simultaneous_intervals_are_single_ones_of_a_share_of_the_error(interval):
+    data = counts([60, 40, 20, 30], 100)
+    common = {"support_probabilities": PROBABILITIES, "interval": interval}
+    together = estimate_frequencies(data, confidence=0.9, simultaneous=True, **common)
+    alone = estimate_frequencies(data, confidence=0.9, **common)
+    longer = estimate_frequencies(data, confidence=1 - 0.1 / 4, **common)
+    assert together.is_simultaneous
+    assert not alone.is_simultaneous
+    assert together.confidence == 0.9
+    for end in ("lower", "upper"):
+        assert getattr(together, end) == pytest.approx(getattr(longer, end), rel=1e-12)
+    assert (together.lower < alone.lower).all()
+    assert (together.upper > alone.upper).all()
+    for name in ("count", "frequency", "standard_error"):
+        assert np.array_equal(getattr(together, name), getattr(alone, name))
+
+
+def test_simultaneous_intervals_by_formula():
+    # p (1 - p) = q (1 - q) = 3/16, so that Wald and Wilson agree: z sqrt(3/16/100) / (1/2), with z
+    # for an error of 0.05 / 5 in two tails, which tables have as 2.575829.
+    estimates = estimate_frequencies(
+        counts([60_000] * 5, 100_000), support_probabilities=PROBABILITIES, simultaneous=True
+    )
+    margin = 2.5758293035489 * math.sqrt(3 / 16 / 100_000) / 0.5
+    assert estimates.upper == pytest.approx([0.7 + margin] * 5)
+    assert estimates.lower == pytest.approx([0.7 - margin] * 5)

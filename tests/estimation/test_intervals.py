@@ -1,0 +1,220 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from shuffledp.core.errors import ParameterError
+from shuffledp.estimation.intervals import (
+    clopper_pearson_interval,
+    normal_quantile,
+    simultaneous_confidence,
+    standard_error,
+    wald_interval,
+    wilson_interval,
+)
+
+
+def variance(f, p, q):
+    """Return V(f), also outside [0, 1]."""
+    return f * p * (1 - p) + (1 - f) * q * (1 - q)
+
+
+@given(
+    q=st.floats(0.001, 0.5),
+    gap=st.floats(0.001, 0.499),
+    num_users=st.integers(1, 10**9),
+    share=st.floats(0.0, 1.0),
+    confidence=st.floats(0.01, 0.999999),
+)
+def test_wilson_solves_the_score_equation_or_ends_further_out(q, gap, num_users, share, confidence):
+    p = q + gap
+    estimate = (share - q) / (p - q)
+    lower, upper = (
+        float(end[0])
+        for end in wilson_interval(
+            np.array([estimate]),
+            support_probabilities=(p, q),
+            num_users=num_users,
+            confidence=confidence,
+        )
+    )
+    assert lower <= estimate <= upper
+    z = normal_quantile(confidence)
+    for end in (lower, upper):
+        score = (estimate - end) ** 2 * (p - q) ** 2 * num_users
+        wanted = z**2 * variance(end, p, q)
+        assert score >= wanted * (1.0 - 1e-6) - 1e-9
+        if num_users * q >= 1e6:  # so little skewed that the exact law moves no end
+            assert score == pytest.approx(wanted, rel=1e-6, abs=1e-9)
+
+
+def test_wilson_of_a_value_as_likely_to_show_as_not():
+    # p (1 - p) = q (1 - q) = 3/16: V does not depend on f, and the margin is z sqrt(V/n) / (p - q).
+    lower, upper = wilson_interval(
+        np.array([0.3]), support_probabilities=(0.75, 0.25), num_users=12_000, confidence=0.95
+    )
+    assert [lower[0], upper[0]] == pytest.approx([0.3 - 0.0154948757, 0.3 + 0.0154948757])
+
+
+def test_without_noise_the_fixed_users_are_known():
+    # p = 1, q = 0: the support is the count itself, and nothing is left to chance.
+    lower, upper = wilson_interval(
+        np.array([0.3]), support_probabilities=(1.0, 0.0), num_users=10, confidence=0.95
+    )
+    assert lower[0] == upper[0] == 0.3
+
+
+def test_intervals_agree_for_many_users():
+    common = {"support_probabilities": (0.6, 0.2), "num_users": 10**10, "confidence": 0.9}
+    wald = wald_interval(np.array([0.3]), **common)
+    wilson = wilson_interval(np.array([0.3]), **common)
+    width = float(wald[1][0] - wald[0][0])
+    for end in (0, 1):
+        assert abs(wald[end][0] - wilson[end][0]) < 1e-3 * width
+
+
+def test_wald_is_symmetric_and_has_the_stated_width():
+    error = standard_error(np.array([0.2]), support_probabilities=(0.7, 0.1), num_users=50)
+    lower, upper = wald_interval(
+        np.array([0.2]), support_probabilities=(0.7, 0.1), num_users=50, confidence=0.95
+    )
+    assert upper - lower == pytest.approx(2 * 1.959963984540054 * error)
+    assert (upper + lower) / 2 == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("p", [1.0, 0.75])
+def test_extreme_supports_give_finite_intervals(p):
+    q = 2.0**-64 if p == 1.0 else 0.1
+    ends = np.array([-q / (p - q), (1 - q) / (p - q)])
+    for interval in (wald_interval, wilson_interval):
+        lower, upper = interval(ends, support_probabilities=(p, q), num_users=3, confidence=0.999)
+        assert np.isfinite([lower, upper]).all()
+        assert (lower <= upper).all()
+
+
+def test_standard_error_is_for_fixed_users():
+    # theory 1: Var = [q (1 - q) + f (p - q) (1 - p - q)] / (n (p - q)^2). With users sampled from
+    # a population it is s (1 - s) / (n (p - q)^2), s = q + f (p - q): larger by f (1 - f) / n.
+    p, q, n = 0.6, 0.15, 1000
+    for f in (0.0, 0.01, 0.3, 1.0):
+        error = standard_error(np.array([f]), support_probabilities=(p, q), num_users=n)[0]
+        fixed = (q * (1 - q) + f * (p - q) * (1 - p - q)) / (n * (p - q) ** 2)
+        s = q + f * (p - q)
+        sampled = s * (1 - s) / (n * (p - q) ** 2)
+        assert error**2 == pytest.approx(fixed)
+        assert error**2 + f * (1 - f) / n == pytest.approx(sampled)
+
+
+def test_impossible_estimates_use_the_nearest_possible_variance():
+    errors = standard_error(
+        np.array([-5.0, 0.0, 1.0, 7.0]), support_probabilities=(0.6, 0.15), num_users=10
+    )
+    assert errors[0] == errors[1]
+    assert errors[2] == errors[3]
+
+
+@pytest.mark.parametrize("confidence", [2.0**-30, 0.5, 0.95, 1 - 2**-40, 1 - 2**-53])
+def test_quantiles_leave_the_right_tails(confidence):
+    tails = math.erfc(normal_quantile(confidence) / math.sqrt(2))
+    assert tails == pytest.approx(1 - confidence, rel=1e-12)
+
+
+@pytest.mark.parametrize("confidence", [0.0, 1.0, -0.5, math.nan])
+def test_confidence_out_of_range_is_refused(confidence):
+    with pytest.raises(ParameterError, match="confidence"):
+        normal_quantile(confidence)
+
+
+def test_simultaneous_confidence_shares_the_error():
+    assert simultaneous_confidence(0.95, 1) == 0.95
+    assert simultaneous_confidence(0.5, 4) == 0.875
+    assert simultaneous_confidence(0.75, 2**20) == 1 - 2**-22
+
+
+@given(confidence=st.floats(0.001, 0.999), num_intervals=st.integers(1, 10**7))
+def test_simultaneous_tails_add_up_to_the_error(confidence, num_intervals):
+    each = normal_quantile(simultaneous_confidence(confidence, num_intervals))
+    tails = num_intervals * math.erfc(each / math.sqrt(2))
+    assert tails == pytest.approx(1 - confidence, rel=1e-5)
+    assert each >= normal_quantile(confidence) - 1e-12
+
+
+@pytest.mark.parametrize("confidence", [0.0, 1.0, -0.5, math.nan])
+def test_simultaneous_confidence_out_of_range_is_refused(confidence):
+    with pytest.raises(ParameterError, match="confidence"):
+        simultaneous_confidence(confidence, 3)
+
+
+class TestClopperPearson:
+    """Coverage is at least nominal for every truth, whoever the users are."""
+
+    @staticmethod
+    def coverage(num_users, num_holders, p, q, *, confidence, num_slots=1):
+        """Return the exact coverage given who the users are."""
+        law = np.convolve(
+            binom.pmf(np.arange(num_holders + 1), num_holders, p),
+            binom.pmf(
+                np.arange(num_users * num_slots - num_holders + 1),
+                num_users * num_slots - num_holders,
+                q,
+            ),
+        )
+        support = np.arange(num_users * num_slots + 1)
+        lower, upper = clopper_pearson_interval(
+            (support / num_users - num_slots * q) / (p - q),
+            support_probabilities=(p, q),
+            num_users=num_users,
+            confidence=confidence,
+            num_slots=num_slots,
+        )
+        share = num_holders / num_users
+        return float(law @ ((lower <= share + 1e-12) & (share - 1e-12 <= upper)))
+
+    @pytest.mark.parametrize("confidence", [0.51, 0.8, 0.95, 0.9999])
+    @pytest.mark.parametrize(
+        ("p", "q"), [(0.9, 0.1), (0.5, 0.001), (1.0, 0.0), (0.02, 0.01), (0.75, 0.5)]
+    )
+    def test_it_never_covers_too_seldom(self, p, q, confidence):
+        for num_users in (1, 2, 7, 30):
+            for num_holders in range(num_users + 1):
+                found = self.coverage(num_users, num_holders, p, q, confidence=confidence)
+                assert found >= confidence - 1e-9, (num_users, num_holders)
+
+    def test_slots_count_as_trials(self):
+        for num_holders in range(8):
+            found = self.coverage(7, num_holders, 0.8, 0.2, confidence=0.9, num_slots=3)
+            assert found >= 0.9 - 1e-9
+
+    def test_one_coin_among_many_is_covered_by_markov(self):
+        # Without it the coverage would be below nominal by half of the error, here 0.01.
+        assert self.coverage(1000, 1, 0.0199, 0.0, confidence=0.96) >= 0.96
+
+    def test_the_textbook_case(self):
+        lower, upper = clopper_pearson_interval(
+            np.array([0.0, 0.2, 1.0]),
+            support_probabilities=(1.0, 0.0),
+            num_users=10,
+            confidence=0.95,
+        )
+        assert lower == pytest.approx([0.0, 0.02521073, 1 - 0.30849710], abs=1e-8)
+        assert upper == pytest.approx([0.30849710, 0.55609546, 1.0], abs=1e-8)
+
+    @pytest.mark.parametrize("confidence", [0.5, 0.1])
+    def test_a_confidence_of_a_half_is_refused(self, confidence):
+        with pytest.raises(ParameterError, match="tails below 1/4"):
+            clopper_pearson_interval(
+                np.zeros(1),
+                support_probabilities=(0.9, 0.1),
+                num_users=10,
+                confidence=confidence,
+            )
+
+    def test_it_is_the_remedy_where_wilson_intervals_fall_short(self):
+        # The case of `simultaneous_confidence`: 1,024 categories by k-RR, n q = 1.
+        q = 1.0 / (math.e + 1023)
+        each = simultaneous_confidence(0.95, 1024)
+        found = self.coverage(1000, 0, math.e * q, q, confidence=each)
+        assert 1.0 - found <= (1.0 - each) * (1.0 + 1e-6)

@@ -1,0 +1,251 @@
+"""Learnability: local laws by counting, exact inversion of the noise, and what trees learn."""
+
+import builtins
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import MissingPackageError, OutOfRegimeError, ParameterError
+from shuffledp.groups.attacks.learnability import (
+    classification_accuracy,
+    debiased_laws,
+    learnability,
+    local_laws,
+    mean_total_variation,
+    merged,
+    predicted_laws,
+)
+
+STARTS, MEMBERS, OWN = np.array([0, 3, 5]), np.array([0, 1, 2, 2, 3]), np.array([0, 0, 1, 1])
+
+
+def entropy():
+    return Entropy.from_seed(29)
+
+
+def test_local_laws_are_counts():
+    laws = local_laws(np.array([0, 2, 2, 1]), STARTS, MEMBERS, OWN, num_values=3)
+    third, half = 1 / 3, 1 / 2
+    assert laws.tolist() == [
+        [third, 0.0, 2 * third],
+        [third, 0.0, 2 * third],
+        [0.0, half, half],
+        [0.0, half, half],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"codes": np.zeros(3, dtype=int)}, "codes has 3 rows"),
+        ({"codes": np.array([0, 0, 0, 2])}, r"outside \[0, 2\)"),
+        ({"starts": np.array([0, 5, 5])}, "neighbourhood 1 has no members"),
+        ({"num_values": 0}, "num_values = 0"),
+    ],
+)
+def test_local_laws_refuse(changes, message):
+    arguments = {
+        "codes": np.zeros(4, dtype=int),
+        "starts": STARTS,
+        "members": MEMBERS,
+        "group_of": OWN,
+        "num_values": 2,
+    }
+    with pytest.raises(ParameterError, match=message):
+        local_laws(**(arguments | changes))
+
+
+@given(
+    weights=st.lists(st.integers(0, 20), min_size=2, max_size=6).filter(any),
+    gap=st.integers(1, 9),
+)
+def test_inverting_gives_the_law_back(weights, gap):
+    k = len(weights)
+    law = [Fraction(weight, sum(weights)) for weight in weights]
+    advantage = Fraction(gap, 10)
+    other = (1 - advantage) / k
+    noisy = [other + advantage * share for share in law]
+    found = debiased_laws(
+        np.array([noisy], dtype=float),
+        truth_probability=float(other + advantage),
+        other_probability=float(other),
+    )
+    assert found[0].tolist() == pytest.approx([float(share) for share in law], abs=1e-12)
+
+
+@given(st.lists(st.floats(-1.0, 2.0), min_size=2, max_size=5))
+def test_what_is_no_law_becomes_the_nearest_one(numbers):
+    raw = np.array([numbers])
+    found = debiased_laws(raw, truth_probability=1.0, other_probability=0.0)
+    assert found.sum() == pytest.approx(1.0)
+    assert found.min() >= 0.0
+    # Nearest point of a convex set: no law lies on the other side (its corners decide).
+    outward = raw[0] - found[0]
+    assert (outward @ (np.eye(raw.size) - found).T <= 1e-9).all()
+
+
+@pytest.mark.parametrize("probabilities", [(0.5, 0.5), (0.4, 0.6)])
+def test_reports_that_say_nothing_cannot_be_inverted(probabilities):
+    truth, other = probabilities
+    with pytest.raises(OutOfRegimeError, match="depend on the truth"):
+        debiased_laws(np.ones((1, 2)) / 2, truth_probability=truth, other_probability=other)
+
+
+@pytest.mark.parametrize("probabilities", [(1.5, 0.5), (0.5, -0.1), (float("nan"), 0.1)])
+def test_probabilities_out_of_range(probabilities):
+    truth, other = probabilities
+    with pytest.raises(ParameterError, match="must be in"):
+        debiased_laws(np.ones((1, 2)) / 2, truth_probability=truth, other_probability=other)
+
+
+def test_lambda_by_hand():
+    truth = np.array([[1.0, 0.0], [0.25, 0.75]])
+    uniform = np.full((2, 2), 0.5)
+    assert learnability(truth, truth) == 0.0
+    assert learnability(uniform, truth) == 1.0
+    assert mean_total_variation(uniform, truth) == 0.375
+    assert learnability(np.array([[0.75, 0.25], [0.25, 0.75]]), truth) == pytest.approx(1 / 3)
+
+
+def test_lambda_needs_something_to_learn():
+    with pytest.raises(OutOfRegimeError, match="uniform around everybody"):
+        learnability(np.ones((3, 2)) / 2, np.ones((3, 2)) / 2)
+
+
+@pytest.mark.parametrize("shapes", [((2, 2), (3, 2)), ((0, 2), (0, 2)), ((2,), (2,))])
+def test_laws_of_different_shapes(shapes):
+    with pytest.raises(ParameterError, match="one shape"):
+        mean_total_variation(np.zeros(shapes[0]), np.zeros(shapes[1]))
+
+
+def steps(num_people=120):
+    """Return ages and answers that change at an age, one in seven of them otherwise."""
+    ages = np.arange(num_people) % 40
+    return ages, (ages >= 20).astype(int) ^ (np.arange(num_people) % 7 == 0)
+
+
+def test_trees_learn_a_step():
+    ages, answers = steps()
+    laws = predicted_laws(
+        ages, answers, num_values=2, at=np.array([[5.0], [35.0]]), entropy=entropy()
+    )
+    assert laws.sum(axis=1).tolist() == pytest.approx([1.0, 1.0])
+    assert laws[0, 0] > 0.6 < laws[1, 1]
+
+
+def test_the_same_public_value_has_one_law_and_seeds_repeat():
+    ages, answers = steps(80)
+    first, second = (
+        predicted_laws(ages, answers, num_values=2, entropy=entropy()) for _ in range(2)
+    )
+    assert (first == second).all()
+    assert (first[:40] == first[40:]).all()
+
+
+def test_values_too_rare_to_learn_are_predicted_nowhere():
+    ages, answers = steps(80)
+    answers = answers.copy()
+    answers[:2] = 2
+    laws = predicted_laws(ages, answers, num_values=4, entropy=entropy())
+    assert (laws[:, 2:] == 0.0).all()
+    assert laws.sum(axis=1) == pytest.approx(np.ones(80))
+
+
+@pytest.mark.parametrize(("answers", "winner"), [([1, 1, 1, 0], 1), ([2, 0, 2, 1], 2)])
+def test_one_value_or_none_is_common_enough(answers, winner):
+    laws = predicted_laws(np.arange(4), np.array(answers), num_values=3, entropy=entropy())
+    assert laws.tolist() == [[float(value == winner) for value in range(3)]] * 4
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_folds": 1}, "num_folds = 1"),
+        ({"public": np.zeros(3)}, "give 4 rows"),
+        ({"public": np.array([0.0, 1.0, np.inf, 2.0])}, "not finite"),
+        ({"at": np.zeros((2, 2))}, "as many columns"),
+        ({"public": np.empty((0, 1)), "released": np.empty(0, dtype=int)}, "give people"),
+    ],
+)
+def test_predictions_refuse(changes, message):
+    arguments = {"public": np.arange(4), "released": np.array([0, 1, 0, 1]), "num_values": 2}
+    with pytest.raises(ParameterError, match=message):
+        predicted_laws(**(arguments | changes), entropy=entropy())
+
+
+def test_accuracy_on_other_people():
+    ages, answers = steps()
+    others = np.array([1, 10, 30, 38])
+    right = classification_accuracy(
+        ages, answers, others, np.array([0, 0, 1, 1]), num_values=2, entropy=entropy()
+    )
+    wrong = classification_accuracy(
+        ages, answers, others, np.array([1, 1, 0, 0]), num_values=2, entropy=entropy()
+    )
+    assert (right, wrong) == (1.0, 0.0)
+
+
+def test_accuracy_of_coarser_classes():
+    ages, answers = steps()
+    answers = answers + 2 * (np.arange(120) % 2)  # a part that nothing public tells
+    arguments = (ages // 2 * 2, answers, np.array([1, 30]), np.array([2, 1]))
+    coarse = classification_accuracy(
+        *arguments, num_values=4, label_map=np.array([0, 1, 0, 1]), entropy=entropy()
+    )
+    assert coarse == 1.0
+    only_one = classification_accuracy(
+        *arguments, num_values=4, label_map=np.zeros(4, dtype=int), entropy=entropy()
+    )
+    assert only_one == 1.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"test_codes": np.array([0, 2])}, r"test_codes holds values outside"),
+        ({"test_public": np.zeros((2, 2))}, "as many columns"),
+        ({"test_public": np.zeros((0, 1)), "test_codes": np.empty(0, dtype=int)}, "give people"),
+        ({"label_map": np.array([0])}, "each of the 2 values"),
+        ({"label_map": np.array([0, -1])}, "class >= 0"),
+        ({"label_map": np.array([0.0, 1.0])}, "each of the 2 values"),
+    ],
+)
+def test_accuracy_refuses(changes, message):
+    arguments = {
+        "public": np.arange(3),
+        "released": np.array([0, 1, 0]),
+        "test_public": np.zeros(2),
+        "test_codes": np.array([0, 1]),
+        "num_values": 2,
+    }
+    with pytest.raises(ParameterError, match=message):
+        classification_accuracy(**(arguments | changes), entropy=entropy())
+
+
+def test_merging_by_hand():
+    assert merged(np.array([2, 0, 1]), np.array([5, 5, 0]), 3).tolist() == [0, 5, 5]
+
+
+def test_without_scikit_learn(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.calibration", None)
+    with pytest.raises(MissingPackageError, match=r"pip install 'shuffledp\[attacks\]'"):
+        predicted_laws(*steps(), num_values=2, entropy=entropy())
+
+
+def test_other_missing_modules_are_not_blamed_on_scikit_learn(monkeypatch):
+    whole = builtins.__import__
+
+    def without_joblib(name, *arguments):
+        if name.startswith("sklearn"):
+            raise ModuleNotFoundError("No module named 'joblib'", name="joblib")
+        return whole(name, *arguments)
+
+    monkeypatch.setattr(builtins, "__import__", without_joblib)
+    with pytest.raises(ModuleNotFoundError, match="joblib") as caught:
+        predicted_laws(*steps(), num_values=2, entropy=entropy())
+    assert not isinstance(caught.value, MissingPackageError)

@@ -1,0 +1,73 @@
+"""How far a group can move in all: bounds against all permutations."""
+
+import math
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from shuffledp.core.entropy import Entropy
+from shuffledp.groups.displacement import assignment
+from shuffledp.groups.displacement.assignment import largest_assignment, largest_star
+from shuffledp.groups.formation.groups import Groups
+from shuffledp.groups.orders.sensitivity import sensitivity
+
+
+def exact(points):
+    """The maximum by listing all permutations, with plain loops."""
+    return max(
+        sum(math.dist(points[i], points[s[i]]) for i in range(len(points)))
+        for s in permutations(range(len(points)))
+    )
+
+
+def cases(dimensions, count=25):
+    generator = Entropy.from_seed(10 + dimensions).generator()
+    for _ in range(count):
+        size = int(generator.integers(1, 7))
+        yield generator.integers(-9, 10, (size, dimensions))
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 3])
+def test_the_bound_is_the_maximum(dimensions):
+    for points in cases(dimensions):
+        groups = Groups.from_sets([range(len(points))], num_users=len(points))
+        truth = exact(points.tolist())
+        found = largest_assignment(groups, points)
+        # Never below the truth; the two differ by the rounding of the sums alone.
+        assert truth * (1 - 1e-14) <= found <= truth * (1 + 1e-9) + 1e-9
+        assert largest_star(groups, points.astype(float)) >= truth * (1 - 1e-14)
+
+
+def test_unsolved_groups_have_the_star_bound(monkeypatch):
+    monkeypatch.setattr(assignment, "_LARGEST_SOLVED", 1)
+    for points in cases(2):
+        groups = Groups.from_sets([range(len(points))], num_users=len(points))
+        truth = exact(points.tolist())
+        assert truth * (1 - 1e-14) <= largest_assignment(groups, points) <= truth * 1.16 + 1e-9
+
+
+def test_a_bad_assignment_still_gives_a_bound(monkeypatch):
+    monkeypatch.setattr(
+        "scipy.optimize.linear_sum_assignment",
+        lambda costs, maximize: (np.arange(len(costs)), np.arange(len(costs))),
+    )
+    for points in cases(2, count=10):
+        assert assignment._dual(points.astype(float)) >= exact(points.tolist()) * (1 - 1e-14)
+
+
+def test_the_largest_of_many_groups_counts(monkeypatch):
+    monkeypatch.setattr(assignment, "BLOCK_MEMBERSHIPS", 7)
+    points = Entropy.from_seed(4).generator().integers(0, 50, (40, 2))
+    sets = [list(range(i, i + 5)) for i in range(0, 36, 3)] + [[39]]
+    groups = Groups.from_sets([*sets, range(34, 40)], num_users=40)
+    truth = max(exact(points[group].tolist()) for group in [*sets, list(range(34, 40))])
+    assert largest_assignment(groups, points) == pytest.approx(truth, rel=1e-9)
+    monkeypatch.setattr(assignment, "_MOST_SOLVED", 1)
+    assert truth <= largest_assignment(groups, points) <= 1.16 * truth
+
+
+def test_on_a_line_it_is_the_footrule():
+    places = Entropy.from_seed(4).generator().permutation(30)
+    groups = Groups.from_sets([range(9), [3, 9, 28], range(10, 30)], num_users=30)
+    assert largest_assignment(groups, places[:, None]) == sensitivity("footrule", groups, places)

@@ -1,0 +1,113 @@
+"""Noise on places: its theta and alpha, where reports end, who hides whom, refusals."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import ParameterError
+from shuffledp.groups.displacement.public_places import PublicPlaces
+from shuffledp.groups.displacement.shuffler import DisplacementShuffler
+from shuffledp.groups.formation.groups import Groups
+
+# For the whole module; one of its tests draws.
+FALSE_POSITIVE_RATE = 1e-9
+NUM_DRAWS = 4_000
+
+POINTS = Entropy.from_seed(1).generator().random((200, 2))
+GROUPS = Groups.from_nearest(POINTS, 5)
+
+
+def on_a_line(cells, theta):
+    return DisplacementShuffler(places=PublicPlaces(cells=np.array(cells)[:, None]), theta=theta)
+
+
+@pytest.mark.parametrize("alpha", [0.1, 1.0, 4.0, 50.0, 7.3e-5])
+@pytest.mark.parametrize("coordinates", [POINTS, POINTS[:, 0], None])
+def test_theta_times_the_sensitivity_is_at_most_alpha_and_no_less_than_floats_allow(
+    alpha, coordinates
+):
+    shuffler = DisplacementShuffler.for_groups(GROUPS, alpha, coordinates=coordinates)
+    exact = Fraction(shuffler.theta) * Fraction(shuffler.places.sensitivity(GROUPS))
+    assert exact <= Fraction(alpha) <= exact * (1 + Fraction(1, 2**50))
+    assert shuffler.alpha_for(GROUPS) <= alpha
+    assert shuffler.scale == shuffler.places.side / shuffler.theta
+    larger = Groups.from_nearest(POINTS, 9)
+    assert shuffler.alpha_for(larger) > alpha
+
+
+def test_alpha_zero_is_uniform_and_alpha_infinite_moves_nobody():
+    uniform = DisplacementShuffler.for_groups(GROUPS, 0.0, coordinates=POINTS)
+    assert uniform.theta == 0.0
+    assert math.isinf(uniform.scale)
+    assert uniform.alpha_for(GROUPS) == 0.0
+    assert set(uniform.crowds_lower()) == {199.0}
+    assert sorted(uniform.draw(Entropy.from_seed(1)).tolist()) == list(range(200))
+    with pytest.raises(ParameterError, match="no noisy places"):
+        uniform.noisy_places(Entropy.from_seed(1))
+    still = DisplacementShuffler.for_groups(GROUPS, math.inf, coordinates=POINTS)
+    assert still.draw(Entropy.from_seed(1)).tolist() == list(range(200))
+    assert set(still.crowds_lower()) == {0.0}
+    # What can hardly be told from a uniform shuffle is one.
+    assert DisplacementShuffler.for_groups(GROUPS, 1e-20, coordinates=POINTS).theta == 0.0
+
+
+def test_people_of_one_place_trade_freely_without_any_noise():
+    values = [1, 1, 1, 5]
+    groups = Groups.from_distance(values, 0, metric="absolute")
+    shuffler = DisplacementShuffler.for_groups(groups, 1.0, coordinates=values)
+    assert math.isinf(shuffler.theta)
+    assert shuffler.alpha_for(groups) == 0.0
+    assert shuffler.crowds_lower().tolist() == [2.0, 2.0, 2.0, 0.0]
+    seen = {tuple(shuffler.draw(Entropy.from_seed(seed)).tolist()) for seed in range(60)}
+    assert len(seen) == 6
+    assert {draw[3] for draw in seen} == {3}
+
+
+def test_reports_end_where_the_law_says():
+    # Two people at distance 1: they trade places if the noisy places are the other way round, or
+    # equal and a coin says so. By symmetry that is half of Pr[Z1 - Z2 = 1] and all above.
+    theta = 0.8
+    shuffler, entropy = on_a_line([0, 1], theta), Entropy.from_seed(6)
+    k = np.arange(-200, 201)
+    masses = np.exp(-theta * np.abs(k))
+    masses /= masses.sum()
+    difference = np.convolve(masses, masses)  # of Z1 - Z2, from -400 to 400
+    chance = 0.5 * difference[401] + difference[402:].sum()
+    swapped = sum(shuffler.draw(entropy)[0] == 1 for _ in range(NUM_DRAWS))
+    assert binom.cdf(swapped, NUM_DRAWS, chance) > FALSE_POSITIVE_RATE / 2
+    assert binom.sf(swapped - 1, NUM_DRAWS, chance) > FALSE_POSITIVE_RATE / 2
+    assert binom.sf(swapped - 1, NUM_DRAWS, 0.8 * chance) < FALSE_POSITIVE_RATE / 2
+
+
+def test_reports_stay_near_in_the_plane():
+    shuffler = DisplacementShuffler.for_groups(GROUPS, 400.0, coordinates=POINTS)
+    sigma = shuffler.draw(Entropy.from_seed(2))
+    moved = np.linalg.norm(POINTS - POINTS[sigma], axis=1).mean()
+    assert 0.0 < moved < 0.2
+    assert shuffler.scale < 0.02
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, "S3", bool])
+@pytest.mark.parametrize("row", [(), (3,), (0,)])
+def test_rows_are_moved_and_not_changed(dtype, row):
+    reports = np.arange(200 * max(math.prod(row), 1)).astype(dtype)[: 200 * math.prod(row)]
+    reports = reports.reshape(200, *row)
+    shuffler = DisplacementShuffler.for_groups(GROUPS, 4.0, coordinates=POINTS)
+    found = shuffler.shuffle(reports, Entropy.from_seed(3))
+    assert found.dtype == reports.dtype
+    assert np.array_equal(found, reports[shuffler.draw(Entropy.from_seed(3))])
+
+
+def test_refusals():
+    shuffler = on_a_line([0, 1], 1.0)
+    with pytest.raises(ParameterError, match="3 rows for 2 people"):
+        shuffler.shuffle(np.zeros(3), Entropy.from_seed(0))
+    with pytest.raises(ParameterError, match="alpha"):
+        DisplacementShuffler.for_groups(GROUPS, -1.0)
+    for theta, message in ((-1.0, "theta"), (math.nan, "theta"), (1e-13, "2\\^-40")):
+        with pytest.raises(ParameterError, match=message):
+            on_a_line([0, 1], theta)

@@ -1,0 +1,127 @@
+"""Exact decisions about a uniform number, against 400-digit arithmetic and by counting."""
+
+import math
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from shuffledp.core.entropy import Entropy
+from shuffledp.groups.permutations.exact_draws import (
+    LazyUniform,
+    draw_against_odds,
+    draw_exponential_above,
+    draw_geometric,
+)
+
+
+class Script:
+    """Hands out given words, and then fails."""
+
+    def __init__(self, *words):
+        self.left = list(words)
+
+    def words(self, count):
+        return np.array([self.left.pop(0) for _ in range(count)], dtype=np.uint64)
+
+
+def begin(*words):
+    return LazyUniform(prefix=words[0], num_bits=64, entropy=Script(*words[1:]))
+
+
+def value_of(*words):
+    """Return the U that these words are followed by, and then a bit and zeros."""
+    prefix = 0
+    for word in words:
+        prefix = prefix << 64 | word
+    return (mpmath.mpf(prefix) + 0.5) / mpmath.mpf(2) ** (64 * len(words))
+
+
+WORDS = st.lists(
+    st.sampled_from([0, 1, 2**63 - 1, 2**63, 2**64 - 2, 2**64 - 1]) | st.integers(0, 2**64 - 1),
+    min_size=4,
+    max_size=4,
+)
+# Enough to decide on all words of a script that does not end in zeros or ones throughout.
+LAST = 0x123456789ABCDEF0
+
+
+@given(words=WORDS, theta=st.floats(1e-9, 60.0))
+def test_geometric_variates(words, theta):
+    with mpmath.workdps(400):
+        expected = int(mpmath.floor(-mpmath.log(value_of(*words, LAST)) / mpmath.mpf(theta)))
+    assert draw_geometric(begin(*words, LAST), theta) == expected
+
+
+@given(words=WORDS, threshold=st.fractions(0, 200))
+def test_exponential_variates(words, threshold):
+    with mpmath.workdps(400):
+        exact = mpmath.mpf(threshold.numerator) / threshold.denominator
+        expected = bool(-mpmath.log(value_of(*words, LAST)) > exact)
+    assert draw_exponential_above(begin(*words, LAST), threshold) == expected
+
+
+@given(words=WORDS, weight=st.integers(1, 2**32), theta=st.floats(0.0, 200.0))
+def test_odds(words, weight, theta):
+    with mpmath.workdps(400):
+        bound = weight / (weight + mpmath.exp(theta))
+        uniform = value_of(*words, LAST)
+        # A script of words that all equal the digits of the bound does not decide.
+        assume(abs(uniform - bound) > mpmath.mpf(2) ** -250)
+        expected = bool(uniform < bound)
+    assert draw_against_odds(begin(*words, LAST), weight, theta) == expected
+
+
+def test_words_at_a_boundary_are_decided_by_further_bits():
+    # The first 64 bits of e^-1: what follows says on which side U lies.
+    with mpmath.workdps(100):
+        digits = int(mpmath.floor(mpmath.exp(-1) * 2**128))
+    first, second = divmod(digits, 2**64)
+    for change, is_above in ((-1, True), (1, False)):
+        for draw in (
+            lambda uniform: draw_exponential_above(uniform, Fraction(1)),
+            lambda uniform: draw_geometric(uniform, 1.0) >= 1,
+        ):
+            uniform = begin(first, second + change)
+            assert draw(uniform) is is_above
+            assert uniform.num_bits == 128
+
+
+def test_tails_go_far_beyond_one_word():
+    # P(G >= 1) = e^-700 = 2^-1009.9: sixteen words of zeros are not enough, but almost.
+    assert draw_geometric(begin(*[0] * 15, 2**14), 700.0) == 1
+    assert draw_geometric(begin(*[0] * 15, 2**15), 700.0) == 0
+    assert draw_against_odds(begin(*[0] * 15, 2**14), 1, 700.0)
+    assert not draw_against_odds(begin(*[0] * 15, 2**15), 1, 700.0)
+
+
+def test_the_least_theta():
+    # 1 - e^-t is just below t = 2^-1074: a one less in 16 words and 50 bits, or in the next bits.
+    ones = [2**64 - 1] * 16
+    assert draw_exponential_above(begin(*ones, 2**64 - 2**15), Fraction(5e-324)) is True
+    assert draw_exponential_above(begin(*ones, 2**64 - 2**14 + 1), Fraction(5e-324)) is False
+    assert draw_exponential_above(begin(2**64 - 1, 2**64 - 2), Fraction(0)) is True
+
+
+@pytest.mark.parametrize("bits", [0, 1, 7])
+def test_probabilities_do_not_depend_on_the_bits_drawn_at_first(bits):
+    # However few bits are known, the decisions are those of the same number with many.
+    entropy = Entropy.from_seed(3)
+    for _ in range(300):
+        words = [int(word) for word in entropy.words(3)]
+        whole = words[0] << 128 | words[1] << 64 | words[2]
+        prefix, rest = whole >> (192 - bits), whole & ((1 << (192 - bits)) - 1)
+        rest >>= 192 - bits - 128
+        script = Script(rest >> 64, rest & (2**64 - 1))
+        short = LazyUniform(prefix=prefix, num_bits=bits, entropy=script)
+        assert draw_geometric(short, 0.01) == draw_geometric(begin(*words), 0.01)
+        assert short.num_bits > 0
+
+
+def test_theta_beyond_all_logarithms():
+    assert draw_geometric(begin(1), 1e308) == 0
+    assert not draw_against_odds(begin(1), 2**32, 1e308)
+    assert not draw_against_odds(begin(0, 1), 2**32, math.nextafter(math.inf, 0.0))

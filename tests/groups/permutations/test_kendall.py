@@ -1,0 +1,154 @@
+"""Kendall's Mallows model: Lehmer codes decoded and drawn, fast and slow alike; its moments."""
+
+import math
+from itertools import product
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shuffledp.core.entropy import Entropy
+from shuffledp.groups.permutations import kendall_kernels as kernels
+from shuffledp.groups.permutations.kendall import (
+    KendallMallows,
+    draw_lehmer_code,
+    permutation_of_code,
+    settle_entry,
+)
+from shuffledp.groups.permutations.model_checks import LIBRARY_MARGIN
+
+
+def decoded(code):
+    """Return the permutation of a code by the definition."""
+    left = list(range(len(code)))
+    return [left.pop(value) for value in code]
+
+
+@pytest.mark.parametrize("num_items", range(7))
+def test_every_short_code(num_items):
+    for code in product(*(range(num_items - i) for i in range(num_items))):
+        assert permutation_of_code(np.array(code, dtype=np.int64)).tolist() == decoded(code)
+
+
+@pytest.mark.parametrize(
+    "size", [1, 63, 64, 65, 128, 129, 5000, kernels.BLOCK_ITEMS, kernels.BLOCK_ITEMS + 1]
+)
+@pytest.mark.parametrize("reach", [1, 5, 500, 2**40])
+def test_long_codes(size, reach):
+    generator = Entropy.from_seed(1).generator()
+    code = generator.integers(0, np.minimum(np.arange(size, 0, -1), reach))
+    assert permutation_of_code(code).tolist() == decoded(code)
+
+
+def test_codes_of_many_blocks():
+    size = 5 * kernels.BLOCK_ITEMS + 77
+    for code in (np.zeros(size, dtype=np.int64), np.arange(size - 1, -1, -1)):
+        expected = np.arange(size) if code[0] == 0 else np.arange(size)[::-1]
+        assert (permutation_of_code(code) == expected).all()
+    code = Entropy.from_seed(2).generator().integers(0, np.arange(size, 0, -1))
+    pi = permutation_of_code(code)
+    for place in range(0, size, size // 20):
+        assert np.count_nonzero(pi[place:] < pi[place]) == code[place]
+
+
+@given(word=st.integers(1, 2**64 - 1) | st.sampled_from([1, 2**63, 2**64 - 1]))
+def test_selecting_bits(word):
+    places = [place for place in range(64) if word >> place & 1]
+    for rank in {0, len(places) // 3, len(places) // 2, len(places) - 1}:
+        assert kernels.select_bit(np.uint64(word), rank) == places[rank]
+
+
+@pytest.mark.parametrize("theta", [5e-324, 1e-300, 1e-12, 1e-3, 0.01, 0.3, 1.0, 5.0, 50.0, 700.0])
+def test_fast_and_slow_decisions_agree_on_the_same_words(theta):
+    fast = draw_lehmer_code(1500, theta, Entropy.from_seed(3))
+    slow = draw_lehmer_code(1500, theta, Entropy.from_seed(3), margin=math.inf)
+    some = draw_lehmer_code(1500, theta, Entropy.from_seed(3), margin=0.05)
+    assert (fast == slow).all()
+    assert (fast == some).all()
+    assert (fast >= 0).all()
+    assert (fast < np.arange(1500, 0, -1)).all()
+
+
+HALVES = st.integers(0, 2**32 - 1) | st.sampled_from([0, 1, 2**32 - 2, 2**32 - 1])
+
+
+@given(
+    high=HALVES,
+    low=HALVES,
+    bound=st.integers(1, 2**32 - 1),
+    theta=st.floats(5e-324, 1e300) | st.floats(1e-10, 10.0),
+)
+def test_every_decision_of_the_kernel_is_that_of_exact_arithmetic(high, low, bound, theta):
+    word = high << 32 | low
+    if theta * bound > 1.0:
+        found = kernels.geometric_remainder(np.uint64(word), bound, theta, LIBRARY_MARGIN)
+    else:
+        found = kernels.tilted_integer(np.uint64(word), bound, theta, LIBRARY_MARGIN)
+    if found != -2:
+        settled = settle_entry(word, bound, theta, Entropy.from_seed(4))
+        assert (-1 if settled is None else settled) == found
+
+
+@pytest.mark.parametrize("theta", [0.01, 0.3, 2.0])
+def test_words_next_to_a_boundary_are_left_undecided(theta):
+    # U = e^(-theta j) is where the variate passes from j - 1 to j.
+    for j in (1, 2, 7):
+        with mpmath.workdps(60):
+            word = int(mpmath.floor(mpmath.exp(-mpmath.mpf(theta) * j) * 2**64))
+        assert kernels.geometric_remainder(np.uint64(word), 1000, theta, LIBRARY_MARGIN) == -2
+        assert settle_entry(word, 1000, theta, Entropy.from_seed(5)) in {j - 1, j}
+        for change, value in ((-(2**20), j), (2**20, j - 1)):
+            near = np.uint64(word + change)
+            assert kernels.geometric_remainder(near, 1000, theta, LIBRARY_MARGIN) == value
+    assert kernels.geometric_remainder(np.uint64(0), 1000, theta, LIBRARY_MARGIN) == -2
+
+
+def test_words_that_make_some_values_more_likely_are_refused():
+    # 2^32 = 1 mod 3: of the upper halves, 0 is one too many for the value 0.
+    assert settle_entry(0, 3, 1e-9, Entropy.from_seed(7)) is None
+    assert kernels.tilted_integer(np.uint64(0), 3, 1e-9, LIBRARY_MARGIN) == -1
+    assert settle_entry(1 << 32, 3, 1e-9, Entropy.from_seed(7)) == 0
+
+
+def test_margins_exceed_the_errors_of_the_library():
+    # The margins assume that log and exp err by at most 2^-48; they err by less than 2^-51 here.
+    generator = Entropy.from_seed(6).generator()
+    with mpmath.workdps(40):
+        for u in (*generator.random(300), *(2.0 ** -generator.uniform(0, 64, 100))):
+            exact = mpmath.log(mpmath.mpf(float(u)))
+            assert abs(math.log(u) - exact) <= abs(exact) * LIBRARY_MARGIN / 8
+            exact = mpmath.exp(-mpmath.mpf(float(u)))
+            assert abs(math.exp(-u) - exact) <= exact * LIBRARY_MARGIN / 8
+
+
+@pytest.mark.parametrize("num_items", [7, 300])
+@pytest.mark.parametrize("theta", [1e-300, 1e-5, 0.01, 1 / 7, 0.3, 0.99, 1.0, 1.01, 30.0, 700.0])
+def test_moments_in_many_digits(num_items, theta):
+    model = KendallMallows(num_items=num_items, theta=theta)
+    with mpmath.workdps(1000):
+        q = mpmath.exp(-mpmath.mpf(theta))
+        sizes = range(1, num_items + 1)
+        psi = mpmath.fprod((1 - q**m) / (1 - q) for m in sizes)
+        mean = mpmath.fsum(q / (1 - q) - m * q**m / (1 - q**m) for m in sizes)
+        variance = mpmath.fsum(q / (1 - q) ** 2 - m**2 * q**m / (1 - q**m) ** 2 for m in sizes)
+        log_psi = mpmath.log(psi)
+    for found, expected in (
+        (model.log_partition(), log_psi),
+        (model.mean_distance(), mean),
+        (model.variance_of_distance(), variance),
+    ):
+        assert abs(found - expected) <= 1e-13 * abs(expected)
+
+
+def test_moments_of_many_items():
+    # Beyond 800 / theta all terms are the same, so that 1e9 items take no longer than 1e5.
+    small, large = (KendallMallows(num_items=n, theta=0.01) for n in (10**6, 10**9))
+    more = 10**9 - 10**6
+    geometric = 1 / math.expm1(0.01)
+    assert large.mean_distance() - small.mean_distance() == pytest.approx(more * geometric)
+    rest = large.log_partition() - small.log_partition()
+    assert rest == pytest.approx(-more * math.log(-math.expm1(-0.01)))
+    rest = large.variance_of_distance() - small.variance_of_distance()
+    assert rest == pytest.approx(more * geometric * (1 + geometric))

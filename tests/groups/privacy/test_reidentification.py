@@ -1,0 +1,169 @@
+"""All deterministic adversaries of the re-identification game, by full enumeration."""
+
+import itertools
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shuffledp.core.errors import OutOfRegimeError, ParameterError
+from shuffledp.groups.privacy.reidentification import (
+    reidentification_bound,
+    reidentification_bound_published,
+    reidentification_sentence,
+)
+
+
+@cache
+def inversions(pi):
+    return sum(pi[i] > pi[j] for i, j in itertools.combinations(range(len(pi)), 2))
+
+
+def sensitivity(n, group):
+    """Largest difference of inversions between permutations that differ inside the group only."""
+    classes = {}
+    for pi in itertools.permutations(range(n)):
+        # pi[j] is the user at place j: the group's members are exchanged among their places.
+        key = tuple(user if user not in group else -1 for user in pi)
+        low, high = classes.get(key, (n * n, 0))
+        classes[key] = (min(low, inversions(pi)), max(high, inversions(pi)))
+    return max(high - low for low, high in classes.values())
+
+
+def best_win(n, subset, epsilon0, theta, x):
+    """Probability that the best adversary wins: the best rows for every output, summed."""
+    k, p = len(subset), math.exp(epsilon0)
+    report = {(v, y): (p if v == y else 1.0) / (p + 1.0) for v in (0, 1) for y in (0, 1)}
+    permutations = list(itertools.permutations(range(n)))
+    weights = np.array([math.exp(-theta * inversions(pi)) for pi in permutations])
+    weights /= weights.sum()
+    guesses = list(itertools.combinations(range(n), k))
+    wins = np.array(
+        [[sum(pi[j] in subset for j in rows) > k / 2 for rows in guesses] for pi in permutations]
+    )
+    total = 0.0
+    for z in itertools.product((0, 1), repeat=n):
+        joint = weights * np.array(
+            [math.prod(report[(x[pi[j]], z[j])] for j in range(n)) for pi in permutations]
+        )
+        total += float((joint @ wins).max())
+    return total
+
+
+@pytest.mark.parametrize("theta", [0.0, 0.2, 1.0])
+@pytest.mark.parametrize("epsilon0", [0.0, 0.5, 2.0])
+@pytest.mark.parametrize(
+    ("n", "group", "subset"),
+    [
+        (3, (0, 1, 2), (1,)),
+        (4, (0, 1, 3), (0,)),
+        (5, (0, 2, 4), (2,)),
+        (4, (0, 1, 2, 3), (0, 1)),
+        (5, (0, 1, 2, 3, 4), (0, 4)),
+        (5, (0, 1, 2, 3, 4), (1, 2)),
+    ],
+)
+def test_no_adversary_wins_more_often(n, group, subset, epsilon0, theta):
+    alpha = theta * sensitivity(n, group)
+    asked = {
+        "group_size": len(group),
+        "subset_size": len(subset),
+        "epsilon0": epsilon0,
+        "alpha": alpha,
+    }
+    bound, published = reidentification_bound(**asked), reidentification_bound_published(**asked)
+    assert bound <= published * (1.0 + 1e-14)
+    inside = tuple(1 if user in subset else 0 for user in range(n))
+    for x in (inside, (0,) * n, tuple(user % 2 for user in range(n))):
+        assert best_win(n, subset, epsilon0, theta, x) <= bound * (1.0 + 1e-12)
+
+
+def test_the_bound_is_attained_by_a_guess_at_random():
+    assert best_win(4, (2,), 0.0, 0.0, (0, 0, 0, 0)) == pytest.approx(0.25)
+    bound = reidentification_bound(group_size=4, subset_size=1, epsilon0=0.0, alpha=0.0)
+    assert bound == pytest.approx(0.25)
+
+
+def test_half_of_the_exponent_would_be_too_little():
+    # With k epsilon0 in place of 2 k epsilon0 the bound would be wrong.
+    epsilon0 = 3.0
+    won = best_win(2, (0,), epsilon0, 0.0, (1, 0))
+    assert won > 1.0 / (1.0 + math.exp(-epsilon0 * 0.5))
+    bound = reidentification_bound(group_size=2, subset_size=1, epsilon0=epsilon0, alpha=0.0)
+    assert won <= bound
+
+
+@given(
+    r=st.integers(2, 400),
+    share=st.floats(0.0, 1.0),
+    epsilon0=st.floats(0.0, 20.0),
+    alpha=st.floats(0.0, 50.0),
+)
+def test_never_above_the_published_bound_and_monotone(r, share, epsilon0, alpha):
+    k = max(1, int(share * (r // 2)))
+    asked = {"group_size": r, "subset_size": k, "epsilon0": epsilon0, "alpha": alpha}
+    bound = reidentification_bound(**asked)
+    assert 0.0 < bound <= 1.0
+    assert bound <= reidentification_bound_published(**asked) * (1.0 + 1e-14)
+    assert bound <= reidentification_bound(**(asked | {"alpha": alpha + 0.1})) * (1.0 + 1e-14)
+    assert bound <= reidentification_bound(**(asked | {"epsilon0": epsilon0 * 2})) * (1.0 + 1e-14)
+    assert bound >= reidentification_bound(**(asked | {"group_size": r + 5})) * (1.0 - 1e-13)
+
+
+def test_published_values():
+    # floor((50 - 5)/5) = 9 sets; ours counts all sets of five.
+    asked = {"group_size": 50, "subset_size": 5, "epsilon0": 0.1, "alpha": 1.0}
+    assert reidentification_bound_published(**asked) == pytest.approx(
+        1.0 / (1.0 + 9.0 * math.exp(-2.0))
+    )
+    most = sum(math.comb(5, i) * math.comb(40, 5 - i) for i in (3, 4, 5))
+    odds = math.comb(45, 5) / most
+    assert odds > 100.0
+    assert reidentification_bound(**asked) == pytest.approx(1.0 / (1.0 + odds * math.exp(-2.0)))
+
+
+def test_large_subsets_and_large_losses():
+    huge = {"group_size": 10_000, "subset_size": 2001, "epsilon0": 0.0, "alpha": 0.0}
+    assert reidentification_bound(**huge) == reidentification_bound_published(**huge)
+    assert reidentification_bound(**huge) == pytest.approx(0.25)
+    wide = {"group_size": 10**6, "subset_size": 900, "epsilon0": 0.0, "alpha": 0.0}
+    assert 0.0 <= reidentification_bound(**wide) < 1e-300
+    for alpha in (900.0, math.inf):
+        asked = {"group_size": 10, "subset_size": 2, "epsilon0": 1.0, "alpha": alpha}
+        assert reidentification_bound(**asked) == 1.0
+        assert reidentification_bound_published(**asked) == 1.0
+
+
+def test_sentences_round_up():
+    sentence = reidentification_sentence(group_size=7, subset_size=2, epsilon0=0.0, alpha=0.0)
+    # 1/(1 + 10/1) = 9.0909 %.
+    assert sentence == (
+        "Nobody can point out most reports of 2 people in a group of 7 with a probability above "
+        "9.1 %."
+    )
+    certain = reidentification_sentence(group_size=7, subset_size=2, epsilon0=9.0, alpha=9.0)
+    assert certain.endswith("100.0 %.")
+
+
+@pytest.mark.parametrize(
+    "function",
+    [reidentification_bound, reidentification_bound_published, reidentification_sentence],
+)
+def test_bad_arguments_are_named(function):
+    good = {"group_size": 10, "subset_size": 2, "epsilon0": 1.0, "alpha": 1.0}
+    for name, value in (
+        ("group_size", 1),
+        ("subset_size", 0),
+        ("subset_size", 11),
+        ("epsilon0", math.inf),
+        ("epsilon0", math.nan),
+        ("alpha", -1.0),
+        ("alpha", math.nan),
+    ):
+        with pytest.raises(ParameterError, match=name):
+            function(**(good | {name: value}))
+    with pytest.raises(OutOfRegimeError, match="group_size / 2"):
+        function(**(good | {"subset_size": 6}))

@@ -1,0 +1,94 @@
+"""Two views of one collection, and the two mechanisms that only one of them tells apart."""
+
+import math
+
+import numpy as np
+import pytest
+
+from shuffledp.core.errors import OutOfRegimeError, ParameterError
+from shuffledp.leakage.channels.builders import randomizer_channel, shuffle_channel
+from shuffledp.leakage.comparison import compare_views, view_channel
+from shuffledp.leakage.of_bits import view_target
+from shuffledp.leakage.uninformed.closed_forms import shuffled_vulnerability
+
+
+def test_the_two_views_rank_differently():
+    """The lesson: a shuffler alone against a randomizer alone."""
+    alone, noise, both = compare_views(200, 2, [0.9], delta=1e-6)
+    assert alone.epsilon.upper == math.inf > noise.epsilon.upper
+    assert alone.uninformed.upper < 0.53
+    assert noise.uninformed.upper == 0.9
+    assert alone.strong.lower == 1.0 > noise.strong.upper
+    for view in (alone, noise):
+        assert both.epsilon.upper < view.epsilon.upper
+        assert both.uninformed.upper < view.uninformed.upper
+        assert both.strong.upper < view.strong.upper
+    assert both.uninformed.lower <= both.strong.upper
+
+
+def test_against_whole_channels():
+    n, truth = 4, 0.8
+    alone, noise, both = compare_views(n, 2, [truth], delta=0.0)
+    shuffle = shuffle_channel(n, 2)
+    randomizer = randomizer_channel(n, 2, truth)
+    for view, channel in ((alone, shuffle), (noise, randomizer), (both, randomizer @ shuffle)):
+        exact = view_target(channel, 0, num_users=n)
+        assert view.uninformed.lower - 1e-12 <= exact.uninformed <= view.uninformed.upper + 1e-12
+        assert view.strong.lower - 1e-12 <= exact.strong <= view.strong.upper + 1e-12
+        assert exact.epsilon <= view.epsilon.upper * (1.0 + 1e-12)
+
+
+def test_views_as_plain_values():
+    alone, noise, _ = compare_views(10, 3, [0.5], delta=1e-6)
+    assert alone.to_json_dict()["epsilon"] is None
+    found = noise.to_json_dict()
+    assert found["name"] == "randomizer alone, p = 0.5"
+    assert found["uninformed"] == found["strong"] == [0.5, 0.5]
+
+
+def test_useless_reports():
+    _, noise, both = compare_views(10, 4, [0.25], delta=1e-6)
+    assert both.uninformed.upper == pytest.approx(0.25)
+    assert both.strong.upper == pytest.approx(0.25)
+    assert noise.epsilon.upper < 1e-9
+
+
+def test_any_randomizer_by_its_matrix():
+    matrix = [[0.75, 0.25], [0.25, 0.75]]
+    view = view_channel("binary", matrix, 100, delta=1e-6)
+    exact = compare_views(100, 2, [0.75], delta=1e-6)[-1]
+    assert view.uninformed.upper == pytest.approx(
+        shuffled_vulnerability(100, 2, 0.75).upper, rel=1e-9
+    )
+    assert exact.strong.upper <= view.strong.upper * (1.0 + 1e-9)
+    assert view.strong.lower <= exact.strong.upper
+    assert exact.epsilon.upper == pytest.approx(view.epsilon.upper, rel=0.1)
+
+
+def test_randomizers_without_a_finite_epsilon():
+    erased = view_channel("erasure", [[0.5, 0.0, 0.5], [0.0, 0.5, 0.5]], 10, delta=1e-6)
+    assert erased.strong.upper <= 0.75 * (1.0 + 1e-12)
+    still = view_channel("none", np.eye(2), 10, delta=1e-6)
+    assert erased.epsilon.upper == still.epsilon.upper == math.inf
+    assert still.uninformed.upper == pytest.approx(shuffled_vulnerability(10, 2, 1).upper)
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"num_users": 0}, "num_users"),
+        ({"num_values": 1}, "num_values"),
+        ({"truths": [1.0]}, "truths"),
+        ({"truths": [math.nan]}, "truth"),
+        ({"delta": 1.0}, "delta"),
+    ],
+)
+def test_bad_input(change, name):
+    arguments = {"num_users": 10, "num_values": 2, "truths": [0.8], "delta": 1e-6, **change}
+    with pytest.raises(ParameterError, match=name):
+        compare_views(**arguments)
+
+
+def test_below_the_hypothesis():
+    with pytest.raises(OutOfRegimeError, match="truth"):
+        compare_views(10, 4, [0.2], delta=1e-6)

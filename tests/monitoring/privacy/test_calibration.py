@@ -1,0 +1,69 @@
+"""The largest local loss for a central target."""
+
+import math
+from fractions import Fraction
+
+import pytest
+
+from oracles import monitored_release as oracle
+from shuffledp.core.errors import InfeasibleTargetError, ParameterError
+from shuffledp.monitoring.privacy.calibration import LARGEST_EPSILON0, calibrate_monitoring
+from shuffledp.monitoring.privacy.central import central_guarantee
+
+
+def sampled(epsilon0):
+    ratio = Fraction(math.exp(epsilon0)).limit_denominator(10**12)
+    return oracle.sampled_profile(2, ratio, num_levels=6)
+
+
+def predrawn(epsilon0):
+    ratio = Fraction(math.exp(epsilon0)).limit_denominator(10**6)
+    return oracle.predrawn_profile(oracle.threshold_density(3, 1, ratio), num_levels=6)
+
+
+@pytest.mark.parametrize("profile_for", [sampled, predrawn])
+@pytest.mark.parametrize("hidden", [True, False])
+@pytest.mark.parametrize(("num_users", "epsilon"), [(10**5, 0.02), (500, 0.5), (10**7, 0.01)])
+def test_the_target_is_met_and_nearly_reached(profile_for, num_users, epsilon, hidden):
+    found = calibrate_monitoring(
+        profile_for, num_users=num_users, epsilon=epsilon, delta=1e-7, level_hidden=hidden
+    )
+    arguments = {"num_users": num_users, "delta": 1e-7, "level_hidden": hidden}
+    assert central_guarantee(profile_for(found), **arguments).upper <= epsilon
+    assert central_guarantee(profile_for(1.001 * found), **arguments).upper > 0.9999 * epsilon
+
+
+def test_without_delta_or_crowd_the_target_itself():
+    for arguments in ({"num_users": 10**6, "delta": 0.0}, {"num_users": 1, "delta": 1e-9}):
+        found = calibrate_monitoring(sampled, epsilon=0.75, **arguments)
+        assert found == pytest.approx(0.75, rel=1e-4)
+
+
+def test_a_target_that_everything_meets():
+    found = calibrate_monitoring(sampled, num_users=10**9, epsilon=20.0, delta=1e-9)
+    assert found == LARGEST_EPSILON0
+
+
+def test_a_profile_that_never_meets_it():
+    with pytest.raises(InfeasibleTargetError, match="larger epsilon"):
+        calibrate_monitoring(lambda _epsilon0: sampled(5.0), num_users=10, epsilon=0.01, delta=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf])
+def test_epsilon_out_of_range(epsilon):
+    with pytest.raises(ParameterError, match="epsilon"):
+        calibrate_monitoring(sampled, num_users=10, epsilon=epsilon, delta=1e-9)
+
+
+def test_fewer_columns_that_show_a_change_allow_more():
+    def any_value(epsilon0):
+        ratio = Fraction(math.exp(epsilon0)).limit_denominator(10**12)
+        return oracle.sampled_profile(2, ratio, num_levels=6, alternating=False)
+
+    found = [
+        calibrate_monitoring(
+            any_value, num_users=10**5, epsilon=0.02, delta=1e-7, changing_share=share
+        )
+        for share in (1.0, 0.5)
+    ]
+    assert found[1] > 1.1 * found[0]

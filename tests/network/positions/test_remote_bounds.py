@@ -1,0 +1,152 @@
+"""Rows of remote users beside eigenvalues, and laws of weights, against dense powers of walks."""
+
+import numpy as np
+import pytest
+
+from shuffledp.core.entropy import Entropy
+from shuffledp.network.graphs.families import random_regular_graph
+from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.positions import remote_bounds
+from shuffledp.network.positions.position_bounds import PositionBounds, exact_position_bounds
+from shuffledp.network.positions.position_weights import chi_square_law, weight_grid
+from shuffledp.network.positions.remote_bounds import remote_position_bounds
+from shuffledp.network.spectra.spectral_bounds import spectral_position_bounds
+from shuffledp.network.spectra.spectrum import walk_spectrum
+from shuffledp.network.walk.random_walk import RandomWalk
+
+
+def lollipop(clique, tail):
+    """A clique with a path that hangs on it: its last user is remote."""
+    edges = [(i, j) for i in range(clique) for j in range(i)]
+    return Graph.from_edges(edges + [(clique - 1 + i, clique + i) for i in range(tail)])
+
+
+GRAPHS = {
+    "lollipop": (lollipop(20, 6), None),
+    "lollipop, five pairs": (lollipop(20, 6), 5),
+    "lollipop, no pairs": (lollipop(12, 3), 0),
+    "regular": (random_regular_graph(420, 6, Entropy.from_seed(1)), 8),
+}
+
+
+def ratios_of(graph, rounds, laziness=0.0):
+    """P^t(i, j) / pi_j from dense powers."""
+    step = graph.to_scipy().toarray().astype(float)
+    step /= step.sum(axis=1, keepdims=True)
+    step = laziness * np.eye(len(step)) + (1.0 - laziness) * step
+    return np.linalg.matrix_power(step, rounds) / graph.stationary_law()
+
+
+def assert_dominates(values, masses, ratios, pi):
+    """The mean excess over every threshold is at least that of the true law."""
+    assert values @ masses == pytest.approx(1.0, abs=1e-6)
+    assert masses.sum() <= 1.0 + 1e-12
+    for threshold in np.concatenate([values, [0.5, 0.95, 1.01, 1.3, 3.0]]):
+        truth = np.maximum(ratios - threshold, 0.0) @ pi
+        assert truth <= np.maximum(values - threshold, 0.0) @ masses + 1e-9
+
+
+def check(bounds, ratios, pi, groups):
+    assert (bounds.low <= ratios.min(axis=1) * (1.0 + 1e-9) + 1e-12).all()
+    assert (bounds.high >= ratios.max(axis=1) * (1.0 - 1e-9)).all()
+    assert (bounds.chi_square * (1.0 + 1e-9) + 1e-12 >= (ratios**2) @ pi - 1.0).all()
+    for users in groups:
+        values, masses, missed = bounds.weights(np.array(users))
+        assert missed <= 1e-200
+        for user in users:
+            assert_dominates(values, masses, ratios[user], pi)
+
+
+@pytest.mark.parametrize("most", [1024, 3, 0])
+@pytest.mark.parametrize("additions", [1e10, 0.0])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_bounds_hold_for_every_user(name, most, additions, monkeypatch):
+    monkeypatch.setattr(remote_bounds, "_MOST_ROWS", most)
+    monkeypatch.setattr(remote_bounds, "_MOST_ADDITIONS", additions)
+    graph, pairs = GRAPHS[name]
+    laziness = 0.3 if most == 3 else 0.0
+    spectrum = walk_spectrum(graph, laziness=laziness, num_pairs=pairs)
+    last = graph.num_users - 1
+    for rounds in (1, 2, 8, 25, 200):
+        bounds = remote_position_bounds(RandomWalk.on(graph, laziness=laziness), spectrum, rounds)
+        ratios = ratios_of(graph, rounds, laziness)
+        groups = [[last], [0], [last, last - 1, 0], [*range(0, last, 40), last]]
+        check(bounds, ratios, graph.stationary_law(), groups)
+        base = spectral_position_bounds(spectrum, rounds)
+        assert (bounds.low >= base.low - 1e-9).all()
+        lowered, pi = bounds.lowered, graph.stationary_law()
+        assert lowered.reference.sum() == pytest.approx(1.0, abs=1e-12)
+        check(lowered, ratios * (pi / lowered.reference), lowered.reference, groups)
+        assert bounds.chi_square.sum() <= base.chi_square.sum() * (1.0 + 1e-6) + 1e-6
+
+
+def test_lowering_the_reference_at_remote_places_loses_little():
+    """A few places take from every overlap, and less than their own mass is given for that."""
+    graph = lollipop(60, 6)
+    bounds = remote_position_bounds(RandomWalk.on(graph), walk_spectrum(graph, num_pairs=6), 140)
+    lost, lost_lowered = (1.0 - each.low.mean() for each in (bounds, bounds.lowered))
+    assert lost > 0.014
+    assert lost_lowered < 0.4 * lost
+    assert bounds.lowered.chi_square.max() < 1.02 * bounds.chi_square.max()
+
+
+@pytest.mark.parametrize("most", [4, 256])
+def test_groups_hold_each_other_place_once(most, monkeypatch):
+    monkeypatch.setattr(remote_bounds, "_MOST_GROUPS", most)
+    spectrum = walk_spectrum(GRAPHS["lollipop"][0], num_pairs=5)
+    rows, norms = np.array([3, 25]), np.linspace(0.0, 1.0, 26)
+    for by_functions in (False, True):
+        groups = remote_bounds._groups(spectrum, 4, rows, norms, by_functions=by_functions)
+        assert sorted(np.concatenate(groups).tolist()) == [i for i in range(26) if i not in rows]
+        assert len(groups) <= most
+
+
+def test_exact_laws_of_weights_hold_for_every_user():
+    graph = GRAPHS["lollipop"][0]
+    walk = RandomWalk.on(graph)
+    last = graph.num_users - 1
+    for bounds in exact_position_bounds(walk, (0, 1, 3, 30)):
+        ratios = ratios_of(graph, bounds.rounds)
+        check(bounds, ratios, graph.stationary_law(), [[last], [0], [last, last - 1, 0]])
+        # On the grid little is added to the second moment.
+        moments = (ratios**2) @ graph.stationary_law()
+        assert (bounds.chi_square + 1.0 <= 1.02 * moments).all()
+    assert bounds.tells(0.0).shape == bounds.tells(0.1).shape == (graph.num_users,)
+    assert np.argmax(bounds.tells(0.1)) == last
+
+
+def test_reports_that_colluders_may_see():
+    graph = GRAPHS["lollipop"][0]
+    colluding = np.arange(graph.num_users) == graph.num_users - 2
+    (bounds,) = exact_position_bounds(RandomWalk(graphs=(graph,), colluding=colluding), (6,))
+    *_, missed = bounds.weights(np.array([0, 1]))
+    assert missed == pytest.approx(bounds.missed[:2].max())
+    *_, missed = bounds.weights(np.flatnonzero(colluding))  # surely lost
+    assert missed == 1.0
+
+
+def test_bounds_without_weights_say_nothing():
+    ones = np.ones(3)
+    bounds = PositionBounds(rounds=1, low=ones, high=ones, collision=ones)
+    assert bounds.weights(np.array([1]))[2] == 1.0
+    assert (bounds.tells(0.1) == 1.0).all()
+
+
+@pytest.mark.parametrize(
+    ("chi_square", "largest"), [(1e-3, 1.2), (1e-3, 1e5), (0.5, 3.0), (1.0, 2.0), (5.0, 1e4)]
+)
+def test_laws_of_given_variance_dominate(chi_square, largest):
+    values, masses = chi_square_law(chi_square, largest)
+    random = Entropy.from_seed(5).generator()
+    for _ in range(200):
+        points = np.clip(1.0 + np.sqrt(chi_square) * random.standard_cauchy(3), 0.0, largest)
+        chances = random.dirichlet(np.ones(3))
+        if points @ chances > 0.0:
+            points = points / (points @ chances)
+            if points.max() <= largest and (points**2) @ chances <= 1.0 + chi_square:
+                assert_dominates(values, masses, points, chances)
+
+
+def test_the_grid_covers_what_it_is_asked_to():
+    for largest in (0.5, 2.0, 2.31, 1e6):
+        assert weight_grid(largest)[-1] >= 1.1 * max(largest, 2.0)

@@ -1,0 +1,56 @@
+"""Who hides the worst-off user, on any walk and by any bounds on positions."""
+
+import numpy as np
+import pytest
+
+from network.walks import ANY, DELTA, PENDANT, wheel
+from shuffledp.network.graphs.families import complete_graph, star_graph
+from shuffledp.network.hiding import Hiding, walk_hiding
+from shuffledp.network.mixing import NetworkMixing
+from shuffledp.network.privacy.network_walk import network_walk_epsilon
+from shuffledp.network.walk.random_walk import RandomWalk
+
+
+def test_hiding_of_no_bounds_but_low_and_high():
+    bounds = NetworkMixing(PENDANT).position_bounds(5)
+    hiding = Hiding.of(bounds)
+    assert hiding.overlaps.size == 3
+    assert 0.0 <= hiding.separation <= 1.0
+    assert hiding.missed == 0.0
+
+
+@pytest.mark.parametrize(("method", "rounds"), [("exact", 9), ("spectral", 16)])
+def test_what_all_laws_share_may_hide_better(method, rounds):
+    """At a large delta the thin places do not matter: the common part of all laws decides."""
+    hiding = NetworkMixing(wheel(60), method=method).hiding(rounds)
+    overlaps, missed = hiding.decompositions(delta=0.05)
+    assert overlaps.shape == (2, 59)
+    assert 0.0 < missed[1] < 0.05
+    assert hiding.decompositions(delta=1e-9)[0].shape == (1, 59)
+    both = hiding.epsilon(ANY, delta=0.05, with_lower=False).upper
+    first = network_walk_epsilon(ANY, overlaps=hiding.overlaps, delta=0.05, with_lower=False).upper
+    second = network_walk_epsilon(
+        ANY, overlaps=overlaps[1], missed=missed[1], delta=0.05, with_lower=False
+    ).upper
+    assert both <= min(first, second) * (1.0 + 1e-9)  # the weighted blanket may be less still
+
+
+def test_any_walk_has_its_hiding():
+    triangle, star = complete_graph(3), star_graph(3)
+    walk = RandomWalk.through((star, triangle, triangle, triangle))
+    laws = np.eye(3)
+    for graph in walk.graphs:
+        step = graph.to_scipy().toarray()
+        laws = laws @ (step / step.sum(axis=1, keepdims=True))
+    hiding = walk_hiding(walk, 4)
+    for victim in range(3):
+        others = np.sort([(laws[i] / laws[victim]).min() for i in range(3) if i != victim])
+        assert (hiding.overlaps <= np.minimum(others, 1.0) + 1e-12).all()
+    assert hiding.epsilon(ANY, delta=DELTA).upper < 1.0
+
+
+def test_a_target_is_met_just_where_epsilon_reaches_it():
+    hiding = NetworkMixing(PENDANT).hiding(5)
+    reached = hiding.epsilon(ANY, delta=DELTA).upper
+    assert hiding.meets(ANY, epsilon=reached * (1 + 1e-6), delta=DELTA)
+    assert not hiding.meets(ANY, epsilon=reached * (1 - 1e-3), delta=DELTA)

@@ -1,0 +1,246 @@
+"""How well a walk hides where reports began, for all users, exactly or by eigenvalues."""
+
+import numpy as np
+import pytest
+
+from network.walks import ANY, DELTA, PENDANT, wheel
+from shuffledp.accounting.amplification.registry import account_epsilon
+from shuffledp.core.errors import InfeasibleTargetError, ParameterError
+from shuffledp.network import hiding as network_hiding
+from shuffledp.network import users as network_users
+from shuffledp.network.graphs.families import complete_graph, cycle_graph, star_graph
+from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.mixing import NetworkMixing
+from shuffledp.network.privacy.network_walk import network_walk_epsilon
+from shuffledp.network.privacy.weighted_walk import WeightedWalk
+from shuffledp.network.users import weights_of
+
+
+def exact_overlaps(graph: Graph, rounds: int) -> np.ndarray:
+    """Return kappa[v, i] from dense powers of the walk's matrix."""
+    walk = graph.to_scipy().toarray().astype(float)
+    walk /= walk.sum(axis=1, keepdims=True)
+    laws = np.linalg.matrix_power(walk, rounds)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.where(laws[:, None, :] > 0, laws[None] / laws[:, None, :], np.inf)
+    return np.minimum(ratios.min(axis=2), 1.0)
+
+
+@pytest.mark.parametrize("method", ["exact", "spectral"])
+@pytest.mark.parametrize("rounds", [0, 1, 2, 5, 20, 60])
+def test_overlaps_hold_for_every_victim(method, rounds):
+    for graph in (PENDANT, wheel(7), complete_graph(5)):
+        hiding = NetworkMixing(graph, method=method).hiding(rounds)
+        for victim, row in enumerate(exact_overlaps(graph, rounds)):
+            others = np.sort(np.delete(row, victim))
+            assert (hiding.overlaps <= others * (1 + 1e-12) + 1e-12).all()
+
+
+def test_without_rounds_nobody_hides_anybody():
+    found = NetworkMixing(PENDANT).epsilon(ANY, rounds=0, delta=DELTA)
+    assert found.upper == pytest.approx(1.0, rel=2e-3)  # what delta buys of a single report
+    assert found.lower == pytest.approx(found.upper, rel=1e-6)
+
+
+@pytest.mark.parametrize("method", ["exact", "spectral"])
+def test_in_the_limit_it_is_a_uniform_shuffle(method):
+    graph = wheel(60)
+    uniform = account_epsilon(ANY, num_users=60, delta=DELTA)
+    mixing = NetworkMixing(graph, method=method)
+    assert mixing.limit(ANY, delta=DELTA).upper == pytest.approx(uniform.upper, rel=1e-12)
+    found = mixing.epsilon(ANY, rounds=300, delta=DELTA)
+    assert found.upper == pytest.approx(uniform.upper, rel=1e-3)
+    assert found.upper >= uniform.upper
+    assert found.lower == pytest.approx(uniform.lower, rel=1e-9)
+
+
+@pytest.mark.parametrize("method", ["exact", "spectral"])
+def test_epsilon_is_that_of_the_worst_user(method):
+    for graph, rounds in ((wheel(7), 3), (wheel(60), 6), (PENDANT, 5)):
+        hiding = NetworkMixing(graph, method=method).hiding(rounds)
+        found = hiding.epsilon(ANY, delta=DELTA, with_lower=False).upper
+        walks = [
+            (WeightedWalk(ANY, network_hiding._low(each), delta=DELTA), each)
+            for each in hiding._choices
+        ]
+        for victim in range(min(graph.num_users, 7)):
+            users = np.array([victim])
+            weighed = min(walk.epsilon(weights_of(each, users), DELTA) for walk, each in walks)
+            overlaps = np.delete(hiding.bounds.overlaps_with(victim), victim)
+            hidden = network_walk_epsilon(ANY, overlaps=overlaps, delta=DELTA).upper
+            assert min(weighed, hidden) <= found * (1 + 1e-9)
+        shares = [hiding.epsilon_of_share(ANY, each, delta=DELTA) for each in (0.5, 0.9, 1.0)]
+        assert shares[0] <= shares[1] * (1 + 1e-3)
+        assert shares[1] <= shares[2] * (1 + 1e-3)
+        assert shares[2] == pytest.approx(found, rel=1e-3)
+
+
+def test_many_users_are_accounted_for_together(monkeypatch):
+    hiding = NetworkMixing(PENDANT, method="exact").hiding(6)
+    plain = hiding.epsilon(ANY, delta=DELTA, with_lower=False).upper
+    monkeypatch.setattr(network_users, "_MOST_EVALUATIONS", 0)
+    assert hiding.epsilon(ANY, delta=DELTA, with_lower=False).upper >= plain * (1.0 - 1e-3)
+    assert not hiding.meets(ANY, epsilon=1e-3, delta=DELTA)
+
+
+def test_a_search_that_is_given_up_proves_nothing():
+    # As soon as one user needs nearly what is known to hold, that is the answer for all.
+    hiding = NetworkMixing(wheel(60), method="exact").hiding(6)
+    walk = WeightedWalk(ANY, network_hiding._low(hiding.bounds), delta=DELTA)
+    users = np.arange(60)[::-1]
+    worst = max(walk.epsilon(weights_of(hiding.bounds, users[[k]]), DELTA) for k in (0, 1, 59))
+    for share in (0.5, 0.995, 1.0, 1.005, 1.5):
+        found = network_users.worst_epsilon(
+            walk, hiding.bounds, users, delta=DELTA, enough=share * worst
+        )
+        assert found >= min(share, 1.0) * worst * (1.0 - 2e-4)
+
+
+def test_most_users_need_no_more_rounds_than_all():
+    # A clique with a user at the end of a path: remote, and one of a hundred.
+    edges = [(i, j) for i in range(110) for j in range(i)]
+    graph = Graph.from_edges([*edges, (0, 110)])
+    for method in ("exact", "spectral", "auto"):
+        mixing = NetworkMixing(graph, method=method)
+        everybody = mixing.fewest_rounds(ANY, delta=1e-6, within=0.05)
+        assert mixing.fewest_rounds(ANY, delta=1e-6, within=0.05, share=0.98) <= everybody
+
+
+@pytest.mark.parametrize("method", ["auto", "exact", "spectral"])
+@pytest.mark.parametrize("protocol", ["all", "single"])
+def test_fewest_rounds_are_enough_and_one_less_is_not(method, protocol):
+    mixing = NetworkMixing(wheel(60), method=method)
+    limit = mixing.limit(ANY, delta=DELTA, protocol=protocol).upper
+    rounds = mixing.fewest_rounds(ANY, delta=DELTA, within=0.05, protocol=protocol)
+    ask = {"delta": DELTA, "protocol": protocol, "with_lower": False}
+    assert mixing.epsilon(ANY, rounds=rounds, **ask).upper <= 1.0501 * limit
+    assert mixing.epsilon(ANY, rounds=rounds - 1, **ask).upper > 1.0499 * limit
+
+
+def test_exact_positions_need_no_more_rounds_than_eigenvalues():
+    graph = wheel(200)
+    needed = [
+        NetworkMixing(graph, method=method).fewest_rounds(ANY, delta=1e-6)
+        for method in ("exact", "spectral")
+    ]
+    assert needed[0] <= needed[1]
+
+
+def test_a_search_on_a_grid_finds_the_same(monkeypatch):
+    graph = wheel(60)
+    plain = NetworkMixing(graph, method="exact").fewest_rounds(ANY, delta=DELTA, within=0.001)
+    monkeypatch.setattr("shuffledp.network.mixing._MOST_KEPT_NUMBERS", 60 * 64 * 10.0)
+    mixing = NetworkMixing(graph, method="exact")
+    assert mixing.fewest_rounds(ANY, delta=DELTA, within=0.001) == plain
+
+
+def test_a_loose_target_needs_no_rounds():
+    assert NetworkMixing(PENDANT).fewest_rounds(ANY, delta=DELTA, within=100.0) == 0
+
+
+def test_dishonest_users_hide_nobody():
+    mixing = NetworkMixing(wheel(60))
+    honest = mixing.epsilon(ANY, rounds=200, delta=DELTA).upper
+    fewer = mixing.epsilon(ANY, rounds=200, delta=DELTA, num_dishonest=20).upper
+    uniform = account_epsilon(ANY, num_users=40, delta=DELTA).upper
+    assert honest < fewer
+    assert fewer == pytest.approx(uniform, rel=1e-2)
+    assert fewer >= uniform
+
+
+def test_lazy_reports_mix_on_a_bipartite_graph():
+    mixing = NetworkMixing(star_graph(40), laziness=0.25)
+    uniform = account_epsilon(ANY, num_users=40, delta=DELTA).upper
+    assert mixing.epsilon(ANY, rounds=200, delta=DELTA).upper == pytest.approx(uniform, rel=1e-3)
+
+
+def test_position_laws_cover_every_user():
+    graph, rounds = wheel(9), 4
+    walk = graph.to_scipy().toarray().astype(float)
+    walk /= walk.sum(axis=1, keepdims=True)
+    laws = np.linalg.matrix_power(walk, rounds)
+    for method in ("exact", "spectral"):
+        hiding = NetworkMixing(graph, method=method).hiding(rounds)
+        assert hiding.position_law is not None
+        assert (laws <= hiding.position_law * (1 + 1e-12)).all()
+        assert hiding.collision >= (laws**2).sum(axis=1).max() * (1 - 1e-12)
+
+
+def test_progress_is_reported():
+    stages = set()
+    mixing = NetworkMixing(wheel(30), on_progress=lambda stage, done, total: stages.add(stage))
+    mixing.fewest_rounds(ANY, delta=DELTA)
+    assert "eigenvalues" in stages
+    assert len(stages) == 2
+
+
+@pytest.mark.parametrize(
+    ("graph", "message"),
+    [
+        (Graph.from_edges([(0, 1)]), "the graph has 2 users: at least 3"),
+        (Graph.from_edges([(0, 1), (1, 2), (0, 2)], num_users=5), "2 of 5 users have no neigh"),
+        (Graph.from_edges([(0, 1), (1, 2), (0, 2), (3, 4)]), "2 components"),
+        (star_graph(5), "bipartite.*laziness = 0.2"),
+        (cycle_graph(6), "bipartite"),
+    ],
+)
+def test_graphs_on_which_reports_do_not_mix_are_refused(graph, message):
+    with pytest.raises(ParameterError, match=message):
+        NetworkMixing(graph)
+
+
+def test_bad_arguments_are_refused():
+    with pytest.raises(ParameterError, match="method = 'fast' is not one of"):
+        NetworkMixing(PENDANT, method="fast")
+    mixing = NetworkMixing(PENDANT)
+    with pytest.raises(ParameterError, match="within = 0"):
+        mixing.fewest_rounds(ANY, delta=DELTA, within=0.0)
+    with pytest.raises(ParameterError, match="within = nan"):
+        mixing.fewest_rounds(ANY, delta=DELTA, within=float("nan"))
+    with pytest.raises(ParameterError, match="delta = 0"):
+        mixing.fewest_rounds(ANY, delta=0.0)
+    with pytest.raises(ParameterError, match="rounds = -1"):
+        mixing.hiding(-1)
+
+
+def test_exact_laws_of_too_many_users_are_refused(monkeypatch):
+    monkeypatch.setattr("shuffledp.network.mixing._MOST_EXACT_USERS", 3)
+    mixing = NetworkMixing(PENDANT, method="exact")
+    with pytest.raises(ParameterError, match="method = 'exact' follows each of 4 users"):
+        mixing.hiding(2)
+    assert NetworkMixing(PENDANT).position_bounds(2).method == "spectral"
+
+
+def test_a_graph_that_hardly_mixes_is_given_up(monkeypatch):
+    monkeypatch.setattr("shuffledp.network.mixing._MOST_ROUNDS", 8)
+    with pytest.raises(InfeasibleTargetError, match="no 8 rounds are proved to be enough"):
+        NetworkMixing(cycle_graph(101), method="spectral").fewest_rounds(ANY, delta=DELTA)
+
+
+def test_colluding_users_reveal_what_reaches_them():
+    graph = complete_graph(30)
+    mask = np.arange(30) == 7
+    mixing = NetworkMixing(graph, colluding=mask)
+    hiding = mixing.hiding(2)
+    # The first round misses user 7 with probability 28/29, the second one again.
+    assert hiding.missed == pytest.approx(1 - (28 / 29) ** 2)
+    assert hiding.overlaps[0] == 0.0
+    alone = NetworkMixing(graph).epsilon(ANY, rounds=2, delta=DELTA).upper
+    assert mixing.epsilon(ANY, rounds=2, delta=DELTA).upper > alone
+    with pytest.raises(ParameterError, match="more rounds are not always better"):
+        mixing.fewest_rounds(ANY, delta=DELTA)
+    with pytest.raises(ParameterError, match="knows nothing of reports that avoid"):
+        NetworkMixing(graph, method="spectral", colluding=mask)
+    with pytest.raises(ParameterError, match="everybody"):
+        NetworkMixing(PENDANT, colluding=np.ones(4, dtype=bool)).hiding(1)
+
+
+def test_a_user_among_colluders_has_the_local_guarantee():
+    """User 3 has one neighbour, who colludes: their report is surely revealed."""
+    mixing = NetworkMixing(PENDANT, colluding=np.arange(4) == 2)
+    hiding = mixing.hiding(1)
+    assert hiding.missed == 1.0
+    assert hiding.worst_user == 3
+    assert hiding.position_law is None
+    found = mixing.epsilon(ANY, rounds=1, delta=DELTA)
+    assert found.upper == pytest.approx(1.0, rel=2e-3)

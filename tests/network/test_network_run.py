@@ -1,0 +1,232 @@
+"""Runs through a network: rows and users, rounds chosen, estimates, holders, facts."""
+
+import dataclasses
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import shuffledp as sdp
+from shuffledp.collection.arranged_plan import arranged_setting
+from shuffledp.collection.arrangements import UNIFORM, NetworkArrangement
+from shuffledp.collection.guarantees import guarantee_for
+from shuffledp.collection.report_files import open_reports
+from shuffledp.collection.run import run_plan
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import DataError, InfeasibleTargetError
+from shuffledp.network.graphs.families import random_regular_graph
+from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.mixing import NetworkMixing
+from shuffledp.network.run import (
+    NetworkPlan,
+    holders_writer,
+    network_cautions,
+    network_facts,
+    read_network,
+)
+
+NUM_USERS = 90
+GRAPH = random_regular_graph(NUM_USERS, 8, Entropy.from_seed(1))
+QUESTION = sdp.FrequencyQuestion(domain=["yes", "no"])
+ANSWERS = ["yes"] * 60 + ["no"] * 30
+LAW = sdp.KRandomizedResponse(k=2, epsilon0=1.0).profile
+DELTA = 1e-6
+
+
+@pytest.fixture(scope="module")
+def mixing():
+    return NetworkMixing(GRAPH)
+
+
+def plan_of(mixing, rounds=None, protocol="all"):
+    return NetworkPlan(name="friends.csv", mixing=mixing, rounds=rounds, protocol=protocol)
+
+
+def ran(plan, *, epsilon0=3.0, sink=None, batches=None):
+    """Run once and return the result with what was handed in."""
+    handed_in = [] if batches is None else batches
+    setting, arrangement = plan.fixed(
+        QUESTION, epsilon0=epsilon0, delta=DELTA, on_batch=handed_in.append
+    )
+    result = run_plan(setting, ANSWERS, seed=7, arrangement=arrangement, sink=sink)
+    return result, handed_in[0]
+
+
+def test_without_rounds_the_guarantee_is_the_local_one(mixing):
+    still = NetworkArrangement(mixing=mixing, rounds=0).guarantee(LAW, NUM_USERS, delta=DELTA)
+    assert still.epsilon_upper == pytest.approx(LAW.epsilon0, rel=1e-5)
+    assert still.epsilon_upper >= guarantee_for(LAW, NUM_USERS, delta=DELTA).epsilon_upper
+
+
+def test_chosen_rounds_come_near_a_trusted_shuffler(mixing):
+    chosen = plan_of(mixing).arrangement(LAW, delta=DELTA)
+    uniform = UNIFORM.guarantee(LAW, NUM_USERS, delta=DELTA).epsilon_upper
+    found = chosen.guarantee(LAW, NUM_USERS, delta=DELTA).epsilon_upper
+    assert uniform <= found <= 1.02 * uniform
+    assert chosen.rounds > 1
+    assert plan_of(mixing, rounds=3).arrangement(LAW, delta=DELTA).rounds == 3
+
+
+def test_a_network_of_other_people_is_refused(mixing):
+    with pytest.raises(DataError, match="89 people answered and the network has 90 users"):
+        NetworkArrangement(mixing=mixing, rounds=1).guarantee(LAW, 89, delta=DELTA)
+
+
+def test_a_run_counts_every_report(mixing):
+    result, batch = ran(plan_of(mixing, rounds=12), epsilon0=14.0)
+    assert result.shuffler == "network"
+    assert result.num_users == len(batch.holders) == NUM_USERS
+    assert result.epsilon_by_num_users == ()
+    # At epsilon0 = 14 a report is wrong with a chance below 1e-6, and the seed is fixed.
+    assert result.estimates.count.tolist() == pytest.approx([60, 30], abs=0.01)
+
+
+def test_a_single_report_a_holder_speaks_for_everybody(mixing):
+    result, batch = ran(plan_of(mixing, rounds=12, protocol="single"), epsilon0=14.0)
+    seen = len(batch.holders)
+    assert seen + batch.num_dummies == NUM_USERS
+    assert 0 < batch.num_dummies < NUM_USERS
+    assert result.estimates.count.sum() == pytest.approx(NUM_USERS)
+    assert result.estimates.num_users == result.num_users == NUM_USERS
+    share = 2 / 3
+    sampling = np.sqrt(share * (1 - share) * (NUM_USERS - seen) / (seen * (NUM_USERS - 1)))
+    assert abs(result.estimates.frequency[0] - share) < 8 * sampling
+    assert result.estimates.standard_error[0] == pytest.approx(sampling, rel=0.3)
+
+
+def test_a_planned_epsilon_is_met_with_the_largest_epsilon0(mixing):
+    setting, arrangement = plan_of(mixing).planned(
+        QUESTION, epsilon=1.0, delta=DELTA, randomizer="k-rr"
+    )
+    assert setting.guarantee.epsilon_upper <= 1.0 <= setting.randomizer.epsilon0
+    assert setting.target_epsilon == 1.0
+    louder = sdp.KRandomizedResponse(k=2, epsilon0=1.003 * setting.randomizer.epsilon0)
+    assert arrangement.guarantee(louder.profile, NUM_USERS, delta=DELTA).epsilon_upper > 1.0
+
+
+def test_the_randomizer_is_the_one_that_a_uniform_shuffle_would_use(mixing):
+    question = sdp.FrequencyQuestion(
+        domain=[str(i) for i in range(40)],
+        own=(sdp.HadamardResponse, sdp.KRandomizedResponse),
+    )
+    uniform = sdp.plan_question(question, NUM_USERS, 4.0, DELTA)
+    assert uniform.randomizer.name != next(iter(question.candidates()))
+    setting, _ = plan_of(mixing, rounds=30).planned(question, epsilon=4.0, delta=DELTA)
+    assert setting.randomizer.name == uniform.randomizer.name
+    assert setting.randomizer.epsilon0 <= 1.002 * uniform.randomizer.epsilon0
+
+
+def test_noise_that_drowns_everything_is_refused(mixing):
+    arrangement = NetworkArrangement(mixing=mixing, rounds=1)
+    with pytest.raises(InfeasibleTargetError, match="let reports travel more rounds"):
+        arranged_setting(
+            QUESTION, num_users=NUM_USERS, epsilon=0.05, delta=DELTA, arrangement=arrangement
+        )
+
+
+def test_facts_are_those_of_the_graph_and_the_walk(mixing):
+    plan = plan_of(mixing, rounds=10)
+    result, batch = ran(plan)
+    stages = []
+    facts = network_facts(
+        plan, result, batch, on_progress=lambda stage, done, total: stages.append((done, total))
+    )
+    assert (facts.num_users, facts.num_edges) == (NUM_USERS, 4 * NUM_USERS)
+    assert (facts.fewest_neighbours, facts.most_neighbours) == (8, 8)
+    assert facts.irregularity == pytest.approx(1.0)
+    assert facts.most_held == pytest.approx(1.0)
+    assert (facts.rounds, facts.are_rounds_chosen, facts.protocol) == (10, False, "all")
+    assert facts.spectral_gap == mixing.spectrum.spectral_gap
+    assert 0.0 < facts.separation < 1.0
+    assert int(facts.worst_user) in range(NUM_USERS)
+    assert (facts.num_released, facts.num_dummies) == (NUM_USERS, 0)
+    assert [number for number, _ in facts.epsilon_by_rounds] == list(range(1, 11))
+    epsilons = [epsilon for _, epsilon in facts.epsilon_by_rounds]
+    assert epsilons[0] > epsilons[-1] >= facts.uniform_epsilon
+    assert epsilons[-1] == result.guarantee.epsilon_upper
+    assert stages[-1] == (9, 9)
+    assert json.loads(json.dumps(facts.to_json_dict()))["rounds"] == 10
+
+
+@pytest.mark.parametrize("rounds", [0, 1])
+def test_too_few_rounds_for_a_curve(mixing, rounds):
+    plan = plan_of(mixing, rounds=rounds)
+    facts = network_facts(plan, *ran(plan))
+    assert [number for number, _ in facts.epsilon_by_rounds] == [rounds]
+    assert facts.epsilon_by_rounds[0][1] == pytest.approx(3.0, rel=0.2)
+
+
+def test_unequal_chances_are_warned_about(mixing):
+    plan = plan_of(mixing, rounds=3, protocol="single")
+    facts = network_facts(plan, *ran(plan))
+    (caution,) = network_cautions(facts)
+    assert "After 3 rounds that holds only roughly" in caution
+    assert network_cautions(dataclasses.replace(facts, protocol="all")) == ()
+    assert network_cautions(dataclasses.replace(facts, separation=0.001)) == ()
+
+
+@pytest.mark.parametrize("labels", [None, tuple(f"p{i}" for i in range(NUM_USERS))])
+def test_saved_reports_name_their_holders(tmp_path, labels):
+    graph = Graph(starts=GRAPH.starts, neighbours=GRAPH.neighbours, labels=labels)
+    plan, batches = plan_of(NetworkMixing(graph), rounds=2), []
+    setting, _ = plan.fixed(QUESTION, epsilon0=3.0, delta=DELTA)
+    path = tmp_path / "reports.parquet"
+    sink = holders_writer(path, setting, graph, batches)
+    _, batch = ran(plan, sink=sink, batches=batches)
+    saved = pl.read_parquet(path)
+    assert saved.columns == ["holder", "report"]
+    names = [labels[i] if labels else i for i in batch.holders.tolist()]
+    assert saved["holder"].to_list() == names
+    # Reports can be counted from the file, as others can.
+    found = open_reports(path)
+    assert found.fingerprint == setting.randomizer.fingerprint
+    (block,) = found.blocks()
+    assert block.data.tolist() == batch.reports.tolist()
+
+
+def write_table(folder, labels, answers=None):
+    path = folder / "survey.csv"
+    pl.DataFrame({"who": labels, "answer": answers or ["yes"] * len(labels)}).write_csv(path)
+    return path
+
+
+def write_edges(folder, *edges):
+    path = folder / "edges.csv"
+    path.write_text("u,v\n" + "\n".join(f"{u},{v}" for u, v in edges) + "\n")
+    return path
+
+
+def test_users_are_rows_by_number(tmp_path):
+    table = write_table(tmp_path, ["a", "b", "c"])
+    graph = read_network(write_edges(tmp_path, (0, 1), (1, 2)), table, num_users=3)
+    assert graph.degrees.tolist() == [1, 2, 1]
+
+
+def test_users_are_rows_by_label(tmp_path):
+    table = write_table(tmp_path, ["c", "a", "b"])
+    edges = write_edges(tmp_path, ("a", "b"), ("b", "c"))
+    graph = read_network(edges, table, num_users=3, id_column="who")
+    assert graph.degrees.tolist() == [1, 1, 2]
+    assert graph.labels == ("c", "a", "b")
+
+
+def test_rows_and_users_that_differ_are_refused(tmp_path):
+    table = write_table(tmp_path, ["a", "b", "c", "d"])
+    edges = write_edges(tmp_path, (0, 1), (1, 2))
+    with pytest.raises(DataError, match=r"has 3 users and survey\.csv 4 rows.*--id"):
+        read_network(edges, table, num_users=4)
+
+
+def test_labels_without_a_column_are_refused(tmp_path):
+    table = write_table(tmp_path, ["a", "b", "c"])
+    edges = write_edges(tmp_path, ("a", "b"), ("b", "c"))
+    with pytest.raises(DataError, match=r"labels such as 'a'.*--id COLUMN"):
+        read_network(edges, table, num_users=3)
+
+
+def test_an_edge_to_a_stranger_is_refused(tmp_path):
+    table = write_table(tmp_path, ["a", "b", "c"])
+    edges = write_edges(tmp_path, ("a", "b"), ("b", "z"), ("c", "a"))
+    with pytest.raises(DataError, match="'z'"):
+        read_network(edges, table, num_users=3, id_column="who")

@@ -1,0 +1,134 @@
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import ParameterError
+from shuffledp.randomizers.numbers.rounding import BLOCK, Span, blocks_of, round_to_grid
+
+
+class Scripted:
+    """Hands out the words that it was given."""
+
+    def __init__(self, words):
+        self.remaining = np.asarray(words, dtype=np.uint64)
+
+    def words(self, count):
+        found, self.remaining = self.remaining[:count].copy(), self.remaining[count:]
+        return found
+
+
+def chance_of_up(value, span, num_steps):
+    """Return the point below, and the exact chance of the one above, from the threshold found."""
+
+    def is_up(word):
+        block = np.array([value])
+        return int(round_to_grid(block, span, num_steps=num_steps, entropy=Scripted([word]))[0])
+
+    below = is_up(2**64 - 1)
+    low, high = 0, 2**64  # words below the threshold go up: bisect for it
+    while low < high:
+        middle = (low + high) // 2
+        if middle < 2**64 and is_up(middle) > below:
+            low = middle + 1
+        else:
+            high = middle
+    return below, Fraction(low, 2**64)
+
+
+@given(
+    low=st.floats(-1e6, 1e6),
+    width=st.floats(1e-6, 1e6),
+    share=st.floats(0.0, 1.0),
+    num_steps=st.sampled_from([1, 2, 695, 1024, 2**15, 2**20]),
+)
+def test_rounding_is_unbiased_to_the_stated_error(low, width, share, num_steps):
+    span = Span(low, low + width)
+    value = min(max(low + share * width, span.low), span.high)
+    below, chance = chance_of_up(value, span, num_steps)
+    assert 0 <= below <= below + (chance > 0) <= num_steps
+    ends = Fraction(span.low), Fraction(span.high)
+    exact = (Fraction(value) - ends[0]) / (ends[1] - ends[0])
+    assert abs((below + chance) / num_steps - exact) <= Fraction(1, 2**51)
+
+
+def test_exact_chances():
+    span = Span(0.0, 4.0)
+    assert chance_of_up(1.0, span, 4) == (1, 0)
+    assert chance_of_up(1.25, span, 4) == (1, Fraction(1, 4))
+    assert chance_of_up(3.0, span, 1) == (0, Fraction(3, 4))
+    assert chance_of_up(4.0, span, 1) == (1, 0)
+    assert chance_of_up(math.nextafter(4.0, 0.0), span, 1) == (0, 1 - Fraction(1, 2**53))
+
+
+def test_ends_are_grid_points_whatever_the_words():
+    span = Span(-0.1, 0.7)
+    for num_steps in (1, 3, 777, 2**20):
+        for word in (0, 2**64 - 1):
+            found = round_to_grid(
+                np.array([span.low, span.high]),
+                span,
+                num_steps=num_steps,
+                entropy=Scripted([word, word]),
+            )
+            assert found.tolist() == [0, num_steps]
+
+
+def test_one_word_a_value():
+    entropy = Scripted(range(10))
+    round_to_grid(np.zeros(7), Span(0, 1), num_steps=3, entropy=entropy)
+    assert entropy.remaining.tolist() == [7, 8, 9]
+
+
+def test_blocks_cover_the_values_once():
+    values = Entropy.from_seed(1).generator().random(2 * BLOCK + 3)
+    parts = list(blocks_of(values, Span(0, 1)))
+    assert [where.start for where, _ in parts] == [0, BLOCK, 2 * BLOCK]
+    assert np.array_equal(np.concatenate([block for _, block in parts]), values)
+    for where, block in parts:
+        assert np.array_equal(values[where], block)
+        assert block.flags.writeable
+        assert not np.shares_memory(block, values)
+
+
+class TestSpan:
+    def test_properties(self):
+        span = Span(-1, 5)
+        assert (span.width, span.middle, span.half_width) == (6.0, 2.0, 3.0)
+        assert [span.position(value) for value in (-1, 2, 5)] == [-1.0, 0.0, 1.0]
+
+    def test_minus_zero_is_zero(self):
+        assert Span(-0.0, 1.0).stated == Span(0.0, 1.0).stated
+        assert math.copysign(1.0, Span(-1.0, -0.0).high) == 1.0
+
+    def test_the_wrong_way_round(self):
+        with pytest.raises(ParameterError, match=r"low = 5.0 is above high = 1.0.*wrong way"):
+            Span(5, 1)
+
+    def test_no_width(self):
+        with pytest.raises(ParameterError, match=r"low = high = 3.0"):
+            Span(3, 3)
+
+    @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, "0", b"0", None, 10**400, 1j])
+    def test_ends_that_are_no_finite_numbers(self, bad):
+        with pytest.raises(ParameterError, match="low = "):
+            Span(bad, 1.0)
+        with pytest.raises(ParameterError, match="high = "):
+            Span(0.0, bad)
+
+    @pytest.mark.parametrize("ends", [(0.0, 1e-101), (-1e100, 1e100), (-1.7e308, 1.7e308)])
+    def test_widths_that_floats_have_no_room_for(self, ends):
+        with pytest.raises(ParameterError, match="another unit"):
+            Span(*ends)
+
+    @given(low=st.floats(-1e30, 1e30), width=st.floats(1e-20, 1e30))
+    def test_positions_stay_between_the_ends(self, low, width):
+        if low + width == low:
+            return
+        span = Span(low, low + width)
+        for value in (span.low, span.middle, span.high):
+            assert -1.0 <= span.position(value) <= 1.0

@@ -1,0 +1,68 @@
+import pytest
+
+from shuffledp.core.errors import ParameterError
+from shuffledp.randomizers import RANDOMIZERS, make_randomizer
+from shuffledp.randomizers.registry import (
+    NUMBER_RANDOMIZERS,
+    STRING_RANDOMIZERS,
+    VECTOR_RANDOMIZERS,
+)
+from shuffledp.randomizers.sets.registry import ANSWER_SET_RANDOMIZERS
+
+KEY = bytes(range(16))
+
+
+def test_categories_by_name():
+    assert list(RANDOMIZERS) == [
+        "k-rr",
+        "symmetric-unary",
+        "optimized-unary",
+        "optimized-local-hashing",
+        "binary-local-hashing",
+        "hadamard-response",
+        "subset-selection",
+    ]
+    for name in RANDOMIZERS:
+        randomizer = make_randomizer(name, k=4, epsilon0=1.0)
+        assert (randomizer.name, randomizer.k, randomizer.epsilon0) == (name, 4, pytest.approx(1.0))
+
+
+def test_numbers_vectors_and_texts_by_name():
+    assert list(NUMBER_RANDOMIZERS) == ["duchi", "piecewise", "hybrid", "laplace"]
+    assert list(VECTOR_RANDOMIZERS) == ["privunit", "privunit-gaussian"]
+    assert list(STRING_RANDOMIZERS) == ["count-mean-sketch", "hadamard-count-mean-sketch"]
+    for name, make in NUMBER_RANDOMIZERS.items():
+        assert make(low=0.0, high=2.0, epsilon0=1.0).name == name
+    for name, make in VECTOR_RANDOMIZERS.items():
+        assert make(dimension=3, norm_bound=2.0, epsilon0=1.0).name == name
+    for name, make in STRING_RANDOMIZERS.items():
+        assert make(key=KEY, epsilon0=1.0).name == name
+
+
+def test_sets_by_name():
+    assert len(ANSWER_SET_RANDOMIZERS) == 2 * len(RANDOMIZERS)
+    for name, make in ANSWER_SET_RANDOMIZERS.items():
+        randomizer = make(k=5, max_answers=2, epsilon0=1.0)
+        assert randomizer.name == name
+        assert randomizer.epsilon0 <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("misspelt", "nearest"),
+    [("krr", "k-rr"), ("K-RR", "k-rr"), ("optimised-unary", "optimized-unary"), ("", "")],
+)
+def test_an_unknown_name_suggests_the_nearest(misspelt, nearest):
+    with pytest.raises(ParameterError, match=f"did you mean '{nearest}"):
+        make_randomizer(misspelt, k=4, epsilon0=1.0)
+
+
+def test_randomizers_print_as_they_are_made():
+    assert (
+        repr(make_randomizer("k-rr", k=4, epsilon0=1.0)) == "KRandomizedResponse(k=4, epsilon0=1.0)"
+    )
+
+
+@pytest.mark.parametrize("k", [0, 1, 2.5, "3"])
+def test_k_is_checked(k):
+    with pytest.raises(ParameterError, match="k = "):
+        make_randomizer("k-rr", k=k, epsilon0=1.0)

@@ -1,0 +1,84 @@
+"""Results of every shape, without running a collection."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from shuffledp.collection.questions.frequencies import FrequencyQuestion
+from shuffledp.collection.results import Guarantee, RunResult
+from shuffledp.core.bound import Bound
+from shuffledp.core.reports import Counts
+from shuffledp.estimation.frequencies import estimate_frequencies
+from shuffledp.randomizers.registry import make_randomizer
+
+ASSUMPTIONS = (
+    "Neighbouring datasets replace the answer of one user.",
+    "Every user randomizes once, with epsilon0 = 2.5 and fresh cryptographic randomness.",
+    "The shuffler applies a uniformly random permutation and leaks nothing else.",
+    "All 6366 users counted are honest: their reports are in the batch and stay secret.",
+)
+FAIR = {"never": 4313, "once or twice": 1160, "a few times": 640, "often": 217, "very often": 36}
+
+
+def expected_counts(shares: Sequence[float], *, randomizer: Any, num_users: int) -> Counts:
+    """Return the support that users of these shares produce on average."""
+    p, q = randomizer.support_probabilities
+    support = [round(num_users * (q + (p - q) * share)) for share in shares]
+    return Counts(
+        support=np.array(support), num_reports=num_users, fingerprint=randomizer.fingerprint
+    )
+
+
+def build_result(
+    domain: Sequence[str] = tuple(FAIR),
+    *,
+    shares: Sequence[float] | None = None,
+    num_users: int = 6366,
+    randomizer: str = "k-rr",
+    epsilon0: float = 2.5,
+    lower: float | None = 0.49931,
+    upper: float = 0.499967,
+    randomizer_object: Any = None,
+    **changes: Any,
+) -> RunResult:
+    """Return a result whose numbers look like a real survey's; ``changes`` replace its fields."""
+    k = len(domain)
+    if shares is None:
+        counts = list(FAIR.values()) if k == len(FAIR) else [1.0 / (i + 1) for i in range(k)]
+        shares = [count / sum(counts) for count in counts]
+    law = make_randomizer(randomizer, k=k, epsilon0=epsilon0)
+    counts = expected_counts(shares, randomizer=law, num_users=num_users)
+    bound = Bound(
+        lower=lower,
+        upper=upper,
+        method="k-rr blanket",
+        source="Balle, Bell, Gascon, Nissim 2019, arXiv:1903.02837v2, Lemma 5.3",
+        assumptions=ASSUMPTIONS,
+    )
+    fields: dict[str, Any] = {
+        "num_users": num_users,
+        "question": FrequencyQuestion(domain=tuple(domain)),
+        "randomizer": randomizer_object or law,
+        "guarantee": Guarantee(epsilon=bound, delta=1e-8, num_users=num_users),
+        "estimates": estimate_frequencies(counts, support_probabilities=law.support_probabilities),
+        "is_simulation": False,
+        "target_epsilon": 0.5,
+        "target_delta": 1e-8,
+        "epsilon_by_num_users": tuple(
+            (n, 0.5 * math.sqrt(num_users / n))
+            for n in (636, 2013, 6366, 20131, 63660, 201310, 636600)
+        ),
+        "epsilon_by_honest_share": tuple(
+            (share, 0.5 / math.sqrt(share)) for share in (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
+        ),
+    }
+    return RunResult(**{**fields, **changes})
+
+
+@pytest.fixture
+def make_result() -> Callable[..., RunResult]:
+    """Build a result; see `build_result`."""
+    return build_result

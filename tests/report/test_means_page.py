@@ -1,0 +1,151 @@
+"""Reports about means: units of the data rather than percent, and columns rather than answers."""
+
+import dataclasses
+import re
+
+import plotly.graph_objects as go
+import pytest
+
+import shuffledp as sdp
+from collection.kinds import KINDS, NUM_USERS
+from report.pages import Page, colours_filled_in
+from shuffledp.report import notebook_html, report_html, terminal_text
+from shuffledp.report.figures import estimates_figure
+from shuffledp.report.tables import estimate_headings, estimate_rows
+from shuffledp.report.wording import (
+    RANDOMIZER_TITLES,
+    main_estimates,
+    randomizer_title,
+    wording,
+)
+
+MEANS = ["mean", "vector-mean"]
+SHARES = ["frequencies", "words", "answer-sets"]
+
+
+@pytest.fixture(scope="module")
+def results():
+    """A simulated run of every kind."""
+    return {
+        name: sdp.plan_question(kind.question, NUM_USERS, 1.0, 1e-6).run(kind.values, seed=1)
+        for name, kind in KINDS.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def pages(results):
+    return {name: report_html(result) for name, result in results.items()}
+
+
+def estimates_section(page):
+    return page.partition('<section id="estimates"')[2].partition("</section>")[0]
+
+
+@pytest.mark.parametrize("name", MEANS)
+def test_the_table_of_means_has_no_counts_and_no_percent(results, pages, name):
+    table = estimates_section(pages[name])
+    assert re.findall(r'role="columnheader">([^<]*)', table) == [
+        "Column", "Mean", "Standard error", "Population standard error", "95% interval",
+    ]  # fmt: skip
+    cells = re.findall(r'role="cell"[^>]*>([^<]*)', table)
+    assert len(cells) == 4 * len(results[name].domain)
+    assert not [cell for cell in cells if "%" in cell]
+    assert "frequencies" not in table
+    assert "estimated means" in table
+    assert "beyond the limits of the values" in table
+
+
+@pytest.mark.parametrize("name", SHARES)
+def test_the_table_of_shares_has_counts_and_percent(pages, name):
+    table = estimates_section(pages[name])
+    assert re.findall(r'role="columnheader">([^<]*)', table) == [
+        "Answer", "Estimated count", "Frequency", "Standard error", "Population standard error",
+        "95% interval",
+    ]  # fmt: skip
+    cells = re.findall(r'data-label="Frequency">([^<]*)', table)
+    assert cells
+    assert all(cell.endswith("%") for cell in cells)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_page_tells_its_question(results, pages, name):
+    page, result = Page(pages[name]), results[name]
+    assert result.question.describe() in page.text
+    assert randomizer_title(result.randomizer) in page.text
+    assert "print(sdp.guarantee_for(law.profile, 1200, delta=1e-06).bound)" in page.text
+    words = "means" if name in MEANS else "frequencies"
+    assert f"these are the {words} estimated" in page.text
+    for label in result.domain:
+        assert label in page.text
+    assert {"Columns", "Answers"} & set(page.texts) == {"Columns" if name in MEANS else "Answers"}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_charts_are_valid_and_in_their_unit(results, name):
+    figure = estimates_figure(results[name])
+    spec = colours_filled_in(figure.spec)
+    go.Figure(data=spec["data"], layout=spec["layout"])
+    assert spec["layout"]["xaxis"]["tickformat"] == ("" if name in MEANS else ".0%")
+    hover = " ".join(spec["data"][0]["customdata"])
+    estimates = re.sub(r"95% (simultaneous )?interval", "", hover)
+    assert ("%" in estimates) == (name in SHARES)
+    assert spec["data"][0]["x"] == main_estimates(results[name])
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_notebook_and_terminal(results, name):
+    result = results[name]
+    head = "Mean" if name in MEANS else "Frequency"
+    for text in (terminal_text(result), notebook_html(result)):
+        assert head in text
+        assert result.domain[0] in text
+    table = terminal_text(result).splitlines()
+    start = next(i for i, line in enumerate(table) if head in line)
+    rows = table[start + 1 : start + 1 + len(result.domain)]
+    assert all(("%" in row) == (name in SHARES) for row in rows)
+
+
+def test_intervals_that_hold_at_once_say_so(results):
+    kind = KINDS["vector-mean"]
+    plan = sdp.plan_question(kind.question, NUM_USERS, 1.0, 1e-6)
+    result = plan.run(kind.values, seed=1, simultaneous=True)
+    assert estimate_headings(result).interval == "95% simultaneous interval"
+    text = Page(report_html(result)).text
+    assert "95% simultaneous interval" in text
+    assert "95% for all of them at once" in text
+    assert "95% for each" in Page(report_html(results["vector-mean"])).text
+
+
+def test_means_have_as_many_decimals_as_their_errors_deserve(results):
+    (row,) = estimate_rows(results["mean"])
+    assert row.count == ""
+    assert row.few_numbers == (row.estimate, row.standard_error, row.interval)
+    assert row.numbers == (*row.few_numbers[:2], row.population_standard_error, row.interval)
+    error = results["mean"].estimates.standard_error[0]
+    assert abs(float(row.standard_error) - error) < 0.06 * error
+    assert len(row.estimate.partition(".")[2]) == len(row.standard_error.partition(".")[2]) <= 3
+
+
+def test_every_registered_randomizer_has_a_title():
+    for kind in KINDS.values():
+        for name, make in kind.question.candidates().items():
+            title = randomizer_title(make(1.0))
+            assert title.partition(",")[0] in RANDOMIZER_TITLES.values()
+            assert name not in title
+    assert "one answer drawn of each set" in randomizer_title(
+        KINDS["answer-sets"].question.candidates()["sampled:k-rr"](1.0)
+    )
+
+
+def test_an_unknown_randomizer_goes_by_its_name():
+    class Own:
+        name = "mine:own"
+
+    assert randomizer_title(Own()) == "mine:own"
+    assert "k-rr" in RANDOMIZER_TITLES
+
+
+def test_the_wording_follows_the_estimates(results):
+    assert wording(results["mean"]).plural == "means"
+    renamed = dataclasses.replace(results["words"], target_epsilon=2.0)
+    assert wording(renamed).plural == "frequencies"

@@ -1,0 +1,90 @@
+from html.parser import HTMLParser
+
+from shuffledp import report as reports
+from shuffledp.report import notebook_html, terminal_text
+from shuffledp.report.formatting import display_width
+
+
+class Tags(HTMLParser):
+    """Names of the tags, which must be balanced, and of the attributes."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.names, self.open, self.attributes = [], [], set()
+        self.feed(html)
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.names.append(tag)
+        self.attributes |= {name for name, _ in attrs}
+        if tag != "br":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_notebook_gets_a_table_and_the_statement(make_result):
+    html = notebook_html(make_result())
+    tags = Tags(html)
+    assert tags.names.count("tr") == 6
+    assert "\u03b5\u00a0\u2264\u00a00.5000" in html
+    assert "An adversary who sees" in html
+    assert "1 in 100 million" in html
+    assert "script" not in tags.names
+    assert tags.attributes <= {"style"}
+    assert "<bdi>never</bdi>" in html
+
+
+def test_the_notebook_escapes_labels_and_warnings(make_result):
+    domain = ["<script>alert(1)</script>", "b"]
+    html = notebook_html(make_result(domain, warnings=("<i>w</i>",), is_simulation=True))
+    names = Tags(html).names
+    assert "script" not in names
+    assert "i" not in names
+    assert "&lt;script&gt;" in html
+    assert "Simulation." in html
+    assert "What the reports reveal." in html
+
+
+def test_long_domains_are_cut_and_say_so(make_result):
+    result = make_result([f"answer {i}" for i in range(25)], num_users=10**6)
+    assert "and 5 more" in notebook_html(result)
+    assert "and 5 more, in result.estimates" in terminal_text(result)
+
+
+def test_the_terminal_gets_aligned_columns(make_result):
+    domain = ["yes", "\u306f\u3044", "a label longer than forty characters is cut somewhere"]
+    lines = terminal_text(make_result(domain)).splitlines()
+    table = lines[2:6]
+    assert table[0].startswith("Answer")
+    assert len({display_width(line) for line in table}) == 1
+    assert lines[-1].startswith("epsilon <= 0.5000 at delta <= 1e-8")
+
+
+def test_our_own_words_in_a_terminal_are_ascii(make_result):
+    domain = ["yes", "no" * 40]
+    terminal_text(make_result(domain, is_simulation=True, warnings=("careful",))).encode("ascii")
+
+
+def test_the_terminal_shows_simulation_and_warnings_before_the_numbers(make_result):
+    text = terminal_text(make_result(is_simulation=True, warnings=("careful",)))
+    assert text.index("SIMULATION") < text.index("Warning: careful") < text.index("Answer")
+
+
+def test_no_label_can_send_escape_codes_to_a_terminal(make_result):
+    text = terminal_text(make_result(["\x1b[2J\x07", "b"], warnings=("in \x1b[31mred",)))
+    assert "\x1b" not in text
+    assert "\x07" not in text
+
+
+def test_the_package_is_a_renderer(make_result, tmp_path, monkeypatch):
+    from shuffledp.collection import results
+
+    monkeypatch.setattr(results, "_renderers", [])
+    results.register_renderer(reports)
+    result = make_result()
+    assert str(result) == terminal_text(result)
+    assert result._repr_html_() == notebook_html(result)
+    path = result.report(tmp_path / "report.html")
+    assert path.read_text(encoding="utf-8") == reports.report_html(result)

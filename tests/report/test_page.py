@@ -1,0 +1,176 @@
+import base64
+import hashlib
+import json
+import re
+from html import unescape
+
+import pytest
+
+from report.pages import Page
+from shuffledp._version import __version__
+from shuffledp.collection.results import Guarantee
+from shuffledp.core.bound import Bound
+from shuffledp.report import report_html
+from shuffledp.report.typesetting import typeset
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "</script><script>alert(2)</script>",
+    "<img src=x onerror=alert(3)>",
+    '" onmouseover="alert(4)',
+    "$policy",
+)
+
+
+@pytest.fixture(scope="module")
+def ids_of():
+    return lambda page: [value for _, name, value in page.attributes if name == "id"]
+
+
+def test_every_part_of_the_story_is_there(make_result):
+    page = Page(report_html(make_result()))
+    for words in (
+        "Private estimates from 6,366 users",
+        "What was asked, and what was done",
+        "k-ary randomized response",
+        "cryptographic, keyed by the operating system",
+        "once or twice",
+        "An adversary who sees all 6,366 shuffled reports",
+        "How the guarantee would change",
+        "The shuffler applies a uniformly random permutation",
+        "question, 6366, epsilon=0.5, delta=1e-08,",
+        f"shuffledp {__version__}",
+        "Lemma 5.3",
+    ):
+        assert words in page.text, words
+
+
+def test_nothing_refers_to_anything_outside_the_file(make_result):
+    page = Page(report_html(make_result(HOSTILE)))
+    loading = {"src", "href", "srcset", "data", "action", "poster", "background", "ping"}
+    links = [(t, n, v) for t, n, v in page.attributes if n in loading]
+    assert links == [("link", "href", "data:,")]
+    style = report_html(make_result()).partition("<style>")[2].partition("</style>")[0]
+    assert "url(" not in style
+    assert "@import" not in style
+
+
+def test_plotly_is_inlined_once_and_only_hashed_scripts_may_run(make_result):
+    html = report_html(make_result(HOSTILE))
+    page = Page(html)
+    charts, plotly, script = page.scripts
+    assert "plotly.js v" in plotly[:200]
+    assert html.count("* plotly.js v") == 1
+    assert set(json.loads(charts)) == {"chart-estimates", "chart-num-users", "chart-honest-share"}
+    policy = next(v for t, n, v in page.attributes if n == "content" and "default-src" in v)
+    assert policy.startswith("default-src 'none';")
+    allowed = re.findall(r"'sha256-([^']+)'", policy)
+    digests = [hashlib.sha256(text.encode()).digest() for text in (plotly, script)]
+    assert allowed == [base64.b64encode(digest).decode() for digest in digests]
+
+
+def test_hostile_labels_and_warnings_stay_text(make_result):
+    result = make_result(HOSTILE, warnings=("<script>alert(5)</script>",))
+    page = Page(report_html(result))
+    assert page.tags.count("script") == 3
+    assert "img" not in page.tags
+    assert not [n for _, n, _ in page.attributes if n.startswith("on")]
+    for label in (*HOSTILE, "<script>alert(5)</script>"):
+        assert label in page.text
+
+
+def test_the_same_result_gives_the_same_page(make_result):
+    assert report_html(make_result()) == report_html(make_result())
+
+
+def test_without_outlook_the_section_is_left_out(make_result, ids_of):
+    bare = make_result(epsilon_by_num_users=(), epsilon_by_honest_share=())
+    assert "outlook" not in ids_of(Page(report_html(bare)))
+    half = ids_of(Page(report_html(make_result(epsilon_by_num_users=()))))
+    assert "outlook" in half
+    assert "chart-num-users" not in half
+
+
+def test_a_thousand_answers_are_all_in_the_table(make_result):
+    domain = [f"answer number {i}" for i in range(1000)]
+    page = Page(report_html(make_result(domain, num_users=10**6, randomizer="optimized-unary")))
+    assert page.tags.count("td") >= 4 * 1000
+    assert "answer number 999" in page.text
+    assert "All 1,000 estimates" in page.text
+    assert "30 largest of 1,000" in page.text
+    assert "Optimized unary encoding (OUE)" in page.text
+    assert "FrequencyQuestion(domain=[...])" in page.text
+
+
+def test_a_simulation_cannot_be_overlooked(make_result):
+    page = Page(report_html(make_result(is_simulation=True)))
+    assert ("div", "role", "alert") in page.attributes
+    assert "protects nobody" in page.text
+    assert "Simulated estimates from" in page.text
+    assert "Private estimates from" not in page.text
+    assert "plan.run(values, seed=...)" in page.text
+    real = Page(report_html(make_result()))
+    assert ("div", "role", "alert") not in real.attributes
+
+
+def test_a_missed_target_and_warnings_stand_on_top(make_result):
+    html = report_html(make_result(target_epsilon=0.25, warnings=("delta is large.",)))
+    text = Page(html).text
+    assert (
+        text.index("Target missed.") < text.index("delta is large.") < text.index("What was asked")
+    )
+    assert "Target missed." not in Page(report_html(make_result())).text
+
+
+def test_post_processing_is_named_and_no_longer_called_unbiased(make_result):
+    import dataclasses
+
+    result = make_result()
+    clipped = dataclasses.replace(result.estimates, post_processing=("clip",))
+    text = Page(report_html(make_result(estimates=clipped))).text
+    assert "Post-processing was applied, so the estimates are no longer unbiased: clip." in text
+    assert "nothing: the estimates are unbiased" not in text
+
+
+def test_the_code_in_the_report_gives_the_guarantee_again(make_result, capsys):
+    from shuffledp import KRandomizedResponse, guarantee_for
+
+    law = KRandomizedResponse(k=5, epsilon0=1.234)
+    guarantee = guarantee_for(law.profile, 1000, delta=1e-6)
+    result = make_result(num_users=1000, randomizer_object=law, guarantee=guarantee)
+    page = report_html(result)
+    code = unescape(page.partition("<pre>")[2].partition("</pre>")[0])
+    assert "# The guarantee" in code
+    exec(code.partition("# A collection")[0], {})  # noqa: S102  # the very code that readers run
+    assert capsys.readouterr().out.strip() == repr(guarantee.bound)
+
+
+def test_a_given_epsilon_is_given_again(make_result):
+    bound = Bound(lower=None, upper=2e-9, method="m", source="s", assumptions=())
+    result = make_result(guarantee=Guarantee(epsilon=0.5, delta=bound, num_users=6366))
+    assert "guarantee_for(law.profile, 6366, epsilon=0.5)" in Page(report_html(result)).text
+
+
+def test_a_target_with_many_digits_is_shown_with_few(make_result):
+    text = Page(report_html(make_result(target_epsilon=0.51234567890123))).text
+    assert "\u03b5 \u2264 0.5124" in text
+
+
+def test_minus_signs_are_typeset(make_result):
+    shares = [0.99, 0.0, 0.0, 0.0, 0.0]
+    assert "\u2212" in Page(report_html(make_result(shares=shares))).text
+
+
+@pytest.mark.parametrize(
+    ("plain", "html"),
+    [
+        ("delta <= 1e-8", "\u03b4\u00a0\u2264\u00a010<sup>\u22128</sup>"),
+        ("2.5e-9", "2.5\u00a0\u00d7\u00a010<sup>\u22129</sup>"),
+        ("10^44", "10<sup>44</sup>"),
+        ("e^epsilon", "e<sup>\u03b5</sup>"),
+        ("e^alpha, theta", "e<sup>\u03b1</sup>, \u03b8"),
+        ("epsilon0 & <b>", "\u03b5<sub>0</sub> &amp; &lt;b&gt;"),
+    ],
+)
+def test_typesetting(plain, html):
+    assert typeset(plain) == html
