@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.arrangements import DisplacementArrangement, GroupArrangement
 from shuffledp.collection.uniform import UniformShuffler
 from shuffledp.core.entropy import Entropy
 from shuffledp.datasets.adult import load_adult
+from shuffledp.groups.arrangement import DisplacementArrangement, GroupArrangement
 from shuffledp.groups.attacks.attacked_survey import (
     AttackedSurvey,
     ComparedArrangement,

@@ -37,7 +37,7 @@ apidoc_modules = [
             "../src/shuffledp/**/*_kernels.py",
             "../src/shuffledp/**/*_numpy.py",
             "../src/shuffledp/_version.py",
-            "../src/shuffledp/interface/cli",
+            "../src/shuffledp/cli",
         ],
         "separate_modules": True,
         "module_first": True,

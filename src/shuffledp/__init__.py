@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from shuffledp.collection.source.answer_sets import open_answer_sets
     from shuffledp.collection.source.limits import Ball, Range
     from shuffledp.collection.source.numbers import open_numbers
+    from shuffledp.collection.source.schedules import read_schedule
     from shuffledp.collection.source.tables import open_table
     from shuffledp.collection.source.words import open_words
     from shuffledp.collection.uniform import UniformShuffler
@@ -107,6 +108,7 @@ _HOMES = {
         "Range",
     ),
     "collection.source.numbers": ("open_numbers",),
+    "collection.source.schedules": ("read_schedule",),
     "collection.source.tables": ("open_table",),
     "collection.source.words": ("open_words",),
     "groups.grouping": ("Grouping",),
@@ -281,6 +283,7 @@ __all__ = [
     "plan_vector_mean",
     "position_distribution",
     "read_graph",
+    "read_schedule",
     "simulate_monitoring",
     "simulate_positions",
     "smallest_num_users",

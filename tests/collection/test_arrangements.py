@@ -6,16 +6,13 @@ import pytest
 
 import shuffledp as sdp
 from shuffledp.collection.arranged_plan import arranged_setting
-from shuffledp.collection.arrangements import (
-    UNIFORM,
-    DisplacementArrangement,
-    GroupArrangement,
-)
+from shuffledp.collection.arrangements import UNIFORM
 from shuffledp.collection.cautions import amplification_cautions
 from shuffledp.collection.guarantees import guarantee_for
 from shuffledp.collection.run import fixed_setting, run_plan
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, InfeasibleTargetError, ParameterError
+from shuffledp.groups.arrangement import DisplacementArrangement, GroupArrangement
 from shuffledp.groups.displacement.shuffler import DisplacementShuffler
 from shuffledp.groups.formation.groups import Groups
 from shuffledp.groups.grouping import Grouping
@@ -23,6 +20,7 @@ from shuffledp.groups.privacy.displaced import displaced_epsilon
 from shuffledp.groups.released_rows import rows_writer
 from shuffledp.groups.run import Subset, group_facts, largest_group, read_subsets
 from shuffledp.groups.shuffler import MallowsShuffler
+from shuffledp.leakage.of_results import of_run
 
 QUESTION = sdp.FrequencyQuestion(domain=["yes", "no"])
 PLACES = np.arange(60) // 3
@@ -250,14 +248,14 @@ def test_a_run_with_noise_on_places_leaves_rows_near_their_users():
 
 def test_guesses_after_noise_on_places_are_bounded_by_who_hides():
     near, far = (
-        run_plan(setting(within), ANSWERS, seed=1, arrangement=within).leakage.accounts
+        of_run(run_plan(setting(within), ANSWERS, seed=1, arrangement=within)).accounts
         for within in (displaced(40.0), displaced(0.02))
     )
     for close, wide in zip(near, far, strict=True):
         assert 0.5 <= wide.both.upper < close.both.upper <= close.randomizer.upper + 1e-9
     assert far[0].both.method == "crowd"
     uniform = run_plan(setting(displaced(0.0)), ANSWERS, seed=1, arrangement=displaced(0.0))
-    assert uniform.leakage.accounts[0].both.gap < 1e-9
+    assert of_run(uniform).accounts[0].both.gap < 1e-9
 
 
 def facts_in(opened, shuffler, others=()):

@@ -9,10 +9,10 @@ import sys
 import pytest
 
 from shuffledp.accounting.amplification.registry import METHODS
-from shuffledp.accounting.bound_curves import Over, bound_curves
 from shuffledp.accounting.brackets import bracket_grid
-from shuffledp.accounting.comparison import Scenario, compare_bounds
 from shuffledp.cli.main import main
+from shuffledp.collection.bound_curves import Over, bound_curves
+from shuffledp.collection.comparison import Scenario, compare_bounds
 
 BASE = ["bounds", "--epsilon0", "1", "--num-users", "10000"]
 SCENARIO = Scenario(epsilon0=1.0, num_users=10_000, delta=1e-6)

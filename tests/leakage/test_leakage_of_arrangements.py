@@ -10,20 +10,22 @@ import math
 import numpy as np
 import pytest
 
-from shuffledp.collection.arrangements import UNIFORM, GroupArrangement, NetworkArrangement
+from shuffledp.collection.arrangements import UNIFORM
 from shuffledp.collection.questions.frequencies import FrequencyQuestion
 from shuffledp.collection.questions.question import chosen_candidates
 from shuffledp.collection.source.prior_files import PriorKnowledge
 from shuffledp.core.bound import Bound
 from shuffledp.core.entropy import Entropy
+from shuffledp.groups.arrangement import GroupArrangement
 from shuffledp.groups.orders.reference_orders import ReferenceOrder
 from shuffledp.groups.permutations.mallows import mallows_model
 from shuffledp.groups.shuffler import MallowsShuffler
 from shuffledp.leakage import of_arrangements as module
 from shuffledp.leakage.channels.builders import product_channel
 from shuffledp.leakage.general.weighted_positions import positions_vulnerability
-from shuffledp.leakage.of_run import Released, leakage_of_run
+from shuffledp.leakage.of_results import Released, leakage_of_run
 from shuffledp.leakage.shuffler_channels import mallows_channel, target_place_law
+from shuffledp.network.arrangement import NetworkArrangement
 from shuffledp.network.graphs.families import complete_graph, random_regular_graph
 from shuffledp.network.mixing import NetworkMixing
 

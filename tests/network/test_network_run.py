@@ -9,12 +9,13 @@ import pytest
 
 import shuffledp as sdp
 from shuffledp.collection.arranged_plan import arranged_setting
-from shuffledp.collection.arrangements import UNIFORM, NetworkArrangement
+from shuffledp.collection.arrangements import UNIFORM
 from shuffledp.collection.guarantees import guarantee_for
 from shuffledp.collection.report_files import open_reports
 from shuffledp.collection.run import run_plan
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, InfeasibleTargetError
+from shuffledp.network.arrangement import NetworkArrangement
 from shuffledp.network.graphs.families import random_regular_graph
 from shuffledp.network.graphs.graph import Graph
 from shuffledp.network.mixing import NetworkMixing

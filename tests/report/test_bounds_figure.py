@@ -7,8 +7,8 @@ import plotly.graph_objects as go
 import pytest
 
 from report.pages import Page, colours_filled_in
-from shuffledp.accounting.bound_curves import Over, bound_curves
-from shuffledp.accounting.comparison import Scenario
+from shuffledp.collection.bound_curves import Over, bound_curves
+from shuffledp.collection.comparison import Scenario
 from shuffledp.report.bounds_figure import (
     COLOURS,
     bounds_figure,

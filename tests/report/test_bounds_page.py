@@ -6,8 +6,8 @@ import pytest
 
 from report.pages import Page
 from shuffledp.accounting.amplification.registry import METHODS
-from shuffledp.accounting.bound_curves import Over, bound_curves
-from shuffledp.accounting.comparison import Scenario
+from shuffledp.collection.bound_curves import Over, bound_curves
+from shuffledp.collection.comparison import Scenario
 from shuffledp.core.errors import OutputError
 from shuffledp.report.bounds_page import write_bounds_page
 from shuffledp.report.bounds_view import LOWER_END

@@ -5,8 +5,8 @@ from dataclasses import asdict, replace
 import pytest
 
 from report.pages import Page
+from shuffledp.collection.network_facts import NetworkFacts
 from shuffledp.network.exchange_facts import ExchangeFacts
-from shuffledp.network.facts import NetworkFacts
 from shuffledp.report.network_sections import (
     network_section,
     statement_paragraph,

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from shuffledp.groups.facts import (
+from shuffledp.collection.group_facts import (
     GroupFacts,
     OtherGrouping,
     Reidentification,

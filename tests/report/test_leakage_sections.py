@@ -7,7 +7,7 @@ import pytest
 from report.pages import Page
 from shuffledp.core.bound import Bound
 from shuffledp.leakage.account import LeakageAccount
-from shuffledp.leakage.of_run import RunLeakage
+from shuffledp.leakage.of_results import RunLeakage
 from shuffledp.report.leakage_sections import leakage_section
 from shuffledp.report.leakage_wording import (
     account_facts,

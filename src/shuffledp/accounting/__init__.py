@@ -30,12 +30,10 @@ if TYPE_CHECKING:
     from shuffledp.accounting.ledger_files import open_ledger, save_ledger, spend
     from shuffledp.accounting.release import ShuffledRelease, honest_users
     from shuffledp.accounting.stated_release import StatedRelease
-    from shuffledp.collection.source.schedules import read_schedule
     from shuffledp.core.errors import BudgetError
 
 # Module to the public names that it holds.
 _HOMES = {
-    "collection.source.schedules": ("read_schedule",),
     "accounting.ledger_files": ("open_ledger", "save_ledger", "spend"),
     "core.errors": ("BudgetError",),
     "accounting.composed": ("Composition", "DisjointReleases"),
@@ -63,7 +61,6 @@ __all__ = [
     "largest_rounds",
     "least_users",
     "open_ledger",
-    "read_schedule",
     "save_ledger",
     "smallest_delta",
     "spend",

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import SupportsFloat
 
 from shuffledp.accounting.amplification.registry import account_epsilon
-from shuffledp.collection.source.column import Progress
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_open_unit
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.core.progress import Progress
 
 GRID_NUM_USERS = tuple(10**decade for decade in range(3, 10))
 GRID_EPSILON0 = (0.5, 1.0, 2.0, 4.0, 6.0)

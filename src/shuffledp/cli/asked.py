@@ -15,7 +15,8 @@ from shuffledp.cli.options import answer_list, whole_number
 
 if TYPE_CHECKING:
     from shuffledp.collection.questions.question import Question
-    from shuffledp.collection.source.column import Column, Progress
+    from shuffledp.collection.source.column import Column
+    from shuffledp.core.progress import Progress
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

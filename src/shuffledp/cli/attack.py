@@ -16,8 +16,8 @@ from shuffledp.cli.simulation import (
 
 if TYPE_CHECKING:
     from shuffledp.cli.simulation import Opened
-    from shuffledp.collection.source.column import Progress
     from shuffledp.core.entropy import Entropy
+    from shuffledp.core.progress import Progress
     from shuffledp.groups.attacks.trials import Measured
 
 _ATTACKS = ("majority-vote", "gaussian-process", "re-identification")

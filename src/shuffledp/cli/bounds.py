@@ -22,7 +22,7 @@ from shuffledp.report.formatting import given
 
 if TYPE_CHECKING:
     from shuffledp.accounting.brackets import Bracket
-    from shuffledp.accounting.comparison import BoundComparison, Scenario
+    from shuffledp.collection.comparison import BoundComparison, Scenario
 
 _ABOUT_ONE_SCENARIO = (
     "epsilon0",
@@ -105,8 +105,8 @@ def _show_comparison(
     asked: dict[str, Any], figure: Path | None, over: str | None, *, as_json: bool
 ) -> None:
     """Compare all bounds on one scenario, with or without curves."""
-    from shuffledp.accounting.comparison import Scenario, compare_bounds
     from shuffledp.collection.cautions import delta_cautions
+    from shuffledp.collection.comparison import Scenario, compare_bounds
 
     scenario = Scenario(**asked)
     if figure is None and over is None:
@@ -126,7 +126,7 @@ def _with_curves(
     scenario: "Scenario", over: str, figure: Path | None
 ) -> "tuple[BoundComparison, dict[str, object]]":
     """Compute the curves, and write the page if there is to be one."""
-    from shuffledp.accounting.bound_curves import Over, bound_curves
+    from shuffledp.collection.bound_curves import Over, bound_curves
     from shuffledp.collection.output import writing
     from shuffledp.report.bounds_page import write_bounds_page
 

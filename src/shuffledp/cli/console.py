@@ -13,9 +13,9 @@ import click
 
 from shuffledp.collection.output import json_text
 from shuffledp.collection.results import Guarantee
-from shuffledp.collection.source.column import Progress
 from shuffledp.core.bound import Bound
 from shuffledp.core.display import one_line, visible
+from shuffledp.core.progress import Progress
 from shuffledp.report.formatting import given, percent, rounded
 
 if TYPE_CHECKING:

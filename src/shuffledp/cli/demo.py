@@ -19,6 +19,7 @@ from shuffledp.report.wording import main_estimates
 if TYPE_CHECKING:
     from shuffledp.collection.results import RunResult
     from shuffledp.datasets.surveys import Survey
+    from shuffledp.leakage.of_results import json_of_run
 
 
 @click.command()
@@ -51,7 +52,12 @@ def demo(*, out: Path, epsilon: float, delta: float, seed: int | None, overwrite
             plan = make_plan(len(survey.answers), survey.domain, epsilon, delta)
             result = run_plan(plan, survey.answers, seed=seed)
             (folder / survey.name).mkdir()
-            write_results(result, folder / survey.name, parameters={"survey": survey.name})
+            write_results(
+                result,
+                folder / survey.name,
+                parameters={"survey": survey.name},
+                findings=json_of_run(result),
+            )
             done.append((survey, result))
     for survey, result in done:
         _print_survey(survey, result, out / survey.name)

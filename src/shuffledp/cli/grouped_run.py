@@ -11,9 +11,9 @@ from shuffledp.cli.grouping import GROUP_SHUFFLERS, AskedGroups, grouping_option
 from shuffledp.cli.options import answer_list
 
 if TYPE_CHECKING:
-    from shuffledp.collection.arrangements import DisplacementArrangement, GroupArrangement
     from shuffledp.collection.results import RunResult
-    from shuffledp.collection.source.column import Progress
+    from shuffledp.core.progress import Progress
+    from shuffledp.groups.arrangement import DisplacementArrangement, GroupArrangement
     from shuffledp.groups.grouping import GroupShuffler, OpenedGroups
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -116,7 +116,7 @@ def group_arrangement(
     shuffler: "GroupShuffler",
 ) -> "GroupArrangement | DisplacementArrangement":
     """Return the arrangement of a shuffler within groups."""
-    from shuffledp.collection.arrangements import DisplacementArrangement, GroupArrangement
+    from shuffledp.groups.arrangement import DisplacementArrangement, GroupArrangement
     from shuffledp.groups.displacement.shuffler import DisplacementShuffler
 
     if isinstance(shuffler, DisplacementShuffler):

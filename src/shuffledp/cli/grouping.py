@@ -10,7 +10,7 @@ import click
 from shuffledp.cli.options import answer_list, whole_number
 
 if TYPE_CHECKING:
-    from shuffledp.collection.source.column import Progress
+    from shuffledp.core.progress import Progress
     from shuffledp.groups.grouping import Grouping, GroupShuffler, OpenedGroups
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -34,7 +34,7 @@ from shuffledp.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from shuffledp.collection.source.column import Progress
+    from shuffledp.core.progress import Progress
     from shuffledp.monitoring.histories.histories import Histories
     from shuffledp.monitoring.simulation.results import MonitorResult
 

@@ -89,6 +89,7 @@ def collect(  # noqa: PLR0913  # one parameter an option
     from shuffledp.deploy.peers.service.collecting import collection_result, fetch, fetched_facts
     from shuffledp.deploy.peers.service.preparing import read_key, read_terms
     from shuffledp.deploy.peers.service.relay_client import RelayClient, plain_text_cautions
+    from shuffledp.leakage.of_results import json_of_run
     from shuffledp.network.graphs.graph_files import read_graph
 
     read, asked = read_terms(terms)
@@ -114,10 +115,11 @@ def collect(  # noqa: PLR0913  # one parameter an option
             on_progress=on_progress,
         )
         facts = fetched_facts(read, fetched)
-        write_results(result, folder, parameters={"graph": str(graph), **facts})
+        findings = json_of_run(result)
+        write_results(result, folder, parameters={"graph": str(graph), **facts}, findings=findings)
     print_warnings(result.warnings)
     if as_json:
-        print_json({**result.to_json_dict(), "collection": facts})
+        print_json({**result.to_json_dict(), **findings, "collection": facts})
     else:
         _print_result(result, out)
 

@@ -18,7 +18,7 @@ from shuffledp.report.formatting import rounded
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from shuffledp.collection.source.column import Progress
+    from shuffledp.core.progress import Progress
     from shuffledp.network.curves import NetworkCurve
     from shuffledp.network.graphs.graph import Graph
 

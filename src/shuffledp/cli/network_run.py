@@ -10,12 +10,12 @@ import click
 from shuffledp.cli.options import whole_number
 
 if TYPE_CHECKING:
-    from shuffledp.collection.arrangements import NetworkArrangement
     from shuffledp.collection.local import ReportSink
     from shuffledp.collection.questions.question import Question
     from shuffledp.collection.results import RunResult
     from shuffledp.collection.run import Setting
-    from shuffledp.collection.source.column import Progress
+    from shuffledp.core.progress import Progress
+    from shuffledp.network.arrangement import NetworkArrangement
     from shuffledp.network.run import NetworkPlan
     from shuffledp.network.walk.shuffler import NetworkBatch
 

@@ -137,6 +137,7 @@ def run(  # noqa: PLR0913  # one parameter an option
     from shuffledp.collection.output import results_folder, write_results
     from shuffledp.collection.run import run_plan
     from shuffledp.collection.source.prior_files import read_prior
+    from shuffledp.leakage.of_results import json_of_run
 
     asked_epsilon = _AskedPrivacy(
         epsilon=epsilon, epsilon0=epsilon0, delta=delta, randomizer=randomizer
@@ -190,7 +191,7 @@ def run(  # noqa: PLR0913  # one parameter an option
             "seed": seed,
             **_named_files(prior=prior_file, ledger=ledger),
         }
-        write_results(result, folder, parameters=parameters)
+        write_results(result, folder, parameters=parameters, findings=json_of_run(result))
         # Last: what is spent here and not published, say because the disk is full, is safe.
         left = None if ledger is None else _spent(result, ledger, table)
     print_warnings(result.warnings)
@@ -279,8 +280,11 @@ def _sink(
 
 def _print_result(result: "RunResult", out: Path, left: float | None, *, as_json: bool) -> None:
     """Print the estimates, the guarantee and where the report is."""
+    from shuffledp.leakage.of_results import json_of_run, of_run
+
     if as_json:
-        print_json(result.to_json_dict() | ({} if left is None else {"ledger_left": left}))
+        spent = {} if left is None else {"ledger_left": left}
+        print_json(result.to_json_dict() | json_of_run(result) | spent)
         return
     from shuffledp.collection.output import REPORT_FILE
     from shuffledp.report import (
@@ -296,7 +300,7 @@ def _print_result(result: "RunResult", out: Path, left: float | None, *, as_json
     click.echo(terminal_text(replace(result, warnings=())))  # these are on stderr already
     click.echo()
     facts = [*guarantee_facts(result.guarantee)]
-    if result.leakage is not None and (line := run_line(result.leakage)):
+    if (found := of_run(result)) is not None and (line := run_line(found)):
         facts.append(("best guess", line))
     if result.groups is not None:
         facts += [*group_rows(result.groups), *shuffle_rows(result.groups)]

@@ -20,7 +20,7 @@ from shuffledp.report.formatting import fixed, given, rounded
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from shuffledp.collection.source.column import Progress
+    from shuffledp.core.progress import Progress
     from shuffledp.groups.attacks.attacked_survey import AttackedSurvey, ComparedArrangement
     from shuffledp.groups.attacks.trials import Measured
     from shuffledp.groups.formation.groups import Groups

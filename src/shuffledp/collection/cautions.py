@@ -2,8 +2,8 @@
 
 import math
 
+from shuffledp.collection.group_facts import GroupFacts
 from shuffledp.collection.results import Guarantee
-from shuffledp.groups.facts import GroupFacts
 
 # A shuffle that leaves more than this share of epsilon0 hardly amplifies.
 _HARDLY = 0.9

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.collection.arrangements import UNIFORM, Arrangement, Stage
-from shuffledp.collection.source.column import Progress, no_progress
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
+from shuffledp.core.progress import Progress, no_progress
 from shuffledp.core.reports import Aggregate, Reports
 from shuffledp.randomizers.protocol import LocalRandomizer
 

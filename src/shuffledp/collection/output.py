@@ -150,7 +150,11 @@ def writing(target: Path) -> Iterator[None]:
 
 
 def write_results(
-    result: RunResult, folder: Path, *, parameters: Mapping[str, object] | None = None
+    result: RunResult,
+    folder: Path,
+    *,
+    parameters: Mapping[str, object] | None = None,
+    findings: Mapping[str, object] | None = None,
 ) -> None:
     """Write ``estimates.csv``, ``privacy.json`` and ``report.html`` into a folder.
 
@@ -162,6 +166,8 @@ def write_results(
         Usually the one that `results_folder` yields.
     parameters : mapping, optional
         How the result was asked for, to be kept in ``privacy.json``; JSON values only.
+    findings : mapping, optional
+        What else was found of the result, for ``privacy.json``; JSON values only.
 
     Raises
     ------
@@ -170,7 +176,12 @@ def write_results(
     """
     with writing(folder):
         write_estimates(result, folder / ESTIMATES_FILE)
-        write_privacy(result, folder / PRIVACY_FILE, parameters=parameters or {})
+        write_privacy(
+            result,
+            folder / PRIVACY_FILE,
+            parameters=parameters or {},
+            findings=findings or {},
+        )
         result.report(folder / REPORT_FILE)
 
 
@@ -242,7 +253,13 @@ def estimate_rows(result: RunResult) -> list[dict[str, Any]]:
     return list(rows)
 
 
-def write_privacy(result: RunResult, path: Path, *, parameters: Mapping[str, object]) -> None:
+def write_privacy(
+    result: RunResult,
+    path: Path,
+    *,
+    parameters: Mapping[str, object],
+    findings: Mapping[str, object],
+) -> None:
     """Write all that is needed to judge the guarantee later.
 
     Parameters
@@ -254,9 +271,12 @@ def write_privacy(result: RunResult, path: Path, *, parameters: Mapping[str, obj
         ``parameters`` and ``shuffledp_version``.
     parameters : mapping
         How the result was asked for.
+    findings : mapping
+        What else was found of it.
     """
     record = {
         **result.to_json_dict(),
+        **findings,
         "target": {"epsilon": result.target_epsilon, "delta": result.target_delta},
         "domain": list(result.domain),
         "parameters": dict(parameters),

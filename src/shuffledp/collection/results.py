@@ -16,13 +16,14 @@ from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 
 if TYPE_CHECKING:
+    from shuffledp.collection.arrangements import Order
+    from shuffledp.collection.group_facts import GroupFacts
+    from shuffledp.collection.network_facts import NetworkFacts
     from shuffledp.collection.plan import Plan
     from shuffledp.collection.questions.question import Question
+    from shuffledp.collection.source.prior_files import PriorKnowledge
     from shuffledp.estimation.frequencies import FrequencyEstimates
     from shuffledp.estimation.means import MeanEstimates
-    from shuffledp.groups.facts import GroupFacts
-    from shuffledp.leakage.of_run import RunLeakage
-    from shuffledp.network.facts import NetworkFacts
     from shuffledp.randomizers.protocol import LocalRandomizer
 
 
@@ -115,7 +116,7 @@ class Guarantee:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class RunResult:
     """What one collection produced: estimates, the guarantee they came with, and how.
 
@@ -152,8 +153,13 @@ class RunResult:
         For a shuffle within groups: what it does and guarantees beyond the central epsilon.
     network : NetworkFacts, optional
         For a shuffle through a network: the graph, the walk, and how far it mixed.
-    leakage : RunLeakage, optional
-        How often an adversary guesses one person's answer right; for one of k answers.
+    arrangement : Order, optional
+        How the reports were shuffled, for what is computed of the result later, such as
+        `shuffledp.leakage.of_run`.
+    seed : int, optional
+        That of a simulation.
+    prior : PriorKnowledge, optional
+        What an adversary of interest takes to be likely, in the order of the answers.
 
     Raises
     ------
@@ -175,7 +181,9 @@ class RunResult:
     epsilon_by_honest_share: tuple[tuple[float, float], ...] = ()
     groups: "GroupFacts | None" = None
     network: "NetworkFacts | None" = None
-    leakage: "RunLeakage | None" = None
+    arrangement: "Order | None" = None
+    seed: int | None = None
+    prior: "PriorKnowledge | None" = None
 
     def __post_init__(self) -> None:
         if len(self.domain) != self.estimates.standard_error.size:
@@ -199,8 +207,8 @@ class RunResult:
             `Guarantee.to_json_dict`), ``estimates`` (one dict an answer or a column, in the order
             of the domain), and how to read them: ``question``, ``confidence``, ``simultaneous``,
             ``interval``, ``post_processing``, ``shuffler``, ``is_simulation``, ``warnings``; with
-            a shuffle within groups also ``groups``, through a network ``network``; for one of k
-            answers also ``leakage``. Plain Python values only.
+            a shuffle within groups also ``groups``, through a network ``network``. Plain Python
+            values only.
         """
         estimates = self.estimates
         columns = {"value": self.domain} | {
@@ -224,7 +232,6 @@ class RunResult:
             "warnings": list(self.warnings),
             **({} if self.groups is None else {"groups": self.groups.to_json_dict()}),
             **({} if self.network is None else {"network": self.network.to_json_dict()}),
-            **({} if self.leakage is None else {"leakage": self.leakage.to_json_dict()}),
         }
 
     def report(self, path: str | PathLike[str]) -> Path:

@@ -10,19 +10,20 @@ from shuffledp.collection.arrangements import UNIFORM, Arrangement
 from shuffledp.collection.cautions import delta_cautions
 from shuffledp.collection.guarantees import guarantee_for, guarantee_of
 from shuffledp.collection.local import ReportSink, collect
+from shuffledp.collection.questions.frequencies import FrequencyQuestion
 from shuffledp.collection.questions.question import EstimateOptions, Question, chosen_candidates
 from shuffledp.collection.results import Guarantee, RunResult
 from shuffledp.collection.sampled_estimates import for_all_users
-from shuffledp.collection.source.column import Column, Progress, no_progress
+from shuffledp.collection.source.column import Column
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_open_unit
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
+from shuffledp.core.progress import Progress, no_progress
 from shuffledp.randomizers.protocol import LocalRandomizer
 
 if TYPE_CHECKING:
     from shuffledp.collection.source.prior_files import PriorKnowledge
-    from shuffledp.leakage.of_run import RunLeakage
 
 # Where the report shows epsilon: as multiples of the number of users, and shares of honest ones.
 _USER_FACTORS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
@@ -170,7 +171,7 @@ def run_plan(  # noqa: PLR0913  # one keyword an option
     arrangement : Arrangement
         How reports are shuffled; uniformly by default.
     prior : sequence or mapping of float, or PriorKnowledge, optional
-        Of one more adversary in ``result.leakage``: how likely it holds each answer to be.
+        Of one more adversary in ``leakage.of_run(result)``: how likely it holds each answer to be.
     on_progress : callable, optional
         Called with the stage, the users done and the users in total.
 
@@ -191,8 +192,7 @@ def run_plan(  # noqa: PLR0913  # one keyword an option
     Notes
     -----
     Cost: one pass over the data after the one that opened the column, some tens of milliseconds for
-    each of the guarantees that the report compares, and about a second for what an adversary can
-    guess.
+    each of the guarantees that the report compares.
     """
     column: Column = values if hasattr(values, "blocks") else plan.question.column(values)
     plan.question.require_column(column)
@@ -226,7 +226,7 @@ def run_plan(  # noqa: PLR0913  # one keyword an option
     honest = _honest_numbers(column.num_users) if is_uniform else {}
     epsilons = _safe_epsilons(plan, (*around, *honest.values()), on_progress or no_progress)
     cautions = (*column.cautions, *delta_cautions(plan.target_delta, column.num_users))
-    result = RunResult(
+    return RunResult(
         num_users=column.num_users,
         question=plan.question,
         randomizer=plan.randomizer,
@@ -241,8 +241,10 @@ def run_plan(  # noqa: PLR0913  # one keyword an option
         epsilon_by_honest_share=tuple(
             (share, epsilons[number]) for share, number in honest.items()
         ),
+        arrangement=arrangement,
+        seed=None if seed is None else int(seed),
+        prior=belief,
     )
-    return replace(result, leakage=_leakage(result, arrangement, belief, seed))
 
 
 def _belief(
@@ -254,34 +256,12 @@ def _belief(
     if prior is None:
         return None
     from shuffledp.collection.source.prior_files import PriorKnowledge
-    from shuffledp.leakage.of_run import KIND
 
-    if question.kind != KIND:
+    if question.kind != FrequencyQuestion.kind:
         raise ParameterError(
             f"prior is for questions of one of k answers, not for {question.kind}: leave it out"
         )
     return PriorKnowledge.of(prior).for_values(question.labels).for_users(num_users)
-
-
-def _leakage(
-    result: RunResult,
-    arrangement: Arrangement,
-    belief: "PriorKnowledge | None",
-    seed: SupportsIndex | None,
-) -> "RunLeakage | None":
-    """Return what an adversary can guess."""
-    from shuffledp.leakage.of_run import Released, leakage_of_run
-
-    release = Released(
-        num_users=result.num_users,
-        num_values=len(result.domain),
-        randomizer=result.randomizer,
-        guarantee=result.guarantee,
-        arrangement=arrangement,
-        # A stream that neither the randomizer nor the shuffler of this run draws from.
-        entropy=Entropy.choose(seed).spawn().spawn().spawn().spawn(),
-    )
-    return leakage_of_run(result.question, release, prior=belief)
 
 
 def _actual_guarantee(

@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.source.column import Progress
 from shuffledp.core.errors import DataError
+from shuffledp.core.progress import Progress
 from shuffledp.datasets.fetching import (
     PublicFile,
     fetch_public_file,

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import IO
 
 from shuffledp.collection.output import whole_file
-from shuffledp.collection.source.column import Progress
 from shuffledp.core.errors import DataError
+from shuffledp.core.progress import Progress
 
 _TIMEOUT_SECONDS = 30.0
 _BLOCK_BYTES = 1 << 16

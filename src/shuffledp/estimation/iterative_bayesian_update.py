@@ -9,7 +9,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,6 @@ from shuffledp.core.checks import require_at_least, require_positive
 from shuffledp.core.errors import OutOfRegimeError, PrecisionError
 from shuffledp.core.reports import Reports
 from shuffledp.estimation.frequencies import FrequencyEstimates
-
-if TYPE_CHECKING:
-    # Its module imports the package that this module is in.
-    from shuffledp.randomizers.category_randomizer import CategoryRandomizer
 
 # Cells of the matrix of distinct reports and categories that are looked at together, 32 MiB as
 # floats; a matrix of up to twice as many is kept from one iteration to the next.
@@ -38,8 +34,37 @@ _LEAP_FACTOR = 4.0
 _Block = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
+class SupportReports(Protocol):
+    """A randomizer each of whose reports supports some of k categories."""
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        ...
+
+    @property
+    def k(self) -> int:
+        """Number of categories."""
+        ...
+
+    @property
+    def likelihood_ratio(self) -> float | None:
+        """How much likelier a report is for a category it supports than for one it does not."""
+        ...
+
+    def supports(self, reports: Reports) -> NDArray[np.bool_]:
+        """Return which categories each report supports: booleans, shape (n, k)."""
+        ...
+
+    def estimate(
+        self, data: Reports, *, confidence: float, interval: str, simultaneous: bool
+    ) -> FrequencyEstimates:
+        """Return the unbiased frequency of each category."""
+        ...
+
+
 def iterative_bayesian_update(
-    randomizer: "CategoryRandomizer",
+    randomizer: SupportReports,
     reports: Reports,
     *,
     tolerance: float = 1e-9,
@@ -52,7 +77,7 @@ def iterative_bayesian_update(
 
     Parameters
     ----------
-    randomizer : CategoryRandomizer
+    randomizer : SupportReports
         The one that made the reports. It must have a ``likelihood_ratio``.
     reports : Reports
         At least one, in any order.
@@ -62,7 +87,7 @@ def iterative_bayesian_update(
     max_iterations : int
         Iterations after which to give up, at least 1.
     confidence, interval, simultaneous
-        For the intervals of the unbiased estimates; see `CategoryRandomizer.estimate`.
+        For the intervals of the unbiased estimates; see `SupportReports.estimate`.
 
     Returns
     -------
@@ -182,12 +207,12 @@ class Point:
         return float(self.gain.max()) - 1.0
 
 
-def climb(randomizer: "CategoryRandomizer", reports: Reports, ratio: float) -> Iterator[Point]:
+def climb(randomizer: SupportReports, reports: Reports, ratio: float) -> Iterator[Point]:
     """Yield points of ever greater likelihood, one an iteration, for ever.
 
     Parameters
     ----------
-    randomizer : CategoryRandomizer
+    randomizer : SupportReports
         The one that made the reports.
     reports : Reports
         At least one.
@@ -244,7 +269,7 @@ def _extrapolate(
 class _DistinctReports:
     """Which categories each distinct report supports, and how often it came; read in blocks."""
 
-    def __init__(self, randomizer: "CategoryRandomizer", reports: Reports) -> None:
+    def __init__(self, randomizer: SupportReports, reports: Reports) -> None:
         data, multiplicity = _distinct_rows(reports.data)
         self.num_reports = reports.num_reports
         self._randomizer = randomizer

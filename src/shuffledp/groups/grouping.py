@@ -152,8 +152,8 @@ class Grouping:
         path = Path(table)
         if self.by:
             return self._by_columns(path)
+        from shuffledp.collection.source.identifiers import read_ids
         from shuffledp.groups.group_files import read_groups
-        from shuffledp.groups.grouping_columns import read_ids
 
         ids = None if self.id_column is None else read_ids(path, self.id_column)
         users = _num_rows(path, ids, num_users)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.core.entropy import Entropy
-from shuffledp.groups.displacement.shuffler import DisplacementShuffler
-from shuffledp.groups.facts import (
+from shuffledp.collection.group_facts import (
     GroupFacts,
     OtherGrouping,
     Reidentification,
     SubsetPreservation,
 )
+from shuffledp.core.entropy import Entropy
+from shuffledp.groups.displacement.shuffler import DisplacementShuffler
 from shuffledp.groups.formation.groups import Groups
 from shuffledp.groups.grouping import GroupShuffler, OpenedGroups
 from shuffledp.groups.orders.sensitivity import (

@@ -148,6 +148,7 @@ if TYPE_CHECKING:
 # Module to the public names that it holds.
 _HOMES = {
     "leakage.of_collections": ("account_leakage",),
+    "leakage.of_results": ("RunLeakage", "of_run"),
     "collection.source.prior_files": (
         "PriorKnowledge",
         "read_prior",

@@ -27,22 +27,18 @@ sums of the m largest that are at most the averages of these sums. ∎
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.accounting.amplification.random_crowd import CrowdLaw
-from shuffledp.collection.arrangements import (
-    UNIFORM,
-    DisplacementArrangement,
-    GroupArrangement,
-    NetworkArrangement,
-)
+from shuffledp.collection.arrangements import UNIFORM, Order
 from shuffledp.collection.guarantees import guarantee_for
 from shuffledp.core.bound import Bound
 from shuffledp.core.numerics.rounding import round_up
 from shuffledp.core.profile import LocalProfile
+from shuffledp.groups.arrangement import DisplacementArrangement, GroupArrangement
 from shuffledp.groups.privacy.displaced import crowd_with_mean
 from shuffledp.leakage.account import LeakageAccount
 from shuffledp.leakage.adversary import written_matrix
@@ -50,11 +46,12 @@ from shuffledp.leakage.general.central import telling_losses, vulnerability_from
 from shuffledp.leakage.general.crowd import crowd_vulnerability_upper
 from shuffledp.leakage.general.weighted_positions import positions_vulnerability
 from shuffledp.leakage.shuffler_channels import target_place_law
+from shuffledp.network.arrangement import NetworkArrangement
 from shuffledp.network.hiding import Hiding
 
 if TYPE_CHECKING:
     from shuffledp.collection.results import Guarantee
-    from shuffledp.leakage.of_run import Released
+    from shuffledp.leakage.of_results import Released
 
 #: Where results that are not from the literature are derived.
 SOURCE = "derived in the shuffledp documentation, results/leakage-general"
@@ -104,21 +101,6 @@ class ReportLaw:
 
     truth: float | None = None
     matrix: NDArray[np.float64] | None = None
-
-
-class Order(Protocol):
-    """An order of the reports, and its guarantee: an `Arrangement`, or an `ExchangedOrder`."""
-
-    @property
-    def name(self) -> str:
-        """What results call it."""
-        ...
-
-    def guarantee(
-        self, profile: LocalProfile, num_users: int, *, delta: float, with_lower: bool = True
-    ) -> "Guarantee":
-        """Return the central guarantee for so many users of one randomizer."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

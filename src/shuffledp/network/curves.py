@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from shuffledp.accounting.amplification.registry import account_epsilon
-from shuffledp.collection.source.column import Progress
 from shuffledp.core.checks import require_at_least, require_open_unit
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile
+from shuffledp.core.progress import Progress
 from shuffledp.network.account import MOST, Users, published_epsilon
 from shuffledp.network.graphs.graph import Graph
 from shuffledp.network.hiding import ReportingProtocol

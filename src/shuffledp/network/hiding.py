@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.accounting.amplification.registry import account_epsilon
-from shuffledp.collection.source.column import Progress
 from shuffledp.core.bound import Bound
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile
+from shuffledp.core.progress import Progress
 from shuffledp.network.positions.position_bounds import FEW_ROUNDINGS
 from shuffledp.network.privacy.network_walk import network_walk_delta, network_walk_epsilon
 from shuffledp.network.privacy.weighted_walk import WeightedWalk

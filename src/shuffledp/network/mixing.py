@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.accounting.amplification.registry import account_epsilon
-from shuffledp.collection.source.column import Progress
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_delta
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.core.profile import LocalProfile
+from shuffledp.core.progress import Progress
 from shuffledp.network.graphs.graph import Graph
 from shuffledp.network.hiding import Hiding, ReportingProtocol
 from shuffledp.network.privacy.network_walk import (

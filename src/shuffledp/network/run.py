@@ -6,19 +6,19 @@ from os import PathLike
 from pathlib import Path
 
 from shuffledp.collection.arranged_plan import arranged_setting
-from shuffledp.collection.arrangements import NetworkArrangement
 from shuffledp.collection.guarantees import guarantee_for
+from shuffledp.collection.network_facts import NetworkFacts
 from shuffledp.collection.plan import plan_question
 from shuffledp.collection.questions.question import Question, chosen_candidates
 from shuffledp.collection.report_files import reports_writer
 from shuffledp.collection.results import RunResult
 from shuffledp.collection.run import FixedSetting, Setting, fixed_setting
-from shuffledp.collection.source.column import Progress
 from shuffledp.core.errors import DataError
 from shuffledp.core.profile import LocalProfile
+from shuffledp.core.progress import Progress
 from shuffledp.core.reports import Reports
 from shuffledp.network.account import MOST, published_epsilon
-from shuffledp.network.facts import NetworkFacts
+from shuffledp.network.arrangement import NetworkArrangement
 from shuffledp.network.graphs.graph import Graph
 from shuffledp.network.hiding import ReportingProtocol
 from shuffledp.network.mixing import NetworkMixing
@@ -66,7 +66,7 @@ def read_network(
         graph names people otherwise than by row numbers, or has not as many users as the table
         rows.
     """
-    from shuffledp.groups.grouping_columns import read_ids
+    from shuffledp.collection.source.identifiers import read_ids
     from shuffledp.network.graphs.graph_files import read_graph
 
     if id_column is not None:

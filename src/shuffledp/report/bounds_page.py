@@ -4,8 +4,8 @@ from html import escape
 from os import PathLike
 from pathlib import Path
 
-from shuffledp.accounting.bound_curves import BoundCurves, Over
-from shuffledp.accounting.comparison import ComparedBound, Scenario
+from shuffledp.collection.bound_curves import BoundCurves, Over
+from shuffledp.collection.comparison import ComparedBound, Scenario
 from shuffledp.report.bounds_figure import (
     bounds_figure,
     legend,

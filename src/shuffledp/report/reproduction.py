@@ -4,11 +4,11 @@ from dataclasses import fields
 from typing import Any
 
 from shuffledp._version import __version__
+from shuffledp.collection.group_facts import GroupFacts
+from shuffledp.collection.network_facts import NetworkFacts
 from shuffledp.collection.results import RunResult
 from shuffledp.core.bound import Bound
-from shuffledp.groups.facts import GroupFacts
 from shuffledp.network.exchange_facts import ExchangeFacts
-from shuffledp.network.facts import NetworkFacts
 
 _LONGEST_LIST = 400  # characters; the table of estimates lists all labels
 

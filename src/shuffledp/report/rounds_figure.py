@@ -8,8 +8,8 @@ ends near it.
 import math
 from typing import Any
 
+from shuffledp.collection.network_facts import NetworkFacts
 from shuffledp.collection.results import RunResult
-from shuffledp.network.facts import NetworkFacts
 from shuffledp.report.figures import AXIS, Figure, base_layout
 from shuffledp.report.formatting import rounded
 

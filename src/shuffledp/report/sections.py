@@ -8,6 +8,7 @@ from html import escape
 
 from shuffledp._version import __version__
 from shuffledp.collection.results import RunResult
+from shuffledp.leakage.of_results import of_run
 from shuffledp.report.figures import MOST_BARS, Figure
 from shuffledp.report.formatting import brief, given, rounded, shorten
 from shuffledp.report.group_sections import group_section
@@ -250,9 +251,10 @@ def network(result: RunResult, figure: Figure | None) -> str:
 
 def leakage(result: RunResult) -> str:
     """Return how often an adversary guesses right; nothing where that was not computed."""
-    if result.leakage is None:
+    found = of_run(result)
+    if found is None:
         return ""
-    return section("leakage", "What an adversary can guess", leakage_section(result.leakage))
+    return section("leakage", "What an adversary can guess", leakage_section(found))
 
 
 def outlook(figures: list[Figure]) -> str:

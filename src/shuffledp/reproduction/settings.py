@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from shuffledp.collection.source.column import Progress
+from shuffledp.core.progress import Progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,20 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.source.column import (
-    BLOCK_ROWS,
-    Progress,
-    changed,
-    no_progress,
-    rows_text,
-    too_few_users,
-)
+from shuffledp.collection.source.column import BLOCK_ROWS, changed, rows_text, too_few_users
 from shuffledp.collection.source.labels import checked_domain, require_two_answers
 from shuffledp.collection.source.reading import reading
 from shuffledp.collection.source.tables import is_text_table, require_column, scan
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.display import value_note
 from shuffledp.core.errors import DataError, DomainError, ParameterError
+from shuffledp.core.progress import Progress, no_progress
 from shuffledp.randomizers.sets.answers import NO_ANSWER
 
 if TYPE_CHECKING:

@@ -15,10 +15,8 @@ from numpy.typing import NDArray
 from shuffledp.collection.source.column import (
     BLOCK_ROWS,
     MissingPolicy,
-    Progress,
     changed,
     dropped_caution,
-    no_progress,
     policy_of,
     rows_text,
     too_few_users,
@@ -32,6 +30,7 @@ from shuffledp.collection.source.labels import (
 from shuffledp.collection.source.reading import reading
 from shuffledp.core.display import value_note
 from shuffledp.core.errors import DataError, DomainError, ParameterError
+from shuffledp.core.progress import Progress, no_progress
 
 if TYPE_CHECKING:
     import polars as pl

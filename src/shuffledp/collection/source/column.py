@@ -1,16 +1,13 @@
 """``Column``: what a run reads, whatever kind of values it holds, and what all kinds share."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from enum import StrEnum
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from shuffledp.core.errors import DataError, ParameterError
 
 BLOCK_ROWS = 1 << 18
 """Rows a block: fixed, so that a seeded simulation does not depend on how a file is stored."""
-
-Progress: TypeAlias = Callable[[str, int, int | None], None]
-"""Called with the stage, the rows done and the rows in total (None while unknown)."""
 
 
 class MissingPolicy(StrEnum):
@@ -78,10 +75,6 @@ def changed(origin: str) -> DataError:
         f"{origin} changed while it was being read, or reading was interrupted: run again when "
         "nothing writes to it"
     )
-
-
-def no_progress(_stage: str, _done: int, _total: int | None) -> None:
-    """Report nothing."""
 
 
 def too_few_users(found: str) -> DataError:

@@ -17,10 +17,8 @@ from numpy.typing import NDArray
 from shuffledp.collection.source.column import (
     BLOCK_ROWS,
     MissingPolicy,
-    Progress,
     changed,
     dropped_caution,
-    no_progress,
     policy_of,
     rows_text,
     too_few_users,
@@ -31,6 +29,7 @@ from shuffledp.collection.source.reading import reading
 from shuffledp.collection.source.tables import is_text_table, require_column, scan
 from shuffledp.core.display import value_note
 from shuffledp.core.errors import DataError, DomainError, ParameterError
+from shuffledp.core.progress import Progress, no_progress
 
 if TYPE_CHECKING:
     import polars as pl

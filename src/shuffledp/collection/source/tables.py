@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shuffledp.collection.source.answers import AnswerColumn, Source, survey_column
-from shuffledp.collection.source.column import MissingPolicy, Progress
+from shuffledp.collection.source.column import MissingPolicy
 from shuffledp.collection.source.labels import checked_domain
 from shuffledp.collection.source.reading import reading
 from shuffledp.core.errors import DataError
+from shuffledp.core.progress import Progress
 
 if TYPE_CHECKING:
     import polars as pl

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 from shuffledp.collection.source.column import (
     BLOCK_ROWS,
     MissingPolicy,
-    Progress,
     changed,
     dropped_caution,
-    no_progress,
     policy_of,
     too_few_users,
 )
@@ -25,6 +23,7 @@ from shuffledp.collection.source.tables import (
     series_of,
 )
 from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.progress import Progress, no_progress
 
 if TYPE_CHECKING:
     import polars as pl

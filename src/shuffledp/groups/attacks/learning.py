@@ -10,9 +10,9 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.source.column import Progress, no_progress
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
+from shuffledp.core.progress import Progress, no_progress
 from shuffledp.groups.attacks.attacked_survey import (
     AttackedSurvey,
     ComparedArrangement,

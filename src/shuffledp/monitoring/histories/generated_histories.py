@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.collection.output import whole_file
-from shuffledp.collection.source.column import Progress, no_progress
 from shuffledp.core.checks import require_at_least, require_finite
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutputError, ParameterError
+from shuffledp.core.progress import Progress, no_progress
 from shuffledp.monitoring.histories.history_scenarios import NEVER, Scenario, scenario_of
 from shuffledp.monitoring.histories.history_times import MOST_PERIODS
 

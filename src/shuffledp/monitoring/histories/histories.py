@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.source.column import Progress, no_progress
 from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.progress import Progress, no_progress
 from shuffledp.monitoring.histories.history_tables import open_history_table, require_periods
 from shuffledp.monitoring.histories.history_times import TimeAxis
 from shuffledp.monitoring.histories.history_values import ValueCoding

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.source.column import Progress, changed, no_progress
+from shuffledp.collection.source.column import changed
 from shuffledp.collection.source.reading import reading
 from shuffledp.collection.source.tables import is_text_table, require_column, scan
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.display import value_note
 from shuffledp.core.errors import DataError, DomainError, ParameterError
+from shuffledp.core.progress import Progress, no_progress
 from shuffledp.monitoring.histories.history_times import (
     LARGEST_TIME,
     MOST_PERIODS,

@@ -5,8 +5,8 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.source.column import Progress
 from shuffledp.core.errors import DataError
+from shuffledp.core.progress import Progress
 from shuffledp.monitoring.histories.history_tables import HistoryBlock, HistoryTable
 
 # A table whose rows have to be sorted is held in memory, at 20 bytes a row and 8 to sort.

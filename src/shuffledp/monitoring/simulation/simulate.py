@@ -4,7 +4,6 @@ from os import PathLike
 from pathlib import Path
 from typing import SupportsIndex
 
-from shuffledp.collection.source.column import Progress, no_progress
 from shuffledp.core.checks import (
     require_at_least,
     require_delta,
@@ -12,6 +11,7 @@ from shuffledp.core.checks import (
     require_open_unit,
 )
 from shuffledp.core.errors import OutputError, ParameterError
+from shuffledp.core.progress import Progress, no_progress
 from shuffledp.monitoring.histories.histories import Histories
 from shuffledp.monitoring.running_counts.variances import require_method
 from shuffledp.monitoring.simulation.results import MonitorResult

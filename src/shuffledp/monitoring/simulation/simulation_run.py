@@ -7,10 +7,10 @@ from typing import Self, SupportsIndex
 
 from shuffledp.collection.cautions import delta_cautions
 from shuffledp.collection.results import Guarantee
-from shuffledp.collection.source.column import Progress
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, FingerprintError, ParameterError
+from shuffledp.core.progress import Progress
 from shuffledp.monitoring.design import MonitorDesign
 from shuffledp.monitoring.encodings.choose import encoding_for
 from shuffledp.monitoring.encodings.encoding import Encoding

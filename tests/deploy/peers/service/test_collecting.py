@@ -18,6 +18,7 @@ from shuffledp.deploy.peers.service.collecting import collection_result, fetch, 
 from shuffledp.deploy.peers.service.exchange_account import ExchangeRecord
 from shuffledp.deploy.peers.service.relay_client import RelayClient
 from shuffledp.leakage.general.crowd import crowd_vulnerability_upper
+from shuffledp.leakage.of_results import of_run
 from shuffledp.network.graphs.graph import Graph
 from shuffledp.network.hiding import walk_hiding
 from shuffledp.network.walk.random_walk import RandomWalk
@@ -191,7 +192,7 @@ def test_a_relay_is_found_at_either_kind_of_address():
 def test_what_can_be_guessed_of_somebody_who_registered(over):
     collection, fetched = over
     result = result_of(collection, fetched)
-    uninformed, strong = result.leakage.accounts
+    uninformed, strong = of_run(result).accounts
     assert (uninformed.num_users, uninformed.num_values) == (6, 2)
     truth = collection.asked.randomizer.support_probabilities[0]
     for account in (uninformed, strong):
@@ -202,7 +203,7 @@ def test_what_can_be_guessed_of_somebody_who_registered(over):
     walk = RandomWalk.on(collection.graph)
     exact = crowd_vulnerability_upper(2, truth, walk_hiding(walk, 3).overlaps)
     assert uninformed.both.upper == pytest.approx(exact, abs=1e-6)
-    assert result.leakage.notes == ()
+    assert of_run(result).notes == ()
     assert len(result.to_json_dict()["leakage"]["accounts"]) == 2
     assert 'id="leakage"' in report_html(result)
 
@@ -213,7 +214,7 @@ def test_alone_nobody_is_hidden(over, nodes):
     absent = [[node for node in range(6) if node not in nodes]] * 3
     record = ExchangeRecord.of(collection.terms, nodes, absent)
     result = result_of(collection, replace(fetched, record=record))
-    for account in result.leakage.accounts:
+    for account in of_run(result).accounts:
         assert account.num_users == 1
         assert account.both.upper == account.randomizer.upper
         assert account.shuffler.upper == 1.0
@@ -224,7 +225,7 @@ def test_lost_reports_hide_nobody(over):
     onion = replace(collection, terms=replace(collection.terms, routing="onion"))
     record = ExchangeRecord.of(onion.terms, range(6), [[0], [], []])
     result = result_of(onion, replace(fetched, record=record))
-    for account in result.leakage.accounts:
+    for account in of_run(result).accounts:
         assert account.both.upper == account.randomizer.upper
 
 
@@ -234,5 +235,5 @@ def test_guesses_are_for_questions_with_a_list_of_answers(over):
     drawn = asked.randomizer.randomize(np.full(6, 0.5), Entropy.from_seed(1))
     means = replace(collection, asked=asked)
     result = result_of(means, fetched, reports=tuple(asked.codec.encode(drawn)))
-    assert result.leakage is None
+    assert of_run(result) is None
     assert "leakage" not in result.to_json_dict()

@@ -12,6 +12,7 @@ from shuffledp.deploy.peers.service.collecting import (
     fetched_facts,
 )
 from shuffledp.deploy.peers.service.relay_client import RelayClient
+from shuffledp.leakage.of_results import of_run
 from shuffledp.network.graphs.families import complete_graph
 from shuffledp.network.graphs.graph import Graph
 
@@ -68,7 +69,7 @@ def assert_local_only(collection, result, *reasons):
         for reason in reasons:
             assert reason in said
     assert all(
-        account.both.upper == account.randomizer.upper for account in result.leakage.accounts
+        account.both.upper == account.randomizer.upper for account in of_run(result).accounts
     )
 
 

@@ -2,16 +2,15 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shuffledp.collection.cautions import delta_cautions
 from shuffledp.collection.questions.question import EstimateOptions
 from shuffledp.collection.results import Guarantee, RunResult
 from shuffledp.collection.sampled_estimates import for_all_users
-from shuffledp.collection.source.column import Progress, no_progress
-from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
+from shuffledp.core.progress import Progress, no_progress
 from shuffledp.deploy.peers.protocol.analyzer import Analyzer, Collected
 from shuffledp.deploy.peers.protocol.delivery import final_transcript
 from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys, Roster, hand_ins_token
@@ -25,7 +24,7 @@ from shuffledp.network.graphs.graph import Graph
 from shuffledp.network.hiding import Hiding
 
 if TYPE_CHECKING:
-    from shuffledp.leakage.of_run import RunLeakage
+    from shuffledp.leakage.of_arrangements import ExchangedOrder
 
 _SHORTEST_WAIT = 0.05
 _LONGEST_WAIT = 2.0
@@ -169,7 +168,7 @@ def collection_result(
         exchange.position_bounds(curve_rounds(terms.rounds))
     guarantee = exchange.guarantee(asked.randomizer.profile, delta=delta)
     num_users = max(num_registered, reports.num_reports)
-    result = RunResult(
+    return RunResult(
         num_users=num_users,
         question=asked.question,
         randomizer=asked.randomizer,
@@ -191,8 +190,8 @@ def collection_result(
             graph_name=graph_name,
             collected=fetched.collected,
         ),
+        arrangement=_order(exchange),
     )
-    return replace(result, leakage=_leakage(result, exchange))
 
 
 def fetched_facts(terms: Terms, fetched: Fetched) -> Mapping[str, object]:
@@ -218,28 +217,18 @@ def fetched_facts(terms: Terms, fetched: Fetched) -> Mapping[str, object]:
     }
 
 
-def _leakage(result: RunResult, exchange: Exchange) -> "RunLeakage | None":
-    """Return what an adversary can guess of somebody who registered."""
+def _order(exchange: Exchange) -> "ExchangedOrder":
+    """Return the order in which reports arrived, for what can be guessed of who registered."""
     from shuffledp.leakage.of_arrangements import ExchangedOrder
-    from shuffledp.leakage.of_run import Released, leakage_of_run
 
     hiding = None
     if exchange.can_hide:
         hiding = Hiding.of(*exchange.position_bounds([exchange.terms.rounds]))
-    order = ExchangedOrder(
+    return ExchangedOrder(
         account=lambda profile, delta: exchange.guarantee(profile, delta=delta),
         hiding=hiding,
         overload=min(exchange.overload, 1.0),
     )
-    release = Released(
-        num_users=result.guarantee.num_users,
-        num_values=len(result.domain),
-        randomizer=result.randomizer,
-        guarantee=result.guarantee,
-        arrangement=order,
-        entropy=Entropy.from_operating_system(),
-    )
-    return leakage_of_run(result.question, release)
 
 
 def _require_terms(digest: str, terms: Terms) -> None:

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.collection.results import Guarantee
-from shuffledp.collection.source.column import Progress
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_delta
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.profile import LocalProfile
+from shuffledp.core.progress import Progress
 from shuffledp.deploy.peers.protocol.slots import overload_probability
 from shuffledp.deploy.peers.protocol.terms import Terms
 from shuffledp.deploy.peers.service.arrived import Arrived

@@ -15,12 +15,12 @@ from shuffledp.collection.questions.question import Question
 from shuffledp.collection.questions.vector_mean import VectorMeanQuestion
 from shuffledp.collection.source.answer_sets import open_answer_sets
 from shuffledp.collection.source.column import Column
+from shuffledp.collection.source.identifiers import read_ids
 from shuffledp.collection.source.limits import Ball, Range
 from shuffledp.collection.source.numbers import open_numbers
 from shuffledp.collection.source.tables import open_table
 from shuffledp.collection.source.words import open_words
 from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.groups.grouping_columns import read_ids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from shuffledp.collection.source.column import Progress, no_progress
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
+from shuffledp.core.progress import Progress, no_progress
 from shuffledp.deploy.peers.protocol.errors import ProtocolError
 from shuffledp.deploy.peers.protocol.keys import Roster
 from shuffledp.deploy.peers.protocol.limits import DEFAULT_LIMITS, Limits

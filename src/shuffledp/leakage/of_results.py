@@ -4,10 +4,14 @@ import functools
 import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.collection.arrangements import UNIFORM, Order
+from shuffledp.collection.questions.frequencies import FrequencyQuestion
+from shuffledp.collection.results import Guarantee, RunResult
 from shuffledp.collection.source.prior_files import PriorKnowledge
 from shuffledp.core.bound import Bound
 from shuffledp.core.entropy import Entropy
@@ -18,7 +22,6 @@ from shuffledp.leakage.adversary import Scene
 from shuffledp.leakage.general.central import vulnerability_from_guarantee
 from shuffledp.leakage.of_arrangements import (
     SOURCE,
-    Order,
     ReportLaw,
     arranged,
     at_most,
@@ -29,11 +32,7 @@ from shuffledp.leakage.of_collections import MOST_USERS, MOST_VALUES, checked_be
 
 if TYPE_CHECKING:
     from shuffledp.collection.questions.question import Question
-    from shuffledp.collection.results import Guarantee
     from shuffledp.randomizers.protocol import LocalRandomizer
-
-#: The kind of question of which one value can be guessed; others have no finite list of values.
-KIND = "frequencies"
 
 # Channel matrices up to this size are taken as they are; others by their guarantees.
 _MOST_CELLS = 2_000
@@ -43,6 +42,10 @@ _COUNTS, _FEWEST_SAMPLES = 1 << 20, 1 << 10
 
 # Bounds with a relative gap below this are exact for all that a reader sees.
 _TIGHT = 1e-6
+
+
+# Computed once for each result that is still in use.
+_FOUND: "WeakKeyDictionary[RunResult, RunLeakage | None]" = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,9 +92,54 @@ class Released:
     num_users: int
     num_values: int
     randomizer: "LocalRandomizer"
-    guarantee: "Guarantee"
+    guarantee: Guarantee
     arrangement: Order
     entropy: Entropy
+
+
+def of_run(result: RunResult) -> RunLeakage | None:
+    """Return what an adversary can guess about one person from what a run released.
+
+    Parameters
+    ----------
+    result : RunResult
+        Its ``prior``, if it has one, is that of one more adversary.
+
+    Returns
+    -------
+    RunLeakage or None
+        Upper ends hold whenever the guarantee of the run does. None for questions without a finite
+        list of answers. What cannot be computed is said in its notes; nothing is raised.
+
+    Notes
+    -----
+    See `leakage_of_run`. Cost: about a second when it is first asked for, and nothing again.
+
+    Examples
+    --------
+    >>> import shuffledp as sdp
+    >>> result = sdp.plan(100, ["yes", "no"], 1.0, 1e-6).run(["yes"] * 100, seed=1)
+    >>> [account.adversary for account in of_run(result).accounts]
+    ['uninformed', 'strong']
+    """
+    if result not in _FOUND:
+        release = Released(
+            num_users=result.guarantee.num_users,
+            num_values=len(result.domain),
+            randomizer=result.randomizer,
+            guarantee=result.guarantee,
+            arrangement=UNIFORM if result.arrangement is None else result.arrangement,
+            # A stream that neither the randomizer nor the shuffler of a simulation draws from.
+            entropy=Entropy.choose(result.seed).spawn().spawn().spawn().spawn(),
+        )
+        _FOUND[result] = leakage_of_run(result.question, release, prior=result.prior)
+    return _FOUND[result]
+
+
+def json_of_run(result: RunResult) -> dict[str, object]:
+    """Return `of_run` as a part of a JSON object, which is empty where nothing can be guessed."""
+    found = of_run(result)
+    return {} if found is None else {"leakage": found.to_json_dict()}
 
 
 def leakage_of_run(
@@ -120,7 +168,7 @@ def leakage_of_run(
     matrix is small; with other shufflers see `leakage_of_arrangements`; else from the guarantee,
     which holds for any shuffler. Cost: about a second.
     """
-    if question.kind != KIND:
+    if question.kind != FrequencyQuestion.kind:  # others have no finite list of values
         return None
     asked: list[tuple[str, Adversary, PriorKnowledge | None]] = [
         ("who knows nobody's answer", "uninformed", None),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import shuffledp as sdp
-from shuffledp.collection.arrangements import UNIFORM, NetworkArrangement
+from shuffledp.collection.arrangements import UNIFORM
 from shuffledp.collection.questions.frequencies import FrequencyQuestion
 from shuffledp.collection.run import fixed_setting, run_plan
 from shuffledp.collection.source.prior_files import PriorKnowledge
@@ -14,7 +14,8 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.leakage.of_arrangements import guaranteed
 from shuffledp.leakage.of_collections import account_leakage
-from shuffledp.leakage.of_run import Released
+from shuffledp.leakage.of_results import Released, of_run
+from shuffledp.network.arrangement import NetworkArrangement
 from shuffledp.network.graphs.families import random_regular_graph
 from shuffledp.network.mixing import NetworkMixing
 from shuffledp.randomizers.registry import RANDOMIZERS
@@ -38,7 +39,7 @@ def collected(randomizer="k-rr", *, epsilon0=1.5, answers=ANSWERS, domain=DOMAIN
 def accounts(result):
     return {
         account.adversary if account.has_uniform_prior else "chosen": account
-        for account in result.leakage.accounts
+        for account in of_run(result).accounts
     }
 
 
@@ -53,7 +54,7 @@ def test_randomized_response_is_exact():
     worst = account_leakage(num_users=300, num_values=3, truth=truth, adversary="strong")
     assert found["strong"].both.upper >= worst.both.lower
     assert found["strong"].both.lower <= worst.both.upper
-    assert result.leakage.notes == ()
+    assert of_run(result).notes == ()
 
 
 @pytest.mark.parametrize("randomizer", RANDOMIZERS)
@@ -160,7 +161,7 @@ def test_no_rounds_hide_nothing():
 
 
 def test_a_seed_gives_the_same_numbers_again():
-    first, second = (collected("binary-local-hashing").leakage for _ in range(2))
+    first, second = (of_run(collected("binary-local-hashing")) for _ in range(2))
     assert first == second
     assert any(
         "seed" in text
@@ -169,10 +170,10 @@ def test_a_seed_gives_the_same_numbers_again():
 
 
 def test_what_cannot_be_computed_is_said(monkeypatch):
-    from shuffledp.leakage import of_run as module
+    from shuffledp.leakage import of_results as module
 
     monkeypatch.setattr(module, "MOST_USERS", 10)
-    found = collected(prior=[0.5, 0.3, 0.2]).leakage
+    found = of_run(collected(prior=[0.5, 0.3, 0.2]))
     assert found.accounts == ()
     assert len(found.notes) == 3
     assert "who knows nobody's answer could not be computed: 300 users and 3" in found.notes[0]
@@ -180,7 +181,7 @@ def test_what_cannot_be_computed_is_said(monkeypatch):
 
 def test_questions_without_a_list_of_values_have_none():
     result = sdp.plan_mean(200, 0, 10, epsilon=1.0, delta=1e-6).run([5.0] * 200, seed=1)
-    assert result.leakage is None
+    assert of_run(result) is None
     assert "leakage" not in result.to_json_dict()
     with pytest.raises(ParameterError, match="prior is for questions of one of k answers"):
         sdp.plan_mean(200, 0, 10, epsilon=1.0, delta=1e-6).run([5.0] * 200, seed=1, prior=[1.0])

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shuffledp.accounting import comparison
 from shuffledp.accounting.amplification import registry
 from shuffledp.accounting.amplification.method import Method
 from shuffledp.accounting.amplification.registry import METHODS, account_delta, account_epsilon
-from shuffledp.accounting.comparison import Scenario, Standing, compare_bounds
 from shuffledp.accounting.renyi_conversion import RENYI_CONVERTED
+from shuffledp.collection import comparison
+from shuffledp.collection.comparison import Scenario, Standing, compare_bounds
 from shuffledp.collection.named_profiles import named_profile
 from shuffledp.core.errors import LowerEndWarning, OutOfRegimeError, ParameterError, PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure

@@ -3,8 +3,8 @@ import json
 import pytest
 
 from shuffledp.accounting.amplification.registry import METHODS
-from shuffledp.accounting.bound_curves import Over, bound_curves
-from shuffledp.accounting.comparison import Scenario, compare_bounds
+from shuffledp.collection.bound_curves import Over, bound_curves
+from shuffledp.collection.comparison import Scenario, compare_bounds
 from shuffledp.core.errors import ParameterError
 
 ASKED = Scenario(epsilon0=1.0, num_users=1234, delta=1e-6)

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from shuffledp.accounting.comparison import BoundComparison, Scenario, compare_bounds
-from shuffledp.collection.source.column import Progress
+from shuffledp.collection.comparison import BoundComparison, Scenario, compare_bounds
 from shuffledp.core.errors import ParameterError
+from shuffledp.core.progress import Progress
 
 # Points in each decade. Epsilon0 has fewer decades, and curves bend more over it.
 _USERS_IN_A_DECADE = (1, 2, 5)
