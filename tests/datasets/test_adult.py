@@ -9,7 +9,7 @@ from shuffledp.core.errors import DataError
 from shuffledp.datasets.adult import ADULT_FILE, INCOMES, load_adult
 from shuffledp.datasets.fetching import sha256_of
 
-DATA = Path(__file__).parents[4] / "shared" / "data"
+DATA = Path(__file__).parents[3] / "shared" / "data"
 LINE = "{}, Private, 1, Bachelors, 13, {}, Sales, Husband, White, Male, 0, 0, 40, Peru, {}\n"
 
 

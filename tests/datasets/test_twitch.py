@@ -14,7 +14,7 @@ from shuffledp.datasets.twitch import (
     load_twitch,
 )
 
-DATA = Path(__file__).parents[4] / "shared" / "data"
+DATA = Path(__file__).parents[3] / "shared" / "data"
 TARGETS = "id,days,mature,views,partner,new_id\n7,1,True,1,False,1\n8,1,False,1,False,0\n"
 
 

@@ -10,7 +10,7 @@ from shuffledp.groups.formation import Groups
 from shuffledp.groups.group_files import read_groups
 from shuffledp.groups.grouping_columns import read_coordinates
 
-ADULT = Path(__file__).parents[4] / "shared" / "data" / "adult.data"
+ADULT = Path(__file__).parents[3] / "shared" / "data" / "adult.data"
 
 
 def write(path, data):

@@ -14,7 +14,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.leakage.of_arrangements import guaranteed
 from shuffledp.leakage.of_collections import account_leakage
-from shuffledp.leakage.of_results import Released, of_run
+from shuffledp.leakage.of_results import Released, json_of_run, of_run
 from shuffledp.network.arrangement import NetworkArrangement
 from shuffledp.network.graphs.families import random_regular_graph
 from shuffledp.network.mixing import NetworkMixing
@@ -182,13 +182,13 @@ def test_what_cannot_be_computed_is_said(monkeypatch):
 def test_questions_without_a_list_of_values_have_none():
     result = sdp.plan_mean(200, 0, 10, epsilon=1.0, delta=1e-6).run([5.0] * 200, seed=1)
     assert of_run(result) is None
-    assert "leakage" not in result.to_json_dict()
+    assert json_of_run(result) == {}
     with pytest.raises(ParameterError, match="prior is for questions of one of k answers"):
         sdp.plan_mean(200, 0, 10, epsilon=1.0, delta=1e-6).run([5.0] * 200, seed=1, prior=[1.0])
 
 
 def test_json_is_plain():
-    record = collected(prior=[0.5, 0.3, 0.2]).to_json_dict()["leakage"]
+    record = of_run(collected(prior=[0.5, 0.3, 0.2])).to_json_dict()
     assert json.loads(json.dumps(record, allow_nan=False)) == record
     assert [each["adversary"] for each in record["accounts"]] == [
         "uninformed", "strong", "uninformed",

@@ -24,7 +24,7 @@ from shuffledp.leakage.uninformed.closed_forms import (
 from shuffledp.leakage.uninformed.multinomial_exact import exact_exchangeable_vulnerability
 
 GOLDEN = json.loads(
-    (Path(__file__).parents[3] / "golden" / "leakage_values.json").read_text(encoding="ascii")
+    (Path(__file__).parents[2] / "golden" / "leakage_values.json").read_text(encoding="ascii")
 )
 TRUTHS = (Fraction(1), Fraction(9, 10), Fraction(3, 5))
 

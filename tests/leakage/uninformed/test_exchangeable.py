@@ -25,7 +25,7 @@ from shuffledp.leakage.uninformed.multinomial_exact import exact_exchangeable_vu
 FALSE_POSITIVE_RATE = 1e-8  # ten sampled calls at most, each of which fails with 1e-9
 
 GOLDEN = json.loads(
-    (Path(__file__).parents[3] / "golden" / "leakage_values.json").read_text(encoding="ascii")
+    (Path(__file__).parents[2] / "golden" / "leakage_values.json").read_text(encoding="ascii")
 )
 
 

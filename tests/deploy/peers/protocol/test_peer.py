@@ -4,8 +4,8 @@ import dataclasses
 from collections import Counter
 
 import pytest
-from collection.protocol import exercises
 
+from deploy.peers.protocol import exercises
 from deploy.peers.protocol.exercises import GRAPH, KEYS, Scene, reports_of, ring, terms_on
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError

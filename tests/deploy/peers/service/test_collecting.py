@@ -18,7 +18,7 @@ from shuffledp.deploy.peers.service.collecting import collection_result, fetch, 
 from shuffledp.deploy.peers.service.exchange_account import ExchangeRecord
 from shuffledp.deploy.peers.service.relay_client import RelayClient
 from shuffledp.leakage.general.crowd import crowd_vulnerability_upper
-from shuffledp.leakage.of_results import of_run
+from shuffledp.leakage.of_results import json_of_run, of_run
 from shuffledp.network.graphs.graph import Graph
 from shuffledp.network.hiding import walk_hiding
 from shuffledp.network.walk.random_walk import RandomWalk
@@ -204,7 +204,7 @@ def test_what_can_be_guessed_of_somebody_who_registered(over):
     exact = crowd_vulnerability_upper(2, truth, walk_hiding(walk, 3).overlaps)
     assert uninformed.both.upper == pytest.approx(exact, abs=1e-6)
     assert of_run(result).notes == ()
-    assert len(result.to_json_dict()["leakage"]["accounts"]) == 2
+    assert len(json_of_run(result)["leakage"]["accounts"]) == 2
     assert 'id="leakage"' in report_html(result)
 
 
@@ -236,4 +236,4 @@ def test_guesses_are_for_questions_with_a_list_of_answers(over):
     means = replace(collection, asked=asked)
     result = result_of(means, fetched, reports=tuple(asked.codec.encode(drawn)))
     assert of_run(result) is None
-    assert "leakage" not in result.to_json_dict()
+    assert json_of_run(result) == {}
