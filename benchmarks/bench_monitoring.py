@@ -22,6 +22,7 @@ import pytest
 from baselines import monitoring as baseline
 from bench_run import run_process
 
+from oracles.published_monitoring import published_scale
 from shuffledp.core.entropy import Entropy
 from shuffledp.monitoring.design import MonitorDesign
 from shuffledp.monitoring.fleet import ClientFleet
@@ -36,7 +37,6 @@ from shuffledp.monitoring.planning.daily import (
 )
 from shuffledp.monitoring.privacy.calibration import calibrate_monitoring
 from shuffledp.monitoring.privacy.central import central_guarantee
-from shuffledp.monitoring.published import published_scale
 from shuffledp.monitoring.reports import MonitorReports
 from shuffledp.monitoring.running_counts.covers import running_sums
 from shuffledp.monitoring.running_counts.variances import expected_standard_errors

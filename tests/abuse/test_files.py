@@ -5,10 +5,10 @@ import stat
 
 import pytest
 
+from deploy.peers.protocol.link import simple_terms
 from shuffledp.core.errors import DataError, OutputError, ParameterError
 from shuffledp.deploy.peers.protocol.errors import ProtocolError, Reason
 from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys
-from shuffledp.deploy.peers.protocol.link import simple_terms
 from shuffledp.deploy.peers.service import relay_app
 from shuffledp.deploy.peers.service.asked_terms import AskedTerms
 from shuffledp.deploy.peers.service.peer_store import PeerStore

@@ -9,12 +9,12 @@ from dataclasses import replace
 import httpx
 import pytest
 
+from deploy.peers.protocol.link import simple_terms
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.deploy.peers.protocol.errors import Fault, ProtocolError, Reason
 from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys, Roster
 from shuffledp.deploy.peers.protocol.limits import Limits
-from shuffledp.deploy.peers.protocol.link import simple_terms
 from shuffledp.deploy.peers.protocol.peer import Peer
 from shuffledp.deploy.peers.protocol.relay import RelayCore
 from shuffledp.deploy.peers.protocol.store import MemoryStore

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from deploy.peers.protocol.link import simple_terms
 from shuffledp.cli import main
 from shuffledp.collection.questions.frequencies import FrequencyQuestion
 from shuffledp.collection.questions.mean import MeanQuestion
@@ -15,7 +16,6 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.deploy.peers.protocol.errors import Fault, ProtocolError, Reason
 from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys, Registration, Roster
 from shuffledp.deploy.peers.protocol.limits import Limits, traffic_bytes
-from shuffledp.deploy.peers.protocol.link import simple_terms
 from shuffledp.deploy.peers.protocol.peer import Peer
 from shuffledp.deploy.peers.service.asked_terms import AskedTerms
 from shuffledp.deploy.peers.service.drawing import draw_reports, spending_facts

@@ -7,14 +7,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import ParameterError
-from shuffledp.monitoring.design import MonitorDesign
-from shuffledp.monitoring.published import (
+from oracles.published_monitoring import (
     PublishedClient,
     published_running_counts,
     published_scale,
 )
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import ParameterError
+from shuffledp.monitoring.design import MonitorDesign
 from shuffledp.monitoring.reports import MonitorReport
 from shuffledp.monitoring.running_counts.covers import running_sums
 from shuffledp.monitoring.tree import PeriodTree

@@ -1,1 +1,1 @@
-"""Joins the two wings: plans a collection, runs it, and holds what came out."""
+"""The main job: plans a collection, runs it, and holds what came out."""

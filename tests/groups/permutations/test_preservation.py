@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
+from oracles.preservation_published import published_preservation
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.groups.permutations.preservation import (
@@ -17,7 +18,6 @@ from shuffledp.groups.permutations.preservation import (
     required_members,
     simulated_preservation,
 )
-from shuffledp.groups.permutations.preservation_published import published_preservation
 
 # Two-sided limits at confidence 1 - 1e-11 each, 24 of them.
 FALSE_POSITIVE_RATE = 3e-10

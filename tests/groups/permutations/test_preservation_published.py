@@ -4,12 +4,12 @@ from fractions import Fraction
 
 import pytest
 
-from shuffledp.core.errors import ParameterError
-from shuffledp.groups.permutations.preservation_published import (
+from oracles.preservation_published import (
     permutations_not_preserving,
     published_preservation,
     restricted_arrangements,
 )
+from shuffledp.core.errors import ParameterError
 
 
 @pytest.mark.parametrize("barred", range(5))

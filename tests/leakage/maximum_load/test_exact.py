@@ -6,12 +6,12 @@ from fractions import Fraction
 
 import pytest
 
-from shuffledp.core.errors import OutOfRegimeError, ParameterError
-from shuffledp.leakage.maximum_load.exact import exact_maximum_load
-from shuffledp.leakage.maximum_load.partitions import (
+from oracles.partitions import (
     maximum_load_by_partitions,
     num_partitions,
 )
+from shuffledp.core.errors import OutOfRegimeError, ParameterError
+from shuffledp.leakage.maximum_load.exact import exact_maximum_load
 
 
 def by_listing(balls, bins):

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from oracles.multinomial_exact import exact_exchangeable_vulnerability
 from oracles.shuffled_guesses import identity, k_rr, one_target
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.leakage.uninformed.closed_forms import (
@@ -21,7 +22,6 @@ from shuffledp.leakage.uninformed.closed_forms import (
     shuffler_vulnerability,
     truth_probability,
 )
-from shuffledp.leakage.uninformed.multinomial_exact import exact_exchangeable_vulnerability
 
 GOLDEN = json.loads(
     (Path(__file__).parents[2] / "golden" / "leakage_values.json").read_text(encoding="ascii")

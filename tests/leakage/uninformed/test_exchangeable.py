@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oracles.multinomial_exact import exact_exchangeable_vulnerability
 from oracles.shuffled_guesses import identity, k_rr, one_target, random_rows
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
@@ -20,7 +21,6 @@ from shuffledp.leakage.uninformed.closed_forms import (
     shuffled_vulnerability,
 )
 from shuffledp.leakage.uninformed.exchangeable import exchangeable_vulnerability
-from shuffledp.leakage.uninformed.multinomial_exact import exact_exchangeable_vulnerability
 
 FALSE_POSITIVE_RATE = 1e-8  # ten sampled calls at most, each of which fails with 1e-9
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from oracles.multinomial_exact import exact_exchangeable_vulnerability
 from oracles.shuffled_guesses import k_rr
 from shuffledp.core.entropy import Entropy
 from shuffledp.leakage.uninformed import multinomial_sampling as module
@@ -13,7 +14,6 @@ from shuffledp.leakage.uninformed.multinomial_blocks import (
     histogram_blocks,
     histogram_windows,
 )
-from shuffledp.leakage.uninformed.multinomial_exact import exact_exchangeable_vulnerability
 from shuffledp.leakage.uninformed.multinomial_form import multinomial_form
 from shuffledp.leakage.uninformed.multinomial_sampling import (
     default_num_samples,

@@ -22,7 +22,7 @@ choice of F that is
 
 and the bracket is l! (t^a / a!) binomial(l - a, c). Sum over a and b. The weights of all pairs add
 up to n! f(n, 0). ∎ All terms are positive, so logarithms keep relative accuracy. The same law, as
-a sum over the distance: the theorem of the paper, corrected, in `preservation_published`.
+a sum over the distance: the theorem of the paper, corrected (tests/oracles/preservation_published.py).
 
 **Kendall, Cayley: simulated.** From N draws of pi, exact binomial limits: Clopper and Pearson 1934
 for delta, order statistics for eta. They hold for every law, at the stated confidence.

@@ -1,11 +1,11 @@
 """Small collections for the tests of the protocol."""
 
+from deploy.peers.protocol.link import Link, simple_terms
 from shuffledp.core.entropy import Entropy
 from shuffledp.deploy.peers.protocol.delivery import Confirmation
 from shuffledp.deploy.peers.protocol.envelopes import Batch, Letter, Mail, encode_mail
 from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys, Roster
 from shuffledp.deploy.peers.protocol.limits import Limits
-from shuffledp.deploy.peers.protocol.link import Link, simple_terms
 from shuffledp.deploy.peers.protocol.peer import Peer
 from shuffledp.deploy.peers.protocol.relay import RelayCore
 from shuffledp.deploy.peers.protocol.store import MemoryStore

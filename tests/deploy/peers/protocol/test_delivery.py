@@ -14,12 +14,12 @@ from deploy.peers.protocol.exercises import (
     run_link,
     terms_on,
 )
+from deploy.peers.protocol.faults import FaultyTransport
+from deploy.peers.protocol.link import Faults, Link
 from shuffledp.core.entropy import Entropy
 from shuffledp.deploy.peers.protocol.delivery import CODE_BYTES, Codes, final_transcript
 from shuffledp.deploy.peers.protocol.envelopes import Refusal, decode_mail
-from shuffledp.deploy.peers.protocol.faults import FaultyTransport
 from shuffledp.deploy.peers.protocol.keys import hand_ins_token
-from shuffledp.deploy.peers.protocol.link import Faults, Link
 from shuffledp.network.graphs.graph import Graph
 
 # A path with a triangle at one end, so that news takes up to three rounds.

@@ -7,6 +7,8 @@ import pytest
 from scipy.special import chdtri
 
 from deploy.peers.protocol.exercises import GRAPH, KEYS, reports_of, ring, run_link, terms_on
+from deploy.peers.protocol.faults import FaultyTransport
+from deploy.peers.protocol.link import Faults, Link, simple_terms
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import Reports
@@ -14,8 +16,6 @@ from shuffledp.deploy.peers.protocol import faults
 from shuffledp.deploy.peers.protocol.draws import Draws
 from shuffledp.deploy.peers.protocol.envelopes import Refusal
 from shuffledp.deploy.peers.protocol.errors import ProtocolError, Reason
-from shuffledp.deploy.peers.protocol.faults import FaultyTransport
-from shuffledp.deploy.peers.protocol.link import Faults, Link, simple_terms
 from shuffledp.deploy.peers.protocol.routing import HopRouting
 from shuffledp.network.graphs.families import random_regular_graph
 from shuffledp.network.graphs.graph import Graph

@@ -17,6 +17,8 @@ from deploy.peers.protocol.exercises import (
     run_link,
     terms_on,
 )
+from deploy.peers.protocol.faults import FaultyTransport
+from deploy.peers.protocol.link import Faults
 from shuffledp.core.entropy import Entropy
 from shuffledp.deploy.peers.protocol import faults, wire
 from shuffledp.deploy.peers.protocol.analyzer import Analyzer
@@ -30,10 +32,8 @@ from shuffledp.deploy.peers.protocol.envelopes import (
     seal_report,
 )
 from shuffledp.deploy.peers.protocol.errors import ProtocolError, Reason
-from shuffledp.deploy.peers.protocol.faults import FaultyTransport
 from shuffledp.deploy.peers.protocol.keys import hand_ins_token
 from shuffledp.deploy.peers.protocol.limits import Limits
-from shuffledp.deploy.peers.protocol.link import Faults
 from shuffledp.deploy.peers.protocol.onion import OnionRouting, draw_way, wrap
 from shuffledp.deploy.peers.protocol.routing import HopRouting
 from shuffledp.deploy.peers.protocol.sealing import seal

@@ -10,11 +10,11 @@ from typing import Literal, SupportsFloat, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
+from deploy.peers.protocol.faults import PerfectTransport, Transport
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.deploy.peers.protocol.analyzer import Analyzer, Collected
 from shuffledp.deploy.peers.protocol.errors import ProtocolError
-from shuffledp.deploy.peers.protocol.faults import PerfectTransport, Transport
 from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys, Roster, hand_ins_token
 from shuffledp.deploy.peers.protocol.limits import Limits
 from shuffledp.deploy.peers.protocol.peer import Peer, Tally
@@ -86,7 +86,7 @@ class LinkResult:
     num_refused: int
 
 
-def simple_terms(  # noqa: PLR0913  # one keyword an option
+def simple_terms(  # one keyword an option
     graph: Graph,
     keys: AnalyzerKeys,
     *,
