@@ -21,8 +21,8 @@ choice of F that is
         [binomial(n - l, b) binomial(n - l - b, c)^2 (n - l - b - c)! c! t^b],
 
 and the bracket is l! (t^a / a!) binomial(l - a, c). Sum over a and b. The weights of all pairs add
-up to n! f(n, 0). ∎ All terms are positive, so logarithms keep relative accuracy. The same law, as
-a sum over the distance: the theorem of the paper, corrected (tests/oracles/preservation_published.py).
+up to n! f(n, 0). ∎ All terms are positive, so logarithms keep relative accuracy. The theorem of the
+paper, corrected, is the same law as a sum over the distance.
 
 **Kendall, Cayley: simulated.** From N draws of pi, exact binomial limits: Clopper and Pearson 1934
 for delta, order statistics for eta. They hold for every law, at the stated confidence.

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy.special import chdtri
 
+from deploy.peers.protocol import faults
 from deploy.peers.protocol.exercises import GRAPH, KEYS, reports_of, ring, run_link, terms_on
 from deploy.peers.protocol.faults import FaultyTransport
 from deploy.peers.protocol.link import Faults, Link, simple_terms
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import Reports
-from shuffledp.deploy.peers.protocol import faults
 from shuffledp.deploy.peers.protocol.draws import Draws
 from shuffledp.deploy.peers.protocol.envelopes import Refusal
 from shuffledp.deploy.peers.protocol.errors import ProtocolError, Reason

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from deploy.peers.protocol import faults, wire
 from deploy.peers.protocol.exercises import (
     GRAPH,
     KEYS,
@@ -20,7 +21,6 @@ from deploy.peers.protocol.exercises import (
 from deploy.peers.protocol.faults import FaultyTransport
 from deploy.peers.protocol.link import Faults
 from shuffledp.core.entropy import Entropy
-from shuffledp.deploy.peers.protocol import faults, wire
 from shuffledp.deploy.peers.protocol.analyzer import Analyzer
 from shuffledp.deploy.peers.protocol.draws import Draws
 from shuffledp.deploy.peers.protocol.envelopes import (
