@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from deploy.peers.protocol import faults, wire
+from deploy.peers.protocol import faults
+from shuffledp.deploy.peers.protocol import wire
 from deploy.peers.protocol.exercises import (
     GRAPH,
     KEYS,
