@@ -15,6 +15,7 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.mechanisms.estimators.means import NoiseLaw
 from shuffledp.mechanisms.randomizers.checks import fingerprint_of, require_small_channel
+from shuffledp.mechanisms.randomizers.exact_atoms import outward_atoms, rounded_atoms
 from shuffledp.mechanisms.randomizers.loops import loops
 from shuffledp.mechanisms.randomizers.mean_randomizer import MeanRandomizer
 from shuffledp.mechanisms.randomizers.numbers.decoding import (
@@ -195,8 +196,8 @@ class Piecewise(MeanRandomizer):
         return LocalProfile(
             epsilon0=self.epsilon0,
             family=RandomizerFamily.OTHER,
-            blanket=window_blanket(*law, law.ratio),
-            attack=window_attack(*law, law.ratio, point=point),
+            blanket=outward_atoms(window_blanket(*law, law.ratio)),
+            attack=rounded_atoms(window_attack(*law, law.ratio, point=point)),
             channel=self.channel if law.num_steps < _LARGEST_CHANNEL_INPUTS else None,
         )
 
