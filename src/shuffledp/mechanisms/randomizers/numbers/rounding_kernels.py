@@ -18,8 +18,8 @@ def round_block(
 
     The caller has checked that the values lie in the range. Then the position lies in
     [0, num_steps], since each operation on floats is monotone, and the point does too: at the
-    upper end nothing is left over. Distances below 2^-90 widths lead to the point 0 anyway; taken for
-    0, they do not lead to subnormal numbers, which take some processors longer than all others.
+    upper end nothing is left over. Distances below 2^-90 widths lead to the point 0 anyway; taken
+    for 0, they do not lead to subnormal numbers, which take some processors longer than others.
     """
     least = width * 2.0**-90
     for i in range(values.size):
