@@ -139,7 +139,7 @@ MONITOR_PLAN = [
     "--periods 16 --max-changes 2 --num-users 200000 --epsilon 0.5 --delta 1e-8",
     "--periods 16 --max-changes 2 --num-users 10000 --epsilon0 2 --delta 1e-6"
     " --protocol sampled-change",
-    "--periods 4 --max-changes 1 --num-users 1000 --epsilon0 2 --delta 1e-6 --categories a,b,c",
+    "--periods 8 --max-changes 2 --num-users 10000 --epsilon0 1 --delta 1e-6 --categories a,b",
     "--periods 8 --max-changes 2 --num-users 10000 --epsilon0 2 --delta 1e-6 --attributes a,b",
     "--periods 8 --max-changes 1 --num-users 10000 --epsilon0 1 --delta 1e-6 --levels-seen",
 ]

@@ -31,6 +31,7 @@ LEARNED_DIGITS = 1e-3
 VOLATILE = {
     "collection_id": "drawn anew",
     "fingerprint": "a digest of probabilities, whose last digits depend on the processor",
+    "key": "of hash functions, drawn anew",
     "roster_digest": "of keys that are drawn anew",
     "terms_digest": "of keys that are drawn anew",
     "transcript": "of keys that are drawn anew",
