@@ -22,7 +22,7 @@ ARGS ?=
 # Each task's steps run in the order written, also under make -j.
 .NOTPARALLEL:
 .PHONY: help demo test setup check format lint types contracts changelog docs docs-outputs docs-figures \
-	browser pytest quick lowest perturbed coverage bench clean
+	browser pytest quick lowest perturbed coverage golden bench clean
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -122,6 +122,9 @@ docs-outputs: $(VENV)/.dev ## rewrite the outputs shown in README and docs with 
 
 docs-figures: $(VENV)/.dev ## draw the figures of docs/results anew
 	@$(BIN)/python docs/figures.py $(ARGS)
+
+golden: $(VENV)/.dev ## write what some 400 calls return now into tests/golden/net.json; ARGS=--diff only shows it
+	@cd tests && ../$(BIN)/python -m golden.make_net $(ARGS)
 
 bench: $(VENV)/.dev ## measure speed and memory; see benchmarks/
 	@$(BIN)/python -m pytest -q -p no:xdist --timeout=0 --benchmark-only \
