@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from deploy.peers.protocol import faults
-from shuffledp.deploy.peers.protocol import wire
 from deploy.peers.protocol.exercises import (
     GRAPH,
     KEYS,
@@ -22,6 +21,7 @@ from deploy.peers.protocol.exercises import (
 from deploy.peers.protocol.faults import FaultyTransport
 from deploy.peers.protocol.link import Faults
 from shuffledp.core.entropy import Entropy
+from shuffledp.deploy.peers.protocol import wire
 from shuffledp.deploy.peers.protocol.analyzer import Analyzer
 from shuffledp.deploy.peers.protocol.draws import Draws
 from shuffledp.deploy.peers.protocol.envelopes import (
