@@ -101,9 +101,7 @@ def test_a_sender_cannot_write_in_the_name_of_another():
     assert opened(locked(locker=2)) is Refusal.UNOPENED
 
 
-@pytest.mark.parametrize(
-    "text", [b"\x02" + INNER, b"\x00" + bytes(5), b"\x01" + INNER[1:]]
-)
+@pytest.mark.parametrize("text", [b"\x02" + INNER, b"\x00" + bytes(5), b"\x01" + INNER[1:]])
 def test_an_envelope_with_something_else_in_it(text):
     info = envelopes._info(ROSTER.context, 1, 0, 1, 3)
     odd = lock(text, SCENE.pairs_of(0)[1].to, info)

@@ -1,11 +1,11 @@
 """Whether everything arrived: codes between neighbours, and a digest of who was absent when.
 
 In every round a user sends each registered neighbour a code over the envelopes for him, none
-included, under a key that only the two of them have, of this round. The recipient knows from the relay who was
-absent; each other neighbour's code must fit what arrived. The *transcript* is a digest of who was
-absent in all rounds so far; codes fit only between users who were shown the same. Who finds a
-shortfall sends codes that fit nothing from then on, so that it becomes known wherever the missing
-report could have gone (docs/results/delivery.md).
+included, under a key of this round that only the two of them have. The recipient knows from the
+relay who was absent; each other neighbour's code must fit what arrived. The *transcript* is a
+digest of who was absent in all rounds so far; codes fit only between users who were shown the same.
+Who finds a shortfall sends codes that fit nothing from then on, so that it becomes known wherever
+the missing report could have gone (docs/results/delivery.md).
 """
 
 import hmac

@@ -2,9 +2,9 @@
 
 A report is sealed to the analyzer once, by its user (the inner seal), and with onion routing
 wrapped in layers. Each round its holder locks it, with the key that he has with the next holder for
-this round, into an envelope. A cover is an envelope of the same size without a report. All envelopes of a user in
-one round are his batch, which he signs; what the relay passes on to a recipient is his mail; what a
-holder gives the analyzer at the end is his hand-in.
+this round, into an envelope. A cover is an envelope of the same size without a report. All
+envelopes of a user in one round are his batch, which he signs; what the relay passes on to a
+recipient is his mail; what a holder gives the analyzer at the end is his hand-in.
 """
 
 from collections.abc import Mapping, Sequence
@@ -143,10 +143,8 @@ def lock_envelope(
     Cost: 0.01 ms.
     """
     info = _info(roster.context, round_number, sender, recipient, index)
-    if content is None:
-        text = _COVER + bytes(terms.content_bytes(round_number))
-    else:
-        text = _REAL + content
+    cover = _COVER + bytes(terms.content_bytes(round_number))
+    text = cover if content is None else _REAL + content
     return Letter(round_number, sender, index, recipient, lock(text, pairs[recipient].to, info))
 
 

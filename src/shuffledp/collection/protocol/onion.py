@@ -6,9 +6,9 @@ With holders X_1, ..., X_T after rounds 1, ..., T and the report A, sealed to th
 
 In round r the onion O_r is what travels, so all have one size in a round, and less in the next.
 Its holder X_r takes off one layer, which names the next holder; his own number says that it stays
-with him, or, after the last round, that he hands it in. A layer of round r is sealed to the holder's
-key of round r, which he forgets once he has taken the mail of this round: it opens at its holder and
-after its round only, and an onion that misses a round is of no use to anybody, and lost.
+with him, or, after the last round, that he hands it in. A layer of round r is sealed to the
+holder's key of round r, which he forgets once he has taken the mail of this round: it opens at its
+holder and after its round only. An onion that misses a round is of no use to anybody, and lost.
 """
 
 from collections import Counter

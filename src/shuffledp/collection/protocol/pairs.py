@@ -27,9 +27,7 @@ class RoundKeys(NamedTuple):
 _NUM_KEYS: Final = len(RoundKeys._fields)
 
 
-def first_secrets(
-    keys: PeerKeys, neighbours: tuple[int, ...], roster: Roster
-) -> dict[int, bytes]:
+def first_secrets(keys: PeerKeys, neighbours: tuple[int, ...], roster: Roster) -> dict[int, bytes]:
     """Return a user's secret with each neighbour before round 1, and forget what made them.
 
     Cost: 0.04 ms a neighbour.

@@ -491,8 +491,8 @@ class Peer:
 
         Notes
         -----
-        The keys of the round are forgotten then: only who has not saved the peer since can take this
-        mail again. Cost: 0.01 ms an envelope, 0.1 ms more if there is an onion in it.
+        The keys of the round are forgotten then: this mail can be taken again only from a snapshot
+        of before. Cost: 0.01 ms an envelope, 0.1 ms more if there is an onion in it.
         """
         roster, routing, pairs = self._begun()
         state = self._state

@@ -135,9 +135,7 @@ class PeerState:
         registration, roster_digest, batch, handed_in, transcript = (
             reader.counted() for _ in range(5)
         )
-        secrets = {
-            reader.number(): reader.take(SHARED_KEY_BYTES) for _ in range(reader.number())
-        }
+        secrets = {reader.number(): reader.take(SHARED_KEY_BYTES) for _ in range(reader.number())}
         held, moving = ([reader.counted() for _ in range(reader.number())] for _ in range(2))
         counts = Counter(
             {reader.counted().decode(): reader.number() for _ in range(reader.number())}

@@ -423,7 +423,7 @@ class RelayCore:
         return kept
 
     def forget_hand_ins(self, token: bytes) -> None:
-        """Forget what was handed in, which the analyzer has stored; nothing happens if that is done.
+        """Forget what was handed in, which the analyzer has stored; it may be said again.
 
         Parameters
         ----------

@@ -108,9 +108,7 @@ def collect(  # noqa: PLR0913  # one parameter an option
         FetchedStore(key.with_name(f"{key.name}{_FETCHED}"), read) as store,
         progress_bar() as on_progress,
     ):
-        fetched = fetch(
-            read, keys, client, store=store, wait_seconds=wait, on_progress=on_progress
-        )
+        fetched = fetch(read, keys, client, store=store, wait_seconds=wait, on_progress=on_progress)
         result = collection_result(
             read,
             asked,
