@@ -271,8 +271,9 @@ class Peer:
 
         Notes
         -----
-        With onion routing the way of the user's report is drawn here, the first time. Cost: then
-        0.2 ms a round.
+        The first time the secrets with neighbours are made here, the key that makes them is
+        forgotten, and with onion routing the way of the user's report is drawn. Cost: then 0.03 ms
+        a neighbour, and 0.2 ms a round.
         """
         state = self._state
         if roster.terms_digest != state.terms_digest:
