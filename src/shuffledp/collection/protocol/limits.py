@@ -6,7 +6,7 @@ from typing import Final, Self
 
 from shuffledp.collection.protocol.delivery import CODE_BYTES
 from shuffledp.collection.protocol.errors import Fault, ProtocolError, Reason
-from shuffledp.collection.protocol.keys import REGISTRATION_BYTES, Roster
+from shuffledp.collection.protocol.keys import Roster, registration_bytes
 from shuffledp.collection.protocol.terms import Terms
 from shuffledp.core.checks import require_at_least, require_positive
 from shuffledp.core.errors import ParameterError
@@ -188,7 +188,7 @@ def traffic_bytes(terms: Terms, graph: Graph, node: int) -> float:
         came = sum(terms.slots[other] / int(degrees[other]) for other in row)
         envelopes = terms.slots[node] + came
     of_rounds = terms.rounds * (envelopes * sizes + 2 * CODE_BYTES * len(row))
-    return of_rounds + terms.num_users * REGISTRATION_BYTES
+    return of_rounds + terms.num_users * registration_bytes(terms)
 
 
 def _terms_error(message: str, reason: Reason = Reason.LIMIT) -> ProtocolError:
