@@ -199,7 +199,7 @@ def disjoint_groups():
 
 @calls("compose")
 def read_schedule():
-    return accounting.read_schedule("schedule.csv").epsilon(1e-6)
+    return sdp.read_schedule("schedule.csv").epsilon(1e-6)
 
 
 @calls(
