@@ -28,8 +28,9 @@ place of R a group of its own.
 and the law Q = c pi / Z: kappa_i >= Z min_B l_iB / c_B, P_v / Q <= Z max_B h_vB / c_B, and
 1 + chi2(P_v||Q) = Z sum_j P_v(j)^2 / (pi_j c_j), at most
 Z (1 + chi2(P_v||pi) + sum_B (1/c_B - 1) pi(B) h_vB^2). Here c_B is what most of a sample of users
-reach, so that kappa_i is about Z for them. Z is near 1 where B is small. Any c is sound, so that
-how it is chosen is no part of the proof.
+reach, so that kappa_i is about Z for them, and then moved a little, so as to lower
+(1 + chi2) / (mean kappa) of the worst user. Any c is sound, so that how it is chosen is no part of
+the proof.
 
 **Weights.** Of a law known up to additive errors the upper ends, put on the grid, have larger tails
 than the law; cut off at 1 these are tails of a law (`position_weights`).
@@ -72,7 +73,11 @@ _MOST_SMOOTHING = 6
 _FEWEST_GROUPS, _MOST_GROUPS, _MOST_GROUPED = 4, 256, 4e6
 
 # Q is lowered to what all but one of these parts of a sample of users reach, but not below 1 %.
-_QUANTILES, _SAMPLE, _LEAST_SHARE = (0.01, 0.1, 0.3, 0.6), 2048, 0.01
+_QUANTILES, _SAMPLE, _LEAST_SHARE = (0.01, 0.03, 0.1, 0.3, 0.45, 0.6), 2048, 0.01
+
+# Then it is moved by these steps, as far as that helps.
+_STEPS = 2 * (3e-3, 1e-3, 3e-4, 1e-4)
+_NOTHING = 1e-9
 
 # Laws summed over eigenpairs may be off by this.
 _LARGEST_ERROR = 1e-3
@@ -178,16 +183,28 @@ def _masses(known: _Known) -> NDArray[np.float64]:
 
 
 def _shares(known: _Known) -> NDArray[np.float64]:
-    """Return the c by column that makes the mean overlap of a sample of users large."""
+    """Return a c by column with a small (1 + chi2) / (mean overlap) for the worst user."""
     sample = np.ascontiguousarray(known.laws.lower[:: max(known.pi.size // _SAMPLE, 1)])
-    masses = _masses(known)
+    if not sample.shape[1]:
+        return np.ones(0)
+    worst = int(np.argmax(known.chi_square))
+    weights = _masses(known) * np.square(known.laws.upper[worst])
 
-    def mean_overlap(shares: NDArray[np.float64]) -> float:
-        return float(masses @ shares) * float((sample / shares).min(axis=1, initial=1.0).mean())
+    def lost(shares: NDArray[np.float64]) -> float:
+        told = 1.0 + float(known.chi_square[worst] + weights @ (1.0 / shares - 1.0))
+        return told / max(float((sample / shares).min(axis=1, initial=1.0).mean()), _NOTHING)
 
     # Above the middle many users lose more than others gain.
-    tried = np.quantile(sample, _QUANTILES, axis=0) if masses.size else np.ones((1, 0))
-    return max(np.clip(tried, _LEAST_SHARE, 1.0), key=mean_overlap)
+    tried = np.quantile(sample, _QUANTILES, axis=0)
+    best: NDArray[np.float64] = min(np.clip(tried, _LEAST_SHARE, 1.0), key=lost)
+    for step in _STEPS:
+        # Raising c at a column tells less, and takes from those whose least ratio is there.
+        ratios = np.maximum(sample / best, _NOTHING)
+        column, overlaps = ratios.argmin(axis=1), ratios.min(axis=1, initial=1.0)
+        taken = np.bincount(column, overlaps * (overlaps < 1.0), best.size) / overlaps.sum()
+        slope = 1.0 - taken / np.maximum(weights, _NOTHING)
+        best = min(best, np.clip(best * np.exp(step * np.tanh(slope)), _LEAST_SHARE, 1.0), key=lost)
+    return best
 
 
 def _compared(base: PositionBounds, known: _Known, shares: NDArray[np.float64]) -> PositionBounds:
