@@ -66,6 +66,9 @@ from shuffledp.mechanisms.networks.spectrum import Spectrum
 _MOST_ENTRIES, _MOST_ADDITIONS = 2e7, 1e10
 _FEWEST_ROWS, _MOST_ROWS = 16, 1024
 
+# Where the most remote users are no more remote than this, relative to others, no law is followed.
+_ALIKE = 1.5
+
 # The last so many rounds are smoothed.
 _MOST_SMOOTHING = 6
 
@@ -143,10 +146,12 @@ def remote_position_bounds(walk: RandomWalk, spectrum: Spectrum, rounds: int) ->
     """
     base = spectral_position_bounds(spectrum, rounds)
     half = rounds // 2
-    near, far = (_smoothed_norms(walk, spectrum, each) for each in (rounds - half, half))
-    remainders = _Remainders(
-        *(_remainder_norms(walk, spectrum, each) for each in (rounds - half, half))
-    )
+    far, behind = (norms(walk, spectrum, half) for norms in (_smoothed_norms, _remainder_norms))
+    near, ahead = far, behind
+    if rounds % 2:
+        near = _smoothed_norms(walk, spectrum, rounds - half)
+        ahead = _remainder_norms(walk, spectrum, rounds - half)
+    remainders = _Remainders(ahead, behind)
     rows, is_summed = _remote_rows(walk, spectrum, rounds, far, remainders)
     groups = _groups(spectrum, rounds, rows, far, by_functions=is_summed)
     laws = _empty_laws(base.low.size, rows.size + len(groups))
@@ -254,15 +259,21 @@ def _compared(base: PositionBounds, known: _Known, shares: NDArray[np.float64]) 
 
 def _mean_of_neighbours(walk: RandomWalk, values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return sum_k P(i, k) values_k for each i, rounded up."""
-    from shuffledp.mechanisms.networks import spectrum_kernels as kernels
+    from shuffledp.mechanisms.networks import random_walk_kernels as kernels
 
-    graph = walk.graphs[0]
-    out = np.empty((values.size, 1))
-    kernels.step_functions(
-        graph.starts, graph.neighbours, walk.laziness, 1.0 - walk.laziness, values[:, None], out
+    graph, sums = walk.graphs[0], values.copy()
+    kernels.step_one_law(
+        graph.starts,
+        graph.neighbours,
+        np.zeros(values.size),
+        np.ones(values.size),
+        sums,
+        np.empty_like(values),
     )
-    loss = loss_of(kernels.additions_of_means(int(graph.degrees.max())) + 8)
-    return np.ascontiguousarray(out[:, 0]) * (1.0 + loss)
+    sums += kernels.FLUSH_BELOW  # sums below it were set to 0
+    means: NDArray[np.float64] = walk.laziness * values
+    means += (1.0 - walk.laziness) * (sums / graph.degrees)
+    return means * (1.0 + loss_of(int(graph.degrees.max()) + 8))
 
 
 def _smoothed_norms(walk: RandomWalk, spectrum: Spectrum, rounds: int) -> NDArray[np.float64]:
@@ -305,7 +316,10 @@ def _remote_rows(
     if not is_summed:
         work = rounds * float(walk.graphs[0].neighbours.size)
         most = min(most, int(_MOST_ADDITIONS / max(work, 1.0)))
-    return np.sort(np.argsort(-norms, kind="stable")[:most]), is_summed
+    order = np.argsort(-norms, kind="stable")
+    if not is_summed and most < norms.size and norms[order[0]] <= _ALIKE * norms[order[most]]:
+        most = 0
+    return np.sort(order[:most]), is_summed
 
 
 def _followed(
