@@ -29,8 +29,8 @@ and the law Q = c pi / Z: kappa_i >= Z min_B l_iB / c_B, P_v / Q <= Z max_B h_vB
 1 + chi2(P_v||Q) = Z sum_j P_v(j)^2 / (pi_j c_j), at most
 Z (1 + chi2(P_v||pi) + sum_B (1/c_B - 1) pi(B) h_vB^2). Here c_B is what most of a sample of users
 reach, so that kappa_i is about Z for them, and then moved a little, so as to lower
-(1 + chi2) / (mean kappa) of the worst user. Any c is sound, so that how it is chosen is no part of
-the proof.
+(1 + chi2) / (mean kappa) of the worst user whose chi2 to pi is at most 0.1. Any c is sound, so that
+how it is chosen is no part of the proof.
 
 **Weights.** Of a law known up to additive errors the upper ends, put on the grid, have larger tails
 than the law; cut off at 1 these are tails of a law (`position_weights`).
@@ -66,7 +66,7 @@ from shuffledp.mechanisms.networks.spectrum import Spectrum
 _MOST_ENTRIES, _MOST_ADDITIONS = 2e7, 1e10
 _FEWEST_ROWS, _MOST_ROWS = 16, 1024
 
-# Where the most remote users are no more remote than this, relative to others, no law is followed.
+# Where the most remote users are within this factor of the median, none is followed.
 _ALIKE = 1.5
 
 # The last so many rounds are smoothed.
@@ -77,6 +77,9 @@ _FEWEST_GROUPS, _MOST_GROUPS, _MOST_GROUPED = 4, 256, 4e6
 
 # Q is lowered to what all but one of these parts of a sample of users reach, but not below 1 %.
 _QUANTILES, _SAMPLE, _LEAST_SHARE = (0.01, 0.03, 0.1, 0.3, 0.45, 0.6), 2048, 0.01
+
+# Whose position tells more than this is not hidden well by any Q.
+_HIDDEN = 0.1
 
 # Then it is moved by these steps, as far as that helps.
 _STEPS = 2 * (3e-3, 1e-3, 3e-4, 1e-4)
@@ -188,11 +191,12 @@ def _masses(known: _Known) -> NDArray[np.float64]:
 
 
 def _shares(known: _Known) -> NDArray[np.float64]:
-    """Return a c by column with a small (1 + chi2) / (mean overlap) for the worst user."""
+    """Return a c by column with a small (1 + chi2) / (mean overlap) for the worst who is hidden."""
     sample = np.ascontiguousarray(known.laws.lower[:: max(known.pi.size // _SAMPLE, 1)])
     if not sample.shape[1]:
         return np.ones(0)
-    worst = int(np.argmax(known.chi_square))
+    told = known.chi_square
+    worst = int(np.argmax(np.where(told <= max(_HIDDEN, float(told.min())), told, -1.0)))
     weights = _masses(known) * np.square(known.laws.upper[worst])
 
     def lost(shares: NDArray[np.float64]) -> float:
@@ -317,7 +321,7 @@ def _remote_rows(
         work = rounds * float(walk.graphs[0].neighbours.size)
         most = min(most, int(_MOST_ADDITIONS / max(work, 1.0)))
     order = np.argsort(-norms, kind="stable")
-    if not is_summed and most < norms.size and norms[order[0]] <= _ALIKE * norms[order[most]]:
+    if not is_summed and most < norms.size and norms[order[0]] <= _ALIKE * float(np.median(norms)):
         most = 0
     return np.sort(order[:most]), is_summed
 
