@@ -37,7 +37,7 @@ from shuffledp.privacy.amplification.random_crowd import crowd_delta, crowd_epsi
 from shuffledp.privacy.amplification.registry import account_delta, account_epsilon
 
 # Relative width of an enclosure: finer than the grid on which weights are.
-_WIDTH = 1e-4
+_WIDTH = 1e-6
 
 # From here on reports reveal the value so well that no crowd hides it.
 _NO_AMPLIFICATION = 200.0
@@ -144,7 +144,7 @@ class WeightedWalk:
         total = math.nextafter(1.0 - weights.missed, 2.0) * hidden + weights.missed * worst
         return min(round_up(total), worst)
 
-    def epsilon(self, weights: Weights, delta: float, *, tolerance: float = 1e-4) -> float:
+    def epsilon(self, weights: Weights, delta: float, *, tolerance: float = 1e-5) -> float:
         """Return an epsilon whose bound is at most delta, ``tolerance`` above the least."""
         single = account_epsilon(self._profile, num_users=1, delta=delta, with_lower=False).upper
         if not self._laws or not delta > 0.0 or single == 0.0:
