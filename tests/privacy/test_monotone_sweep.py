@@ -8,7 +8,9 @@ import math
 import pytest
 
 from oracles import profiles
+from shuffledp.core.errors import LowerEndWarning
 from shuffledp.mechanisms.randomizers.registry import make_randomizer
+from shuffledp.privacy.amplification import registry
 from shuffledp.privacy.amplification.registry import METHODS, account_delta, account_epsilon
 
 FAMILIES = {
@@ -82,6 +84,13 @@ def sweep(name, epsilon0s, all_users, deltas):
 @pytest.mark.parametrize("name", [name for name in FAMILIES if name not in SLOW])
 def test_a_thin_grid(name):
     assert sweep(name, *THIN) > 0
+
+
+def test_a_lower_end_that_is_dropped_fails_the_sweep(monkeypatch):
+    """Warnings are errors here, those of lower ends above upper ones included."""
+    monkeypatch.setattr(registry, "unavoidable_epsilon", lambda *_: 0.5)
+    with pytest.raises(LowerEndWarning, match="lower end"):
+        sweep("3-rr", [0.5], [1000], [1e-6])
 
 
 @pytest.mark.slow
