@@ -29,7 +29,7 @@ from shuffledp.privacy.amplification.symmetric_blanket import MANY_DEVIATIONS, S
 # many as its inverse: 1e-8 while every number of ones is affordable by itself. It widens smoothly,
 # so that more users do not raise an upper end. delta is as wide as that moves it: at least by a
 # half as much, and at most ten times, or beyond a small batch 2 ln(1/delta) times as much.
-_NARROWEST, _WIDEST = 1e-8, 8e-6
+_NARROWEST, _WIDEST = 1e-8, 7.99e-6
 _SMALL_BATCH, _GROWTH = 2e4, 2.2
 _LEAST_SLOPE, _DELTA_FACTOR = 0.5, 10.0
 
