@@ -7,16 +7,16 @@ import signal
 import polars as pl
 import pytest
 
+from oracles.made_histories import outage
 from report.pages import Page
 from shuffledp.cli import monitor_simulate
 from shuffledp.cli.main import main
 from shuffledp.cli.monitor_options import ENCODINGS, PROTOCOLS
 from shuffledp.collection.output import MARKER_FILE
 from shuffledp.core.errors import MissingPackageError
-from shuffledp.monitoring.encodings.choose import encoding_for
+from shuffledp.monitoring.encodings import encoding_for
 from shuffledp.monitoring.fleet import ClientFleet
-from shuffledp.monitoring.histories.generated_histories import generate_histories
-from shuffledp.monitoring.sign_laws.registry import SIGN_LAWS
+from shuffledp.monitoring.signs import SIGN_LAWS
 
 NUM_USERS, PERIODS = 500, 24
 READING = ("--user", "user", "--time", "time", "--value", "value")
@@ -27,7 +27,7 @@ PRIVACY = ("--max-changes", "4", "--epsilon0", "2", "--delta", "1e-6", "--seed",
 def histories(tmp_path_factory):
     """A table in which something happens in the middle."""
     path = tmp_path_factory.mktemp("histories") / "histories.parquet"
-    generate_histories(path, num_users=NUM_USERS, periods=PERIODS, seed=1)
+    outage(NUM_USERS, PERIODS).write_parquet(path)
     return path
 
 

@@ -181,8 +181,7 @@ def test_public_columns(*, bit, num_values, columns, share, periods, max_changes
 
 def test_a_gap_too_small_would_be_found():
     """Negative control: three fifths of the gap, and the enumeration is above the bound."""
-    from shuffledp.monitoring.privacy.change_laws import worst_law
-    from shuffledp.monitoring.privacy.linear_part import linear_delta_upper
+    from shuffledp.monitoring.privacy.likelihoods import linear_delta_upper, worst_law
 
     _, laws, profile = sampled(2, 1, 3)
     epsilon = 0.1 * profile.epsilon0

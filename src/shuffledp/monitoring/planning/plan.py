@@ -14,30 +14,211 @@ from numpy.typing import NDArray
 from shuffledp.collection.cautions import delta_cautions
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_open_unit
+from shuffledp.core.reports import read_only
 from shuffledp.monitoring.design import MonitorDesign
-from shuffledp.monitoring.planning.advice import MonitorComparison, Verdict, advice
 from shuffledp.monitoring.planning.cautions import local_cautions, noise_cautions
-from shuffledp.monitoring.planning.daily import (
-    PeriodQuestion,
+from shuffledp.monitoring.planning.comparison import (
+    MonitorComparison,
     RepeatedTask,
+    Verdict,
+    advice,
     everybody_at_central,
     everybody_at_local,
     few_answers,
     few_answers_seen,
 )
-from shuffledp.monitoring.planning.expected_errors import (
-    ExpectedErrors,
-    expected_errors,
-    root_mean_square,
-    smoothed_errors,
-)
-from shuffledp.monitoring.planning.plan_request import PlanRequest
-from shuffledp.monitoring.planning.protocol_choice import (
+from shuffledp.monitoring.planning.request import (
+    PlanRequest,
     ProtocolChoice,
     designs_by_gap,
     reason_for,
 )
 from shuffledp.monitoring.privacy.local import local_guarantee
+from shuffledp.monitoring.running_counts.bands import band_quantile
+from shuffledp.monitoring.running_counts.variances import expected_standard_errors, proven_errors
+from shuffledp.monitoring.tree import PeriodTree
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ExpectedErrors:
+    """Errors of the running counts by one online estimator, period by period.
+
+    Parameters
+    ----------
+    method : str
+        ``"least-squares"`` or ``"cover"``: online, from the reports up to the period.
+    confidence : float
+        Of the bands, in (0, 1).
+    num_values : int
+        Counts that run side by side, at least 1: a band for all periods holds for all of them.
+    standard_errors : ndarray of float64, shape (periods,)
+        In users, of the count of one value; an upper bound for every history.
+    proven : ndarray of float64, shape (periods,)
+        Errors that no count at any period exceeds with that confidence: proved without any normal
+        approximation (Theorem 6 with constants). In users.
+    """
+
+    method: str
+    confidence: float
+    num_values: int
+    standard_errors: NDArray[np.float64]
+    proven: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        for name in ("standard_errors", "proven"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
+    @property
+    def worst(self) -> float:
+        """The largest standard error of a period."""
+        return float(self.standard_errors.max())
+
+    @property
+    def mean(self) -> float:
+        """The mean standard error of the periods."""
+        return float(self.standard_errors.mean())
+
+    @property
+    def root_mean_square(self) -> float:
+        """The root mean square standard error of the periods."""
+        return root_mean_square(self.standard_errors)
+
+    @property
+    def pointwise_quantile(self) -> float:
+        """How many standard errors the band reaches to either side that holds at one period."""
+        return self._quantile(simultaneous=False)
+
+    @property
+    def simultaneous_quantile(self) -> float:
+        """The same for the band that holds at all periods and values at once.
+
+        It is simulated when it is first asked for, in half a second at most.
+        """
+        return self._quantile(simultaneous=True)
+
+    @property
+    def pointwise_half_widths(self) -> NDArray[np.float64]:
+        """Half-widths of the band that holds at each period alone."""
+        return self.standard_errors * self.pointwise_quantile
+
+    @property
+    def simultaneous_half_widths(self) -> NDArray[np.float64]:
+        """Half-widths of the band that holds at all periods at once."""
+        return self.standard_errors * self.simultaneous_quantile
+
+    def to_dict(self) -> dict[str, object]:
+        """Return everything as JSON values."""
+        return {
+            "method": self.method,
+            "worst_standard_error": self.worst,
+            "mean_standard_error": self.mean,
+            "root_mean_square_standard_error": self.root_mean_square,
+            "worst_pointwise_half_width": self.worst * self.pointwise_quantile,
+            "worst_simultaneous_half_width": self.worst * self.simultaneous_quantile,
+            "worst_proven_error": float(self.proven.max()),
+            "standard_errors": self.standard_errors.tolist(),
+            "pointwise_half_widths": self.pointwise_half_widths.tolist(),
+            "simultaneous_half_widths": self.simultaneous_half_widths.tolist(),
+            "proven_errors": self.proven.tolist(),
+        }
+
+    def _quantile(self, *, simultaneous: bool) -> float:
+        periods = self.standard_errors.size
+        return band_quantile(
+            PeriodTree(periods=periods),
+            periods,
+            self.confidence,
+            method=self.method,
+            simultaneous=simultaneous,
+            num_values=self.num_values,
+        )
+
+
+def expected_errors(
+    design: MonitorDesign, *, num_users: int, confidence: float, method: str
+) -> ExpectedErrors:
+    """Return the errors of one online estimator.
+
+    Parameters
+    ----------
+    design : MonitorDesign
+        What clients and server agree on.
+    num_users : int
+        n, at least 1.
+    confidence : float
+        Of the bands, in (0, 1).
+    method : {"least-squares", "cover"}
+        Estimator.
+
+    Returns
+    -------
+    ExpectedErrors
+        Upper bounds for every history.
+
+    Examples
+    --------
+    >>> design = MonitorDesign(periods=8, max_changes=1, epsilon0=1.0)
+    >>> errors = expected_errors(design, num_users=900, confidence=0.95, method="cover")
+    >>> bool(abs(errors.standard_errors[0] - 30 * 2 / design.law.gap) < 1e-9)  # sqrt(n L) / gap
+    True
+    """
+    law, factor = design.law, design.encoding.variance_factor
+    return ExpectedErrors(
+        method=method,
+        confidence=confidence,
+        num_values=design.encoding.num_values,
+        standard_errors=expected_standard_errors(
+            design.tree,
+            num_users=num_users,
+            scale=design.scale,
+            method=method,
+            pair_correlation=law.pair_correlation,
+            variance_factor=factor,
+        ),
+        proven=proven_errors(
+            design.tree,
+            num_users=num_users,
+            scale=design.scale,
+            confidence=confidence,
+            method=method,
+            pair_correlation=law.pair_correlation,
+            variance_factor=factor,
+            num_values=design.encoding.num_values,
+        ),
+    )
+
+
+def smoothed_errors(design: MonitorDesign, *, num_users: int) -> NDArray[np.float64]:
+    """Return the standard errors once all reports are there, by least squares over the whole tree.
+
+    Parameters
+    ----------
+    design : MonitorDesign
+        What clients and server agree on.
+    num_users : int
+        n, at least 1.
+
+    Returns
+    -------
+    ndarray of float64, shape (periods,), read-only
+        In users; upper bounds for every history.
+    """
+    return read_only(
+        expected_standard_errors(
+            design.tree,
+            num_users=num_users,
+            scale=design.scale,
+            smoothed=True,
+            pair_correlation=design.law.pair_correlation,
+            variance_factor=design.encoding.variance_factor,
+        )
+    )
+
+
+def root_mean_square(standard_errors: NDArray[np.float64]) -> float:
+    """Return the root mean square over the periods."""
+    return float(np.sqrt(np.mean(np.square(standard_errors))))
+
 
 # A central target that only delta pays for is taken to be this small where others must meet it.
 _LEAST_EPSILON = 1e-9
@@ -170,7 +351,7 @@ def plan_monitoring(  # noqa: PLR0913  # one keyword an option
     delta: float,
     epsilon0: float | None = None,
     epsilon: float | None = None,
-    domain: Iterable[Hashable] | str | None = None,
+    domain: Iterable[Hashable] | None = None,
     protocol: str | None = None,
     confidence: float = 0.95,
     level_hidden: bool = True,
@@ -193,7 +374,7 @@ def plan_monitoring(  # noqa: PLR0913  # one keyword an option
     epsilon : float, optional
         Central target for everything that is ever published, in nats, > 0: the largest epsilon0
         that meets it is found.
-    domain : iterable, str or None
+    domain : iterable or None
         As for `encoding_for`; by default a state that is on or off.
     protocol : str, optional
         One of ``SIGN_LAWS``; by default, or for ``"auto"``, the one with the smallest error.
@@ -277,7 +458,8 @@ def _comparison(
 ) -> MonitorComparison:
     """Return what repeated collections do with the same guarantees."""
     task = RepeatedTask(
-        question=PeriodQuestion.of(design.encoding),
+        # A user who has no value yet needs one more answer, which is left out in favour of these.
+        num_categories=max(design.encoding.num_values, 2),
         periods=design.tree.periods,
         num_users=request.num_users,
         delta=request.delta,

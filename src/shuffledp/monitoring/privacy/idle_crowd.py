@@ -12,18 +12,17 @@ from collections import Counter
 from dataclasses import replace
 
 from shuffledp.core.monitoring_profile import MonitoringProfile
-from shuffledp.monitoring.privacy.change_laws import (
+from shuffledp.monitoring.privacy.likelihoods import (
+    MOST_USERS,
     ChangeLaw,
+    Crowd,
     Overlap,
+    has_higher_orders,
+    higher_order_shift,
+    linear_delta_lower,
     mixed_law,
     pair_law,
 )
-from shuffledp.monitoring.privacy.higher_orders import (
-    Crowd,
-    has_higher_orders,
-    higher_order_shift,
-)
-from shuffledp.monitoring.privacy.linear_part import MOST_USERS, linear_delta_lower
 
 # Changes of the pair at most: a pair with fewer is a pair, too.
 _MOST_CHANGES = 128
