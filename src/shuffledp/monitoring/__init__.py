@@ -31,8 +31,8 @@ if TYPE_CHECKING:
         calibrate_monitoring,
         central_delta_upper,
         central_guarantee,
+        local_guarantee,
     )
-    from shuffledp.monitoring.privacy.local import local_guarantee
     from shuffledp.monitoring.reports import MonitorReport, MonitorReports
     from shuffledp.monitoring.running_counts.results import (
         RunningCounts,
@@ -54,8 +54,8 @@ _HOMES = {
         "calibrate_monitoring",
         "central_delta_upper",
         "central_guarantee",
+        "local_guarantee",
     ),
-    "monitoring.privacy.local": ("local_guarantee",),
     "monitoring.reports": ("MonitorReport", "MonitorReports"),
     "monitoring.running_counts.results": ("RunningCounts", "RunningEstimate"),
     "monitoring.server": ("MonitorServer",),

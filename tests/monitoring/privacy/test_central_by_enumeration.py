@@ -6,9 +6,12 @@ from fractions import Fraction
 import pytest
 
 from oracles import monitored_release as oracle
-from shuffledp.monitoring.privacy.central import central_delta_upper, central_guarantee
-from shuffledp.monitoring.privacy.idle_crowd import shifted_changes, unavoidable_delta
-from shuffledp.monitoring.privacy.local import local_guarantee
+from shuffledp.monitoring.privacy.central import (
+    central_delta_upper,
+    central_guarantee,
+    local_guarantee,
+)
+from shuffledp.monitoring.privacy.likelihoods import shifted_changes, unavoidable_delta
 
 # Sums of doubles in the enumeration, and the width of the contour integral.
 ROUND_OFF, WIDTH = 1e-12, 1e-3

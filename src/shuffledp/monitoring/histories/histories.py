@@ -64,8 +64,7 @@ def changes_of(table: HistoryTable, report: Progress) -> _Columns:
     users, periods, values = users[order], periods[order], values[order]
     if table.axis.is_exact:
         return users, periods, values
-    before = np.full(num_users, table.coding.before, dtype=np.int64)
-    return last_of_each_period(users, periods, values, before=before)
+    return last_of_each_period(users, periods, values, before=table.coding.before)
 
 
 def last_of_each_period(
@@ -73,29 +72,21 @@ def last_of_each_period(
     periods: NDArray[np.integer[Any]],
     values: NDArray[np.int64],
     *,
-    before: NDArray[np.int64],
+    before: int,
 ) -> _Columns:
     """Return what is left where several changes of a user fall into one period.
 
-    Parameters
-    ----------
-    users, periods, values : ndarray, shape (m,)
-        Changes sorted by period, then user, then time.
-    before : ndarray of int64, shape (n,)
-        What each user had before the first; overwritten.
-
-    Returns
-    -------
-    users, periods, values : ndarray
-        The last change of each user and period, if it is one.
+    Changes are sorted by period and then by user; those of one user and period follow each other
+    in order of time, and ``before`` is what every user has before the first.
     """
-    from shuffledp.monitoring.histories.history_kernels import changing_periods
-
     is_last = np.ones(users.size, dtype=np.bool_)
     is_last[:-1] = (users[1:] != users[:-1]) | (periods[1:] != periods[:-1])
     users, periods, values = users[is_last], periods[is_last], values[is_last]
-    keep = np.empty(users.size, dtype=np.bool_)
-    changing_periods(users, values, before, keep)
+    order = np.argsort(users, kind="stable")  # the changes of a user side by side
+    again = users[order][1:] == users[order][:-1]
+    earlier = np.full(users.size, before, dtype=np.int64)
+    earlier[order[1:][again]] = values[order[:-1][again]]
+    keep = values != earlier
     return users[keep], periods[keep], values[keep]
 
 
@@ -308,7 +299,7 @@ class Histories:
             self.users[order],
             periods[order],
             self.values[order],
-            before=np.full(self.num_users, self.coding.before, dtype=np.int64),
+            before=self.coding.before,
         )
         return replace(self, users=users, values=values, offsets=_offsets(periods, self.periods))
 

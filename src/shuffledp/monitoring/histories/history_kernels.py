@@ -38,20 +38,6 @@ def changing_rows(
 
 
 @njit(cache=True, nogil=True)
-def changing_periods(
-    users: NDArray[np.int32],
-    values: NDArray[np.int64],
-    last_values: NDArray[np.int64],
-    keep: NDArray[np.bool_],
-) -> None:
-    """Mark the changes, in order of time, that lead to another value than the user had."""
-    for row in range(users.size):
-        user = users[row]
-        keep[row] = values[row] != last_values[user]
-        last_values[user] = values[row]
-
-
-@njit(cache=True, nogil=True)
 def number_hashes(
     hashes: NDArray[np.uint64],
     table: NDArray[np.int32],

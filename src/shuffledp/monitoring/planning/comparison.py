@@ -21,7 +21,8 @@ of (estimate - c) / s, plus n c, is unbiased, and its variance is
 (bit - c)^2 averaged over users: 1/4 for binary values with c = 1/2, and on average over k values
 (1/k) (1 - 1/k) with c = 1/k. For r = d only the first term is left.
 
-Monitor, or repeat a one-shot collection? The answer in words, with the numbers behind it.
+Monitor, or repeat a one-shot collection? The answer in words, with the numbers behind it
+-----------------------------------------------------------------------------------------
 
 Two comparisons decide, both of the root mean square standard error of a count over all periods:
 
@@ -165,8 +166,7 @@ def everybody_at_local(task: RepeatedTask, *, epsilon0: float) -> RepeatedCollec
 
     Examples
     --------
-    >>> question = PeriodQuestion(num_categories=2, num_parts=1)
-    >>> task = RepeatedTask(question=question, periods=2, num_users=100, delta=1e-6)
+    >>> task = RepeatedTask(num_categories=2, periods=2, num_users=100, delta=1e-6)
     >>> round(everybody_at_local(task, epsilon0=2.0).standard_error, 6)
     9.595174
     >>> round(10 / (2 * math.sinh(0.5)), 6)
@@ -249,8 +249,7 @@ def few_answers(task: RepeatedTask, *, epsilon0: float, epsilon: float) -> Repea
 
     Examples
     --------
-    >>> question = PeriodQuestion(num_categories=2, num_parts=1)
-    >>> task = RepeatedTask(question=question, periods=4, num_users=100, delta=1e-6)
+    >>> task = RepeatedTask(num_categories=2, periods=4, num_users=100, delta=1e-6)
     >>> found = few_answers(task, epsilon0=1.0, epsilon=1.0)
     >>> found.answers_per_user, round(found.standard_error, 4)
     (1, 21.054)
@@ -533,6 +532,38 @@ class MonitorComparison:
             "everybody_central": self.everybody_central.to_dict(),
             "few_answers": self.few_answers.to_dict(),
         }
+
+
+def comparison_of(
+    task: RepeatedTask,
+    *,
+    standard_error: float,
+    smoothed_standard_error: float,
+    local_epsilon: float,
+    central_epsilon: float,
+    level_hidden: bool,
+) -> MonitorComparison:
+    """Return monitoring with these errors beside repeated collections with its guarantees."""
+    everybody = everybody_at_central(task, epsilon=central_epsilon)
+    if level_hidden:
+        few = few_answers(task, epsilon0=local_epsilon, epsilon=central_epsilon)
+    else:
+        few = few_answers_seen(
+            task,
+            epsilon0=local_epsilon,
+            epsilon=central_epsilon,
+            typical_epsilon0=everybody.epsilon0_per_answer,
+        )
+    return MonitorComparison(
+        periods=task.periods,
+        standard_error=standard_error,
+        smoothed_standard_error=smoothed_standard_error,
+        local_epsilon=local_epsilon,
+        central_epsilon=central_epsilon,
+        everybody_local=everybody_at_local(task, epsilon0=local_epsilon),
+        everybody_central=everybody,
+        few_answers=few,
+    )
 
 
 def advice(compared: MonitorComparison) -> tuple[str, ...]:

@@ -24,7 +24,8 @@ With values of several bits (one-hot, Hadamard) sum a_v^2 is multiplied by the
 encoding's variance factor. The pairs are not: columns of two nodes are drawn independently, so the
 expected product of what they add to a value's estimate is that of the value's own increments.
 
-With which weights the smoothed running count at t uses the nodes: closed forms, tree by tree.
+With which weights the smoothed running count at t uses the nodes: closed forms, tree by tree
+---------------------------------------------------------------------------------------------
 
 The nodes ended by ``through`` form complete trees, one for each node of its cover. The trees before
 t's are used as by online least squares, those after it not at all. In the tree that t lies in, walk
@@ -56,13 +57,15 @@ the right. From (2^(h+1) - 1) mu_(h-1) = (2^h - 1) mu_h - t_h follow
 
 so that at each level abs(weight) does not fall towards t, from either side.
 
-Variances from the numbers of reports that arrived, rather than from a number of users.
+Variances from the numbers of reports that arrived, rather than from a number of users
+--------------------------------------------------------------------------------------
 
 A report is +1 or -1, so a sum of R of them has variance R at most, and all that `variances` says
 of n / L reports a node holds for the numbers N_v that are there, in expectation over the levels
 that users drew.
 
-Errors that no running count exceeds but with a stated probability: proved, for every n.
+Errors that no running count exceeds but with a stated probability: proved, for every n
+---------------------------------------------------------------------------------------
 
 Theorem 6 of the source, with constants. The estimate at t is a sum over users, who randomize
 independently. One user's part is c times a weighted sum of the signs that he sends at one level; so
@@ -85,6 +88,7 @@ the largest errors of all nodes of a cover instead of their variances.
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,8 +112,7 @@ from shuffledp.monitoring.running_counts.sums import (
 from shuffledp.monitoring.tree import PeriodTree
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PathStep:
+class PathStep(NamedTuple):
     """One height of the paths to all leaves of a complete tree; arrays of shape (2^m,).
 
     Parameters
@@ -171,14 +174,7 @@ def prefix_walk(height: int) -> Iterator[PathStep]:
             coefficient = (is_left + mu) / (2.0**h - 1.0)
         else:
             sibling, is_left, coefficient = leaves[:0], leaves[:0].astype(np.bool_), mu[:0]
-        yield PathStep(
-            height=h,
-            place=place,
-            weight=weight,
-            sibling=sibling,
-            is_left=is_left,
-            coefficient=coefficient,
-        )
+        yield PathStep(h, place, weight, sibling, is_left, coefficient)
 
 
 def trees_of(tree: PeriodTree, through: int) -> Iterator[tuple[int, int]]:
@@ -237,7 +233,7 @@ def variance_factors(
 
     Notes
     -----
-    Source: this module's docstring, `least_squares` and `prefix_weights`. Cost: O(through),
+    Source: the docstrings of this module and of `sums`. Cost: O(through),
     smoothed O(through log through).
 
     Examples

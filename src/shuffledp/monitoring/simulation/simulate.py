@@ -32,8 +32,7 @@ from shuffledp.monitoring.planning.cautions import (
     local_cautions,
     noise_cautions,
 )
-from shuffledp.monitoring.privacy.central import central_guarantee
-from shuffledp.monitoring.privacy.local import local_guarantee
+from shuffledp.monitoring.privacy.central import central_guarantee, local_guarantee
 from shuffledp.monitoring.running_counts.variances import require_method
 from shuffledp.monitoring.server import MonitorServer
 from shuffledp.monitoring.simulation.results import MonitorResult
