@@ -322,27 +322,20 @@ def result_facts(result: "MonitorResult") -> list[tuple[str, str]]:
 def _curves(result: "MonitorResult") -> tuple[Curve, ...]:
     """Return a curve for each value."""
     running = result.running
-    if running.counts.ndim == 1:
-        return (
-            Curve(
-                label="",
-                estimates=running.counts,
-                standard_errors=running.standard_errors,
-                lower=running.lower,
-                upper=running.upper,
-                truth=result.truth.astype(float),
-            ),
-        )
+    arrays = (running.counts, running.standard_errors, running.lower, running.upper, result.truth)
+    columns = [np.asarray(each, dtype=float).reshape(len(running), -1).T for each in arrays]
     return tuple(
         Curve(
             label=label,
-            estimates=running.counts[:, place],
-            standard_errors=running.standard_errors[:, place],
-            lower=running.lower[:, place],
-            upper=running.upper[:, place],
-            truth=result.truth[:, place].astype(float),
+            estimates=counts,
+            standard_errors=errors,
+            lower=low,
+            upper=high,
+            truth=truth,
         )
-        for place, label in enumerate(result.values)
+        for label, counts, errors, low, high, truth in zip(
+            result.values or ("",), *columns, strict=True
+        )
     )
 
 

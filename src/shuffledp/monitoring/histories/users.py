@@ -5,7 +5,7 @@ or a second a million rows.
 """
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,22 @@ _MOST_USERS: Final = np.iinfo(np.int32).max
 _NUM_SEEDS = 8
 
 
+class UserCoder(Protocol):
+    """From identifiers to numbers of users."""
+
+    @property
+    def ids(self) -> "pl.Series":
+        """All identifiers, sorted: the number of a user is a place in it."""
+        ...
+
+    def codes(self, users: "pl.Series") -> NDArray[np.int32] | None:
+        """Return the number of each, or None if there is one that is not in ``ids``."""
+        ...
+
+
 def user_coder(
     batches: "Callable[[], Iterator[pl.Series]]", limits: tuple[int, int] | None
-) -> "UserCoder":
+) -> UserCoder:
     """Find all identifiers of a table and number them by their order.
 
     Parameters
@@ -143,10 +156,6 @@ class _Hashed:
         count = number_hashes(hashes, self._table, self._known, self._count, numbers, first_rows)
         num_new, self._count = count - self._count, count
         return numbers, first_rows[:num_new]
-
-
-#: From identifiers to numbers of users: a number is a place among all identifiers, sorted.
-UserCoder: TypeAlias = _Span | _Hashed
 
 
 def _hashes(users: "pl.Series", seed: int) -> NDArray[np.uint64]:
