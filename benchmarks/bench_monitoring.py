@@ -21,27 +21,27 @@ import polars as pl
 import pytest
 from baselines import monitoring as baseline
 from bench_run import run_process
+from polars.io.plugins import register_io_source
 
+from oracles.made_histories import dense as dense_rows
+from oracles.made_histories import outage
 from oracles.published_monitoring import published_scale
 from shuffledp.core.entropy import Entropy
 from shuffledp.monitoring.design import MonitorDesign
 from shuffledp.monitoring.fleet import ClientFleet
-from shuffledp.monitoring.histories.generated_histories import generate_histories
 from shuffledp.monitoring.histories.histories import open_histories
-from shuffledp.monitoring.planning.daily import (
-    PeriodQuestion,
+from shuffledp.monitoring.planning.comparison import (
     RepeatedTask,
     everybody_at_central,
     everybody_at_local,
     few_answers,
 )
-from shuffledp.monitoring.privacy.calibration import calibrate_monitoring
-from shuffledp.monitoring.privacy.central import central_guarantee
+from shuffledp.monitoring.privacy.central import calibrate_monitoring, central_guarantee
 from shuffledp.monitoring.reports import MonitorReports
-from shuffledp.monitoring.running_counts.covers import running_sums
+from shuffledp.monitoring.running_counts.sums import running_sums
 from shuffledp.monitoring.running_counts.variances import expected_standard_errors
 from shuffledp.monitoring.server import MonitorServer
-from shuffledp.monitoring.sign_laws.registry import sign_law
+from shuffledp.monitoring.signs import sign_law
 from shuffledp.monitoring.simulation.simulate import simulate_monitoring
 
 PERIODS, MAX_CHANGES, EPSILON0, DELTA = 365, 4, 1.0, 1e-8
@@ -82,14 +82,9 @@ def made(tmp_path_factory):
     def make(num_users, *, periods=PERIODS, max_changes=MAX_CHANGES, dense=False):
         path = folder / f"{num_users}-{periods}-{max_changes}-{dense}.parquet"
         if not path.exists():
-            generate_histories(
-                path,
-                num_users=num_users,
-                periods=periods,
-                max_changes=max_changes,
-                dense=dense,
-                seed=1,
-            )
+            table = outage(num_users, periods, max_changes=max_changes)
+            rows = dense_rows(table, periods) if dense else iter([table])
+            register_io_source(lambda *_: rows, schema=table.schema).sink_parquet(path)
         return path
 
     return make
@@ -381,8 +376,7 @@ def test_error_as_printed(benchmark, histories, setting, printed_epsilon):
 def repeated(kind, setting, epsilon):
     """The rival, as its own accountant sets it up."""
     num_users, periods, _, _ = setting
-    question = PeriodQuestion(num_categories=2, num_parts=1)
-    task = RepeatedTask(question=question, periods=periods, num_users=num_users, delta=DELTA)
+    task = RepeatedTask(num_categories=2, periods=periods, num_users=num_users, delta=DELTA)
     if kind == "same_local":
         return everybody_at_local(task, epsilon0=EPSILON0)
     if kind == "same_central":

@@ -73,9 +73,9 @@ def test_values_and_levels_that_are_seen(capsys):
     few = ("--periods", 2)
     _, printed = plan(capsys, "--epsilon0", 1, "--categories", "a,b,c,d,e", "--json", *few)
     assert json.loads(printed.out)["encoding"] == "hadamard"
-    status, printed = plan(capsys, "--epsilon0", 1, "--attributes", "red,blue", *few)
+    status, printed = plan(capsys, "--epsilon0", 1, "--categories", "red,blue", *few)
     assert status == 0
-    assert "2, attributes encoding" in printed.out
+    assert "2, one-hot encoding" in printed.out
 
 
 def test_one_period_is_a_one_shot_collection(capsys):
@@ -105,7 +105,6 @@ def test_a_large_delta_is_warned_about(capsys):
         (["--epsilon0", "1", "--confidence", "0"], "confidence = 0"),
         (["--epsilon0", "1", "--figure", "plan.txt"], "ends in .png or .svg"),
         (["--epsilon0", "1", "--categories", "a,a"], "'a'"),
-        (["--epsilon0", "1", "--categories", "a,b", "--attributes", "c,d"], "not both"),
     ],
 )
 def test_bad_requests(capsys, arguments, message):

@@ -7,16 +7,15 @@ import signal
 import polars as pl
 import pytest
 
+from oracles.made_histories import outage
 from report.pages import Page
-from shuffledp.cli import monitor_simulate
 from shuffledp.cli.main import main
 from shuffledp.cli.monitor_options import ENCODINGS, PROTOCOLS
 from shuffledp.collection.output import MARKER_FILE
 from shuffledp.core.errors import MissingPackageError
-from shuffledp.monitoring.encodings.choose import encoding_for
+from shuffledp.monitoring.encodings import encoding_for
 from shuffledp.monitoring.fleet import ClientFleet
-from shuffledp.monitoring.histories.generated_histories import generate_histories
-from shuffledp.monitoring.sign_laws.registry import SIGN_LAWS
+from shuffledp.monitoring.signs import SIGN_LAWS
 
 NUM_USERS, PERIODS = 500, 24
 READING = ("--user", "user", "--time", "time", "--value", "value")
@@ -27,7 +26,7 @@ PRIVACY = ("--max-changes", "4", "--epsilon0", "2", "--delta", "1e-6", "--seed",
 def histories(tmp_path_factory):
     """A table in which something happens in the middle."""
     path = tmp_path_factory.mktemp("histories") / "histories.parquet"
-    generate_histories(path, num_users=NUM_USERS, periods=PERIODS, seed=1)
+    outage(NUM_USERS, PERIODS).write_parquet(path)
     return path
 
 
@@ -136,10 +135,10 @@ def test_an_interrupt_leaves_a_state_and_says_how_to_go_on(simulate, tmp_path, m
 
 
 def test_an_interrupt_while_reading_leaves_nothing(simulate, tmp_path, monkeypatch):
-    def interrupted(*_arguments):
+    def interrupted(*_arguments, **_options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(monitor_simulate, "_opened", interrupted)
+    monkeypatch.setattr("shuffledp.monitoring.histories.histories.open_histories", interrupted)
     status, printed = simulate()
     assert status == 130
     assert "--resume" not in printed.err
@@ -177,24 +176,20 @@ def test_changes_beyond_the_limit_are_counted_and_warned_about(simulate):
     assert "users\n" in printed.out.partition("ignored changes")[2][:40]
 
 
-def test_categories_and_attributes(simulate, tmp_path):
+def test_categories(simulate, tmp_path):
     table = tmp_path / "values.csv"
-    lines = ["id,day,tool,red,blue"]
-    lines += [f"{user},2026-01-0{day},{'abcde'[user % 5]},{user % 2},{day % 2}"
-              for user in range(60) for day in (1, 3, 5)]  # fmt: skip
+    lines = ["id,day,tool"]
+    lines += [
+        f"{user},2026-01-0{day},{'abcde'[user % 5]}" for user in range(60) for day in (1, 3, 5)
+    ]
     table.write_text("\n".join(lines) + "\n")
-    reading = ("--user", "id", "--time", "day")
-    status, _ = simulate(
-        "--categories", "a,b,c,d,e", table=table, reading=(*reading, "--value", "tool"), out="one"
-    )
+    reading = ("--user", "id", "--time", "day", "--value", "tool")
+    status, _ = simulate("--categories", "a,b,c,d,e", table=table, reading=reading, out="one")
     assert status == 0
     rows = rows_of(tmp_path / "one", "true-counts-not-private.csv")
     assert len(rows) == len(rows_of(tmp_path / "one")) == 25
     assert {row["true_count"] for row in rows} == {"12"}
     assert rows[0]["time"] == "2026-01-01"
-    status, _ = simulate(table=table, reading=(*reading, "--value", "red,blue"), out="two")
-    assert status == 0
-    assert {row["value"] for row in rows_of(tmp_path / "two")} == {"red", "blue"}
 
 
 def test_without_matplotlib_the_image_is_left_out_and_said_so(simulate, tmp_path, monkeypatch):
@@ -227,7 +222,6 @@ def test_without_matplotlib_the_image_is_left_out_and_said_so(simulate, tmp_path
         (["--every", "soon"], "every = 'soon'"),
         (["--resume"], "no state file"),
         (["--join-new-users"], "add --resume"),
-        (["--categories", "a,b", "--attributes", "a,b"], "not both"),
         (["--protocol", "magic"], "is not one of 'predrawn-signs'"),
     ],
 )

@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, DomainError, FingerprintError, ParameterError
 from shuffledp.monitoring import client as client_module
-from shuffledp.monitoring.client import MonitorClient
-from shuffledp.monitoring.client_state import ClientState
+from shuffledp.monitoring.client import ClientState, MonitorClient
 from shuffledp.monitoring.design import MonitorDesign
-from shuffledp.monitoring.encodings.choose import encoding_for
+from shuffledp.monitoring.encodings import encoding_for
 from shuffledp.monitoring.reports import MonitorReports, require_reports
-from shuffledp.monitoring.sign_laws.registry import SIGN_LAWS
+from shuffledp.monitoring.signs import SIGN_LAWS
 
 DESIGN = MonitorDesign(periods=8, max_changes=2, epsilon0=1.0)
 VERSIONS = MonitorDesign(

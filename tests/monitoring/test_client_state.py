@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from shuffledp.core.errors import DataError, FingerprintError
-from shuffledp.monitoring.client_state import ClientState
+from shuffledp.monitoring.client import ClientState
 from shuffledp.monitoring.design import MonitorDesign
-from shuffledp.monitoring.encodings.choose import encoding_for
-from shuffledp.monitoring.sign_laws.registry import SIGN_LAWS
+from shuffledp.monitoring.encodings import encoding_for
+from shuffledp.monitoring.signs import SIGN_LAWS
 
 LAST_WORD = 2**64 - 1
 COINS = bytes(range(32))
@@ -77,8 +77,6 @@ def expected_estimates(design, level, codes, start=1):
 def indicators(encoding, code):
     if encoding.name == "boolean":
         return [int(code == 1)]
-    if encoding.name == "attributes":
-        return [(code >> j) & 1 for j in range(encoding.num_values)]
     return [int(code == j) for j in range(encoding.num_values)]
 
 
@@ -139,7 +137,6 @@ def test_every_sequence_of_states_is_estimated_without_bias(protocol, periods, m
         ("abc", "one-hot"),
         ("ab", "hadamard"),
         ("abc", "hadamard"),
-        ("ab", "attributes"),
     ],
 )
 def test_every_sequence_of_values_is_estimated_without_bias(protocol, domain, name):

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from shuffledp.monitoring.histories.generated_histories import generate_histories
+from oracles.made_histories import outage
 from shuffledp.monitoring.histories.histories import open_histories
 from shuffledp.monitoring.simulation.simulate import simulate_monitoring
 from shuffledp.monitoring.simulation.state_files import read_state
@@ -40,7 +40,7 @@ except KeyboardInterrupt:
 @pytest.fixture(scope="module")
 def histories_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("killed") / "x.parquet"
-    generate_histories(path, num_users=3_000, periods=120, scenario="outage", seed=1)
+    outage(3_000, 120).write_parquet(path)
     return path
 
 

@@ -16,7 +16,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.monitoring.design import MonitorDesign
 from shuffledp.monitoring.reports import MonitorReport
-from shuffledp.monitoring.running_counts.covers import running_sums
+from shuffledp.monitoring.running_counts.sums import running_sums
 from shuffledp.monitoring.tree import PeriodTree
 
 EPSILON = 2 * math.log(3)  # a sign is kept with probability 3/4

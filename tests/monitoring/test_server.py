@@ -9,17 +9,16 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.monitoring import server as server_module
 from shuffledp.monitoring.design import MonitorDesign
-from shuffledp.monitoring.encodings.choose import encoding_for
+from shuffledp.monitoring.encodings import encoding_for
 from shuffledp.monitoring.reports import MonitorReport, MonitorReports
 from shuffledp.monitoring.running_counts.bands import band_quantile
-from shuffledp.monitoring.running_counts.covers import running_sums
-from shuffledp.monitoring.running_counts.least_squares import (
+from shuffledp.monitoring.running_counts.sums import (
     level_weighted_sums,
     online_running_counts,
+    running_sums,
     smoothed_running_counts,
 )
-from shuffledp.monitoring.running_counts.proven_errors import proven_errors
-from shuffledp.monitoring.running_counts.variances import expected_standard_errors
+from shuffledp.monitoring.running_counts.variances import expected_standard_errors, proven_errors
 from shuffledp.monitoring.server import MonitorServer
 
 WAYS = [{"method": "cover"}, {}, {"smoothed": True}]
@@ -27,7 +26,6 @@ ENCODINGS = {
     "boolean": None,
     "one-hot": encoding_for(("bus", "car", "none")),
     "hadamard": encoding_for(tuple("abcdef")),
-    "attributes": encoding_for("attributes:3"),
 }
 
 

@@ -19,7 +19,7 @@ from shuffledp.core.checks import require_at_least, require_positive
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.monitoring.reports import MonitorReport
-from shuffledp.monitoring.running_counts.covers import running_sums
+from shuffledp.monitoring.running_counts.sums import running_sums
 from shuffledp.monitoring.tree import PeriodTree
 from shuffledp.randomizers.thresholds import optimized_unary_threshold
 

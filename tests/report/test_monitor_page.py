@@ -9,10 +9,11 @@ from report.monitor_views import CENTRAL, LOCAL, build_view, infinite
 from report.pages import Page
 from shuffledp.core.bound import Bound
 from shuffledp.core.errors import OutputError
-from shuffledp.report.monitor_page import monitor_html, write_monitor_page
-from shuffledp.report.monitor_statement import (
+from shuffledp.report.monitor_page import (
+    monitor_html,
     statement_facts,
     statement_paragraphs,
+    write_monitor_page,
 )
 
 

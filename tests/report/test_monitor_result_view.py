@@ -5,7 +5,7 @@ import pytest
 
 from shuffledp.monitoring.histories.histories import open_histories
 from shuffledp.monitoring.simulation.simulate import simulate_monitoring
-from shuffledp.report.monitor_result_view import band_text, result_facts, result_view
+from shuffledp.report.monitor_view import band_text, result_facts, result_view
 
 NUM_USERS = 60
 

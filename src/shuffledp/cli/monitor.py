@@ -2,7 +2,6 @@
 
 import click
 
-from shuffledp.cli.monitor_generate import generate
 from shuffledp.cli.monitor_plan import plan
 from shuffledp.cli.monitor_simulate import simulate
 
@@ -12,9 +11,9 @@ def monitor() -> None:
     """Track how many users have a value, period by period, as values change.
 
     plan says beforehand what that costs and how exact it is; simulate does it to a table of
-    histories; generate makes such a table up.
+    histories.
     """
 
 
-for command in (plan, simulate, generate):
+for command in (plan, simulate):
     monitor.add_command(command)

@@ -27,13 +27,6 @@ categories_option = click.option(
     help="Values are one of these, rather than on or off.",
 )
 
-attributes_option = click.option(
-    "--attributes",
-    type=answer_list,
-    metavar="A,B,...",
-    help="Values are sets of these, rather than on or off.",
-)
-
 confidence_option = click.option(
     "--confidence",
     type=float,
@@ -41,13 +34,3 @@ confidence_option = click.option(
     show_default=True,
     help="That the bands of all periods hold at once with.",
 )
-
-
-def require_one_kind(
-    categories: tuple[str, ...] | None, attributes: tuple[str, ...] | None
-) -> None:
-    """Raise if values are said to be two things."""
-    if categories is not None and attributes is not None:
-        raise click.UsageError(
-            "give --categories (each user has one) or --attributes (each user has some), not both"
-        )

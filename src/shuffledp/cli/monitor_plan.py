@@ -15,12 +15,10 @@ from shuffledp.cli.console import (
 )
 from shuffledp.cli.monitor_options import (
     PROTOCOLS,
-    attributes_option,
     categories_option,
     confidence_option,
     delta_option,
     max_changes_option,
-    require_one_kind,
 )
 from shuffledp.cli.options import json_option, require_target, whole_number
 
@@ -51,7 +49,6 @@ _DIGITS = 6
 )
 @delta_option
 @categories_option
-@attributes_option
 @click.option(
     "--protocol",
     type=click.Choice(PROTOCOLS),
@@ -78,7 +75,6 @@ def plan(  # noqa: PLR0913  # one parameter an option
     epsilon: float | None,
     delta: float,
     categories: tuple[str, ...] | None,
-    attributes: tuple[str, ...] | None,
     protocol: str | None,
     confidence: float,
     levels_seen: bool,
@@ -98,7 +94,6 @@ def plan(  # noqa: PLR0913  # one parameter an option
     from shuffledp.report.monitor_drawing import require_image_name
 
     require_target(epsilon=epsilon, delta=delta)
-    require_one_kind(categories, attributes)
     if (epsilon0 is None) == (epsilon is None):
         raise click.UsageError(
             "give exactly one of --epsilon0 (local, fixed) and --epsilon (central, to be met)"
@@ -113,7 +108,7 @@ def plan(  # noqa: PLR0913  # one parameter an option
         epsilon0=epsilon0,
         epsilon=epsilon,
         delta=delta,
-        domain=_domain(categories, attributes),
+        domain=categories,
         protocol=protocol,
         confidence=confidence,
         level_hidden=not levels_seen,
@@ -128,13 +123,6 @@ def plan(  # noqa: PLR0913  # one parameter an option
     _print_plan(planned)
     if figure is not None:
         print_facts([("figure", str(figure))])
-
-
-def _domain(
-    categories: tuple[str, ...] | None, attributes: tuple[str, ...] | None
-) -> tuple[str, ...] | str | None:
-    """Return the domain as `plan_monitoring` takes it."""
-    return categories if attributes is None else f"attributes:{len(attributes)}"
 
 
 def _draw(planned: "MonitorPlan", figure: Path) -> None:

@@ -18,15 +18,12 @@ from shuffledp.cli.console import (
 from shuffledp.cli.monitor_options import (
     ENCODINGS,
     PROTOCOLS,
-    attributes_option,
     categories_option,
     confidence_option,
     delta_option,
     max_changes_option,
-    require_one_kind,
 )
 from shuffledp.cli.options import (
-    answer_list,
     json_option,
     seed_option,
     show_values_option,
@@ -34,13 +31,11 @@ from shuffledp.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from shuffledp.core.progress import Progress
-    from shuffledp.monitoring.histories.histories import Histories
     from shuffledp.monitoring.simulation.results import MonitorResult
 
 IMAGE_FILE = "running-counts.png"
 
-_READING = ("user", "time", "value", "categories", "attributes", "periods", "start", "every")
+_READING = ("user", "time", "value", "categories", "periods", "start", "every")
 
 
 @click.command(
@@ -53,11 +48,7 @@ _READING = ("user", "time", "value", "categories", "attributes", "periods", "sta
     "--time", required=True, metavar="COLUMN", help="Column with numbers from 1, dates or times."
 )
 @click.option(
-    "--value",
-    type=answer_list,
-    required=True,
-    metavar="COLUMN,...",
-    help="Column with the value from then on; of several booleans each is an attribute.",
+    "--value", required=True, metavar="COLUMN", help="Column with the value from then on."
 )
 @max_changes_option
 @click.option(
@@ -71,7 +62,6 @@ _READING = ("user", "time", "value", "categories", "attributes", "periods", "sta
     "--out", type=click.Path(path_type=Path), required=True, help="Folder to create for results."
 )
 @categories_option
-@attributes_option
 @click.option(
     "--periods",
     type=whole_number,
@@ -145,10 +135,10 @@ def simulate(
     running counts with bands, and the true ones beside them, which only a simulation knows.
     """
     from shuffledp.collection.output import results_folder
+    from shuffledp.monitoring.histories.histories import open_histories
     from shuffledp.monitoring.simulation.results import write_monitor_result
     from shuffledp.monitoring.simulation.simulate import simulate_monitoring
 
-    require_one_kind(asked["categories"], asked["attributes"])
     if join_new_users and not resume:
         raise click.UsageError("--join-new-users is for a simulation that goes on: add --resume")
     parameters = {"table": str(table), **asked}
@@ -158,7 +148,7 @@ def simulate(
     inputs = [state, *read_paths(out)]  # a state is written as well, but never into the results
     with results_folder(out, overwrite=overwrite or resume, inputs=inputs) as folder:
         with progress_bar(hidden=as_json) as on_progress:
-            histories = _opened(table, reading, on_progress)
+            histories = open_histories(table, **reading, on_progress=on_progress)
             try:
                 result = simulate_monitoring(
                     histories,
@@ -189,15 +179,6 @@ def _state_beside(out: Path) -> Path:
     return named.parent / f"{named.name}.state"
 
 
-def _opened(table: Path, reading: dict[str, Any], on_progress: "Progress | None") -> "Histories":
-    """Read the table; one column of values is a name, several are a list."""
-    from shuffledp.monitoring.histories.histories import open_histories
-
-    columns = reading["value"]
-    value = columns[0] if len(columns) == 1 else columns
-    return open_histories(table, **(reading | {"value": value}), on_progress=on_progress)
-
-
 def _say_how_to_go_on(state: Path) -> None:
     """Print what Ctrl-C left behind, if it came late enough for that."""
     if state.exists():
@@ -215,9 +196,9 @@ def _write_pictures(
     from shuffledp.core.errors import MissingPackageError
     from shuffledp.report.monitor_drawing import draw_running_counts
     from shuffledp.report.monitor_page import write_monitor_page
-    from shuffledp.report.monitor_result_view import result_view
+    from shuffledp.report.monitor_view import result_view
 
-    view = result_view(result, what=", ".join(reading["value"]), arguments=_code(table, reading))
+    view = result_view(result, what=reading["value"], arguments=_code(table, reading))
     write_monitor_page(view, folder / REPORT_FILE)
     try:
         draw_running_counts(view, folder / IMAGE_FILE)
@@ -228,9 +209,7 @@ def _write_pictures(
 
 def _code(table: Path, reading: dict[str, Any]) -> tuple[str, ...]:
     """Return the arguments of `open_histories`, as Python."""
-    columns = reading["value"]
-    shown = reading | {"value": columns[0] if len(columns) == 1 else list(columns)}
-    given = (f"{name}={value!r}" for name, value in shown.items() if value is not None)
+    given = (f"{name}={value!r}" for name, value in reading.items() if value is not None)
     return (repr(str(table)), *given)
 
 
@@ -238,8 +217,7 @@ def _print_result(result: "MonitorResult", out: Path, state: Path | None) -> Non
     """Print how large errors are, then the guarantees, then where everything is."""
     from shuffledp.collection.output import REPORT_FILE
     from shuffledp.report.formatting import rounded
-    from shuffledp.report.monitor_result_view import result_view
-    from shuffledp.report.monitor_view import users_and_share
+    from shuffledp.report.monitor_view import result_view, users_and_share
 
     view = result_view(result, what="")
     num_counts = len(view.periods) * len(view.curves)

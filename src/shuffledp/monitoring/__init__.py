@@ -23,14 +23,16 @@ if TYPE_CHECKING:
     from shuffledp.core.monitoring_profile import MonitoringProfile
     from shuffledp.monitoring.client import MonitorClient
     from shuffledp.monitoring.design import MonitorDesign
-    from shuffledp.monitoring.encodings.choose import encoding_for
+    from shuffledp.monitoring.encodings import encoding_for
     from shuffledp.monitoring.fleet import ClientFleet
-    from shuffledp.monitoring.histories.generated_histories import generate_histories
     from shuffledp.monitoring.histories.histories import Histories, open_histories
     from shuffledp.monitoring.planning.plan import MonitorPlan, plan_monitoring
-    from shuffledp.monitoring.privacy.calibration import calibrate_monitoring
-    from shuffledp.monitoring.privacy.central import central_delta_upper, central_guarantee
-    from shuffledp.monitoring.privacy.local import local_guarantee
+    from shuffledp.monitoring.privacy.central import (
+        calibrate_monitoring,
+        central_delta_upper,
+        central_guarantee,
+        local_guarantee,
+    )
     from shuffledp.monitoring.reports import MonitorReport, MonitorReports
     from shuffledp.monitoring.running_counts.results import (
         RunningCounts,
@@ -41,22 +43,24 @@ if TYPE_CHECKING:
     from shuffledp.monitoring.simulation.simulate import simulate_monitoring
 
 _HOMES = {
-    "monitoring.histories.generated_histories": ("generate_histories",),
-    "monitoring.histories.histories": ("Histories", "open_histories"),
-    "monitoring.planning.plan": ("MonitorPlan", "plan_monitoring"),
-    "monitoring.simulation.results": ("MonitorResult",),
-    "monitoring.simulation.simulate": ("simulate_monitoring",),
     "core.monitoring_profile": ("MonitoringProfile",),
-    "monitoring.running_counts.results": ("RunningCounts", "RunningEstimate"),
     "monitoring.client": ("MonitorClient",),
     "monitoring.design": ("MonitorDesign",),
-    "monitoring.encodings.choose": ("encoding_for",),
+    "monitoring.encodings": ("encoding_for",),
     "monitoring.fleet": ("ClientFleet",),
+    "monitoring.histories.histories": ("Histories", "open_histories"),
+    "monitoring.planning.plan": ("MonitorPlan", "plan_monitoring"),
+    "monitoring.privacy.central": (
+        "calibrate_monitoring",
+        "central_delta_upper",
+        "central_guarantee",
+        "local_guarantee",
+    ),
     "monitoring.reports": ("MonitorReport", "MonitorReports"),
+    "monitoring.running_counts.results": ("RunningCounts", "RunningEstimate"),
     "monitoring.server": ("MonitorServer",),
-    "monitoring.privacy.calibration": ("calibrate_monitoring",),
-    "monitoring.privacy.central": ("central_delta_upper", "central_guarantee"),
-    "monitoring.privacy.local": ("local_guarantee",),
+    "monitoring.simulation.results": ("MonitorResult",),
+    "monitoring.simulation.simulate": ("simulate_monitoring",),
 }
 
 __all__ = [
@@ -76,7 +80,6 @@ __all__ = [
     "central_delta_upper",
     "central_guarantee",
     "encoding_for",
-    "generate_histories",
     "local_guarantee",
     "open_histories",
     "plan_monitoring",

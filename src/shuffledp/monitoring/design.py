@@ -3,16 +3,13 @@
 import hashlib
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.monitoring_profile import MonitoringProfile
-from shuffledp.monitoring.sign_laws.law import SignLaw
-from shuffledp.monitoring.sign_laws.registry import sign_law
+from shuffledp.monitoring.encodings import BooleanEncoding, Encoding
+from shuffledp.monitoring.signs import SignLaw, sign_law
 from shuffledp.monitoring.tree import PeriodTree
-
-if TYPE_CHECKING:
-    from shuffledp.monitoring.encodings.encoding import Encoding
 
 _FINGERPRINT_DIGITS = 16
 
@@ -59,7 +56,7 @@ class MonitorDesign:
     max_changes: int
     epsilon0: float
     protocol: str = "predrawn-signs"
-    encoding: "Encoding" = None  # type: ignore[assignment]  # never None once made
+    encoding: Encoding = None  # type: ignore[assignment]  # never None once made
     tree: PeriodTree = field(init=False, repr=False, compare=False)
     law: SignLaw = field(init=False, repr=False, compare=False)
 
@@ -83,7 +80,7 @@ class MonitorDesign:
         set_field("tree", tree)
         set_field("law", law)
         if cast("Encoding | None", self.encoding) is None:
-            set_field("encoding", _boolean())
+            set_field("encoding", BooleanEncoding())
 
     @property
     def num_levels(self) -> int:
@@ -119,10 +116,3 @@ class MonitorDesign:
             f"/{self.encoding.fingerprint}"
         )
         return hashlib.sha256(stated.encode()).hexdigest()[:_FINGERPRINT_DIGITS]
-
-
-def _boolean() -> "Encoding":
-    """Return the encoding of booleans; imported late: designs need only the Protocol."""
-    from shuffledp.monitoring.encodings.choose import encoding_for
-
-    return encoding_for(None)

@@ -1,26 +1,300 @@
 """``ClientFleet``: all clients of a simulated collection at once, as arrays."""
 
 from collections.abc import Mapping
-from typing import Any, Self, SupportsIndex
+from dataclasses import dataclass, field
+from typing import Any, Final, Self, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import KEY_BYTES, WORD_BYTES, Entropy, derived_key
-from shuffledp.core.errors import DataError, DomainError, ParameterError
+from shuffledp.core.errors import DataError, DomainError, FingerprintError, ParameterError
+from shuffledp.core.reports import read_only
 from shuffledp.monitoring.design import MonitorDesign
-from shuffledp.monitoring.encodings.codes import require_codes
-from shuffledp.monitoring.fleet_reports import (
-    PeriodSums,
-    as_reports,
-    coin_signs,
-    concatenated,
-    sums_and_counts,
-)
-from shuffledp.monitoring.fleet_state import FleetState, required
+from shuffledp.monitoring.encodings import require_codes
 from shuffledp.monitoring.reports import MonitorReports
-from shuffledp.monitoring.sign_laws.exact_integers import draw_below
+from shuffledp.monitoring.signs import draw_below
+
+_COUNTERS: Final = ("num_changes", "num_increments", "num_ignored")
+_CODES: Final = ("told", "value", "before", "after")
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class FleetState:
+    """Mutable arrays; a slot is a client's place, and the slots of a level are neighbours.
+
+    Parameters
+    ----------
+    design : MonitorDesign
+        The collection.
+    slots : ndarray of int32, shape (n,)
+        The slot of each user.
+    level_sizes : ndarray of int64, shape (num_levels,)
+        How many clients report at each level.
+    keys : ndarray of uint64, shape (n,)
+        By slot, like all that follow; see `ClientState`.
+    num_changes, num_increments, num_ignored : ndarray of int32, shape (n,)
+        Counters.
+    told, value, before, after : ndarray of int8, int32 or int64, shape (n,)
+        Codes of values. With pre-drawn signs, ``after`` is the same array as ``value``.
+
+    Attributes
+    ----------
+    ends : list of int
+        Where the slots of each level end.
+    """
+
+    design: MonitorDesign
+    slots: NDArray[np.int32]
+    level_sizes: NDArray[np.int64]
+    keys: NDArray[np.uint64]
+    num_changes: NDArray[np.int32]
+    num_increments: NDArray[np.int32]
+    num_ignored: NDArray[np.int32]
+    told: NDArray[Any]
+    value: NDArray[Any]
+    before: NDArray[Any]
+    after: NDArray[Any]
+    ends: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ends = np.cumsum(self.level_sizes).tolist()
+        if self.design.law.kind == "predrawn":
+            self.after = self.value
+
+    @classmethod
+    def fresh(
+        cls, design: MonitorDesign, levels: NDArray[np.uint64], keys: NDArray[np.uint64]
+    ) -> Self:
+        """Return the state of clients that have been told nothing yet.
+
+        Parameters
+        ----------
+        design : MonitorDesign
+            The collection.
+        levels : ndarray of uint64, shape (n,)
+            The level of each user, from 1.
+        keys : ndarray of uint64, shape (n,)
+            The key of each user.
+        """
+        num_users = levels.size
+        order = np.argsort(levels, kind="stable")
+        codes = np.full(num_users, design.encoding.nothing, dtype=_code_type(design))
+        return cls(
+            design=design,
+            slots=_inverse(order),
+            level_sizes=np.bincount(levels.astype(np.int64) - 1, minlength=design.num_levels),
+            keys=keys[order],
+            **{name: np.zeros(num_users, dtype=np.int32) for name in _COUNTERS},
+            **{name: codes.copy() for name in _CODES},
+        )
+
+    @property
+    def num_users(self) -> int:
+        """Number of users."""
+        return int(self.slots.size)
+
+    def slots_of_level(self, level: int) -> slice:
+        """Return the slots of the clients that report at a level."""
+        return slice(self.ends[level - 2] if level > 1 else 0, self.ends[level - 1])
+
+    def levels(self) -> NDArray[np.uint8]:
+        """Return the level of each user."""
+        sorted_levels = np.arange(1, self.level_sizes.size + 1, dtype=np.uint8)
+        by_user: NDArray[np.uint8] = np.repeat(sorted_levels, self.level_sizes)[self.slots]
+        return by_user
+
+    def joined_by(self, other: "FleetState") -> "FleetState":
+        """Return the state of these users and, after them, those of another of the same design."""
+        levels = np.concatenate([self.levels(), other.levels()])
+        order = np.argsort(levels, kind="stable")
+        by_user = {
+            name: np.concatenate([getattr(part, name)[part.slots] for part in (self, other)])
+            for name in ("keys", *_COUNTERS, *_CODES)
+        }
+        return FleetState(
+            design=self.design,
+            slots=_inverse(order),
+            level_sizes=self.level_sizes + other.level_sizes,
+            **{name: array[order] for name, array in by_user.items()},
+        )
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return copies of all arrays, and the name of the design."""
+        names = ["slots", "level_sizes", "keys", *_COUNTERS, *_code_names(self.design)]
+        arrays = {name: np.copy(getattr(self, name)) for name in names}
+        return {"design": _digest(self.design), **arrays}
+
+    @classmethod
+    def from_arrays(cls, design: MonitorDesign, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Return the state that `to_arrays` wrote, from copies of the arrays.
+
+        Raises
+        ------
+        DataError
+            If an array is missing or is not what such a state holds.
+        FingerprintError
+            If it is the state of another design.
+        """
+        digest = required(arrays, "design")
+        if not np.array_equal(digest, _digest(design)):
+            raise FingerprintError(
+                "arrays are the state of a fleet of another design: give the periods, "
+                "max_changes, epsilon0, protocol and encoding that the fleet began with"
+            )
+        num_users = required(arrays, "slots").size
+        kept: dict[str, NDArray[Any]] = {}
+        for name, (dtype, low, high) in _layout(design, num_users).items():
+            array = required(arrays, name)
+            size = design.num_levels if name == "level_sizes" else num_users
+            if array.dtype != dtype or array.shape != (size,):
+                raise DataError(
+                    f"arrays[{name!r}] has dtype {array.dtype} and shape {array.shape}, not "
+                    f"{dtype} and {(size,)}: it is damaged; restore an earlier copy"
+                )
+            if size and not low <= int(array.min()) <= int(array.max()) <= high:
+                raise DataError(
+                    f"arrays[{name!r}] is not within [{low}, {high}]: it is damaged; restore an "
+                    "earlier copy"
+                )
+            kept[name] = array.copy()
+        _require_places(kept["slots"], kept["level_sizes"])
+        kept.setdefault("after", kept["value"])
+        return cls(design=design, **kept)
+
+
+def required(arrays: Mapping[str, NDArray[Any]], name: str) -> NDArray[Any]:
+    """Return an array of that name, or raise `DataError`."""
+    if name not in arrays:
+        raise DataError(
+            f"arrays has no {name!r}: give all that state_arrays() returned, or restore an earlier "
+            "copy"
+        )
+    return np.asarray(arrays[name])
+
+
+def _code_names(design: MonitorDesign) -> tuple[str, ...]:
+    """Return which arrays of codes there are: ``after`` only where it is not ``value``."""
+    return _CODES[:-1] if design.law.kind == "predrawn" else _CODES
+
+
+def _code_type(design: MonitorDesign) -> np.dtype[Any]:
+    """Return the narrowest signed type that holds -1 and all codes."""
+    return np.min_scalar_type(-design.encoding.largest_code - 1)
+
+
+def _layout(design: MonitorDesign, num_users: int) -> dict[str, tuple[np.dtype[Any], int, int]]:
+    """Return type, least and largest value of each array."""
+    is_predrawn = design.law.kind == "predrawn"
+    k, int32 = design.max_changes, np.dtype(np.int32)
+    code = (_code_type(design), design.encoding.nothing, design.encoding.largest_code)
+    return {
+        "slots": (int32, 0, num_users - 1),
+        "level_sizes": (np.dtype(np.int64), 0, num_users),
+        "keys": (np.dtype(np.uint64), int(not is_predrawn), 2**k - 1 if is_predrawn else k),
+        "num_changes": (int32, 0, k),
+        "num_increments": (int32, 0, k),
+        "num_ignored": (int32, 0, design.periods),
+        **dict.fromkeys(_code_names(design), code),
+    }
+
+
+def _require_places(slots: NDArray[np.int32], level_sizes: NDArray[np.int64]) -> None:
+    """Raise unless every slot has one user, and the levels have all slots."""
+    once = np.zeros(slots.size, dtype=np.bool_)
+    once[slots] = True
+    if not once.all() or int(level_sizes.sum()) != slots.size:
+        raise DataError(
+            "arrays['slots'] and arrays['level_sizes'] do not give each user a place: they are "
+            "damaged; restore an earlier copy"
+        )
+
+
+def _inverse(order: NDArray[np.intp]) -> NDArray[np.int32]:
+    """Return where each user is in an order."""
+    slots = np.empty(order.size, dtype=np.int32)
+    slots[order] = np.arange(order.size, dtype=np.int32)
+    return slots
+
+
+def _digest(design: MonitorDesign) -> NDArray[np.uint8]:
+    """Return the fingerprint of a design as an array of its 8 bytes."""
+    return np.frombuffer(bytes.fromhex(design.fingerprint()), dtype=np.uint8)
+
+
+_WORD_BITS = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PeriodSums:
+    """What the clients of a fleet report in one period, summed.
+
+    Parameters
+    ----------
+    period : int
+        When the reports fall due.
+    levels : range
+        The levels with a node that ends then: 1 up to some level.
+    sums, counts : ndarray of int64, shape (len(levels), num_columns)
+        Sum of the signs, and number of the reports, for each level and column. Read-only.
+    reports : MonitorReports or None
+        The reports, if asked for: level by level, and within a level always in the same order of
+        clients, so that they can be linked over time until they are shuffled.
+    """
+
+    period: int
+    levels: range
+    sums: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    reports: MonitorReports | None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sums", read_only(self.sums))
+        object.__setattr__(self, "counts", read_only(self.counts))
+
+
+def coin_signs(stream: Entropy, size: int) -> NDArray[np.int8]:
+    """Return independent uniform signs: bit i mod 64 of word i div 64, 1 for +1."""
+    words = stream.words(-(-size // _WORD_BITS)).astype("<u8", copy=False)
+    bits = np.unpackbits(words.view(np.uint8), count=size, bitorder="little")
+    signs = bits.view(np.int8)
+    signs *= 2
+    signs -= 1
+    return signs
+
+
+def sums_and_counts(
+    signs: NDArray[np.int8], columns: NDArray[np.int64] | None, num_columns: int
+) -> NDArray[np.int64]:
+    """Return sum of the signs and number of reports for each column, shape (2, num_columns)."""
+    if columns is None:
+        return np.array([[signs.sum(dtype=np.int64)], [signs.size]], dtype=np.int64)
+    cells = 2 * columns + (signs > 0)
+    minus, plus = np.bincount(cells, minlength=2 * num_columns).reshape(num_columns, 2).T
+    return np.stack((plus - minus, plus + minus))
+
+
+def as_reports(
+    level: int, period: int, signs: NDArray[np.int8], columns: NDArray[np.int64] | None
+) -> MonitorReports:
+    """Return the reports of one level."""
+    size = signs.size
+    return MonitorReports(
+        levels=np.full(size, level, dtype=np.uint8),
+        periods=np.full(size, period, dtype=np.int64),
+        signs=signs,
+        columns=np.zeros(size, dtype=np.int64) if columns is None else columns,
+    )
+
+
+def concatenated(parts: list[MonitorReports]) -> MonitorReports:
+    """Return reports of several levels, level by level."""
+    names = ("levels", "periods", "signs", "columns")
+    return MonitorReports(
+        **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    )
+
 
 _LARGEST = 2**31 - 1  # counters and slots are int32
 

@@ -9,21 +9,22 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.monitoring.design import MonitorDesign
-from shuffledp.monitoring.encodings.encoding import Encoding
+from shuffledp.monitoring.encodings import Encoding
 from shuffledp.monitoring.reports import MonitorReport, MonitorReports, require_reports
 from shuffledp.monitoring.running_counts.bands import band_quantile
-from shuffledp.monitoring.running_counts.covers import require_through, running_sums
-from shuffledp.monitoring.running_counts.least_squares import (
+from shuffledp.monitoring.running_counts.results import RunningCounts, RunningEstimate
+from shuffledp.monitoring.running_counts.sums import (
     level_weighted_sums,
     online_running_counts,
+    require_through,
+    running_sums,
     smoothed_running_counts,
     update_level_weighted_sums,
 )
-from shuffledp.monitoring.running_counts.proven_errors import proven_errors
-from shuffledp.monitoring.running_counts.received_reports import ReceivedReports
-from shuffledp.monitoring.running_counts.results import RunningCounts, RunningEstimate
 from shuffledp.monitoring.running_counts.variances import (
+    ReceivedReports,
     expected_standard_errors,
+    proven_errors,
     require_method,
     with_pairs,
 )
@@ -375,7 +376,7 @@ class MonitorServer:
         Returns
         -------
         ndarray of float64, shape (periods,)
-            In users; see `shuffledp.monitoring.running_counts.proven_errors`.
+            In users; see `shuffledp.monitoring.running_counts.variances`.
 
         Raises
         ------

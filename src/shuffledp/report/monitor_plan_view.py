@@ -7,11 +7,10 @@ import numpy as np
 
 from shuffledp.report.formatting import fixed, given, rounded
 from shuffledp.report.monitor_drawing import ErrorLine
-from shuffledp.report.monitor_result_view import band_text
-from shuffledp.report.monitor_view import counted, share_text, users_and_share
+from shuffledp.report.monitor_view import band_text, counted, share_text, users_and_share
 
 if TYPE_CHECKING:
-    from shuffledp.monitoring.planning.daily import RepeatedCollection
+    from shuffledp.monitoring.planning.comparison import RepeatedCollection
     from shuffledp.monitoring.planning.plan import MonitorPlan
 
 HEADINGS = ("way to collect", "standard error", "of users", "epsilon0", "epsilon")

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from oracles.made_histories import dense, outage
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.monitoring.histories import reduction
-from shuffledp.monitoring.histories.generated_histories import generate_histories
+from shuffledp.monitoring.histories import histories as histories_module
 from shuffledp.monitoring.histories.histories import Histories, open_histories
 
 _NAMES = {"user": "id", "time": "day", "value": "on"}
@@ -74,17 +74,18 @@ def test_the_value_at_the_end_of_a_period_counts(drawn):
     assert weekly.num_changes <= daily.num_changes
 
 
-def test_dense_rows_and_events_are_the_same_histories(tmp_path):
-    options = {"num_users": 60, "periods": 20, "scenario": "travel", "seed": 1}
+def test_dense_rows_and_events_are_the_same_histories():
     columns = {"user": "user", "time": "time", "value": "value"}
-    events = open_histories(generate_histories(tmp_path / "a.parquet", **options).path, **columns)
-    path = generate_histories(tmp_path / "b.parquet", dense=True, **options).path
-    dense = open_histories(path, **columns)
-    by_user = open_histories(pl.read_parquet(path).sort("user", "time"), **columns)
-    mixed = open_histories(
-        pl.read_parquet(path).sample(fraction=1.0, shuffle=True, seed=1), **columns
-    )
-    for other in (dense, by_user, mixed):
+    changes = outage(60, 20)
+    rows = pl.concat(dense(changes, 20))
+    assert rows.height == 60 * 20 > 3 * changes.height
+    events = open_histories(changes, **columns, periods=20)
+    for table in (
+        rows,
+        rows.sort("user", "time"),
+        rows.sample(fraction=1.0, shuffle=True, seed=1),
+    ):
+        other = open_histories(table, **columns)
         assert as_text(other) == as_text(events)
         assert other.digest(20) == events.digest(20)
 
@@ -94,12 +95,6 @@ def test_categories_begin_with_nothing():
     histories = opened(rows, categories=["x", "y"])
     assert as_text(histories) == [("b", 1, 1), ("a", 2, 0), ("a", 3, 1)]
     assert histories.true_counts().tolist() == [[0, 1], [1, 1], [0, 2]]
-
-
-def test_sets_are_counted_by_attribute():
-    rows = [("a", 1, "x;y"), ("b", 2, "y"), ("a", 3, "")]
-    histories = opened(rows, attributes=["x", "y"])
-    assert histories.true_counts().tolist() == [[1, 1], [1, 2], [0, 1]]
 
 
 def test_the_same_row_twice_is_harmless_and_another_value_is_not():
@@ -116,7 +111,7 @@ def test_a_first_row_of_the_value_before_contradicts_a_second_one_too():
 
 
 def test_a_large_table_out_of_order_says_what_to_do(monkeypatch):
-    monkeypatch.setattr(reduction, "_MOST_ROWS_TO_SORT", 2)
+    monkeypatch.setattr(histories_module, "_MOST_ROWS_TO_SORT", 2)
     assert opened([("a", 1, 1), ("b", 1, 1), ("a", 2, 0)]).num_changes == 3
     with pytest.raises(DataError, match=r"not in order of time and there are 3.* sort the table"):
         opened([("a", 2, 1), ("b", 1, 1), ("a", 1, 0)])

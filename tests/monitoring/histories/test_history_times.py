@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.monitoring.histories.history_times import time_axis, time_expression
+from shuffledp.monitoring.histories.times import time_axis, time_expression
 
 
 def physical(values, example=None):

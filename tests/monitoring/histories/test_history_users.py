@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shuffledp.core.errors import DataError
-from shuffledp.monitoring.histories import history_users
-from shuffledp.monitoring.histories.history_users import user_coder
+from shuffledp.monitoring.histories import users as history_users
+from shuffledp.monitoring.histories.users import user_coder
 
 
 def coder_of(batches, dtype=pl.String):

@@ -1,8 +1,8 @@
 import polars as pl
 import pytest
 
-from shuffledp.core.errors import DataError, DomainError, ParameterError
-from shuffledp.monitoring.histories.history_values import value_coding
+from shuffledp.core.errors import DataError, DomainError
+from shuffledp.monitoring.histories.tables import value_coding
 
 
 def codes(columns, value, **options):
@@ -29,45 +29,16 @@ def test_categories_are_places_in_the_list():
     assert codes({"v": [3, 1, 2]}, "v", categories=[1, 3]).to_list() == [1, 0, None]
 
 
-@pytest.mark.parametrize(
-    "sets",
-    [
-        [["x"], [], ["z", "x", "x"], ["q"], None, ["y", None]],
-        ["x", "", "z; x ;x", "q", None, "y;q"],
-    ],
-)
-def test_sets_are_masks(sets):
-    assert codes({"v": sets}, "v", attributes="xyz").to_list() == [1, 0, 5, None, None, None]
-
-
-def test_columns_of_booleans_are_a_set():
-    columns = {"a": [True, False, None], "b": [1, 1, 1]}
-    assert codes(columns, ["a", "b"]).to_list() == [3, 2, None]
-    assert value_coding(["a", "b"]).labels == ("a", "b")
-
-
-def test_sixty_two_attributes_fit():
-    names = [str(i) for i in range(62)]
-    assert codes({"v": [names]}, "v", attributes=names).to_list() == [2**62 - 1]
-
-
 def test_before_the_first_row_there_is_nothing():
     assert value_coding("v").before == 0
     assert value_coding("v", categories="ab").before == -1
-    assert value_coding("v", attributes="ab").before == 0
-    assert [value_coding("v").num_values, value_coding("v", categories="abc").num_values] == [1, 3]
 
 
 @pytest.mark.parametrize(
     ("value", "options", "error", "message"),
     [
-        ([], {}, ParameterError, "names no column"),
-        ("v", {"categories": "ab", "attributes": "ab"}, ParameterError, "only one of"),
-        (["v", "w"], {"categories": "ab"}, ParameterError, "only one of"),
         ("v", {"categories": "a"}, DomainError, "fewer than two"),
         ("v", {"categories": "aa"}, DomainError, "more than once"),
-        ("v", {"attributes": "a"}, DomainError, r"not in \[2, 62\]"),
-        ("v", {"attributes": range(63)}, DomainError, r"not in \[2, 62\]"),
     ],
 )
 def test_what_is_no_domain_is_refused(value, options, error, message):
@@ -80,7 +51,6 @@ def test_what_is_no_domain_is_refused(value, options, error, message):
     [
         ([["a"]], {}, "no boolean"),
         ([["a"]], {"categories": "ab"}, "no list of answers"),
-        ([3], {"attributes": "ab"}, "give lists of attributes"),
     ],
 )
 def test_a_column_of_another_type_is_refused(values, options, message):

@@ -7,15 +7,18 @@ from dataclasses import replace
 import pytest
 
 from shuffledp.core.bound import Bound
-from shuffledp.monitoring.planning.advice import MonitorComparison, Verdict, advice
-from shuffledp.monitoring.planning.daily import RepeatedCollection
+from shuffledp.monitoring.planning.comparison import (
+    MonitorComparison,
+    RepeatedCollection,
+    Verdict,
+    advice,
+)
 
 
-def collection(error, *, least=None, local=1.0, central=0.1, answers=10, questions=10):
+def collection(error, *, least=None, local=1.0, central=0.1, answers=10):
     return RepeatedCollection(
         name="made up",
         randomizer="k-rr",
-        num_questions=questions,
         answers_per_user=answers,
         epsilon0_per_answer=local / answers,
         local_epsilon=local,
@@ -110,10 +113,10 @@ def test_what_is_not_known_is_said():
     compared = replace(
         COMPARED,
         everybody_central=collection(300.0),
-        few_answers=collection(250.0, answers=2, questions=30),
+        few_answers=collection(250.0, answers=2),
     )
     _, both, _, central = advice(compared)[1:]
-    assert "in 2 of 30 questions (" in both
+    assert "in 2 of 10 periods (" in both
     assert both.endswith("250 users, 2.5 times that. A better analysis might allow less noise.")
     assert central.endswith("300 users, 3 times that. A better analysis might allow less noise.")
     assert "whoever sees" not in central  # no more than monitoring reveals

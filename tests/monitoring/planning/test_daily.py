@@ -12,10 +12,8 @@ import pytest
 from shuffledp.accounting import ShuffledRelease
 from shuffledp.accounting.amplification.registry import account_delta
 from shuffledp.core.profile import LocalProfile
-from shuffledp.monitoring.encodings.choose import encoding_for
-from shuffledp.monitoring.planning.daily import (
+from shuffledp.monitoring.planning.comparison import (
     FEW_ANSWERS,
-    PeriodQuestion,
     RepeatedTask,
     _error,
     everybody_at_central,
@@ -25,27 +23,19 @@ from shuffledp.monitoring.planning.daily import (
 )
 from shuffledp.randomizers.registry import make_randomizer
 
-BIT = PeriodQuestion(num_categories=2, num_parts=1)
-FIVE = PeriodQuestion(num_categories=5, num_parts=1)
-PARTS = PeriodQuestion(num_categories=2, num_parts=3)
+BIT, FIVE = 2, 5  # possible answers
 
 
-def task(question=BIT, periods=12, num_users=10_000, delta=1e-6):
-    return RepeatedTask(question=question, periods=periods, num_users=num_users, delta=delta)
+def task(num_categories=BIT, periods=12, num_users=10_000, delta=1e-6):
+    return RepeatedTask(
+        num_categories=num_categories, periods=periods, num_users=num_users, delta=delta
+    )
 
 
-def test_what_is_asked():
-    assert PeriodQuestion.of(encoding_for(None)) == BIT
-    assert PeriodQuestion.of(encoding_for(range(5))) == FIVE
-    assert PeriodQuestion.of(encoding_for(["a", "b"])) == BIT
-    assert PeriodQuestion.of(encoding_for("attributes:3")) == PARTS
-    assert task(PARTS).num_questions == 36
-
-
-@pytest.mark.parametrize(("question", "rounds"), [(BIT, 12), (PARTS, 36)])
-def test_the_same_local_total(question, rounds):
-    found = everybody_at_local(task(question), epsilon0=3.0)
-    assert found.answers_per_user == found.num_questions == rounds
+@pytest.mark.parametrize("rounds", [12, 36])
+def test_the_same_local_total(rounds):
+    found = everybody_at_local(task(periods=rounds), epsilon0=3.0)
+    assert found.answers_per_user == rounds
     assert found.epsilon0_per_answer == pytest.approx(3.0 / rounds)
     assert rounds * Fraction(found.epsilon0_per_answer) <= 3
     assert found.local_epsilon == 3.0
@@ -83,8 +73,7 @@ def variance_of_one_user(law, categories, bit, questions, answers):
 @pytest.mark.parametrize(("categories", "answers"), [(2, 1), (2, 3), (2, 4), (3, 2), (5, 1)])
 def test_the_variance_is_that_of_enumeration(categories, answers):
     questions, epsilon0 = 4, 2.0
-    question = PeriodQuestion(num_categories=categories, num_parts=1)
-    asked = task(question, periods=questions, num_users=700)
+    asked = task(categories, periods=questions, num_users=700)
     each = epsilon0 / answers
     randomizer = make_randomizer("k-rr", k=categories, epsilon0=each)
     p, q = (Fraction(chance) for chance in randomizer.support_probabilities)
@@ -97,7 +86,7 @@ def test_the_variance_is_that_of_enumeration(categories, answers):
     assert found == pytest.approx(math.sqrt(700 * total), rel=1e-9)
 
 
-@pytest.mark.parametrize("question", [BIT, FIVE, PARTS])
+@pytest.mark.parametrize("question", [BIT, FIVE])
 def test_few_answers_keep_both_guarantees(question):
     asked = task(question)
     found = few_answers(asked, epsilon0=4.0, epsilon=0.1)
@@ -130,19 +119,17 @@ def test_the_number_of_answers_is_the_best_one():
         assert errors[found.answers_per_user - 1] == pytest.approx(found.standard_error)
 
 
-@pytest.mark.parametrize("question", [BIT, FIVE, PARTS])
+@pytest.mark.parametrize("question", [BIT, FIVE])
 def test_the_same_central_guarantee(question):
     asked = task(question)
     found = everybody_at_central(asked, epsilon=0.3)
     assert found.central.upper <= 0.3
-    randomizer = make_randomizer(
-        found.randomizer, k=question.num_categories, epsilon0=found.epsilon0_per_answer
-    )
+    randomizer = make_randomizer(found.randomizer, k=question, epsilon0=found.epsilon0_per_answer)
     release = ShuffledRelease(profile=randomizer.profile, num_users=10_000)
-    year = (release * asked.num_questions).epsilon(1e-6)
+    year = (release * asked.periods).epsilon(1e-6)
     assert year.lower <= 0.3
     assert 0.97 * 0.3 <= year.upper <= 0.3 * (1.0 + 1e-9)
-    assert found.local_epsilon >= asked.num_questions * found.epsilon0_per_answer
+    assert found.local_epsilon >= asked.periods * found.epsilon0_per_answer
     # of other questions than bits only what is proved is known
     assert (found.least_standard_error is None) == (question is FIVE)
 

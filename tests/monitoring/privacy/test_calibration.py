@@ -7,8 +7,11 @@ import pytest
 
 from oracles import monitored_release as oracle
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
-from shuffledp.monitoring.privacy.calibration import LARGEST_EPSILON0, calibrate_monitoring
-from shuffledp.monitoring.privacy.central import central_guarantee
+from shuffledp.monitoring.privacy.central import (
+    LARGEST_EPSILON0,
+    calibrate_monitoring,
+    central_guarantee,
+)
 
 
 def sampled(epsilon0):

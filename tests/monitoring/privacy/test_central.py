@@ -14,13 +14,16 @@ from shuffledp.accounting.amplification.registry import account_delta
 from shuffledp.core.errors import LowerEndWarning, ParameterError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.monitoring.privacy import central
-from shuffledp.monitoring.privacy.central import central_delta_upper, central_guarantee
-from shuffledp.monitoring.privacy.idle_crowd import (
+from shuffledp.monitoring.privacy.central import (
+    central_delta_upper,
+    central_guarantee,
+    local_guarantee,
+)
+from shuffledp.monitoring.privacy.likelihoods import (
     level_overlaps,
     shifted_changes,
     unavoidable_delta,
 )
-from shuffledp.monitoring.privacy.local import local_guarantee
 
 SAMPLED = oracle.sampled_profile(4, 3, num_levels=9)
 PREDRAWN = oracle.predrawn_profile(oracle.threshold_density(4, 1, 3), num_levels=9)

@@ -6,9 +6,12 @@ from fractions import Fraction
 import pytest
 
 from oracles import monitored_release as oracle
-from shuffledp.monitoring.privacy.central import central_delta_upper, central_guarantee
-from shuffledp.monitoring.privacy.idle_crowd import shifted_changes, unavoidable_delta
-from shuffledp.monitoring.privacy.local import local_guarantee
+from shuffledp.monitoring.privacy.central import (
+    central_delta_upper,
+    central_guarantee,
+    local_guarantee,
+)
+from shuffledp.monitoring.privacy.likelihoods import shifted_changes, unavoidable_delta
 
 # Sums of doubles in the enumeration, and the width of the contour integral.
 ROUND_OFF, WIDTH = 1e-12, 1e-3
@@ -181,8 +184,7 @@ def test_public_columns(*, bit, num_values, columns, share, periods, max_changes
 
 def test_a_gap_too_small_would_be_found():
     """Negative control: three fifths of the gap, and the enumeration is above the bound."""
-    from shuffledp.monitoring.privacy.change_laws import worst_law
-    from shuffledp.monitoring.privacy.linear_part import linear_delta_upper
+    from shuffledp.monitoring.privacy.likelihoods import linear_delta_upper, worst_law
 
     _, laws, profile = sampled(2, 1, 3)
     epsilon = 0.1 * profile.epsilon0

@@ -12,12 +12,12 @@ from oracles import monitored_release as oracle
 from shuffledp.accounting.amplification.local import single_report_delta
 from shuffledp.core.monitoring_profile import MonitoringProfile
 from shuffledp.monitoring.privacy.central import central_delta_upper
-from shuffledp.monitoring.privacy.higher_orders import (
+from shuffledp.monitoring.privacy.likelihoods import (
     Crowd,
     has_higher_orders,
     higher_order_shift,
+    unavoidable_delta,
 )
-from shuffledp.monitoring.privacy.idle_crowd import unavoidable_delta
 
 
 def profile_of(*correlations, changes, levels=1):

@@ -8,12 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shuffledp.monitoring.privacy import change_laws
-from shuffledp.monitoring.privacy.change_laws import Overlap, mixed_law, pair_law, worst_law
-from shuffledp.monitoring.privacy.linear_part import (
+from shuffledp.monitoring.privacy import likelihoods
+from shuffledp.monitoring.privacy.likelihoods import (
     MOST_USERS,
+    Overlap,
     linear_delta_lower,
     linear_delta_upper,
+    mixed_law,
+    pair_law,
+    worst_law,
 )
 
 
@@ -156,7 +159,7 @@ def test_merging_errs_downwards_and_little():
     law = pair_law(overlap, epsilon=EPSILON)
     variance = 100 * 2.25**2 + 3 + 3 * 1.25**2 + 20 * 0.25**2
     found = math.fsum(law.masses * law.values**2)
-    assert law.values.size <= change_laws._MOST_VALUES + 1
+    assert law.values.size <= likelihoods._MOST_VALUES + 1
     assert 0.99 * variance <= found <= variance
     mixed = mixed_law([law, pair_law(Overlap(0, 1, 1, 0), epsilon=EPSILON)], [0.25, 0.75])
     second = math.fsum(mixed.masses * mixed.values**2)

@@ -8,7 +8,7 @@ import pytest
 
 from oracles import monitored_release as oracle
 from shuffledp.core.errors import ParameterError
-from shuffledp.monitoring.privacy.local import local_guarantee
+from shuffledp.monitoring.privacy.central import local_guarantee
 
 
 @pytest.mark.parametrize("changes", [1, 4, 40, 65, 200])

@@ -19,7 +19,7 @@ from shuffledp.monitoring.running_counts.bands import (
     sidak_quantile,
     simulated_maxima,
 )
-from shuffledp.monitoring.running_counts.least_squares import (
+from shuffledp.monitoring.running_counts.sums import (
     level_weighted_sums,
     online_running_counts,
     smoothed_running_counts,

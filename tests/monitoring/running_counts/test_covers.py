@@ -7,7 +7,7 @@ import pytest
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.monitoring.running_counts.covers import cover_sizes, running_sums
+from shuffledp.monitoring.running_counts.sums import cover_sizes, running_sums
 from shuffledp.monitoring.tree import PeriodTree
 
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.monitoring.running_counts.covers import running_sums
-from shuffledp.monitoring.running_counts.least_squares import (
+from shuffledp.monitoring.running_counts.sums import (
     level_weighted_sums,
     online_node_estimates,
     online_running_counts,
+    running_sums,
     smoothed_nodes,
     smoothed_running_counts,
     update_level_weighted_sums,

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from shuffledp.monitoring.running_counts.least_squares import (
+from shuffledp.monitoring.running_counts.sums import (
     level_weighted_sums,
     smoothed_running_counts,
 )
-from shuffledp.monitoring.running_counts.prefix_weights import prefix_walk, trees_of
+from shuffledp.monitoring.running_counts.variances import prefix_walk, trees_of
 from shuffledp.monitoring.tree import PeriodTree
 
 

@@ -11,13 +11,12 @@ from scipy.stats import binom
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.monitoring.running_counts.covers import running_sums
-from shuffledp.monitoring.running_counts.least_squares import (
+from shuffledp.monitoring.running_counts.sums import (
     level_weighted_sums,
     online_running_counts,
+    running_sums,
 )
-from shuffledp.monitoring.running_counts.proven_errors import proven_errors
-from shuffledp.monitoring.running_counts.variances import variance_factors
+from shuffledp.monitoring.running_counts.variances import proven_errors, variance_factors
 from shuffledp.monitoring.tree import PeriodTree
 
 FALSE_POSITIVE_RATE = 1e-9

@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.monitoring.running_counts.covers import running_sums
-from shuffledp.monitoring.running_counts.least_squares import (
+from shuffledp.monitoring.running_counts.sums import (
     level_weighted_sums,
     online_running_counts,
+    running_sums,
     smoothed_running_counts,
 )
-from shuffledp.monitoring.running_counts.received_reports import ReceivedReports
-from shuffledp.monitoring.running_counts.variances import smoothed_pairs
+from shuffledp.monitoring.running_counts.variances import ReceivedReports, smoothed_pairs
 from shuffledp.monitoring.tree import PeriodTree
 
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from shuffledp.core.errors import ParameterError
-from shuffledp.monitoring.running_counts.covers import running_sums
-from shuffledp.monitoring.running_counts.least_squares import (
+from shuffledp.monitoring.running_counts.sums import (
     level_weighted_sums,
     online_running_counts,
+    running_sums,
     smoothed_running_counts,
 )
 from shuffledp.monitoring.running_counts.variances import (
@@ -20,7 +20,7 @@ from shuffledp.monitoring.running_counts.variances import (
     variance_factors,
     with_pairs,
 )
-from shuffledp.monitoring.sign_laws.exchangeable import ExchangeableSigns
+from shuffledp.monitoring.signs import ExchangeableSigns
 from shuffledp.monitoring.tree import PeriodTree
 
 KINDS = {

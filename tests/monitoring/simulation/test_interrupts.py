@@ -3,7 +3,7 @@ import threading
 
 import pytest
 
-from shuffledp.monitoring.simulation.interrupts import waiting_interrupts
+from shuffledp.monitoring.simulation.simulate import waiting_interrupts
 
 
 @pytest.fixture(autouse=True)

@@ -2,6 +2,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from oracles.made_histories import outage, versions
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import (
     DataError,
@@ -10,7 +11,6 @@ from shuffledp.core.errors import (
     ParameterError,
     ShuffledpError,
 )
-from shuffledp.monitoring.histories.generated_histories import generate_histories
 from shuffledp.monitoring.histories.histories import Histories, open_histories
 from shuffledp.monitoring.privacy.central import central_guarantee
 from shuffledp.monitoring.simulation import state_files
@@ -108,11 +108,9 @@ def test_without_a_seed_draws_differ_each_time(histories):
 
 @pytest.mark.parametrize("method", ["least-squares", "cover"])
 @pytest.mark.parametrize("protocol", ["predrawn-signs", "sampled-change"])
-def test_bands_hold_the_truth(tmp_path, method, protocol):
-    path = tmp_path / "x.parquet"
-    generate_histories(path, num_users=20_000, periods=30, scenario="outage", seed=1)
+def test_bands_hold_the_truth(method, protocol):
     result = simulate_monitoring(
-        open_histories(path, **_NAMES),
+        open_histories(outage(20_000, 30), **_NAMES, periods=30),
         max_changes=4,
         epsilon0=2.0,
         delta=1e-6,
@@ -133,39 +131,25 @@ def test_smoothing_uses_later_reports(histories, uninterrupted):
     assert smoothed.running.standard_errors.sum() < uninterrupted.running.standard_errors.sum()
 
 
-@pytest.mark.parametrize("scenario_encoding", [None, "one-hot", "hadamard"])
-def test_categories_are_counted_one_by_one(tmp_path, scenario_encoding):
-    made = generate_histories(
-        tmp_path / "x.parquet", num_users=5_000, periods=16, scenario="versions", seed=1
-    )
-    histories = open_histories(made.path, **_NAMES, categories=made.domain)
+@pytest.mark.parametrize("encoding", [None, "one-hot", "hadamard"])
+def test_categories_are_counted_one_by_one(encoding):
+    labels = ("1.0", "2.0", "3.0", "4.0", "5.0")
+    table = versions(5_000, 16, labels)
+    histories = open_histories(table, **_NAMES, categories=labels, periods=16)
     result = simulate_monitoring(
         histories,
         max_changes=5,
         epsilon0=3.0,
         delta=1e-6,
-        encoding=scenario_encoding,
+        encoding=encoding,
         confidence=1.0 - FALSE_POSITIVE_RATE,
         seed=2,
     )
-    assert result.design.encoding.name == (scenario_encoding or "hadamard")
-    assert result.values == made.domain
+    assert result.design.encoding.name == (encoding or "hadamard")
+    assert result.values == labels
     assert result.running.counts.shape == result.truth.shape == (16, 5)
     assert (result.truth.sum(axis=1) == 5_000).all()
     assert result.num_outside_bands == 0
-
-
-def test_sets_of_attributes_are_counted_by_attribute():
-    rng = Entropy.from_seed(1).generator()
-    sets = [";".join(name for name in "xyz" if rng.random() < 0.5) for _ in range(3_000)]
-    frame = pl.DataFrame({"user": range(3_000), "time": [1] * 3_000, "value": sets})
-    histories = open_histories(frame, **_NAMES, attributes="xyz", periods=4)
-    settings = _SETTINGS | {"epsilon0": 4.0, "confidence": 1.0 - FALSE_POSITIVE_RATE}
-    result = simulate_monitoring(histories, **settings)
-    assert result.truth[3].tolist() == [sum(name in each for each in sets) for name in "xyz"]
-    assert result.num_outside_bands == 0
-    with pytest.raises(ParameterError, match="is not for sets of attributes"):
-        simulate_monitoring(histories, **settings, encoding="one-hot")
 
 
 @pytest.mark.parametrize("stops", [(1,), (8, 9), (23,), (24,), tuple(range(1, 25))])

@@ -5,7 +5,8 @@ then have, the guarantee of the whole time, and the same for collections that ar
 """
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import SupportsIndex
 
 import numpy as np
@@ -13,31 +14,418 @@ from numpy.typing import NDArray
 
 from shuffledp.collection.cautions import delta_cautions
 from shuffledp.core.bound import Bound
-from shuffledp.core.checks import require_open_unit
+from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.monitoring_profile import MonitoringProfile
+from shuffledp.core.reports import read_only
 from shuffledp.monitoring.design import MonitorDesign
-from shuffledp.monitoring.planning.advice import MonitorComparison, Verdict, advice
+from shuffledp.monitoring.encodings import Encoding, encoding_for
+from shuffledp.monitoring.histories.times import MOST_PERIODS
 from shuffledp.monitoring.planning.cautions import local_cautions, noise_cautions
-from shuffledp.monitoring.planning.daily import (
-    PeriodQuestion,
+from shuffledp.monitoring.planning.comparison import (
+    MonitorComparison,
     RepeatedTask,
-    everybody_at_central,
-    everybody_at_local,
-    few_answers,
-    few_answers_seen,
+    Verdict,
+    advice,
+    comparison_of,
 )
-from shuffledp.monitoring.planning.expected_errors import (
-    ExpectedErrors,
-    expected_errors,
-    root_mean_square,
-    smoothed_errors,
+from shuffledp.monitoring.privacy.central import (
+    LARGEST_EPSILON0,
+    calibrate_monitoring,
+    central_delta_upper,
+    central_guarantee,
+    local_guarantee,
 )
-from shuffledp.monitoring.planning.plan_request import PlanRequest
-from shuffledp.monitoring.planning.protocol_choice import (
-    ProtocolChoice,
-    designs_by_gap,
-    reason_for,
-)
-from shuffledp.monitoring.privacy.local import local_guarantee
+from shuffledp.monitoring.running_counts.bands import band_quantile
+from shuffledp.monitoring.running_counts.variances import expected_standard_errors, proven_errors
+from shuffledp.monitoring.signs import SIGN_LAWS, sign_law
+from shuffledp.monitoring.tree import PeriodTree
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRequest:
+    """What is asked for, checked; the parameters are those of `plan_monitoring`.
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of range, or not exactly one of epsilon0 and epsilon is given.
+    DomainError
+        If the domain cannot be used.
+    """
+
+    periods: int
+    max_changes: int
+    num_users: int
+    delta: float
+    epsilon0: float | None = None
+    epsilon: float | None = None
+    domain: Iterable[Hashable] | None = None
+    level_hidden: bool = True
+    tree: PeriodTree = field(init=False)
+    encoding: Encoding = field(init=False)
+
+    def __post_init__(self) -> None:
+        set_field = partial(object.__setattr__, self)
+        set_field("tree", PeriodTree(periods=require_at_least("periods", self.periods, 1)))
+        if self.tree.periods > MOST_PERIODS:
+            raise ParameterError(
+                f"periods = {self.tree.periods:,} is above {MOST_PERIODS:,}: take longer periods"
+            )
+        if (self.epsilon0 is None) == (self.epsilon is None):
+            raise ParameterError(
+                f"epsilon0 = {self.epsilon0} and epsilon = {self.epsilon}: give exactly one of "
+                "them, the local loss of all that a user sends, or the central target of all that "
+                "is published"
+            )
+        for name in ("max_changes", "num_users"):
+            set_field(name, require_at_least(name, getattr(self, name), 1))
+        set_field("delta", require_open_unit("delta", self.delta))
+        for name in ("epsilon0", "epsilon"):
+            if getattr(self, name) is not None:
+                set_field(name, require_positive(name, getattr(self, name)))
+        set_field("encoding", encoding_for(self.domain))
+
+    def design(self, protocol: str) -> MonitorDesign:
+        """Return the design with a law of the signs that meets what is asked for.
+
+        Parameters
+        ----------
+        protocol : str
+            One of ``SIGN_LAWS``.
+
+        Returns
+        -------
+        MonitorDesign
+            With the largest epsilon0 that is found to meet the central target, if there is one.
+
+        Raises
+        ------
+        ParameterError
+            If the law cannot be used for so many changes, or no epsilon0 meets the target.
+        """
+        return MonitorDesign(
+            periods=self.tree.periods,
+            max_changes=self.max_changes,
+            epsilon0=self._epsilon0(protocol),
+            protocol=protocol,
+            encoding=self.encoding,
+        )
+
+    def central(self, design: MonitorDesign) -> Bound:
+        """Return the central guarantee of a design."""
+        return central_guarantee(
+            design.profile,
+            num_users=self.num_users,
+            delta=self.delta,
+            level_hidden=self.level_hidden,
+            changing_share=self.encoding.changing_share,
+        )
+
+    def can_meet(self, protocol: str, epsilon0: float) -> bool:
+        """Tell whether a law of the signs meets the central target at a local loss.
+
+        Parameters
+        ----------
+        protocol : str
+            One of ``SIGN_LAWS``.
+        epsilon0 : float
+            In nats, > 0.
+
+        Returns
+        -------
+        bool
+            True where there is no central target.
+        """
+        if self.epsilon is None:
+            return True
+        reached = central_delta_upper(
+            self._profile(protocol, epsilon0),
+            num_users=self.num_users,
+            epsilon=self.epsilon,
+            level_hidden=self.level_hidden,
+            changing_share=self.encoding.changing_share,
+        )
+        return reached <= self.delta
+
+    def _epsilon0(self, protocol: str) -> float:
+        """Return the local loss at which a law of the signs meets what is asked for."""
+        if self.epsilon is None:
+            return self.epsilon0 or 0.0  # one of the two is given
+        return calibrate_monitoring(
+            lambda loss: self._profile(protocol, loss),
+            num_users=self.num_users,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            level_hidden=self.level_hidden,
+            changing_share=self.encoding.changing_share,
+        )
+
+    def _profile(self, protocol: str, epsilon0: float) -> MonitoringProfile:
+        """Return what privacy has to know of a law of the signs."""
+        law = sign_law(protocol, max_changes=self.max_changes, epsilon0=epsilon0)
+        return law.profile(num_levels=self.tree.num_levels, alternating=self.encoding.alternating)
+
+
+#: Lets the plan choose the law of the signs.
+AUTO = "auto"
+
+# The local loss at which two laws have the same gap is found this closely: 12 / 2^20.
+_HALVINGS = 20
+
+# Gaps that differ by less are taken to be the same.
+_SAME = 1e-9
+
+
+def designs_by_gap(request: PlanRequest, protocol: str | None) -> tuple[MonitorDesign, ...]:
+    """Return the designs that were considered, the one with the smallest error first.
+
+    Parameters
+    ----------
+    request : PlanRequest
+        What is asked for.
+    protocol : str or None
+        One of ``SIGN_LAWS``; ``None`` or ``"auto"`` for all.
+
+    Returns
+    -------
+    tuple of MonitorDesign
+        At least one. Laws that cannot be used, or that have a larger error than another at the same
+        central target, are left out.
+
+    Raises
+    ------
+    ParameterError
+        If no law can be used.
+
+    Notes
+    -----
+    A law takes up to two seconds to meet a central target. One that would need more local loss than
+    the target allows to come up to the best law so far is not tried: that takes 0.1 s.
+
+    Examples
+    --------
+    >>> request = PlanRequest(
+    ...     periods=8, max_changes=4, num_users=100, delta=1e-6, epsilon0=1.0)
+    >>> [each.protocol for each in designs_by_gap(request, "auto")]
+    ['predrawn-signs', 'sampled-change']
+    """
+    designs: list[MonitorDesign] = []
+    refused: list[ParameterError] = []
+    for name in SIGN_LAWS if protocol is None or protocol == AUTO else (protocol,):
+        try:
+            if designs and not _may_be_better(request, name, designs[0].law.gap):
+                continue
+            designs.append(request.design(name))
+        except ParameterError as error:  # for example too many changes for drawn signs
+            refused.append(error)
+        designs.sort(key=lambda each: -each.law.gap)
+    if not designs:
+        raise refused[-1]
+    return tuple(designs)
+
+
+def reason_for(designs: tuple[MonitorDesign, ...], request: PlanRequest, asked: str | None) -> str:
+    """Return why the first of the designs was taken, as a sentence.
+
+    Parameters
+    ----------
+    designs : tuple of MonitorDesign
+        Of `designs_by_gap`.
+    request : PlanRequest
+        What is asked for.
+    asked : str or None
+        The law that was asked for, if it was.
+
+    Returns
+    -------
+    str
+        With the factor between the errors of the first two, where it is known.
+    """
+    first = designs[0]
+    if asked is not None and asked != AUTO:
+        return f"{first.protocol} was asked for."
+    if len(designs) > 1:
+        factor, second = first.law.gap / designs[1].law.gap, designs[1].protocol
+        if factor < 1.0 + _SAME:
+            return f"{first.protocol} and {second} have the same error here."
+        return f"{first.protocol} has the smallest error, {second} {factor:.3g} times it."
+    if request.epsilon is not None and first.protocol == next(iter(SIGN_LAWS)):
+        return f"{first.protocol} has the smallest error at this central guarantee."
+    return f"{first.protocol} is the only one for {first.max_changes} changes."
+
+
+def _may_be_better(request: PlanRequest, protocol: str, gap: float) -> bool:
+    """Tell whether a law might reach a gap within what is asked for."""
+    if request.epsilon is None:
+        return True  # nothing has to be searched for: it is shown beside the best
+
+    def reaches(epsilon0: float) -> bool:
+        law = sign_law(protocol, max_changes=request.max_changes, epsilon0=epsilon0)
+        return law.gap > gap
+
+    low, high = 0.0, LARGEST_EPSILON0
+    if not reaches(high):
+        return False
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if reaches(middle) else (middle, high)
+    return request.can_meet(protocol, high)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ExpectedErrors:
+    """Errors of the running counts by one online estimator, period by period.
+
+    Parameters
+    ----------
+    method : str
+        ``"least-squares"`` or ``"cover"``: online, from the reports up to the period.
+    confidence : float
+        Of the bands, in (0, 1).
+    num_values : int
+        Counts that run side by side, at least 1: a band for all periods holds for all of them.
+    standard_errors : ndarray of float64, shape (periods,)
+        In users, of the count of one value; an upper bound for every history.
+    proven : ndarray of float64, shape (periods,)
+        Errors that no count at any period exceeds with that confidence: proved without any normal
+        approximation (Theorem 6 with constants). In users.
+    """
+
+    method: str
+    confidence: float
+    num_values: int
+    standard_errors: NDArray[np.float64]
+    proven: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        for name in ("standard_errors", "proven"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
+    @property
+    def worst(self) -> float:
+        """The largest standard error of a period."""
+        return float(self.standard_errors.max())
+
+    @property
+    def mean(self) -> float:
+        """The mean standard error of the periods."""
+        return float(self.standard_errors.mean())
+
+    @property
+    def root_mean_square(self) -> float:
+        """The root mean square standard error of the periods."""
+        return root_mean_square(self.standard_errors)
+
+    @property
+    def pointwise_quantile(self) -> float:
+        """How many standard errors the band reaches to either side that holds at one period."""
+        return self._quantile(simultaneous=False)
+
+    @property
+    def simultaneous_quantile(self) -> float:
+        """The same for the band that holds at all periods and values at once.
+
+        It is simulated when it is first asked for, in half a second at most.
+        """
+        return self._quantile(simultaneous=True)
+
+    @property
+    def pointwise_half_widths(self) -> NDArray[np.float64]:
+        """Half-widths of the band that holds at each period alone."""
+        return self.standard_errors * self.pointwise_quantile
+
+    @property
+    def simultaneous_half_widths(self) -> NDArray[np.float64]:
+        """Half-widths of the band that holds at all periods at once."""
+        return self.standard_errors * self.simultaneous_quantile
+
+    def to_dict(self) -> dict[str, object]:
+        """Return everything as JSON values."""
+        return {
+            "method": self.method,
+            "worst_standard_error": self.worst,
+            "mean_standard_error": self.mean,
+            "root_mean_square_standard_error": self.root_mean_square,
+            "worst_pointwise_half_width": self.worst * self.pointwise_quantile,
+            "worst_simultaneous_half_width": self.worst * self.simultaneous_quantile,
+            "worst_proven_error": float(self.proven.max()),
+            "standard_errors": self.standard_errors.tolist(),
+            "pointwise_half_widths": self.pointwise_half_widths.tolist(),
+            "simultaneous_half_widths": self.simultaneous_half_widths.tolist(),
+            "proven_errors": self.proven.tolist(),
+        }
+
+    def _quantile(self, *, simultaneous: bool) -> float:
+        periods = self.standard_errors.size
+        return band_quantile(
+            PeriodTree(periods=periods),
+            periods,
+            self.confidence,
+            method=self.method,
+            simultaneous=simultaneous,
+            num_values=self.num_values,
+        )
+
+
+def expected_errors(
+    design: MonitorDesign, *, num_users: int, confidence: float, method: str
+) -> ExpectedErrors:
+    """Return the errors of one online estimator.
+
+    Parameters
+    ----------
+    design : MonitorDesign
+        What clients and server agree on.
+    num_users : int
+        n, at least 1.
+    confidence : float
+        Of the bands, in (0, 1).
+    method : {"least-squares", "cover"}
+        Estimator.
+
+    Returns
+    -------
+    ExpectedErrors
+        Upper bounds for every history.
+
+    Examples
+    --------
+    >>> design = MonitorDesign(periods=8, max_changes=1, epsilon0=1.0)
+    >>> errors = expected_errors(design, num_users=900, confidence=0.95, method="cover")
+    >>> bool(abs(errors.standard_errors[0] - 30 * 2 / design.law.gap) < 1e-9)  # sqrt(n L) / gap
+    True
+    """
+    law, factor = design.law, design.encoding.variance_factor
+    return ExpectedErrors(
+        method=method,
+        confidence=confidence,
+        num_values=design.encoding.num_values,
+        standard_errors=expected_standard_errors(
+            design.tree,
+            num_users=num_users,
+            scale=design.scale,
+            method=method,
+            pair_correlation=law.pair_correlation,
+            variance_factor=factor,
+        ),
+        proven=proven_errors(
+            design.tree,
+            num_users=num_users,
+            scale=design.scale,
+            confidence=confidence,
+            method=method,
+            pair_correlation=law.pair_correlation,
+            variance_factor=factor,
+            num_values=design.encoding.num_values,
+        ),
+    )
+
+
+def root_mean_square(standard_errors: NDArray[np.float64]) -> float:
+    """Return the root mean square over the periods."""
+    return float(np.sqrt(np.mean(np.square(standard_errors))))
+
 
 # A central target that only delta pays for is taken to be this small where others must meet it.
 _LEAST_EPSILON = 1e-9
@@ -70,8 +458,8 @@ class MonitorPlan:
         By estimator, ``"least-squares"`` first.
     smoothed_standard_errors : ndarray of float64, shape (periods,)
         Once all reports are there, by least squares over the whole tree.
-    considered : tuple of ProtocolChoice
-        Laws of the signs that were worked out, the one taken first.
+    considered : tuple of MonitorDesign
+        With the laws of the signs that were worked out, the one taken first.
     reason : str
         Why that one.
     comparison : MonitorComparison
@@ -88,7 +476,7 @@ class MonitorPlan:
     central: Bound
     errors: Mapping[str, ExpectedErrors]
     smoothed_standard_errors: NDArray[np.float64]
-    considered: tuple[ProtocolChoice, ...]
+    considered: tuple[MonitorDesign, ...]
     reason: str
     comparison: MonitorComparison
 
@@ -154,7 +542,7 @@ class MonitorPlan:
             "bits_per_report": self.bits_per_report,
             "bits_per_user": self.bits_per_user,
             "considered": [
-                {"protocol": each.protocol, "epsilon0": each.epsilon0, "gap": each.gap}
+                {"protocol": each.protocol, "epsilon0": each.epsilon0, "gap": each.law.gap}
                 for each in self.considered
             ],
             "comparison": self.comparison.to_dict(),
@@ -170,7 +558,7 @@ def plan_monitoring(  # noqa: PLR0913  # one keyword an option
     delta: float,
     epsilon0: float | None = None,
     epsilon: float | None = None,
-    domain: Iterable[Hashable] | str | None = None,
+    domain: Iterable[Hashable] | None = None,
     protocol: str | None = None,
     confidence: float = 0.95,
     level_hidden: bool = True,
@@ -193,7 +581,7 @@ def plan_monitoring(  # noqa: PLR0913  # one keyword an option
     epsilon : float, optional
         Central target for everything that is ever published, in nats, > 0: the largest epsilon0
         that meets it is found.
-    domain : iterable, str or None
+    domain : iterable or None
         As for `encoding_for`; by default a state that is on or off.
     protocol : str, optional
         One of ``SIGN_LAWS``; by default, or for ``"auto"``, the one with the smallest error.
@@ -225,10 +613,10 @@ def plan_monitoring(  # noqa: PLR0913  # one keyword an option
     >>> plan.local.upper <= 1.0, plan.central.upper < 0.1, plan.design.num_levels
     (True, True, 7)
     """
-    request = PlanRequest.checked(
-        periods=periods,
-        max_changes=max_changes,
-        num_users=num_users,
+    request = PlanRequest(
+        periods=periods,  # type: ignore[arg-type]  # checked there
+        max_changes=max_changes,  # type: ignore[arg-type]  # checked there
+        num_users=num_users,  # type: ignore[arg-type]  # checked there
         delta=delta,
         epsilon0=epsilon0,
         epsilon=epsilon,
@@ -243,7 +631,14 @@ def plan_monitoring(  # noqa: PLR0913  # one keyword an option
         method: expected_errors(design, num_users=users, confidence=chance, method=method)
         for method in ("least-squares", "cover")
     }
-    smoothed = smoothed_errors(design, num_users=users)
+    smoothed = expected_standard_errors(
+        design.tree,
+        num_users=users,
+        scale=design.scale,
+        smoothed=True,
+        pair_correlation=design.law.pair_correlation,
+        variance_factor=design.encoding.variance_factor,
+    )
     return MonitorPlan(
         design=design,
         num_users=users,
@@ -254,53 +649,24 @@ def plan_monitoring(  # noqa: PLR0913  # one keyword an option
         local=local_guarantee(design.profile),
         central=central,
         errors=errors,
-        smoothed_standard_errors=smoothed,
-        considered=tuple(map(ProtocolChoice.of, designs)),
+        smoothed_standard_errors=read_only(smoothed),
+        considered=designs,
         reason=reason_for(designs, request, protocol),
-        comparison=_comparison(
-            request,
-            design,
+        comparison=comparison_of(
+            RepeatedTask(
+                # Whoever has no value yet needs one more answer, which is left out in favour of
+                # repeated collections.
+                num_categories=max(design.encoding.num_values, 2),
+                periods=design.periods,
+                num_users=users,
+                delta=request.delta,
+            ),
             standard_error=errors["least-squares"].root_mean_square,
             smoothed_standard_error=root_mean_square(smoothed),
+            local_epsilon=design.epsilon0,
             central_epsilon=max(central.upper, _LEAST_EPSILON),
+            level_hidden=level_hidden,
         ),
-    )
-
-
-def _comparison(
-    request: PlanRequest,
-    design: MonitorDesign,
-    *,
-    standard_error: float,
-    smoothed_standard_error: float,
-    central_epsilon: float,
-) -> MonitorComparison:
-    """Return what repeated collections do with the same guarantees."""
-    task = RepeatedTask(
-        question=PeriodQuestion.of(design.encoding),
-        periods=design.tree.periods,
-        num_users=request.num_users,
-        delta=request.delta,
-    )
-    everybody = everybody_at_central(task, epsilon=central_epsilon)
-    if request.level_hidden:
-        few = few_answers(task, epsilon0=design.epsilon0, epsilon=central_epsilon)
-    else:
-        few = few_answers_seen(
-            task,
-            epsilon0=design.epsilon0,
-            epsilon=central_epsilon,
-            typical_epsilon0=everybody.epsilon0_per_answer,
-        )
-    return MonitorComparison(
-        periods=design.tree.periods,
-        standard_error=standard_error,
-        smoothed_standard_error=smoothed_standard_error,
-        local_epsilon=design.epsilon0,
-        central_epsilon=central_epsilon,
-        everybody_local=everybody_at_local(task, epsilon0=design.epsilon0),
-        everybody_central=everybody,
-        few_answers=few,
     )
 
 

@@ -22,17 +22,30 @@ density over who of the M the target is, and over which of the reports seen are 
 probability N_h / M, and at each node of it one of the N_h reports, independently. The density is
 1 + g sum_j x_j u_j at his level, so the likelihood ratio is 1 + (g/M) sum over the M users and the
 nodes of their levels of x_j u_j. Take e times that of the other history off, and apply
-`change_laws.worst_law`, user by user. ∎
+`worst_law`, user by user. ∎
 
 The level is hidden by all others, and so is which change was sampled: M counts users of all levels,
-and k M signs are added. With pre-drawn signs products have means; `higher_orders` bounds them. If
-levels are seen, the crowd is that of one level: q / L for q.
+and k M signs are added. With pre-drawn signs products have means; `higher_order_shift` bounds them.
+If levels are seen, the crowd is that of one level: q / L for q.
 
 Source: ours; docs/results/monitoring-central.md.
+
+The local guarantee of longitudinal monitoring: everything that one user ever reports
+-------------------------------------------------------------------------------------
+
+The level is drawn whatever the value does, and given the level the density of a user's reports,
+relative to uniform ones, lies between the least and the greatest density of his random signs: the
+loss is at most epsilon0, over all periods together. It is attained by a pair of histories whose
+changes fall into different periods, at the leaf level. With pre-drawn signs a history of m changes
+in m periods has there, where i of the m reports differ from the changes, the density
+
+    F_m(i) = sum_s r_s K_s(i),   K_s(i) the coefficient of z^s in (1 + z)^(m - i) (1 - z)^i.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from functools import partial
 
 from shuffledp.accounting.amplification.local import single_report_delta, single_report_epsilon
 from shuffledp.core.bound import Bound, reconciled_lower
@@ -41,21 +54,127 @@ from shuffledp.core.checks import (
     require_delta,
     require_finite,
     require_non_negative,
+    require_positive,
 )
-from shuffledp.core.errors import ParameterError
+from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.core.monitoring_profile import MonitoringProfile
 from shuffledp.core.numerics.inversion import last_above_first_below
-from shuffledp.monitoring.privacy.change_laws import worst_law
-from shuffledp.monitoring.privacy.higher_orders import (
+from shuffledp.monitoring.privacy.likelihoods import (
     Crowd,
     has_higher_orders,
     higher_order_shift,
+    linear_delta_upper,
+    unavoidable_delta,
+    worst_law,
 )
-from shuffledp.monitoring.privacy.idle_crowd import unavoidable_delta
-from shuffledp.monitoring.privacy.linear_part import linear_delta_upper
-from shuffledp.monitoring.privacy.local import local_guarantee
 
 SOURCE = "derived in the shuffledp documentation, results/monitoring-central"
+
+# With more changes only reports that agree, or differ, throughout are tried.
+_MOST_LISTED = 64
+
+
+def local_guarantee(profile: MonitoringProfile) -> Bound:
+    """Return the local epsilon of everything that one user ever reports.
+
+    Parameters
+    ----------
+    profile : MonitoringProfile
+        The protocol, for k changes and L levels.
+
+    Returns
+    -------
+    Bound
+        ``upper`` is ``profile.epsilon0``; ``lower`` is what a pair of histories of 2^(L-1) periods
+        attains. Both are the same, up to rounding, for the laws whose extreme densities are those
+        of no error and of errors only, wherever k < 2^(L-1).
+
+    Notes
+    -----
+    With 2 k <= 2^(L-1) the changes of the two histories can have different leaves, and any two
+    densities can be seen at once. Otherwise the histories change at q_1, ..., q_m and at
+    q_2, ..., q_(m+1), in opposite directions where they meet, m = min(k, 2^(L-1) - 1). In a single
+    period one history has a change, and the other none.
+
+    Values other than bits: where columns of a node are public, all may happen to be the same
+    column, and a value that comes and goes is a bit there.
+
+    Cost: O(k^3) for up to 64 changes, O(k^2) beyond.
+
+    Examples
+    --------
+    >>> profile = MonitoringProfile(
+    ...     protocol="sampled-change", epsilon0=math.nextafter(math.log(3.0), 2.0), max_changes=1,
+    ...     num_levels=9, sign_correlations=(Fraction(1), Fraction(1, 2)),
+    ...     uniform_share=Fraction(1, 2), alternating=True)
+    >>> bound = local_guarantee(profile)
+    >>> math.isclose(bound.lower, bound.upper)
+    True
+    """
+    least, greatest = _extreme_densities(profile)
+    lower = 0.0
+    if 0 < least < greatest:
+        # Two roundings of the ratio, two of the logarithm.
+        ratio = float(greatest / least)
+        lower = max(math.log(ratio) - 4.0 * math.ulp(1.0) * (1.0 + math.log(ratio)), 0.0)
+    if lower > profile.epsilon0:  # exact densities against what is merely stated
+        raise ParameterError(
+            f"epsilon0 = {profile.epsilon0} is below the loss {lower} of the densities that the "
+            "profile states, so it is wrong: state at least that"
+        )
+    return Bound(
+        lower=lower,
+        upper=profile.epsilon0,
+        method="local",
+        source=SOURCE,
+        assumptions=(
+            "Neighbouring values are everything that one user does in all periods.",
+            f"The client follows at most {profile.max_changes} changes and ignores the rest.",
+        ),
+    )
+
+
+def _extreme_densities(profile: MonitoringProfile) -> tuple[Fraction, Fraction]:
+    """Return densities of one set of reports under two histories whose ratio is largest."""
+    periods = 1 << (profile.num_levels - 1)
+    if periods == 1:
+        once = 1 - profile.correlation(1)
+        return once, Fraction(1)
+    changes = profile.max_changes
+    apart = 2 * changes <= periods
+    if not apart:
+        changes = min(changes, periods - 1)
+    listed = changes <= _MOST_LISTED
+    wanted = range(changes + 1) if listed else (0, changes)
+    density = {i: _density(profile, changes, i) for i in wanted}
+    if apart or not listed:
+        return density[min(density, key=density.__getitem__)], max(density.values())
+    pairs = ((density[j], density[i]) for i, j in _met(changes))
+    return max(pairs, key=lambda pair: pair[1] / pair[0] if pair[0] > 0 else Fraction(0))
+
+
+def _met(changes: int) -> Iterator[tuple[int, int]]:
+    """Yield the pairs of numbers of differing reports that shifted histories can show at once.
+
+    Where both change, exactly one of them differs; each changes once where the other does not.
+    """
+    for a in range(changes):
+        for i in (a, a + 1):
+            for j in (changes - 1 - a, changes - a):
+                yield i, j
+
+
+def _density(profile: MonitoringProfile, changes: int, differing: int) -> Fraction:
+    """Return F_m(i), exactly."""
+    row = [1]
+    for index in range(changes):
+        sign = -1 if index < differing else 1
+        row = [a + sign * b for a, b in zip([*row, 0], [0, *row], strict=True)]
+        row = row[: len(profile.sign_correlations)]
+    return sum(
+        (r * c for r, c in zip(profile.sign_correlations, row, strict=False)), start=Fraction(0)
+    )
+
 
 # What higher orders may add to delta, relative to it: three parts of so much. Below the least,
 # nothing is gained by a smaller one.
@@ -142,17 +261,15 @@ def central_delta_upper(
         changing_share=changing_share,
     )
 
-    def linear(shift: float) -> float:
-        return linear_delta_upper(
-            law,
-            gap=profile.gap,
-            share=crowd.share,
-            num_users=users,
-            epsilon=epsilon,
-            shift=shift,
-        )
-
-    plain = linear(0.0)
+    linear = partial(
+        linear_delta_upper,
+        law,
+        gap=profile.gap,
+        share=crowd.share,
+        num_users=users,
+        epsilon=epsilon,
+    )
+    plain = linear()
     if plain >= local or not has_higher_orders(profile):
         return min(plain, local)
 
@@ -163,7 +280,7 @@ def central_delta_upper(
         )
         if not shift < 2.0 * math.expm1(profile.epsilon0):
             return local
-        return min(linear(shift) + (2.0 * tail + rare) * (1.0 + 1e-9), local)
+        return min(linear(shift=shift) + (2.0 * tail + rare) * (1.0 + 1e-9), local)
 
     # The smaller the tails, the larger the shift: tails that fit the answer are looked for.
     low = max(plain, _LEAST_TAIL)
@@ -336,4 +453,111 @@ def _bound(
         method="monitoring-crowd" if central else "local",
         source=SOURCE,
         assumptions=assumptions,
+    )
+
+
+# Local losses beyond this are not looked for: they would be no local guarantee at all.
+LARGEST_EPSILON0 = 12.0
+
+
+def calibrate_monitoring(
+    profile_for: Callable[[float], MonitoringProfile],
+    *,
+    num_users: int,
+    epsilon: float,
+    delta: float,
+    level_hidden: bool = True,
+    changing_share: float = 1.0,
+) -> float:
+    """Return the largest epsilon0 whose central guarantee is at most ``epsilon`` at ``delta``.
+
+    Parameters
+    ----------
+    profile_for : callable
+        Returns the protocol's `MonitoringProfile` for a local epsilon0.
+    num_users : int
+        n >= 1: users who report throughout.
+    epsilon : float
+        Central target in nats, above 0.
+    delta : float
+        In [0, 1).
+    level_hidden, changing_share : optional
+        See `central_guarantee`.
+
+    Returns
+    -------
+    float
+        In (0, 12]. Errs downwards: ``central_guarantee`` at it was found to be at most ``epsilon``.
+        A larger one may exist beyond a place where the guarantee is not monotone in epsilon0.
+
+    Raises
+    ------
+    ParameterError
+        If a number is NaN or out of range.
+    InfeasibleTargetError
+        If the target is so small that no epsilon0 is found.
+
+    Notes
+    -----
+    Bisection on a logarithmic scale to a relative width of 1e-6; each step is one evaluation of
+    delta at ``epsilon``. Nothing is taken for granted of the way the guarantee depends on epsilon0.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> def warner(epsilon0):
+    ...     keep = Fraction(math.exp(epsilon0) / (1.0 + math.exp(epsilon0)))
+    ...     return MonitoringProfile(
+    ...         protocol="sampled-change", epsilon0=epsilon0 + 1e-12, max_changes=1, num_levels=9,
+    ...         sign_correlations=(Fraction(1), 2 * keep - 1), uniform_share=2 - 2 * keep,
+    ...         alternating=True)
+    >>> round(calibrate_monitoring(warner, num_users=10_000, epsilon=0.05, delta=1e-8), 2)
+    1.2
+    """
+    users = require_at_least("num_users", num_users, 1)
+    target = require_positive("epsilon", epsilon)
+    delta = require_delta(delta)
+
+    def meets(epsilon0: float) -> bool:
+        profile = profile_for(epsilon0)
+        if profile.epsilon0 <= target:
+            return True
+        if delta == 0.0:
+            return False
+        reached = central_delta_upper(
+            profile,
+            num_users=users,
+            epsilon=target * (1.0 - _TOLERANCE),
+            level_hidden=level_hidden,
+            changing_share=changing_share,
+        )
+        return reached <= delta
+
+    def verified(epsilon0: float) -> bool:
+        bound = central_guarantee(
+            profile_for(epsilon0),
+            num_users=users,
+            delta=delta,
+            level_hidden=level_hidden,
+            changing_share=changing_share,
+        )
+        return bound.upper <= target
+
+    low = min(target, LARGEST_EPSILON0) * (1.0 - _TOLERANCE)
+    high = LARGEST_EPSILON0
+    if meets(high):
+        low = high
+    while high - low > _TOLERANCE * high:
+        middle = math.sqrt(low) * math.sqrt(high)
+        if meets(middle):
+            low = middle
+        else:
+            high = middle
+    for _ in range(20):
+        if verified(low):
+            return low
+        low *= 1.0 - 10.0 * _TOLERANCE
+    raise InfeasibleTargetError(
+        f"no epsilon0 in (0, {LARGEST_EPSILON0:g}] was found whose central guarantee is at most "
+        f"epsilon = {target}: give a larger epsilon, or more users"
     )

@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_open_unit
 from shuffledp.core.entropy import Entropy
 from shuffledp.estimation.intervals import normal_quantile, simultaneous_confidence
-from shuffledp.monitoring.running_counts.covers import require_through, running_sums
-from shuffledp.monitoring.running_counts.least_squares import (
+from shuffledp.monitoring.running_counts.sums import (
     level_weighted_sums,
     online_running_counts,
+    require_through,
+    running_sums,
     smoothed_running_counts,
 )
 from shuffledp.monitoring.running_counts.variances import (

@@ -1,22 +1,285 @@
 """A longitudinal collection, simulated: every client and the server, period by period."""
 
+import contextlib
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import SupportsIndex
+from types import FrameType
+from typing import Self, SupportsIndex
 
+from shuffledp.collection.cautions import delta_cautions
+from shuffledp.collection.results import Guarantee
 from shuffledp.core.checks import (
     require_at_least,
     require_delta,
     require_non_negative,
     require_open_unit,
 )
-from shuffledp.core.errors import OutputError, ParameterError
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import DataError, FingerprintError, OutputError, ParameterError
 from shuffledp.core.progress import Progress, no_progress
-from shuffledp.monitoring.histories.histories import Histories
+from shuffledp.monitoring.design import MonitorDesign
+from shuffledp.monitoring.encodings import encoding_for
+from shuffledp.monitoring.fleet import ClientFleet
+from shuffledp.monitoring.histories.histories import Histories, period_digest
+from shuffledp.monitoring.planning.cautions import (
+    late_cautions,
+    limit_cautions,
+    local_cautions,
+    noise_cautions,
+)
+from shuffledp.monitoring.privacy.central import central_guarantee, local_guarantee
 from shuffledp.monitoring.running_counts.variances import require_method
+from shuffledp.monitoring.server import MonitorServer
 from shuffledp.monitoring.simulation.results import MonitorResult
-from shuffledp.monitoring.simulation.simulation_run import Collection, SimulationRun
-from shuffledp.monitoring.simulation.state_files import require_place
+from shuffledp.monitoring.simulation.state_files import (
+    MonitorState,
+    read_state,
+    require_place,
+    write_state,
+)
+
+
+@contextlib.contextmanager
+def waiting_interrupts(*, enabled: bool = True) -> Iterator[Callable[[], bool]]:
+    """Let the first Ctrl-C wait; a second one interrupts at once.
+
+    Parameters
+    ----------
+    enabled : bool
+        Whether to do so; otherwise nothing is changed.
+
+    Yields
+    ------
+    callable
+        Says whether an interrupt waits. Whoever asks should finish and raise `KeyboardInterrupt`.
+
+    Notes
+    -----
+    Only the main thread of a program gets Ctrl-C; in others this changes nothing. An interrupt
+    that still waits at the end is raised then.
+    """
+    is_waiting = False
+
+    def wait(_number: int, _frame: FrameType | None) -> None:
+        nonlocal is_waiting
+        if is_waiting:
+            raise KeyboardInterrupt
+        is_waiting = True
+
+    is_main = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGINT)
+    # Where a program ignores Ctrl-C or handles it in its own way, that remains.
+    if not enabled or not is_main or before is not signal.default_int_handler:
+        yield lambda: False
+        return
+    signal.signal(signal.SIGINT, wait)
+    try:
+        yield lambda: is_waiting
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if is_waiting:
+        raise KeyboardInterrupt
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class SimulationRun:
+    """Clients and server between two periods."""
+
+    design: MonitorDesign
+    histories: Histories
+    fleet: ClientFleet
+    server: MonitorServer
+    seed: int | None
+    digest: bytes
+    groups: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def begun(cls, design: MonitorDesign, histories: Histories, seed: SupportsIndex | None) -> Self:
+        """Return a new run."""
+        return cls(
+            design=design,
+            histories=histories,
+            fleet=ClientFleet(design, histories.num_users, Entropy.choose(seed)),
+            server=MonitorServer(design),
+            seed=None if seed is None else require_at_least("seed", seed, 0),
+            digest=b"",
+            groups=((0, 1),),
+        )
+
+    @classmethod
+    def resumed(
+        cls,
+        design: MonitorDesign,
+        histories: Histories,
+        source: Path,
+        seed: SupportsIndex | None,
+        *,
+        join_new_users: bool,
+    ) -> Self:
+        """Return the run that a state file holds, with new users if they may join."""
+        state = read_state(source)
+        _require_same(state.settings, _settings(design, histories), source)
+        if seed is not None and state.seed != require_at_least("seed", seed, 0):
+            raise FingerprintError(
+                f"{source} was made with seed = {state.seed}, and now it is {seed}: leave the seed "
+                "out, and it goes on with its own"
+            )
+        numbered = histories.numbered_like(state.user_ids)
+        num_new = numbered.num_users - state.user_ids.len()
+        groups = state.groups
+        if num_new:
+            _require_joining(numbered, state, source, num_new, allowed=join_new_users)
+            groups = (*groups, (state.user_ids.len(), state.next_period))
+        numbered = numbered.begun(groups)
+        if numbered.digest(state.next_period - 1) != state.digest:
+            raise DataError(
+                f"{histories.origin} has other changes in periods 1 to {state.next_period - 1:,} "
+                f"than the table that {source} was made from: give that table, to which only "
+                "later rows and new users may be added"
+            )
+        fleet = ClientFleet.from_state_arrays(design, state.fleet)
+        server = MonitorServer.from_arrays(design, state.server)
+        if fleet.num_users != state.user_ids.len() or fleet.next_period != state.next_period:
+            raise DataError(f"{source} contradicts itself: restore a copy, or start anew")
+        if num_new:
+            fleet.join(num_new)
+        return cls(
+            design=design,
+            histories=numbered,
+            fleet=fleet,
+            server=server,
+            seed=state.seed,
+            digest=state.digest,
+            groups=groups,
+        )
+
+    def go_on(
+        self, through: int, target: Path | None, *, save_every: float, report: Progress
+    ) -> None:
+        """Simulate up to a period, and keep the state if there is a file for it."""
+        saved_at = time.monotonic()
+        with waiting_interrupts(enabled=target is not None) as is_interrupted:
+            while self.fleet.next_period <= through and not is_interrupted():
+                self._advance()
+                report("simulating", self.fleet.next_period - 1, through)
+                if target is not None and time.monotonic() - saved_at >= save_every:
+                    write_state(self._state(), target)
+                    saved_at = time.monotonic()
+            if target is not None:
+                write_state(self._state(), target)
+
+    def result(
+        self, through: int, *, delta: float, method: str, smoothed: bool, confidence: float
+    ) -> MonitorResult:
+        """Return estimates, truth and guarantees."""
+        design, histories = self.design, self.histories
+        num_users = histories.num_users
+        num_first = self.groups[1][0] if len(self.groups) > 1 else num_users
+        ignored = self.fleet.ignored_changes
+        num_ignored, num_limited = int(ignored.sum()), int((ignored > 0).sum())
+        running = self.server.running_counts(
+            through=through,
+            method=method,
+            smoothed=smoothed,
+            confidence=confidence,
+            simultaneous=True,
+            num_users=num_users,
+        )
+        central = central_guarantee(
+            design.profile,
+            num_users=num_first,
+            delta=delta,
+            level_hidden=num_first == num_users,
+            changing_share=design.encoding.changing_share,
+        )
+        return MonitorResult(
+            design=design,
+            num_users=num_users,
+            num_late_users=num_users - num_first,
+            running=running,
+            truth=histories.true_counts()[:through].reshape(running.counts.shape),
+            period_labels=tuple(histories.axis.label(t) for t in range(1, through + 1)),
+            values=histories.coding.labels,
+            local=local_guarantee(design.profile),
+            central=Guarantee(epsilon=central, delta=delta, num_users=num_first),
+            num_ignored_changes=num_ignored,
+            num_limited_users=num_limited,
+            is_simulation=self.seed is not None,
+            warnings=(
+                *limit_cautions(num_ignored, num_limited, design.max_changes),
+                *late_cautions(num_users - num_first, num_first),
+                *noise_cautions(float(running.standard_errors.max()), num_users),
+                *local_cautions(design.epsilon0),
+                *delta_cautions(delta, num_users),
+            ),
+        )
+
+    def _advance(self) -> None:
+        """Simulate one period."""
+        period = self.fleet.next_period
+        changes = self.histories.changes_at(period)
+        sums = self.fleet.update(period, changes.users, changes.values)
+        for row, level in enumerate(sums.levels):
+            self.server.ingest_sums(level, period, sums.sums[row], sums.counts[row])
+        self.digest = period_digest(self.digest, period, changes)
+
+    def _state(self) -> MonitorState:
+        """Return what has to be kept."""
+        return MonitorState(
+            settings=_settings(self.design, self.histories),
+            seed=self.seed,
+            next_period=self.fleet.next_period,
+            digest=self.digest,
+            groups=self.groups,
+            user_ids=self.histories.user_ids,
+            fleet=self.fleet.state_arrays(),
+            server=self.server.to_arrays(),
+        )
+
+
+def _settings(design: MonitorDesign, histories: Histories) -> dict[str, object]:
+    """Return how a state file names all that must not change."""
+    return {
+        "periods": design.periods,
+        "max_changes": design.max_changes,
+        "epsilon0": design.epsilon0,
+        "protocol": design.protocol,
+        "kind of values": histories.coding.kind,
+        "values": list(histories.coding.labels),
+        "encoding": design.encoding.name,
+        "time": histories.axis.describe(),
+        "design": design.fingerprint(),
+    }
+
+
+def _require_same(written: Mapping[str, object], now: Mapping[str, object], source: Path) -> None:
+    """Raise unless a state was made with these settings."""
+    for name, value in now.items():
+        if written.get(name) != value:
+            raise FingerprintError(
+                f"{source} was made with {name} = {written.get(name)!r}, and now it is {value!r}: "
+                "give the same, or start anew with another state file"
+            )
+
+
+def _require_joining(
+    histories: Histories, state: MonitorState, source: Path, num_new: int, *, allowed: bool
+) -> None:
+    """Raise unless new users may and can join."""
+    ids = histories.user_ids
+    named = f"{num_new:,} users of {histories.origin}, such as {ids[state.user_ids.len()]!r},"
+    if not allowed:
+        raise DataError(
+            f"{named} are not in {source}: leave them out, or let them join from period "
+            f"{state.next_period:,} on with join_new_users (--join-new-users)"
+        )
+    if state.next_period > histories.periods:
+        raise DataError(f"{named} are not in {source}, and its last period is over: leave them out")
 
 
 def simulate_monitoring(  # noqa: PLR0913  # one keyword an option
@@ -125,38 +388,30 @@ def simulate_monitoring(  # noqa: PLR0913  # one keyword an option
     require_non_negative("save_every", save_every)
     if periods is not None:
         histories = histories.with_periods(periods)
-    collection = Collection.of(
-        histories, max_changes=max_changes, epsilon0=epsilon0, protocol=protocol, encoding=encoding
+    design = MonitorDesign(
+        periods=histories.periods,
+        max_changes=max_changes,
+        epsilon0=epsilon0,
+        protocol=protocol,
+        encoding=encoding_for(histories.coding.labels or None, name=encoding),
     )
     target = None if state_file is None else Path(state_file)
     if resume:
-        run = SimulationRun.resumed(
-            collection, histories, _existing(target), seed, join_new_users=join_new_users
-        )
+        if target is None:
+            raise ParameterError("resume = True without a state file: give state_file, too")
+        run = SimulationRun.resumed(design, histories, target, seed, join_new_users=join_new_users)
     else:
-        _require_free(target)
-        run = SimulationRun.begun(collection, histories, seed)
-    through = _last_period(stop_after, run.next_period, histories.periods)
+        if target is not None and target.exists():
+            raise OutputError(
+                f"state file {target} is there already: go on from it with resume (--resume), or "
+                "choose another"
+            )
+        run = SimulationRun.begun(design, histories, seed)
+    through = _last_period(stop_after, run.fleet.next_period, histories.periods)
     if target is not None:
         require_place(target)
     run.go_on(through, target, save_every=save_every, report=on_progress or no_progress)
     return run.result(through, delta=delta, method=method, smoothed=smoothed, confidence=confidence)
-
-
-def _existing(target: Path | None) -> Path:
-    """Return the state file to go on from."""
-    if target is None:
-        raise ParameterError("resume = True without a state file: give state_file, too")
-    return target
-
-
-def _require_free(target: Path | None) -> None:
-    """Raise if a state file would be lost."""
-    if target is not None and target.exists():
-        raise OutputError(
-            f"state file {target} is there already: go on from it with resume (--resume), or "
-            "choose another"
-        )
 
 
 def _last_period(stop_after: int | None, next_period: int, periods: int) -> int:

@@ -1,0 +1,707 @@
+"""How far two histories of one user are apart among the reports of all users.
+
+The law of what one user of the crowd adds to the difference of two likelihoods
+-------------------------------------------------------------------------------
+
+Given that all reports are uniform, a user at level h adds g times the sum of u_j (x_j - e x'_j)
+over the nodes j of that level: x and x' are the increments of the two histories compared, u_j are
+independent fair signs, e = e^epsilon. Only the law matters, and only up to convex order: a law that
+is larger in that order gives an upper bound. This file holds the largest ones (worst pair of
+histories), and the exact one of a given pair.
+
+Directions: `worst_law` errs upwards in convex order, `mixed_law` downwards.
+
+The linear part of the likelihoods: a mean positive part of a sum of i.i.d. terms
+---------------------------------------------------------------------------------
+
+Among n users, the target and others, each other one answers uniformly with probability q; M counts
+these and the target. With Y_i i.i.d. of a `ChangeLaw`, and a shift r,
+
+    A(epsilon) = E[ (1 - e^epsilon + r + (g/M) sum_{i <= M} Y_i)_+ ],   M - 1 ~ Bin(n - 1, q).
+
+Pr[Bin(n, q) = m] m = n q Pr[M = m], so that the mixture over M is one sum of n i.i.d. terms:
+
+    A(epsilon) = (1 / (n q)) E[ (G_1 + ... + G_n)_+ ],
+    G = 0 with probability 1 - q,  else 1 - e^epsilon + r + g Y,
+
+as for the privacy blanket (Balle, Bell, Gascon, Nissim 2019, arXiv:1903.02837v2, Lemma 5.3).
+
+What products of two and more signs add to the likelihoods: a shift, and a chance that it fails
+-----------------------------------------------------------------------------------------------
+
+With pre-drawn signs the likelihood ratio of everything released, relative to M uniform sets of
+reports of which N_h are at level h, is
+
+    LR_x = 1 + sum_h (N_h / M) sum_{i >= 1} r_i e_i(x_1 A_{h,1}, x_2 A_{h,2}, ...),
+
+A_{h,j} the mean of the N_h reports at node j, e_i the elementary symmetric polynomial, and at most
+k of the x at a level not 0. Write D = D_1 + D_2 + D_3 for LR_x - e LR_x' - (1 - e), split into
+i = 1, i = 2 and i >= 3, e = e^epsilon. For any shifts s_2, s_3 >= 0
+
+    (1 - e + D)_+ <= (1 - e + D_1 + s_2 + s_3)_+ + (D_2 - s_2)_+ + (D_3 - s_3)_+,
+
+and from below (1 - e + D_1 - s_2 - s_3)_+ - (-D_2 - s_2)_+ - (-D_3 - s_3)_+. It remains to bound
+the means of the last two by a small tau.
+
+*Order two.* e_2 is affine in each of its arguments, which are independent with E e^(c A) <=
+e^(c^2 / 2 N): replacing them one by one by Gaussians of variance 1/N does not lower the moment
+generating function. The matrix of e_2 has eigenvalues (k - 1)/2, once, and -1/2, k - 1 times: for
+0 <= t < 1/(k - 1)
+
+    ln E exp(+-t sum_h N_h e_2(x A_h)) <= L psi(+-, t),
+    psi(+-, t) = -(1/2) [ln(1 -+ (k - 1) t) + (k - 1) ln(1 +- t)],
+
+also with fewer arguments (Jensen) and for N_h = 0. D_2 = (r_2 / M) (P - e P') with two such sums.
+By Hölder's inequality with weights 1/(1+e) and e/(1+e), at l = t M / ((1 + e) abs(r_2))
+
+    ln E e^(l D_2) <= L (psi(s, t) + e psi(-s, t)) / (1 + e),      s the sign of r_2,
+
+whatever P and P' have in common. Last, y_+ <= e^(l y) / (e l), here with Euler's number.
+
+*Orders from three.* e_i is a homogeneous polynomial of degree i in independent signs, with
+E e_i^2 <= C(k, i) / N_h^i, and uncorrelated between levels. By hypercontractivity (Bonami;
+O'Donnell, "Analysis of Boolean Functions", 2014, Theorem 9.21) its norm of order p >= 2 is at most
+(p - 1)^(i/2) times that of order 2:
+
+    norm_p(D_3) <= nu = (1 + e) sum_{i >= 3} abs(r_i) sqrt((p - 1)^i C(k, i) L N^(2 - i)) / M
+
+where all N_h >= N, or N = 1 (then N_h = 0 adds nothing). And y_+ <= (y + s)^p (p - 1)^(p - 1) /
+(p^p s^(p - 1)) gives E(D_3 - s_3)_+ <= nu (nu / s_3)^(p - 1) ((p - 1)/p)^(p - 1) / p.
+
+Both fall with M and N: they are evaluated at low quantiles, and the chance of less is added.
+
+Explicit neighbours among idle users: the lower end of the central guarantee
+----------------------------------------------------------------------------
+
+Everybody else never changes, so that all their reports are exactly uniform: M = n, and nothing is
+lost to the blanket. The target's bit changes at q_1 < ... < q_k or at q_2 < ... < q_(k+1). At every
+level the net increments of the two histories are counted node by node, and the linear part of the
+difference of the two likelihoods is then a sum of n i.i.d. terms: a user's level is uniform, and
+given the level the term is that of `pair_law`. Higher orders, if any, are subtracted. What remains
+is a lower bound of the divergence of this pair, and so of delta.
+"""
+
+import math
+from collections import Counter
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.monitoring_profile import MonitoringProfile
+from shuffledp.core.numerics.enclosure import Enclosure
+from shuffledp.core.numerics.positive_part import mean_positive_part
+
+# Values that a law may have before its inner part is put on a coarser grid, and how many standard
+# deviations that grid reaches.
+_MOST_VALUES = 128
+_REACH = 8.3
+
+# Up to here the two changes that cannot overlap are kept apart; beyond, that gains below 1 %.
+_MOST_ALTERNATING = 32
+
+_UNIT_ROUND_OFF = 2.0**-53
+
+# Smaller masses are left out: they have lost their relative accuracy, and all of them together
+# cannot matter (their number is added to delta by the caller's smallest answer).
+_SMALLEST_MASS = 1e-290
+
+
+class ChangeLaw(NamedTuple):
+    """A law with finitely many values: shape (m,) each; every mass right to ``relative_error``."""
+
+    values: NDArray[np.float64]
+    masses: NDArray[np.float64]
+    relative_error: float
+
+
+def worst_law(
+    max_changes: int, *, epsilon: float, alternating: bool, changing_share: float = 1.0
+) -> ChangeLaw:
+    """Return the largest law, in convex order, over all pairs of histories; without the factor g.
+
+    Parameters
+    ----------
+    max_changes : int
+        k >= 1.
+    epsilon : float
+        At least 0.
+    alternating : bool
+        Whether nonzero increments alternate and begin with +.
+    changing_share : float
+        In (0, 1]: at most this share of a node's public columns shows a change of the value.
+        Taken to be 1 if ``alternating``.
+
+    Returns
+    -------
+    ChangeLaw
+        Of mean 0. Errs upwards in convex order.
+
+    Notes
+    -----
+    Each history has at most k nonzero increments at a level. Where both have one, of opposite
+    signs, the coefficient is 1 + e; and u (1 + e) is above u_1 + u_2 e in convex order, being its
+    comonotone version. So the largest law has k overlaps. Alternating increments that begin with +
+    allow k - 1 at most: overlap a joins the a-th increment of x with a later one of x', of the
+    other parity, so that the first is joined with the second at least, and the k-th with one that
+    does not exist. Public columns: E phi(a u) is convex and even in a for convex phi, so that
+    columns in which both change, and others in which neither does, are the worst case.
+
+    Cost: O(k^2) additions once for each k, then O(1).
+
+    Examples
+    --------
+    >>> law = worst_law(1, epsilon=0.0, alternating=False)
+    >>> law.values.tolist(), law.masses.tolist()
+    ([-2.0, 2.0], [0.5, 0.5])
+    """
+    growth = math.exp(epsilon)
+    if alternating and max_changes <= _MOST_ALTERNATING:
+        walk = _walk(max_changes - 1, 1.0)
+        singles = np.array([-1.0 - growth, 1.0 - growth, growth - 1.0, 1.0 + growth])
+        values = np.add.outer((1.0 + growth) * walk.values, singles).ravel()
+        return ChangeLaw(values, np.repeat(0.25 * walk.masses, 4), walk.relative_error)
+    walk = _walk(max_changes, 1.0 if alternating else changing_share)
+    return ChangeLaw((1.0 + growth) * walk.values, walk.masses, walk.relative_error)
+
+
+class Overlap(NamedTuple):
+    """How two histories meet at a level: numbers of nodes by what their increments are."""
+
+    opposite: int
+    first_only: int
+    second_only: int
+    same: int
+
+
+def pair_law(overlap: Overlap, *, epsilon: float) -> ChangeLaw:
+    """Return the exact law of one level of a given pair of histories; without the factor g.
+
+    Examples
+    --------
+    >>> law = pair_law(Overlap(0, 1, 0, 0), epsilon=1.0)
+    >>> law.values.tolist(), law.masses.tolist()
+    ([-1.0, 1.0], [0.5, 0.5])
+    """
+    growth = math.exp(epsilon)
+    values, masses, error = np.zeros(1), np.ones(1), 0.0
+    weights = (1.0 + growth, 1.0, growth, math.expm1(epsilon))
+    for count, weight in zip(overlap, weights, strict=True):
+        walk = _exact_walk(count, 1.0)
+        values = np.add.outer(values, weight * walk.values).ravel()
+        masses = np.multiply.outer(masses, walk.masses).ravel()
+        error += walk.relative_error + (masses.size + 2.0) * _UNIT_ROUND_OFF
+        values, masses = _merged(values, masses)
+    return ChangeLaw(values, masses, error)
+
+
+def mixed_law(laws: list[ChangeLaw], weights: list[float]) -> ChangeLaw:
+    """Return the mixture of several laws, merged downwards if it has too many values.
+
+    Examples
+    --------
+    >>> law = pair_law(Overlap(0, 1, 0, 0), epsilon=1.0)
+    >>> mixed_law([law, law], [0.5, 0.5]).masses.tolist()
+    [0.5, 0.5]
+    """
+    values = np.concatenate([law.values for law in laws])
+    parts = [weight * law.masses for law, weight in zip(laws, weights, strict=True)]
+    error = max(law.relative_error for law in laws) + (values.size + 2.0) * _UNIT_ROUND_OFF
+    values, masses = _merged(values, np.concatenate(parts))
+    return ChangeLaw(values, masses, error)
+
+
+def _merged(
+    values: NDArray[np.float64], masses: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Merge values that are close, or equal, into their conditional means.
+
+    Down in convex order (Jensen), up to the rounding of the means.
+    """
+    order = np.argsort(values, kind="stable")
+    values, masses = values[order], masses[order]
+    width = (values[-1] - values[0]) / _MOST_VALUES
+    cell = np.floor((values - values[0]) / width) if width > 0.0 else np.zeros(values.size)
+    if np.unique(values).size <= _MOST_VALUES:
+        cell = values
+    starts = np.flatnonzero(np.concatenate(([True], np.diff(cell) != 0.0)))
+    total = np.add.reduceat(masses, starts)
+    moment = np.add.reduceat(masses * (values - values[0]), starts)
+    lone = np.diff(np.append(starts, values.size)) == 1
+    means = values[0] + np.divide(moment, total, out=np.zeros(total.size), where=total > 0.0)
+    return np.where(lone, values[starts], means), total
+
+
+@lru_cache(maxsize=64)
+def _exact_walk(steps: int, moving: float) -> ChangeLaw:
+    """Return the law of a sum of ``steps`` independent signs, each 0 with probability 1 - moving.
+
+    Sums and products of non-negative numbers only, by squaring.
+    """
+    stride = 2.0 if moving == 1.0 else 1.0
+    step = np.array([0.5, 0.5] if moving == 1.0 else [moving / 2.0, 1.0 - moving, moving / 2.0])
+    masses = np.ones(1)
+    for bit in f"{steps:b}":
+        masses = np.convolve(masses, masses)
+        if bit == "1":
+            masses = np.convolve(masses, step)
+    values = stride * np.arange(masses.size, dtype=np.float64) - steps
+    kept = masses > _SMALLEST_MASS
+    # Each of the steps and squarings is a sum whose rounding is below its number of terms; sums of
+    # non-negative terms lose far less, but this is proved.
+    error = (masses.size * (steps.bit_length() + 1.0) + 4.0 * steps + 4.0) * _UNIT_ROUND_OFF
+    return ChangeLaw(_frozen(values[kept]), _frozen(masses[kept]), error)
+
+
+@lru_cache(maxsize=64)
+def _walk(steps: int, moving: float) -> ChangeLaw:
+    """Return a law that dominates that of `_exact_walk` in convex order, with few values.
+
+    Every value goes to its two neighbours on the grid, with its mean kept.
+    """
+    law = _exact_walk(steps, moving)
+    if law.values.size <= _MOST_VALUES + 1:
+        return law
+    reach = _REACH * math.sqrt(steps * moving)
+    stride = max(math.ceil(2.0 * reach / _MOST_VALUES), 1)
+    half = min(math.ceil(reach / stride), (steps - 1) // stride)
+    inner = stride * np.arange(-half, half + 1, dtype=np.float64)
+    grid = np.concatenate(([-float(steps)], inner, [float(steps)]))
+    left = np.clip(np.searchsorted(grid, law.values, side="right") - 1, 0, grid.size - 2)
+    up = (law.values - grid[left]) / (grid[left + 1] - grid[left])
+    masses = np.zeros(grid.size)
+    np.add.at(masses, left, law.masses * (1.0 - up))
+    np.add.at(masses, left + 1, law.masses * up)
+    kept = masses > _SMALLEST_MASS
+    error = law.relative_error + (4.0 + law.values.size) * _UNIT_ROUND_OFF
+    return ChangeLaw(_frozen(grid[kept]), _frozen(masses[kept]), error)
+
+
+def _frozen(array: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the array, read-only: it is kept and handed out again."""
+    array.flags.writeable = False
+    return array
+
+
+# Relative width that the contour integral aims at, and the wider one for few users, whose sums take
+# many nodes: delta is at most 1e-3 too wide, far out.
+_WIDTH, _WIDTH_OF_FEW = 1e-7, 1e-5
+_FEW_USERS = 3_000
+
+# More users are taken to be so many: rounding of masses would add up, and delta falls with n.
+MOST_USERS = 10**10
+
+# What the masses left out of a law, below 1e-290 each, may add.
+_LEFT_OUT = 1e-270
+
+
+def linear_delta_upper(
+    law: ChangeLaw, *, gap: float, share: float, num_users: int, epsilon: float, shift: float = 0.0
+) -> float:
+    """Return an upper bound of the mean positive part A(epsilon) of the linear part.
+
+    Parameters
+    ----------
+    law : ChangeLaw
+        Law of Y.
+    gap : float
+        g, in [0, 1]; the nearest float to it.
+    share : float
+        q in (0, 1]; the nearest float to it.
+    num_users : int
+        n >= 1; more than 1e10 are taken to be 1e10, which errs upwards.
+    epsilon : float
+        At least 0, at most 200.
+    shift : float
+        r, finite.
+
+    Returns
+    -------
+    float
+        Errs upwards, by up to 1e-3 of A. A does not increase with n where ``shift`` is 0.
+
+    Notes
+    -----
+    Error budget: values may be off by the law's relative error and 16 roundings of the largest;
+    the masses' relative error t multiplies the mean by at most (1 + t)^n. Cost: below 1 ms, up to
+    50 ms for fewer than 1000 users.
+
+    Examples
+    --------
+    One user, whose two histories differ in the sign of one report kept with probability 3/4:
+
+    >>> from shuffledp.monitoring.privacy.likelihoods import worst_law
+    >>> law = worst_law(1, epsilon=0.0, alternating=False)
+    >>> 0.5 <= linear_delta_upper(law, gap=0.5, share=1.0, num_users=1, epsilon=0.0) <= 0.5001
+    True
+    """
+    users = min(num_users, MOST_USERS)
+    mean = _mean(law, (gap, share, epsilon, shift), users, upwards=True).upper
+    return mean / share * math.exp(_spread(law, users)) + _LEFT_OUT
+
+
+def linear_delta_lower(
+    law: ChangeLaw, *, gap: float, share: float, num_users: int, epsilon: float, shift: float = 0.0
+) -> float:
+    """Return a lower bound of A(epsilon), at most 1e10 users; otherwise as `linear_delta_upper`.
+
+    Examples
+    --------
+    >>> from shuffledp.monitoring.privacy.likelihoods import worst_law
+    >>> law = worst_law(1, epsilon=0.0, alternating=False)
+    >>> 0.4999 <= linear_delta_lower(law, gap=0.5, share=1.0, num_users=1, epsilon=0.0) <= 0.5
+    True
+    """
+    mean = _mean(law, (gap, share, epsilon, shift), num_users, upwards=False).lower
+    return max(mean / share * math.exp(-_spread(law, num_users)) - _LEFT_OUT, 0.0)
+
+
+def _mean(
+    law: ChangeLaw, parameters: tuple[float, float, float, float], num_users: int, *, upwards: bool
+) -> Enclosure:
+    """Enclose E[(G_1 + ... + G_n)_+] / n, with all values of G moved to the safe side."""
+    gap, share, epsilon, shift = parameters
+    values = np.append(shift - math.expm1(epsilon) + gap * law.values, 0.0)
+    masses = np.append(share * law.masses, 1.0 - share)
+    heaviest = int(np.argmax(masses))
+    slack = float(np.max(np.abs(values))) * (16.0 * math.ulp(1.0) + law.relative_error)
+    return mean_positive_part(
+        num_users,
+        float(values[heaviest]) + (slack if upwards else -slack),
+        np.delete(masses, heaviest),
+        np.delete(values - values[heaviest], heaviest),
+        width=_WIDTH if num_users > _FEW_USERS else _WIDTH_OF_FEW,
+    )
+
+
+def _spread(law: ChangeLaw, num_users: int) -> float:
+    """Return the exponent that the masses' errors may cost: four roundings beside their own."""
+    return num_users * (law.relative_error + 4.0 * math.ulp(1.0))
+
+
+# Outward factors for the round-off of exponents of some hundreds.
+_WIDER = 1.0 + 1e-9
+
+_LARGEST_EXPONENT = 600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crowd:
+    """Who hides the target: independent users, uniform with a certain chance, on certain levels.
+
+    Parameters
+    ----------
+    num_users : int
+        n, the target included.
+    share : float
+        q: chance of another user to be one of the M.
+    num_levels : int
+        L: levels that the M are spread over, uniformly.
+    """
+
+    num_users: int
+    share: float
+    num_levels: int
+
+    def quantiles(self, failure: float) -> tuple[int, int]:
+        """Return M and N such that fewer, in all or at a level, has a chance below ``failure``.
+
+        Chernoff's inequality and the union bound. M counts the target, N does not.
+        """
+        from shuffledp.core.numerics.binomial_blocks_kernels import binomial_window
+
+        exponent = math.log((1.0 + self.num_levels) / failure) * _WIDER
+        others = float(self.num_users - 1)
+        if others == 0.0:
+            return 1, 0
+        in_all, _ = binomial_window(others, self.share, 1.0 - self.share, exponent)
+        each = self.share / self.num_levels
+        at_level, _ = binomial_window(others, each, 1.0 - each, exponent)
+        return int(in_all) + 1, int(at_level)
+
+
+def has_higher_orders(profile: MonitoringProfile) -> bool:
+    """Return whether products of two or more signs have a mean.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> has_higher_orders(MonitoringProfile(
+    ...     protocol="sampled-change", epsilon0=1.1, max_changes=2, num_levels=4,
+    ...     sign_correlations=(Fraction(1), Fraction(1, 4)), uniform_share=Fraction(1, 2),
+    ...     alternating=True))
+    False
+    """
+    return any(profile.sign_correlations[2:])
+
+
+def higher_order_shift(
+    profile: MonitoringProfile, crowd: Crowd, *, epsilon: float, tail: float, from_above: bool
+) -> tuple[float, float]:
+    """Return a shift of the likelihoods' difference, and what may be missed beyond it.
+
+    Parameters
+    ----------
+    profile : MonitoringProfile
+        Its correlations from r_2 on.
+    crowd : Crowd
+        Users that answer uniformly.
+    epsilon : float
+        At least 0, at most 200.
+    tail : float
+        tau, in (0, 1): what each part may miss.
+    from_above : bool
+        Whether the difference is to be bounded from above, or from below.
+
+    Returns
+    -------
+    shift : float
+        s_2 + s_3, rounded up; ``inf`` if the crowd is too small for any to be proved.
+    rare : float
+        Chance, at most, that the crowd is too small for it.
+
+    Notes
+    -----
+    The parts beyond the shift have a mean of at most 2 tau together, given that the crowd is not
+    too small. Cost: O(k + ln(1/tau)) vector operations.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> profile = MonitoringProfile(
+    ...     protocol="two", epsilon0=1.1, max_changes=2, num_levels=1, alternating=True,
+    ...     sign_correlations=(Fraction(1), Fraction(1, 4), Fraction(1, 9)),
+    ...     uniform_share=Fraction(1, 2))
+    >>> crowd = Crowd(num_users=10**6, share=0.5, num_levels=1)
+    >>> shift, rare = higher_order_shift(
+    ...     profile, crowd, epsilon=0.0, tail=1e-10, from_above=True)
+    >>> 0.0 < shift < 1e-4, rare
+    (True, 1e-10)
+    """
+    in_all, at_level = crowd.quantiles(tail)
+    each = max(at_level, 1)
+    sign = 1.0 if from_above else -1.0
+    second = sign * float(profile.correlation(2))
+    factor = (1.0 + math.exp(epsilon)) / in_all
+    shift = _second_shift(
+        second, epsilon, factor, changes=profile.max_changes, levels=crowd.num_levels, tail=tail
+    )
+    log_orders = _log_orders(profile, crowd.num_levels, each)
+    return (shift + _later_shift(log_orders, factor, tail)) * _WIDER, tail
+
+
+def _second_shift(
+    correlation: float, epsilon: float, factor: float, *, changes: int, levels: int, tail: float
+) -> float:
+    """Return s_2 with E(D_2 - s_2)_+ <= tail: the least over a grid of tilts."""
+    if correlation == 0.0:
+        return 0.0
+    tilt = np.linspace(0.02, 0.98, 49) / (changes - 1.0)
+
+    def log_moment(sign: float) -> NDArray[np.float64]:
+        wide = np.log1p(-sign * (changes - 1.0) * tilt)
+        return -0.5 * levels * (wide + (changes - 1.0) * np.log1p(sign * tilt))
+
+    ratio = 1.0 / (1.0 + math.exp(-epsilon))  # e / (1 + e)
+    sign = math.copysign(1.0, correlation)
+    exponent = (1.0 - ratio) * log_moment(sign) + ratio * log_moment(-sign)
+    slope = tilt / (factor * abs(correlation))
+    shifts = (exponent - 1.0 - np.log(slope) - math.log(tail)) / slope
+    return max(float(np.min(shifts)), 0.0)
+
+
+def _log_orders(
+    profile: MonitoringProfile, num_levels: int, each: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return i and ln of abs(r_i) sqrt(C(k, i) L N^(2 - i)), for all i >= 3 with r_i not 0."""
+    changes = profile.max_changes
+    orders, logs = [], []
+    for order, correlation in enumerate(profile.sign_correlations[3:], start=3):
+        if correlation:
+            log_binomial = (
+                math.lgamma(changes + 1.0)
+                - math.lgamma(order + 1.0)
+                - math.lgamma(changes - order + 1.0)
+            )
+            squared = log_binomial + math.log(num_levels) + (2.0 - order) * math.log(each)
+            log_correlation = math.log(abs(correlation.numerator))
+            log_correlation -= math.log(correlation.denominator)
+            orders.append(float(order))
+            logs.append(log_correlation + 0.5 * squared)
+    return np.array(orders), np.array(logs)
+
+
+def _later_shift(
+    log_orders: tuple[NDArray[np.float64], NDArray[np.float64]], factor: float, tail: float
+) -> float:
+    """Return s_3 with E(D_3 - s_3)_+ <= tail: the least over a grid of orders p."""
+    orders, at_two = log_orders
+    if orders.size == 0:
+        return 0.0
+    best, power = math.inf, 2.0
+    while power <= 4.0 - 4.0 * math.log(tail):
+        logs = at_two + 0.5 * orders * math.log(power - 1.0)
+        top = float(np.max(logs))
+        log_norm = math.log(factor) + top + math.log(float(np.sum(np.exp(logs - top))))
+        log_shift = log_norm + math.log1p(-1.0 / power)
+        log_shift += (log_norm - math.log(power * tail)) / (power - 1.0)
+        if log_shift < _LARGEST_EXPONENT:
+            best = min(best, math.exp(log_shift))
+        power *= 1.1
+    return best
+
+
+# Changes of the pair at most: a pair with fewer is a pair, too.
+_MOST_CHANGES = 128
+
+# e^epsilon beyond it is not worth looking at.
+_LARGEST_EPSILON = 200.0
+
+# What higher orders may cost, relative to delta, and the least that is worth computing.
+_TAIL, _LEAST_TAIL = 0.01, 1e-30
+
+
+def shifted_changes(max_changes: int, num_levels: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the periods of the changes of two histories of 2^(L-1) periods, spread evenly.
+
+    Parameters
+    ----------
+    max_changes : int
+        k >= 1.
+    num_levels : int
+        L >= 1.
+
+    Returns
+    -------
+    first, second : tuple of int
+        q_1, ..., q_k and q_2, ..., q_(k+1), from 1 on; ``(1,)`` and ``()`` in a single period. Of
+        fewer changes where there are no k + 1 periods, and of at most 128.
+
+    Examples
+    --------
+    >>> shifted_changes(3, 3)
+    ((1, 2, 3), (2, 3, 4))
+    """
+    periods = 1 << (num_levels - 1)
+    if periods == 1:
+        return (1,), ()
+    count = min(max_changes, periods - 1, _MOST_CHANGES)
+    places = tuple(1 + i * periods // (count + 1) for i in range(count + 1))
+    return places[:-1], places[1:]
+
+
+def level_overlaps(
+    first: tuple[int, ...], second: tuple[int, ...], num_levels: int
+) -> list[Overlap]:
+    """Return, for each level from the leaves up, how the net increments of two histories meet.
+
+    Parameters
+    ----------
+    first, second : tuple of int
+        Increasing periods in 1 to 2^(L-1) in which a bit changes that is 0 before.
+    num_levels : int
+        L >= 1.
+
+    Returns
+    -------
+    list of Overlap
+        Of length L.
+
+    Examples
+    --------
+    >>> level_overlaps((1,), (2,), 2)
+    [Overlap(opposite=0, first_only=1, second_only=1, same=0), \
+Overlap(opposite=0, first_only=0, second_only=0, same=1)]
+    """
+    found = []
+    for height in range(num_levels):
+        nets = []
+        for changes in (first, second):
+            net: Counter[int] = Counter()
+            for index, place in enumerate(changes):
+                net[(place - 1) >> height] += 1 if index % 2 == 0 else -1
+            nets.append(net)
+        met = Counter((nets[0][node], nets[1][node]) for node in nets[0].keys() | nets[1].keys())
+        found.append(
+            Overlap(
+                opposite=met[1, -1] + met[-1, 1],
+                first_only=met[1, 0] + met[-1, 0],
+                second_only=met[0, 1] + met[0, -1],
+                same=met[1, 1] + met[-1, -1],
+            )
+        )
+    return found
+
+
+def unavoidable_delta(
+    profile: MonitoringProfile, *, num_users: int, epsilon: float, level_hidden: bool
+) -> float:
+    """Return a delta that no analysis can go below, for the pair above; rounded down.
+
+    Parameters
+    ----------
+    profile : MonitoringProfile
+        With ``alternating`` increments, those of a bit.
+    num_users : int
+        n >= 1; 0 is returned above 1e10.
+    epsilon : float
+        At least 0; 0 is returned above 200.
+    level_hidden : bool
+        Whether the level of the target is hidden among all n.
+
+    Returns
+    -------
+    float
+        At least 0.
+
+    Notes
+    -----
+    Errs downwards: terms are merged into conditional means, and the higher orders are taken at
+    their worst. Cost: as `linear_delta_upper`, once for each different level if levels are seen.
+    """
+    if num_users > MOST_USERS or epsilon > _LARGEST_EPSILON:
+        return 0.0
+    levels = profile.num_levels
+    changes = shifted_changes(profile.max_changes, levels)
+    weights = Counter(level_overlaps(*changes, levels))
+    # Products of more signs than the pair has changes do not occur.
+    count = len(changes[0])
+    profile = replace(
+        profile, max_changes=count, sign_correlations=profile.sign_correlations[: count + 1]
+    )
+    laws = [pair_law(overlap, epsilon=epsilon) for overlap in weights]
+    shares = [count / levels for count in weights.values()]
+    if level_hidden:
+        crowd = Crowd(num_users=num_users, share=1.0, num_levels=levels)
+        return _part(profile, crowd, mixed_law(laws, shares), epsilon)
+    crowd = Crowd(num_users=num_users, share=1.0 / levels, num_levels=1)
+    total = sum(
+        share * _part(profile, crowd, law, epsilon) for law, share in zip(laws, shares, strict=True)
+    )
+    return total * (1.0 - 1e-14)
+
+
+def _part(profile: MonitoringProfile, crowd: Crowd, law: ChangeLaw, epsilon: float) -> float:
+    """Return a lower bound of the mean positive part for one law, higher orders included."""
+    gap = profile.gap
+
+    linear = partial(
+        linear_delta_lower,
+        law,
+        gap=gap,
+        share=crowd.share,
+        num_users=crowd.num_users,
+        epsilon=epsilon,
+    )
+    plain = linear()
+    if not has_higher_orders(profile) or plain <= _LEAST_TAIL:
+        return plain if not has_higher_orders(profile) else 0.0
+    # Where the crowd is too small, the linear part is at most g k (1 + e): its largest value.
+    largest = gap * float(law.values.max())
+    tail = _TAIL * plain / max(largest, 1.0)
+    shift, rare = higher_order_shift(profile, crowd, epsilon=epsilon, tail=tail, from_above=False)
+    if not shift < largest:
+        return 0.0
+    return max(linear(shift=-shift) - (2.0 * tail + rare * largest) * (1.0 + 1e-9), 0.0)

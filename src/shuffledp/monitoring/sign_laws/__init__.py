@@ -1,1 +1,0 @@
-"""Laws of the random signs that hide a client's changes, each accounted exactly."""

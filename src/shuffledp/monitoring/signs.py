@@ -1,0 +1,609 @@
+"""Laws of the random signs that hide a client's changes, each accounted exactly.
+
+Exchangeable laws of k signs: what they cost, and what they tell, exactly.
+
+A law is exchangeable if the probability of a pattern of signs depends only on its number of minus
+signs. Two lines say all that matters about it: the local privacy loss of everything a client ever
+reports is ln(max w / min w), and the gap is the mean of a sign.
+"""
+
+import difflib
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial
+from math import comb, floor
+from types import MappingProxyType
+from typing import ClassVar, Literal, NamedTuple, SupportsIndex, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.checks import require_at_least, require_non_negative
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.monitoring_profile import MonitoringProfile
+from shuffledp.randomizers.thresholds import (
+    WORD_VALUES,
+    exp_lower,
+    log_ratio_upper,
+    optimized_unary_threshold,
+    settle,
+)
+
+_WORD_BITS = 64
+
+
+def draw_below(entropy: Entropy, size: int, bound: int) -> NDArray[np.uint64]:
+    """Return independent whole numbers, exactly uniform on [0, bound).
+
+    Parameters
+    ----------
+    entropy : Entropy
+        Source of the words.
+    size : int
+        How many, >= 0.
+    bound : int
+        In [1, 2^63].
+
+    Returns
+    -------
+    ndarray of uint64, shape (size,)
+
+    Notes
+    -----
+    The leading bits of a word are taken, and taken anew where they are not below the bound: less
+    than two words each on average.
+
+    Examples
+    --------
+    >>> draw_below(Entropy.from_seed(0), 3, 1)
+    array([0, 0, 0], dtype=uint64)
+    """
+    out = np.zeros(size, dtype=np.uint64)
+    bits = (bound - 1).bit_length()
+    if bits == 0:
+        return out
+    shift, limit = np.uint64(_WORD_BITS - bits), np.uint64(bound)
+    np.right_shift(entropy.words(size), shift, out=out)
+    wrong = np.flatnonzero(out >= limit)
+    while wrong.size:
+        again = entropy.words(wrong.size) >> shift
+        out[wrong] = again
+        wrong = wrong[again >= limit]
+    return out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangeableSigns:
+    """A law of k signs by the weight of a pattern with i minus signs.
+
+    Parameters
+    ----------
+    weights : tuple of int
+        For i = 0 ... k, proportional to the probability w(i) of *each* pattern with i minus
+        signs; all at least 1, for a pattern that never occurs would cost an infinite loss.
+
+    Raises
+    ------
+    ParameterError
+        If there are fewer than two weights, or one is below 1.
+
+    Examples
+    --------
+    >>> law = ExchangeableSigns(weights=(3, 1))  # one sign, kept with probability 3/4
+    >>> law.loss_ratio, law.correlations
+    (Fraction(3, 1), (Fraction(1, 1), Fraction(1, 2)))
+    """
+
+    weights: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.weights) < 2:
+            raise ParameterError("weights has fewer than two entries: give k + 1 for k signs")
+        if min(self.weights) < 1:
+            raise ParameterError(
+                f"weights has the entry {min(self.weights)}: give whole numbers >= 1, since a "
+                "pattern of signs that never occurs would give its user away"
+            )
+
+    @property
+    def num_signs(self) -> int:
+        """Number of signs, k."""
+        return len(self.weights) - 1
+
+    @property
+    def total(self) -> int:
+        """Sum of the weights of all 2^k patterns."""
+        k = self.num_signs
+        return sum(comb(k, i) * weight for i, weight in enumerate(self.weights))
+
+    @property
+    def loss_ratio(self) -> Fraction:
+        """e^epsilon0 of everything that a client ever reports: max w / min w.
+
+        Notes
+        -----
+        Relative to uniform reports, the reports of a client with m nonzero increments have the
+        density 2^k w averaged over the k - m signs that were not used. So densities lie between
+        2^k min w and 2^k max w, and reach them for m = k.
+        """
+        return Fraction(max(self.weights), min(self.weights))
+
+    @property
+    def least_density(self) -> Fraction:
+        """2^k min w: the least density of a client's reports relative to uniform reports."""
+        return Fraction(min(self.weights) << self.num_signs, self.total)
+
+    @property
+    def correlations(self) -> tuple[Fraction, ...]:
+        """r_0 ... r_k, exactly; see `correlation`."""
+        return tuple(self.correlation(order) for order in range(self.num_signs + 1))
+
+    def correlation(self, order: int) -> Fraction:
+        """Return r_i, the mean of the product of i different signs, exactly.
+
+        Parameters
+        ----------
+        order : int
+            i, in [0, k].
+
+        Notes
+        -----
+        There are as many patterns with m minus signs, counted with the product of their first i
+        signs, as z^m has in (1 - z)^i (1 + z)^(k - i). So r_i is the sum over m of w(m) times that
+        coefficient (a Krawtchouk polynomial). Cost: k^2 additions.
+        """
+        row = _coefficients(order, self.num_signs - order)
+        signed = sum(weight * count for weight, count in zip(self.weights, row, strict=True))
+        return Fraction(signed, self.total)
+
+
+def _coefficients(minus: int, plus: int) -> list[int]:
+    """Return the coefficients of (1 - z)^minus (1 + z)^plus, the constant first."""
+    row = [1]
+    for sign in [-1] * minus + [1] * plus:
+        row = [a + sign * b for a, b in zip([*row, 0], [0, *row], strict=True)]
+    return row
+
+
+#: Most signs of a pattern: it is a 64-bit word, and the number of patterns must fit one, too.
+LARGEST_NUM_SIGNS = 62
+
+# Patterns are unranked this many at a time: their arrays stay in the second-level cache.
+_BLOCK = 2**14
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PatternSet:
+    """The patterns of k signs whose number of minus signs is one of those allowed.
+
+    Parameters
+    ----------
+    num_signs : int
+        k, in [1, 62].
+    allowed : collection of int
+        Numbers of minus signs, in [0, k]; not empty.
+
+    Attributes
+    ----------
+    num_patterns : int
+        How many there are, at most 2^62.
+
+    Raises
+    ------
+    ParameterError
+        If no pattern is allowed.
+
+    Examples
+    --------
+    >>> ball = PatternSet(num_signs=3, allowed=(0, 1))
+    >>> ball.num_patterns
+    4
+    >>> sorted({int(pattern) for pattern in ball.draw(Entropy.from_seed(0), 100)})
+    [0, 1, 2, 4]
+    """
+
+    num_signs: int
+    allowed: Collection[int]
+    num_patterns: int = field(init=False)
+    _completions: NDArray[np.uint64] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.num_signs <= LARGEST_NUM_SIGNS:
+            raise ParameterError(f"num_signs = {self.num_signs} is not in [1, {LARGEST_NUM_SIGNS}]")
+        if not self.allowed or not set(self.allowed) <= set(range(self.num_signs + 1)):
+            raise ParameterError(
+                f"allowed = {sorted(self.allowed)} must name numbers in [0, {self.num_signs}], "
+                "one at least"
+            )
+        table = _completions(self.num_signs, set(self.allowed))
+        object.__setattr__(self, "num_patterns", int(table[-1, 0]))
+        object.__setattr__(self, "_completions", table)
+
+    def draw(self, entropy: Entropy, size: int) -> NDArray[np.uint64]:
+        """Return independent patterns, exactly uniform on this set.
+
+        Parameters
+        ----------
+        entropy : Entropy
+            Source of all randomness.
+        size : int
+            How many, >= 0.
+
+        Returns
+        -------
+        ndarray of uint64, shape (size,)
+            Bit j - 1 is set if sign j is minus.
+
+        Notes
+        -----
+        A uniform number below ``num_patterns`` is drawn exactly, and the pattern of that number in
+        lexicographic order is written out, sign by sign. Cost: below two words and some 10 k
+        nanoseconds each.
+        """
+        ranks = draw_below(entropy, size, self.num_patterns)
+        out = np.empty(size, dtype=np.uint64)
+        for start in range(0, size, _BLOCK):
+            out[start : start + _BLOCK] = self.unrank(ranks[start : start + _BLOCK])
+        return out
+
+    def unrank(self, ranks: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Return the patterns of given numbers, a bijection from [0, num_patterns).
+
+        Parameters
+        ----------
+        ranks : ndarray of uint64, shape (n,)
+            Below ``num_patterns``.
+
+        Returns
+        -------
+        ndarray of uint64, shape (n,)
+            The patterns; see `draw`.
+        """
+        rest = ranks.copy()
+        minus_signs = np.zeros(rest.size, dtype=np.intp)
+        pattern = np.zeros(rest.size, dtype=np.uint64)
+        for place in range(self.num_signs):
+            # How many patterns go on with a plus: those come first.
+            with_plus = self._completions[self.num_signs - 1 - place].take(minus_signs)
+            is_minus = rest >= with_plus
+            rest -= with_plus * is_minus
+            minus_signs += is_minus
+            pattern |= is_minus.astype(np.uint64) << np.uint64(place)
+        return pattern
+
+
+def _completions(num_signs: int, allowed: set[int]) -> NDArray[np.uint64]:
+    """Return how many ways there are to go on, by signs still to come and minus signs so far."""
+    table = np.zeros((num_signs + 1, num_signs + 2), dtype=np.uint64)
+    table[0, sorted(allowed)] = 1
+    for row in range(1, num_signs + 1):
+        table[row, :-1] = table[row - 1, :-1] + table[row - 1, 1:]
+    return table
+
+
+#: What a key means: the number of the change that counts, or a pattern of signs.
+LawKind = Literal["sampled-change", "predrawn"]
+
+
+class _Choice(NamedTuple):
+    """A law of the family, and what it costs and tells."""
+
+    radius: int
+    coin_threshold: int
+    epsilon0: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredrawnSigns:
+    """k signs drawn once: with some probability few of them minus, else uniform.
+
+    A client draws a pattern of k signs when it starts. The j-th nonzero increment at its level is
+    reported times sign j.
+
+    Parameters
+    ----------
+    max_changes : int
+        k, in [1, 62].
+    epsilon0 : float
+        Local privacy loss asked for, in nats, in [0, inf). The attribute of the same name is the
+        loss of the law that is drawn, rounded up, which is at most that.
+
+    Attributes
+    ----------
+    radius : int
+        tau: patterns with at most tau minus signs are the likely ones.
+    coin_threshold : int
+        T: with probability T / 2^64 the pattern is uniform among the likely ones, else among all.
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of range.
+
+    Notes
+    -----
+    Source: this project; proofs in docs/results/monitoring-laws.md. The idea of correlated noise
+    that is drawn before the data come is that of FutureRand (Ohrimenko, Wirth, Wu,
+    arXiv:2112.12279).
+
+    Let B = C(k, 0) + ... + C(k, tau) and p = T / 2^64. Relative to uniform, a likely pattern has
+    the density (1 - p) + p 2^k / B, every other 1 - p. So the loss of everything that a client
+    ever reports is exactly ln(1 + p 2^k / ((1 - p) B)), whatever the number of periods, and the
+    gap is p C(k-1, tau) / B. With e0 = e^epsilon0 the best p gives the gap
+    (e0 - 1) C(k-1, tau) / (2^k + (e0 - 1) B); tau maximises it, and no exchangeable law at the
+    same loss has a larger gap. It is about tanh(epsilon0 / 2) sqrt(2 / (pi k)) where epsilon0 is
+    small, against tanh(epsilon0 / 2) / k of `SampledChange`.
+
+    Where epsilon0 is above 44.4 + k ln 2 the law no longer changes (T = 2^64 - 1).
+
+    Examples
+    --------
+    >>> law = PredrawnSigns(max_changes=1, epsilon0=1.0986122886681098)  # just above ln 3
+    >>> law.radius, round(law.gap, 12)  # 3/4 - 1/4, as by randomized response
+    (0, 0.5)
+    >>> PredrawnSigns(max_changes=16, epsilon0=1.0).radius
+    7
+    """
+
+    name: ClassVar[str] = "predrawn-signs"
+    kind: ClassVar[LawKind] = "predrawn"
+    flip_threshold: ClassVar[int] = 0
+
+    max_changes: int
+    epsilon0: float
+    radius: int = field(init=False, repr=False)
+    coin_threshold: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        k = _require_num_signs(self.max_changes)
+        asked = require_non_negative("epsilon0", self.epsilon0)
+        choice = _best(k, asked)
+        set_field = partial(object.__setattr__, self)
+        set_field("max_changes", k)
+        set_field("epsilon0", choice.epsilon0)
+        set_field("radius", choice.radius)
+        set_field("coin_threshold", choice.coin_threshold)
+
+    @property
+    def signs(self) -> ExchangeableSigns:
+        """The exact law of the pattern of signs."""
+        return ExchangeableSigns(
+            weights=_weights(self.max_changes, self.radius, self.coin_threshold)
+        )
+
+    @property
+    def exact_gap(self) -> Fraction:
+        """Mean of a sign, exactly."""
+        return _gap(self.max_changes, self.radius, self.coin_threshold)
+
+    @property
+    def gap(self) -> float:
+        """Mean of a sign, to the nearest float."""
+        return float(self.exact_gap)
+
+    @property
+    def pair_correlation(self) -> float:
+        """Mean of the product of two signs, to the nearest float; 0 where there is one sign."""
+        return float(self.signs.correlation(2)) if self.max_changes > 1 else 0.0
+
+    @property
+    def identity(self) -> str:
+        """Names the exact law."""
+        return f"{self.name}/{self.max_changes}/{self.radius}/{self.coin_threshold}"
+
+    def profile(self, *, num_levels: int, alternating: bool) -> MonitoringProfile:
+        """Return what the accountant needs."""
+        signs = self.signs
+        return MonitoringProfile(
+            protocol=self.name,
+            epsilon0=self.epsilon0,
+            max_changes=self.max_changes,
+            num_levels=num_levels,
+            sign_correlations=signs.correlations,
+            uniform_share=signs.least_density,
+            alternating=alternating,
+        )
+
+    def draw_keys(self, entropy: Entropy, size: int) -> NDArray[np.uint64]:
+        """Return the pattern of each client: bit j - 1 is set if sign j is minus."""
+        k = self.max_changes
+        likely = np.flatnonzero(entropy.words(size) < np.uint64(self.coin_threshold))
+        patterns = entropy.words(size) >> np.uint64(64 - k)
+        ball = PatternSet(num_signs=k, allowed=range(self.radius + 1))
+        patterns[likely] = ball.draw(entropy, likely.size)
+        return patterns
+
+
+def _require_num_signs(max_changes: SupportsIndex) -> int:
+    """Return k if so many signs fit a key, else raise with the way out."""
+    k = require_at_least("max_changes", max_changes, 1)
+    if k > LARGEST_NUM_SIGNS:
+        raise ParameterError(
+            f"max_changes = {k} is above {LARGEST_NUM_SIGNS}, the most signs that a client can "
+            'draw at once: follow fewer changes, or use protocol = "sampled-change"'
+        )
+    return k
+
+
+def _best(k: int, asked: float) -> _Choice:
+    """Return the radius with the largest gap, and the largest coin that costs at most ``asked``.
+
+    Asked for the loss that came out, the answer is the same: the coin of this radius is still the
+    largest, and those of the others can only fall. So a design rebuilt from the ``epsilon0`` that
+    it printed is the same design.
+    """
+    extra = exp_lower(asked) - 1  # of the densities' ratio, above 1
+    coins = [_coin_threshold(k, radius, max(extra, Fraction(0))) for radius in range(k)]
+    gaps = [_gap(k, radius, coin) for radius, coin in enumerate(coins)]
+    radius = gaps.index(max(gaps))
+    signs = ExchangeableSigns(weights=_weights(k, radius, coins[radius]))
+    return _Choice(radius, coins[radius], log_ratio_upper(signs.loss_ratio))
+
+
+def _ball_size(k: int, radius: int) -> int:
+    """Return B, the number of patterns with at most ``radius`` minus signs."""
+    return sum(comb(k, i) for i in range(radius + 1))
+
+
+def _coin_threshold(k: int, radius: int, extra: Fraction) -> int:
+    """Return the largest T below 2^64 with p 2^k / ((1 - p) B) <= extra, p = T / 2^64."""
+    odds = extra * _ball_size(k, radius) / (1 << k)
+    return floor(WORD_VALUES * odds / (1 + odds))
+
+
+def _gap(k: int, radius: int, coin_threshold: int) -> Fraction:
+    """Return the mean of a sign: in the ball it is C(k-1, tau) / B, among all patterns 0."""
+    share = Fraction(comb(k - 1, radius), _ball_size(k, radius))
+    return Fraction(coin_threshold, WORD_VALUES) * share
+
+
+def _weights(k: int, radius: int, coin_threshold: int) -> tuple[int, ...]:
+    """Return whole numbers proportional to the probability of a pattern with i minus signs."""
+    other = (WORD_VALUES - coin_threshold) * _ball_size(k, radius)
+    likely = other + (coin_threshold << k)
+    return tuple(likely if i <= radius else other for i in range(k + 1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampledChange:
+    """The client of Erlingsson et al.: one change out of k is reported, by randomized response.
+
+    Parameters
+    ----------
+    max_changes : int
+        k, at least 1.
+    epsilon0 : float
+        Local privacy loss asked for, in nats, in [0, inf). The attribute of the same name is the
+        loss of the law that is drawn, rounded up, which is at most that.
+
+    Attributes
+    ----------
+    flip_threshold : int
+        T: the change that counts is reported with its sign turned with probability T / 2^64.
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of range.
+
+    Notes
+    -----
+    Source: Erlingsson, Feldman, Mironov, Raghunathan, Talwar, Thakurta, "Amplification by
+    Shuffling", SODA 2019, arXiv:1811.12469v2, Algorithm 1. There the sign is kept with probability
+    e^(eps/2) / (1 + e^(eps/2)), and Theorem 5 states eps; the loss is exactly eps/2, so here it is
+    kept with probability b = e0 / (1 + e0), e0 = e^epsilon0, for a loss of exactly epsilon0.
+
+    A change counts with probability 1/k, so the gap is (2b - 1) / k. At most one sign of a client
+    says anything, so products of two or more signs have mean 0.
+
+    Examples
+    --------
+    >>> law = SampledChange(max_changes=2, epsilon0=1.0986122886681098)  # just above ln 3
+    >>> round(law.gap, 12)  # (3/4 - 1/4) / 2
+    0.25
+    """
+
+    name: ClassVar[str] = "sampled-change"
+    kind: ClassVar[LawKind] = "sampled-change"
+
+    max_changes: int
+    epsilon0: float
+    flip_threshold: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        max_changes = require_at_least("max_changes", self.max_changes, 1)
+        asked = require_non_negative("epsilon0", self.epsilon0)
+        threshold, epsilon0 = settle(asked, threshold_for=optimized_unary_threshold, loss_of=_loss)
+        set_field = partial(object.__setattr__, self)
+        set_field("max_changes", max_changes)
+        set_field("epsilon0", epsilon0)
+        set_field("flip_threshold", threshold)
+
+    @property
+    def exact_gap(self) -> Fraction:
+        """(2b - 1) / k, exactly."""
+        return Fraction(WORD_VALUES - 2 * self.flip_threshold, WORD_VALUES * self.max_changes)
+
+    @property
+    def gap(self) -> float:
+        """(2b - 1) / k, to the nearest float."""
+        return float(self.exact_gap)
+
+    @property
+    def pair_correlation(self) -> float:
+        """Zero: at most one sign of a client says anything."""
+        return 0.0
+
+    @property
+    def identity(self) -> str:
+        """Names the exact law."""
+        return f"{self.name}/{self.max_changes}/{self.flip_threshold}"
+
+    def profile(self, *, num_levels: int, alternating: bool) -> MonitoringProfile:
+        """Return what the accountant needs."""
+        return MonitoringProfile(
+            protocol=self.name,
+            epsilon0=self.epsilon0,
+            max_changes=self.max_changes,
+            num_levels=num_levels,
+            sign_correlations=(Fraction(1), self.exact_gap),
+            uniform_share=Fraction(2 * self.flip_threshold, WORD_VALUES),
+            alternating=alternating,
+        )
+
+    def draw_keys(self, entropy: Entropy, size: int) -> NDArray[np.uint64]:
+        """Return the number of the change that counts for each client, uniform on 1 ... k."""
+        return draw_below(entropy, size, self.max_changes) + np.uint64(1)
+
+
+def _loss(threshold: int) -> float:
+    """Return the exact loss of a threshold, rounded up."""
+    return log_ratio_upper(Fraction(WORD_VALUES - threshold, threshold))
+
+
+#: How a client hides its changes at the level that it drew.
+SignLaw: TypeAlias = PredrawnSigns | SampledChange
+
+#: Laws of the signs by name, the default first; each takes ``max_changes`` and ``epsilon0``.
+SIGN_LAWS: Mapping[str, Callable[..., SignLaw]] = MappingProxyType(
+    {each.name: each for each in (PredrawnSigns, SampledChange)}
+)
+
+
+def sign_law(name: str, *, max_changes: SupportsIndex, epsilon0: float) -> SignLaw:
+    """Return the law of the signs of that name.
+
+    Parameters
+    ----------
+    name : str
+        One of ``SIGN_LAWS``.
+    max_changes : int
+        k: changes of a value that are followed, at least 1; at most 62 for pre-drawn signs.
+    epsilon0 : float
+        Local privacy loss, in nats, of everything that a user ever reports, in [0, inf).
+
+    Returns
+    -------
+    SignLaw
+        Its ``epsilon0`` is at most the one asked for.
+
+    Raises
+    ------
+    ParameterError
+        If no law has that name, or a number is out of range.
+
+    Examples
+    --------
+    >>> sign_law("sampled-change", max_changes=4, epsilon0=1.0)
+    SampledChange(max_changes=4, epsilon0=1.0)
+    """
+    if name not in SIGN_LAWS:
+        nearest = difflib.get_close_matches(str(name).lower(), SIGN_LAWS, n=1, cutoff=0.0)[0]
+        raise ParameterError(
+            f"protocol = {name!r} is not one of {', '.join(SIGN_LAWS)}: did you mean {nearest!r}?"
+        )
+    return SIGN_LAWS[name](
+        max_changes=require_at_least("max_changes", max_changes, 1), epsilon0=epsilon0
+    )
