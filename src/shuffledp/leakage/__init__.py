@@ -39,9 +39,6 @@ if TYPE_CHECKING:
     from shuffledp.leakage.channels.channel import (
         Channel,
     )
-    from shuffledp.leakage.channels.histogram_transitions import (
-        histogram_probability,
-    )
     from shuffledp.leakage.channels.hyper_distribution import (
         HyperDistribution,
     )
@@ -69,16 +66,12 @@ if TYPE_CHECKING:
     from shuffledp.leakage.informed.strong import (
         strong_vulnerability,
     )
-    from shuffledp.leakage.maximum_load.asymptotics import (
-        asymptotic_excess,
-        published_approximation,
-    )
-    from shuffledp.leakage.maximum_load.exact import (
-        exact_maximum_load,
-    )
     from shuffledp.leakage.maximum_load.maximum_load import (
+        asymptotic_excess,
+        exact_maximum_load,
         maximum_load,
         maximum_load_excess,
+        published_approximation,
     )
     from shuffledp.leakage.maximum_load.weighted import (
         weighted_maximum,
@@ -96,9 +89,6 @@ if TYPE_CHECKING:
         min_entropy_leakage_bits,
         mutual_information_bits,
         shannon_entropy_bits,
-    )
-    from shuffledp.leakage.measures.gain_capacity import (
-        gain_capacity,
     )
     from shuffledp.leakage.measures.gains import (
         GainFunction,
@@ -147,18 +137,7 @@ if TYPE_CHECKING:
 
 # Module to the public names that it holds.
 _HOMES = {
-    "leakage.of_collections": ("account_leakage",),
-    "leakage.of_results": ("RunLeakage", "of_run"),
-    "collection.source.prior_files": (
-        "PriorKnowledge",
-        "read_prior",
-    ),
-    "leakage.shuffler_channels": (
-        "mallows_channel",
-        "network_channel",
-        "target_place_law",
-    ),
-    "leakage.comparison": ("compare_views",),
+    "collection.source.prior_files": ("PriorKnowledge", "read_prior"),
     "leakage.account": ("LeakageAccount",),
     "leakage.channels.builders": (
         "permutation_channel",
@@ -171,29 +150,20 @@ _HOMES = {
         "walk_channel",
     ),
     "leakage.channels.channel": ("Channel",),
-    "leakage.channels.histogram_transitions": ("histogram_probability",),
     "leakage.channels.hyper_distribution": ("HyperDistribution",),
-    "leakage.general.central": (
-        "vulnerability_from_curve",
-        "vulnerability_from_guarantee",
-    ),
+    "leakage.comparison": ("compare_views",),
+    "leakage.general.central": ("vulnerability_from_curve", "vulnerability_from_guarantee"),
     "leakage.general.crowd": ("crowd_vulnerability_upper",),
     "leakage.general.weighted_positions": ("positions_vulnerability",),
     "leakage.informed.blanket_vulnerability": ("blanket_vulnerability_upper",),
-    "leakage.informed.knowledge": (
-        "Knowledge",
-        "best_knowledge",
-        "worst_knowledge",
-    ),
+    "leakage.informed.knowledge": ("Knowledge", "best_knowledge", "worst_knowledge"),
     "leakage.informed.strong": ("strong_vulnerability",),
-    "leakage.maximum_load.asymptotics": (
-        "asymptotic_excess",
-        "published_approximation",
-    ),
-    "leakage.maximum_load.exact": ("exact_maximum_load",),
     "leakage.maximum_load.maximum_load": (
+        "asymptotic_excess",
+        "exact_maximum_load",
         "maximum_load",
         "maximum_load_excess",
+        "published_approximation",
     ),
     "leakage.maximum_load.weighted": ("weighted_maximum",),
     "leakage.measures.capacities": (
@@ -210,7 +180,6 @@ _HOMES = {
         "mutual_information_bits",
         "shannon_entropy_bits",
     ),
-    "leakage.measures.gain_capacity": ("gain_capacity",),
     "leakage.measures.gains": (
         "GainFunction",
         "distance_gain",
@@ -219,11 +188,7 @@ _HOMES = {
         "single_target_gain",
         "tries_gain",
     ),
-    "leakage.measures.refinement": (
-        "Refinement",
-        "is_equivalent",
-        "refinement",
-    ),
+    "leakage.measures.refinement": ("Refinement", "is_equivalent", "refinement"),
     "leakage.measures.shannon_capacity": ("shannon_capacity_bits",),
     "leakage.measures.vulnerability": (
         "additive_leakage",
@@ -233,6 +198,9 @@ _HOMES = {
         "posterior_vulnerability",
         "prior_vulnerability",
     ),
+    "leakage.of_collections": ("account_leakage",),
+    "leakage.of_results": ("RunLeakage", "of_run"),
+    "leakage.shuffler_channels": ("mallows_channel", "network_channel", "target_place_law"),
     "leakage.uninformed.closed_forms": (
         "exact_shuffled_vulnerability",
         "randomizer_vulnerability",
@@ -267,9 +235,7 @@ __all__ = [
     "exact_maximum_load",
     "exact_shuffled_vulnerability",
     "exchangeable_vulnerability",
-    "gain_capacity",
     "guessing_entropy",
-    "histogram_probability",
     "identity_gain",
     "is_equivalent",
     "mallows_channel",

@@ -5,12 +5,13 @@ import math
 import pytest
 
 from shuffledp.core.errors import ParameterError
-from shuffledp.leakage.maximum_load.asymptotics import (
+from shuffledp.leakage.maximum_load.maximum_load import (
     asymptotic_excess,
+    maximum_load,
+    maximum_load_excess,
     normal_maximum_moments,
     published_approximation,
 )
-from shuffledp.leakage.maximum_load.maximum_load import maximum_load, maximum_load_excess
 
 
 def test_moments_in_closed_form():
@@ -51,6 +52,12 @@ def test_published_constant(bins, share):
     assert exact / (published_approximation(balls, bins) - 1.0 / bins) == pytest.approx(
         share, abs=5.1e-3
     )
+
+
+@pytest.mark.parametrize(("bins", "too_large"), [(2, True), (8, True), (9, False)])
+def test_where_the_published_form_errs(bins, too_large):
+    exact = maximum_load(10**9, bins).upper / 10**9
+    assert (published_approximation(10**9, bins) > exact) == too_large
 
 
 def test_bad_numbers():

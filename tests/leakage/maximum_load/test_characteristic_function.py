@@ -16,11 +16,11 @@ from shuffledp.leakage.maximum_load.characteristic_function import (
     log_sum_mass,
     node_set,
 )
-from shuffledp.leakage.maximum_load.characteristic_function_kernels import (
+from shuffledp.leakage.maximum_load.load_kernels import (
     poisson_masses,
     sine_defect,
 )
-from shuffledp.leakage.maximum_load.exact import _ways
+from shuffledp.leakage.maximum_load.maximum_load import _ways
 
 
 @pytest.mark.parametrize("bins", [2, 3, 8, 60, 10_000])

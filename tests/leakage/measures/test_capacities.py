@@ -2,18 +2,15 @@
 
 import math
 from fractions import Fraction
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from oracles.leakage_cases import cascades, cases, floats, laws, matrices
-from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import OutOfRegimeError, ParameterError, PrecisionError
+from oracles.leakage_cases import cases, floats, laws, matrices
+from shuffledp.core.errors import ParameterError
 from shuffledp.leakage.channels.channel import Channel
 from shuffledp.leakage.measures.capacities import (
     additive_capacity,
@@ -24,8 +21,7 @@ from shuffledp.leakage.measures.capacities import (
     multiplicative_capacity_gain,
 )
 from shuffledp.leakage.measures.entropies import mutual_information_bits
-from shuffledp.leakage.measures.gain_capacity import gain_capacity
-from shuffledp.leakage.measures.gains import identity_gain, matrix_gain, tries_gain
+from shuffledp.leakage.measures.gains import matrix_gain
 from shuffledp.leakage.measures.shannon_capacity import shannon_capacity_bits
 from shuffledp.leakage.measures.vulnerability import (
     additive_leakage,
@@ -167,63 +163,3 @@ def test_a_stopped_iteration_says_so():
 def test_shannon_refuses(options, message):
     with pytest.raises(ParameterError, match=message):
         shannon_capacity_bits(np.eye(2), **options)
-
-
-# ---------------------------------------------------------------- one gain function, all priors
-def test_gain_capacity_of_guessing_is_bayes_capacity():
-    generator = Entropy.from_seed(7).generator()
-    for shape in ((2, 2), (3, 4), (4, 3), (9, 12)):
-        matrix = generator.random(shape)
-        matrix /= matrix.sum(axis=1, keepdims=True)
-        found = gain_capacity(matrix, identity_gain(shape[0]))
-        truth = multiplicative_bayes_capacity(matrix)
-        assert found.lower <= truth <= found.upper
-        assert found.gap <= 1e-9
-
-
-@settings(max_examples=30)
-@given(cascades())
-def test_gain_capacity_encloses(case):
-    prior, matrix, _, table = case
-    gain = matrix_gain(table)
-    if not np.any(np.array(table) > 0):
-        with pytest.raises(OutOfRegimeError, match="no guess is ever worth anything"):
-            gain_capacity(matrix, gain)
-        return
-    found = gain_capacity(matrix, gain)
-    assert 1.0 <= found.lower <= found.upper <= float(multiplicative_bayes_capacity(matrix)) + 1e-9
-    if prior_vulnerability(prior, gain) > 0:
-        assert multiplicative_leakage(prior, matrix, gain) <= found.upper
-    if found.method == "all strategies":
-        assert found.gap <= 1e-9
-
-
-def test_gain_capacity_by_search():
-    generator = Entropy.from_seed(8).generator()
-    matrix = generator.random((5, 12)) ** 3
-    matrix /= matrix.sum(axis=1, keepdims=True)
-    table = generator.random((4, 5)) ** 2
-    found = gain_capacity(matrix, matrix_gain(table))
-    assert found.method == "search and Miracle theorem"
-    uniform = multiplicative_leakage(None, matrix, matrix_gain(table))
-    assert 1.0 < uniform <= found.lower < found.upper
-    # A start on two secrets that are never worth anything leads nowhere, and is left.
-    idle = np.hstack([table, np.zeros((4, 2))])
-    longer = np.vstack([matrix, matrix[:2]])
-    assert gain_capacity(longer, matrix_gain(idle)).lower >= found.lower * (1.0 - 1e-9)
-
-
-def test_gain_capacity_refuses():
-    with pytest.raises(ParameterError, match="gain has 3 inputs, the channel 2"):
-        gain_capacity(np.eye(2), identity_gain(3))
-    with pytest.raises(OutOfRegimeError, match="no gain is negative"):
-        gain_capacity(np.eye(2), matrix_gain([[1, -1], [0, 0]]))
-    with pytest.raises(ParameterError, match="tries = 2"):
-        gain_capacity(np.eye(3), tries_gain(3, 2))
-
-
-def test_gain_capacity_with_a_solver_that_fails(monkeypatch):
-    failed = SimpleNamespace(success=False, message="out of steps")
-    monkeypatch.setattr(scipy.optimize, "linprog", lambda *args, **kwargs: failed)
-    with pytest.raises(PrecisionError, match="out of steps"):
-        gain_capacity(np.eye(2), identity_gain(2))

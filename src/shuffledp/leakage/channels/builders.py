@@ -314,8 +314,7 @@ def reduced_randomizer_channel(num_users: int, num_values: int, truth: Truth) ->
     Returns
     -------
     Channel
-        See `reduced_product_channel`, also for sizes; `histogram_probability` gives single entries
-        at any size.
+        See `reduced_product_channel`, also for sizes.
 
     Raises
     ------

@@ -221,7 +221,7 @@ def _tails(
     setting: _Setting, loads: NDArray[np.int64], last: int, angles: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return Pr[max > load], and bounds of the errors."""
-    from shuffledp.leakage.maximum_load.characteristic_function_kernels import (
+    from shuffledp.leakage.maximum_load.load_kernels import (
         poisson_masses,
     )
 

@@ -13,8 +13,8 @@ below, and G_j(i) = P_j(j m - i) is a sum of positive terms:
 
 with G_1 = 1. Nothing cancels. The difference of m and the binomial mean is t / j, without rounding.
 
-*Strides.* Where sigma = sqrt(n / k) is large, h_j varies on the scale j sigma sqrt(1 - 1/j), at
-least 1.4 sigma, and G_{j-1} as slowly. The sum (1) over one stride g <= sigma / 16 is then taken
+*Strides.* Where sigma = sqrt(n / k) is at least 64, h_j varies on the scale
+j sigma sqrt(1 - 1/j), at least 1.4 sigma, and G_{j-1} as slowly. The sum (1) over one stride g <= sigma / 16 is then taken
 from the polynomial through the 7 nearest grid points on each side: exact to degree 13, with an
 error of at most 1.3e-5 g^14 f^(14) a term (the largest value of the node polynomial over 14!). For
 a Gaussian of scale 1.2 sigma f^(14) is at most 14! / (7! 2^7) = 1.4e5 over scale^14, which makes
@@ -25,7 +25,7 @@ be one.
 *Underflow.* Relative errors travel: what G_j is where few balls are left depends on G_{j-1} where
 more are. Follow the process that throws balls until a bin overflows, removes the bin, and goes on:
 when a share q of the bins is left, the chance that they were spared is about q^(k q), at least
-e^(-k / e). Beyond some 1900 bins that is no double any more, so more than 1000 are refused.
+e^(-k / e). Beyond some 1900 bins that is no double any more: 1000 are the limit here.
 
 *Round-off.* A weight h is off by some ulps, and by the rounding of its exponent: 1e-14 for all
 weights that matter (exponent at most 40; where no ball falls elsewhere it is a power, good to an
@@ -39,15 +39,13 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.core.errors import OutOfRegimeError
-
-# Above it the sums are taken by strides of at most sigma / _STRIDES.
+# Sums are taken by strides of at most sigma / _STRIDES, of sigma from the smallest on.
 _SMALLEST_SPREAD = 64.0
 _STRIDES = 16.0
 _HALF_STENCIL = 7
 
 # More bins would underflow.
-MOST_BINS = 1000
+_MOST_BINS = 1000
 
 # Relative error of a level.
 LEVEL_ERROR = 1e-14
@@ -99,12 +97,13 @@ def stride_rule(stride: float) -> NDArray[np.float64]:
 
 
 def recurrence_seconds(num_balls: int, num_bins: int, loads: NDArray[np.int64]) -> float:
-    """Return about how long `recurrence_tails` takes."""
+    """Return about how long `recurrence_tails` takes; inf where it does not apply."""
     spread = math.sqrt(num_balls / num_bins)
+    if num_bins > _MOST_BINS or spread < _SMALLEST_SPREAD:
+        return math.inf
     deficits = num_bins * loads.astype(np.float64) - num_balls
-    if spread >= _SMALLEST_SPREAD:
-        deficits = deficits / (spread / _STRIDES) + 2.0 * _HALF_STENCIL * num_bins
-    return float(deficits.sum()) * num_bins * _SECONDS_A_TERM
+    terms = deficits / (spread / _STRIDES) + 2.0 * _HALF_STENCIL * num_bins
+    return float(terms.sum()) * num_bins * _SECONDS_A_TERM
 
 
 def recurrence_tails(
@@ -115,7 +114,7 @@ def recurrence_tails(
     Parameters
     ----------
     num_balls, num_bins : int
-        n >= 1 and 2 <= k <= 1000.
+        2 <= k <= 1000 and n >= 4096 k.
     loads : (l,) array of int64
         Each at least n / k.
 
@@ -124,34 +123,22 @@ def recurrence_tails(
     tails, errors : (l,) arrays of float64
         ``errors`` covers round-off; that of strides is below it (see the module).
 
-    Raises
-    ------
-    OutOfRegimeError
-        If there are above 1000 bins.
-
     Notes
     -----
-    O(k (k m - n)) a load, or O(k (k m - n) / sigma) by strides where sigma = sqrt(n / k) >= 64.
+    O(k (k m - n) / sigma) a load, sigma = sqrt(n / k).
     """
-    from shuffledp.leakage.maximum_load.recurrence_kernels import (
-        confined_by_steps,
-        confined_by_strides,
-    )
+    from shuffledp.leakage.maximum_load.load_kernels import confined, overflow_weight
 
-    if num_bins > MOST_BINS:
-        raise OutOfRegimeError(
-            f"num_bins = {num_bins} is above {MOST_BINS}, where the recurrence underflows: "
-            'use method = "characteristic-function"'
-        )
     spread = math.sqrt(num_balls / num_bins)
-    confined = np.empty(len(loads))
+    inside = np.empty(len(loads))
     for position, load in enumerate(loads.tolist()):
         deficit = num_bins * load - num_balls
-        if spread < _SMALLEST_SPREAD or deficit == 0:
-            confined[position] = confined_by_steps(load, num_bins, deficit)
+        if deficit == 0:
+            weights = (overflow_weight(float(load), float(j), 0.0) for j in range(2, num_bins + 1))
+            inside[position] = math.prod(weights)
         else:
             strides = math.ceil(deficit * _STRIDES / spread)
             rule = stride_rule(deficit / strides)
-            confined[position] = confined_by_strides(load, num_bins, deficit, strides, rule)
-    confined = np.clip(confined, 0.0, 1.0)
-    return 1.0 - confined, confined * (LEVEL_ERROR * num_bins)
+            inside[position] = confined(load, num_bins, deficit, strides, rule)
+    inside = np.clip(inside, 0.0, 1.0)
+    return 1.0 - inside, inside * (LEVEL_ERROR * num_bins)

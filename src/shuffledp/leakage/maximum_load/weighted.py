@@ -178,10 +178,10 @@ def _chances(
     outputs: NDArray[np.int64],
 ) -> NDArray[np.float64]:
     """Return the chance that some load is not allowed after each event that has an output."""
-    from shuffledp.leakage.maximum_load.characteristic_function_kernels import (
+    from shuffledp.leakage.maximum_load.load_kernels import (
+        add_weighted_nodes,
         poisson_masses,
     )
-    from shuffledp.leakage.maximum_load.weighted_kernels import add_weighted_nodes
 
     sizes = loads.lasts - loads.firsts + 1
     masses = np.concatenate(
