@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.leakage.general.central import vulnerability_from_guarantee
-from shuffledp.leakage.general.crowd import crowd_vulnerability_upper
+from shuffledp.leakage.general.central import (
+    crowd_vulnerability_upper,
+    vulnerability_from_guarantee,
+)
 from shuffledp.leakage.general.weighted_positions import positions_vulnerability
 from shuffledp.leakage.informed.blanket_vulnerability import blanket_vulnerability_upper
 from shuffledp.leakage.informed.coarse_lattice import coarse_vulnerability
@@ -30,8 +32,7 @@ from shuffledp.leakage.uninformed.closed_forms import (
     shuffled_vulnerability,
     shuffler_vulnerability,
 )
-from shuffledp.leakage.uninformed.exchangeable import exchangeable_vulnerability
-from shuffledp.leakage.uninformed.largest_share import response_ends
+from shuffledp.leakage.uninformed.exchangeable import exchangeable_vulnerability, response_ends
 from shuffledp.leakage.uninformed.several_targets import several_targets_vulnerability
 
 # Exact methods may be off by their round-off only.

@@ -18,6 +18,7 @@ from shuffledp.leakage.channels.channel import Channel
 from shuffledp.leakage.measures.capacities import (
     additive_capacity,
     multiplicative_bayes_capacity,
+    shannon_capacity_bits,
 )
 from shuffledp.leakage.measures.entropies import (
     conditional_guessing_entropy,
@@ -29,7 +30,6 @@ from shuffledp.leakage.measures.entropies import (
 )
 from shuffledp.leakage.measures.gains import identity_gain, matrix_gain
 from shuffledp.leakage.measures.refinement import is_equivalent, refinement
-from shuffledp.leakage.measures.shannon_capacity import shannon_capacity_bits
 from shuffledp.leakage.measures.vulnerability import (
     additive_leakage,
     best_strategy,

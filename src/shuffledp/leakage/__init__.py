@@ -38,19 +38,15 @@ if TYPE_CHECKING:
     )
     from shuffledp.leakage.channels.channel import (
         Channel,
-    )
-    from shuffledp.leakage.channels.hyper_distribution import (
         HyperDistribution,
     )
     from shuffledp.leakage.comparison import (
         compare_views,
     )
     from shuffledp.leakage.general.central import (
+        crowd_vulnerability_upper,
         vulnerability_from_curve,
         vulnerability_from_guarantee,
-    )
-    from shuffledp.leakage.general.crowd import (
-        crowd_vulnerability_upper,
     )
     from shuffledp.leakage.general.weighted_positions import (
         positions_vulnerability,
@@ -80,6 +76,7 @@ if TYPE_CHECKING:
         additive_capacity,
         min_capacity_bits,
         multiplicative_capacity,
+        shannon_capacity_bits,
     )
     from shuffledp.leakage.measures.entropies import (
         conditional_guessing_entropy,
@@ -102,9 +99,6 @@ if TYPE_CHECKING:
         Refinement,
         is_equivalent,
         refinement,
-    )
-    from shuffledp.leakage.measures.shannon_capacity import (
-        shannon_capacity_bits,
     )
     from shuffledp.leakage.measures.vulnerability import (
         additive_leakage,
@@ -149,11 +143,13 @@ _HOMES = {
         "shuffle_channel",
         "walk_channel",
     ),
-    "leakage.channels.channel": ("Channel",),
-    "leakage.channels.hyper_distribution": ("HyperDistribution",),
+    "leakage.channels.channel": ("Channel", "HyperDistribution"),
     "leakage.comparison": ("compare_views",),
-    "leakage.general.central": ("vulnerability_from_curve", "vulnerability_from_guarantee"),
-    "leakage.general.crowd": ("crowd_vulnerability_upper",),
+    "leakage.general.central": (
+        "crowd_vulnerability_upper",
+        "vulnerability_from_curve",
+        "vulnerability_from_guarantee",
+    ),
     "leakage.general.weighted_positions": ("positions_vulnerability",),
     "leakage.informed.blanket_vulnerability": ("blanket_vulnerability_upper",),
     "leakage.informed.knowledge": ("Knowledge", "best_knowledge", "worst_knowledge"),
@@ -170,6 +166,7 @@ _HOMES = {
         "additive_capacity",
         "min_capacity_bits",
         "multiplicative_capacity",
+        "shannon_capacity_bits",
     ),
     "leakage.measures.entropies": (
         "conditional_guessing_entropy",
@@ -189,7 +186,6 @@ _HOMES = {
         "tries_gain",
     ),
     "leakage.measures.refinement": ("Refinement", "is_equivalent", "refinement"),
-    "leakage.measures.shannon_capacity": ("shannon_capacity_bits",),
     "leakage.measures.vulnerability": (
         "additive_leakage",
         "best_guess",

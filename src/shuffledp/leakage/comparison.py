@@ -133,7 +133,7 @@ def _with_noise(
     num_users: int, num_values: int, truth: float, delta: float
 ) -> tuple[CollectionView, CollectionView]:
     """Return the views of randomized response, without a shuffler and with it."""
-    from shuffledp.leakage.channels.responses import checked_truth
+    from shuffledp.leakage.channels.builders import checked_truth
     from shuffledp.leakage.informed.knowledge import worst_knowledge
     from shuffledp.leakage.uninformed.closed_forms import shuffled_vulnerability
 

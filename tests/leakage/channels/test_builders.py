@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from oracles.histogram_transitions import histogram_probability
 from oracles.random_channels import channels, laws
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
-from shuffledp.leakage.channels import count_laws, matrices, position_matrices
+from shuffledp.leakage.channels import builders, histograms, matrices
 from shuffledp.leakage.channels.builders import (
     permutation_channel,
     product_channel,
@@ -159,7 +159,7 @@ def test_what_is_too_large_on_histograms(monkeypatch):
         ParameterError, match=r"would take above 5e\+07 mult.* fewer users, or floats"
     ):
         reduced_randomizer_channel(1000, 2, Fraction(3, 4))
-    monkeypatch.setattr(count_laws, "_MOST_STEPS", 10**6)
+    monkeypatch.setattr(histograms, "_MOST_STEPS", 10**6)
     with pytest.raises(ParameterError, match=r"1 x 1, would take above 1e\+06"):
         reduced_product_channel(10**9, [[1.0]])
 
@@ -206,7 +206,7 @@ def test_uniform_permutations_are_the_shuffler(n, k, monkeypatch):
     count = len(permutations)
     exact = permutation_channel(permutations, [Fraction(1, count)] * count, k)
     assert exact == shuffle_channel(n, k, exact=True)
-    monkeypatch.setattr(position_matrices, "_BLOCK", 7 * k**n)
+    monkeypatch.setattr(builders, "_BLOCK", 7 * k**n)
     thin = permutation_channel(np.array(permutations), np.full(count, 1 / count), k)
     assert thin.is_close(shuffle_channel(n, k), tolerance=1e-14)
 
@@ -230,12 +230,12 @@ def test_what_are_no_permutations(permutations, law, words):
 
 
 def test_permutations_that_take_too_long(monkeypatch):
-    monkeypatch.setattr(position_matrices, "_MOST_MOVES", 7)
+    monkeypatch.setattr(builders, "_MOST_MOVES", 7)
     with pytest.raises(
         ParameterError, match=r"permutations would take 8 moves, above 7: .* values$"
     ):
         permutation_channel([[0, 1], [1, 0]], [0.5, 0.5], 2)
-    monkeypatch.setattr(position_matrices, "_MOST_MOVES_EXACT", 7)
+    monkeypatch.setattr(builders, "_MOST_MOVES_EXACT", 7)
     with pytest.raises(ParameterError, match=r"8 moves, above 7: .*, or floats"):
         permutation_channel([[0, 1], [1, 0]], [HALF, HALF], 2)
     monkeypatch.undo()

@@ -15,7 +15,7 @@ from oracles.informed_guesses import informed_guess, known_laws, others_law, uni
 from oracles.shuffled_guesses import k_rr
 from shuffledp.core.entropy import Entropy
 from shuffledp.leakage.informed import posterior_sampling
-from shuffledp.leakage.informed.posterior_kernels import likelihoods, posterior_maxima
+from shuffledp.leakage.informed.informed_kernels import likelihoods, posterior_maxima
 from shuffledp.leakage.informed.posterior_sampling import (
     default_num_samples,
     draw_histograms,
@@ -24,7 +24,7 @@ from shuffledp.leakage.informed.posterior_sampling import (
     sampled_vulnerability,
 )
 from shuffledp.leakage.informed.situation import checked_situation
-from shuffledp.leakage.maximum_load.characteristic_function import characteristic_tails
+from shuffledp.leakage.maximum_load.load_tails import characteristic_tails
 
 # Probability that correct code fails this module: three limits, their controls, and one law.
 FALSE_POSITIVE_RATE = 1e-9

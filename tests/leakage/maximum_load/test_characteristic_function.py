@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from shuffledp.leakage.maximum_load.characteristic_function import (
+from shuffledp.leakage.maximum_load.load_kernels import (
+    poisson_masses,
+    sine_defect,
+)
+from shuffledp.leakage.maximum_load.load_tails import (
     characteristic_seconds,
     characteristic_tails,
     contour_period,
     largest_mass,
     log_sum_mass,
     node_set,
-)
-from shuffledp.leakage.maximum_load.load_kernels import (
-    poisson_masses,
-    sine_defect,
 )
 from shuffledp.leakage.maximum_load.maximum_load import _ways
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shuffledp.core.errors import ParameterError
-from shuffledp.leakage.maximum_load.characteristic_function import characteristic_tails
+from shuffledp.leakage.maximum_load.load_tails import characteristic_tails, recurrence_tails
 from shuffledp.leakage.maximum_load.maximum_load import (
     exact_maximum_load,
     excess_by,
@@ -19,7 +19,6 @@ from shuffledp.leakage.maximum_load.maximum_load import (
     maximum_load,
     maximum_load_excess,
 )
-from shuffledp.leakage.maximum_load.recurrence import recurrence_tails
 
 BOTH = (recurrence_tails, characteristic_tails)
 

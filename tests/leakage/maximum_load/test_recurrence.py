@@ -11,12 +11,12 @@ from shuffledp.leakage.maximum_load.load_kernels import (
     confined,
     overflow_weight,
 )
-from shuffledp.leakage.maximum_load.maximum_load import _ways
-from shuffledp.leakage.maximum_load.recurrence import (
+from shuffledp.leakage.maximum_load.load_tails import (
     recurrence_seconds,
     recurrence_tails,
     stride_rule,
 )
+from shuffledp.leakage.maximum_load.maximum_load import _ways
 
 
 def by_steps(load, bins, deficit):

@@ -19,10 +19,10 @@ from shuffledp.leakage.measures.capacities import (
     multiplicative_bayes_capacity,
     multiplicative_capacity,
     multiplicative_capacity_gain,
+    shannon_capacity_bits,
 )
 from shuffledp.leakage.measures.entropies import mutual_information_bits
 from shuffledp.leakage.measures.gains import matrix_gain
-from shuffledp.leakage.measures.shannon_capacity import shannon_capacity_bits
 from shuffledp.leakage.measures.vulnerability import (
     additive_leakage,
     multiplicative_leakage,

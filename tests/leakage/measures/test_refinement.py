@@ -14,7 +14,7 @@ from oracles.leakage_cases import SIZES, cascades, floats, matrices
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError, PrecisionError
 from shuffledp.leakage.channels.channel import Channel
-from shuffledp.leakage.channels.rationals import as_numbers, to_fractions
+from shuffledp.leakage.channels.matrices import as_numbers, to_fractions
 from shuffledp.leakage.measures.gains import matrix_gain
 from shuffledp.leakage.measures.refinement import is_equivalent, refinement
 from shuffledp.leakage.measures.vulnerability import posterior_vulnerability

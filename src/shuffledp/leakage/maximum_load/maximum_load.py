@@ -7,8 +7,9 @@ With m0 = n / k rounded up, no maximum is below m0, and
 Every term is non-negative, so the excess over n / k is as accurate as they are, however small it is
 beside n / k. The chances come from the characteristic function, or, of large loads in few bins,
 from the recurrence, whichever is faster; the two share nothing but the law of the loads that
-matter. Where above 512 loads matter (768 for more than three bins, 1280 for more than six), the
-chance is a smooth function of the load, and some 100 (240) of them are enough: see `lattice_sum`.
+matter. Up to 60 balls are counted exactly. Where above 512 loads matter (768 for more than three
+bins, 1280 for more than six), the chance is a smooth function of the load, and some 100 (240) of
+them are enough: see `lattice_sum`.
 
 *Error budget.* Round-off and truncation of every chance (from the method) times how much the sum
 amplifies it; loads left out above (Chernoff) and below (at most their number times the chance at
@@ -37,12 +38,13 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure
-from shuffledp.leakage.maximum_load.characteristic_function import (
+from shuffledp.leakage.maximum_load.lattice_sum import lattice_rule, num_panels
+from shuffledp.leakage.maximum_load.load_tails import (
     characteristic_seconds,
     characteristic_tails,
+    recurrence_seconds,
+    recurrence_tails,
 )
-from shuffledp.leakage.maximum_load.lattice_sum import lattice_rule, num_panels
-from shuffledp.leakage.maximum_load.recurrence import recurrence_seconds, recurrence_tails
 
 LARGEST_NUM_BALLS = 10**15
 
@@ -56,7 +58,8 @@ _LAST_ROUNDINGS = 4.0 * math.ulp(1.0)
 _LOG_NEGLIGIBLE_ABOVE = 48.0
 _EXPECTED_ABOVE = 46.0
 
-# Limits of what is exact.
+# So few balls are counted exactly, in a millisecond. Limits of what is exact at all.
+_MOST_SMALL = 60
 _MOST_EXACT_BALLS = 1000
 _MOST_DIGITS = 6.0e6
 
@@ -206,9 +209,9 @@ def maximum_load_excess(num_balls: int, num_bins: int) -> Enclosure:
     balls, bins = _checked_sizes(num_balls, num_bins)
     if bins == 2:
         return _closed_form_excess(balls)
-    if balls == 1:
-        value = (bins - 1) / bins  # the maximum is surely 1
-        return Enclosure(math.nextafter(value, 0.0), math.nextafter(value, 1.0))
+    if balls <= _MOST_SMALL:
+        value = float(exact_maximum_load(balls, bins) - Fraction(balls, bins))
+        return Enclosure(math.nextafter(value, 0.0), math.nextafter(value, math.inf))
     return excess_by(faster_tails, balls, bins)
 
 

@@ -29,13 +29,13 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure
-from shuffledp.leakage.maximum_load.characteristic_function import (
+from shuffledp.leakage.maximum_load.lattice_sum import lattice_rule, num_panels
+from shuffledp.leakage.maximum_load.load_tails import (
     NodeSet,
     contour_period,
     largest_mass,
     log_sum_mass,
 )
-from shuffledp.leakage.maximum_load.lattice_sum import lattice_rule, num_panels
 from shuffledp.leakage.maximum_load.maximum_load import LARGEST_NUM_BALLS, maximum_load
 
 # Steps of the sum over nodes at most: ten seconds, or one where weights are equal.

@@ -25,9 +25,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.leakage.channels.channel import Channel, as_channel
-from shuffledp.leakage.measures.guess_worths import column_width, joined
-from shuffledp.leakage.measures.joint_law import joint_pieces
 from shuffledp.leakage.measures.vulnerability import (
+    column_width,
+    joined,
+    joint_pieces,
     multiplicative_leakage,
     posterior_vulnerability,
     prior_vulnerability,

@@ -34,7 +34,7 @@ from shuffledp.core.checks import require_at_least, require_finite
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.leakage.priors import checked_prior
-from shuffledp.leakage.uninformed.multinomial_form import MOST_USERS, dense_channel
+from shuffledp.leakage.uninformed.multinomial import MOST_USERS, dense_channel
 
 _ULP = math.ulp(1.0)
 

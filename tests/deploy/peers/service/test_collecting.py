@@ -17,7 +17,7 @@ from shuffledp.deploy.peers.service.asked_terms import AskedTerms
 from shuffledp.deploy.peers.service.collecting import collection_result, fetch, fetched_facts
 from shuffledp.deploy.peers.service.exchange_account import ExchangeRecord
 from shuffledp.deploy.peers.service.relay_client import RelayClient
-from shuffledp.leakage.general.crowd import crowd_vulnerability_upper
+from shuffledp.leakage.general.central import crowd_vulnerability_upper
 from shuffledp.leakage.of_results import json_of_run, of_run
 from shuffledp.network.graphs.graph import Graph
 from shuffledp.network.hiding import walk_hiding
