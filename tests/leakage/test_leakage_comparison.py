@@ -7,8 +7,7 @@ import pytest
 
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.leakage.channels.builders import randomizer_channel, shuffle_channel
-from shuffledp.leakage.comparison import compare_views, view_channel
-from shuffledp.leakage.uninformed.closed_forms import shuffled_vulnerability
+from shuffledp.leakage.comparison import compare_views
 
 
 def test_the_two_views_rank_differently():
@@ -60,26 +59,6 @@ def test_useless_reports():
     assert both.uninformed.upper == pytest.approx(0.25)
     assert both.strong.upper == pytest.approx(0.25)
     assert noise.epsilon.upper < 1e-9
-
-
-def test_any_randomizer_by_its_matrix():
-    matrix = [[0.75, 0.25], [0.25, 0.75]]
-    view = view_channel("binary", matrix, 100, delta=1e-6)
-    exact = compare_views(100, 2, [0.75], delta=1e-6)[-1]
-    assert view.uninformed.upper == pytest.approx(
-        shuffled_vulnerability(100, 2, 0.75).upper, rel=1e-9
-    )
-    assert exact.strong.upper <= view.strong.upper * (1.0 + 1e-9)
-    assert view.strong.lower <= exact.strong.upper
-    assert exact.epsilon.upper == pytest.approx(view.epsilon.upper, rel=0.1)
-
-
-def test_randomizers_without_a_finite_epsilon():
-    erased = view_channel("erasure", [[0.5, 0.0, 0.5], [0.0, 0.5, 0.5]], 10, delta=1e-6)
-    assert erased.strong.upper <= 0.75 * (1.0 + 1e-12)
-    still = view_channel("none", np.eye(2), 10, delta=1e-6)
-    assert erased.epsilon.upper == still.epsilon.upper == math.inf
-    assert still.uninformed.upper == pytest.approx(shuffled_vulnerability(10, 2, 1).upper)
 
 
 @pytest.mark.parametrize(

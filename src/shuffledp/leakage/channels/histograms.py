@@ -313,40 +313,6 @@ def _running_totals(histogram: ArrayLike) -> tuple[list[int], list[int]]:
     return np.cumsum(counts).tolist(), counts
 
 
-def log_num_datasets(histograms: ArrayLike) -> NDArray[np.float64]:
-    """Return the natural logarithm of the number of datasets that have each histogram.
-
-    Parameters
-    ----------
-    histograms : array_like of int, shape (..., k)
-        Counts, at least zero.
-
-    Returns
-    -------
-    numpy.ndarray of float64, shape (...)
-        Good to an absolute error of about n log n times 1e-15.
-
-    Raises
-    ------
-    ParameterError
-        If a count is negative or no whole number.
-
-    Examples
-    --------
-    >>> bool(np.isclose(log_num_datasets([2, 1]), np.log(3)))
-    True
-    """
-    from scipy.special import gammaln
-
-    counts = _whole("histograms", histograms)
-    if np.any(counts < 0):
-        raise ParameterError(f"histograms has the count {counts.min()}: counts are at least 0")
-    result: NDArray[np.float64] = np.asarray(
-        gammaln(counts.sum(axis=-1) + 1.0) - gammaln(counts + 1.0).sum(axis=-1)
-    )
-    return result
-
-
 # Multiplications that take ten or twenty seconds, of doubles and of long integers; and what a user
 # costs besides, however few histograms there are.
 _MOST_STEPS = 10**9

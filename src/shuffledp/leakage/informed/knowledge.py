@@ -63,7 +63,6 @@ from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.leakage.channels.builders import Truth
 from shuffledp.leakage.informed.blanket_vulnerability import (
     blanket_vulnerability_upper,
-    checked_num_users,
     excess_share,
 )
 from shuffledp.leakage.informed.histogram_law import (
@@ -79,7 +78,7 @@ from shuffledp.leakage.informed.histogram_law import (
     phase_remainder,
     sum_nodes,
 )
-from shuffledp.leakage.informed.situation import Response
+from shuffledp.leakage.informed.situation import Response, checked_num_users
 from shuffledp.leakage.informed.strong import ASSUMPTIONS, SOURCE, strong_vulnerability
 
 _ULP = math.ulp(1.0)

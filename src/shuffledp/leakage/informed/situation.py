@@ -17,9 +17,11 @@ from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.leakage.channels.builders import Truth, checked_truth
 from shuffledp.leakage.channels.channel import as_channel
-from shuffledp.leakage.informed.blanket_vulnerability import checked_num_users
 from shuffledp.leakage.informed.histogram_law import Coins, Kind
 from shuffledp.leakage.priors import checked_prior
+
+#: Number of users up to which everything here is tested.
+MOST_USERS = 10**10
 
 
 class Response(NamedTuple):
@@ -248,3 +250,13 @@ def checked_situation(
         uniform_unknown=bool(np.all(others == others[0])),
         slack=slack,
     )
+
+
+def checked_num_users(num_users: SupportsIndex) -> int:
+    """Return ``num_users`` if it is in [1, 1e10], else raise `ParameterError`."""
+    number = require_at_least("num_users", num_users, 1)
+    if number > MOST_USERS:
+        raise ParameterError(
+            f"num_users = {number} is above {MOST_USERS}: give fewer, the bound falls with them"
+        )
+    return number

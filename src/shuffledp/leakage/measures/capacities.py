@@ -65,7 +65,6 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_positive
 from shuffledp.leakage.channels.channel import Channel, as_channel
-from shuffledp.leakage.measures.gains import GainFunction, matrix_gain, require_cells
 from shuffledp.leakage.measures.vulnerability import joined, joint_pieces, right_in_one_dense
 
 
@@ -148,38 +147,6 @@ def multiplicative_capacity(
     return _sum_of_column_maxima(seen, np.asarray(law > 0, dtype=np.bool_))
 
 
-def multiplicative_capacity_gain(prior: ArrayLike | None, num_inputs: int) -> GainFunction:
-    """Return the gain that pays 1 / prior_x for guessing x right, which attains the capacity.
-
-    Secrets that never occur pay nothing.
-
-    Parameters
-    ----------
-    prior : (num_inputs,) array_like or None
-        Law of the secret; None stands for the uniform law.
-    num_inputs : int
-        Number of values of the secret.
-
-    Raises
-    ------
-    ParameterError
-        If the prior is no law, a chance is so small that its inverse overflows, or the table would
-        have more than 1e8 cells.
-
-    Examples
-    --------
-    >>> multiplicative_capacity_gain([0.5, 0.25, 0.25], 3).matrix.tolist()
-    [[2.0, 0.0, 0.0], [0.0, 4.0, 0.0], [0.0, 0.0, 4.0]]
-    """
-    require_cells(num_inputs, num_inputs)
-    law, _ = joined(prior, Channel.from_matrix([[1]] * num_inputs))
-    table = np.zeros((num_inputs, num_inputs), dtype=law.dtype)
-    occurs = np.flatnonzero(law > 0)
-    with np.errstate(over="ignore"):
-        table[occurs, occurs] = 1 / law[occurs]
-    return matrix_gain(table)
-
-
 def additive_capacity(prior: ArrayLike | None, channel: Channel | ArrayLike) -> float | Fraction:
     """Return the most that the output adds to a 1-spanning vulnerability under this prior.
 
@@ -194,7 +161,7 @@ def additive_capacity(prior: ArrayLike | None, channel: Channel | ArrayLike) -> 
     -------
     float or Fraction
         In [0, 1]: the mean total variation between posterior and prior, equation (2) of the module.
-        Attained by `additive_capacity_gain`. Exact where prior and channel are, else nearest.
+        Exact where prior and channel are, else nearest.
 
     Raises
     ------
@@ -215,28 +182,6 @@ def additive_capacity(prior: ArrayLike | None, channel: Channel | ArrayLike) -> 
         float(np.maximum(joint - secret * output, 0.0).sum())
         for joint, secret, output in joint_pieces(law, seen)
     )
-
-
-def additive_capacity_gain(prior: ArrayLike | None, channel: Channel | ArrayLike) -> GainFunction:
-    """Return the gain of the proof of equation (2): one guess an output, and one worth 0.
-
-    The guess for output y is right on the secrets that y makes likelier, and its gain is shifted so
-    that it is worth 0 under the prior. Parameters and errors are those of `additive_capacity`; at
-    most 1e8 cells.
-
-    Examples
-    --------
-    >>> additive_capacity_gain([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]]).matrix.tolist()
-    [[0.5, -0.5], [-0.5, 0.5], [0.0, 0.0]]
-    """
-    seen = as_channel(channel)
-    require_cells(seen.num_outputs + 1, seen.num_inputs)
-    law, seen = joined(prior, seen)
-    matrix = seen.matrix if seen.is_exact else seen.to_dense()
-    raised = (matrix > law @ matrix).astype(matrix.dtype)
-    table = np.vstack([raised.T - (law @ raised)[:, None], np.zeros((1, seen.num_inputs), int)])
-    labels = range(seen.num_outputs) if seen.outputs is None else seen.outputs
-    return matrix_gain(table, guesses=[*((y, "likelier") for y in labels), "nothing"])
 
 
 def _sum_of_column_maxima(channel: Channel, rows: NDArray[np.bool_]) -> float | Fraction:
