@@ -18,7 +18,6 @@ from shuffledp.leakage.channels.channel import Channel
 from shuffledp.leakage.measures.capacities import (
     additive_capacity,
     multiplicative_bayes_capacity,
-    shannon_capacity_bits,
 )
 from shuffledp.leakage.measures.entropies import (
     conditional_guessing_entropy,
@@ -103,16 +102,6 @@ def test_measures_in_floating_point(shape):
     assert ours == pytest.approx(theirs, rel=1e-10)
     strategy = qif_measure.g_vuln.strategy(table, prior, matrix)
     assert list(best_strategy(prior, matrix, matrix_gain(table))) == strategy.ravel().tolist()
-
-
-@pytest.mark.parametrize("shape", [(2, 3), (4, 4), (6, 10)])
-def test_shannon_capacity(shape):
-    generator = Entropy.from_seed(8).generator()
-    matrix = generator.random(shape) ** 4
-    matrix /= matrix.sum(axis=1, keepdims=True)
-    theirs, _ = qif_measure.shannon.add_capacity(matrix)
-    found = shannon_capacity_bits(matrix)
-    assert found.lower - 1e-6 <= theirs <= found.upper + 1e-6
 
 
 @st.composite

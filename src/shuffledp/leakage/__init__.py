@@ -76,7 +76,6 @@ if TYPE_CHECKING:
         additive_capacity,
         min_capacity_bits,
         multiplicative_capacity,
-        shannon_capacity_bits,
     )
     from shuffledp.leakage.measures.entropies import (
         conditional_guessing_entropy,
@@ -166,7 +165,6 @@ _HOMES = {
         "additive_capacity",
         "min_capacity_bits",
         "multiplicative_capacity",
-        "shannon_capacity_bits",
     ),
     "leakage.measures.entropies": (
         "conditional_guessing_entropy",
@@ -259,7 +257,6 @@ __all__ = [
     "reduced_shuffle_channel",
     "refinement",
     "several_targets_vulnerability",
-    "shannon_capacity_bits",
     "shannon_entropy_bits",
     "shuffle_channel",
     "shuffled_vulnerability",

@@ -16,17 +16,18 @@ from oracles.random_channels import channels, laws
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.leakage.channels import builders, histograms, matrices
 from shuffledp.leakage.channels.builders import (
+    checked_truth,
     permutation_channel,
     product_channel,
     randomizer_channel,
     reduced_product_channel,
     reduced_randomizer_channel,
     reduced_shuffle_channel,
+    response_channel,
     shuffle_channel,
     walk_channel,
 )
 from shuffledp.leakage.channels.channel import Channel
-from shuffledp.leakage.channels.responses import checked_truth, response_channel
 
 HALF = Fraction(1, 2)
 
