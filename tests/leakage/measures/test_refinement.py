@@ -120,6 +120,16 @@ def test_larger_channels():
     assert against.margin > 0.01
 
 
+def test_the_solvers_tolerance_is_taken_out():
+    generator = Entropy.from_seed(9).generator()
+    for _ in range(12):
+        inputs, middle, outputs = generator.integers(2, 12, 3)
+        first = random_channel(generator, inputs, middle)
+        second = first @ random_channel(generator, middle, outputs)
+        second /= second.sum(axis=1, keepdims=True)
+        assert refinement(first, second).distance <= 1e-12
+
+
 def test_within_the_tolerance_only():
     shift = Fraction(1, 10**10)
     close = [[1 - shift, shift], [0, 1]]

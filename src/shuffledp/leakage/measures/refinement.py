@@ -22,7 +22,7 @@ Espinoza, Meinicke, "Abstract Channels and Their Robust Information-Leakage Orde
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,11 +33,17 @@ from shuffledp.leakage.channels.channel import Channel, as_channel
 from shuffledp.leakage.measures.gains import GainFunction, matrix_gain
 from shuffledp.leakage.measures.vulnerability import posterior_vulnerability
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
 # Coefficients of the program at most: 12 s at 216,000. The interior-point solver, which ends in a
 # vertex too, because the simplex takes minutes there.
 LARGEST_PROGRAM = 250_000
 
 _FEASIBILITY = 1e-10
+
+# Entries of W that are not 0; number and relative accuracy of the last steps towards it.
+_POSITIVE, _STEPS, _STEP = 1e-9, 3, 1e-12
 
 # Reduced matrices whose sorted columns agree to this are the same.
 _SAME = 1e-12
@@ -231,6 +237,29 @@ def _closest(
     )
     if not found.success:
         raise PrecisionError(f"the linear program of refinement was not solved: {found.message}")
-    witness = np.maximum(found.x[: num_middle * num_last].reshape(num_middle, num_last), 0.0)
+    size = num_middle * num_last
+    entries = _polished(constraints[:, :size], targets, found.x[:size])
+    witness = entries.reshape(num_middle, num_last)
     gains = np.clip(found.eqlin.marginals[:cells], -1.0, 1.0).reshape(num_inputs, num_last)
     return witness / witness.sum(axis=1, keepdims=True), gains
+
+
+def _polished(
+    constraints: "csr_array", targets: NDArray[np.float64], entries: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return W after steps that take the solver's own tolerance out of it.
+
+    The places of its positive entries are right; their values are solved for by least squares.
+    """
+    from scipy.sparse.linalg import lsqr
+
+    places = np.flatnonzero(entries > _POSITIVE)
+    polished = np.zeros_like(entries)
+    polished[places] = entries[places]
+    active = constraints.tocsc()[:, places]
+    for _ in range(_STEPS):
+        missing = targets - active @ polished[places]
+        polished[places] += lsqr(active, missing, atol=_STEP, btol=_STEP)[0]
+    better = np.linalg.norm(targets - active @ polished[places])
+    worse = np.linalg.norm(targets - constraints @ entries)
+    return np.maximum(polished if better < worse else entries, 0.0)
