@@ -62,14 +62,14 @@ if TYPE_CHECKING:
     from shuffledp.leakage.informed.strong import (
         strong_vulnerability,
     )
-    from shuffledp.leakage.maximum_load.maximum_load import (
+    from shuffledp.leakage.loads.maximum_load import (
         asymptotic_excess,
         exact_maximum_load,
         maximum_load,
         maximum_load_excess,
         published_approximation,
     )
-    from shuffledp.leakage.maximum_load.weighted import (
+    from shuffledp.leakage.loads.weighted import (
         weighted_maximum,
     )
     from shuffledp.leakage.measures.capacities import (
@@ -153,14 +153,14 @@ _HOMES = {
     "leakage.informed.blanket_vulnerability": ("blanket_vulnerability_upper",),
     "leakage.informed.knowledge": ("Knowledge", "best_knowledge", "worst_knowledge"),
     "leakage.informed.strong": ("strong_vulnerability",),
-    "leakage.maximum_load.maximum_load": (
+    "leakage.loads.maximum_load": (
         "asymptotic_excess",
         "exact_maximum_load",
         "maximum_load",
         "maximum_load_excess",
         "published_approximation",
     ),
-    "leakage.maximum_load.weighted": ("weighted_maximum",),
+    "leakage.loads.weighted": ("weighted_maximum",),
     "leakage.measures.capacities": (
         "additive_capacity",
         "min_capacity_bits",

@@ -6,7 +6,7 @@ from dataclasses import replace
 from shuffledp.core.bound import Bound
 from shuffledp.core.entropy import Entropy
 from shuffledp.leakage.curves import spread_sizes
-from shuffledp.leakage.maximum_load.maximum_load import (
+from shuffledp.leakage.loads.maximum_load import (
     asymptotic_excess,
     maximum_load_excess,
     published_approximation,

@@ -24,7 +24,7 @@ from shuffledp.leakage.informed.posterior_sampling import (
     sampled_vulnerability,
 )
 from shuffledp.leakage.informed.situation import checked_situation
-from shuffledp.leakage.maximum_load.load_tails import characteristic_tails
+from shuffledp.leakage.loads.load_tails import characteristic_tails
 
 # Probability that correct code fails this module: three limits, their controls, and one law.
 FALSE_POSITIVE_RATE = 1e-9

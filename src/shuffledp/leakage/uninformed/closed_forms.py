@@ -107,7 +107,7 @@ def shuffler_vulnerability(num_users: SupportsIndex, num_values: SupportsIndex) 
     Bound
         V_S: 1/2 + 2^-n C(n - 1, floor((n - 1)/2)) for k = 2, else the expected largest count over
         n. Outwards by a few roundings of V_S - 1/k for k = 2, else by the error budget of
-        `shuffledp.leakage.maximum_load`.
+        `shuffledp.leakage.loads`.
 
     Raises
     ------
@@ -229,7 +229,7 @@ def _exact_load(num_users: int, num_values: int) -> Fraction:
         return num_users * (
             Fraction(1, 2) + Fraction(math.comb(2 * half, half), 2 ** (2 * half + 1))
         )
-    from shuffledp.leakage.maximum_load.maximum_load import exact_maximum_load
+    from shuffledp.leakage.loads.maximum_load import exact_maximum_load
 
     return exact_maximum_load(num_users, num_values)
 
@@ -272,7 +272,7 @@ def _gain_by_shuffled_values(num_users: int, num_values: int) -> Enclosure:
     if num_values == 2:
         gain = 0.5 * _central(num_users // 2)
         return _widened(gain, gain, 16.0)
-    from shuffledp.leakage.maximum_load.maximum_load import maximum_load_excess
+    from shuffledp.leakage.loads.maximum_load import maximum_load_excess
 
     excess = maximum_load_excess(num_users, num_values)
     return _widened(excess.lower / num_users, excess.upper / num_users, 2.0)

@@ -156,7 +156,7 @@ def recurrence_tails(
     -----
     O(k (k m - n) / sigma) a load, sigma = sqrt(n / k).
     """
-    from shuffledp.leakage.maximum_load.load_kernels import confined, overflow_weight
+    from shuffledp.leakage.loads.load_kernels import confined, overflow_weight
 
     spread = math.sqrt(num_balls / num_bins)
     inside = np.empty(len(loads))
@@ -273,7 +273,7 @@ def characteristic_tails(
     With N nodes and W masses O(N (W + l)). W is about 12 sqrt(n / k); N is some hundred from
     k = 16 on, and up to 6 sqrt(n) for k = 2.
     """
-    from shuffledp.leakage.maximum_load.load_kernels import (
+    from shuffledp.leakage.loads.load_kernels import (
         add_nodes,
         poisson_masses,
     )

@@ -7,16 +7,16 @@ import mpmath
 import numpy as np
 import pytest
 
-from shuffledp.leakage.maximum_load.load_kernels import (
+from shuffledp.leakage.loads.load_kernels import (
     confined,
     overflow_weight,
 )
-from shuffledp.leakage.maximum_load.load_tails import (
+from shuffledp.leakage.loads.load_tails import (
     recurrence_seconds,
     recurrence_tails,
     stride_rule,
 )
-from shuffledp.leakage.maximum_load.maximum_load import _ways
+from shuffledp.leakage.loads.maximum_load import _ways
 
 
 def by_steps(load, bins, deficit):

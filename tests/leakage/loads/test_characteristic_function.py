@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from shuffledp.leakage.maximum_load.load_kernels import (
+from shuffledp.leakage.loads.load_kernels import (
     poisson_masses,
     sine_defect,
 )
-from shuffledp.leakage.maximum_load.load_tails import (
+from shuffledp.leakage.loads.load_tails import (
     characteristic_seconds,
     characteristic_tails,
     contour_period,
@@ -20,7 +20,7 @@ from shuffledp.leakage.maximum_load.load_tails import (
     log_sum_mass,
     node_set,
 )
-from shuffledp.leakage.maximum_load.maximum_load import _ways
+from shuffledp.leakage.loads.maximum_load import _ways
 
 
 @pytest.mark.parametrize("bins", [2, 3, 8, 60, 10_000])

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from shuffledp.core.errors import ParameterError
-from shuffledp.leakage.maximum_load.maximum_load import (
+from shuffledp.leakage.loads.maximum_load import (
     asymptotic_excess,
     maximum_load,
     maximum_load_excess,

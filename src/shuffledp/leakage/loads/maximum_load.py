@@ -38,8 +38,8 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure
-from shuffledp.leakage.maximum_load.lattice_sum import lattice_rule, num_panels
-from shuffledp.leakage.maximum_load.load_tails import (
+from shuffledp.leakage.loads.lattice_sum import lattice_rule, num_panels
+from shuffledp.leakage.loads.load_tails import (
     characteristic_seconds,
     characteristic_tails,
     recurrence_seconds,

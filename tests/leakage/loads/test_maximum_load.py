@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shuffledp.core.errors import ParameterError
-from shuffledp.leakage.maximum_load.load_tails import characteristic_tails, recurrence_tails
-from shuffledp.leakage.maximum_load.maximum_load import (
+from shuffledp.leakage.loads.load_tails import characteristic_tails, recurrence_tails
+from shuffledp.leakage.loads.maximum_load import (
     exact_maximum_load,
     excess_by,
     load_window,

@@ -11,7 +11,7 @@ from oracles.partitions import (
     num_partitions,
 )
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
-from shuffledp.leakage.maximum_load.maximum_load import exact_maximum_load
+from shuffledp.leakage.loads.maximum_load import exact_maximum_load
 
 
 def by_listing(balls, bins):
