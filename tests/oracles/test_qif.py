@@ -15,10 +15,6 @@ from hypothesis import strategies as st
 from oracles.leakage_cases import SIZES, cascades, cases, floats, matrices
 from shuffledp.core.entropy import Entropy
 from shuffledp.leakage.channels.channel import Channel
-from shuffledp.leakage.measures.capacities import (
-    additive_capacity,
-    multiplicative_bayes_capacity,
-)
 from shuffledp.leakage.measures.entropies import (
     conditional_guessing_entropy,
     conditional_shannon_entropy_bits,
@@ -30,8 +26,10 @@ from shuffledp.leakage.measures.entropies import (
 from shuffledp.leakage.measures.gains import identity_gain, matrix_gain
 from shuffledp.leakage.measures.refinement import is_equivalent, refinement
 from shuffledp.leakage.measures.vulnerability import (
+    additive_capacity,
     additive_leakage,
     best_strategy,
+    multiplicative_bayes_capacity,
     multiplicative_leakage,
     posterior_vulnerability,
     prior_vulnerability,

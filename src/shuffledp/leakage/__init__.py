@@ -19,13 +19,8 @@ from typing import TYPE_CHECKING, Any
 from shuffledp.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from shuffledp.collection.source.prior_files import (
-        PriorKnowledge,
-        read_prior,
-    )
-    from shuffledp.leakage.account import (
-        LeakageAccount,
-    )
+    from shuffledp.collection.source.prior_files import PriorKnowledge, read_prior
+    from shuffledp.leakage.account import LeakageAccount
     from shuffledp.leakage.channels.builders import (
         permutation_channel,
         product_channel,
@@ -36,32 +31,17 @@ if TYPE_CHECKING:
         shuffle_channel,
         walk_channel,
     )
-    from shuffledp.leakage.channels.channel import (
-        Channel,
-        HyperDistribution,
-    )
-    from shuffledp.leakage.comparison import (
-        compare_views,
-    )
+    from shuffledp.leakage.channels.channel import Channel, HyperDistribution
+    from shuffledp.leakage.comparison import compare_views
     from shuffledp.leakage.general.central import (
         crowd_vulnerability_upper,
         vulnerability_from_curve,
         vulnerability_from_guarantee,
     )
-    from shuffledp.leakage.general.weighted_positions import (
-        positions_vulnerability,
-    )
-    from shuffledp.leakage.informed.blanket_vulnerability import (
-        blanket_vulnerability_upper,
-    )
-    from shuffledp.leakage.informed.knowledge import (
-        Knowledge,
-        best_knowledge,
-        worst_knowledge,
-    )
-    from shuffledp.leakage.informed.strong import (
-        strong_vulnerability,
-    )
+    from shuffledp.leakage.general.weighted_positions import positions_vulnerability
+    from shuffledp.leakage.informed.blanket_vulnerability import blanket_vulnerability_upper
+    from shuffledp.leakage.informed.knowledge import Knowledge, best_knowledge, worst_knowledge
+    from shuffledp.leakage.informed.strong import strong_vulnerability
     from shuffledp.leakage.loads.maximum_load import (
         asymptotic_excess,
         exact_maximum_load,
@@ -69,14 +49,7 @@ if TYPE_CHECKING:
         maximum_load_excess,
         published_approximation,
     )
-    from shuffledp.leakage.loads.weighted import (
-        weighted_maximum,
-    )
-    from shuffledp.leakage.measures.capacities import (
-        additive_capacity,
-        min_capacity_bits,
-        multiplicative_capacity,
-    )
+    from shuffledp.leakage.loads.weighted import weighted_maximum
     from shuffledp.leakage.measures.entropies import (
         conditional_guessing_entropy,
         conditional_shannon_entropy_bits,
@@ -94,22 +67,20 @@ if TYPE_CHECKING:
         single_target_gain,
         tries_gain,
     )
-    from shuffledp.leakage.measures.refinement import (
-        Refinement,
-        is_equivalent,
-        refinement,
-    )
+    from shuffledp.leakage.measures.refinement import Refinement, is_equivalent, refinement
     from shuffledp.leakage.measures.vulnerability import (
+        additive_capacity,
         additive_leakage,
         best_guess,
         best_strategy,
+        min_capacity_bits,
+        multiplicative_capacity,
         multiplicative_leakage,
         posterior_vulnerability,
         prior_vulnerability,
     )
-    from shuffledp.leakage.of_collections import (
-        account_leakage,
-    )
+    from shuffledp.leakage.of_collections import account_leakage
+    from shuffledp.leakage.of_results import RunLeakage, of_run
     from shuffledp.leakage.shuffler_channels import (
         mallows_channel,
         network_channel,
@@ -121,12 +92,8 @@ if TYPE_CHECKING:
         shuffled_vulnerability,
         shuffler_vulnerability,
     )
-    from shuffledp.leakage.uninformed.exchangeable import (
-        exchangeable_vulnerability,
-    )
-    from shuffledp.leakage.uninformed.several_targets import (
-        several_targets_vulnerability,
-    )
+    from shuffledp.leakage.uninformed.exchangeable import exchangeable_vulnerability
+    from shuffledp.leakage.uninformed.several_targets import several_targets_vulnerability
 
 # Module to the public names that it holds.
 _HOMES = {
@@ -161,11 +128,6 @@ _HOMES = {
         "published_approximation",
     ),
     "leakage.loads.weighted": ("weighted_maximum",),
-    "leakage.measures.capacities": (
-        "additive_capacity",
-        "min_capacity_bits",
-        "multiplicative_capacity",
-    ),
     "leakage.measures.entropies": (
         "conditional_guessing_entropy",
         "conditional_shannon_entropy_bits",
@@ -185,9 +147,12 @@ _HOMES = {
     ),
     "leakage.measures.refinement": ("Refinement", "is_equivalent", "refinement"),
     "leakage.measures.vulnerability": (
+        "additive_capacity",
         "additive_leakage",
         "best_guess",
         "best_strategy",
+        "min_capacity_bits",
+        "multiplicative_capacity",
         "multiplicative_leakage",
         "posterior_vulnerability",
         "prior_vulnerability",
@@ -213,6 +178,7 @@ __all__ = [
     "LeakageAccount",
     "PriorKnowledge",
     "Refinement",
+    "RunLeakage",
     "account_leakage",
     "additive_capacity",
     "additive_leakage",
@@ -243,6 +209,7 @@ __all__ = [
     "multiplicative_leakage",
     "mutual_information_bits",
     "network_channel",
+    "of_run",
     "permutation_channel",
     "positions_vulnerability",
     "posterior_vulnerability",

@@ -1,6 +1,7 @@
 """What an adversary can guess about one person in one collection: ``account_leakage``.
 
-*From what an adversary knows to the bounds of its best guess: which result answers which case.*
+A `Scene` leads from what an adversary knows to the bounds of its best guess: which result answers
+which case.
 """
 
 import math

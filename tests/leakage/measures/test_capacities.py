@@ -11,15 +11,13 @@ from scipy.sparse import csr_array
 
 from oracles.leakage_cases import cases, floats
 from shuffledp.leakage.channels.channel import Channel
-from shuffledp.leakage.measures.capacities import (
+from shuffledp.leakage.measures.gains import matrix_gain
+from shuffledp.leakage.measures.vulnerability import (
     additive_capacity,
+    additive_leakage,
     min_capacity_bits,
     multiplicative_bayes_capacity,
     multiplicative_capacity,
-)
-from shuffledp.leakage.measures.gains import matrix_gain
-from shuffledp.leakage.measures.vulnerability import (
-    additive_leakage,
     multiplicative_leakage,
     posterior_vulnerability,
     prior_vulnerability,

@@ -10,9 +10,6 @@ composition, cascades) and 9 (refinement).
 *Products of channel matrices: cascades, and two channels that look at the same secret.*
 
 *``HyperDistribution``: the law of what the adversary believes after the observation.*
-
-Source: Alvim, Chatzikokolakis, McIver, Morgan, Palamidessi, Smith, "The Science of Quantitative
-Information Flow", Springer 2020, chapter 4.
 """
 
 from collections.abc import Hashable, Iterable, Iterator
