@@ -1,7 +1,7 @@
 """How often the best guess is right under k-RR, by sampling histograms with exact likelihoods.
 
 V is the mean of the posterior probability of the best guess. Histograms are drawn as they arise;
-the likelihoods of all values are computed for each (`posterior_kernels`). A posterior is a mean of
+the likelihoods of all values are computed for each (`informed_kernels`). A posterior is a mean of
 posteriors that also see the target's own report, so its maximum is at most the largest of those;
 and it is at least 1/k. The empirical Bernstein inequality makes limits of the mean.
 

@@ -4,7 +4,7 @@
 the loads h. As u grows, the loads j with w_x j <= u are allowed, one after the other in the order
 of w_x j, and E[max] is the integral of Pr[some load is not allowed at u] over u >= 0: a sum over
 the gaps between consecutive w_x j. Each chance is an integral of a product of characteristic
-functions, as in `characteristic_function`, in which one step changes one factor.
+functions, as in `load_tails`, in which one step changes one factor.
 
 *Bins that hardly matter.* Let bin 1 have the largest w_x s_x. Leaving out bin x lowers the maximum
 by at most (w_x h_x - w_1 h_1)_+, whose mean is at most n w_x Pr[w_x h_x > w_1 h_1], which Chernoff
