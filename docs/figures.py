@@ -17,10 +17,6 @@ from types import MappingProxyType
 from typing import Any
 
 from shuffledp.accounting import ShuffledRelease, honest_users
-from shuffledp.accounting.advanced_composition import (
-    advanced_composition,
-    basic_composition,
-)
 from shuffledp.accounting.amplification.channel_rows import channel_profile
 from shuffledp.accounting.amplification.registry import METHODS, account_epsilon
 from shuffledp.collection.named_profiles import named_profile
@@ -135,11 +131,11 @@ def composed(rounds: float) -> Mapping[str, float | None]:
     each = account_epsilon(
         any_randomizer(), num_users=NUM_USERS, delta=DELTA / (2 * count), with_lower=False
     ).upper
-    basic, _ = basic_composition([(each, DELTA / (2 * count), count)])
-    advanced = advanced_composition(each, DELTA / (2 * count), count, total_delta=DELTA)
+    # Dwork, Rothblum, Vadhan 2010, as arXiv:1811.12469v2, Theorem 2.
+    spread = each * math.sqrt(2 * count * -math.log(DELTA / 2))
     return {
-        "basic composition": basic,
-        "advanced composition": advanced,
+        "basic composition": count * each,
+        "advanced composition": spread + count * each * math.expm1(each),
         BEST: bound.upper,
         LOWER: bound.lower,
     }

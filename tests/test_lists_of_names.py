@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,13 @@ def test_every_public_name_is_there(facade):
     assert dir(facade) == sorted(facade.__all__)
     with pytest.raises(AttributeError, match="magic"):
         facade.magic  # noqa: B018
+
+
+@pytest.mark.parametrize("facade", [accounting, leakage, monitoring])
+def test_no_public_name_is_a_file_or_folder_too(facade):
+    """Importing anything from it would hide the name."""
+    children = {path.stem for path in Path(facade.__file__).parent.iterdir()}
+    assert not children & set(facade.__all__)
 
 
 @pytest.mark.parametrize("facade", [accounting, leakage, monitoring])

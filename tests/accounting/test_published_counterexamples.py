@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 
 from oracles import enumeration, profiles
-from shuffledp.accounting.advanced_composition import stated_loss
 from shuffledp.accounting.amplification.channel_rows import channel_profile
 from shuffledp.accounting.amplification.registry import account_delta, account_epsilon
 from shuffledp.accounting.composition import compose
+from shuffledp.accounting.stated_release import StatedRelease
 from shuffledp.core.profile import LocalProfile
 from shuffledp.randomizers.numbers.laplace import DiscreteLaplace
 
@@ -358,7 +358,7 @@ def test_pessimistic_composition_loses_to_round_off():
     composed = privacy_loss_distribution.from_privacy_parameters(
         common.DifferentialPrivacyParameters(step, 0.0), value_discretization_interval=step
     ).self_compose(count)
-    each = stated_loss(step, 0.0)
+    each = StatedRelease(epsilon=step, delta=0.0).exact_loss(upper=True)
     errors = {}
     for epsilon in (6.0, 6.5, 7.0, 7.5):
         exact = composed_binary_delta(step, count, epsilon)

@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.leakage.general.central import vulnerability_from_guarantee
-from shuffledp.leakage.general.crowd import crowd_vulnerability_upper
+from shuffledp.leakage.general.central import (
+    crowd_vulnerability_upper,
+    vulnerability_from_guarantee,
+)
 from shuffledp.leakage.general.weighted_positions import positions_vulnerability
 from shuffledp.leakage.informed.blanket_vulnerability import blanket_vulnerability_upper
 from shuffledp.leakage.informed.coarse_lattice import coarse_vulnerability
@@ -25,13 +27,13 @@ from shuffledp.leakage.informed.knowledge import (
 )
 from shuffledp.leakage.informed.situation import checked_situation
 from shuffledp.leakage.informed.strong import strong_vulnerability
-from shuffledp.leakage.maximum_load.maximum_load import maximum_load
+from shuffledp.leakage.loads.load_tails import characteristic_tails
+from shuffledp.leakage.loads.maximum_load import excess_by, maximum_load
 from shuffledp.leakage.uninformed.closed_forms import (
     shuffled_vulnerability,
     shuffler_vulnerability,
 )
-from shuffledp.leakage.uninformed.exchangeable import exchangeable_vulnerability
-from shuffledp.leakage.uninformed.largest_share import response_ends
+from shuffledp.leakage.uninformed.exchangeable import exchangeable_vulnerability, response_ends
 from shuffledp.leakage.uninformed.several_targets import several_targets_vulnerability
 
 # Exact methods may be off by their round-off only.
@@ -147,12 +149,16 @@ def loads(num_balls, num_bins):
 
 
 @pytest.mark.parametrize(("num_balls", "num_bins"), [(1, 7), (4, 6), (6, 4), (7, 3), (9, 2)])
-@pytest.mark.parametrize("method", ["auto", "recurrence", "characteristic-function"])
-def test_the_fullest_bin(num_balls, num_bins, method):
-    ends = maximum_load(num_balls, num_bins, method=method)
+def test_the_fullest_bin(num_balls, num_bins):
     exact = loads(num_balls, num_bins)
+    ends = maximum_load(num_balls, num_bins)
     assert Fraction(ends.lower) <= exact <= Fraction(ends.upper)
-    assert ends.upper - ends.lower <= 1e-10 * float(exact)
+    assert ends.upper - ends.lower <= 1e-12 * float(exact)
+    if num_balls > 1:
+        ends = excess_by(characteristic_tails, num_balls, num_bins)
+        excess = exact - Fraction(num_balls, num_bins)
+        assert Fraction(ends.lower) <= excess <= Fraction(ends.upper)
+        assert ends.upper - ends.lower <= 1e-10 * float(excess)
 
 
 @pytest.mark.parametrize("num_values", [2, 3])

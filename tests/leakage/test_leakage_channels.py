@@ -11,7 +11,7 @@ from shuffledp.groups.orders.reference_orders import ReferenceOrder
 from shuffledp.groups.permutations.mallows import MALLOWS_MODELS, mallows_model
 from shuffledp.groups.shuffler import MallowsShuffler
 from shuffledp.leakage.channels.builders import randomizer_channel, shuffle_channel
-from shuffledp.leakage.general.crowd import crowd_vulnerability_upper
+from shuffledp.leakage.general.central import crowd_vulnerability_upper
 from shuffledp.leakage.general.weighted_positions import positions_vulnerability
 from shuffledp.leakage.shuffler_channels import (
     MOST_PEOPLE,

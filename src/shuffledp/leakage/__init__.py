@@ -19,13 +19,8 @@ from typing import TYPE_CHECKING, Any
 from shuffledp.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from shuffledp.collection.source.prior_files import (
-        PriorKnowledge,
-        read_prior,
-    )
-    from shuffledp.leakage.account import (
-        LeakageAccount,
-    )
+    from shuffledp.collection.source.prior_files import PriorKnowledge, read_prior
+    from shuffledp.leakage.account import LeakageAccount
     from shuffledp.leakage.channels.builders import (
         permutation_channel,
         product_channel,
@@ -36,58 +31,25 @@ if TYPE_CHECKING:
         shuffle_channel,
         walk_channel,
     )
-    from shuffledp.leakage.channels.channel import (
-        Channel,
-    )
-    from shuffledp.leakage.channels.histogram_transitions import (
-        histogram_probability,
-    )
-    from shuffledp.leakage.channels.hyper_distribution import (
-        HyperDistribution,
-    )
-    from shuffledp.leakage.comparison import (
-        compare_views,
-    )
+    from shuffledp.leakage.channels.channel import Channel, HyperDistribution
+    from shuffledp.leakage.comparison import compare_views
     from shuffledp.leakage.general.central import (
+        crowd_vulnerability_upper,
         vulnerability_from_curve,
         vulnerability_from_guarantee,
     )
-    from shuffledp.leakage.general.crowd import (
-        crowd_vulnerability_upper,
-    )
-    from shuffledp.leakage.general.weighted_positions import (
-        positions_vulnerability,
-    )
-    from shuffledp.leakage.informed.blanket_vulnerability import (
-        blanket_vulnerability_upper,
-    )
-    from shuffledp.leakage.informed.knowledge import (
-        Knowledge,
-        best_knowledge,
-        worst_knowledge,
-    )
-    from shuffledp.leakage.informed.strong import (
-        strong_vulnerability,
-    )
-    from shuffledp.leakage.maximum_load.asymptotics import (
+    from shuffledp.leakage.general.weighted_positions import positions_vulnerability
+    from shuffledp.leakage.informed.blanket_vulnerability import blanket_vulnerability_upper
+    from shuffledp.leakage.informed.knowledge import Knowledge, best_knowledge, worst_knowledge
+    from shuffledp.leakage.informed.strong import strong_vulnerability
+    from shuffledp.leakage.loads.maximum_load import (
         asymptotic_excess,
-        published_approximation,
-    )
-    from shuffledp.leakage.maximum_load.exact import (
         exact_maximum_load,
-    )
-    from shuffledp.leakage.maximum_load.maximum_load import (
         maximum_load,
         maximum_load_excess,
+        published_approximation,
     )
-    from shuffledp.leakage.maximum_load.weighted import (
-        weighted_maximum,
-    )
-    from shuffledp.leakage.measures.capacities import (
-        additive_capacity,
-        min_capacity_bits,
-        multiplicative_capacity,
-    )
+    from shuffledp.leakage.loads.weighted import weighted_maximum
     from shuffledp.leakage.measures.entropies import (
         conditional_guessing_entropy,
         conditional_shannon_entropy_bits,
@@ -97,9 +59,6 @@ if TYPE_CHECKING:
         mutual_information_bits,
         shannon_entropy_bits,
     )
-    from shuffledp.leakage.measures.gain_capacity import (
-        gain_capacity,
-    )
     from shuffledp.leakage.measures.gains import (
         GainFunction,
         distance_gain,
@@ -108,25 +67,20 @@ if TYPE_CHECKING:
         single_target_gain,
         tries_gain,
     )
-    from shuffledp.leakage.measures.refinement import (
-        Refinement,
-        is_equivalent,
-        refinement,
-    )
-    from shuffledp.leakage.measures.shannon_capacity import (
-        shannon_capacity_bits,
-    )
+    from shuffledp.leakage.measures.refinement import Refinement, is_equivalent, refinement
     from shuffledp.leakage.measures.vulnerability import (
+        additive_capacity,
         additive_leakage,
         best_guess,
         best_strategy,
+        min_capacity_bits,
+        multiplicative_capacity,
         multiplicative_leakage,
         posterior_vulnerability,
         prior_vulnerability,
     )
-    from shuffledp.leakage.of_collections import (
-        account_leakage,
-    )
+    from shuffledp.leakage.of_collections import account_leakage
+    from shuffledp.leakage.of_results import RunLeakage, of_run
     from shuffledp.leakage.shuffler_channels import (
         mallows_channel,
         network_channel,
@@ -138,27 +92,12 @@ if TYPE_CHECKING:
         shuffled_vulnerability,
         shuffler_vulnerability,
     )
-    from shuffledp.leakage.uninformed.exchangeable import (
-        exchangeable_vulnerability,
-    )
-    from shuffledp.leakage.uninformed.several_targets import (
-        several_targets_vulnerability,
-    )
+    from shuffledp.leakage.uninformed.exchangeable import exchangeable_vulnerability
+    from shuffledp.leakage.uninformed.several_targets import several_targets_vulnerability
 
 # Module to the public names that it holds.
 _HOMES = {
-    "leakage.of_collections": ("account_leakage",),
-    "leakage.of_results": ("RunLeakage", "of_run"),
-    "collection.source.prior_files": (
-        "PriorKnowledge",
-        "read_prior",
-    ),
-    "leakage.shuffler_channels": (
-        "mallows_channel",
-        "network_channel",
-        "target_place_law",
-    ),
-    "leakage.comparison": ("compare_views",),
+    "collection.source.prior_files": ("PriorKnowledge", "read_prior"),
     "leakage.account": ("LeakageAccount",),
     "leakage.channels.builders": (
         "permutation_channel",
@@ -170,37 +109,25 @@ _HOMES = {
         "shuffle_channel",
         "walk_channel",
     ),
-    "leakage.channels.channel": ("Channel",),
-    "leakage.channels.histogram_transitions": ("histogram_probability",),
-    "leakage.channels.hyper_distribution": ("HyperDistribution",),
+    "leakage.channels.channel": ("Channel", "HyperDistribution"),
+    "leakage.comparison": ("compare_views",),
     "leakage.general.central": (
+        "crowd_vulnerability_upper",
         "vulnerability_from_curve",
         "vulnerability_from_guarantee",
     ),
-    "leakage.general.crowd": ("crowd_vulnerability_upper",),
     "leakage.general.weighted_positions": ("positions_vulnerability",),
     "leakage.informed.blanket_vulnerability": ("blanket_vulnerability_upper",),
-    "leakage.informed.knowledge": (
-        "Knowledge",
-        "best_knowledge",
-        "worst_knowledge",
-    ),
+    "leakage.informed.knowledge": ("Knowledge", "best_knowledge", "worst_knowledge"),
     "leakage.informed.strong": ("strong_vulnerability",),
-    "leakage.maximum_load.asymptotics": (
+    "leakage.loads.maximum_load": (
         "asymptotic_excess",
-        "published_approximation",
-    ),
-    "leakage.maximum_load.exact": ("exact_maximum_load",),
-    "leakage.maximum_load.maximum_load": (
+        "exact_maximum_load",
         "maximum_load",
         "maximum_load_excess",
+        "published_approximation",
     ),
-    "leakage.maximum_load.weighted": ("weighted_maximum",),
-    "leakage.measures.capacities": (
-        "additive_capacity",
-        "min_capacity_bits",
-        "multiplicative_capacity",
-    ),
+    "leakage.loads.weighted": ("weighted_maximum",),
     "leakage.measures.entropies": (
         "conditional_guessing_entropy",
         "conditional_shannon_entropy_bits",
@@ -210,7 +137,6 @@ _HOMES = {
         "mutual_information_bits",
         "shannon_entropy_bits",
     ),
-    "leakage.measures.gain_capacity": ("gain_capacity",),
     "leakage.measures.gains": (
         "GainFunction",
         "distance_gain",
@@ -219,20 +145,21 @@ _HOMES = {
         "single_target_gain",
         "tries_gain",
     ),
-    "leakage.measures.refinement": (
-        "Refinement",
-        "is_equivalent",
-        "refinement",
-    ),
-    "leakage.measures.shannon_capacity": ("shannon_capacity_bits",),
+    "leakage.measures.refinement": ("Refinement", "is_equivalent", "refinement"),
     "leakage.measures.vulnerability": (
+        "additive_capacity",
         "additive_leakage",
         "best_guess",
         "best_strategy",
+        "min_capacity_bits",
+        "multiplicative_capacity",
         "multiplicative_leakage",
         "posterior_vulnerability",
         "prior_vulnerability",
     ),
+    "leakage.of_collections": ("account_leakage",),
+    "leakage.of_results": ("RunLeakage", "of_run"),
+    "leakage.shuffler_channels": ("mallows_channel", "network_channel", "target_place_law"),
     "leakage.uninformed.closed_forms": (
         "exact_shuffled_vulnerability",
         "randomizer_vulnerability",
@@ -251,6 +178,7 @@ __all__ = [
     "LeakageAccount",
     "PriorKnowledge",
     "Refinement",
+    "RunLeakage",
     "account_leakage",
     "additive_capacity",
     "additive_leakage",
@@ -267,9 +195,7 @@ __all__ = [
     "exact_maximum_load",
     "exact_shuffled_vulnerability",
     "exchangeable_vulnerability",
-    "gain_capacity",
     "guessing_entropy",
-    "histogram_probability",
     "identity_gain",
     "is_equivalent",
     "mallows_channel",
@@ -283,6 +209,7 @@ __all__ = [
     "multiplicative_leakage",
     "mutual_information_bits",
     "network_channel",
+    "of_run",
     "permutation_channel",
     "positions_vulnerability",
     "posterior_vulnerability",
@@ -297,7 +224,6 @@ __all__ = [
     "reduced_shuffle_channel",
     "refinement",
     "several_targets_vulnerability",
-    "shannon_capacity_bits",
     "shannon_entropy_bits",
     "shuffle_channel",
     "shuffled_vulnerability",

@@ -14,17 +14,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
 from shuffledp.accounting.amplification.registry import account_epsilon
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_delta
-from shuffledp.core.errors import OutOfRegimeError, ParameterError
+from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 
 if TYPE_CHECKING:
-    from shuffledp.leakage.channels.channel import Channel
+    pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +130,7 @@ def _with_noise(
     num_users: int, num_values: int, truth: float, delta: float
 ) -> tuple[CollectionView, CollectionView]:
     """Return the views of randomized response, without a shuffler and with it."""
-    from shuffledp.leakage.channels.responses import checked_truth
+    from shuffledp.leakage.channels.builders import checked_truth
     from shuffledp.leakage.informed.knowledge import worst_knowledge
     from shuffledp.leakage.uninformed.closed_forms import shuffled_vulnerability
 
@@ -161,77 +158,6 @@ def _with_noise(
         strong=worst_knowledge(num_users, num_values, p).vulnerability,
     )
     return alone, both
-
-
-def view_channel(
-    name: str, channel: "ArrayLike | Channel", num_users: SupportsIndex, *, delta: SupportsFloat
-) -> CollectionView:
-    """Return both views of any randomizer given as a matrix, shuffled uniformly.
-
-    Parameters
-    ----------
-    name : str
-        What to call it.
-    channel : Channel or array_like, shape (k, m)
-        Row x is the law of the report of value x; k >= 2.
-    num_users : int
-        n >= 2.
-    delta : float
-        Of the central guarantee, in [0, 1).
-
-    Returns
-    -------
-    CollectionView
-        Its ``strong`` lies between ``uninformed.lower`` and the blanket bound: to know more never
-        hurts, and the noise of the others hides whatever is known.
-
-    Raises
-    ------
-    ParameterError
-        If a number is out of range, or the matrix is none.
-
-    Notes
-    -----
-    Cost: that of `exchangeable_vulnerability`, some ten times; seconds for up to some ten reports.
-
-    Examples
-    --------
-    >>> view = view_channel("any", [[0.75, 0.25], [0.25, 0.75]], 200, delta=1e-6)
-    >>> round(view.uninformed.upper, 6), view.strong.lower == view.uninformed.lower
-    (0.514087, True)
-    """
-    from shuffledp.leakage.channels.channel import as_channel
-    from shuffledp.leakage.informed.blanket_vulnerability import channel_blanket_upper
-    from shuffledp.leakage.uninformed.exchangeable import exchangeable_vulnerability
-
-    users = require_at_least("num_users", num_users, 2)
-    table = as_channel(channel).to_dense()
-    uninformed = exchangeable_vulnerability(users, table)
-    blanket = channel_blanket_upper(users, table)
-    return CollectionView(
-        name=name,
-        epsilon=_channel_epsilon(table, users, require_delta(delta)),
-        uninformed=uninformed,
-        strong=Bound(
-            lower=uninformed.lower,
-            upper=max(blanket, uninformed.upper),
-            method="blanket",
-            source="derived in the shuffledp documentation, results/leakage-strong",
-            assumptions=uninformed.assumptions,
-        ),
-    )
-
-
-def _channel_epsilon(table: NDArray[np.float64], num_users: int, delta: float) -> Bound:
-    """Return the central epsilon of shuffled reports of a channel; inf where none is known."""
-    from shuffledp.accounting.amplification.channel_rows import channel_profile
-
-    try:
-        return account_epsilon(channel_profile(table), num_users=num_users, delta=delta)
-    except OutOfRegimeError as error:
-        return Bound(
-            lower=None, upper=math.inf, method="none", source="no result", assumptions=(str(error),)
-        )
 
 
 def _exactly(value: float, method: str) -> Bound:

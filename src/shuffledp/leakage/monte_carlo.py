@@ -13,13 +13,11 @@ arXiv:0907.3740v1, Theorem 4, for the samples and for their negatives.
 
 import math
 from dataclasses import dataclass
-from typing import Self, SupportsFloat
+from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from shuffledp.core.checks import require_finite, require_open_unit
-from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure
 
 #: Probability that limits fail, where nothing else is asked for.
@@ -27,9 +25,6 @@ DEFAULT_FAILURE = 1e-9
 
 #: The same as a part of a sentence.
 BUT_FOR_FAILURE = "but for a probability of 1e-9"
-
-# Samples may stand outside their range by their own round-off, relative to the range.
-_STRAY = 1e-9
 
 # Mean and deviations of the samples are right to this, relative to the largest of them.
 _ROUND_OFF = 64.0 * math.ulp(1.0)
@@ -104,62 +99,3 @@ class SampleMoments:
         return Enclosure(
             min(max(self.mean - half, low), high), max(min(self.mean + half, high), low)
         )
-
-
-def empirical_bernstein(
-    samples: ArrayLike,
-    low: SupportsFloat,
-    high: SupportsFloat,
-    failure: SupportsFloat = DEFAULT_FAILURE,
-) -> Enclosure:
-    """Return limits of the mean of the law that independent samples come from.
-
-    Parameters
-    ----------
-    samples : array_like of float, shape (N,)
-        Independent and of one law; N is not chosen by looking at them.
-    low, high : float
-        Ends of a range, known beforehand, that holds the law; ``low <= high``.
-    failure : float
-        Probability in (0, 1) that either of the two limits is wrong.
-
-    Returns
-    -------
-    Enclosure
-        Within [low, high]; all of it below two samples. Errs outwards.
-
-    Raises
-    ------
-    ParameterError
-        If a number is out of range.
-    DataError
-        If a sample is outside [low, high], or not finite.
-
-    Notes
-    -----
-    O(N). The half-width is about sqrt(2 v ln(4/failure) / N) for a variance v: 6.7 standard
-    deviations of the mean for the default failure.
-
-    Source: Maurer, Pontil 2009, arXiv:0907.3740v1, Theorem 4.
-
-    Examples
-    --------
-    >>> found = empirical_bernstein([0.0, 1.0] * 50_000, 0.0, 1.0, 1e-9)
-    >>> round(found.lower, 3), round(found.upper, 3)
-    (0.489, 0.511)
-    """
-    low, high = require_finite("low", low), require_finite("high", high)
-    failure = require_open_unit("failure", failure)
-    if low > high:
-        raise ParameterError(f"low = {low} is above high = {high}: give the range of the samples")
-    values = np.asarray(samples, dtype=np.float64)
-    if values.ndim != 1:
-        raise ParameterError(f"samples have {values.ndim} dimensions: give a flat list")
-    if values.size == 0:
-        return Enclosure(low, high)
-    stray = _STRAY * (high - low) + _ROUND_OFF * max(abs(low), abs(high))
-    if not np.all((values >= low - stray) & (values <= high + stray)):  # NaN fails too
-        raise DataError(
-            f"a sample is outside [{low}, {high}]: give a range that holds all that the law can be"
-        )
-    return SampleMoments.of(np.clip(values, low, high)).limits(low, high, failure)

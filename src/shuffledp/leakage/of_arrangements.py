@@ -41,10 +41,13 @@ from shuffledp.core.profile import LocalProfile
 from shuffledp.groups.arrangement import DisplacementArrangement, GroupArrangement
 from shuffledp.groups.privacy.displaced import crowd_with_mean
 from shuffledp.leakage.account import LeakageAccount
-from shuffledp.leakage.adversary import written_matrix
-from shuffledp.leakage.general.central import telling_losses, vulnerability_from_curve
-from shuffledp.leakage.general.crowd import crowd_vulnerability_upper
+from shuffledp.leakage.general.central import (
+    crowd_vulnerability_upper,
+    telling_losses,
+    vulnerability_from_curve,
+)
 from shuffledp.leakage.general.weighted_positions import positions_vulnerability
+from shuffledp.leakage.of_collections import written_matrix
 from shuffledp.leakage.shuffler_channels import target_place_law
 from shuffledp.network.arrangement import NetworkArrangement
 from shuffledp.network.hiding import Hiding

@@ -18,7 +18,6 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError, ShuffledpError
 from shuffledp.core.profile import RandomizerFamily
 from shuffledp.leakage.account import Adversary, LeakageAccount
-from shuffledp.leakage.adversary import Scene
 from shuffledp.leakage.general.central import vulnerability_from_guarantee
 from shuffledp.leakage.of_arrangements import (
     SOURCE,
@@ -28,7 +27,7 @@ from shuffledp.leakage.of_arrangements import (
     guaranteed,
     is_uniform,
 )
-from shuffledp.leakage.of_collections import MOST_USERS, MOST_VALUES, checked_belief
+from shuffledp.leakage.of_collections import MOST_USERS, MOST_VALUES, Scene, checked_belief
 
 if TYPE_CHECKING:
     from shuffledp.collection.questions.question import Question

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
-from shuffledp.leakage.channels.rationals import (
+from shuffledp.leakage.channels.matrices import (
     SUM_TOLERANCE,
     as_numbers,
     frozen,

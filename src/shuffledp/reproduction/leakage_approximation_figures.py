@@ -6,11 +6,11 @@ from dataclasses import replace
 from shuffledp.core.bound import Bound
 from shuffledp.core.entropy import Entropy
 from shuffledp.leakage.curves import spread_sizes
-from shuffledp.leakage.maximum_load.asymptotics import (
+from shuffledp.leakage.loads.maximum_load import (
     asymptotic_excess,
+    maximum_load_excess,
     published_approximation,
 )
-from shuffledp.leakage.maximum_load.maximum_load import maximum_load_excess
 from shuffledp.leakage.uninformed.closed_forms import shuffled_vulnerability
 from shuffledp.reproduction.leakage_charts import (
     Chart,

@@ -10,7 +10,11 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.groups.formation.groups import Groups
 from shuffledp.groups.formation.memberships import Memberships
 from shuffledp.groups.orders.sensitivity import sensitivity
-from shuffledp.groups.orders.traversals import breadth_first, cuthill_mckee
+from shuffledp.groups.orders.traversals import (
+    breadth_first,
+    cuthill_mckee,
+    principal_axis_order,
+)
 from shuffledp.groups.permutations.permutation_arrays import inverse
 
 
@@ -102,3 +106,24 @@ def test_cuthill_mckee_finds_the_end_of_a_chain():
     assert order.tolist() in (chain.tolist(), chain[::-1].tolist())
     assert sensitivity("kendall", groups, inverse(order)) == 1
     assert sensitivity("kendall", groups, inverse(first)) > 1
+
+
+def test_principal_axis():
+    generator = Entropy.from_seed(9).generator()
+    along = generator.permutation(50).astype(float)
+    across = generator.random(50)
+    points = np.stack([along - across, along + across, np.zeros(50)], axis=1)
+    assert (principal_axis_order(points) == np.argsort(along)).all()
+    assert (principal_axis_order(points - 1e9) == np.argsort(along)).all()
+    # Neither the squares of huge coordinates nor a single place are a difficulty.
+    assert (principal_axis_order(points * 1e148) == np.argsort(along)).all()
+    assert principal_axis_order(np.ones((4, 2))).tolist() == [0, 1, 2, 3]
+
+
+def test_one_column_is_sorted_upwards():
+    assert principal_axis_order(np.array([[3.0], [-7.0], [3.0], [0.5]])).tolist() == [1, 3, 0, 2]
+
+
+def test_tiny_coordinates():
+    points = np.array([[3.0], [-7.0], [0.5]]) * 1e-200
+    assert principal_axis_order(points).tolist() == [1, 2, 0]

@@ -13,7 +13,6 @@ from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.groups.privacy.reidentification import (
     reidentification_bound,
     reidentification_bound_published,
-    reidentification_sentence,
 )
 
 
@@ -137,20 +136,9 @@ def test_large_subsets_and_large_losses():
         assert reidentification_bound_published(**asked) == 1.0
 
 
-def test_sentences_round_up():
-    sentence = reidentification_sentence(group_size=7, subset_size=2, epsilon0=0.0, alpha=0.0)
-    # 1/(1 + 10/1) = 9.0909 %.
-    assert sentence == (
-        "Nobody can point out most reports of 2 people in a group of 7 with a probability above "
-        "9.1 %."
-    )
-    certain = reidentification_sentence(group_size=7, subset_size=2, epsilon0=9.0, alpha=9.0)
-    assert certain.endswith("100.0 %.")
-
-
 @pytest.mark.parametrize(
     "function",
-    [reidentification_bound, reidentification_bound_published, reidentification_sentence],
+    [reidentification_bound, reidentification_bound_published],
 )
 def test_bad_arguments_are_named(function):
     good = {"group_size": 10, "subset_size": 2, "epsilon0": 1.0, "alpha": 1.0}

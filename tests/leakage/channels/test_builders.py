@@ -11,21 +11,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from oracles.histogram_transitions import histogram_probability
 from oracles.random_channels import channels, laws
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
-from shuffledp.leakage.channels import count_laws, matrices, position_matrices
+from shuffledp.leakage.channels import builders, histograms, matrices
 from shuffledp.leakage.channels.builders import (
+    checked_truth,
     permutation_channel,
     product_channel,
     randomizer_channel,
     reduced_product_channel,
     reduced_randomizer_channel,
     reduced_shuffle_channel,
+    response_channel,
     shuffle_channel,
     walk_channel,
 )
 from shuffledp.leakage.channels.channel import Channel
-from shuffledp.leakage.channels.histogram_transitions import histogram_probability
 
 HALF = Fraction(1, 2)
 
@@ -89,7 +91,7 @@ def test_reduced_response_of_many_users():
     channel = reduced_randomizer_channel(300, 2, 0.8)
     np.testing.assert_allclose(channel.matrix.sum(axis=1), 1.0, rtol=1e-13)
     assert channel.matrix[100, 120] == pytest.approx(
-        histogram_probability([100, 200], [120, 180], 0.8), rel=1e-12
+        float(histogram_probability([100, 200], [120, 180], Fraction(4, 5))), rel=1e-12
     )
     # The mean count of value 0 is p a + (1 - p)(n - a).
     counts = np.arange(301)
@@ -158,7 +160,7 @@ def test_what_is_too_large_on_histograms(monkeypatch):
         ParameterError, match=r"would take above 5e\+07 mult.* fewer users, or floats"
     ):
         reduced_randomizer_channel(1000, 2, Fraction(3, 4))
-    monkeypatch.setattr(count_laws, "_MOST_STEPS", 10**6)
+    monkeypatch.setattr(histograms, "_MOST_STEPS", 10**6)
     with pytest.raises(ParameterError, match=r"1 x 1, would take above 1e\+06"):
         reduced_product_channel(10**9, [[1.0]])
 
@@ -205,7 +207,7 @@ def test_uniform_permutations_are_the_shuffler(n, k, monkeypatch):
     count = len(permutations)
     exact = permutation_channel(permutations, [Fraction(1, count)] * count, k)
     assert exact == shuffle_channel(n, k, exact=True)
-    monkeypatch.setattr(position_matrices, "_BLOCK", 7 * k**n)
+    monkeypatch.setattr(builders, "_BLOCK", 7 * k**n)
     thin = permutation_channel(np.array(permutations), np.full(count, 1 / count), k)
     assert thin.is_close(shuffle_channel(n, k), tolerance=1e-14)
 
@@ -229,12 +231,12 @@ def test_what_are_no_permutations(permutations, law, words):
 
 
 def test_permutations_that_take_too_long(monkeypatch):
-    monkeypatch.setattr(position_matrices, "_MOST_MOVES", 7)
+    monkeypatch.setattr(builders, "_MOST_MOVES", 7)
     with pytest.raises(
         ParameterError, match=r"permutations would take 8 moves, above 7: .* values$"
     ):
         permutation_channel([[0, 1], [1, 0]], [0.5, 0.5], 2)
-    monkeypatch.setattr(position_matrices, "_MOST_MOVES_EXACT", 7)
+    monkeypatch.setattr(builders, "_MOST_MOVES_EXACT", 7)
     with pytest.raises(ParameterError, match=r"8 moves, above 7: .*, or floats"):
         permutation_channel([[0, 1], [1, 0]], [HALF, HALF], 2)
     monkeypatch.undo()
@@ -305,3 +307,24 @@ def test_what_are_no_walks(position_laws, words):
 def test_walks_need_values():
     with pytest.raises(ParameterError, match="num_values = 1 is below 2"):
         walk_channel([[1.0]], 1)
+
+
+@pytest.mark.parametrize("k", range(2, 60))
+def test_the_double_nearest_to_one_over_k_is_taken(k):
+    assert checked_truth(1.0 / k, k) == 1.0 / k
+    row = response_channel(k, 1.0 / k).matrix[0]
+    np.testing.assert_allclose(row, 1.0 / k, rtol=1e-14)
+    with pytest.raises(OutOfRegimeError, match="is below"):
+        checked_truth(math.nextafter(1.0 / k, 0.0), k)
+
+
+def test_responses():
+    exact = response_channel(3, Fraction(1, 2))
+    assert exact.is_exact
+    assert exact.inputs == exact.outputs == (0, 1, 2)
+    assert exact.matrix[1].tolist() == [Fraction(1, 4), Fraction(1, 2), Fraction(1, 4)]
+    assert response_channel(2, 1).matrix.tolist() == [[1, 0], [0, 1]]
+    with pytest.raises(ParameterError, match=r"100000 x 100000 = 10000000000 cells"):
+        response_channel(10**5, 0.5)
+    with pytest.raises(ParameterError, match="num_values = 1 is below 2"):
+        response_channel(1, 1.0)

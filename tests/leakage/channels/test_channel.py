@@ -12,8 +12,13 @@ from scipy.sparse import coo_array, csc_matrix, csr_array
 from oracles.random_channels import channels
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.leakage.channels import cascades, matrices, rationals
-from shuffledp.leakage.channels.channel import Channel, as_channel, require_same_inputs
+from shuffledp.leakage.channels import matrices
+from shuffledp.leakage.channels.channel import (
+    Channel,
+    as_channel,
+    exact_product,
+    require_same_inputs,
+)
 
 HALF = Fraction(1, 2)
 NOISE = [[0.75, 0.25], [0.25, 0.75]]
@@ -194,7 +199,7 @@ def test_exact_sizes(monkeypatch):
     with pytest.raises(ParameterError, match=r"the exact matrix would have 2 x 3 = 6"):
         Channel([[0.5, 0.25, 0.25]] * 2).to_exact()
     assert exact.to_exact() is exact
-    monkeypatch.setattr(rationals, "LARGEST_EXACT_CELLS", 5)
+    monkeypatch.setattr(matrices, "LARGEST_EXACT_CELLS", 5)
     with pytest.raises(ParameterError, match=r"would hold 6 exact fractions, above 5"):
         Channel([[1, 0, 0]] * 2)
 
@@ -372,4 +377,4 @@ def test_exact_products_of_long_fractions():
         np.array([[Fraction(e, sum(row)) for e in row] for row in table], dtype=object)
         for table in numbers
     )
-    np.testing.assert_array_equal(cascades.exact_product(first, second), first.dot(second))
+    np.testing.assert_array_equal(exact_product(first, second), first.dot(second))

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from oracles.random_channels import channels, laws
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.leakage.channels import matrices, reduction
+from shuffledp.leakage.channels import matrices
 from shuffledp.leakage.channels.channel import Channel
 
 HALF = Fraction(1, 2)
@@ -122,7 +122,7 @@ def test_different_columns_with_one_weighted_sum_are_told_apart(monkeypatch):
         def random(self, size):
             return np.zeros(size)
 
-    monkeypatch.setattr(reduction.Entropy, "from_seed", lambda _seed: Constant())
+    monkeypatch.setattr(matrices.Entropy, "from_seed", lambda _seed: Constant())
     exact = Channel(
         [
             [Fraction(1, 8), Fraction(1, 4), Fraction(1, 8), Fraction(1, 2)],
@@ -146,7 +146,7 @@ def test_large_channels_are_merged_in_blocks(monkeypatch):
     channel = Channel(base[:, which] * share)
     whole = channel.reduce()
     assert whole.num_outputs == len(set(which.tolist()))
-    monkeypatch.setattr(reduction, "_BLOCK_CELLS", 64)
+    monkeypatch.setattr(matrices, "_BLOCK_CELLS", 64)
     assert channel.reduce() == whole
     np.testing.assert_allclose(whole.matrix, base[:, list(dict.fromkeys(which.tolist()))])
 

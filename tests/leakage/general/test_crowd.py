@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from shuffledp.accounting.amplification.random_crowd import CrowdLaw
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.leakage.channels.builders import randomizer_channel, walk_channel
-from shuffledp.leakage.general.crowd import crowd_vulnerability_upper
+from shuffledp.leakage.general.central import crowd_vulnerability_upper
 from shuffledp.leakage.uninformed.closed_forms import shuffled_vulnerability
 
 GRAPHS = {

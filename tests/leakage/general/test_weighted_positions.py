@@ -17,7 +17,7 @@ from shuffledp.leakage.general import weighted_positions as module
 from shuffledp.leakage.general.weighted_positions import positions_vulnerability
 from shuffledp.leakage.uninformed.closed_forms import shuffled_vulnerability
 from shuffledp.leakage.uninformed.exchangeable import exchangeable_vulnerability
-from shuffledp.leakage.uninformed.multinomial_form import multinomial_form
+from shuffledp.leakage.uninformed.multinomial import multinomial_form
 
 FALSE_POSITIVE_RATE = 4e-8  # 40 sampled calls, each of which fails with 1e-9
 

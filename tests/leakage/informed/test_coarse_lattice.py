@@ -12,9 +12,8 @@ from oracles.informed_guesses import informed_guess, known_laws, mixed_law
 from shuffledp.core.entropy import Entropy
 from shuffledp.leakage.informed import coarse_lattice as lattices
 from shuffledp.leakage.informed.coarse_lattice import coarse_vulnerability
-from shuffledp.leakage.informed.enclosures import concentrated_vulnerability
 from shuffledp.leakage.informed.situation import checked_situation
-from shuffledp.leakage.informed.strong import strong_vulnerability
+from shuffledp.leakage.informed.strong import concentrated_vulnerability, strong_vulnerability
 from shuffledp.leakage.uninformed.closed_forms import shuffled_vulnerability
 
 

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracles.informed_guesses import informed_guess, known_laws, others_law
-from shuffledp.leakage.informed.best_guess import best_guess
-from shuffledp.leakage.informed.histogram_law import Kind, histogram_box, histogram_law
+from shuffledp.leakage.informed.histogram_law import Kind, best_guess, histogram_box, histogram_law
 
 
 @st.composite

@@ -10,18 +10,16 @@ from oracles.informed_guesses import all_counts, informed_guess, known_laws, uni
 from oracles.shuffled_guesses import k_rr
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.leakage.informed import coarse_lattice, knowledge
-from shuffledp.leakage.informed.binary_knowledge import (
-    balanced_mode,
-    least_mode_lower,
-    modes,
-)
+from shuffledp.leakage.informed.histogram_law import Coins, mode_mass
 from shuffledp.leakage.informed.knowledge import (
+    balanced_mode,
     best_knowledge,
     compared_knowledge,
     extreme_knowledge,
+    least_mode_lower,
+    modes,
     worst_knowledge,
 )
-from shuffledp.leakage.informed.report_sums import Coins, mode_mass
 from shuffledp.leakage.informed.strong import strong_vulnerability
 
 

@@ -15,7 +15,7 @@ from oracles.informed_guesses import informed_guess, known_laws, others_law, uni
 from oracles.shuffled_guesses import k_rr
 from shuffledp.core.entropy import Entropy
 from shuffledp.leakage.informed import posterior_sampling
-from shuffledp.leakage.informed.posterior_kernels import likelihoods, posterior_maxima
+from shuffledp.leakage.informed.informed_kernels import likelihoods, posterior_maxima
 from shuffledp.leakage.informed.posterior_sampling import (
     default_num_samples,
     draw_histograms,
@@ -24,7 +24,7 @@ from shuffledp.leakage.informed.posterior_sampling import (
     sampled_vulnerability,
 )
 from shuffledp.leakage.informed.situation import checked_situation
-from shuffledp.leakage.maximum_load.maximum_load import maximum_load_tail
+from shuffledp.leakage.loads.load_tails import characteristic_tails
 
 # Probability that correct code fails this module: three limits, their controls, and one law.
 FALSE_POSITIVE_RATE = 1e-9
@@ -226,10 +226,11 @@ def test_posteriors_beyond_the_range_are_rare(monkeypatch, counts, num_unknown, 
     chance = 0.0
     for noisy, mass in enumerate(binom.pmf(np.arange(known + 1), known, float(response.noise))):
         size = noisy + num_unknown + 1
-        if size == 1:
-            chance += float(mass) * (share < 1.0)
-        else:
-            chance += float(mass) * maximum_load_tail(size, 3, math.floor(share * size)).upper
+        load = math.floor(share * size)
+        above, error = float(load < size), 0.0
+        if size > 1 and size / 3 <= load < size:
+            ((above,), (error,)) = characteristic_tails(size, 3, np.array([load]))
+        chance += float(mass) * (above + error)
     assert chance <= rare * (1.0 + 1e-9)
     assert low == 1 / 3 < high <= 0.6 * (1.0 + 1e-9)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shuffledp.core.numerics.binomial_kernels import binomial_pmf
-from shuffledp.leakage.informed.report_sums import (
+from shuffledp.leakage.informed.histogram_law import (
     Coins,
     bernstein_window,
     mode_mass,

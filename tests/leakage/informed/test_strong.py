@@ -15,15 +15,14 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.leakage.channels.channel import Channel
-from shuffledp.leakage.informed import coarse_lattice, enclosures, strong
-from shuffledp.leakage.informed.enclosures import (
+from shuffledp.leakage.informed import coarse_lattice, strong
+from shuffledp.leakage.informed.situation import Response, checked_situation
+from shuffledp.leakage.informed.strong import (
     concentrated_lower,
     concentrated_vulnerability,
+    strong_vulnerability,
     vulnerability_ends,
 )
-from shuffledp.leakage.informed.response import Response
-from shuffledp.leakage.informed.situation import checked_situation
-from shuffledp.leakage.informed.strong import strong_vulnerability
 
 TRUTHS = (Fraction(1, 2), Fraction(4, 5), Fraction(19, 20))
 PRIORS = {
@@ -387,7 +386,7 @@ def test_one_known_value_by_ranges(monkeypatch):
     response = Response(3, Fraction(3, 5))
     quick = concentrated_lower(2000, response)
     exact = concentrated_vulnerability(2000, response)
-    monkeypatch.setattr(enclosures, "noise_load_excess", lambda *_: None)
+    monkeypatch.setattr(strong, "noise_load_excess", lambda *_: None)
     ranged = concentrated_lower(2000, response)
     assert 1 / 3 < ranged < quick < exact.lower
     assert exact.lower - 1 / 3 < 1.5 * (ranged - 1 / 3)

@@ -9,9 +9,9 @@ import pytest
 
 from oracles.shuffled_guesses import k_rr, one_target
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
-from shuffledp.leakage.maximum_load.maximum_load import maximum_load
-from shuffledp.leakage.uninformed import largest_share
-from shuffledp.leakage.uninformed.largest_share import largest_share_upper, response_ends
+from shuffledp.leakage.loads.maximum_load import maximum_load
+from shuffledp.leakage.uninformed import exchangeable
+from shuffledp.leakage.uninformed.exchangeable import largest_share_upper, response_ends
 
 
 @pytest.mark.parametrize("law", [[0.5, 0.5], [0.7, 0.2, 0.1], [1.0, 0.0], [1.0]])
@@ -52,7 +52,7 @@ def test_the_ends_hold_for_all_reports_of_few_users(law, truth, monkeypatch):
         exact = float(one_target(num_users, k_rr(3, truth), prior))
         wide = []
         for is_halved in (True, False):
-            monkeypatch.setattr(largest_share, "_MOST_HALVED", 10 if is_halved else 1)
+            monkeypatch.setattr(exchangeable, "_MOST_HALVED", 10 if is_halved else 1)
             found = response_ends(num_users, truth, [float(each) for each in law])
             assert found.lower - 1e-15 <= exact <= found.upper + 1e-15
             wide.append(found.upper - found.lower)
@@ -69,7 +69,7 @@ def test_moments_where_the_load_takes_long(monkeypatch):
     def refuse(*_):
         raise OutOfRegimeError("too many steps")
 
-    monkeypatch.setattr(largest_share, "weighted_maximum", refuse)
+    monkeypatch.setattr(exchangeable, "weighted_maximum", refuse)
     wide = response_ends(1000, 0.6, law)
     assert law.max() * (1 - 1e-12) <= wide.lower <= sharp.lower
     assert sharp.upper <= wide.upper < 1.2 * sharp.upper

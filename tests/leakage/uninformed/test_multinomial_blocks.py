@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from shuffledp.leakage.uninformed import multinomial_blocks
-from shuffledp.leakage.uninformed.multinomial_blocks import (
+from shuffledp.leakage.uninformed import multinomial
+from shuffledp.leakage.uninformed.multinomial import (
     LEFT_OUT,
     histogram_blocks,
     histogram_windows,
@@ -77,6 +77,6 @@ def test_blocks_that_are_full(monkeypatch):
     # As many histograms as a block holds: the next block is empty, and not yielded.
     windows = histogram_windows(3, np.array([0.5, 0.5]))
     for size, lengths in ((4, [4]), (3, [3, 1]), (2, [2, 2]), (5, [4])):
-        monkeypatch.setattr(multinomial_blocks, "_BLOCK", size)
+        monkeypatch.setattr(multinomial, "_BLOCK", size)
         assert [len(masses) for _, masses in histogram_blocks(windows)] == lengths
         assert listed(windows)[0].tolist() == [[0, 3], [1, 2], [2, 1], [3, 0]]

@@ -8,8 +8,8 @@ import pytest
 from oracles.shuffled_guesses import identity, k_rr
 from shuffledp.core.errors import ParameterError
 from shuffledp.leakage.channels.channel import Channel
-from shuffledp.leakage.uninformed import multinomial_form as module
-from shuffledp.leakage.uninformed.multinomial_form import dense_channel, multinomial_form
+from shuffledp.leakage.uninformed import multinomial as module
+from shuffledp.leakage.uninformed.multinomial import dense_channel, multinomial_form
 
 
 def test_unary_encoding_shrinks():

@@ -9,17 +9,15 @@ from scipy import stats
 from oracles.multinomial_exact import exact_exchangeable_vulnerability
 from oracles.shuffled_guesses import k_rr
 from shuffledp.core.entropy import Entropy
-from shuffledp.leakage.uninformed import multinomial_sampling as module
-from shuffledp.leakage.uninformed.multinomial_blocks import (
+from shuffledp.leakage.uninformed import multinomial as module
+from shuffledp.leakage.uninformed.multinomial import (
+    default_num_samples,
+    excess_means,
     histogram_blocks,
     histogram_windows,
-)
-from shuffledp.leakage.uninformed.multinomial_form import multinomial_form
-from shuffledp.leakage.uninformed.multinomial_sampling import (
-    default_num_samples,
+    multinomial_form,
     sampled_vulnerability,
 )
-from shuffledp.leakage.uninformed.multinomial_tails import excess_means
 
 FALSE_POSITIVE_RATE = 1e-9
 REPETITIONS = 300

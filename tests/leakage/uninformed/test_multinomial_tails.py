@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.leakage.uninformed.multinomial_blocks import (
+from shuffledp.leakage.uninformed.multinomial import (
+    excess_means,
     histogram_blocks,
     histogram_windows,
 )
-from shuffledp.leakage.uninformed.multinomial_tails import excess_means
 
 
 def exact_means(num_users, law, parts, level):

@@ -25,8 +25,7 @@ from shuffledp.groups.orders.sensitivity import (
     sensitivities_in_order,
     smallest_possible_sensitivity,
 )
-from shuffledp.groups.orders.spectral_order import fiedler_order, principal_axis_order
-from shuffledp.groups.orders.traversals import breadth_first, cuthill_mckee
+from shuffledp.groups.orders.traversals import breadth_first, cuthill_mckee, principal_axis_order
 from shuffledp.groups.permutations.permutation_arrays import inverse, require_permutation
 
 #: Sweeps that each order is improved by, at most. Mostly a dozen suffice.
@@ -114,9 +113,8 @@ def choose_reference_order(
 ) -> ReferenceOrder:
     """Return the order with the smallest exact sensitivity that was found.
 
-    Tried in turn, each with centroid sweeps: breadth first (the paper's), the longest axis
-    of coordinates, Cuthill-McKee, the Fiedler vector. It stops early at an order that is proved to
-    be best.
+    Tried in turn, each with centroid sweeps: breadth first (the paper's), the longest axis of
+    coordinates, Cuthill-McKee. It stops early at an order that is proved to be best.
 
     Parameters
     ----------
@@ -146,9 +144,9 @@ def choose_reference_order(
 
     Notes
     -----
-    Source: theory in `sensitivity`; the ideas in `traversals`, `spectral_order` and
-    `centroid_sweeps`. Cost: some hundred passes over the memberships at most; memory: 4 bytes a
-    membership and some arrays of num_users.
+    Source: theory in `sensitivity`; the ideas in `traversals` and `centroid_sweeps`. Cost: some
+    hundred passes over the memberships at most; memory: 4 bytes a membership and some arrays of
+    num_users.
 
     Examples
     --------
@@ -198,12 +196,11 @@ def _ideas(
     memberships: Memberships, points: NDArray[np.float64] | None
 ) -> Iterator[tuple[str, NDArray[np.int64]]]:
     """Yield the orders to start from by name, each made when it is asked for; the quick first."""
-    first, component = breadth_first(memberships)
+    first, _ = breadth_first(memberships)
     yield "breadth first", first
     if points is not None:
         yield "longest axis", principal_axis_order(points)
     yield "Cuthill-McKee", cuthill_mckee(memberships, first)
-    yield "Fiedler vector", fiedler_order(memberships, first, component)
 
 
 def _points(coordinates: ArrayLike, metric: str, num_users: int) -> NDArray[np.float64]:

@@ -23,15 +23,7 @@ import math
 from typing import SupportsFloat
 
 from shuffledp.core.checks import require_extended
-from shuffledp.core.errors import ParameterError
-from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.rounding import round_up
-
-# Relative error of the few operations below, with room.
-_ROUNDING = 16.0 * math.ulp(1.0)
-
-# Smaller numbers lose their relative accuracy to underflow.
-_SMALLEST = 1e-300
 
 
 def require_alpha(value: SupportsFloat) -> float:
@@ -77,88 +69,3 @@ def odds_factor(alpha: float) -> float:
         return round_up(math.exp(exponent), operations=4)
     except OverflowError:
         return math.inf
-
-
-def posterior_interval(prior: float, alpha: float) -> Enclosure:
-    """Return where the adversary's belief in a value may be after the release.
-
-    Parameters
-    ----------
-    prior : float
-        Probability of the value given what the informed adversary knows before, in [0, 1].
-    alpha : float
-        In nats, in [0, inf].
-
-    Returns
-    -------
-    Enclosure
-        From p / (p + (1 - p) e^alpha) to p e^alpha / (1 - p + p e^alpha), both rounded outwards.
-
-    Raises
-    ------
-    ParameterError
-        If an argument is out of range.
-
-    Examples
-    --------
-    >>> found = posterior_interval(0.5, math.log(3.0))
-    >>> round(found.lower, 12), round(found.upper, 12)
-    (0.25, 0.75)
-    """
-    exponent = require_alpha(alpha)
-    if not 0.0 <= prior <= 1.0:
-        raise ParameterError(f"prior = {prior} is not in [0, 1]: it is a probability")
-    belief = float(prior)
-    if belief in (0.0, 1.0) or exponent == 0.0:
-        return Enclosure(belief, belief)
-    shrink = math.exp(-exponent)  # cannot overflow
-    lower = belief * shrink / (belief * shrink + (1.0 - belief))
-    upper = belief / (belief + (1.0 - belief) * shrink)
-    lower = lower * (1.0 - _ROUNDING) if lower > _SMALLEST else 0.0
-    upper = max(upper * (1.0 + _ROUNDING), belief, _SMALLEST)
-    return Enclosure(min(lower, belief), min(upper, 1.0))
-
-
-def odds_sentence(alpha: float) -> str:
-    """Return Theorem 4.1 in plain words.
-
-    Parameters
-    ----------
-    alpha : float
-        In nats, in [0, inf].
-
-    Returns
-    -------
-    str
-        One or two sentences for a report; numbers are rounded up.
-
-    Examples
-    --------
-    >>> print(odds_sentence(math.inf))
-    Nothing is claimed about who in a group sent what.
-    """
-    factor = odds_factor(alpha)
-    if math.isinf(factor):
-        return "Nothing is claimed about who in a group sent what."
-    knows = (
-        "Take somebody who knows every report from outside a person's group, and which reports the "
-        "group sent, but not who in it sent which."
-    )
-    if factor == 1.0:
-        return f"{knows} The release tells them nothing more about the person."
-    return (
-        f"{knows} Whatever they believed before, the release changes the odds between any two "
-        f"values of the person by a factor of at most {_rounded_up(factor)}."
-    )
-
-
-def _rounded_up(number: float) -> str:
-    """Return a number >= 1 in three digits, never below it.
-
-    Examples
-    --------
-    >>> _rounded_up(54.5981), _rounded_up(1.0001)
-    ('54.6', '1.01')
-    """
-    step = 10.0 ** (math.floor(math.log10(number)) - 2)
-    return f"{math.ceil(number / step * (1.0 - 1e-12)) * step:.3g}"

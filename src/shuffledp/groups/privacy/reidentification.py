@@ -135,32 +135,6 @@ def reidentification_bound_published(
     return _win_bound(Fraction(_disjoint_sets(r, k)), k, epsilon0, alpha)
 
 
-def reidentification_sentence(
-    *, group_size: int, subset_size: int, epsilon0: float, alpha: float
-) -> str:
-    """Return the bound in plain words.
-
-    Parameters
-    ----------
-    group_size, subset_size, epsilon0, alpha
-        As for `reidentification_bound`.
-
-    Examples
-    --------
-    >>> print(reidentification_sentence(group_size=4, subset_size=1, epsilon0=0.0, alpha=0.0))
-    Nobody can point out the report of 1 person in a group of 4 with a probability above 25.0 %.
-    """
-    bound = reidentification_bound(
-        group_size=group_size, subset_size=subset_size, epsilon0=epsilon0, alpha=alpha
-    )
-    whom = "the report of 1 person" if subset_size == 1 else f"most reports of {subset_size} people"
-    percent = min(math.ceil(bound * 1000.0 * (1.0 - 1e-12)) / 10.0, 100.0)
-    return (
-        f"Nobody can point out {whom} in a group of {group_size} with a probability above "
-        f"{percent:.1f} %."
-    )
-
-
 def _checked_sizes(group_size: int, subset_size: int) -> tuple[int, int]:
     """Return both sizes if the theorem applies to them."""
     r = require_at_least("group_size", group_size, 2)

@@ -6,10 +6,15 @@ prior and every gain function, follows from this matrix, and nothing else about 
 Source: Alvim, Chatzikokolakis, McIver, Morgan, Palamidessi, Smith, "The Science of Quantitative
 Information Flow", Springer 2020, chapters 4 (channels, hyper-distributions, reduction), 8 (parallel
 composition, cascades) and 9 (refinement).
+
+*Products of channel matrices: cascades, and two channels that look at the same secret.*
+
+*``HyperDistribution``: the law of what the adversary believes after the observation.*
 """
 
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -17,25 +22,100 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.checks import require_at_least, require_non_negative
 from shuffledp.core.errors import ParameterError
-from shuffledp.leakage.channels.cascades import cascade_matrix, parallel_matrix
 from shuffledp.leakage.channels.matrices import (
+    REDUCTION_TOLERANCE,
     Labels,
     checked_labels,
     checked_matrix,
-    is_sparse_matrix,
-    require_dense_size,
-)
-from shuffledp.leakage.channels.rationals import (
     frozen,
+    frozen_sparse,
     is_exact_array,
+    is_sparse_matrix,
+    merged_columns,
+    require_dense_size,
+    require_stored_size,
+    scaled_rows,
     to_floats,
     to_fractions,
 )
-from shuffledp.leakage.channels.reduction import REDUCTION_TOLERANCE, merged_columns
+from shuffledp.leakage.priors import checked_prior, is_exact_prior
 
 if TYPE_CHECKING:
-    from shuffledp.leakage.channels.hyper_distribution import HyperDistribution
     from shuffledp.leakage.measures.refinement import Refinement
+
+
+def _floats(matrix: Any) -> Any:
+    """Return fractions as doubles, and everything else as it is."""
+    return to_floats(matrix) if is_exact_array(matrix) else matrix
+
+
+def exact_product(first: NDArray[np.object_], second: NDArray[np.object_]) -> NDArray[np.object_]:
+    """Return the matrix product of fractions, computed with integers over common denominators."""
+    left, row_scales = scaled_rows(first)
+    right, column_scales = scaled_rows(second.T)
+    product = left @ right.T
+    table = np.empty(product.shape, dtype=np.object_)
+    for row, scale in enumerate(row_scales):
+        table[row] = [
+            Fraction(entry, scale * other)
+            for entry, other in zip(product[row], column_scales, strict=True)
+        ]
+    return table
+
+
+def cascade_matrix(first: Any, second: Any) -> Any:
+    """Return the product of two channel matrices whose shapes fit, read-only.
+
+    Exact where both are, sparse where both are, else dense.
+    """
+    exact = is_exact_array(first) and is_exact_array(second)
+    if is_sparse_matrix(first) and is_sparse_matrix(second):
+        # Each stored entry (x, y) of the first meets all of row y of the second.
+        require_stored_size(
+            "the steps of the cascade", int(np.diff(second.indptr)[first.indices].sum())
+        )
+        return frozen_sparse(first @ second)
+    require_dense_size("the cascade", first.shape[0], second.shape[1], exact=exact)
+    if exact:
+        return frozen(exact_product(first, second))
+    product = _floats(first) @ _floats(second)
+    return frozen(np.ascontiguousarray(product, dtype=np.float64))
+
+
+def _parallel_sparse(first: Any, second: Any) -> Any:
+    """Return all products of an entry of a row with one of the same row of the other matrix."""
+    from scipy.sparse import csr_array
+
+    mine, yours = np.diff(first.indptr), np.diff(second.indptr)
+    per_row = mine.astype(np.int64) * yours
+    total = int(per_row.sum())
+    require_stored_size("the parallel composition", total)
+    starts = np.concatenate(([0], np.cumsum(per_row)))
+    rows = np.repeat(np.arange(len(per_row)), per_row)
+    within = np.arange(total) - starts[rows]
+    left = first.indptr[rows] + within // yours[rows]
+    right = second.indptr[rows] + within % yours[rows]
+    columns = first.indices[left].astype(np.int64) * second.shape[1] + second.indices[right]
+    shape = (first.shape[0], first.shape[1] * second.shape[1])
+    return csr_array((first.data[left] * second.data[right], columns, starts), shape=shape)
+
+
+def parallel_matrix(first: Any, second: Any) -> Any:
+    """Return entry (x, (y, z)) = first (x, y) times second (x, z), read-only, for equal inputs.
+
+    Exact where both are, sparse where both are, else dense.
+    """
+    if is_sparse_matrix(first) and is_sparse_matrix(second):
+        return frozen_sparse(_parallel_sparse(first, second))
+    exact = is_exact_array(first) and is_exact_array(second)
+    num_outputs = first.shape[1] * second.shape[1]
+    require_dense_size("the parallel composition", first.shape[0], num_outputs, exact=exact)
+    left, right = (
+        matrix.toarray() if is_sparse_matrix(matrix) else matrix if exact else _floats(matrix)
+        for matrix in (first, second)
+    )
+    product = left[:, :, np.newaxis] * right[:, np.newaxis, :]
+    return frozen(product.reshape(len(left), num_outputs))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -355,8 +435,6 @@ class Channel:
             See `checked_prior`; uniform by default. The result is exact where prior and channel
             are.
         """
-        from shuffledp.leakage.channels.hyper_distribution import hyper_distribution
-
         return hyper_distribution(self, prior)
 
     def refined_by(self, other: "Channel", *, tolerance: float = 1e-9) -> "Refinement":
@@ -460,3 +538,101 @@ def require_same_inputs(first: Channel, second: Channel) -> None:
 def as_channel(channel: object) -> Channel:
     """Return ``channel`` itself if it is one, else the channel with this matrix, checked."""
     return channel if isinstance(channel, Channel) else Channel.from_matrix(channel)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class HyperDistribution:
+    """Distinct posterior laws of the secret, and how probable each is.
+
+    Made by `Channel.hyper`.
+
+    Parameters
+    ----------
+    outer : numpy.ndarray, shape (num_posteriors,)
+        Positive probabilities of the posteriors; read-only.
+    inners : numpy.ndarray, shape (num_posteriors, num_inputs)
+        Row i is the posterior law that the adversary has with probability ``outer[i]``; read-only.
+
+    Notes
+    -----
+    Both are float64, or both object, of `fractions.Fraction`. Any vulnerability of the channel
+    under this prior is the sum of ``outer[i]`` times the vulnerability of row i.
+    """
+
+    outer: NDArray[Any]
+    inners: NDArray[Any]
+
+    @property
+    def num_posteriors(self) -> int:
+        """Number of distinct posteriors."""
+        return len(self.outer)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether probabilities are fractions."""
+        return is_exact_array(self.outer)
+
+    @property
+    def prior(self) -> NDArray[Any]:
+        """The mean of the posteriors, which is the prior."""
+        return frozen(self.outer @ self.inners)
+
+    def __repr__(self) -> str:
+        return f"HyperDistribution({self.num_posteriors} posteriors over {self.inners.shape[1]})"
+
+
+def hyper_distribution(channel: "Channel", prior: ArrayLike | None) -> HyperDistribution:
+    """Return the law of the posterior for a channel and a prior; see `Channel.hyper`.
+
+    Parameters
+    ----------
+    channel : Channel
+        From secrets to observations.
+    prior : array_like, shape (num_inputs,), or None
+        Law of the secret; None for the uniform one.
+
+    Returns
+    -------
+    HyperDistribution
+        Exact where both are. Posteriors in the order in which they first appear among the outputs;
+        equal ones are merged (doubles: equal to a relative error of 1e-12 in each entry).
+
+    Raises
+    ------
+    ParameterError
+        If the prior is no law over the channel's inputs, or the posteriors have more than 2e8
+        entries.
+
+    Notes
+    -----
+    Where the prior is positive, posteriors are equal if and only if columns are proportional, so
+    merging is that of columns of these rows. Cost linear in the matrix, but for sorting columns.
+
+    Examples
+    --------
+    >>> from shuffledp.leakage.channels.channel import Channel
+    >>> hyper = Channel([[0.5, 0.5, 0.0], [0.5, 0.0, 0.5]]).hyper([0.5, 0.5])
+    >>> hyper.outer
+    array([0.5 , 0.25, 0.25])
+    >>> hyper.inners
+    array([[0.5, 0.5],
+           [1. , 0. ],
+           [0. , 1. ]])
+    """
+    exact = channel.is_exact and is_exact_prior(prior)
+    law = checked_prior(prior, channel.num_inputs, exact=exact)
+    support = np.flatnonzero(law > 0)
+    matrix: Any = channel.matrix if exact or channel.is_sparse else channel.to_dense()
+    if len(support) < channel.num_inputs:
+        matrix = matrix[support]
+    merged = merged_columns(matrix, REDUCTION_TOLERANCE)
+    if merged is not None:
+        matrix = merged[0]
+    require_dense_size("the posteriors", matrix.shape[1], channel.num_inputs, exact=exact)
+    table = matrix.toarray() if channel.is_sparse else matrix
+    joint = table.T * law[support]
+    outer = joint.sum(axis=1)
+    seen = outer > 0  # what falls below all doubles has no posterior
+    inners = np.full((np.count_nonzero(seen), channel.num_inputs), Fraction(0) if exact else 0.0)
+    inners[:, support] = joint[seen] / outer[seen, np.newaxis]
+    return HyperDistribution(frozen(outer[seen]), frozen(inners))

@@ -1,20 +1,142 @@
-"""Channel matrices and labels as they are handed in: checked, and closed for writing."""
+"""Channel matrices and labels as they are handed in: checked, and closed for writing.
 
+*Numbers as they are handed in: doubles, or fractions where every entry is rational.*
+
+*Merging proportional columns of a channel matrix: they tell the adversary the same.*
+"""
+
+import math
 from collections import Counter
 from collections.abc import Hashable, Iterable
+from fractions import Fraction
+from numbers import Rational
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.leakage.channels.rationals import (
-    LARGEST_EXACT_CELLS,
-    SUM_TOLERANCE,
-    as_numbers,
-    frozen,
-    is_exact_array,
-)
+
+# A Fraction takes some 100 bytes: an array of this size about half a gigabyte.
+LARGEST_EXACT_CELLS = 4_000_000
+
+# How far a sum of doubles may be from one. A law that is off by t changes what is computed from it,
+# where gains are non-negative, by a factor within 1 - t and 1 + t.
+SUM_TOLERANCE = 1e-9
+
+
+def is_exact_array(values: object) -> bool:
+    """Whether ``values`` is an array of fractions, as `as_numbers` makes them."""
+    return isinstance(values, np.ndarray) and values.dtype == np.object_
+
+
+def _fraction(value: Rational) -> Fraction:
+    """Return ``value`` with Python's own integers: NumPy's would overflow without a word."""
+    if type(value) is Fraction:
+        return value
+    return Fraction(int(value.numerator), int(value.denominator))
+
+
+def _from_objects(name: str, array: NDArray[np.object_]) -> NDArray[Any]:
+    """Return fractions if all entries are rational, else doubles."""
+    entries = array.ravel().tolist()
+    if all(isinstance(entry, Rational) for entry in entries):
+        exact = np.empty(len(entries), dtype=np.object_)
+        exact[:] = [_fraction(entry) for entry in entries]
+        return exact.reshape(array.shape)
+    if any(isinstance(entry, (str, bytes, complex)) for entry in entries):
+        raise ParameterError(f"{name} has an entry that is not a number: give real numbers")
+    try:
+        return np.array([float(entry) for entry in entries]).reshape(array.shape)
+    except (TypeError, ValueError, OverflowError):
+        raise ParameterError(
+            f"{name} has an entry that is not a number: give real numbers in rows of one length"
+        ) from None
+
+
+def as_numbers(name: str, values: object, num_dimensions: int) -> NDArray[Any]:
+    """Return ``values`` as an array of doubles, or of fractions where all entries are rational.
+
+    Parameters
+    ----------
+    name : str
+        What they are called in error messages.
+    values : array_like
+        Numbers, as nested sequences or an array. Integers and fractions stay exact; one float
+        among them makes all of them floats.
+    num_dimensions : int
+        How many axes they must have.
+
+    Returns
+    -------
+    numpy.ndarray
+        float64, not copied if it was that already; or object, of `fractions.Fraction`.
+
+    Raises
+    ------
+    ParameterError
+        If entries are no real numbers, rows differ in length, there are none, the number of axes
+        is wrong, or more than 4e6 of them are exact.
+    """
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise ParameterError(f"{name} has rows of different lengths: give a full table") from None
+    if array.ndim != num_dimensions:
+        raise ParameterError(
+            f"{name} has {array.ndim} dimensions, not {num_dimensions}: give "
+            + ("a flat list of numbers" if num_dimensions == 1 else "a list of rows")
+        )
+    if array.size == 0:
+        raise ParameterError(f"{name} is empty, of shape {array.shape}: give at least one number")
+    if array.dtype.kind == "f":
+        return array.astype(np.float64, copy=False)
+    if array.dtype.kind not in "biuO":
+        raise ParameterError(
+            f"{name} holds {array.dtype}, which are no real numbers: give floats or fractions"
+        )
+    if array.size > LARGEST_EXACT_CELLS:
+        raise ParameterError(
+            f"{name} would hold {array.size} exact fractions, above {LARGEST_EXACT_CELLS}: "
+            "give float64"
+        )
+    return _from_objects(name, array.astype(np.object_))
+
+
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """Return ``array``, which nobody else may hold, after closing it for writing."""
+    array.setflags(write=False)
+    return array
+
+
+def to_floats(exact: NDArray[np.object_]) -> NDArray[np.float64]:
+    """Return fractions, each rounded once to the nearest double."""
+    flat = np.array([float(entry) for entry in exact.ravel().tolist()], dtype=np.float64)
+    return flat.reshape(exact.shape)
+
+
+def to_fractions(floats: NDArray[np.float64]) -> NDArray[np.object_]:
+    """Return the exact binary value of each double."""
+    exact = np.empty(floats.size, dtype=np.object_)
+    exact[:] = [Fraction(entry) for entry in floats.ravel().tolist()]
+    return exact.reshape(floats.shape)
+
+
+def scaled_rows(exact: NDArray[np.object_]) -> tuple[NDArray[np.object_], list[int]]:
+    """Return integers and one scale per row: row i of ``exact`` is row i of these over its scale.
+
+    Integer arithmetic is several times faster than that of fractions, which reduce every step.
+    """
+    rows, scales = [], []
+    for row in exact.tolist():
+        scale = math.lcm(*(entry.denominator for entry in row))
+        rows.append([entry.numerator * (scale // entry.denominator) for entry in row])
+        scales.append(scale)
+    integers = np.empty(exact.shape, dtype=np.object_)
+    integers[...] = rows
+    return integers, scales
+
 
 # Doubles of a dense matrix (1.6 GB), and entries of a sparse one that are stored (2.4 GB).
 LARGEST_DENSE_CELLS = 200_000_000
@@ -169,3 +291,115 @@ def checked_matrix(matrix: object, inputs: Iterable[Hashable] | None) -> tuple[A
     if is_sparse_matrix(matrix):
         return _checked_sparse(matrix, inputs)
     return _checked_dense(matrix, inputs)
+
+
+#: Relative error up to which columns of doubles count as proportional.
+REDUCTION_TOLERANCE = 1e-12
+
+# Cells of a temporary, so that a large matrix is not doubled.
+_BLOCK_CELLS = 1 << 20
+
+# Columns are told apart by one weighted sum each before they are compared. The weights decide
+# nothing but the speed, so any will do that have no arithmetic relation to the entries.
+_WEIGHT_SEED = 20230710
+
+
+def _exact_groups(matrix: NDArray[np.object_]) -> NDArray[np.int64]:
+    """Return for each column the first one proportional to it; -1 for columns of zeros."""
+    columns, _ = scaled_rows(matrix.T)
+    first: dict[Hashable, int] = {}
+    groups = np.full(len(columns), -1, dtype=np.int64)
+    for index, column in enumerate(columns.tolist()):
+        divisor = math.gcd(*column)
+        if divisor:
+            direction = tuple(entry // divisor for entry in column)
+            groups[index] = first.setdefault(direction, index)
+    return groups
+
+
+def _agree(
+    matrix: Any, left: NDArray[np.int64], right: NDArray[np.int64], tolerance: float
+) -> NDArray[np.bool_]:
+    """Say for each pair of columns, divided by their sums, whether entries agree."""
+    same = np.empty(len(left), dtype=np.bool_)
+    width = max(1, _BLOCK_CELLS // matrix.shape[0])
+    for start in range(0, len(left), width):
+        part = slice(start, start + width)
+        pair = [matrix[:, columns[part]] for columns in (left, right)]
+        first, second = (block.toarray() if is_sparse_matrix(block) else block for block in pair)
+        first = first / first.sum(axis=0)
+        second = second / second.sum(axis=0)
+        apart = np.abs(first - second) > tolerance * np.minimum(first, second)
+        same[part] = ~apart.any(axis=0)
+    return same
+
+
+def _float_groups(matrix: Any, tolerance: float) -> NDArray[np.int64]:
+    """Return for each column the first one of its group; -1 for columns of zeros.
+
+    Columns that agree to the tolerance have weighted sums that do, up to rounding. So columns are
+    sorted by these, and cut where neighbours differ by more. In each run all are compared with the
+    first; those that differ from it, which takes a coincidence, form the runs of the next round.
+    """
+    num_inputs, num_outputs = matrix.shape
+    weights = 1.0 + Entropy.from_seed(_WEIGHT_SEED).generator().random(num_inputs)
+    sums = np.asarray(np.ones(num_inputs) @ matrix)
+    positive = np.flatnonzero(sums > 0.0)
+    keys = np.asarray(weights @ matrix)[positive] / sums[positive]
+    rounding = 8.0 * math.ulp(1.0) * num_inputs
+    order = np.argsort(keys, kind="stable")
+    pending, keys = positive[order], keys[order]
+    groups = np.full(num_outputs, -1, dtype=np.int64)
+    while len(pending):
+        is_start = np.concatenate(([True], np.diff(keys) > (tolerance + rounding) * keys[1:]))
+        leaders = pending[np.flatnonzero(is_start)[np.cumsum(is_start) - 1]]
+        same = leaders == pending
+        others = np.flatnonzero(~same)
+        same[others] = _agree(matrix, leaders[others], pending[others], tolerance)
+        groups[pending[same]] = leaders[same]
+        pending, keys = pending[~same], keys[~same]
+    return _first_of_each(groups)
+
+
+def _first_of_each(groups: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rename each group after its first column."""
+    first = np.full(len(groups), len(groups), dtype=np.int64)
+    members = np.flatnonzero(groups >= 0)
+    np.minimum.at(first, groups[members], members)
+    return np.where(groups >= 0, first[groups], -1)
+
+
+def _add_columns(matrix: Any, order: NDArray[np.int64], starts: NDArray[np.int64]) -> Any:
+    """Return sums of columns: those of ``order`` from each of ``starts`` up to the next."""
+    if is_sparse_matrix(matrix):
+        from scipy.sparse import csr_array
+
+        sizes = np.diff(np.append(starts, len(order)))
+        target = np.repeat(np.arange(len(starts)), sizes)
+        shape = (matrix.shape[1], len(starts))
+        return matrix @ csr_array((np.ones(len(order)), (order, target)), shape=shape)
+    merged = np.empty((len(matrix), len(starts)), dtype=matrix.dtype)
+    height = max(1, _BLOCK_CELLS // matrix.shape[1])
+    for top in range(0, len(matrix), height):
+        rows = slice(top, top + height)
+        np.add.reduceat(matrix[rows, order], starts, axis=1, out=merged[rows])
+    return merged
+
+
+def merged_columns(matrix: Any, tolerance: float) -> tuple[Any, list[int]] | None:
+    """Return the matrix with proportional columns added, and the first column of each group.
+
+    Zero columns go. None if there is nothing to merge and nothing to drop.
+    """
+    exact = is_exact_array(matrix)
+    # Columns of a sparse matrix are taken out one by one, so it is turned by columns.
+    table = matrix.tocsc() if is_sparse_matrix(matrix) else matrix
+    groups = _exact_groups(matrix) if exact else _float_groups(table, tolerance)
+    if np.array_equal(groups, np.arange(len(groups))):
+        return None
+    order = np.argsort(groups, kind="stable")
+    order = order[np.count_nonzero(groups < 0) :]
+    first_columns, starts = np.unique(groups[order], return_index=True)
+    merged = _add_columns(matrix, order, starts)
+    closed = frozen_sparse(merged) if is_sparse_matrix(merged) else frozen(merged)
+    return closed, first_columns.tolist()

@@ -57,14 +57,15 @@ from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure
-from shuffledp.leakage.channels.rationals import SUM_TOLERANCE
+from shuffledp.leakage.channels.matrices import SUM_TOLERANCE
 from shuffledp.leakage.monte_carlo import BUT_FOR_FAILURE, DEFAULT_FAILURE, SampleMoments
 from shuffledp.leakage.uninformed.exchangeable import exchangeable_vulnerability
-from shuffledp.leakage.uninformed.multinomial_blocks import (
+from shuffledp.leakage.uninformed.multinomial import (
+    MultinomialForm,
     histogram_blocks,
     histogram_windows,
+    multinomial_form,
 )
-from shuffledp.leakage.uninformed.multinomial_form import MultinomialForm, multinomial_form
 
 if TYPE_CHECKING:
     from shuffledp.leakage.channels.channel import Channel

@@ -42,8 +42,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.numerics.enclosure import Enclosure
-from shuffledp.leakage.informed.histogram_law import Kind
-from shuffledp.leakage.informed.report_sums import fourier_slack
+from shuffledp.leakage.informed.histogram_law import Kind, fourier_slack
 from shuffledp.leakage.informed.situation import Situation
 
 _ULP = math.ulp(1.0)
@@ -387,7 +386,7 @@ def _best_order(
 
 def _synthesis_sum(lattice: Lattice, found: _Values, order: int) -> float:
     """Return the sum of the largest coefficients, those of B-splines half as wide near ties."""
-    from shuffledp.leakage.informed.coarse_lattice_kernels import refinement_gain
+    from shuffledp.leakage.informed.informed_kernels import refinement_gain
 
     largest = np.zeros(lattice.lengths)
     best = np.zeros(lattice.lengths, dtype=np.int64)

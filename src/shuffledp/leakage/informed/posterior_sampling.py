@@ -1,7 +1,7 @@
 """How often the best guess is right under k-RR, by sampling histograms with exact likelihoods.
 
 V is the mean of the posterior probability of the best guess. Histograms are drawn as they arise;
-the likelihoods of all values are computed for each (`posterior_kernels`). A posterior is a mean of
+the likelihoods of all values are computed for each (`informed_kernels`). A posterior is a mean of
 posteriors that also see the target's own report, so its maximum is at most the largest of those;
 and it is at least 1/k. The empirical Bernstein inequality makes limits of the mean.
 
@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.numerics.enclosure import Enclosure
-from shuffledp.leakage.informed.response import Response
-from shuffledp.leakage.informed.situation import Situation
+from shuffledp.leakage.informed.situation import Response, Situation
 from shuffledp.leakage.monte_carlo import DEFAULT_FAILURE, SampleMoments
 
 # Two numbers of users make one key of 63 bits.
@@ -131,7 +130,7 @@ def sampled_vulnerability(
 
     Source: the module; Maurer and Pontil 2009, arXiv:0907.3740v1, Theorem 4.
     """
-    from shuffledp.leakage.informed.posterior_kernels import posterior_maxima
+    from shuffledp.leakage.informed.informed_kernels import posterior_maxima
 
     generator = entropy.generator()
     counts = np.array(situation.counts, dtype=np.int64)

@@ -1,23 +1,81 @@
-"""Who is guessed, who else takes part, and what is known of them, checked."""
+"""Who is guessed, who else takes part, and what is known of them, checked.
+
+*k-ary randomized response in exact fractions, and how often it is guessed right unshuffled.*
+"""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Real
-from typing import Any, SupportsIndex
+from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
+from shuffledp.leakage.channels.builders import Truth, checked_truth
 from shuffledp.leakage.channels.channel import as_channel
-from shuffledp.leakage.informed.blanket_vulnerability import checked_num_users
-from shuffledp.leakage.informed.histogram_law import Kind
-from shuffledp.leakage.informed.report_sums import Coins
-from shuffledp.leakage.informed.response import Response
+from shuffledp.leakage.informed.histogram_law import Coins, Kind
 from shuffledp.leakage.priors import checked_prior
+
+#: Number of users up to which everything here is tested.
+MOST_USERS = 10**10
+
+
+class Response(NamedTuple):
+    """k-ary randomized response: ``num_values`` k, ``truth`` p in [1/k, 1]."""
+
+    num_values: int
+    truth: Fraction
+
+    @classmethod
+    def of(cls, truth: Truth, num_values: int) -> "Response":
+        """Return it for checked numbers; a double is taken as exact, but the nearest to 1/k.
+
+        Examples
+        --------
+        >>> Response.of(0.5, 3).answer, Response.of(1 / 3, 3).kept
+        (Fraction(1, 4), Fraction(0, 1))
+        """
+        number = Fraction(checked_truth(truth, num_values))
+        return cls(num_values, max(number, Fraction(1, num_values)))
+
+    @property
+    def answer(self) -> Fraction:
+        """Probability r = (1 - p) / (k - 1) of any one wrong report."""
+        return (1 - self.truth) / (self.num_values - 1)
+
+    @property
+    def kept(self) -> Fraction:
+        """Probability p - r of a report in earnest, all others being uniform."""
+        return self.truth - self.answer
+
+    @property
+    def noise(self) -> Fraction:
+        """Probability k r of a uniform report."""
+        return 1 - self.kept
+
+    def matrix(self) -> NDArray[np.float64]:
+        """Return the channel matrix, shape (k, k)."""
+        matrix = np.full((self.num_values, self.num_values), float(self.answer))
+        np.fill_diagonal(matrix, float(self.truth))
+        return matrix
+
+    def report_law(self, prior: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the law of the report of a value with law ``prior``."""
+        law: NDArray[np.float64] = float(self.answer) + float(self.kept) * prior
+        return law
+
+    def unshuffled(self, prior: NDArray[np.float64]) -> float:
+        """Return how often the value is guessed right from its own report, in O(k)."""
+        best = int(prior.argmax())
+        others = np.full(prior.size, prior[best])
+        others[best] = np.delete(prior, best).max()
+        chances = np.maximum(float(self.truth) * prior, float(self.answer) * others)
+        return min(float(chances.sum()), 1.0)
+
 
 # Reports whose probabilities are proportional to this, relatively, are merged.
 _SAME = 1e-15
@@ -192,3 +250,13 @@ def checked_situation(
         uniform_unknown=bool(np.all(others == others[0])),
         slack=slack,
     )
+
+
+def checked_num_users(num_users: SupportsIndex) -> int:
+    """Return ``num_users`` if it is in [1, 1e10], else raise `ParameterError`."""
+    number = require_at_least("num_users", num_users, 1)
+    if number > MOST_USERS:
+        raise ParameterError(
+            f"num_users = {number} is above {MOST_USERS}: give fewer, the bound falls with them"
+        )
+    return number

@@ -21,7 +21,7 @@ mode. This is eq. 10 of the source with the maximum inside the sum, where it bel
   n, to 1e-12.
 - *Uniform crowd*: nobody is known, all uniform: eq. 17 of the source.
 - *Load*: all others are known to have one value, for k-RR and a uniform target: see
-  `shuffledp.leakage.informed.enclosures`.
+  below.
 - *Histograms*: (1) over all histograms within reach, up to 2e6 of them, by Fourier transform.
 - *Exchangeable*: all others have one law: `exchangeable_vulnerability`.
 - *Ends*: a lower end from two guesses and one count, and the blanket bound: whatever is known, the
@@ -33,11 +33,32 @@ mode. This is eq. 10 of the source with the maximum inside the sum, where it bel
 Source: Jurado, Gonze, Alvim, Palamidessi, "Analyzing the Shuffle Model through the Lens of
 Quantitative Information Flow", CSF 2023, hal-04349295v1, Section V; what is beyond it is ours,
 docs/results/leakage-strong.md.
+
+*Ends between which the best guess is right, at any size.*
+
+*Lower: two guesses, one count.* Let A be a set of reports. Seeing only how many reports are in A,
+and choosing between two values only, cannot help. For k-RR and a uniform target with A = {x}, that
+is 1/k + (p - r)/k times the largest probability of a number of reports x among the others: the law
+of a sum of independent coins is unimodal, so it is in total variation its mode away from its shift.
+
+*Lower: all others have one value v*, for k-RR and a uniform target. Then (see
+`shuffledp.leakage.uninformed.multinomial`) V = r + (p - r) E[max_x h_x / s_x] / (k n),
+h multinomial of n with the law s of the report of v. That is
+
+    V = 1/k + (p - r) E[max(max_(x != v) h_x, h_v r / p) - n r] / (k n r),
+
+which `shuffledp.leakage.informed.noise_load` gives to round-off, unless it takes long. Then
+h_v is left out, for a lower end. At last, the other k - 1 values share N' ~ Bin(n, 1 - p) reports
+evenly; with e(m) the mean excess of the fullest of k - 1 bins over m / (k - 1) that is E[e(N')],
+and e does not fall with m: ranges of N' may stand at their left ends.
+
+*Upper.* `shuffledp.leakage.informed.blanket_vulnerability`, and the unshuffled report.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -48,28 +69,181 @@ from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure
-from shuffledp.leakage.informed.best_guess import best_guess
-from shuffledp.leakage.informed.blanket_vulnerability import excess_share
-from shuffledp.leakage.informed.coarse_lattice import coarse_vulnerability
-from shuffledp.leakage.informed.enclosures import (
-    concentrated_vulnerability,
-    is_concentrated,
-    rounded_out,
-    two_outcome_law,
-    vulnerability_ends,
+from shuffledp.core.numerics.rounding import round_up
+from shuffledp.leakage.informed.blanket_vulnerability import (
+    blanket_vulnerability_upper,
+    channel_blanket_upper,
+    excess_share,
+    noise_ranges,
 )
-from shuffledp.leakage.informed.histogram_law import histogram_box, histogram_law
+from shuffledp.leakage.informed.coarse_lattice import coarse_vulnerability
+from shuffledp.leakage.informed.histogram_law import (
+    Box,
+    HistogramLaw,
+    best_guess,
+    histogram_box,
+    histogram_law,
+    mode_mass,
+    report_law,
+)
+from shuffledp.leakage.informed.noise_load import heavy_load_excess, noise_load_excess
 from shuffledp.leakage.informed.posterior_sampling import (
     default_num_samples,
     sample_range,
     sampled_response,
     sampled_vulnerability,
 )
-from shuffledp.leakage.informed.report_sums import mode_mass
-from shuffledp.leakage.informed.response import Response
-from shuffledp.leakage.informed.situation import Situation, checked_situation
+from shuffledp.leakage.informed.situation import Response, Situation, checked_situation
 from shuffledp.leakage.monte_carlo import BUT_FOR_FAILURE, DEFAULT_FAILURE
 from shuffledp.leakage.uninformed.exchangeable import exchangeable_vulnerability
+
+_ULP = math.ulp(1.0)
+
+# Pairs of values that are tried, those of the largest prior first.
+_MOST_TRIED = 5
+
+# Ranges for the excess: coarse, for a lower end only.
+_COARSENESS = 2.0
+
+
+def two_outcome_law(situation: Situation, outcomes: np.ndarray) -> HistogramLaw:
+    """Return the law of how many of the others report one of ``outcomes``."""
+    law = report_law(situation.coins(outcomes))
+    return HistogramLaw(Box(0, (law.first,), (law.masses.size,)), law.masses, law.error)
+
+
+def vulnerability_ends(situation: Situation) -> Enclosure:
+    """Enclose how often the best guess is right, with no sampling.
+
+    Notes
+    -----
+    Some 50 ms at n = 1e9; the blanket of a general channel may take seconds.
+    """
+    response = situation.response
+    if response is not None and situation.uniform_target:
+        lower = _count_lower(situation, response)
+        upper = blanket_vulnerability_upper(
+            situation.num_others + 1, response.num_values, response.truth
+        )
+    else:
+        lower = _pair_lower(situation)
+        users = situation.num_others + 1
+        if response is None:
+            upper = channel_blanket_upper(users, situation.rows(), prior=situation.prior)
+        else:
+            upper = blanket_vulnerability_upper(
+                users, response.num_values, response.truth, situation.prior
+            )
+    return Enclosure(min(max(lower, situation.guess_before), upper), upper)
+
+
+def is_concentrated(situation: Situation) -> bool:
+    """Whether all others are known to have one of at least three values."""
+    return situation.num_values > 2 and max(situation.counts) == situation.num_others
+
+
+def _count_lower(situation: Situation, response: Response) -> float:
+    """Return the lower end from the number of reports of one value, for a uniform target."""
+    # The value whose count varies least tells most. Of equal counts one is enough.
+    truth, answer = response.truth, response.answer
+    choose = min if truth * (1 - truth) >= answer * (1 - answer) else max
+    value = situation.counts.index(choose(situation.counts))
+    mode = mode_mass(situation.coins(np.array([value])))
+    lower = (1.0 + float(response.kept) * mode.lower) / response.num_values
+    if is_concentrated(situation):
+        lower = max(lower, concentrated_lower(situation.num_others + 1, response))
+    return lower * (1.0 - 8.0 * _ULP)
+
+
+def concentrated_vulnerability(num_users: int, response: Response) -> Enclosure | None:
+    """Enclose V where all others are known to have one value, k >= 3, or return None if slow.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> found = concentrated_vulnerability(1, Response(3, Fraction(1, 2)))
+    >>> found.lower <= 0.5 <= found.upper <= 0.5 + 1e-9
+    True
+    """
+    if not 0 < response.answer < response.truth:
+        return None
+    excess = heavy_load_excess(num_users, response.num_values - 1, response.answer)
+    if excess is None:
+        return None
+    lower = rounded_out(_concentrated(num_users, response, excess.lower), operations=16)
+    upper = rounded_out(_concentrated(num_users, response, excess.upper), operations=16)
+    return Enclosure(lower.lower, upper.upper)
+
+
+def concentrated_lower(num_users: int, response: Response) -> float:
+    """Return a lower end where all others are known to have one value, k >= 3; quick at any n.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> concentrated_lower(1, Response(3, Fraction(1, 2))) <= 0.5
+    True
+    """
+    if not 0 < response.answer < response.truth:
+        return 1.0 / response.num_values * (1.0 - _ULP)
+    found = noise_load_excess(num_users, response.num_values - 1, response.answer)
+    excess = _excess_by_ranges(num_users, response) if found is None else found.lower
+    return _concentrated(num_users, response, excess) * (1.0 - 16.0 * _ULP)
+
+
+def _concentrated(num_users: int, response: Response, excess: float) -> float:
+    """Return V for a mean excess over n r."""
+    leaked = float(response.kept) * excess / (num_users * float(response.answer))
+    return (1.0 + leaked) / response.num_values
+
+
+def _excess_by_ranges(num_users: int, response: Response) -> float:
+    """Return a lower end of E[e(N')]."""
+    from shuffledp.leakage.loads.maximum_load import maximum_load_excess
+
+    bins = response.num_values - 1
+    ranges = noise_ranges(num_users, 1 - response.truth, coarseness=_COARSENESS)
+    excess, largest = 0.0, 0.0
+    for start, mass in zip(ranges.starts, ranges.masses, strict=True):
+        if start > 0:
+            largest = maximum_load_excess(start, bins).lower if bins > 1 else 0.0
+            excess += mass * largest
+    return max(excess * (1.0 - len(ranges.starts) * _ULP) - ranges.error * largest, 0.0)
+
+
+def _pair_lower(situation: Situation) -> float:
+    """Return the best lower end from two guesses and one count."""
+    likely = np.argsort(-situation.prior, kind="stable")[:_MOST_TRIED].tolist()
+    rows = None if situation.response is not None else situation.rows()
+    best = 0.0
+    for x, other in combinations(likely, 2):
+        if rows is None:
+            sets = [np.array([x]), np.array([other])]
+        else:
+            better = situation.prior[x] * rows[x] > situation.prior[other] * rows[other]
+            sets = [np.flatnonzero(better)]
+        for outcomes in sets:
+            best = max(best, _pair_value(situation, x, other, outcomes))
+    return best
+
+
+def _pair_value(situation: Situation, x: int, other: int, outcomes: np.ndarray) -> float:
+    """Return how often the better of two guesses is right, at least."""
+    if outcomes.size in (0, situation.num_outcomes):
+        return 0.0
+    chances = situation.report_chances(outcomes)
+    pair = np.array([[float(1 - chances[v]), float(chances[v])] for v in (x, other)])
+    law = two_outcome_law(situation, outcomes)
+    return best_guess(law, situation.prior[[x, other]], pair).lower
+
+
+def rounded_out(value: float, *, operations: int = 8) -> Enclosure:
+    """Return the ends around a number that some roundings, and no cancellation, led to."""
+    return Enclosure(
+        max(value * (1.0 - operations * _ULP), 0.0),
+        min(round_up(value, operations=operations), 1.0),
+    )
+
 
 SOURCE = (
     "Jurado, Gonze, Alvim, Palamidessi, CSF 2023, hal-04349295v1, Section V, corrected and "

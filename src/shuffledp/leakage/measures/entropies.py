@@ -25,11 +25,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.leakage.channels.channel import Channel, as_channel
-from shuffledp.leakage.measures.guess_worths import column_width, joined
-from shuffledp.leakage.measures.joint_law import joint_pieces
 from shuffledp.leakage.measures.vulnerability import (
+    column_width,
+    joined,
+    joint_pieces,
     multiplicative_leakage,
-    posterior_vulnerability,
     prior_vulnerability,
 )
 from shuffledp.leakage.priors import checked_prior, is_exact_prior
@@ -191,19 +191,6 @@ def min_entropy_bits(prior: ArrayLike) -> float:
     1.0
     """
     return _at_least_zero(-math.log2(prior_vulnerability(prior)))
-
-
-def conditional_min_entropy_bits(prior: ArrayLike | None, channel: Channel | ArrayLike) -> float:
-    """Return log2 of one over the chance to guess right once the output is seen, in bits.
-
-    Parameters and errors are those of `conditional_shannon_entropy_bits`.
-
-    Examples
-    --------
-    >>> conditional_min_entropy_bits([0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]])
-    1.0
-    """
-    return _at_least_zero(-math.log2(posterior_vulnerability(prior, channel)))
 
 
 def min_entropy_leakage_bits(prior: ArrayLike | None, channel: Channel | ArrayLike) -> float:

@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError, PrecisionError
-from shuffledp.leakage.channels.rationals import as_numbers, to_floats
+from shuffledp.leakage.channels.matrices import as_numbers, to_floats
 
 # A mixture of guesses may fall below 0 by this share of the largest entry: the linear program's
 # round-off. The vulnerability may be negative by as much, and is then given as 0.

@@ -30,11 +30,11 @@ from typing import Any, SupportsFloat, SupportsIndex
 from numpy.typing import ArrayLike
 
 from shuffledp.core.bound import Bound
-from shuffledp.core.checks import require_at_least, require_finite, require_non_negative
+from shuffledp.core.checks import require_at_least, require_finite
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.leakage.priors import checked_prior
-from shuffledp.leakage.uninformed.multinomial_form import MOST_USERS, dense_channel
+from shuffledp.leakage.uninformed.multinomial import MOST_USERS, dense_channel
 
 _ULP = math.ulp(1.0)
 
@@ -54,67 +54,6 @@ _MOST_EXACT_USERS = 100_000
 
 # A probability that should be 1/k may have been rounded so far below.
 _ROUNDED = 4.0 * _ULP
-
-
-def truth_probability(epsilon0: SupportsFloat, num_values: SupportsIndex) -> float:
-    """Return the truth probability p = e^epsilon0 / (e^epsilon0 + k - 1) of k-RR.
-
-    Parameters
-    ----------
-    epsilon0 : float
-        Local privacy parameter, >= 0.
-    num_values : int
-        k >= 2.
-
-    Returns
-    -------
-    float
-        In [1/k, 1], to two roundings.
-
-    Raises
-    ------
-    ParameterError
-        If a number is out of range.
-
-    Examples
-    --------
-    >>> round(truth_probability(math.log(3), 2), 12), truth_probability(0, 4)
-    (0.75, 0.25)
-    """
-    epsilon = require_non_negative("epsilon0", epsilon0)
-    values = require_at_least("num_values", num_values, 2)
-    return 1.0 / (1.0 + (values - 1) * math.exp(-epsilon))
-
-
-def prior_vulnerability(num_values: SupportsIndex) -> Bound:
-    """Return the success of a blind guess, 1/k.
-
-    Parameters
-    ----------
-    num_values : int
-        k >= 2.
-
-    Returns
-    -------
-    Bound
-        To one rounding on either side.
-
-    Raises
-    ------
-    ParameterError
-        If ``num_values`` is below 2.
-
-    Notes
-    -----
-    Source: Jurado et al. 2023, Prop. 14.
-
-    Examples
-    --------
-    >>> prior_vulnerability(4)
-    Bound(upper=0.25, lower=0.25, method='blind guess')
-    """
-    guess = 1.0 / require_at_least("num_values", num_values, 2)
-    return _bound(_widened(guess, guess, 1.0), "blind guess", "Prop. 14", UNINFORMED)
 
 
 def randomizer_vulnerability(channel: Any, prior: ArrayLike | None = None) -> Bound:
@@ -168,7 +107,7 @@ def shuffler_vulnerability(num_users: SupportsIndex, num_values: SupportsIndex) 
     Bound
         V_S: 1/2 + 2^-n C(n - 1, floor((n - 1)/2)) for k = 2, else the expected largest count over
         n. Outwards by a few roundings of V_S - 1/k for k = 2, else by the error budget of
-        `shuffledp.leakage.maximum_load`.
+        `shuffledp.leakage.loads`.
 
     Raises
     ------
@@ -290,63 +229,9 @@ def _exact_load(num_users: int, num_values: int) -> Fraction:
         return num_users * (
             Fraction(1, 2) + Fraction(math.comb(2 * half, half), 2 ** (2 * half + 1))
         )
-    from shuffledp.leakage.maximum_load.exact import exact_maximum_load
+    from shuffledp.leakage.loads.maximum_load import exact_maximum_load
 
     return exact_maximum_load(num_users, num_values)
-
-
-def approximate_shuffled_vulnerability(
-    num_users: SupportsIndex,
-    num_values: SupportsIndex,
-    truth: SupportsFloat = 1.0,
-    *,
-    published: bool = False,
-) -> float:
-    """Return the large-crowd form of V_NS; an approximation, not a bound.
-
-    Parameters
-    ----------
-    num_users : int
-        n >= 1.
-    num_values : int
-        k >= 2.
-    truth : float or Fraction
-        p in [1/k, 1].
-    published : bool, optional
-        Return the paper's 1/k + (k p - 1)/(k - 1) sqrt(ln k / (k n)), eq. 16 with the constant that
-        its Figs. 6 and 7 take, 1. The true constant is mu_k / sqrt(ln k): 0.68 for k = 2, below 1
-        up to k = 8, above from k = 9 on, and sqrt(2) in the limit.
-
-    Returns
-    -------
-    float
-        By default 1/k + (k p - 1)/(k - 1) e/n with the two terms of
-        `shuffledp.leakage.maximum_load.asymptotics.asymptotic_excess` for e, whose leading
-        term is mu_k sqrt(n/k), mu_k the mean of the largest of k standard normal numbers.
-
-    Raises
-    ------
-    ParameterError
-        If a number is out of range.
-    OutOfRegimeError
-        If ``truth`` is below 1/k.
-
-    Notes
-    -----
-    Source: Jurado et al. 2023, Theorem 22, has the order; the constant is ours.
-
-    Examples
-    --------
-    >>> round(approximate_shuffled_vulnerability(100, 3, published=True), 4)
-    0.3938
-    """
-    users, values = _sizes(num_users, num_values)
-    kept = _kept(truth, values)
-    if published:
-        return 1.0 / values + kept * math.sqrt(math.log(values) / (values * users))
-    from shuffledp.leakage.maximum_load.asymptotics import asymptotic_excess
-
-    return 1.0 / values + kept * asymptotic_excess(users, values) / users
 
 
 def _sizes(num_users: SupportsIndex, num_values: SupportsIndex) -> tuple[int, int]:
@@ -387,7 +272,7 @@ def _gain_by_shuffled_values(num_users: int, num_values: int) -> Enclosure:
     if num_values == 2:
         gain = 0.5 * _central(num_users // 2)
         return _widened(gain, gain, 16.0)
-    from shuffledp.leakage.maximum_load.maximum_load import maximum_load_excess
+    from shuffledp.leakage.loads.maximum_load import maximum_load_excess
 
     excess = maximum_load_excess(num_users, num_values)
     return _widened(excess.lower / num_users, excess.upper / num_users, 2.0)

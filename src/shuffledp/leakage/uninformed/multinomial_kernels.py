@@ -1,6 +1,6 @@
 """All histograms of a multinomial law within windows, in blocks, compiled.
 
-`shuffledp.leakage.uninformed.multinomial_blocks` says what is listed and how exactly.
+`shuffledp.leakage.uninformed.multinomial` says what is listed and how exactly.
 """
 
 import math

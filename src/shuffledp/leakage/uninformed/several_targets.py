@@ -40,11 +40,12 @@ from shuffledp.leakage.uninformed.exchangeable import (
     SOURCE,
     exchangeable_vulnerability,
 )
-from shuffledp.leakage.uninformed.multinomial_blocks import (
+from shuffledp.leakage.uninformed.multinomial import (
+    MultinomialForm,
     histogram_blocks,
     histogram_windows,
+    multinomial_form,
 )
-from shuffledp.leakage.uninformed.multinomial_form import MultinomialForm, multinomial_form
 
 _ULP = math.ulp(1.0)
 
