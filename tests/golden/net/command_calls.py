@@ -140,7 +140,6 @@ MONITOR_PLAN = [
     "--periods 16 --max-changes 2 --num-users 10000 --epsilon0 2 --delta 1e-6"
     " --protocol sampled-change",
     "--periods 8 --max-changes 2 --num-users 10000 --epsilon0 1 --delta 1e-6 --categories a,b",
-    "--periods 8 --max-changes 2 --num-users 10000 --epsilon0 2 --delta 1e-6 --attributes a,b",
     "--periods 8 --max-changes 1 --num-users 10000 --epsilon0 1 --delta 1e-6 --levels-seen",
 ]
 HISTORY = "histories.csv --user user --time time --max-changes 2 --delta 1e-6 --seed 1"
@@ -151,11 +150,6 @@ MONITOR_SIMULATE = [
     f"{HISTORY} --value version --categories v0,v1,v2 --epsilon0 3",
     f"{HISTORY} --value version --categories v0,v1,v2 --epsilon0 3 --encoding hadamard",
     f"{HISTORY} --value value --epsilon0 2 --periods 16 --stop-after 6",
-]
-GENERATE = [
-    "adoption --num-users 50 --periods 8",
-    "outage --num-users 200 --periods 16 --dense --start 2026-01-31",
-    "versions --num-users 100 --periods 8 --max-changes 2 --overflow 0.1",
 ]
 ATTACKED = "survey.csv --column answer --epsilon0 1.5 --seed 1 --trials 2"
 ATTACK = [
@@ -254,7 +248,4 @@ def command_calls() -> list[tuple[str, str]]:
             found.append((capability, f"run survey.csv {options} --seed 1 --out results --json"))
     for options in MONITOR_SIMULATE:
         found.append(("monitor simulate", f"monitor simulate {options} --out results --json"))
-    for options in GENERATE:
-        scenario = f"monitor generate made.parquet --seed 1 --scenario {options}"
-        found.append(("monitor generate", f"{scenario} --json"))
     return found

@@ -191,8 +191,6 @@ def capacities(prior):
         "min": leakage.min_capacity_bits(NOISY),
         "multiplicative": leakage.multiplicative_capacity(prior, NOISY),
         "additive": leakage.additive_capacity(prior, NOISY),
-        "shannon": leakage.shannon_capacity_bits(NOISY),
-        "gain": leakage.gain_capacity(NOISY, leakage.identity_gain(3)),
     }
 
 
@@ -253,11 +251,6 @@ def guess_after_a_walk(rounds):
 @calls("channels")
 def hyper_distribution():
     return of(leakage.Channel(NOISY).hyper(SKEWED), "outer", "inners")
-
-
-@calls("channels", dict(one=[2, 1], other=[2, 1]), dict(one=[30, 10], other=[20, 20]))
-def histogram_probability(one, other):
-    return leakage.histogram_probability(one, other, Fraction(3, 4))
 
 
 @calls("channels", dict(matrix=[[0.5, 0.6]]), dict(matrix=[[1.0], [float("nan")]]))

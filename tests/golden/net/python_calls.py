@@ -39,6 +39,7 @@ NOT_CALLED = {
     "Plan": "a result of plan, which is called",
     "Refinement": "a result of refinement, which is called",
     "ReferenceOrder": "a result of choose_reference_order, which is called",
+    "RunLeakage": "a result of of_run, which is called",
     "RunResult": "a result of running a plan, which is called",
     "RunningCounts": "a result of a server, which is called",
     "RunningEstimate": "a result of a server, which is called",
@@ -432,7 +433,8 @@ def run_a_file(question):
 @calls("run", dict(num_users=1_000), dict(num_users=999))
 def run_values(num_users):
     plan = sdp.plan(num_users, ["yes", "no"], 1.0, 1e-6, randomizer="k-rr")
-    return plan.run(["yes"] * 300 + ["no"] * 700, seed=1).to_json_dict()
+    result = plan.run(["yes"] * 300 + ["no"] * 700, seed=1)
+    return {**result.to_json_dict(), "leakage": leakage.of_run(result).to_json_dict()}
 
 
 @calls("run")
@@ -665,9 +667,7 @@ def client_fleet(num_users):
     return [{"levels": list(each.levels), "counts": each.counts} for each in sums]
 
 
-@calls(
-    "monitor simulate", dict(domain=None), dict(domain=("a", "b", "c")), dict(domain="attributes:8")
-)
+@calls("monitor simulate", dict(domain=None), dict(domain=("a", "b", "c")))
 def encodings(domain):
     return of(monitoring.encoding_for(domain), "name", "num_columns")
 
@@ -684,11 +684,3 @@ def simulate_monitoring(method):
         **found.to_json_dict(),
         "estimates": of(found.running, "counts", "standard_errors", "lower", "upper"),
     }
-
-
-@calls("monitor generate", dict(scenario="travel"), dict(scenario="nothing"))
-def generate_histories(scenario):
-    path = Path("made.parquet")
-    monitoring.generate_histories(path, num_users=100, periods=8, scenario=scenario, seed=1)
-    opened = monitoring.open_histories(path, user="user", time="time", value="value")
-    return {**of(opened, "num_users", "num_changes", "num_rows"), "truth": opened.true_counts()}
