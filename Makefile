@@ -21,7 +21,7 @@ ARGS ?=
 
 # Each task's steps run in the order written, also under make -j.
 .NOTPARALLEL:
-.PHONY: help demo test setup check format lint types contracts changelog docs docs-outputs docs-figures \
+.PHONY: help demo test setup check format lint types contracts changelog docs docs-outputs docs-figures papers \
 	browser pytest quick lowest perturbed coverage bench clean
 
 help: ## list the tasks
@@ -126,6 +126,12 @@ docs-figures: $(VENV)/.dev ## draw the figures of docs/results anew
 bench: $(VENV)/.dev ## measure speed and memory; see benchmarks/
 	@$(BIN)/python -m pytest -q -p no:xdist --timeout=0 --benchmark-only \
 		--override-ini python_files='bench_*.py' benchmarks $(ARGS)
+
+# Figures that need data sets are left out unless they are there: make papers DATA=folder ARGS=--fetch
+papers: $(VENV)/.dev ## compute the figures of the papers into build/papers; DATA names a folder with data
+	@for paper in jurado_2023 liew_2022 meehan_2022; do \
+		$(BIN)/python papers/$$paper.py --out build/papers/$$paper $(if $(DATA),--data $(DATA)) $(ARGS); \
+	done
 
 clean: ## remove everything that make has made
 	@rm -rf $(VENV) .cache build dist docs/_build docs/api/generated $(DEMO)

@@ -1,5 +1,5 @@
 """Jurado, Gonze, Alvim, Palamidessi, "Analyzing the Shuffle Model through the Lens of Quantitative
-Information Flow", CSF 2023, hal-04349295v1: what an adversary guesses, and channels of three people.
+Information Flow", CSF 2023, hal-04349295v1: guesses of an adversary, and channels of three people.
 
 Fig. 1, 8 and 9 are diagrams of which channels are equivalent; the package's tests check these
 relations. Nothing is random here. Run it with ``python papers/jurado_2023.py --out FOLDER``.
@@ -289,8 +289,12 @@ def _approximations(k: int, sizes: Sequence[int]) -> list[tuple[str, list[float]
 
 
 FIGURES = {
-    **{"2": figure_2, "3": figure_3, "4": figure_4},
-    **{"5": figure_5, "6": figure_6, "7": figure_7},
+    "2": figure_2,
+    "3": figure_3,
+    "4": figure_4,
+    "5": figure_5,
+    "6": figure_6,
+    "7": figure_7,
     **{name: channel_table(name) for name in TABLES},
 }
 

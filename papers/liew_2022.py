@@ -487,8 +487,12 @@ def _error_lines(
 
 
 FIGURES = {
-    **{"4": figure_4, "5": figure_5, "6": figure_6},
-    **{"7": figure_7, "8": figure_8, "9": figure_9},
+    "4": figure_4,
+    "5": figure_5,
+    "6": figure_6,
+    "7": figure_7,
+    "8": figure_8,
+    "9": figure_9,
 }
 
 if __name__ == "__main__":

@@ -133,9 +133,9 @@ def load_adult(settings: Settings) -> pl.DataFrame:
     """Return age, marital status and income of the people of the UCI Adult census."""
     frame = pl.read_csv(path_of("adult", settings), has_header=False, infer_schema=False)
     return frame.select(
-        age=pl.col("column_1").str.strip_chars().cast(pl.Int64),
-        marital_status=pl.col("column_6").str.strip_chars(),
-        income=pl.col("column_15").str.strip_chars(),
+        age=pl.nth(0).str.strip_chars().cast(pl.Int64),
+        marital_status=pl.nth(5).str.strip_chars(),
+        income=pl.nth(14).str.strip_chars(),
     ).drop_nulls()
 
 

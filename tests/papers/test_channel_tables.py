@@ -5,10 +5,12 @@ from fractions import Fraction
 
 import pytest
 
-from shuffledp.core.entropy import Entropy
-from shuffledp.leakage.channels.builders import randomizer_channel, shuffle_channel
-from shuffledp.reproduction.leakage_tables import TABLES, leakage_table, table_maker
-from shuffledp.reproduction.settings import Settings
+pytest.importorskip("matplotlib")
+
+from channel_tables import TABLES, Entry, channel_table, make_table
+from paper import Settings
+from shuffledp import Entropy
+from shuffledp.leakage import randomizer_channel, shuffle_channel
 
 # As printed; P and Q stand for p and 1 - p, and what is in brackets is divided by 3.
 LETTERS = ["aaa", "aab", "aba", "abb", "baa", "bab", "bba", "bbb"]
@@ -144,47 +146,32 @@ def test_all_tables_are_here():
 
 @pytest.mark.parametrize("name", list(PRINTED))
 def test_entries(name):
-    table = leakage_table(name)
+    table = make_table(name)
     expected = typed(name) | CORRECTED.get(name, {})
-    assert [*itertools.product(table.inputs, table.outputs)] == list(typed(name))
-    for (row, column), text in expected.items():
-        entry = table.entries[table.inputs.index(row)][table.outputs.index(column)]
+    assert [*itertools.product(table.plan.inputs, table.plan.outputs)] == list(typed(name))
+    for ((row, column), text), entry in zip(expected.items(), sum(table.entries, ()), strict=True):
         for p in POINTS:
             assert entry.value(p) == typed_value(text, p) == enumerated(name, row, column, p)
 
 
 @pytest.mark.parametrize("name", list(PRINTED))
 def test_printed_entries_are_those_of_the_paper(name):
-    table = leakage_table(name)
-    wrong = {(table.inputs[row], table.outputs[column]) for row, column in table.printed}
-    assert wrong == set(CORRECTED.get(name, {}))
-    for (row, column), entry in table.printed.items():
-        text = typed(name)[table.inputs[row], table.outputs[column]]
-        assert all(entry.value(p) == typed_value(text, p) for p in POINTS)
-        assert entry.value(Fraction(3, 4)) != table.entries[row][column].value(Fraction(3, 4))
-
-
-@pytest.mark.parametrize("name", list(PRINTED))
-def test_rows_sum_to_one_and_the_printed_ones_of_table_4_do_not(name):
-    table = leakage_table(name)
-    p = Fraction(3, 4)
-    for row, entries in enumerate(table.entries):
-        assert sum(each.value(p) for each in entries) == 1
-        shown = [table.printed.get((row, c), entry).value(p) for c, entry in enumerate(entries)]
-        assert (sum(shown) == 1) is not (name == "table-4" and row in {1, 2})
+    printed = make_table(name).plan.printed
+    assert set(printed) == set(CORRECTED.get(name, {}))
+    for place, entry in printed.items():
+        assert all(entry.value(p) == typed_value(typed(name)[place], p) for p in POINTS)
 
 
 def test_either_order():
     p = Fraction(3, 4)
     noise, shuffle = randomizer_channel(3, 2, p), shuffle_channel(3, 2, exact=True)
     assert (noise @ shuffle).matrix.tolist() == (shuffle @ noise).matrix.tolist()
-    assert leakage_table("table-3").entries == leakage_table("table-5").entries
+    assert make_table("table-3").entries == make_table("table-5").entries
 
 
 def test_rows_of_the_csv():
-    rows = list(leakage_table("table-3").rows())
+    rows = list(make_table("table-3").rows())
     assert len(rows) == 32
-    assert list(rows[0]) == ["table", "input", "output", "entry", "printed", "value", "mark"]
     marked = [row for row in rows if row["mark"] == "corrected"]
     assert [(row["input"], row["output"], row["entry"], row["printed"]) for row in marked] == [
         ("bbb", "a:2, b:1", "3 p (1-p)^2", "3 p^2 (1-p)"),
@@ -196,12 +183,28 @@ def test_rows_of_the_csv():
     assert {row["printed"] == row["entry"] for row in rows if not row["mark"]} == {True}
 
 
-def test_captions():
-    assert "Corrected: row bbb" in leakage_table("table-3").caption
-    assert "Corrected" not in leakage_table("table-5").caption
-    assert "shaded" not in leakage_table("table-1c").caption
+def test_caption_and_image(tmp_path):
+    table = channel_table("table-3")(Settings(), Entropy.from_seed(1))
+    assert "Corrected: row bbb" in table.caption
+    assert "shaded" not in make_table("table-1c").caption
+    table.draw(tmp_path / "x.png")
+    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_maker():
-    made = table_maker("table-5")(Settings(), Entropy.from_seed(1))
-    assert made == leakage_table("table-5")
+@pytest.mark.parametrize(
+    ("coefficients", "text", "tex"),
+    [
+        ((0, 2, 0, 1), "2 p^2 (1-p) + (1-p)^3", r"2p^2\bar{p}+\bar{p}^3"),
+        (
+            (Fraction(1, 3), 0, Fraction(2, 3), 0),
+            "(p^3 + 2 p (1-p)^2)/3",
+            r"\left(p^3+2p\bar{p}^2\right)/3",
+        ),
+        ((0, 0), "0", "0"),
+        ((1,), "1", "1"),
+        ((Fraction(2, 3),), "2/3", "2/3"),
+    ],
+)
+def test_text(coefficients, text, tex):
+    entry = Entry.of(*coefficients)
+    assert (str(entry), entry.to_tex()) == (text, tex)

@@ -1,14 +1,21 @@
-"""The nearest people of a graph, against a plain breadth-first search; public coordinates."""
+"""Crescents; the nearest people of a graph, against a plain breadth-first search; coordinates."""
 
 import numpy as np
 import pytest
 
-from shuffledp.core.entropy import Entropy
-from shuffledp.reproduction.graph_groups import (
+from people import (
+    LABELS,
+    coarser,
+    draw_crescents,
     graph_coordinates,
     groups_of_nearest,
     nearest_in_graph,
 )
+from shuffledp import Entropy
+
+# Noise beyond 8 deviations: 2e-15 a coordinate, some 8,000 of them twice; the means of 500 points
+# are 0.1 away from theirs, more than 6 deviations, in one of 1e9 samples.
+FALSE_POSITIVE_RATE = 1e-8
 
 
 def random_graph(num_users, num_edges, seed):
@@ -77,3 +84,32 @@ def test_coordinates_are_eigenvectors_with_a_fixed_sign():
         assert column[np.abs(column).argmax()] > 0
         assert np.mean(column**2) == pytest.approx(1.0)
     assert (graph_coordinates(edges, 60, 3) == coordinates).all()
+
+
+@pytest.fixture(scope="module")
+def crescents():
+    return draw_crescents(4_003, Entropy.from_seed(3))
+
+
+def test_labels_and_clusters(crescents):
+    points, labels = crescents
+    assert sorted(np.bincount(labels).tolist()) == [500] * 5 + [501] * 3
+    assert len(LABELS) == 8
+    warm = coarser(labels, 2) == 0
+    assert points[warm, 1].min() > points[~warm, 1].max()
+
+
+@pytest.mark.parametrize("label", range(8))
+def test_crescents_are_half_circles_and_halves_lie_side_by_side(crescents, label):
+    points = crescents[0][crescents[1] == label]
+    centre = np.array([0.0, -3.2 * (label // 4)])
+    upside_down = 1.0
+    if label // 2 % 2:
+        centre += [1.0, 0.45]
+        upside_down = -1.0
+    around = upside_down * (points - centre)
+    assert np.abs(np.hypot(*around.T) - 1.0).max() < 8 * 0.09 * np.sqrt(2)
+    assert around[:, 1].min() > -8 * 0.09
+    side = -around[:, 0] if label % 2 else around[:, 0]
+    assert side.min() > -8 * 0.09
+    assert abs(side.mean() - 2 / np.pi) < 0.1
