@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
+from shuffledp.collection.source.surveys import SURVEY_NAMES, load_survey
 from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.datasets.surveys import SURVEY_NAMES, load_survey
 
 
 @pytest.mark.parametrize(("name", "num_users"), [("fair", 6366), ("anes96", 944)])
