@@ -42,15 +42,15 @@ def test_files(tmp_path):
     with (tmp_path / "new" / "network-curve.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [(row["claim"], row["variant"], row["x"], row["value"]) for row in rows] == [
-        (OURS, "ring", "1", "1.0"),
-        (OURS, "ring", "2", "0.5"),
-        (OURS, "ring, 99 % of users", "1", "0.9"),
-        (OURS, "ring, 99 % of users", "2", "0.4"),
-        (PUBLISHED, "ring", "1", ""),
-        (PUBLISHED, "ring", "2", "3.0"),
+        (OURS, "ring", "1.0", "1.0"),
+        (OURS, "ring", "2.0", "0.5"),
+        (OURS, "ring, 99 % of users", "1.0", "0.9"),
+        (OURS, "ring, 99 % of users", "2.0", "0.4"),
+        (PUBLISHED, "ring", "1.0", ""),
+        (PUBLISHED, "ring", "2.0", "3.0"),
         (UNIFORM, "ring", "", "0.4"),
-        (OURS, "star", "1", "1.0"),
-        (OURS, "star", "2", "0.5"),
+        (OURS, "star", "1.0", "1.0"),
+        (OURS, "star", "2.0", "0.5"),
         (UNIFORM, "star", "", "0.3"),
         (LOCAL, "", "", "1.0"),
     ]

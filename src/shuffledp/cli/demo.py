@@ -19,7 +19,6 @@ from shuffledp.report.wording import main_estimates
 if TYPE_CHECKING:
     from shuffledp.collection.results import RunResult
     from shuffledp.collection.source.surveys import Survey
-    from shuffledp.leakage.of_results import json_of_run
 
 
 @click.command()
@@ -44,6 +43,7 @@ def demo(*, out: Path, epsilon: float, delta: float, seed: int | None, overwrite
     from shuffledp.collection.plan import make_plan
     from shuffledp.collection.run import run_plan
     from shuffledp.collection.source.surveys import SURVEY_NAMES, load_survey
+    from shuffledp.leakage.of_results import json_of_run
 
     require_target(epsilon=epsilon, delta=delta)
     done: list[tuple[Survey, RunResult]] = []

@@ -45,7 +45,7 @@ class _Line:
 
     claim: str
     variant: str = ""
-    x: tuple[int, ...] = ()
+    x: tuple[float, ...] = ()
     y: tuple[float | None, ...]
     note: str = ""
 
@@ -83,7 +83,7 @@ def _lines(curves: Sequence[NetworkCurve]) -> Iterator[_Line]:
     """Yield the lines of all graphs; one level for all of them where they have as many users."""
     levels = {each.uniform_epsilon for each in curves}
     for each in curves:
-        x, note = each.rounds, f"{each.method} bounds"
+        x, note = tuple(map(float, each.rounds)), f"{each.method} bounds"
         yield _Line(claim=_OURS, variant=each.name, x=x, y=each.epsilon, note=note)
         if each.epsilon_of_most:
             yield _Line(
