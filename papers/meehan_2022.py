@@ -35,9 +35,8 @@ from releases import (
     PUBLISHED,
     STROKES,
     UNIFORM,
-    Placed,
+    class_accuracies,
     learned_errors,
-    lines_of,
     model_trials,
     over_alpha,
     resamplings,
@@ -45,11 +44,9 @@ from releases import (
     within_groups,
 )
 from shuffledp import Entropy, Groups, KendallMallows, KRandomizedResponse
-from shuffledp.core.threads import one_thread
 from shuffledp.groups.attacks.attacked_survey import AttackedSurvey
 from shuffledp.groups.attacks.attacking import attack_by_gaussian_process
 from shuffledp.groups.attacks.gaussian_process import gaussian_process_guess
-from shuffledp.groups.attacks.trials import Measured
 from shuffledp.groups.orders.sensitivity import paper_sensitivity, sensitivity
 
 _WAYS = (8, 4, 2)
@@ -206,13 +203,13 @@ def figure_5(settings: Settings, entropy: Entropy) -> Figure:
         public=points,
     )
     trials = model_trials(settings)
-    lines = class_accuracies(survey, placed, others, settings, entropy)
+    lines = class_accuracies(survey, placed, others, _MERGED, settings, entropy)
     charts = tuple(
         Chart(
             title=f"{ways}-way classification",
             x_label="radius of the groups (crescents have radius 1)",
             y_label="accuracy on other people",
-            lines=lines[ways],
+            lines=lines[f"{ways}"],
             x_scale="log",
             trials=trials,
         )
@@ -225,41 +222,6 @@ part: 8-way, 4-way and 2-way, over the radius of the groups. Error bars: one sta
 {trials} trials (reports, shuffles and models; the people stay). The largest label alone would be
 right for 1/8, 1/4 and 1/2."""
     return Figure(name="5", caption=caption, charts=charts, strokes=STROKES)
-
-
-def class_accuracies(
-    survey: AttackedSurvey,
-    placed: Sequence[Placed],
-    others: tuple[NDArray[np.float64], NDArray[np.uint8]],
-    settings: Settings,
-    entropy: Entropy,
-) -> dict[int, tuple[Line, ...]]:
-    """Return the accuracy on other people of trees that are trained on the release."""
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    points, labels = others
-    found: dict[tuple[int, str], list[float]] = {}
-    for _ in range(model_trials(settings)):
-        for arrangement in (each.arrangement for each in placed):
-            released = arrangement.arranged(survey.reports(entropy), entropy)
-            for ways in _WAYS:
-                seed = int(entropy.words(1)[0] >> np.uint64(33))
-                model = HistGradientBoostingClassifier(max_iter=100, random_state=seed)
-                with one_thread():
-                    model.fit(survey.require_public(), coarser(released, ways))
-                    right = model.predict(points) == coarser(labels, ways)
-                found.setdefault((ways, arrangement.name), []).append(float(right.mean()))
-    return {
-        ways: lines_of(
-            placed,
-            [
-                Measured(task="classes", measure="accuracy", arrangement=name, trials=tuple(shares))
-                for (each, name), shares in found.items()
-                if each == ways
-            ],
-        )
-        for ways in _WAYS
-    }
 
 
 # ---------------------------------------------------------------- Fig. 4 and 8: real people

@@ -1,7 +1,7 @@
 """The ways to release reports that Meehan et al. compare, and what attacks and models find."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from charts import Line
 from paper import Settings
 from shuffledp import Entropy, Groups, MallowsShuffler, UniformShuffler, choose_reference_order
+from shuffledp.core.threads import one_thread
 from shuffledp.groups.attacks.attacked_survey import AttackedSurvey, ComparedArrangement
 from shuffledp.groups.attacks.attacking import attack_by_majority_vote
 from shuffledp.groups.attacks.learning import LAMBDA_DEBIASED, learn_local_laws
@@ -144,3 +145,39 @@ def learned_errors(
     )
     errors = [each for each in learned if each.measure == LAMBDA_DEBIASED]
     return {"lines": lines_of(placed, errors), "y_label": _LAMBDA, "trials": trials}
+
+
+def class_accuracies(
+    survey: AttackedSurvey,
+    placed: Sequence[Placed],
+    others: tuple[NDArray[np.float64], NDArray[np.uint8]],
+    label_maps: Mapping[str, NDArray[np.integer]],
+    settings: Settings,
+    entropy: Entropy,
+) -> dict[str, tuple[Line, ...]]:
+    """Return the accuracy on other people of trees that are trained on the release."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    points, labels = others
+    found: dict[str, dict[str, list[float]]] = {}
+    for _ in range(model_trials(settings)):
+        for arrangement in (each.arrangement for each in placed):
+            released = arrangement.arranged(survey.reports(entropy), entropy)
+            for name, mapping in label_maps.items():
+                seed = int(entropy.words(1)[0] >> np.uint64(33))
+                model = HistGradientBoostingClassifier(max_iter=100, random_state=seed)
+                with one_thread():
+                    model.fit(survey.require_public(), mapping[released])
+                    right = model.predict(points) == mapping[labels]
+                shares = found.setdefault(name, {}).setdefault(arrangement.name, [])
+                shares.append(float(right.mean()))
+    return {
+        name: lines_of(
+            placed,
+            [
+                Measured(task="classes", measure=name, arrangement=each, trials=tuple(shares))
+                for each, shares in by_arrangement.items()
+            ],
+        )
+        for name, by_arrangement in found.items()
+    }
