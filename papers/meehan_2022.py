@@ -203,7 +203,7 @@ def figure_5(settings: Settings, entropy: Entropy) -> Figure:
         public=points,
     )
     trials = model_trials(settings)
-    lines = class_accuracies(survey, placed, others, _MERGED, settings, entropy)
+    lines = class_accuracies(survey, placed, settings, entropy, others=others, label_maps=_MERGED)
     charts = tuple(
         Chart(
             title=f"{ways}-way classification",

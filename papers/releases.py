@@ -150,10 +150,11 @@ def learned_errors(
 def class_accuracies(
     survey: AttackedSurvey,
     placed: Sequence[Placed],
-    others: tuple[NDArray[np.float64], NDArray[np.uint8]],
-    label_maps: Mapping[str, NDArray[np.integer]],
     settings: Settings,
     entropy: Entropy,
+    *,
+    others: tuple[NDArray[np.float64], NDArray[np.uint8]],
+    label_maps: Mapping[str, NDArray[np.integer]],
 ) -> dict[str, tuple[Line, ...]]:
     """Return the accuracy on other people of trees that are trained on the release."""
     from sklearn.ensemble import HistGradientBoostingClassifier
