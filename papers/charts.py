@@ -11,7 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Drawing
 from matplotlib.lines import Line2D
 
-from shuffledp.core.bound import Bound
+from shuffledp import Bound
 
 # Okabe and Ito's colours, which people with any colour vision tell apart; marks differ, too.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")

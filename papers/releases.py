@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from charts import Line
 from paper import Settings
 from shuffledp import Entropy, Groups, MallowsShuffler, UniformShuffler, choose_reference_order
-from shuffledp.core.threads import one_thread
 from shuffledp.groups.attacks.attacked_survey import AttackedSurvey, ComparedArrangement
 from shuffledp.groups.attacks.attacking import attack_by_majority_vote
 from shuffledp.groups.attacks.learning import LAMBDA_DEBIASED, learn_local_laws
@@ -158,6 +157,7 @@ def class_accuracies(
 ) -> dict[str, tuple[Line, ...]]:
     """Return the accuracy on other people of trees that are trained on the release."""
     from sklearn.ensemble import HistGradientBoostingClassifier
+    from threadpoolctl import threadpool_limits
 
     points, labels = others
     found: dict[str, dict[str, list[float]]] = {}
@@ -167,7 +167,7 @@ def class_accuracies(
             for name, mapping in label_maps.items():
                 seed = int(entropy.words(1)[0] >> np.uint64(33))
                 model = HistGradientBoostingClassifier(max_iter=100, random_state=seed)
-                with one_thread():
+                with threadpool_limits(limits=1):
                     model.fit(survey.require_public(), mapping[released])
                     right = model.predict(points) == mapping[labels]
                 shares = found.setdefault(name, {}).setdefault(arrangement.name, [])
