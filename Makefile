@@ -21,8 +21,8 @@ ARGS ?=
 
 # Each task's steps run in the order written, also under make -j.
 .NOTPARALLEL:
-.PHONY: help demo test setup check format lint types contracts changelog docs docs-outputs docs-figures papers \
-	browser pytest quick lowest perturbed coverage bench clean
+.PHONY: help demo test test-all setup check format lint types contracts changelog docs docs-outputs docs-figures \
+	browser pytest quick lowest perturbed coverage golden bench papers clean
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,8 +31,11 @@ demo: $(VENV)/.runtime ## set up, then run the main job on two real surveys
 	@rm -rf $(DEMO)
 	@$(BIN)/shuffledp demo --out $(DEMO)
 
-test: check browser pytest coverage ## set up, then run everything that continuous integration runs
+test: check browser quick ## set up, then run everything that continuous integration runs
 	@echo "All checks passed."
+
+test-all: check browser pytest coverage ## the same with the long tests and the thresholds of coverage, before a release
+	@echo "All checks passed, the long ones too."
 
 # ---------------------------------------------------------------- set-up
 # Two stamps, so that the demo need not wait for the developers' tools. The packages are the
@@ -94,8 +97,8 @@ browser: ## install Chromium for the browser tests, where that is ours to do
 pytest: $(VENV)/.dev ## all tests, with coverage measured
 	@$(BIN)/python -m pytest -q -n auto --maxprocesses=8 --dist=worksteal --cov --cov-report= $(ARGS)
 
-quick: $(VENV)/.dev ## the tests that take no more than a few seconds
-	@$(BIN)/python -m pytest -q -n auto --maxprocesses=8 --dist=worksteal -m "not slow and not browser" $(ARGS)
+quick: $(VENV)/.dev ## all tests but the long ones, which are marked slow
+	@$(BIN)/python -m pytest -q -n auto --maxprocesses=8 --dist=worksteal -m "not slow" $(ARGS)
 
 # The lower bounds of the run-time dependencies, read from pyproject.toml.
 lowest: ## the quick tests with the lowest versions that pyproject.toml allows
@@ -122,6 +125,9 @@ docs-outputs: $(VENV)/.dev ## rewrite the outputs shown in README and docs with 
 
 docs-figures: $(VENV)/.dev ## draw the figures of docs/results anew
 	@$(BIN)/python docs/figures.py $(ARGS)
+
+golden: $(VENV)/.dev ## write what some 400 calls return now into tests/golden/net.json; ARGS=--diff only shows it
+	@cd tests && ../$(BIN)/python -m golden.make_net $(ARGS)
 
 bench: $(VENV)/.dev ## measure speed and memory; see benchmarks/
 	@$(BIN)/python -m pytest -q -p no:xdist --timeout=0 --benchmark-only \

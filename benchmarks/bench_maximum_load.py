@@ -11,9 +11,9 @@ from fractions import Fraction
 import pytest
 
 from oracles.partitions import maximum_load_by_partitions
-from shuffledp.leakage.maximum_load.exact import exact_maximum_load
-from shuffledp.leakage.maximum_load.maximum_load import maximum_load, maximum_load_excess
-from shuffledp.leakage.maximum_load.weighted import weighted_maximum
+from shuffledp.leakage.loads.exact import exact_maximum_load
+from shuffledp.leakage.loads.maximum_load import maximum_load, maximum_load_excess
+from shuffledp.leakage.loads.weighted import weighted_maximum
 
 SIZES = [(10**3, 5), (10**6, 5), (10**9, 5), (10**5, 1000), (10**9, 10**4)]
 BOTH = [

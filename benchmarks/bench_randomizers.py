@@ -6,6 +6,7 @@ of the size that a run reads, 2^18 users. ``peak_bytes_per_report`` is what is a
 a batch, reports included.
 """
 
+import itertools
 import subprocess
 import sys
 import time
@@ -203,3 +204,35 @@ def test_memory_of_a_million_rows_of_a_thousand_bits(benchmark, task):
     peak = benchmark.pedantic(peak_megabytes, rounds=1)
     benchmark.extra_info["peak_megabytes"] = peak
     assert peak < 300.0
+
+
+TINY = 5e-324  # subnormal: some processors take longer for these
+VALUES = {
+    **dict.fromkeys(RANDOMIZERS, (0, 1, 7, 8, 14, 15)),
+    **dict.fromkeys(NUMBER_RANDOMIZERS, (0.0, TINY, 1e-300, 0.25, 0.3, 0.5, 0.9, 1.0)),
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_time_of_each_value(benchmark, name):
+    """``slowest_over_fastest`` value, by the least CPU time of many batches that hold one value."""
+    if name in RANDOMIZERS:
+        randomizer = make_randomizer(name, k=16, epsilon0=EPSILON0)
+    else:
+        randomizer = NUMBER_RANDOMIZERS[name](low=0.0, high=1.0, epsilon0=EPSILON0)
+    entropy = Entropy.from_operating_system()
+    batches = [np.full(1 << 16, value) for value in VALUES[name]]
+    least = np.full(len(batches), np.inf)
+    turns = itertools.count()
+
+    def one_of_each():
+        first = next(turns)  # the time also depends on what was allocated before
+        for place in range(len(batches)):
+            number = (first + place) % len(batches)
+            start = time.process_time()
+            randomizer.randomize(batches[number], entropy)
+            least[number] = min(least[number], time.process_time() - start)
+
+    benchmark.pedantic(one_of_each, rounds=60, warmup_rounds=1)
+    benchmark.extra_info["slowest_over_fastest"] = least.max() / least.min()
+    benchmark.extra_info["nanoseconds_a_report"] = (least / (1 << 16) * 1e9).round(2).tolist()

@@ -44,6 +44,18 @@ for _module in pkgutil.walk_packages(shuffledp.__path__, "shuffledp."):
     importlib.import_module(_module.name)
 
 
+# Whole folders of long tests: sampled laws, long enumerations, every command that the pages show.
+_LONG = {"adversarial", "docs", "statistical"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark all tests of some folders as slow."""
+    for item in items:
+        if _LONG & set(item.path.relative_to(REPOSITORY).parts[:-1]):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="session")
 def chromium_executable() -> str:
     """Path of Chromium: without one, tests skip on a user's machine and fail in CI."""

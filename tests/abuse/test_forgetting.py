@@ -1,4 +1,4 @@
-"""Somebody who seizes all stores when a collection is over, and has the analyzer's key."""
+"""Somebody who seizes all stores, has the analyzer's key, and has copied all mail on its way."""
 
 from contextlib import ExitStack
 
@@ -7,23 +7,28 @@ import pytest
 from deploy.peers.service.conftest import Collection
 from shuffledp.collection.questions.frequencies import FrequencyQuestion
 from shuffledp.core.entropy import Entropy
+from shuffledp.deploy.peers.protocol.envelopes import Mail, encode_mail, open_report
 from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys
+from shuffledp.deploy.peers.protocol.limits import Limits
 from shuffledp.deploy.peers.protocol.peer import Peer
 from shuffledp.deploy.peers.service.asked_terms import AskedTerms
+from shuffledp.deploy.peers.service.collecting import fetch
+from shuffledp.deploy.peers.service.fetched_store import FetchedStore
 from shuffledp.deploy.peers.service.peer_store import PeerStore
 from shuffledp.deploy.peers.service.preparing import prepare_terms
 from shuffledp.network.graphs.families import complete_graph
 
 EVERYBODY = list(range(6))
+ENTROPY = Entropy.from_seed(3)
 
 
-@pytest.fixture
-def collection(tmp_path):
+@pytest.fixture(params=["hop", "onion"])
+def collection(tmp_path, request):
     graph = complete_graph(6)
     asked = AskedTerms.of(FrequencyQuestion(domain=("no", "yes")), "k-rr", 2.0)
     keys = AnalyzerKeys.generate()
     with ExitStack() as stack:
-        terms = prepare_terms(graph, asked, keys, rounds=3)
+        terms = prepare_terms(graph, asked, keys, rounds=3, routing=request.param)
         yield Collection(tmp_path, graph, asked, keys, terms, stack)
 
 
@@ -32,27 +37,125 @@ def remembered(folder):
     return b"".join(file.read_bytes() for file in sorted(folder.iterdir()))
 
 
-def test_when_it_is_over_keys_reports_and_mail_are_gone(collection):
+def step(runner):
+    runner.step(runner.client.status())
+
+
+def seized(collection, state):
+    limits = Limits.none(collection.terms)
+    return Peer.from_bytes(state, collection.terms, collection.graph, ENTROPY, limits=limits)
+
+
+def mail_of(service, number):
+    """Return what a relay can copy of a round: all letters, by recipient and sender."""
+    copied = {}
+    for node in EVERYBODY:
+        for letter in service._store.mail(number, node):
+            copied.setdefault((node, letter.sender), []).append(letter)
+    return copied
+
+
+def authors(collection, roster, copied, states):
+    """Return whose reports are known from the mail of round 1, which has everybody's own."""
+    found = {}
+    for (node, sender), letters in copied.items():
+        peer = seized(collection, states[node])
+        peer._state.received_through, peer._state.held = 0, []  # as if none had been taken
+        peer.begin(roster)
+        mail = Mail(absent=(), letters=tuple(letters), codes={})
+        peer.receive(1, encode_mail(mail, roster=roster, round_number=1, recipient=node))
+        for held in peer._state.held:
+            layers, next_round = held, 2
+            while collection.terms.routing == "onion" and next_round <= 3:
+                layers = peeled(collection, roster, states, layers, next_round)
+                next_round += 1
+            inner = layers[4:] if collection.terms.routing == "onion" else layers
+            found[sender] = open_report(inner, terms=collection.terms, keys=collection.keys)
+    return found
+
+
+def peeled(collection, roster, states, kept, number):
+    """Return an onion with a layer less, by the keys of the holder that it names."""
+    holder = seized(collection, states[int.from_bytes(kept[:4], "big")])
+    holder.begin(roster)
+    _, routing, _ = holder._begun()
+    return routing.accepted(kept[4:], number)
+
+
+def test_copied_mail_opens_with_what_peers_have_before_they_take_it_and_never_after(collection):
     service, http = collection.relay()
     runner = collection.runner(http, EVERYBODY)
-    states = runner.store.states()
-    entropy = Entropy.from_operating_system()
-    secrets = []
-    for state in states.values():
-        peer = Peer.from_bytes(state, collection.terms, collection.graph, entropy)
-        secrets += [peer._state.keys.to_bytes()[4:36], peer._state.held[0]]
-    runner.step(runner.client.status())
-    runner.step(runner.client.status())
-    mail = [letter.sealed for node in EVERYBODY for letter in service._store.mail(1, node)]
+    registered = runner.store.states()
+    step(runner)
+    step(runner)  # all have sent in round 1, and round 2 is open
+    copied, roster = mail_of(service, 1), service.core.roster
+    before = runner.store.states()
+    assert set(authors(collection, roster, copied, before)) == set(EVERYBODY)
+    assert None not in authors(collection, roster, copied, before).values()
+    step(runner)  # the mail is taken
+    after = runner.store.states()
+    assert authors(collection, roster, copied, after) == {}
+    # Nor with the states before, which are overwritten: no key of that round is in any file.
+    kept = remembered(collection.folder)
+    for node in EVERYBODY:
+        first, old, new = (
+            seized(collection, states[node])._state for states in (registered, before, after)
+        )
+        gone = [*old.secrets.values()]
+        gone += [key.private_bytes_raw() for at, key in first.keys.mail.items() if at < 2]
+        assert len(gone) == (6 if collection.terms.routing == "hop" else 7)
+        assert all(secret not in kept for secret in gone)
+        assert all(secret in kept for secret in new.secrets.values())
+
+
+def test_the_relay_keeps_mail_no_longer_than_until_its_recipient_goes_on(collection):
+    service, http = collection.relay()
+    runner = collection.runner(http, EVERYBODY)
+    step(runner)
+    earlier = []
+    for number in (1, 2, 3):
+        step(runner)  # takes the mail of the round before, and sends
+        sealed = [each.sealed for all_ in mail_of(service, number).values() for each in all_]
+        assert all(each in remembered(collection.folder) for each in sealed)
+        assert number == 1 or mail_of(service, number - 1) == {}
+        assert not [each for each in earlier if each in remembered(collection.folder)]
+        earlier = sealed
+    answer = http.get(
+        "/rounds/1/mail/0",
+        headers={"authorization": f"Signature {runner._peers[0].mail_token(1).hex()}"},
+    )
+    assert answer.status_code == 410
+    assert "has taken the mail of round 1" in answer.json()["error"]
+
+
+def test_when_it_is_over_keys_reports_mail_and_hand_ins_are_gone(collection):
+    service, http = collection.relay()
+    runner = collection.runner(http, EVERYBODY)
+    secrets = [
+        secret
+        for state in runner.store.states().values()
+        for secret in (
+            seized(collection, state)._state.keys.to_bytes()[:32],
+            seized(collection, state)._state.held[0],
+        )
+    ]
+    step(runner)
+    step(runner)
+    mail = [each.sealed for all_ in mail_of(service, 1).values() for each in all_]
     before = remembered(collection.folder)
-    assert all(secret in before for secret in secrets)
+    assert all(secret in before for secret in secrets[::2])
     assert any(sealed in before for sealed in mail)
     runner.run()
     assert runner.client.status().phase == "over"
+    handed = [data for _, data in service._store.hand_ins()]
+    assert len(handed) == 6
+    fetched_at = collection.folder.parent / f"{collection.folder.name}.fetched"
+    with FetchedStore(fetched_at, collection.terms) as store:
+        found = fetch(collection.terms, collection.keys, runner.client, store=store)
+    assert len(found.collected.reports) == 6
+    assert found.not_forgotten == ""
     after = remembered(collection.folder)
-    # What each hands in is sealed to the analyzer, and comes from anybody: only that is left.
-    assert not [secret for secret in secrets[::2] if secret in after]
-    assert not [sealed for sealed in mail if sealed in after]
+    assert not [secret for secret in [*secrets, *mail, *handed] if secret in after]
     runner.store.close()
     again = collection.runner(http, EVERYBODY).run()
     assert (again.num_handed_in, again.lost, again.late) == (6, (), ())

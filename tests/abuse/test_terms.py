@@ -67,7 +67,7 @@ def peer(*options):
         ({}, ("--max-epsilon0", "1"), "epsilon0 = 2, more than max_epsilon0 = 1"),
         ({"laziness": 65535 / 65536, "rounds": 1}, (), "stays with its user with probability"),
         ({}, ("--least-users", "13"), "for 12 users, fewer than least_users = 13"),
-        ({"slots": [100_000] * 12}, (), "MB of traffic, more than max_megabytes = 100"),
+        ({"slots": [200_000] * 12}, (), "MB of traffic, more than max_megabytes = 100"),
         ({}, ("--max-megabytes", "0.001"), "more than max_megabytes = 0.001"),
         ({}, ("--terms-digest", "00" * 32), "not the one that is required"),
     ],
@@ -170,7 +170,7 @@ def test_traffic_counts_what_is_sent_and_expected():
     assert traffic_bytes(terms, GRAPH, 0) == pytest.approx(2 * sent + rest)
     uneven = terms_of(asked_with(), routing="onion")
     sizes = sum(uneven.envelope_bytes_in(number) for number in range(1, 5))
-    expected = 2 * uneven.slots[0] * sizes + rest
+    expected = 2 * uneven.slots[0] * sizes + rest + 12 * 4 * 32  # and a key a round
     assert traffic_bytes(uneven, GRAPH, 0) == pytest.approx(expected)
 
 

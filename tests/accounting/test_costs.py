@@ -10,11 +10,14 @@ from shuffledp.accounting.amplification import binary_randomized_response_kernel
 from shuffledp.accounting.amplification import symmetric_blanket
 from shuffledp.accounting.amplification.binary_randomized_response import BinaryRandomizedResponse
 from shuffledp.accounting.amplification.unary_encoding import dominating_laws
-from shuffledp.accounting.divergences.discretization import value_at
+from shuffledp.accounting.divergences.discretization import dominating_loss, value_at
+from shuffledp.accounting.divergences.hockey_stick_curve import HockeyStickCurve
 from shuffledp.accounting.divergences.privacy_loss import PrivacyLoss
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.release import ShuffledRelease
+from shuffledp.core.errors import PrecisionError
 from shuffledp.core.numerics import positive_part
+from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.two_binomials_kernels import trapezoidal_nodes
 from shuffledp.core.profile import LocalProfile
 from shuffledp.randomizers.registry import make_randomizer
@@ -121,6 +124,27 @@ def test_curves_are_asked_at_a_bounded_number_of_knots(profile, num_users, delta
     before = value_at.cache_info().misses
     (ShuffledRelease(profile=profile, num_users=num_users) * rounds).epsilon(delta)
     assert value_at.cache_info().misses - before <= 6_000
+
+
+@pytest.mark.parametrize("chance", [1e-8, 1e-20])
+def test_rare_participants_compose_without_a_lattice_that_is_too_long(chance):
+    """Their losses are rare and large; the lattice once had 7e10 points."""
+    release = ShuffledRelease(
+        profile=LocalProfile(epsilon0=1.0), num_users=1003, participation=chance
+    )
+    found = (release * 10).epsilon(1e-10 * chance)
+    assert found.lower is not None
+    assert 0.0 <= found.lower <= found.upper <= 0.02
+    assert (release * 10).delta(0.1).upper <= 1e-100
+
+
+def test_a_lattice_of_too_many_points_is_refused():
+    def falling(epsilon):
+        return Enclosure(0.0, 0.1 * max(1.0 - epsilon, 0.0))
+
+    curve = HockeyStickCurve(forward=falling, backward=falling, highest=1.0)
+    with pytest.raises(PrecisionError, match="points of the lattice"):
+        dominating_loss(curve, 2.0**-30, 1e-6, stride=2**20)
 
 
 def test_long_laws_are_inverted_by_few_sums(monkeypatch):

@@ -25,7 +25,7 @@ from shuffledp.leakage.informed.knowledge import (
 )
 from shuffledp.leakage.informed.situation import checked_situation
 from shuffledp.leakage.informed.strong import strong_vulnerability
-from shuffledp.leakage.maximum_load.maximum_load import maximum_load
+from shuffledp.leakage.loads.maximum_load import maximum_load
 from shuffledp.leakage.uninformed.closed_forms import (
     shuffled_vulnerability,
     shuffler_vulnerability,

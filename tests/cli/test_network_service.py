@@ -10,7 +10,9 @@ import pytest
 
 from shuffledp.cli import main, network_peer
 from shuffledp.deploy.peers.service import relay_server
+from shuffledp.deploy.peers.service.errors import RelayError
 from shuffledp.deploy.peers.service.peer_runner import PeersOutcome
+from shuffledp.deploy.peers.service.relay_client import RelayClient
 
 # Ends what hangs, not what is slow.
 HANGING_SECONDS = 600.0
@@ -231,7 +233,7 @@ def relay(here, monkeypatch):
     assert not thread.is_alive()
 
 
-def test_a_whole_collection_by_commands(relay, here, capsys):
+def test_a_whole_collection_by_commands(relay, here, capsys, monkeypatch):
     assert collect("--wait", "0.01", url=relay) == 2
     assert "not over: it is in its registration phase" in capsys.readouterr().err
     one = [
@@ -254,8 +256,19 @@ def test_a_whole_collection_by_commands(relay, here, capsys):
     many = ["--table", "answers.csv", "--column", "answer", "--users", "0-2,4,5"]
     assert peer(*many, url=relay) == 0
     alone.join()
-    assert collect("--wait", str(HANGING_SECONDS), url=relay) == 0
+    with monkeypatch.context() as leaving:
+
+        def gone(*_):
+            raise RelayError("the relay is gone")
+
+        leaving.setattr(RelayClient, "forget_hand_ins", gone)
+        assert collect("--wait", str(HANGING_SECONDS), url=relay) == 0
+    first = capsys.readouterr()
+    assert "while it serves, run this command again" in " ".join(first.err.split())
+    assert (here / "c/analyzer.key.fetched").stat().st_mode & 0o777 == 0o600
+    assert collect("--overwrite", url=relay) == 0
     captured = capsys.readouterr()
+    assert "may still have" not in captured.err
     assert "safe to publish" in captured.out
     assert "6 of 6 users registered, and 6 handed in" in " ".join(captured.out.split())
     assert "keeps its record of who sent envelopes" in " ".join(captured.out.split())
@@ -265,8 +278,8 @@ def test_a_whole_collection_by_commands(relay, here, capsys):
     assert privacy["parameters"]["num_reports"] == 6
     assert privacy["parameters"]["num_confirmed"] == 6
     beginning = privacy["parameters"]["transcript"][:16]
-    assert f"roster {privacy['parameters']['roster_digest']}" in " ".join(captured.out.split())
-    assert f"transcript {beginning}" in " ".join(captured.out.split())
+    assert f"roster {privacy['parameters']['roster_digest']}" in " ".join(first.out.split())
+    assert f"transcript {beginning}" in " ".join(first.out.split())
 
 
 def test_peers_say_what_went_wrong(capsys):

@@ -25,6 +25,31 @@ PROGRAM = Path(sys.executable).with_name("shuffledp")
 PATIENCE_SECONDS = 1500.0
 
 
+# The program, killed outright before or after it calls a method for the n-th time.
+DYING = """
+import itertools, os, signal, sys
+from importlib import import_module
+
+target, when, number, *arguments = sys.argv[1:]
+module, name, method = target.split(":")
+owner = getattr(import_module(f"shuffledp.collection.{module}"), name)
+real, calls = getattr(owner, method), itertools.count(1)
+
+def dying(*args, **options):
+    dies = next(calls) == int(number)
+    if dies and when == "before":
+        os.kill(os.getpid(), signal.SIGKILL)
+    result = real(*args, **options)
+    if dies:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return result
+
+setattr(owner, method, dying)
+from shuffledp.cli.main import main
+sys.exit(main(arguments))
+"""
+
+
 class Processes:
     """Commands in one folder, none of which outlives the test."""
 
@@ -44,12 +69,13 @@ class Processes:
             process.wait()
             process.stdin.close()
 
-    def start(self, name, *arguments):
-        """Start a command of the group; it prints into files."""
+    def start(self, name, *arguments, dies=()):
+        """Start a command of the group, perhaps one that dies; it prints into files."""
         log = self.folder / f"{len(self.started)}-{name}"
         with log.with_suffix(".out").open("w") as out, log.with_suffix(".err").open("w") as err:
+            program = [sys.executable, "-c", DYING, *map(str, dies)] if dies else [PROGRAM]
             process = subprocess.Popen(
-                [PROGRAM, "network", name, *arguments],
+                [*program, "network", name, *arguments],
                 cwd=self.folder, stdin=subprocess.PIPE, stdout=out, stderr=err, text=True,
             )  # fmt: skip
         self.started.append((process, log))
@@ -92,23 +118,27 @@ class Processes:
             texts += [log.with_suffix(end).read_text()[-2000:] for end in (".out", ".err")]
         return "\n".join(texts)
 
-    def start_relay(self, store, *options, port=0):
+    def killed(self, process):
+        """Wait until a command that dies is dead."""
+        assert self.end(process) == -signal.SIGKILL, self.logs()
+
+    def start_relay(self, store, *options, port=0, dies=()):
         return self.start(
             "relay", "c/terms.json", "--graph", "edges.csv", "--store", store,
-            "--port", str(port), *options,
+            "--port", str(port), *options, dies=dies,
         )  # fmt: skip
 
-    def relay(self, *options, port=0):
+    def relay(self, *options, port=0, dies=()):
         """Start a relay, wait until it listens, and return it with its URL."""
-        process = self.start_relay("relay.db", *options, port=port)
+        process = self.start_relay("relay.db", *options, port=port, dies=dies)
         url = self.wait("the relay's URL", lambda: self.printed(process).strip())
         return process, url
 
-    def peers(self, url, users, state, *options):
+    def peers(self, url, users, state, *options, dies=()):
         return self.start(
             "peer", "c/terms.json", "--graph", "edges.csv", "--relay", url, "--table",
             "answers.csv", "--column", "answer", "--users", users, "--state", state,
-            "--patience", str(PATIENCE_SECONDS), *options,
+            "--patience", str(PATIENCE_SECONDS), *options, dies=dies,
         )  # fmt: skip
 
     def wait_for(self, url, **wanted):
@@ -120,10 +150,10 @@ class Processes:
 
         self.wait(f"a status with {wanted}", reached)
 
-    def start_collecting(self, url, *options):
+    def start_collecting(self, url, *options, dies=()):
         return self.start(
             "collect", "c/terms.json", "--key", "c/analyzer.key", "--graph", "edges.csv",
-            "--relay", url, "--delta", "1e-3", "--out", "results", "--json", *options,
+            "--relay", url, "--delta", "1e-3", "--out", "results", "--json", *options, dies=dies,
         )  # fmt: skip
 
 
@@ -242,3 +272,46 @@ def test_processes_that_are_killed_stopped_refused_and_never_return(processes):
     assert result["guarantee"]["epsilon"]["upper"] > expected["guarantee"]["epsilon"]["upper"]
     relay.send_signal(signal.SIGTERM)
     assert processes.end(relay) == 143, processes.logs()
+
+
+@pytest.mark.slow
+def test_processes_that_are_killed_where_something_is_deleted(processes):
+    prepare(processes, 12, 4, 2)
+    clock = ("--clock", "all", "--round-seconds", "3600")
+    # The relay: when it has kept the first batch of round 2, deleted its sender's mail, and not
+    # said so yet. A peer: when it has taken mail and not saved it; then with old keys in the log.
+    relay, url = processes.relay(
+        *clock, dies=("service.relay_store:SqliteStore:put_batch", "after", 13)
+    )
+    port = int(url.rpartition(":")[2])
+    dies = ("protocol.peer:Peer:receive", "after", 1)
+    first = processes.peers(url, "0-5", "first.db", dies=dies)
+    second = processes.peers(url, "6-11", "second.db")
+    processes.killed(relay)
+    dies = ("service.relay_store:SqliteStore:forget_hand_ins", "after", 1)
+    relay, url = processes.relay(*clock, port=port, dies=dies)
+    processes.killed(first)
+    dies = ("service.peer_store:PeerStore:wipe_log", "before", 1)
+    first = processes.peers(url, "0-5", "first.db", dies=dies)
+    processes.killed(first)
+    first = processes.peers(url, "0-5", "first.db")
+    for process in (first, second):
+        assert "6 of 6 users" in processes.finish(process)
+    # The analyzer: when all is saved and the relay does not know; the relay, when it has deleted
+    # it and not said so; and the analyzer, when it has heard that and not noted it.
+    dies = ("service.relay_client:RelayClient:forget_hand_ins", "before", 1)
+    processes.killed(processes.start_collecting(url, dies=dies))
+    dies = ("service.fetched_store:FetchedStore:note_forgotten", "before", 1)
+    collecting = processes.start_collecting(url, dies=dies)
+    processes.killed(relay)
+    relay, url = processes.relay(*clock, port=port)
+    processes.killed(collecting)
+    result = json.loads(processes.finish(processes.start_collecting(url)))
+    collection = result["collection"]
+    assert collection["num_reports"] == collection["num_confirmed"] == 12
+    assert (collection["rejected"], collection["num_absences"]) == ({}, 0)
+    assert result["warnings"] == []
+    # Once more, from the analyzer's file alone.
+    kill(relay)
+    again = json.loads(processes.finish(processes.start_collecting(url, "--overwrite")))
+    assert (again["estimates"], again["collection"]) == (result["estimates"], collection)

@@ -129,7 +129,7 @@ def test_exact_positions_need_no_more_rounds_than_eigenvalues():
 def test_a_search_on_a_grid_finds_the_same(monkeypatch):
     graph = wheel(60)
     plain = NetworkMixing(graph, method="exact").fewest_rounds(ANY, delta=DELTA, within=0.001)
-    monkeypatch.setattr("shuffledp.network.mixing._MOST_KEPT_NUMBERS", 60 * 64 * 10.0)
+    monkeypatch.setattr("shuffledp.network.mixing._MOST_KEPT_NUMBERS", 60 * 80 * 10.0)
     mixing = NetworkMixing(graph, method="exact")
     assert mixing.fewest_rounds(ANY, delta=DELTA, within=0.001) == plain
 

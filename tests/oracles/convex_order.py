@@ -16,6 +16,11 @@ def as_tuples(atoms: Sequence[Any]) -> list[tuple[Any, Any, Any]]:
     return [(atom.mass, atom.ratio0, atom.ratio1) for atom in atoms]
 
 
+def to_14_digits(ratio: Any) -> float:
+    """A ratio without the last digits, in which blankets are rounded outward."""
+    return float(f"{float(ratio):.14g}")
+
+
 def largest_excess(small: Atoms, large: Atoms, e: Any) -> Any:
     """Return by how much ``large`` fails to dominate ``small``: 0 if it does, in exact numbers.
 

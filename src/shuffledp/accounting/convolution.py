@@ -14,6 +14,7 @@ which occurs T times:
   (Higham 2002, "Accuracy and Stability of Numerical Algorithms", Theorem 24.2, has c < 7);
 - a power T of a number of modulus at most A, off by E, is off by at most T E A^(T - 1), and the
   logarithm and exponential that compute it add (20 T + 8 + 2 abs(T ln A)) u;
+- frequencies at which the product is below e^-700 are left out, which adds less than 1e-300;
 - the inverse transform adds c u log2(N) times the l2 norm of its result;
 - probability outside the N points wraps around: at most 2e-18, by Chernoff's bound;
 - the law is known outside the N points too: there it is at most that Chernoff bound.
@@ -32,6 +33,10 @@ _UNIT = math.ulp(1.0)  # twice the unit round-off
 
 # Round-off of a transform of N points, relative to the l2 norm, is this times log2(N).
 _TRANSFORM_ERROR = 4.0 * _UNIT
+
+# Frequencies with less than e to this are left out: all together they add less than the other. An
+# envelope grows by less than e^9 in later parts, since a law's transform is 1 at most.
+_NEGLIGIBLE_EXPONENT, _NEGLIGIBLE = -700.0, 1e-300
 
 # Each end of a window of transformed probabilities leaves e^-41.5 = 1e-18 outside.
 _OUTSIDE_EXPONENT = 41.5
@@ -198,26 +203,33 @@ def _convolved(
     """Return the tilted law of the sum, indices modulo ``num_points``, and how far each is off."""
     per_norm = _TRANSFORM_ERROR * math.log2(num_points)
     size = num_points // 2 + 1
-    spectrum = np.ones(size, np.complex128)
-    envelope = np.zeros(size)  # ln of what bounds the modulus of the product, exact or computed
-    growth = np.zeros(size)  # error of the product relative to that bound
+    kept: NDArray[np.int64] = np.arange(size)  # frequencies at which the product is not negligible
+    spectrum: NDArray[np.complex128] = np.ones(size, np.complex128)
+    envelope: NDArray[np.float64] = np.zeros(
+        size
+    )  # ln of what bounds the modulus of the product, exact or computed
+    growth: NDArray[np.float64] = np.zeros(size)  # error of the product relative to that bound
     for part, log_moment in zip(parts, log_moments, strict=True):
         tilted = _tilted_masses(part, theta, log_moment, num_points)
-        transform = np.fft.rfft(tilted)
+        transform: NDArray[np.complex128] = np.fft.rfft(tilted)[kept]
         doubt = per_norm * math.sqrt(num_points * float(tilted @ tilted))
-        modulus = np.abs(transform) + doubt
-        exponents = part.count * np.log(modulus)
+        exponents = part.count * np.log(np.abs(transform) + doubt)
         envelope += exponents
+        counts = envelope > _NEGLIGIBLE_EXPONENT
+        kept, spectrum, transform = kept[counts], spectrum[counts], transform[counts]
+        envelope, growth, exponents = envelope[counts], growth[counts], exponents[counts]
+        modulus = np.abs(transform) + doubt
         growth += part.count * (doubt / modulus + 10.0 * _UNIT)
         growth += (4.0 + np.minimum(np.abs(exponents), 750.0)) * _UNIT
         # Nothing is exactly zero: the logarithm of the least double is finite.
         transform.real += np.where(modulus > doubt, 0.0, SMALLEST_MASS)
         spectrum *= transform if part.count == 1 else np.exp(part.count * np.log(transform))
-    weights = np.full(size, 2.0)
-    weights[[0, -1]] = 1.0  # the two frequencies that have no conjugate
+    weights = np.where((kept == 0) | (kept == size - 1), 1.0, 2.0)  # two have no conjugate
     powers = float(weights @ (np.exp(np.minimum(envelope, 600.0)) * growth)) / num_points
     norm = math.sqrt(float(weights @ np.abs(spectrum) ** 2) / num_points)
-    return np.fft.irfft(spectrum, num_points), powers + per_norm * norm
+    full = np.zeros(size, np.complex128)
+    full[kept] = spectrum
+    return np.fft.irfft(full, num_points), powers + per_norm * norm + _NEGLIGIBLE
 
 
 def _tilts(parts: Sequence[Part], interval: float, theta_end: float) -> list[float]:

@@ -27,6 +27,9 @@ from shuffledp.core.checks import require_non_negative, require_open_unit
 if TYPE_CHECKING:
     from shuffledp.collection.results import RunResult
 
+# Ends the name of the file with what was fetched, beside the key that opens it.
+_FETCHED = ".fetched"
+
 
 @click.command(
     epilog="Example: shuffledp network collect collection/terms.json --key "
@@ -75,8 +78,9 @@ def collect(  # noqa: PLR0913  # one parameter an option
 ) -> None:
     """Fetch what was handed in to the collection of TERMS, and estimate.
 
-    Waits until the collection is over. Writes estimates.csv, privacy.json and report.html into the
-    folder of --out: all of them, or nothing.
+    Waits until the collection is over. Keeps what was fetched in a file beside --key, from which it
+    can be run again, and has the relay delete it. Writes estimates.csv, privacy.json and
+    report.html into the folder of --out: all of them, or nothing.
     """
     require_service()
     require_open_unit("delta", delta)
@@ -87,6 +91,7 @@ def collect(  # noqa: PLR0913  # one parameter an option
     from shuffledp.collection.questions.question import EstimateOptions
     from shuffledp.deploy.peers.service.bounded_answers import AnswerSizes
     from shuffledp.deploy.peers.service.collecting import collection_result, fetch, fetched_facts
+    from shuffledp.deploy.peers.service.fetched_store import FetchedStore
     from shuffledp.deploy.peers.service.preparing import read_key, read_terms
     from shuffledp.deploy.peers.service.relay_client import RelayClient, plain_text_cautions
     from shuffledp.leakage.of_results import json_of_run
@@ -101,9 +106,10 @@ def collect(  # noqa: PLR0913  # one parameter an option
     with (
         results_folder(out, overwrite=overwrite, inputs=read_paths(out)) as folder,
         RelayClient(url, sizes=AnswerSizes.of(read, network)) as client,
+        FetchedStore(key.with_name(f"{key.name}{_FETCHED}"), read) as store,
         progress_bar() as on_progress,
     ):
-        fetched = fetch(read, keys, client, wait_seconds=wait, on_progress=on_progress)
+        fetched = fetch(read, keys, client, store=store, wait_seconds=wait, on_progress=on_progress)
         result = collection_result(
             read,
             asked,
@@ -118,6 +124,13 @@ def collect(  # noqa: PLR0913  # one parameter an option
         findings = json_of_run(result)
         write_results(result, folder, parameters={"graph": str(graph), **facts}, findings=findings)
     print_warnings(result.warnings)
+    if fetched.not_forgotten:
+        print_warnings(
+            [
+                "the relay may still have what was handed in; while it serves, run this command "
+                f"again with --overwrite ({fetched.not_forgotten})"
+            ]
+        )
     if as_json:
         print_json({**result.to_json_dict(), **findings, "collection": facts})
     else:

@@ -55,7 +55,7 @@ _LOOPBACK = "127.0.0.1"
     show_default=True,
     help="Rounds end after their time; as soon as all have sent; or with a line on stdin.",
 )
-@click.option("--until-collected", is_flag=True, help="Stop once the analyzer has fetched all.")
+@click.option("--until-collected", is_flag=True, help="Stop once the analyzer has all in a file.")
 def relay(  # noqa: PLR0913  # one parameter an option
     *,
     terms: Path,

@@ -67,7 +67,8 @@ class LocalProfile:
         Number of possible inputs; ``None`` where unbounded or unknown.
     blanket : tuple of BlanketAtom
         Law of the largest blanket for the worst pair; the mass missing from 1 is outside it.
-        Empty where the family has none on record.
+        Empty where the family has none on record. Randomizers with rational probabilities round it
+        outward: no bound of the stated floats is below that of the exact law.
     attack : tuple of BlanketAtom
         Law of the likelihood ratios of a pair of inputs to the law of the input that all *other*
         users hold: explicit data, from which lower ends are computed. Masses sum to 1, and both

@@ -69,18 +69,18 @@ if TYPE_CHECKING:
     from shuffledp.leakage.informed.strong import (
         strong_vulnerability,
     )
-    from shuffledp.leakage.maximum_load.asymptotics import (
+    from shuffledp.leakage.loads.asymptotics import (
         asymptotic_excess,
         published_approximation,
     )
-    from shuffledp.leakage.maximum_load.exact import (
+    from shuffledp.leakage.loads.exact import (
         exact_maximum_load,
     )
-    from shuffledp.leakage.maximum_load.maximum_load import (
+    from shuffledp.leakage.loads.maximum_load import (
         maximum_load,
         maximum_load_excess,
     )
-    from shuffledp.leakage.maximum_load.weighted import (
+    from shuffledp.leakage.loads.weighted import (
         weighted_maximum,
     )
     from shuffledp.leakage.measures.capacities import (
@@ -186,16 +186,16 @@ _HOMES = {
         "worst_knowledge",
     ),
     "leakage.informed.strong": ("strong_vulnerability",),
-    "leakage.maximum_load.asymptotics": (
+    "leakage.loads.asymptotics": (
         "asymptotic_excess",
         "published_approximation",
     ),
-    "leakage.maximum_load.exact": ("exact_maximum_load",),
-    "leakage.maximum_load.maximum_load": (
+    "leakage.loads.exact": ("exact_maximum_load",),
+    "leakage.loads.maximum_load": (
         "maximum_load",
         "maximum_load_excess",
     ),
-    "leakage.maximum_load.weighted": ("weighted_maximum",),
+    "leakage.loads.weighted": ("weighted_maximum",),
     "leakage.measures.capacities": (
         "additive_capacity",
         "min_capacity_bits",

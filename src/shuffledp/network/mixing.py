@@ -43,7 +43,7 @@ _MOST_EXACT_USERS = 100_000
 _MOST_KEPT_NUMBERS = 5e7
 
 # Of one user after one number of rounds: position bounds hold so many numbers.
-_NUMBERS_A_USER = 64.0
+_NUMBERS_A_USER = 80.0
 
 # Rounds after which laws are looked at in one pass: each costs as much as some rounds.
 _MOST_STOPS = 12

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from shuffledp.network.positions.position_bounds import PositionBounds
 
 # The worst of many users is found to within this, relatively.
-_SLACK = 1e-4
+_SLACK = 1e-5
 
 # What gains less than two per cent is not worth the search.
 _WORTH = 0.98

@@ -217,3 +217,26 @@ def test_the_last_outcome_needs_an_infinite_tilt():
 def test_only_for_binary_randomized_response(profile):
     with pytest.raises(OutOfRegimeError, match="k = 2"):
         account_delta(profile, num_users=10, epsilon=0.5, method="binary-exact")
+
+
+@pytest.mark.parametrize(
+    ("epsilon0", "num_users", "shares"),
+    [(0.3, 40, (1 - 1e-9, 0.5)), (1.0, 10**6, (1 - 1e-6, 0.999, 0.7)), (0.1, 10**15, (0.9, 1e-9))],
+)
+def test_a_published_epsilon_holds_up_to_the_total_variation(epsilon0, num_users, shares):
+    """It was 4e-4 of delta short where losses are far below their deviation."""
+    binary = BinaryRandomizedResponse(epsilon0, num_users)
+    for share in shares:
+        delta = share * binary.enclose(0.0).lower
+        found = binary.enclose_epsilon(delta, epsilon0)
+        assert binary.enclose(found.upper).upper <= delta
+        deviation = 2.0 * math.sinh(0.5 * epsilon0) / math.sqrt(num_users)
+        assert found.upper - found.lower <= 1e-5 * max(found.upper, deviation)
+
+
+def test_an_epsilon_that_fails_its_check_is_raised(monkeypatch):
+    """The number of ones that looks worst is not: the check finds another one."""
+    expected = BinaryRandomizedResponse(1.0, 3_000).enclose_epsilon(1e-6, 1.0)
+    monkeypatch.setattr(BinaryRandomizedResponse, "_worst_sampled", lambda self, _: 1700.0)
+    found = BinaryRandomizedResponse(1.0, 3_000).enclose_epsilon(1e-6, 1.0)
+    assert expected.lower * (1.0 - 1e-9) <= found.upper <= expected.upper * 1.001

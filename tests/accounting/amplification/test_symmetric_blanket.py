@@ -373,3 +373,15 @@ def test_a_quadrillion_users():
         t = mp.findroot(lambda t: mu * (mp.npdf(t) - t * mp.ncdf(-t)) - mpf("1e-9"), 1)
     assert found.upper == pytest.approx(float(t * mu), rel=1e-4)
     assert found.lower == pytest.approx(float(t * mu), rel=1e-4)
+
+
+@pytest.mark.parametrize("pair_mass", [1e-290, 1e-298, 1e-305])
+def test_ends_next_to_the_smallest_double_are_above_the_truth(pair_mass):
+    """They are taken however wide they are, since they are proved and none is below 1e-300."""
+    law = SymmetricLaw(epsilon0=1.0, low=1.0, pair_mass=pair_mass, rest_mass=0.0, base_mass=1.0)
+    for share in (0.0, 0.5, 0.9):
+        truth = 0.5 * pair_mass * (math.e - math.exp(share))  # one user, one report
+        found = SymmetricBlanket(law, 1).enclose(share)
+        assert found.lower <= truth * (1.0 + 1e-9)
+        assert found.upper >= max(truth * (1.0 - 1e-9), 1e-300)
+        assert found.upper <= max(truth * (1.0 + 1e-6), 1e-297)

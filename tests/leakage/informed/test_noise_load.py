@@ -11,8 +11,8 @@ from scipy.stats import binom, poisson
 from shuffledp.leakage.informed import noise_load
 from shuffledp.leakage.informed.noise_load import heavy_load_excess, noise_load_excess
 from shuffledp.leakage.informed.noise_load_kernels import group_waves
-from shuffledp.leakage.maximum_load.maximum_load import maximum_load_excess
-from shuffledp.leakage.maximum_load.weighted import weighted_maximum
+from shuffledp.leakage.loads.maximum_load import maximum_load_excess
+from shuffledp.leakage.loads.weighted import weighted_maximum
 
 
 def parts(total, size):

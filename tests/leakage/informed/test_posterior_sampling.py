@@ -24,7 +24,7 @@ from shuffledp.leakage.informed.posterior_sampling import (
     sampled_vulnerability,
 )
 from shuffledp.leakage.informed.situation import checked_situation
-from shuffledp.leakage.maximum_load.maximum_load import maximum_load_tail
+from shuffledp.leakage.loads.maximum_load import maximum_load_tail
 
 # Probability that correct code fails this module: three limits, their controls, and one law.
 FALSE_POSITIVE_RATE = 1e-9

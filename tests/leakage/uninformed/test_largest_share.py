@@ -9,7 +9,7 @@ import pytest
 
 from oracles.shuffled_guesses import k_rr, one_target
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
-from shuffledp.leakage.maximum_load.maximum_load import maximum_load
+from shuffledp.leakage.loads.maximum_load import maximum_load
 from shuffledp.leakage.uninformed import largest_share
 from shuffledp.leakage.uninformed.largest_share import largest_share_upper, response_ends
 

@@ -8,7 +8,12 @@ from shuffledp.network.graphs.families import random_regular_graph
 from shuffledp.network.graphs.graph import Graph
 from shuffledp.network.positions import remote_bounds
 from shuffledp.network.positions.position_bounds import PositionBounds, exact_position_bounds
-from shuffledp.network.positions.position_weights import chi_square_law, weight_grid
+from shuffledp.network.positions.position_weights import (
+    chi_square_law,
+    second_moments,
+    tails_of,
+    weight_grid,
+)
 from shuffledp.network.positions.remote_bounds import remote_position_bounds
 from shuffledp.network.spectra.spectral_bounds import spectral_position_bounds
 from shuffledp.network.spectra.spectrum import walk_spectrum
@@ -150,3 +155,40 @@ def test_laws_of_given_variance_dominate(chi_square, largest):
 def test_the_grid_covers_what_it_is_asked_to():
     for largest in (0.5, 2.0, 2.31, 1e6):
         assert weight_grid(largest)[-1] >= 1.1 * max(largest, 2.0)
+
+
+def test_sharing_ratios_between_points_adds_little_near_one():
+    # The more so where more is told: a per cent of the variance, or 1e-4.
+    grid = weight_grid(50.0)
+    for away in (0.01, 0.05, 0.11, 0.29):
+        tails = tails_of(np.array([1.0 - away, 1.0 + away]), np.array([0.5, 0.5]), grid)
+        (moment,) = second_moments(grid, tails[None, :])
+        assert away**2 <= moment - 1.0 <= 1.01 * away**2 + 1.1e-4
+
+
+def test_q_is_chosen_for_the_worst_user():
+    # The report of the first is four times as likely at place 0, where a half come less often.
+    lower = np.ones((300, 3))
+    lower[::2, 0] = np.linspace(0.9, 0.99, 150)
+    upper = np.ones((300, 3))
+    upper[0, 0] = 4.0
+    pi = np.full(300, 1 / 300)
+    groups = [np.arange(2, 150), np.arange(150, 300)]
+    known = remote_bounds._Known(
+        pi, remote_bounds._Laws(lower, upper), np.array([0]), groups, np.eye(300)[0] * 0.03
+    )
+
+    def lost(shares):
+        weights = np.array([1 / 300, 148 / 300, 0.5]) * upper[0] ** 2
+        told = 1.03 + weights @ (1.0 / shares - 1.0)
+        return told / (lower / shares).min(axis=1, initial=1.0).mean()
+
+    best = min(lost(np.array([c, 1.0, 1.0])) for c in np.linspace(0.85, 1.0, 301))
+    assert lost(remote_bounds._shares(known)) <= best + 2e-4
+
+
+def test_alike_users_are_not_followed_one_by_one(monkeypatch):
+    graph = random_regular_graph(420, 6, Entropy.from_seed(1))
+    spectrum, walk = walk_spectrum(graph, num_pairs=0), RandomWalk.on(graph)
+    monkeypatch.setattr(remote_bounds, "_MOST_ROWS", 32)
+    assert remote_position_bounds(walk, spectrum, 40).followed.size == 0

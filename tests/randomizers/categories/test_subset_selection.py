@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, norm
 
+from oracles.convex_order import to_14_digits
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, FingerprintError, ParameterError
 from shuffledp.core.profile import RandomizerFamily
@@ -191,11 +192,11 @@ class TestProfile:
         expected = defaultdict(Fraction)
         for column in zip(*randomizer.channel(), strict=True):
             omega = min(column)
-            expected[tuple(float(column[x] / omega) for x in pair)] += omega
+            expected[tuple(to_14_digits(column[x] / omega) for x in pair)] += omega
         found = defaultdict(float)
         for atom in randomizer.profile.blanket:
             assert 0.0 < atom.mass <= 1.0
-            found[atom.ratio0, atom.ratio1] += atom.mass
+            found[to_14_digits(atom.ratio0), to_14_digits(atom.ratio1)] += atom.mass
         assert found.keys() == expected.keys()
         for ratios, mass in expected.items():
             assert found[ratios] == pytest.approx(float(mass), rel=1e-15)

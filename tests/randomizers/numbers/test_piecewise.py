@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from oracles.convex_order import to_14_digits
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.randomizers.numbers import Piecewise
@@ -147,11 +148,11 @@ class TestExactLaw:
         expected = {}
         for column in zip(*channel, strict=True):
             omega = min(column)
-            ratios = (float(column[0] / omega), float(column[-1] / omega))
+            ratios = (to_14_digits(column[0] / omega), to_14_digits(column[-1] / omega))
             expected[ratios] = expected.get(ratios, 0) + float(omega)
         found = {}
         for atom in randomizer.profile.blanket:
-            ratios = (atom.ratio0, atom.ratio1)
+            ratios = (to_14_digits(atom.ratio0), to_14_digits(atom.ratio1))
             found[ratios] = found.get(ratios, 0) + atom.mass
         assert set(found) == set(expected)
         for ratios, mass in found.items():

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from oracles.convex_order import as_tuples, largest_excess
+from oracles.convex_order import as_tuples, largest_excess, to_14_digits
 from shuffledp.randomizers.numbers import Hybrid, Piecewise
 from shuffledp.randomizers.numbers.range_atoms import (
     best_point,
@@ -30,7 +30,8 @@ def affordable(make):
 def collected(atoms):
     masses = defaultdict(float)
     for mass, r0, r1 in atoms:
-        masses[float(r0), float(r1)] += float(mass)
+        if mass > 0:
+            masses[to_14_digits(r0), to_14_digits(r1)] += float(mass)
     return masses
 
 
@@ -47,7 +48,7 @@ def test_the_piecewise_attack_is_that_of_a_point_of_the_grid():
         point = best_point(law.num_steps, law.window)
         found = collected(as_tuples(randomizer.profile.attack))
         assert found == pytest.approx(collected(exact_atoms(channel, channel[point])), rel=1e-14)
-        found = collected(as_tuples(window_attack(*law, law.ratio, point=0)))
+        found = collected(window_attack(*law, law.ratio, point=0))
         assert found == pytest.approx(collected(exact_atoms(channel, channel[0])), rel=1e-14)
         separations = [
             float(sum(mass * (r0 - r1) ** 2 for mass, r0, r1 in exact_atoms(channel, row)))
@@ -100,6 +101,6 @@ def test_the_hybrid_attack_is_that_of_a_point_of_the_grid():
 @pytest.mark.parametrize("threshold", [1, 2**60, 2**63])
 @pytest.mark.parametrize("position", [Fraction(0), Fraction(1, 3), Fraction(1)])
 def test_bits_have_means_of_one(threshold, position):
-    atoms = as_tuples(bit_attack(threshold, position))
+    atoms = bit_attack(threshold, position)
     for means in zip(*[(mass, mass * r0, mass * r1) for mass, r0, r1 in atoms], strict=True):
-        assert sum(means) == pytest.approx(1.0, rel=1e-15)
+        assert sum(means) == 1

@@ -132,3 +132,12 @@ class TestSpan:
         span = Span(low, low + width)
         for value in (span.low, span.middle, span.high):
             assert -1.0 <= span.position(value) <= 1.0
+
+
+@pytest.mark.parametrize("num_steps", [1, 1024, 2**15])
+def test_tiny_distances_count_as_none(num_steps):
+    # They would lead to subnormal numbers, which some processors take longer for. No word tells.
+    span = Span(0.0, 1.0)
+    for value in (0.0, -0.0, 5e-324, 1e-310, 1e-300, 2.0**-90):
+        assert chance_of_up(value, span, num_steps) == (0, 0)
+    assert chance_of_up(2.0**-60, span, num_steps) == (0, Fraction(num_steps, 2**60))

@@ -27,11 +27,14 @@ from shuffledp.core.profile import LocalProfile, RandomizerFamily
 
 # Width of the result relative to epsilon, where the data of the others are settled in stretches, as
 # many as its inverse: 1e-8 while every number of ones is affordable by itself. It widens smoothly,
-# so that more users do not raise an upper end. delta moves some ten times as fast, and beyond a
-# small batch it may be as wide as far tails need: there by 2 ln(1/delta) times as fast.
-_NARROWEST, _WIDEST = 1e-8, 8e-6
+# so that more users do not raise an upper end. delta is as wide as that moves it: at least by a
+# half as much, and at most ten times, or beyond a small batch 2 ln(1/delta) times as much.
+_NARROWEST, _WIDEST = 1e-8, 7.99e-6
 _SMALL_BATCH, _GROWTH = 2e4, 2.2
-_DELTA_FACTOR = 10.0
+_LEAST_SLOPE, _DELTA_FACTOR = 0.5, 10.0
+
+# The first step up from an epsilon that does not hold, in widths.
+_FIRST_STEP = 0.05
 
 # Numbers of ones at which the worst is looked for before every number is settled, and how often it
 # is then looked for more closely.
@@ -66,37 +69,76 @@ class BinaryRandomizedResponse:
         self._width = width
 
     def enclose(self, epsilon: float) -> Enclosure:
-        """Enclose delta at ``epsilon`` >= 0, to a relative width of 1e-7 to 8e-5."""
+        """Enclose delta at ``epsilon`` >= 0, as widely as moving epsilon by its width would."""
         if epsilon >= self._epsilon0:
             return Enclosure(0.0, 0.0)
-        lower = self._lower(epsilon, self._worst_sampled(epsilon))
-        tolerance = self._delta_tolerance(epsilon, lower)
-        upper = max(lower * (1.0 + tolerance), SMALLEST_DELTA)
-        ones = self._first_excess(epsilon, upper, 0.0)
-        while ones >= 0.0:
-            lower = max(lower, self._lower(epsilon, ones))
-            highest = self._upper(epsilon, ones)
-            _require_narrow("delta", lower, highest)
-            upper = max(upper, highest) * (1.0 + tolerance)
-            ones = self._first_excess(epsilon, upper, ones)
+        lower, upper, _ = self._settled(epsilon, *self._aim(epsilon))
         return Enclosure(lower, upper)
 
     def enclose_epsilon(self, delta: float, highest: float) -> Enclosure:
-        """Enclose the least epsilon in [0, highest] whose delta is at most ``delta``."""
+        """Enclose the least epsilon in [0, highest] whose delta is at most ``delta``.
+
+        At the upper end `enclose` says so, too, if ``delta`` is one that it can tell from 0: what
+        is published holds when it is checked.
+        """
+        if self._first_excess(0.0, 0.5 * delta, 0.0) < 0.0:
+            return Enclosure(0.0, 0.0)  # no delta is enclosed twice as wide
         lower = self.lower_epsilon(delta, highest)
-        lower = self._least_epsilon(delta, self._worst_sampled(lower), lower, highest)
-        upper = lower * (1.0 + self._tolerance)
-        ones = 0.0
-        while upper < highest:
+        worst = self._worst_sampled(lower)
+        if delta < SMALLEST_DELTA:
+            lower = self._least_epsilon(delta, worst, lower, highest)
+            return Enclosure(lower, self._far_epsilon(delta, lower, highest))
+        upper, step = 0.0, _FIRST_STEP * self._tolerance
+        while True:
+            lower, enough = last_above_first_below(
+                functools.partial(self._lower, ones=worst), delta, lower, highest
+            )
+            upper = max(upper, enough / (1.0 - self._tolerance))
+            if upper >= highest:
+                return Enclosure(lower, highest)
+            worst, target = self._aim(upper)
+            if target <= delta:
+                _, found, worst = self._settled(upper, worst, target)
+                if found <= delta:
+                    return Enclosure(lower, upper)
+                step = max(step, self._tolerance)
+            upper += max(step * max(upper, self._deviation()), math.ulp(highest))
+            step *= 2.0
+
+    def _far_epsilon(self, delta: float, lowest: float, highest: float) -> float:
+        """Return the least epsilon found that is enough for a ``delta`` below 1e-300."""
+        epsilon, ones = lowest * (1.0 + self._tolerance), 0.0
+        while epsilon < highest:
             # What was settled at a smaller epsilon stays settled, since delta falls in epsilon.
-            ones = self._first_excess(upper, delta, ones)
+            ones = self._first_excess(epsilon, delta, ones)
             if ones < 0.0:
-                return Enclosure(lower, upper)
-            lower = max(lower, self._least_epsilon(delta, ones, lower, highest))
-            upper = max(upper, self._enough_epsilon(delta, ones, upper, highest))
-            _require_narrow("epsilon", lower, upper)
-            upper = max(upper, 1e-9 * highest) * (1.0 + self._tolerance)
-        return Enclosure(lower, highest)
+                return epsilon
+            _, epsilon = last_above_first_below(
+                functools.partial(self._upper, ones=ones), delta, epsilon, highest, guess=epsilon
+            )
+            epsilon *= 1.0 + self._tolerance
+        return highest
+
+    def _aim(self, epsilon: float) -> tuple[float, float]:
+        """Return the number of ones that looks worst, and a delta that should be above all."""
+        worst = self._worst_sampled(epsilon)
+        lower = self._lower(epsilon, worst)
+        moved = self._lower(epsilon * (1.0 - self._tolerance), worst)
+        least, most = self._delta_tolerances(epsilon, lower)
+        return worst, max(min(moved, lower * (1.0 + most)), lower * (1.0 + least), SMALLEST_DELTA)
+
+    def _settled(self, epsilon: float, worst: float, target: float) -> tuple[float, float, float]:
+        """Return both ends of delta, the upper one at least ``target``, and what looks worst."""
+        lower, upper = self._lower(epsilon, worst), target
+        width = target / lower if lower > 0.0 else 1.0 + self._delta_tolerances(epsilon, 0.0)[1]
+        ones = self._first_excess(epsilon, upper, 0.0)
+        while ones >= 0.0:
+            found, highest = self._lower(epsilon, ones), self._upper(epsilon, ones)
+            lower, worst = max(lower, found), ones
+            _require_narrow(found, highest)
+            upper = max(upper, highest) * width
+            ones = self._first_excess(epsilon, upper, ones)
+        return lower, upper, worst
 
     def lower_epsilon(self, delta: float, highest: float) -> float:
         """Return an epsilon that the two extreme neighbouring pairs make unavoidable."""
@@ -117,17 +159,18 @@ class BinaryRandomizedResponse:
         lower, upper = self._lower(epsilon, ones), self._upper(epsilon, ones)
         return Enclosure(min(lower, upper), max(upper, SMALLEST_DELTA))
 
-    def _delta_tolerance(self, epsilon: float, delta: float) -> float:
-        """Return the relative width of a delta that is about so large."""
+    def _deviation(self) -> float:
+        """Return the deviation that the loss of a large crowd has; 0 for denormal losses."""
+        return 2.0 * math.sinh(0.5 * min(self._epsilon0, 700.0)) / math.sqrt(self._others + 1.0)
+
+    def _delta_tolerances(self, epsilon: float, delta: float) -> tuple[float, float]:
+        """Return the least and the largest relative width of a delta that is about so large."""
         steepest = -2.0 * math.log(max(delta, SMALLEST_DELTA))
-        deviation = (
-            2.0 * math.sinh(0.5 * min(self._epsilon0, 700.0)) / math.sqrt(self._others + 1.0)
-        )
-        # Denormal losses have a deviation of 0.
+        deviation = self._deviation()
         steps = min(epsilon / deviation, MANY_DEVIATIONS) if deviation > 0.0 else MANY_DEVIATIONS
-        slope = min(steps**2, steepest)
-        narrow = self._tolerance * _DELTA_FACTOR + (self._tolerance - _NARROWEST) * steepest
-        return max(narrow, self._width * max(slope, 1.0))
+        wide = self._width * max(min(steps**2, steepest), 1.0)
+        most = self._tolerance * _DELTA_FACTOR + (self._tolerance - _NARROWEST) * steepest
+        return max(self._tolerance * _LEAST_SLOPE, wide), max(most, wide)
 
     def _worst_sampled(self, epsilon: float) -> float:
         """Return the number of ones with the largest delta among a few hundred."""
@@ -178,26 +221,19 @@ class BinaryRandomizedResponse:
             ones, self._others - ones, *self._rates(epsilon), SMALLEST_DELTA
         )
 
-    def _enough_epsilon(self, delta: float, ones: float, lowest: float, highest: float) -> float:
-        """Return the first epsilon found at which the pair's delta is at most ``delta``."""
-        _, below = last_above_first_below(
-            lambda epsilon: self._upper(epsilon, ones), delta, lowest, highest, guess=lowest
-        )
-        return below
-
     def _least_epsilon(self, delta: float, ones: float, lowest: float, highest: float) -> float:
         """Return the last epsilon found at which the pair's delta still reaches ``delta``."""
         below, _ = last_above_first_below(
-            lambda epsilon: self._lower(epsilon, ones), delta, lowest, highest
+            functools.partial(self._lower, ones=ones), delta, lowest, highest
         )
         return below
 
 
-def _require_narrow(name: str, lower: float, upper: float) -> None:
+def _require_narrow(lower: float, upper: float) -> None:
     """Refuse an enclosure that round-off, and nothing else, has made wide."""
     if upper > lower * (1.0 + _ROUND_OFF_LIMIT) + SMALLEST_DELTA and lower > 0.0:
         raise PrecisionError(
-            f"{name} of binary randomized response lies in [{lower}, {upper}]: round-off "
+            f"delta of binary randomized response lies in [{lower}, {upper}]: round-off "
             "dominates; method='clones' or 'local' may still have an answer"
         )
 

@@ -12,11 +12,17 @@ participation, can change the list. p = e^epsilon0 throughout.
 The explicit data are those of `lower_bounds`: all others hold one third value (k-RR with k = 2: the
 second value of the pair).
 
+The floats of a blanket are moved outward by more than their round-off, at most 8 units in the last
+place: masses down, the ratio p of the pair up by as much and more, weights p of neutral atoms down.
+None of it lowers a bound (docs/results/stated-blanket.md, "Exact laws").
+
 Source: Balle, Bell, Gascon, Nissim 2019, arXiv:1903.02837v2, Lemma 5.3.
 """
 
 import math
+from collections.abc import Iterable
 
+from shuffledp.core.numerics.rounding import round_down, round_up
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 
 # Beyond this p overflows; the accountant stops amplifying long before.
@@ -38,13 +44,18 @@ def blanket_atoms(profile: LocalProfile) -> tuple[BlanketAtom, ...]:
 
     Examples
     --------
-    >>> blanket_atoms(LocalProfile(epsilon0=math.log(3.0)))[0].mass
+    >>> round(blanket_atoms(LocalProfile(epsilon0=math.log(3.0)))[0].mass, 12)
     0.25
     """
     if profile.blanket:
         return profile.blanket
     if profile.delta0 > 0.0 or profile.epsilon0 > LARGEST_EPSILON0:
         return ()
+    return _outward(_nearest_blanket(profile))
+
+
+def _nearest_blanket(profile: LocalProfile) -> tuple[BlanketAtom, ...]:
+    """Return the atoms of a family to double precision, ratios 1 exactly."""
     ratio = math.exp(profile.epsilon0)
     match profile.family:
         case RandomizerFamily.K_RANDOMIZED_RESPONSE:
@@ -55,6 +66,24 @@ def blanket_atoms(profile: LocalProfile) -> tuple[BlanketAtom, ...]:
             return _unary_blanket(ratio, 1.0 / (1.0 + ratio), 0.5 * (1.0 + 1.0 / ratio))
         case _:
             return _pair(1.0 / (ratio + 1.0), ratio, 1.0)
+
+
+def _outward(atoms: Iterable[BlanketAtom]) -> tuple[BlanketAtom, ...]:
+    """Return one symmetric pair and neutral atoms, each moved to the side that raises bounds."""
+
+    def ratio(value: float, other: float) -> float:
+        if value == 1.0:
+            return 1.0
+        return round_down(value) if value == other else round_up(value, operations=32)
+
+    return tuple(
+        BlanketAtom(
+            mass=round_down(atom.mass, operations=16),
+            ratio0=ratio(atom.ratio0, atom.ratio1),
+            ratio1=ratio(atom.ratio1, atom.ratio0),
+        )
+        for atom in atoms
+    )
 
 
 def attack_atoms(profile: LocalProfile) -> tuple[BlanketAtom, ...]:

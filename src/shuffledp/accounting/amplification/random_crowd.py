@@ -41,7 +41,7 @@ _STEP = 0.75
 _SMALLEST_MISS = 1e-290
 
 # Where the levels are this close, relative to the size, one of them is as good as all.
-_NARROW = 1e-3
+_NARROW = 1e-5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

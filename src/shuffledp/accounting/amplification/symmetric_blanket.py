@@ -61,8 +61,9 @@ _MOST_PAIR_BLOCKS_WITH_REST = 6_000
 # Blocks of the grid that only has to find the neighbourhood of an answer.
 _COARSE_BLOCKS = 300
 
-# Blocks of the grid for a wide enclosure, and the width that they are enough for.
-_WIDE_BLOCKS, _WIDE_WIDTH = 2000, 3e-5
+# Blocks of the grid for a wide enclosure, and cells where few reports are expected, instead of
+# `_CHEAP_CELLS`; and the width that they are enough for.
+_WIDE_BLOCKS, _WIDE_CELLS, _WIDE_WIDTH = 2000, 1e4, 3e-5
 
 # Deviations of the loss that are as good as infinitely many; their square is a float.
 MANY_DEVIATIONS = 1e100
@@ -182,6 +183,7 @@ class SymmetricBlanket:
         few = _CONTOUR_PAIRS if law.rest_mass == 0.0 else _CONTOUR_PAIRS_WITH_REST
         self._many_pairs = num_users * law.pair_mass > few
         self._enough = _COARSE_WIDTH if max_blocks == _COARSE_BLOCKS else _CONTOUR_WIDTH
+        self._cheap_cells = _CHEAP_CELLS if width < _WIDE_WIDTH else _WIDE_CELLS
         self._grid_for = functools.lru_cache(maxsize=8)(self._build_grid)
 
     def enclose(self, epsilon: float) -> Enclosure:
@@ -315,6 +317,8 @@ class SymmetricBlanket:
         epsilon.
         """
         if found.upper <= 1e3 * SMALLEST_DELTA:
+            # Sums add their tails and underflows, of e^-740, to an upper end. No narrower end is
+            # needed: this one is proved, and none is reported below 1e-300.
             return True
         exponent = -math.log(found.upper)
         deviation = self._deviation()  # 0 for denormal losses
@@ -434,7 +438,7 @@ class SymmetricBlanket:
         # Far out in the tails probabilities underflow and each must be computed afresh.
         cells = _MOST_CELLS if tail_exponent < _FAR_TAIL else 0.03 * _MOST_CELLS
         # Where only few such reports are expected, each number of them gets its own block.
-        few = max(64.0, _CHEAP_CELLS / num_pair_blocks)
+        few = max(64.0, self._cheap_cells / num_pair_blocks)
         return int(max(8.0, min(max(narrow, few), cells / num_pair_blocks, self._max_blocks)))
 
 

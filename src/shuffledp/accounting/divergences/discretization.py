@@ -44,6 +44,7 @@ from numpy.typing import NDArray
 from shuffledp.accounting.divergences.hockey_stick_curve import HockeyStickCurve
 from shuffledp.accounting.divergences.privacy_loss import PrivacyLoss, no_loss
 from shuffledp.core.checks import require_positive
+from shuffledp.core.errors import PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
 
 # No loss above this is told from an infinite one, so that e^epsilon stays in range.
@@ -57,6 +58,9 @@ _FLAT = 1e-7
 
 # Relative round-off of a slope: a rise and a run of few terms, without cancellation.
 _SLOPE_ERROR = 64.0 * math.ulp(1.0)
+
+# Points of a lattice at most: 128 MB.
+_MOST_POINTS = 1 << 24
 
 # Values of curves kept for the next composition of the same releases.
 _CACHED_VALUES = 16_384
@@ -288,7 +292,13 @@ def _on_lattice(
     # With no finite loss at all, keep one of probability 0.
     positive = np.flatnonzero(masses) if masses.any() else np.array([values.zero])
     indices = np.rint(values.epsilons[positive] / interval).astype(np.int64)
-    dense = np.zeros(int(indices[-1] - indices[0]) + 1)
+    span = int(indices[-1] - indices[0]) + 1
+    if span > _MOST_POINTS:
+        raise PrecisionError(
+            f"the loss is spread over {span} points of the lattice, more than {_MOST_POINTS}: "
+            "use a larger interval or accuracy"
+        )
+    dense = np.zeros(span)
     dense[indices - indices[0]] = masses[positive]
     return PrivacyLoss(
         interval=interval,

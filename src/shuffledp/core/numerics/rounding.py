@@ -1,6 +1,30 @@
-"""Outward rounding of a few floating-point operations."""
+"""Outward rounding: of exact numbers to floats, and of a few floating-point operations."""
 
 import math
+from fractions import Fraction
+
+
+def float_below(value: Fraction) -> float:
+    """Return the largest float that is at most ``value``.
+
+    Examples
+    --------
+    >>> Fraction(float_below(Fraction(1, 10))) < Fraction(1, 10)
+    True
+    """
+    nearest = float(value)
+    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
+
+
+def float_above(value: Fraction) -> float:
+    """Return the smallest float that is at least ``value``.
+
+    Examples
+    --------
+    >>> Fraction(float_above(Fraction(1, 10))) > Fraction(1, 10)
+    True
+    """
+    return -float_below(-value)
 
 
 def round_up(value: float, *, operations: int = 8) -> float:
@@ -15,6 +39,17 @@ def round_up(value: float, *, operations: int = 8) -> float:
     True
     """
     return value * (1.0 + operations * math.ulp(1.0))
+
+
+def round_down(value: float, *, operations: int = 8) -> float:
+    """Return a number at most as large as the exact value behind ``value`` >= 0; see `round_up`.
+
+    Examples
+    --------
+    >>> round_down(1.0) < 1.0
+    True
+    """
+    return value * (1.0 - operations * math.ulp(1.0))
 
 
 def exp_minus_one_upper(value: float) -> float:

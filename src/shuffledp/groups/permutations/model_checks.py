@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from shuffledp.core.checks import require_at_least, require_extended
 from shuffledp.core.errors import ParameterError
+from shuffledp.core.numerics.rounding import float_above, float_below
 
 #: Places are drawn from halves of 64-bit words.
 MAX_ITEMS = 2**32 - 1
@@ -106,18 +107,14 @@ def theta_below(alpha: float, divisor: float) -> float:
     """Return the largest float theta with theta * divisor <= alpha in exact arithmetic."""
     if divisor == 0 or math.isinf(alpha):
         return math.inf
-    quotient = Fraction(alpha) / Fraction(divisor)
-    nearest = float(quotient)
-    return nearest if Fraction(nearest) <= quotient else math.nextafter(nearest, 0.0)
+    return float_below(Fraction(alpha) / Fraction(divisor))
 
 
 def alpha_above(theta: float, factor: float) -> float:
     """Return the smallest float that is at least theta * factor in exact arithmetic."""
     if factor == 0 or math.isinf(theta):
         return 0.0 if factor == 0 else math.inf
-    product = Fraction(theta) * Fraction(factor)
     try:
-        nearest = float(product)
+        return float_above(Fraction(theta) * Fraction(factor))
     except OverflowError:
         return math.inf
-    return nearest if Fraction(nearest) >= product else math.nextafter(nearest, math.inf)

@@ -140,7 +140,7 @@ def _concentrated(num_users: int, response: Response, excess: float) -> float:
 
 def _excess_by_ranges(num_users: int, response: Response) -> float:
     """Return a lower end of E[e(N')]."""
-    from shuffledp.leakage.maximum_load.maximum_load import maximum_load_excess
+    from shuffledp.leakage.loads.maximum_load import maximum_load_excess
 
     bins = response.num_values - 1
     ranges = noise_ranges(num_users, 1 - response.truth, coarseness=_COARSENESS)

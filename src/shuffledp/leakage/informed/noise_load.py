@@ -6,7 +6,7 @@ the rest. Two means of the fullest bin are asked for, each less n r:
 - `noise_load_excess`: E[max h_x] - n r over the b bins, whatever is in the rest;
 - `heavy_load_excess`: E[max(max h_x, h_0 r / p)] - n r, h_0 the balls in the rest, p = 1 - b r.
 
-*Method.* As in `shuffledp.leakage.maximum_load.characteristic_function`: the counts are
+*Method.* As in `shuffledp.leakage.loads.characteristic_function`: the counts are
 independent Poisson variables given that they add up to n, and Pr[max > m] is an integral of a
 product of characteristic functions. Here one factor, exp(-p n (1 - e^(it))) of the rest, falls like
 a normal density: some forty nodes are enough for any n, unless p is small.
@@ -38,12 +38,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.numerics.enclosure import Enclosure
-from shuffledp.leakage.maximum_load.characteristic_function import (
+from shuffledp.leakage.loads.characteristic_function import (
     contour_period,
     largest_mass,
     log_sum_mass,
 )
-from shuffledp.leakage.maximum_load.lattice_sum import lattice_rule
+from shuffledp.leakage.loads.lattice_sum import lattice_rule
 
 _ULP = math.ulp(1.0)
 _LOG_NEGLIGIBLE = math.log(1e-19)
@@ -221,7 +221,7 @@ def _tails(
     setting: _Setting, loads: NDArray[np.int64], last: int, angles: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return Pr[max > load], and bounds of the errors."""
-    from shuffledp.leakage.maximum_load.characteristic_function_kernels import (
+    from shuffledp.leakage.loads.characteristic_function_kernels import (
         poisson_masses,
     )
 

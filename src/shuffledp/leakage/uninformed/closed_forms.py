@@ -168,7 +168,7 @@ def shuffler_vulnerability(num_users: SupportsIndex, num_values: SupportsIndex) 
     Bound
         V_S: 1/2 + 2^-n C(n - 1, floor((n - 1)/2)) for k = 2, else the expected largest count over
         n. Outwards by a few roundings of V_S - 1/k for k = 2, else by the error budget of
-        `shuffledp.leakage.maximum_load`.
+        `shuffledp.leakage.loads.maximum_load.maximum_load`.
 
     Raises
     ------
@@ -290,7 +290,7 @@ def _exact_load(num_users: int, num_values: int) -> Fraction:
         return num_users * (
             Fraction(1, 2) + Fraction(math.comb(2 * half, half), 2 ** (2 * half + 1))
         )
-    from shuffledp.leakage.maximum_load.exact import exact_maximum_load
+    from shuffledp.leakage.loads.exact import exact_maximum_load
 
     return exact_maximum_load(num_users, num_values)
 
@@ -321,7 +321,7 @@ def approximate_shuffled_vulnerability(
     -------
     float
         By default 1/k + (k p - 1)/(k - 1) e/n with the two terms of
-        `shuffledp.leakage.maximum_load.asymptotics.asymptotic_excess` for e, whose leading
+        `shuffledp.leakage.loads.asymptotics.asymptotic_excess` for e, whose leading
         term is mu_k sqrt(n/k), mu_k the mean of the largest of k standard normal numbers.
 
     Raises
@@ -344,7 +344,7 @@ def approximate_shuffled_vulnerability(
     kept = _kept(truth, values)
     if published:
         return 1.0 / values + kept * math.sqrt(math.log(values) / (values * users))
-    from shuffledp.leakage.maximum_load.asymptotics import asymptotic_excess
+    from shuffledp.leakage.loads.asymptotics import asymptotic_excess
 
     return 1.0 / values + kept * asymptotic_excess(users, values) / users
 
@@ -387,7 +387,7 @@ def _gain_by_shuffled_values(num_users: int, num_values: int) -> Enclosure:
     if num_values == 2:
         gain = 0.5 * _central(num_users // 2)
         return _widened(gain, gain, 16.0)
-    from shuffledp.leakage.maximum_load.maximum_load import maximum_load_excess
+    from shuffledp.leakage.loads.maximum_load import maximum_load_excess
 
     excess = maximum_load_excess(num_users, num_values)
     return _widened(excess.lower / num_users, excess.upper / num_users, 2.0)

@@ -241,7 +241,7 @@ def _by_load(form: MultinomialForm) -> Enclosure | None:
 
 def _largest_load(form: MultinomialForm, weights: NDArray[np.float64]) -> Enclosure | None:
     """Enclose E[max_y weights_y h_y], or return None where that takes too long."""
-    from shuffledp.leakage.maximum_load.maximum_load import maximum_load
+    from shuffledp.leakage.loads.maximum_load import maximum_load
 
     low, high = float(weights.min()), float(weights.max())
     if high - low <= _EQUAL * high:
@@ -256,7 +256,7 @@ def _largest_load(form: MultinomialForm, weights: NDArray[np.float64]) -> Enclos
 
 
 def _weighted(form: MultinomialForm, weights: NDArray[np.float64]) -> Enclosure | None:
-    from shuffledp.leakage.maximum_load.weighted import weighted_maximum
+    from shuffledp.leakage.loads.weighted import weighted_maximum
 
     return _or_none(weighted_maximum, form.num_users, form.law, weights)
 

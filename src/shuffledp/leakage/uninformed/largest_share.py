@@ -27,7 +27,7 @@ from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import OutOfRegimeError
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.rounding import round_up
-from shuffledp.leakage.maximum_load.weighted import weighted_maximum
+from shuffledp.leakage.loads.weighted import weighted_maximum
 from shuffledp.leakage.priors import checked_prior
 
 _ULP = math.ulp(1.0)

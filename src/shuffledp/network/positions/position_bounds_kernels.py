@@ -57,14 +57,12 @@ def add_weights(
 
     ``out[b, k]`` is for grid[k + 1]. A place of probability p and ratio x = p * inverse between two
     points is shared by them such that the mean of x under the reference law stays: the upper one
-    gets p (x - below) above / (x (above - below)), and the lower one the rest. ``grid`` is evenly
-    spaced up to 2, and then grows by a constant factor.
+    gets p (x - below) above / (x (above - below)), and the lower one the rest.
     """
-    per_unit = 1.0 / grid[1]
-    fine = 0
-    while grid[fine + 1] <= 2.0:
-        fine += 1
-    scale = 1.0 / np.log(grid[fine + 1] / grid[fine])
+    per_unit = 1.0 / np.min(np.diff(grid))
+    # A table of the points below finds most ratios at once.
+    marks = np.arange(int(min(2.0, grid[-1]) * per_unit) + 1) / per_unit
+    nearest = np.searchsorted(grid, marks, side="right") - 1
     last = grid.size - 2
     for i in range(places.size):
         row = laws[places[i]]
@@ -73,8 +71,9 @@ def add_weights(
             if p == 0.0:
                 continue
             x = p * inverses[i]
-            k = int(x * per_unit) if x < 2.0 else fine + int(np.log(0.5 * x) * scale)
-            k = min(max(k, 0), last)
+            mark = x * per_unit
+            k = nearest[int(mark)] if mark < nearest.size else np.searchsorted(grid, x, "right") - 1
+            k = min(k, last)
             while k > 0 and x < grid[k]:
                 k -= 1
             while k < last and x >= grid[k + 1]:

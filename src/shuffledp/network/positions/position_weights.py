@@ -17,8 +17,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-#: The grid is 0, 0.1, ..., 2, and then goes up by a constant factor.
-FINE_STEP, NUM_FINE, RATIO = 0.1, 20, 1.2
+# The grid is finest near 1, where the ratios of all who are hidden well lie: to share a ratio
+# between two points adds to the variance. Beyond these points it goes up by a constant factor.
+_TENTHS, _NEAR_ONE = np.arange(20) / 10, np.arange(31, 70) / 50
+_POINTS = np.concatenate([np.union1d(_TENTHS, _NEAR_ONE), 2.0 * 1.1 ** np.arange(16)])
+_RATIO = 1.2
 
 # More than a few roundings of a sum.
 _MARGIN = 2.0**-40
@@ -35,12 +38,12 @@ def weight_grid(largest: float) -> NDArray[np.float64]:
 
     Examples
     --------
-    >>> weight_grid(2.0)[[0, 1, 20, 21]].round(9).tolist()
-    [0.0, 0.1, 2.0, 2.4]
+    >>> weight_grid(2.0)[[0, 1, 6, 7, 46, 53, 54]].round(9).tolist()
+    [0.0, 0.1, 0.6, 0.62, 1.4, 2.2, 2.42]
     """
-    above = max(math.ceil(math.log(max(largest, 2.0) / 2.0) / math.log(RATIO)), 0) + 1
-    fine = FINE_STEP * np.arange(NUM_FINE + 1)
-    return np.append(fine, 2.0 * RATIO ** np.arange(1, above + 1))
+    top = float(_POINTS[-1])
+    above = max(math.ceil(math.log(max(largest / top, 1.0)) / math.log(_RATIO)), 0) + 1
+    return np.append(_POINTS, top * _RATIO ** np.arange(1, above + 1))
 
 
 def chi_square_law(

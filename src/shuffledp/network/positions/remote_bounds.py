@@ -28,7 +28,8 @@ place of R a group of its own.
 and the law Q = c pi / Z: kappa_i >= Z min_B l_iB / c_B, P_v / Q <= Z max_B h_vB / c_B, and
 1 + chi2(P_v||Q) = Z sum_j P_v(j)^2 / (pi_j c_j), at most
 Z (1 + chi2(P_v||pi) + sum_B (1/c_B - 1) pi(B) h_vB^2). Here c_B is what most of a sample of users
-reach, so that kappa_i is about Z for them. Z is near 1 where B is small. Any c is sound, so that
+reach, so that kappa_i is about Z for them, and then moved a little, so as to lower
+(1 + chi2) / (mean kappa) of the worst user whose chi2 to pi is at most 0.1. Any c is sound, so that
 how it is chosen is no part of the proof.
 
 **Weights.** Of a law known up to additive errors the upper ends, put on the grid, have larger tails
@@ -65,6 +66,9 @@ from shuffledp.network.walk.random_walk import (
 _MOST_ENTRIES, _MOST_ADDITIONS = 2e7, 1e10
 _FEWEST_ROWS, _MOST_ROWS = 16, 1024
 
+# Where the most remote users are within this factor of the median, none is followed.
+_ALIKE = 1.5
+
 # The last so many rounds are smoothed.
 _MOST_SMOOTHING = 6
 
@@ -72,7 +76,14 @@ _MOST_SMOOTHING = 6
 _FEWEST_GROUPS, _MOST_GROUPS, _MOST_GROUPED = 4, 256, 4e6
 
 # Q is lowered to what all but one of these parts of a sample of users reach, but not below 1 %.
-_QUANTILES, _SAMPLE, _LEAST_SHARE = (0.01, 0.1, 0.3, 0.6), 2048, 0.01
+_QUANTILES, _SAMPLE, _LEAST_SHARE = (0.01, 0.03, 0.1, 0.3, 0.45, 0.6), 2048, 0.01
+
+# Whose position tells more than this is not hidden well by any Q.
+_HIDDEN = 0.1
+
+# Then it is moved by these steps, as far as that helps.
+_STEPS = 2 * (3e-3, 1e-3, 3e-4, 1e-4)
+_NOTHING = 1e-9
 
 # Laws summed over eigenpairs may be off by this.
 _LARGEST_ERROR = 1e-3
@@ -138,10 +149,12 @@ def remote_position_bounds(walk: RandomWalk, spectrum: Spectrum, rounds: int) ->
     """
     base = spectral_position_bounds(spectrum, rounds)
     half = rounds // 2
-    near, far = (_smoothed_norms(walk, spectrum, each) for each in (rounds - half, half))
-    remainders = _Remainders(
-        *(_remainder_norms(walk, spectrum, each) for each in (rounds - half, half))
-    )
+    far, behind = (norms(walk, spectrum, half) for norms in (_smoothed_norms, _remainder_norms))
+    near, ahead = far, behind
+    if rounds % 2:
+        near = _smoothed_norms(walk, spectrum, rounds - half)
+        ahead = _remainder_norms(walk, spectrum, rounds - half)
+    remainders = _Remainders(ahead, behind)
     rows, is_summed = _remote_rows(walk, spectrum, rounds, far, remainders)
     groups = _groups(spectrum, rounds, rows, far, by_functions=is_summed)
     laws = _empty_laws(base.low.size, rows.size + len(groups))
@@ -178,16 +191,29 @@ def _masses(known: _Known) -> NDArray[np.float64]:
 
 
 def _shares(known: _Known) -> NDArray[np.float64]:
-    """Return the c by column that makes the mean overlap of a sample of users large."""
+    """Return a c by column with a small (1 + chi2) / (mean overlap) for the worst who is hidden."""
     sample = np.ascontiguousarray(known.laws.lower[:: max(known.pi.size // _SAMPLE, 1)])
-    masses = _masses(known)
+    if not sample.shape[1]:
+        return np.ones(0)
+    told = known.chi_square
+    worst = int(np.argmax(np.where(told <= max(_HIDDEN, float(told.min())), told, -1.0)))
+    weights = _masses(known) * np.square(known.laws.upper[worst])
 
-    def mean_overlap(shares: NDArray[np.float64]) -> float:
-        return float(masses @ shares) * float((sample / shares).min(axis=1, initial=1.0).mean())
+    def lost(shares: NDArray[np.float64]) -> float:
+        told = 1.0 + float(known.chi_square[worst] + weights @ (1.0 / shares - 1.0))
+        return told / max(float((sample / shares).min(axis=1, initial=1.0).mean()), _NOTHING)
 
     # Above the middle many users lose more than others gain.
-    tried = np.quantile(sample, _QUANTILES, axis=0) if masses.size else np.ones((1, 0))
-    return max(np.clip(tried, _LEAST_SHARE, 1.0), key=mean_overlap)
+    tried = np.quantile(sample, _QUANTILES, axis=0)
+    best: NDArray[np.float64] = min(np.clip(tried, _LEAST_SHARE, 1.0), key=lost)
+    for step in _STEPS:
+        # Raising c at a column tells less, and takes from those whose least ratio is there.
+        ratios = np.maximum(sample / best, _NOTHING)
+        column, overlaps = ratios.argmin(axis=1), ratios.min(axis=1, initial=1.0)
+        taken = np.bincount(column, overlaps * (overlaps < 1.0), best.size) / overlaps.sum()
+        slope = 1.0 - taken / np.maximum(weights, _NOTHING)
+        best = min(best, np.clip(best * np.exp(step * np.tanh(slope)), _LEAST_SHARE, 1.0), key=lost)
+    return best
 
 
 def _compared(base: PositionBounds, known: _Known, shares: NDArray[np.float64]) -> PositionBounds:
@@ -237,15 +263,21 @@ def _compared(base: PositionBounds, known: _Known, shares: NDArray[np.float64]) 
 
 def _mean_of_neighbours(walk: RandomWalk, values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return sum_k P(i, k) values_k for each i, rounded up."""
-    from shuffledp.network.spectra import spectrum_kernels as kernels
+    from shuffledp.network.walk import random_walk_kernels as kernels
 
-    graph = walk.graphs[0]
-    out = np.empty((values.size, 1))
-    kernels.step_functions(
-        graph.starts, graph.neighbours, walk.laziness, 1.0 - walk.laziness, values[:, None], out
+    graph, sums = walk.graphs[0], values.copy()
+    kernels.step_one_law(
+        graph.starts,
+        graph.neighbours,
+        np.zeros(values.size),
+        np.ones(values.size),
+        sums,
+        np.empty_like(values),
     )
-    loss = loss_of(kernels.additions_of_means(int(graph.degrees.max())) + 8)
-    return np.ascontiguousarray(out[:, 0]) * (1.0 + loss)
+    sums += kernels.FLUSH_BELOW  # sums below it were set to 0
+    means: NDArray[np.float64] = walk.laziness * values
+    means += (1.0 - walk.laziness) * (sums / graph.degrees)
+    return means * (1.0 + loss_of(int(graph.degrees.max()) + 8))
 
 
 def _smoothed_norms(walk: RandomWalk, spectrum: Spectrum, rounds: int) -> NDArray[np.float64]:
@@ -288,7 +320,10 @@ def _remote_rows(
     if not is_summed:
         work = rounds * float(walk.graphs[0].neighbours.size)
         most = min(most, int(_MOST_ADDITIONS / max(work, 1.0)))
-    return np.sort(np.argsort(-norms, kind="stable")[:most]), is_summed
+    order = np.argsort(-norms, kind="stable")
+    if not is_summed and most < norms.size and norms[order[0]] <= _ALIKE * float(np.median(norms)):
+        most = 0
+    return np.sort(order[:most]), is_summed
 
 
 def _followed(

@@ -41,7 +41,7 @@ from shuffledp.core.numerics.rounding import round_up
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 
 # Relative width of an enclosure: finer than the grid on which weights are.
-_WIDTH = 1e-4
+_WIDTH = 1e-6
 
 # From here on reports reveal the value so well that no crowd hides it.
 _NO_AMPLIFICATION = 200.0
@@ -148,7 +148,7 @@ class WeightedWalk:
         total = math.nextafter(1.0 - weights.missed, 2.0) * hidden + weights.missed * worst
         return min(round_up(total), worst)
 
-    def epsilon(self, weights: Weights, delta: float, *, tolerance: float = 1e-4) -> float:
+    def epsilon(self, weights: Weights, delta: float, *, tolerance: float = 1e-5) -> float:
         """Return an epsilon whose bound is at most delta, ``tolerance`` above the least."""
         single = account_epsilon(self._profile, num_users=1, delta=delta, with_lower=False).upper
         if not self._laws or not delta > 0.0 or single == 0.0:

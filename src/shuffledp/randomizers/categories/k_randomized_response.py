@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError
-from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
+from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
 from shuffledp.randomizers.category_randomizer import CategoryRandomizer
 from shuffledp.randomizers.checks import (
@@ -21,6 +21,7 @@ from shuffledp.randomizers.checks import (
     require_reports,
     require_small_channel,
 )
+from shuffledp.randomizers.exact_atoms import outward_atoms
 from shuffledp.randomizers.loops import loops
 from shuffledp.randomizers.protocol import Channel
 from shuffledp.randomizers.thresholds import (
@@ -129,21 +130,17 @@ class KRandomizedResponse(CategoryRandomizer):
         -----
         Source: theory of the privacy blanket (Balle, Bell, Gascon, Nissim, arXiv:1903.02837). For
         the pair (x1, x1') the output x1 has ratios (p, 1), x1' has (1, p), and each of the other
-        k - 2 has (1, 1). Masses and ratios are rounded to the nearest floats.
+        k - 2 has (1, 1). Rounded so that no bound falls; see `outward_atoms`.
         """
-        ratio = float(_probability_ratio(self.k, self.threshold))
-        mass = self.support_probabilities[1]
-        atoms = [
-            BlanketAtom(mass=mass, ratio0=ratio, ratio1=1.0),
-            BlanketAtom(mass=mass, ratio0=1.0, ratio1=ratio),
-        ]
-        if self.k > 2:
-            atoms.append(BlanketAtom(mass=(self.k - 2) * mass, ratio0=1.0, ratio1=1.0))
+        ratio = _probability_ratio(self.k, self.threshold)
+        mass = Fraction(1) / (ratio + self.k - 1)
         return LocalProfile(
             epsilon0=self.epsilon0,
             family=RandomizerFamily.K_RANDOMIZED_RESPONSE,
             domain_size=self.k,
-            blanket=tuple(atoms),
+            blanket=outward_atoms(
+                [(mass, ratio, 1), (mass, 1, ratio), ((self.k - 2) * mass, 1, 1)]
+            ),
             channel=self.channel if self.k <= _LARGEST_CHANNEL_K else None,
         )
 

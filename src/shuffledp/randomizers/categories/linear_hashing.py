@@ -15,12 +15,16 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError
 from shuffledp.core.profile import BlanketAtom
 from shuffledp.core.reports import Reports
-from shuffledp.randomizers.categories.exact_atoms import ExactAtom, rounded_atoms
 from shuffledp.randomizers.checks import (
     code_type,
     require_codes,
     require_reports,
     require_small_channel,
+)
+from shuffledp.randomizers.exact_atoms import (
+    ExactAtom,
+    outward_atoms,
+    rounded_atoms,
 )
 from shuffledp.randomizers.loops import loops
 from shuffledp.randomizers.protocol import Channel
@@ -122,23 +126,22 @@ class HashedResponse:
         input hashes elsewhere, and the infimum is s/A, s = T / 2^64. Of these seeds A (1 - 1/g)
         tell the pair apart: one bucket has ratios (P, 1), one (1, P), and g - 2 have (1, 1), where
         P = e^epsilon0. The other A/g - 1 do not: one bucket has (P, P), and g - 1 have (1, 1).
-        Masses and ratios are rounded to the nearest floats.
+        Rounded so that no bound falls; see `outward_atoms`.
         """
         g = self.num_buckets
         other = Fraction(self.threshold, WORD_VALUES)
-        ratio = float(probability_ratio(g, self.threshold))
+        ratio = probability_ratio(g, self.threshold)
         apart = Fraction(g - 1, g)
         alike = Fraction(1, g) - Fraction(1, self.num_seeds)
         neither = other * ((g - 2) * apart + (g - 1) * alike) + Fraction(1, self.num_seeds)
-        one = float(other * apart)
-        atoms = [
-            BlanketAtom(mass=one, ratio0=ratio, ratio1=1.0),
-            BlanketAtom(mass=one, ratio0=1.0, ratio1=ratio),
-            BlanketAtom(mass=float(neither), ratio0=1.0, ratio1=1.0),
-        ]
-        if alike > 0:
-            atoms.append(BlanketAtom(mass=float(other * alike), ratio0=ratio, ratio1=ratio))
-        return tuple(atoms)
+        return outward_atoms(
+            [
+                (other * apart, ratio, 1),
+                (other * apart, 1, ratio),
+                (neither, 1, 1),
+                (other * alike, ratio, ratio),
+            ]
+        )
 
     def attack(self) -> tuple[BlanketAtom, ...]:
         """Return the likelihood ratios of a pair to a third category, under the latter's law.

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
+from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
 from shuffledp.randomizers.categories.packed_bits import (
     bit_channel,
@@ -24,6 +24,7 @@ from shuffledp.randomizers.checks import (
     require_num_categories,
     require_small_channel,
 )
+from shuffledp.randomizers.exact_atoms import LONGEST_POWER, outward_atoms
 from shuffledp.randomizers.loops import loops
 from shuffledp.randomizers.protocol import Channel
 from shuffledp.randomizers.thresholds import (
@@ -118,25 +119,25 @@ class OptimizedUnaryEncoding(CategoryRandomizer):
         1 / (2 (1 - q)) if not. The least over x is the latter wherever some bit is zero, and the
         former on the all-ones output, whose ratios are then (1, 1). By the bits of the pair:
         (1, 0) and (0, 1) have mass q / 2 each, (1, 1) has q^2 (1 - q^(k-2)) / (2 (1 - q)), (0, 0)
-        has (1 - q) / 2, all ones has q^(k-1) / 2. Masses and ratios are rounded to the nearest
-        floats.
+        has (1 - q) / 2, all ones has q^(k-1) / 2. Rounded so that no bound falls; see
+        `outward_atoms`. All ones are left out above 64 categories, where they have less than a part
+        in 2^62.
         """
-        q = self.support_probabilities[1]
-        ratio = float(_probability_ratio(self.threshold))
-        both_set = q**2 * (1.0 - q ** (self.k - 2)) / (2.0 * (1.0 - q))
-        neither = (1.0 - q) / 2.0 + q ** (self.k - 1) / 2.0
-        atoms = [
-            BlanketAtom(mass=q / 2.0, ratio0=ratio, ratio1=1.0),
-            BlanketAtom(mass=q / 2.0, ratio0=1.0, ratio1=ratio),
-            BlanketAtom(mass=neither, ratio0=1.0, ratio1=1.0),
-        ]
-        if both_set > 0.0:
-            atoms.append(BlanketAtom(mass=both_set, ratio0=ratio, ratio1=ratio))
+        q, ratio = Fraction(self.threshold, WORD_VALUES), _probability_ratio(self.threshold)
+        all_ones = q ** (self.k - 1) if self.k <= LONGEST_POWER else 0
+        others = 1 - q ** (min(self.k, LONGEST_POWER) - 2)
         return LocalProfile(
             epsilon0=self.epsilon0,
             family=RandomizerFamily.OPTIMIZED_UNARY,
             domain_size=self.k,
-            blanket=tuple(atoms),
+            blanket=outward_atoms(
+                [
+                    (q / 2, ratio, 1),
+                    (q / 2, 1, ratio),
+                    ((1 - q + all_ones) / 2, 1, 1),
+                    (q**2 * others / (2 * (1 - q)), ratio, ratio),
+                ]
+            ),
             channel=self.channel if self.k <= _LARGEST_CHANNEL_K else None,
         )
 

@@ -15,7 +15,6 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
-from shuffledp.randomizers.categories.exact_atoms import ExactAtom, rounded_atoms
 from shuffledp.randomizers.categories.packed_bits import (
     bytes_per_row,
     column_sums,
@@ -27,6 +26,11 @@ from shuffledp.randomizers.checks import (
     require_codes,
     require_num_categories,
     require_small_channel,
+)
+from shuffledp.randomizers.exact_atoms import (
+    ExactAtom,
+    outward_atoms,
+    rounded_atoms,
 )
 from shuffledp.randomizers.loops import loops
 from shuffledp.randomizers.protocol import Channel
@@ -153,31 +157,28 @@ class SubsetSelection(CategoryRandomizer):
         within. So the blanket is uniform, and its atoms count subsets by which of the pair they
         have: C(k-2, w-1) only the one, as many only the other, C(k-2, w-2) both and C(k-2, w)
         neither, each times mu. In units of 1 - pi these are w / (k-1) twice,
-        w (w-1) / ((k-1) (k-w)) and (k-1-w) / (k-1). Masses and ratios are rounded to the nearest
-        floats.
+        w (w-1) / ((k-1) (k-w)) and (k-1-w) / (k-1). Rounded so that no bound falls; see
+        `outward_atoms`.
 
         The attack is that of any pair where all others hold one third category, or the second of
         the pair where k = 2. By chi^2 a third one is never worse, as w <= k / 2.
         """
         k, size = self.k, self.subset_size
         outside = 1 - _inclusion(k, size, self.threshold)
-        ratio = float(_probability_ratio(k, size, self.threshold))
-        one_of_them = float(outside * size / (k - 1))
-        both = float(outside * size * (size - 1) / ((k - 1) * (k - size)))
-        neither = float(outside * (k - 1 - size) / (k - 1))
-        atoms = [
-            BlanketAtom(mass=one_of_them, ratio0=ratio, ratio1=1.0),
-            BlanketAtom(mass=one_of_them, ratio0=1.0, ratio1=ratio),
+        ratio = _probability_ratio(k, size, self.threshold)
+        one_of_them = outside * size / (k - 1)
+        both = outside * size * (size - 1) / ((k - 1) * (k - size))
+        atoms: list[ExactAtom] = [
+            (one_of_them, ratio, 1),
+            (one_of_them, 1, ratio),
+            (both, ratio, ratio),
+            (outside * (k - 1 - size) / (k - 1), 1, 1),
         ]
-        if both > 0.0:
-            atoms.append(BlanketAtom(mass=both, ratio0=ratio, ratio1=ratio))
-        if neither > 0.0:
-            atoms.append(BlanketAtom(mass=neither, ratio0=1.0, ratio1=1.0))
         return LocalProfile(
             epsilon0=self.epsilon0,
             family=RandomizerFamily.OTHER,
             domain_size=k,
-            blanket=tuple(atoms),
+            blanket=outward_atoms(atoms),
             attack=_attack(k, size, self.threshold),
             channel=self.channel if k <= _LARGEST_CHANNEL_K else None,
         )

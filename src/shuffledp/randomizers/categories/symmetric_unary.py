@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
+from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
 from shuffledp.randomizers.categories.packed_bits import (
     bit_channel,
@@ -24,6 +24,7 @@ from shuffledp.randomizers.checks import (
     require_num_categories,
     require_small_channel,
 )
+from shuffledp.randomizers.exact_atoms import LONGEST_POWER, outward_atoms
 from shuffledp.randomizers.loops import loops
 from shuffledp.randomizers.protocol import Channel
 from shuffledp.randomizers.thresholds import (
@@ -117,25 +118,24 @@ class SymmetricUnaryEncoding(CategoryRandomizer):
         is set and t/s if not. The least over x is t/s times the flips wherever some bit is zero,
         and s/t times the flips on the all-ones output, whose ratios are then (1, 1). By the bits
         of the pair: (1, 0) and (0, 1) have mass t^2 each, (1, 1) has t^3 (1 - t^(k-2)) / s, (0, 0)
-        has t s, all ones has t^(k-1) s. Masses and ratios are rounded to the nearest floats.
+        has t s, all ones has t^(k-1) s. Rounded so that no bound falls; see `outward_atoms`. All
+        ones are left out above 64 categories, where they have less than a part in 2^62.
         """
-        keep, flip = self.support_probabilities
-        ratio = float(_probability_ratio(self.threshold))
-        one_set = flip**2
-        both_set = flip**3 * (1.0 - flip ** (self.k - 2)) / keep
-        neither = keep * flip + flip ** (self.k - 1) * keep
-        atoms = [
-            BlanketAtom(mass=one_set, ratio0=ratio, ratio1=1.0),
-            BlanketAtom(mass=one_set, ratio0=1.0, ratio1=ratio),
-            BlanketAtom(mass=neither, ratio0=1.0, ratio1=1.0),
-        ]
-        if both_set > 0.0:
-            atoms.append(BlanketAtom(mass=both_set, ratio0=ratio, ratio1=ratio))
+        flip, ratio = Fraction(self.threshold, WORD_VALUES), _probability_ratio(self.threshold)
+        all_ones = flip ** (self.k - 1) if self.k <= LONGEST_POWER else 0
+        others = 1 - flip ** (min(self.k, LONGEST_POWER) - 2)
         return LocalProfile(
             epsilon0=self.epsilon0,
             family=RandomizerFamily.SYMMETRIC_UNARY,
             domain_size=self.k,
-            blanket=tuple(atoms),
+            blanket=outward_atoms(
+                [
+                    (flip**2, ratio, 1),
+                    (flip**2, 1, ratio),
+                    ((1 - flip) * (flip + all_ones), 1, 1),
+                    (flip**3 * others / (1 - flip), ratio, ratio),
+                ]
+            ),
             channel=self.channel if self.k <= _LARGEST_CHANNEL_K else None,
         )
 

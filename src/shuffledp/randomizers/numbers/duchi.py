@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
+from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Reports, Sums
 from shuffledp.estimation.means import NoiseLaw
 from shuffledp.randomizers.checks import fingerprint_of
+from shuffledp.randomizers.exact_atoms import outward_atoms
 from shuffledp.randomizers.mean_randomizer import MeanRandomizer
 from shuffledp.randomizers.numbers.decoding import (
     noise_law_of,
@@ -21,6 +22,7 @@ from shuffledp.randomizers.numbers.decoding import (
     scores_of,
     sums_of,
 )
+from shuffledp.randomizers.numbers.range_atoms import bit_blanket
 from shuffledp.randomizers.numbers.rounding import Span, blocks_of, round_to_grid
 from shuffledp.randomizers.protocol import Channel
 from shuffledp.randomizers.thresholds import (
@@ -125,16 +127,11 @@ class Duchi(MeanRandomizer):
         between such components (joint convexity). So whatever holds for randomized response of
         bits holds here, and users at the ends of the range attain it.
         """
-        ratio = float(_probability_ratio(self.threshold))
-        mass = self.threshold / WORD_VALUES
         return LocalProfile(
             epsilon0=self.epsilon0,
             family=RandomizerFamily.K_RANDOMIZED_RESPONSE,
             domain_size=2,
-            blanket=(
-                BlanketAtom(mass=mass, ratio0=ratio, ratio1=1.0),
-                BlanketAtom(mass=mass, ratio0=1.0, ratio1=ratio),
-            ),
+            blanket=outward_atoms(bit_blanket(self.threshold)),
             channel=self.channel,
         )
 

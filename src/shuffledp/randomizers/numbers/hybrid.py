@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Reports, Sums
 from shuffledp.estimation.means import NoiseLaw
 from shuffledp.randomizers.checks import fingerprint_of
+from shuffledp.randomizers.exact_atoms import outward_atoms, rounded_atoms
 from shuffledp.randomizers.loops import loops
 from shuffledp.randomizers.mean_randomizer import MeanRandomizer
 from shuffledp.randomizers.numbers.decoding import (
@@ -24,12 +25,13 @@ from shuffledp.randomizers.numbers.decoding import (
 from shuffledp.randomizers.numbers.duchi import Duchi
 from shuffledp.randomizers.numbers.piecewise import Piecewise, settle_law
 from shuffledp.randomizers.numbers.range_atoms import (
-    Atoms,
     best_point,
     bit_attack,
+    bit_blanket,
     chosen,
     separation,
     window_attack,
+    window_blanket,
 )
 from shuffledp.randomizers.numbers.rounding import Span, blocks_of
 from shuffledp.randomizers.protocol import Channel
@@ -169,20 +171,24 @@ class Hybrid(MeanRandomizer):
         return LocalProfile(
             epsilon0=self.epsilon0,
             family=RandomizerFamily.OTHER,
-            blanket=(
-                *chosen(1 - share, duchi.profile.blanket),
-                *chosen(share, piecewise.profile.blanket),
+            blanket=outward_atoms(
+                [
+                    *chosen(1 - share, bit_blanket(duchi.threshold)),
+                    *chosen(share, window_blanket(*piecewise.law, piecewise.law.ratio)),
+                ]
             ),
             attack=max((self._attack(share, point) for point in sorted(points)), key=separation),
         )
 
-    def _attack(self, share: Fraction, point: int) -> Atoms:
+    def _attack(self, share: Fraction, point: int) -> tuple[BlanketAtom, ...]:
         """Return the ends' ratios to the law of a point of the piecewise mechanism's grid."""
         law = self.law.piecewise.law
         position = Fraction(point, law.num_steps)
-        return (
-            *chosen(1 - share, bit_attack(self.law.duchi.threshold, position)),
-            *chosen(share, window_attack(*law, law.ratio, point=point)),
+        return rounded_atoms(
+            [
+                *chosen(1 - share, bit_attack(self.law.duchi.threshold, position)),
+                *chosen(share, window_attack(*law, law.ratio, point=point)),
+            ]
         )
 
     def channel(self) -> Channel:

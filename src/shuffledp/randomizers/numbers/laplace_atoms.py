@@ -75,7 +75,7 @@ def laplace_blanket(num_steps: int, step: float) -> tuple[BlanketAtom, ...]:
     -------
     tuple of BlanketAtom
         Ratios in [1, e^(m a)]; both have mean 1. Exact up to 32 steps, else spread upwards. Masses
-        and ratios right to 1e-13.
+        and ratios right to 1e-13, for which `stated-blanket` makes up.
 
     Notes
     -----

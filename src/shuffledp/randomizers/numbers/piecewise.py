@@ -16,6 +16,7 @@ from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Reports, Sums
 from shuffledp.estimation.means import NoiseLaw
 from shuffledp.randomizers.checks import fingerprint_of, require_small_channel
+from shuffledp.randomizers.exact_atoms import outward_atoms, rounded_atoms
 from shuffledp.randomizers.loops import loops
 from shuffledp.randomizers.mean_randomizer import MeanRandomizer
 from shuffledp.randomizers.numbers.decoding import (
@@ -195,8 +196,8 @@ class Piecewise(MeanRandomizer):
         return LocalProfile(
             epsilon0=self.epsilon0,
             family=RandomizerFamily.OTHER,
-            blanket=window_blanket(*law, law.ratio),
-            attack=window_attack(*law, law.ratio, point=point),
+            blanket=outward_atoms(window_blanket(*law, law.ratio)),
+            attack=rounded_atoms(window_attack(*law, law.ratio, point=point)),
             channel=self.channel if law.num_steps < _LARGEST_CHANNEL_INPUTS else None,
         )
 

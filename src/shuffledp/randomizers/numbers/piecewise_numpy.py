@@ -28,5 +28,6 @@ def randomize_block(
     # Differences of words below the border wrap around, and are not used.
     high_steps = np.minimum((words - border) // high_threshold, window - one)
     shifted = points.astype(np.uint64)
-    outside = low_steps + np.where(low_steps < shifted, np.uint64(0), window)
+    # No selection here: it may branch, on the value.
+    outside = low_steps + (low_steps >= shifted) * window
     out[:] = np.where(is_inside, high_steps + shifted, outside)

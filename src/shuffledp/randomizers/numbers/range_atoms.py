@@ -16,12 +16,27 @@ the infimum over inputs is taken report by report. Where one pair of inputs is w
 convex order, it is the worst for the mixture, too.
 """
 
+from collections.abc import Iterable
 from fractions import Fraction
 
 from shuffledp.core.profile import BlanketAtom
+from shuffledp.randomizers.exact_atoms import ExactAtom
 from shuffledp.randomizers.thresholds import WORD_VALUES
 
-Atoms = tuple[BlanketAtom, ...]
+Atoms = list[ExactAtom]
+
+
+def bit_blanket(threshold: int) -> Atoms:
+    """Return the blanket of `Duchi`: that of randomized response of a bit.
+
+    Examples
+    --------
+    >>> [tuple(map(str, atom)) for atom in bit_blanket(2**62)]
+    [('1/4', '3', '1'), ('1/4', '1', '3')]
+    """
+    wrong = Fraction(threshold, WORD_VALUES)
+    ratio = (1 - wrong) / wrong
+    return [(wrong, ratio, 1), (wrong, 1, ratio)]
 
 
 def bit_attack(threshold: int, position: Fraction) -> Atoms:
@@ -36,17 +51,16 @@ def bit_attack(threshold: int, position: Fraction) -> Atoms:
 
     Examples
     --------
-    >>> [(a.mass, a.ratio0, a.ratio1) for a in bit_attack(2**62, Fraction(1, 2))]
-    [(0.5, 1.5, 0.5), (0.5, 0.5, 1.5)]
+    >>> [tuple(map(str, atom)) for atom in bit_attack(2**62, Fraction(1, 2))]
+    [('1/2', '3/2', '1/2'), ('1/2', '1/2', '3/2')]
     """
     wrong = Fraction(threshold, WORD_VALUES)
     lower_end, upper_end = (1 - wrong, wrong), (wrong, 1 - wrong)
-    atoms = []
+    atoms: Atoms = []
     for first, second in zip(lower_end, upper_end, strict=True):
         mass = (1 - position) * first + position * second
-        ratio0, ratio1 = float(first / mass), float(second / mass)
-        atoms.append(BlanketAtom(mass=float(mass), ratio0=ratio0, ratio1=ratio1))
-    return tuple(atoms)
+        atoms.append((mass, first / mass, second / mass))
+    return atoms
 
 
 def window_blanket(num_steps: int, window: int, threshold: int, ratio: Fraction) -> Atoms:
@@ -61,13 +75,15 @@ def window_blanket(num_steps: int, window: int, threshold: int, ratio: Fraction)
 
     Examples
     --------
-    >>> atoms = window_blanket(3, 1, 2**61, Fraction(5))
-    >>> [(a.mass, a.ratio0, a.ratio1) for a in atoms]
-    [(0.125, 5.0, 1.0), (0.125, 1.0, 5.0), (0.25, 1.0, 1.0)]
+    >>> [tuple(map(str, atom)) for atom in window_blanket(3, 1, 2**61, Fraction(5))]
+    [('1/8', '5', '1'), ('1/8', '1', '5'), ('1/4', '1', '1')]
     """
-    high = float(ratio)
-    counts = [(window, high, 1.0), (window, 1.0, high), (num_steps - window, 1.0, 1.0)]
-    return _counted(counts, Fraction(threshold, WORD_VALUES))
+    each = Fraction(threshold, WORD_VALUES)
+    return [
+        (window * each, ratio, 1),
+        (window * each, 1, ratio),
+        ((num_steps - window) * each, 1, 1),
+    ]
 
 
 def window_attack(
@@ -85,21 +101,22 @@ def window_attack(
     Examples
     --------
     >>> atoms = window_attack(3, 1, 2**61, Fraction(5), point=1)
-    >>> [(a.mass, a.ratio0, a.ratio1) for a in atoms]
-    [(0.125, 5.0, 1.0), (0.125, 1.0, 5.0), (0.125, 1.0, 1.0), (0.625, 0.2, 0.2)]
+    >>> [tuple(map(str, atom)) for atom in atoms if atom[0] > 0]
+    [('1/8', '5', '1'), ('1/8', '1', '5'), ('1/8', '1', '1'), ('5/8', '1/5', '1/5')]
     """
     with_lower = max(0, window - point)
     with_upper = max(0, point + window - num_steps)
-    high, low = float(ratio), float(1 / ratio)
     alone = window - with_lower - with_upper
-    outside = [
-        (window - with_lower, high, 1.0),
-        (window - with_upper, 1.0, high),
-        (num_steps - 2 * window + with_lower + with_upper, 1.0, 1.0),
-    ]
-    inside = [(with_lower, 1.0, low), (with_upper, low, 1.0), (alone, low, low)]
     light = Fraction(threshold, WORD_VALUES)
-    return _counted(outside, light) + _counted(inside, light * ratio)
+    heavy, low = light * ratio, 1 / ratio
+    return [
+        ((window - with_lower) * light, ratio, 1),
+        ((window - with_upper) * light, 1, ratio),
+        ((num_steps - 2 * window + with_lower + with_upper) * light, 1, 1),
+        (with_lower * heavy, 1, low),
+        (with_upper * heavy, low, 1),
+        (alone * heavy, low, low),
+    ]
 
 
 def best_point(num_steps: int, window: int) -> int:
@@ -118,16 +135,13 @@ def chosen(share: Fraction, atoms: Atoms) -> Atoms:
 
     Examples
     --------
-    >>> chosen(Fraction(1, 2), (BlanketAtom(mass=0.5, ratio0=3.0, ratio1=1.0),))
-    (BlanketAtom(mass=0.25, ratio0=3.0, ratio1=1.0),)
+    >>> [tuple(map(str, atom)) for atom in chosen(Fraction(1, 2), bit_blanket(2**62))]
+    [('1/8', '3', '1'), ('1/8', '1', '3')]
     """
-    return tuple(
-        BlanketAtom(mass=float(share * Fraction(atom.mass)), ratio0=atom.ratio0, ratio1=atom.ratio1)
-        for atom in atoms
-    )
+    return [(share * mass, ratio0, ratio1) for mass, ratio0, ratio1 in atoms]
 
 
-def separation(atoms: Atoms) -> float:
+def separation(atoms: Iterable[BlanketAtom]) -> float:
     """Return chi^2 = E (r0 - r1)^2, by which a large crowd loses privacy; to double precision.
 
     Examples
@@ -136,12 +150,3 @@ def separation(atoms: Atoms) -> float:
     2.0
     """
     return sum(atom.mass * (atom.ratio0 - atom.ratio1) ** 2 for atom in atoms)
-
-
-def _counted(counts: list[tuple[int, float, float]], probability: Fraction) -> Atoms:
-    """Return atoms of so many outputs each, all of one probability; none where there are none."""
-    return tuple(
-        BlanketAtom(mass=float(count * probability), ratio0=ratio0, ratio1=ratio1)
-        for count, ratio0, ratio1 in counts
-        if count > 0
-    )

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
+from shuffledp.core.numerics.rounding import float_above
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
 from shuffledp.randomizers.category_randomizer import CategoryRandomizer
@@ -130,7 +131,8 @@ class SplitAnswers(SetRandomizer):
         are one variable R; where not, they are two with the law of R each, if the base treats all
         categories alike. The hockey-stick terms are convex in c0 ratio0 - c1 ratio1, c0, c1 >= 0,
         so submodular in both ratios, and among all couplings of given marginals equal ratios make
-        the expectation of those least (Tchen 1980). Masses and ratios are rounded to nearest, and
+        the expectation of those least (Tchen 1980). Products are rounded to nearest, within the
+        ten digits that `stated-blanket` makes up for, and
         left out altogether where there would be more than 1024 atoms.
         """
         return LocalProfile(
@@ -171,9 +173,7 @@ def _share_lower(loss: float, num_parts: int) -> float:
 
 def _sum_upper(loss: float, num_parts: int) -> float:
     """Return ``num_parts`` times ``loss``, rounded up to a float."""
-    exact = Fraction(loss) * num_parts
-    rounded = float(exact)
-    return rounded if rounded >= exact else math.nextafter(rounded, math.inf)
+    return float_above(Fraction(loss) * num_parts)
 
 
 def _product(atoms: tuple[BlanketAtom, ...], num_parts: int) -> tuple[BlanketAtom, ...]:

@@ -11,9 +11,10 @@ from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError
 from shuffledp.core.numerics.walsh_hadamard import walsh_hadamard
-from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
+from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports, read_only
 from shuffledp.randomizers.checks import fingerprint_of, require_reports
+from shuffledp.randomizers.exact_atoms import outward_atoms
 from shuffledp.randomizers.loops import loops
 from shuffledp.randomizers.strings.keyed_hash import (
     bucket_words,
@@ -152,21 +153,22 @@ class HadamardCountMeanSketch(StringSketch):
         least probability of either bit is t. Of these, w/2 - 1 have equal parities for the pair,
         mass t each at (r, r) and (1, 1), and w/2 have unequal ones, mass t each at (r, 1) and
         (1, r). Pairs of strings that do meet in buckets are dominated: see `CountMeanSketch`.
-        Masses and ratios are rounded to the nearest floats.
+        Rounded so that no bound falls; see `outward_atoms`.
         """
-        flip = self.threshold / WORD_VALUES
-        ratio = float(_probability_ratio(self.threshold))
-        chance = 1.0 / self.num_buckets
-        equal = (0.5 - chance) * flip
-        atoms = [
-            BlanketAtom(mass=0.5 * flip, ratio0=ratio, ratio1=1.0),
-            BlanketAtom(mass=0.5 * flip, ratio0=1.0, ratio1=ratio),
-            BlanketAtom(mass=chance + equal, ratio0=1.0, ratio1=1.0),
-        ]
-        if equal > 0.0:
-            atoms.append(BlanketAtom(mass=equal, ratio0=ratio, ratio1=ratio))
+        flip, ratio = Fraction(self.threshold, WORD_VALUES), _probability_ratio(self.threshold)
+        chance = Fraction(1, self.num_buckets)
+        equal = (Fraction(1, 2) - chance) * flip
         return LocalProfile(
-            epsilon0=self.epsilon0, family=RandomizerFamily.OTHER, blanket=tuple(atoms)
+            epsilon0=self.epsilon0,
+            family=RandomizerFamily.OTHER,
+            blanket=outward_atoms(
+                [
+                    (flip / 2, ratio, 1),
+                    (flip / 2, 1, ratio),
+                    (chance + equal, 1, 1),
+                    (equal, ratio, ratio),
+                ]
+            ),
         )
 
     def randomize(self, values: Texts, entropy: Entropy) -> Reports:

@@ -19,7 +19,8 @@ of the ball is a mixture of points of the sphere, which adds nothing (joint conv
 `two_piece_law`). What is stated has p' = e^epsilon0 >= p, rounded up already, b' = (1 - 1e-9) b
 and a' = (1 - b') / (p' + 1). It dominates the true law by steps that do not lower the bound: mass
 of (1, 1) is spread onto (p, 1), (1, p) and what is outside the blanket, with the means kept; and
-the pair is spread to weight (p' + 1) / 2 and outside, and then widened.
+the pair is spread to weight (p' + 1) / 2 and outside, and then widened. Last, a' is lowered and p'
+raised by some units in the last place, as in docs/results/stated-blanket.md, "Exact laws".
 
 *Explicit data.* The pair is x and -x, and all others hold a point z at a right angle to both. Under
 z the atoms are those of six kinds of reports, in the part of x, of -x or of none, and in that of z
@@ -30,6 +31,7 @@ or not. If v is the base measure of the parts of x and z together, chi^2 is 2 a 
 import math
 from dataclasses import dataclass
 
+from shuffledp.core.numerics.rounding import round_down, round_up
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.randomizers.thresholds import WORD_VALUES
 from shuffledp.randomizers.vectors.two_piece_law import Measure
@@ -103,7 +105,8 @@ def _blanket(epsilon0: float, threshold: int, measure: Measure) -> tuple[Blanket
     ratio = math.exp(epsilon0)
     outside = threshold / WORD_VALUES
     neither = _THINNER * 2.0 * measure.below_half * outside / measure.outside
-    one = (1.0 - neither) / (ratio + 1.0)
+    one = round_down((1.0 - neither) / (ratio + 1.0))
+    ratio = round_up(ratio, operations=16) if epsilon0 > 0.0 else 1.0
     return _some((one, ratio, 1.0), (one, 1.0, ratio), (neither, 1.0, 1.0))
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.entropy import Entropy
+from shuffledp.core.numerics.rounding import float_above, float_below
 from shuffledp.randomizers.thresholds import (
     WORD_VALUES,
     k_randomized_response_threshold,
@@ -187,21 +188,10 @@ def _law_for(
     budget = Fraction(limit) - Fraction(log_odds)
     if budget < 0:
         return UNIFORM  # P would be below 1/2: the best cut leaves more, and nothing costs less
-    threshold = k_randomized_response_threshold(2, _rounded_down(budget))
+    threshold = k_randomized_response_threshold(2, float_below(budget))
     odds = Fraction(WORD_VALUES - threshold, threshold)
     loss = Fraction(log_ratio_upper(odds)) + Fraction(log_odds)
-    return TwoPieceLaw(cut=cut, threshold=threshold, loss=_rounded_up(loss))
-
-
-def _rounded_down(value: Fraction) -> float:
-    """Return the largest float that is at most ``value``."""
-    nearest = float(value)
-    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
-
-
-def _rounded_up(value: Fraction) -> float:
-    """Return the smallest float that is at least ``value``."""
-    return -_rounded_down(-value)
+    return TwoPieceLaw(cut=cut, threshold=threshold, loss=float_above(loss))
 
 
 def weight_difference(threshold: int, measure: Measure) -> float:

@@ -71,6 +71,7 @@ class Scene:
             self.relay.register(peer.registration())
         self.relay.start()
         self.roster = Roster.from_bytes(self.relay.roster.to_bytes(), self.terms)
+        self.registered = {node: peer.to_bytes() for node, peer in self.peers.items()}
         for peer in self.peers.values():
             peer.begin(self.roster)
 
@@ -99,6 +100,9 @@ class Scene:
 
     def keys_of(self, node):
         return self.peers[node]._state.keys
+
+    def pairs_of(self, node):
+        return self.peers[node]._pairs
 
     def letter_to(self, recipient, sender, sealed, *, index=0, round_number=1):
         return Letter(round_number, sender, index, recipient, sealed)

@@ -178,8 +178,8 @@ class Link:
 
     Notes
     -----
-    Cost: 0.2 ms an envelope, that is 0.2 ms times the users, rounds and slots; more threads do
-    not help, for the encryption holds Python's lock.
+    Cost: with 14 slots and 20 neighbours 1.2 ms a user and round, and 1.2 ms a user to begin.
+    More threads do not help, for the encryption holds Python's lock.
     """
 
     def __init__(

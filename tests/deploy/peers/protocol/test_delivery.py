@@ -185,7 +185,7 @@ def test_a_batch_that_was_taken_back_brings_nothing(scene):
 # ---------------------------------------------------------------- codes
 def test_codes_are_for_one_place():
     scene = Scene()
-    zero, one = (Codes(scene.keys_of(node), node, scene.roster) for node in (0, 1))
+    zero, one = (Codes(scene.pairs_of(node), node) for node in (0, 1))
     place = {"round_number": 1, "transcript": b"t", "sealed": [b"a", b"b"]}
     code = zero.to(1, **place)
     assert len(code) == CODE_BYTES
@@ -196,5 +196,5 @@ def test_codes_are_for_one_place():
     for name, value in others:
         assert not one.fits(code, 0, **{**place, name: value})
     assert hand_ins_token(KEYS, scene.terms) != code
-    two = Codes(scene.keys_of(2), 2, scene.roster)
+    two = Codes(scene.pairs_of(2), 2)
     assert not two.fits(code, 0, **place)

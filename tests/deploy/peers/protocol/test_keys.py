@@ -55,7 +55,7 @@ def test_a_registration_as_bytes():
 
 @pytest.mark.parametrize(
     "change",
-    [{"node": 1}, {"mail_key": BOB.mail_key}, {"identity_key": BOB.identity_key}],
+    [{"node": 1}, {"mail_keys": BOB.mail_keys}, {"identity_key": BOB.identity_key}],
 )
 def test_a_registration_with_something_else_in_it(change):
     forged = dataclasses.replace(FIRST, **change).to_bytes()
@@ -82,9 +82,9 @@ def test_a_registration_of_nobody():
 
 
 def test_a_mail_key_to_which_nothing_can_be_sealed():
-    weak = bytes(32)
+    weak = (bytes(32),)
     signature = ALICE.sign(_registered_text(TERMS, 0, ALICE.identity_key, weak))
-    bad = dataclasses.replace(FIRST, mail_key=weak, signature=signature).to_bytes()
+    bad = dataclasses.replace(FIRST, mail_keys=weak, signature=signature).to_bytes()
     found = refusal(lambda: Registration.from_bytes(bad, TERMS))
     assert found == (Fault.PEER, Reason.MALFORMED)
 

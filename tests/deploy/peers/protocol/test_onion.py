@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from deploy.peers.protocol import faults, wire
+from deploy.peers.protocol import faults
 from deploy.peers.protocol.exercises import (
     GRAPH,
     KEYS,
@@ -21,14 +21,15 @@ from deploy.peers.protocol.exercises import (
 from deploy.peers.protocol.faults import FaultyTransport
 from deploy.peers.protocol.link import Faults
 from shuffledp.core.entropy import Entropy
+from shuffledp.deploy.peers.protocol import wire
 from shuffledp.deploy.peers.protocol.analyzer import Analyzer
 from shuffledp.deploy.peers.protocol.draws import Draws
 from shuffledp.deploy.peers.protocol.envelopes import (
     Refusal,
     decode_batch,
+    lock_envelope,
     open_envelope,
     open_report,
-    seal_envelope,
     seal_report,
 )
 from shuffledp.deploy.peers.protocol.errors import ProtocolError, Reason
@@ -143,7 +144,7 @@ def test_a_layer_that_names_nobody_to_send_to_is_malformed(way, round_number, mo
 
 def test_nobody_passes_a_report_on_after_the_last_round():
     info = wire.digest(b"layer", ROSTER.context, wire.numbers(ROUNDS, 5))
-    content = seal(wire.number(6) + INNER, ROSTER[5].mail_key, info)
+    content = seal(wire.number(6) + INNER, ROSTER[5].mail_keys[ROUNDS], info)
     assert peeled(5, content, ROUNDS) is Refusal.MALFORMED
 
 
@@ -174,8 +175,8 @@ def test_sizes_are_functions_of_the_terms_and_the_round():
     assert [TERMS.content_bytes(round_number) for round_number in (1, 2, 3)] == [
         REPORT_BYTES + 48 + layers * LAYER for layers in (3, 2, 1)
     ]
-    assert TERMS.envelope_bytes == TERMS.envelope_bytes_in(1) == REPORT_BYTES + 161 + 3 * LAYER
-    assert terms_on(rounds=3).envelope_bytes_in(2) == REPORT_BYTES + 161
+    assert TERMS.envelope_bytes == TERMS.envelope_bytes_in(1) == REPORT_BYTES + 65 + 3 * LAYER
+    assert terms_on(rounds=3).envelope_bytes_in(2) == REPORT_BYTES + 65
 
 
 def test_a_report_and_a_cover_have_one_size_in_every_round():
@@ -183,12 +184,12 @@ def test_a_report_and_a_cover_have_one_size_in_every_round():
         place = {"round_number": round_number, "sender": 0, "recipient": 1, "index": 0}
         common = {"terms": TERMS, "roster": ROSTER}
         report, cover = (
-            seal_envelope(each, keys=SCENE.keys_of(0), **common, **place)
+            lock_envelope(each, pairs=SCENE.pairs_of(0), **common, **place)
             for each in (content, None)
         )
         assert len(report.sealed) == len(cover.sealed) == TERMS.envelope_bytes_in(round_number)
         opened = [
-            open_envelope(letter, keys=SCENE.keys_of(1), **common) for letter in (report, cover)
+            open_envelope(letter, pairs=SCENE.pairs_of(1), **common) for letter in (report, cover)
         ]
         assert opened == [content, None]
 
@@ -205,7 +206,7 @@ def test_batches_have_one_size_in_a_round_whatever_is_in_them(laziness):
 
     run_link(terms, transport=Recording())
     for round_number in (1, 2, 3):
-        each = REPORT_BYTES + 165 + (ROUNDS + 1 - round_number) * LAYER
+        each = REPORT_BYTES + 69 + (ROUNDS + 1 - round_number) * LAYER
         head = 112 + 4 + 4 * 16  # with a code for each of four neighbours
         wanted = {(node, head + terms.slots[node] * each) for node in range(8)}
         assert sizes[round_number] == wanted
@@ -367,11 +368,11 @@ def test_changed_letters_are_lost_and_counted():
 
 # ---------------------------------------------------------------- envelopes with copies in them
 def sent_on(content, *, sender, recipient, round_number, index=0):
-    return seal_envelope(
+    return lock_envelope(
         content,
         terms=TERMS,
         roster=ROSTER,
-        keys=SCENE.keys_of(sender),
+        pairs=SCENE.pairs_of(sender),
         round_number=round_number,
         sender=sender,
         recipient=recipient,
@@ -391,7 +392,7 @@ def test_a_holder_who_copies_gains_nothing(recipient, copies, refused, taken):
     letters = [
         sent_on(travelling()[0], sender=0, recipient=recipient, round_number=1, index=0),
     ]
-    content = open_envelope(letters[0], terms=TERMS, roster=ROSTER, keys=SCENE.keys_of(recipient))
+    content = open_envelope(letters[0], terms=TERMS, roster=ROSTER, pairs=SCENE.pairs_of(recipient))
     letters += [
         sent_on(content, sender=0, recipient=recipient, round_number=1, index=index)
         for index in range(1, copies)

@@ -12,8 +12,8 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.deploy.peers.protocol.envelopes import (
     Refusal,
     decode_batch,
+    lock_envelope,
     open_report,
-    seal_envelope,
     seal_report,
 )
 from shuffledp.deploy.peers.protocol.errors import Fault, ProtocolError, Reason
@@ -98,11 +98,7 @@ def test_peers_with_different_rosters_cannot_exchange():
     # The relay shows user 0 a roster without user 7: then nothing of user 0 opens elsewhere.
     scene = Scene()
     short = Roster.from_registrations(scene.terms, [scene.roster[node] for node in range(7)])
-    split = Peer.create(scene.terms, GRAPH, 0, b"abcd", ENTROPY, limits=ANY)
-    split._state.keys, split._state.registration = (
-        scene.keys_of(0),
-        scene.peers[0].registration(),
-    )
+    split = Peer.from_bytes(scene.registered[0], scene.terms, GRAPH, ENTROPY, limits=ANY)
     split.begin(short)
     found = refusal(lambda: scene.relay.accept_batch(split.outgoing(1)))
     assert found == (Fault.PEER, Reason.MISMATCH)
@@ -197,12 +193,12 @@ def mail_with(scene, letters, recipient=1):
     return exercises.mail_with(letters, roster=scene.roster, recipient=recipient)
 
 
-def written(scene, *, sender=0, index=0, signer=None, inner=None, recipient=1):
-    return seal_envelope(
+def written(scene, *, sender=0, index=0, locker=None, inner=None, recipient=1):
+    return lock_envelope(
         inner or seal_report(b"evil", scene.terms),
         terms=scene.terms,
         roster=scene.roster,
-        keys=scene.keys_of(sender if signer is None else signer),
+        pairs=scene.pairs_of(sender if locker is None else locker),
         round_number=1,
         sender=sender,
         recipient=recipient,
@@ -239,8 +235,8 @@ def test_a_packet_that_cannot_be_read_changes_nothing(scene):
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (lambda scene: [written(scene, signer=2)], Refusal.FORGED),
-        (lambda scene: [written(scene, sender=4)], Refusal.STRANGER),
+        (lambda scene: [written(scene, locker=2)], Refusal.UNOPENED),
+        (lambda scene: [written(scene, sender=4, locker=0)], Refusal.STRANGER),
         (lambda scene: [written(scene)] * 2, Refusal.DUPLICATE),
         (lambda scene: [dataclasses.replace(written(scene), index=5)], Refusal.UNOPENED),
         (

@@ -62,7 +62,7 @@ def test_layout_of_json_does_not_matter():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 1}, "version 1, this program 2"),
+        ({"version": 1}, "version 1, this program 3"),
         ({"version": None, "more": 1}, "do not have the fields"),
         ({"collection_id": 5}, "collection_id = 5 is not hexadecimal"),
         ({"collection_id": "xyz"}, "is not hexadecimal"),

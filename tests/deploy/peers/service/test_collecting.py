@@ -1,6 +1,7 @@
 """What the analyzer makes of collections that did not go as they should, and the server's parts."""
 
 import io
+import itertools
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -15,7 +16,9 @@ from shuffledp.deploy.peers.protocol.terms import graph_digest
 from shuffledp.deploy.peers.service import collecting, relay_server
 from shuffledp.deploy.peers.service.asked_terms import AskedTerms
 from shuffledp.deploy.peers.service.collecting import collection_result, fetch, fetched_facts
+from shuffledp.deploy.peers.service.errors import RelayError, RelayRefusalError
 from shuffledp.deploy.peers.service.exchange_account import ExchangeRecord
+from shuffledp.deploy.peers.service.fetched_store import FetchedStore
 from shuffledp.deploy.peers.service.relay_client import RelayClient
 from shuffledp.leakage.general.crowd import crowd_vulnerability_upper
 from shuffledp.leakage.of_results import json_of_run, of_run
@@ -47,6 +50,71 @@ def taken_for(fetched, record):
         num_hand_ins=len(nodes),
     )
     return replace(fetched, record=record, collected=collected)
+
+
+class Crash(Exception):  # noqa: N818  # not an error, but the end of a process
+    """The process is killed here."""
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("step", range(4))
+def test_an_analyzer_killed_at_any_request_loses_nothing(collection, monkeypatch, step, after):
+    # Before or after the request took effect: roster, hand-ins, record, and that they are stored.
+    service, http = collection.relay()
+    collection.runner(http, EVERYBODY).run()
+    client = RelayClient("http://127.0.0.1", patience_seconds=0.0, client=http)
+    real, numbers = http.send, itertools.count()
+
+    def send(request, **options):
+        dies = not request.url.path.endswith("/status") and next(numbers) == step
+        if dies and not after:
+            raise Crash
+        response = real(request, **options)
+        if dies:
+            raise Crash
+        return response
+
+    def fetch_with_store():
+        with FetchedStore(collection.folder / "a.fetched", collection.terms) as store:
+            return fetch(collection.terms, collection.keys, client, store=store)
+
+    with monkeypatch.context() as dying:
+        dying.setattr(http, "send", send)
+        with pytest.raises(Crash):
+            fetch_with_store()
+    found = fetch_with_store()
+    assert len(found.collected.reports) == 6
+    assert found.not_forgotten == ""
+    assert {data for _, data in service._store.hand_ins()} == {b""}
+    # From now on no relay is needed.
+    monkeypatch.setattr(http, "send", lambda *_, **__: pytest.fail("the relay is asked"))
+    assert fetch_with_store().collected == found.collected
+
+
+def test_a_relay_that_is_gone_before_it_forgets_costs_no_result(collection, monkeypatch):
+    _, http = collection.relay()
+    collection.runner(http, EVERYBODY).run()
+    client = RelayClient("http://127.0.0.1", patience_seconds=0.0, client=http)
+    path = collection.folder / "a.fetched"
+
+    def gone(_):
+        raise RelayError("no answer")
+
+    with FetchedStore(path, collection.terms) as store:
+        with monkeypatch.context() as leaving:
+            leaving.setattr(client, "forget_hand_ins", gone)
+            found = fetch(collection.terms, collection.keys, client, store=store)
+        assert found.not_forgotten == "no answer"
+        again = fetch(collection.terms, collection.keys, client, store=store)
+        assert (again.collected, again.not_forgotten) == (found.collected, "")
+    # Whoever has lost the file is told why there is nothing.
+    with pytest.raises(RelayRefusalError, match="beside the analyzer's key"):
+        fetch(collection.terms, collection.keys, client)
+    with FetchedStore(path, collection.terms) as store:
+        with store.transaction():
+            store.set_fact("absences", b"[")
+        with pytest.raises(DataError, match="damaged"):
+            store.everything()
 
 
 def result_of(collection, fetched, **changes):

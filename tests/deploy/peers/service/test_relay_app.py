@@ -164,6 +164,7 @@ def test_what_was_handed_in_is_for_the_analyzer_when_all_is_over(collection):
     token = hand_ins_token(collection.keys, collection.terms).hex()
     right = {"Authorization": f"Signature {token}"}
     assert_refused(http.get("/hand-ins", headers=right), 425, "registration phase")
+    assert_refused(http.delete("/hand-ins", headers=right), 425, "registration phase")
     for _ in range(3):  # nobody sends in round 1
         runner.step(runner.client.status())
         service.tell()
@@ -176,7 +177,13 @@ def test_what_was_handed_in_is_for_the_analyzer_when_all_is_over(collection):
         assert_refused(http.get(path, headers=wrong), 403, "not the analyzer's")
         assert http.get(path, headers=right).status_code == 200
     assert http.get("/record", headers=right).json() == {"absent": [EVERYBODY, [], []]}
+    assert not service.was_collected
+    assert_refused(http.delete("/hand-ins", headers=wrong), 403, "not the analyzer's")
+    for _ in range(2):
+        assert http.delete("/hand-ins", headers=right).status_code == 204
+        assert_refused(http.get("/hand-ins", headers=right), 410, "had stored it")
     assert service.was_collected
+    assert http.get("/status").json()["num_handed_in"] == 6
 
 
 def test_handing_in_ends(collection):

@@ -31,6 +31,15 @@ def filled(store):
     return store
 
 
+def gone_on(store):
+    """Let user 0 send in round 2, user 1 hand in, and the analyzer have everything."""
+    store.put_batch(b"next", round_number=2, sender=0, letters=[Letter(2, 0, 0, 1, b"e")], codes={})
+    store.set_round_number(3)
+    store.put_hand_in(1, b"in, too")
+    store.forget_hand_ins()
+    return store
+
+
 def seen(store):
     """Return all that a store shows."""
     return [
@@ -49,11 +58,18 @@ def test_a_file_shows_what_memory_shows_also_after_it_was_opened_again(tmp_path,
         assert seen(filled(store)) == expected
         assert (store.num_registered(), store.num_sent(1), store.num_handed_in()) == (2, 2, 1)
         assert not store.is_over
+        assert seen(gone_on(store)) == seen(gone_on(filled(MemoryStore())))
+        assert [list(store.mail(number, node)) for node in (0, 1) for number in (1, 2)] == [[]] * 4
+        assert store.hand_ins() == [(1, b""), (3, b"")]
+        expected = seen(store)
     with SqliteStore(tmp_path / "a.db", terms) as store:
         assert seen(store) == expected
+        store.put_batch(
+            b"last", round_number=3, sender=3, letters=[Letter(3, 3, 0, 1, b"f")], codes={1: b"z"}
+        )
         store.finish()
     with SqliteStore(tmp_path / "a.db", terms) as store:
-        assert seen(store) != expected  # the mail is deleted
+        assert (store.mail(3, 1), store.codes(3, 1)) == ([], {})
         assert store.is_over
 
 

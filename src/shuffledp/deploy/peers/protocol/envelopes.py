@@ -1,10 +1,10 @@
 """Messages of the exchange: envelopes, batches, mail and hand-ins; each of one size.
 
 A report is sealed to the analyzer once, by its user (the inner seal), and with onion routing
-wrapped in layers. Each round its holder seals it again to the next holder, with his signature, in
-an envelope. A cover is an envelope of the same size without a report. All envelopes of a user in
-one round are his batch, which he signs; what the relay passes on to a recipient is his mail; what a
-holder gives the analyzer at the end is his hand-in.
+wrapped in layers. Each round its holder locks it, with the key that he has with the next holder for
+this round, into an envelope. A cover is an envelope of the same size without a report. All
+envelopes of a user in one round are his batch, which he signs; what the relay passes on to a
+recipient is his mail; what a holder gives the analyzer at the end is his hand-in.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,11 +17,12 @@ from shuffledp.deploy.peers.protocol import wire
 from shuffledp.deploy.peers.protocol.delivery import CODE_BYTES, Confirmation
 from shuffledp.deploy.peers.protocol.errors import Fault, Reason
 from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys, PeerKeys, Roster
-from shuffledp.deploy.peers.protocol.sealing import is_signed, open_seal, seal
+from shuffledp.deploy.peers.protocol.pairs import Pairs
+from shuffledp.deploy.peers.protocol.sealing import is_signed, lock, open_seal, seal, unlock
 from shuffledp.deploy.peers.protocol.terms import SEAL_BYTES, Terms
 
-_BATCH_MAGIC: Final = b"SPB\x02"
-_MAIL_MAGIC: Final = b"SPM\x02"
+_BATCH_MAGIC: Final = b"SPB\x03"
+_MAIL_MAGIC: Final = b"SPM\x03"
 _HAND_IN_MAGIC: Final = b"SPH\x02"
 
 _CONFIRMATION_BYTES: Final = wire.DIGEST_BYTES + wire.NUMBER_BYTES
@@ -34,7 +35,6 @@ class Refusal(StrEnum):
     """Why an envelope, or what was handed in, is not taken."""
 
     UNOPENED = "does not open: for another key, round, sender or roster, or changed on the way"
-    FORGED = "not signed by its sender"
     STRANGER = "from somebody who is no registered neighbour, or was absent"
     MALFORMED = "malformed inside"
     DUPLICATE = "the same again"
@@ -108,17 +108,12 @@ def _info(context: bytes, round_number: int, sender: int, recipient: int, index:
     return wire.digest(b"envelope", context, place)
 
 
-def _signed_text(info: bytes, content: bytes) -> bytes:
-    """Return what the sender of a report signs."""
-    return wire.digest(b"envelope signature", info, content)
-
-
-def seal_envelope(
+def lock_envelope(
     content: bytes | None,
     *,
     terms: Terms,
     roster: Roster,
-    keys: PeerKeys,
+    pairs: Pairs,
     round_number: int,
     sender: int,
     recipient: int,
@@ -133,42 +128,39 @@ def seal_envelope(
         ``terms.content_bytes(round_number)``; ``None`` makes a cover.
     terms, roster
         Of the collection.
-    keys : PeerKeys
-        Of the sender.
+    pairs : Pairs
+        Of the sender, for this round.
     round_number, sender, recipient, index
-        See `Letter`. The recipient is registered.
+        See `Letter`. The recipient is a registered neighbour.
 
     Returns
     -------
     Letter
-        Only the recipient can tell whether there is a report in it.
+        Only sender and recipient can open it, and nobody else can have made it.
 
     Notes
     -----
-    Cost: 0.1 ms, with a report 0.15 ms.
+    Cost: 0.01 ms.
     """
     info = _info(roster.context, round_number, sender, recipient, index)
-    if content is None:
-        text = _COVER + bytes(wire.SIGNATURE_BYTES + terms.content_bytes(round_number))
-    else:
-        text = _REAL + keys.sign(_signed_text(info, content)) + content
-    sealed = seal(text, roster[recipient].mail_key, info)
-    return Letter(round_number, sender, index, recipient, sealed)
+    cover = _COVER + bytes(terms.content_bytes(round_number))
+    text = cover if content is None else _REAL + content
+    return Letter(round_number, sender, index, recipient, lock(text, pairs[recipient].to, info))
 
 
 def open_envelope(
-    letter: Letter, *, terms: Terms, roster: Roster, keys: PeerKeys
+    letter: Letter, *, terms: Terms, roster: Roster, pairs: Pairs
 ) -> bytes | Refusal | None:
     """Return what is in an envelope: a report, nothing, or why it is refused.
 
     Parameters
     ----------
     letter : Letter
-        Addressed to the owner of the keys, from somebody in the roster.
+        Of a registered neighbour to the user of the pairs.
     terms, roster
         Of the collection.
-    keys : PeerKeys
-        Of the recipient.
+    pairs : Pairs
+        Of the recipient, for the round of the letter.
 
     Returns
     -------
@@ -177,23 +169,16 @@ def open_envelope(
 
     Notes
     -----
-    Cost: 0.1 ms, with a report 0.25 ms. A cover carries no signature: it does nothing, whoever
-    wrote it.
+    Cost: 0.01 ms.
     """
     info = _info(roster.context, letter.round_number, letter.sender, letter.recipient, letter.index)
-    text = open_seal(letter.sealed, keys.mail, info)
+    text = unlock(letter.sealed, pairs[letter.sender].from_, info)
     if text is None:
         return Refusal.UNOPENED
-    flag, rest = text[:1], text[1:]
-    size = wire.SIGNATURE_BYTES + terms.content_bytes(letter.round_number)
-    if len(rest) != size or flag not in {_COVER, _REAL}:
+    flag, content = text[:1], text[1:]
+    if len(content) != terms.content_bytes(letter.round_number) or flag not in {_COVER, _REAL}:
         return Refusal.MALFORMED
-    if flag == _COVER:
-        return None
-    signature, content = rest[: wire.SIGNATURE_BYTES], rest[wire.SIGNATURE_BYTES :]
-    if not is_signed(signature, roster[letter.sender].identity_key, _signed_text(info, content)):
-        return Refusal.FORGED
-    return content
+    return content if flag == _REAL else None
 
 
 def encode_batch(batch: Batch, *, roster: Roster, keys: PeerKeys) -> bytes:
@@ -252,7 +237,7 @@ def decode_batch(data: bytes, *, terms: Terms, roster: Roster) -> Batch:
 def encode_mail(mail: Mail, *, roster: Roster, round_number: int, recipient: int) -> bytes:
     """Return the mail of one round to one recipient as bytes.
 
-    It is not signed as a whole: each envelope is sealed for its place, and the codes say what
+    It is not signed as a whole: each envelope is locked for its place, and the codes say what
     should be there.
     """
     return b"".join(

@@ -8,7 +8,7 @@ from shuffledp.core.checks import require_at_least, require_positive
 from shuffledp.core.errors import ParameterError
 from shuffledp.deploy.peers.protocol.delivery import CODE_BYTES
 from shuffledp.deploy.peers.protocol.errors import Fault, ProtocolError, Reason
-from shuffledp.deploy.peers.protocol.keys import REGISTRATION_BYTES, Roster
+from shuffledp.deploy.peers.protocol.keys import Roster, registration_bytes
 from shuffledp.deploy.peers.protocol.terms import Terms
 from shuffledp.network.graphs.graph import Graph
 
@@ -188,7 +188,7 @@ def traffic_bytes(terms: Terms, graph: Graph, node: int) -> float:
         came = sum(terms.slots[other] / int(degrees[other]) for other in row)
         envelopes = terms.slots[node] + came
     of_rounds = terms.rounds * (envelopes * sizes + 2 * CODE_BYTES * len(row))
-    return of_rounds + terms.num_users * REGISTRATION_BYTES
+    return of_rounds + terms.num_users * registration_bytes(terms)
 
 
 def _terms_error(message: str, reason: Reason = Reason.LIMIT) -> ProtocolError:

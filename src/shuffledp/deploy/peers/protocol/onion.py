@@ -6,8 +6,9 @@ With holders X_1, ..., X_T after rounds 1, ..., T and the report A, sealed to th
 
 In round r the onion O_r is what travels, so all have one size in a round, and less in the next.
 Its holder X_r takes off one layer, which names the next holder; his own number says that it stays
-with him, or, after the last round, that he hands it in. A layer opens at its holder and after its
-round only: an onion that misses a round is of no use to anybody, and lost.
+with him, or, after the last round, that he hands it in. A layer of round r is sealed to the
+holder's key of round r, which he forgets once he has taken the mail of this round: it opens at its
+holder and after its round only. An onion that misses a round is of no use to anybody, and lost.
 """
 
 from collections import Counter
@@ -83,7 +84,7 @@ def wrap(inner: bytes, way: Sequence[int], *, terms: Terms, roster: Roster) -> b
     for round_number in range(terms.rounds, 0, -1):
         holder = way[round_number - 1]
         info = _info(roster, round_number, holder)
-        kept = wire.number(holder) + seal(kept, roster[holder].mail_key, info)
+        kept = wire.number(holder) + seal(kept, roster[holder].mail_keys[round_number], info)
     return kept
 
 
@@ -177,7 +178,8 @@ class OnionRouting:
             him. Whoever made it may have written anything else: that is malformed.
         """
         info = _info(self._roster, round_number, self._node)
-        kept = open_seal(content, self._keys.mail, info)
+        key = self._keys.mail.get(round_number)  # forgotten once the mail of the round was taken
+        kept = None if key is None else open_seal(content, key, info)
         if kept is None:
             return Refusal.UNOPENED
         holder, _ = _parted(kept)

@@ -7,9 +7,10 @@ from typing import Final, Self
 from shuffledp.deploy.peers.protocol import wire
 from shuffledp.deploy.peers.protocol.errors import Fault, Reason
 from shuffledp.deploy.peers.protocol.keys import PeerKeys
+from shuffledp.deploy.peers.protocol.sealing import SHARED_KEY_BYTES
 from shuffledp.deploy.peers.protocol.terms import Terms
 
-_MAGIC: Final = b"SPS\x02"
+_MAGIC: Final = b"SPS\x03"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -23,18 +24,22 @@ class PeerState:
     node : int
         The user.
     keys : PeerKeys
-        Private keys.
+        Private keys that are still needed.
     registration : bytes
         As it was sent.
     held : list of bytes
         Reports that the user holds, in their inner seals; with onion routing, after the roster was
         taken, the next holder and the onion for him.
+    secrets : dict of int to bytes
+        By registered neighbour, for the round after ``received_through``; see `Pairs`. Empty before
+        the roster is taken.
     roster_digest : bytes
         Empty before the roster is taken.
     received_through, sent_in : int
         See `Peer`.
     batch : bytes
-        The batch of round ``sent_in``; empty if there is none.
+        The batch of round ``sent_in``, until the mail of this round is taken; empty if there is
+        none.
     moving : list of bytes
         What travels of reports in that batch, while it may still be taken back.
     handed_in : bytes
@@ -52,6 +57,7 @@ class PeerState:
     keys: PeerKeys
     registration: bytes
     held: list[bytes]
+    secrets: dict[int, bytes] = field(default_factory=dict)
     roster_digest: bytes = b""
     received_through: int = 0
     sent_in: int = 0
@@ -76,10 +82,10 @@ class PeerState:
         """Return the state as bytes, with a checksum."""
         parts = [_MAGIC, self.terms_digest]
         parts.append(wire.numbers(self.node, self.received_through, self.sent_in, self.short_since))
+        parts.append(self.keys.to_bytes())
         parts += [
             wire.counted(value)
             for value in (
-                self.keys.to_bytes(),
                 self.registration,
                 self.roster_digest,
                 self.batch,
@@ -87,6 +93,8 @@ class PeerState:
                 self.transcript,
             )
         ]
+        parts.append(wire.number(len(self.secrets)))
+        parts += [wire.number(node) + secret for node, secret in self.secrets.items()]
         for reports in (self.held, self.moving):
             parts.append(wire.number(len(reports)))
             parts += [wire.counted(report) for report in reports]
@@ -123,9 +131,11 @@ class PeerState:
         reader.expect(_MAGIC, "it is of another version")
         reader.expect(terms.digest(), "it is of other terms", Reason.MISMATCH)
         node, received_through, sent_in, short_since = (reader.number() for _ in range(4))
-        keys, registration, roster_digest, batch, handed_in, transcript = (
-            reader.counted() for _ in range(6)
+        keys = PeerKeys.take(reader)
+        registration, roster_digest, batch, handed_in, transcript = (
+            reader.counted() for _ in range(5)
         )
+        secrets = {reader.number(): reader.take(SHARED_KEY_BYTES) for _ in range(reader.number())}
         held, moving = ([reader.counted() for _ in range(reader.number())] for _ in range(2))
         counts = Counter(
             {reader.counted().decode(): reader.number() for _ in range(reader.number())}
@@ -133,9 +143,10 @@ class PeerState:
         return cls(
             terms_digest=terms.digest(),
             node=node,
-            keys=PeerKeys.from_bytes(keys),
+            keys=keys,
             registration=registration,
             held=held,
+            secrets=secrets,
             roster_digest=roster_digest,
             received_through=received_through,
             sent_in=sent_in,

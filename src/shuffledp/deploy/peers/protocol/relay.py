@@ -1,7 +1,9 @@
 """The relay: a bulletin board of keys, a mailbox for each user, and the number of the round.
 
 It opens nothing and decides nothing about reports. Every call may be repeated: what has been
-accepted is acknowledged again and kept once, also by a relay that starts again on its store.
+accepted is acknowledged again and kept once, also by a relay that starts again on its store. It
+forgets mail when its recipient sends or hands in the next time, for a peer saves what it has taken
+before it does so; and what was handed in when the analyzer says that it is stored there.
 """
 
 from dataclasses import dataclass
@@ -329,7 +331,8 @@ class RelayCore:
         Raises
         ------
         ProtocolError
-            If the user is not registered, the token is not his, or the round is not over.
+            If the user is not registered, the token is not his, the round is not over, or he has
+            sent something since: then he had taken the mail, and it was forgotten.
         """
         roster = self.roster
         if not roster.is_registered(node):
@@ -338,12 +341,25 @@ class RelayCore:
         text = mail_token_text(self._terms, node, round_number)
         if not is_signed(token, roster[node].identity_key, text):
             raise _peer_error(f"the token for the mail of user {node} is not his", Reason.FORGED)
+        if self._has_taken(node, round_number):
+            raise _peer_error(
+                f"user {node} has taken the mail of round {round_number}, for he went on, and it "
+                "was deleted: is this a copy of his state, or an old one?",
+                Reason.LATE,
+            )
         mail = Mail(
             absent=self.absent(round_number),
             letters=tuple(self._store.mail(round_number, node)),
             codes=self._store.codes(round_number, node),
         )
         return encode_mail(mail, roster=roster, round_number=round_number, recipient=node)
+
+    def _has_taken(self, node: int, round_number: int) -> bool:
+        """Return whether a user sent anything that is sent after taking the mail of a round."""
+        later = range(round_number + 1, self._store.round_number() + 1)
+        return self._store.hand_in(node) is not None or any(
+            self._store.batch(number, node) is not None for number in later
+        )
 
     def accept_hand_in(self, data: bytes, *, node: int | None = None) -> bool:
         """Take what a holder hands in, after the last round.
@@ -393,8 +409,37 @@ class RelayCore:
         Raises
         ------
         ProtocolError
+            If the token is not the analyzer's, or all has been forgotten.
+        """
+        self._require_analyzer(token)
+        kept = tuple(data for _, data in self._store.hand_ins())
+        if not all(kept):
+            raise ProtocolError(
+                "what was handed in was deleted here when the analyzer had stored it: use the file "
+                "beside the analyzer's key",
+                fault=Fault.ANALYZER,
+                reason=Reason.LATE,
+            )
+        return kept
+
+    def forget_hand_ins(self, token: bytes) -> None:
+        """Forget what was handed in, which the analyzer has stored; it may be said again.
+
+        Parameters
+        ----------
+        token : bytes
+            From `hand_ins_token`.
+
+        Raises
+        ------
+        ProtocolError
             If the token is not the analyzer's.
         """
+        self._require_analyzer(token)
+        self._store.forget_hand_ins()
+
+    def _require_analyzer(self, token: bytes) -> None:
+        """Raise unless a token is the analyzer's."""
         text = hand_ins_token_text(self._terms)
         if not is_signed(token, self._terms.analyzer_identity_key, text):
             raise ProtocolError(
@@ -402,7 +447,6 @@ class RelayCore:
                 fault=Fault.ANALYZER,
                 reason=Reason.FORGED,
             )
-        return tuple(data for _, data in self._store.hand_ins())
 
 
 def _peer_error(message: str, reason: Reason) -> ProtocolError:

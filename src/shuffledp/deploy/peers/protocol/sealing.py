@@ -1,8 +1,9 @@
-"""Public-key encryption and signatures, each used in one way only.
+"""Encryption and signatures, each used in one way only.
 
 HPKE (RFC 9180) in base mode with DHKEM(X25519, HKDF-SHA256), HKDF-SHA256 and AES-128-GCM, a fresh
 key pair for each text; Ed25519 (RFC 8032) for signatures. Both take their randomness from the
-operating system, also where routes come from a seed.
+operating system, also where routes come from a seed. Between two users who share a key: AES-128 in
+SIV mode (RFC 5297), which needs no nonce, and HKDF-SHA256 (RFC 5869) for new keys.
 """
 
 from typing import Final
@@ -10,7 +11,13 @@ from typing import Final
 from cryptography.exceptions import InvalidSignature, InvalidTag
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers.aead import AESSIV
+from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF, HKDFExpand
+
+#: Of a key that two users share.
+SHARED_KEY_BYTES: Final = 32
 
 _SUITE: Final = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.AES_128_GCM)
 
@@ -31,9 +38,29 @@ def open_seal(sealed: bytes, private_key: X25519PrivateKey, info: bytes) -> byte
         return None
 
 
-def shared_secret(private_key: X25519PrivateKey, public_key: bytes) -> bytes:
-    """Return what two owners of mail keys can both compute, and nobody else; not uniform."""
-    return private_key.exchange(_mail_key(public_key))
+def shared_key(private_key: X25519PrivateKey, public_key: bytes, context: bytes) -> bytes:
+    """Return a key that two owners of mail keys can both compute, and nobody else."""
+    secret = private_key.exchange(_mail_key(public_key))
+    return HKDF(SHA256(), SHARED_KEY_BYTES, salt=context, info=b"shuffledp pair").derive(secret)
+
+
+def new_keys(key: bytes, number: int, info: bytes) -> list[bytes]:
+    """Return keys that follow from another, and from which it does not follow."""
+    data = HKDFExpand(SHA256(), number * SHARED_KEY_BYTES, info).derive(key)
+    return [data[at : at + SHARED_KEY_BYTES] for at in range(0, len(data), SHARED_KEY_BYTES)]
+
+
+def lock(text: bytes, key: bytes, info: bytes) -> bytes:
+    """Return a text encrypted and authenticated with a shared key, 16 bytes longer."""
+    return AESSIV(key).encrypt(text, [info])
+
+
+def unlock(locked: bytes, key: bytes, info: bytes) -> bytes | None:
+    """Return the text, or ``None`` if it was made with another key or ``info``, or changed."""
+    try:
+        return AESSIV(key).decrypt(locked, [info])
+    except InvalidTag:
+        return None
 
 
 def is_signed(signature: bytes, public_key: bytes, text: bytes) -> bool:
@@ -65,11 +92,15 @@ def _identity_key(public_key: bytes) -> Ed25519PublicKey:
 
 
 __all__ = [
+    "SHARED_KEY_BYTES",
     "Ed25519PrivateKey",
     "X25519PrivateKey",
     "is_mail_key",
     "is_signed",
+    "lock",
+    "new_keys",
     "open_seal",
     "seal",
-    "shared_secret",
+    "shared_key",
+    "unlock",
 ]

@@ -47,7 +47,10 @@ class Store(Protocol):
         letters: Sequence[Letter],
         codes: Mapping[int, bytes],
     ) -> None:
-        """Keep the digest of a batch, its letters, and codes by recipient: all or nothing."""
+        """Keep the digest of a batch, its letters, and codes by recipient: all or nothing.
+
+        And forget the sender's mail of all rounds before, which he has taken.
+        """
         ...
 
     def senders(self, round_number: int) -> frozenset[int]:
@@ -67,11 +70,15 @@ class Store(Protocol):
         ...
 
     def put_hand_in(self, holder: int, data: bytes) -> None:
-        """Keep what a holder hands in."""
+        """Keep what a holder hands in, and forget all his mail."""
         ...
 
     def hand_ins(self) -> Sequence[tuple[int, bytes]]:
-        """Return all that was handed in, holders ascending."""
+        """Return all that was handed in, holders ascending; nothing of each once forgotten."""
+        ...
+
+    def forget_hand_ins(self) -> None:
+        """Forget what was handed in, but not by whom."""
         ...
 
 
@@ -121,12 +128,19 @@ class MemoryStore:
         letters: Sequence[Letter],
         codes: Mapping[int, bytes],
     ) -> None:
-        """Keep the digest of a batch, the letters in it, and its codes by recipient."""
+        """Keep the digest of a batch, its letters and codes, and forget the sender's mail."""
+        self._forget_mail(sender, before=round_number)
         self._batches[round_number][sender] = data
         for letter in letters:
             self._mail[round_number, letter.recipient].append(letter)
         for recipient, code in codes.items():
             self._codes[round_number, recipient][sender] = code
+
+    def _forget_mail(self, recipient: int, *, before: int) -> None:
+        """Forget the mail of a user of all rounds before one."""
+        for earlier in range(1, before):
+            self._mail.pop((earlier, recipient), None)
+            self._codes.pop((earlier, recipient), None)
 
     def senders(self, round_number: int) -> frozenset[int]:
         """Return who sent a batch in a round."""
@@ -146,9 +160,14 @@ class MemoryStore:
         return self._hand_ins.get(holder)
 
     def put_hand_in(self, holder: int, data: bytes) -> None:
-        """Keep what a holder hands in."""
+        """Keep what a holder hands in, and forget all his mail."""
+        self._forget_mail(holder, before=self._round_number)
         self._hand_ins[holder] = data
 
     def hand_ins(self) -> Sequence[tuple[int, bytes]]:
         """Return all that was handed in, holders ascending."""
         return sorted(self._hand_ins.items())
+
+    def forget_hand_ins(self) -> None:
+        """Forget what was handed in, but not by whom."""
+        self._hand_ins = dict.fromkeys(self._hand_ins, b"")

@@ -16,12 +16,15 @@ from shuffledp.deploy.peers.protocol.slots import checked_laziness
 from shuffledp.network.graphs.graph import Graph
 
 #: Of this layout of the terms and of all messages.
-VERSION: Final = 2
+VERSION: Final = 3
 
 COLLECTION_ID_BYTES: Final = 16
 
 #: What HPKE (RFC 9180, DHKEM X25519, AES-128-GCM) adds to a text: a public key and a tag.
 SEAL_BYTES: Final = 48
+
+#: What AES in SIV mode (RFC 5297) adds to a text.
+TAG_BYTES: Final = 16
 
 #: What a layer of an onion adds to what is in it: a seal, and the number of the next holder.
 LAYER_BYTES: Final = SEAL_BYTES + wire.NUMBER_BYTES
@@ -189,7 +192,7 @@ class Terms:
 
     def envelope_bytes_in(self, round_number: int) -> int:
         """Return the size of a sealed envelope of a round in [1, rounds], whatever is in it."""
-        return 1 + wire.SIGNATURE_BYTES + self.content_bytes(round_number) + SEAL_BYTES
+        return 1 + self.content_bytes(round_number) + TAG_BYTES
 
     def digest(self) -> bytes:
         """Return the digest of all terms: 32 bytes that every message is bound to."""

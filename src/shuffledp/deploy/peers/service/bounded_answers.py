@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from shuffledp.core.errors import DataError
 from shuffledp.deploy.peers.protocol.delivery import CODE_BYTES
-from shuffledp.deploy.peers.protocol.keys import REGISTRATION_BYTES
+from shuffledp.deploy.peers.protocol.keys import registration_bytes
 from shuffledp.deploy.peers.protocol.terms import Terms
 from shuffledp.deploy.peers.service.preparing import most_envelopes
 from shuffledp.network.graphs.graph import Graph
@@ -64,7 +64,7 @@ class AnswerSizes:
             letters = sums[graph.starts[1:]] - sums[graph.starts[:-1]]
         places = int(np.sum(np.asarray(terms.slots, dtype=np.int64)))
         return cls(
-            roster=users * REGISTRATION_BYTES + _HEAD_BYTES,
+            roster=users * registration_bytes(terms) + _HEAD_BYTES,
             hand_ins=places * (terms.inner_bytes + 1) + users * _HEAD_BYTES,
             record=terms.rounds * (users + 1) * _NUMBER_TEXT_BYTES + _HEAD_BYTES,
             mail=letters * letter

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from shuffledp.collection.cautions import delta_cautions
@@ -17,8 +17,10 @@ from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys, Roster, hand_ins_
 from shuffledp.deploy.peers.protocol.terms import Terms
 from shuffledp.deploy.peers.service.arrived import Arrived
 from shuffledp.deploy.peers.service.asked_terms import AskedTerms
+from shuffledp.deploy.peers.service.errors import RelayError, RelayRefusalError
 from shuffledp.deploy.peers.service.exchange_account import Exchange, ExchangeRecord
 from shuffledp.deploy.peers.service.exchange_report import curve_rounds, exchange_facts
+from shuffledp.deploy.peers.service.fetched_store import Everything, FetchedStore
 from shuffledp.deploy.peers.service.relay_client import RelayClient
 from shuffledp.network.graphs.graph import Graph
 from shuffledp.network.hiding import Hiding
@@ -44,12 +46,16 @@ class Fetched:
         Of that record: what all holders have to confirm.
     roster_digest : bytes
         Of the roster.
+    not_forgotten : str
+        Why the relay may still have what was handed in; empty if it said that it deleted it, or
+        was not asked to.
     """
 
     collected: Collected
     record: ExchangeRecord
     transcript: bytes
     roster_digest: bytes
+    not_forgotten: str = ""
 
 
 def fetch(
@@ -57,10 +63,13 @@ def fetch(
     keys: AnalyzerKeys,
     client: RelayClient,
     *,
+    store: FetchedStore | None = None,
     wait_seconds: float | None = None,
     on_progress: Progress | None = None,
 ) -> Fetched:
     """Wait for the end of a collection, fetch what was handed in, and open it.
+
+    What a store has already is not fetched again, and no relay needed.
 
     Parameters
     ----------
@@ -70,6 +79,9 @@ def fetch(
         Of its analyzer.
     client : RelayClient
         The relay.
+    store : FetchedStore, optional
+        Where to keep what is fetched; when it is there, the relay is told to delete it. By default
+        it stays at the relay.
     wait_seconds : float, optional
         How long to wait for the end; by default as long as it takes.
     on_progress : callable, optional
@@ -84,7 +96,24 @@ def fetch(
     ProtocolError
         If the relay's roster is no sound one.
     """
-    report = on_progress or no_progress
+    kept = None if store is None else store.everything()
+    if kept is None:
+        _wait_for_the_end(terms, client, wait_seconds, on_progress or no_progress)
+        everything = _fetch_all(terms, keys, client)
+    else:
+        everything = kept
+    fetched = _opened(terms, keys, everything)
+    if store is None:
+        return fetched
+    if kept is None:
+        store.save(everything)
+    return replace(fetched, not_forgotten=_let_forget(store, client, hand_ins_token(keys, terms)))
+
+
+def _wait_for_the_end(
+    terms: Terms, client: RelayClient, wait_seconds: float | None, report: Progress
+) -> None:
+    """Return when a collection is over; raise if it is not in time."""
     give_up = None if wait_seconds is None else time.monotonic() + wait_seconds
     wait = _SHORTEST_WAIT
     while (status := client.status()).phase != "over":
@@ -98,10 +127,34 @@ def fetch(
         time.sleep(wait)
         wait = min(1.5 * wait, _LONGEST_WAIT)
     _require_terms(status.terms_digest, terms)
+
+
+def _fetch_all(terms: Terms, keys: AnalyzerKeys, client: RelayClient) -> Everything:
+    """Return what the relay of a collection that is over has for the analyzer."""
     token = hand_ins_token(keys, terms)
-    roster = Roster.from_bytes(client.roster(), terms)
-    collected = Analyzer(terms, keys, roster).open(client.hand_ins(token))
-    record = ExchangeRecord.of(terms, roster.nodes, client.absences(token))
+    return Everything(
+        roster=client.roster(),
+        hand_ins=tuple(client.hand_ins(token)),
+        absences=client.absences(token),
+    )
+
+
+def _let_forget(store: FetchedStore, client: RelayClient, token: bytes) -> str:
+    """Have the relay delete what is in the store; return why it may not have done so."""
+    if not store.is_forgotten:
+        try:
+            client.forget_hand_ins(token)
+        except (RelayError, RelayRefusalError) as error:
+            return str(error)
+        store.note_forgotten()
+    return ""
+
+
+def _opened(terms: Terms, keys: AnalyzerKeys, everything: Everything) -> Fetched:
+    """Return what was handed in, opened, with the record of the exchange."""
+    roster = Roster.from_bytes(everything.roster, terms)
+    collected = Analyzer(terms, keys, roster).open(everything.hand_ins)
+    record = ExchangeRecord.of(terms, roster.nodes, everything.absences)
     transcript = final_transcript(roster, record.absences)
     return Fetched(
         collected=collected, record=record, transcript=transcript, roster_digest=roster.digest()

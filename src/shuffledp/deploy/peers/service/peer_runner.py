@@ -2,7 +2,8 @@
 
 The order of steps is what makes it safe to stop at any moment. A report is drawn once and saved
 before anything else; what a peer is about to send is saved before it is sent; what came is saved
-before the next round. Whatever was on its way is asked for, or sent, again.
+before the next round, without the keys that opened it. Whatever was on its way is asked for, or
+sent, again.
 """
 
 import time
@@ -259,6 +260,7 @@ class PeerRunner:
                 self._settle(number, node, peer)
                 self._receive(number, node, peer)
             self._save(behind)
+            self.store.wipe_log()  # it still has the keys of that round
         return first <= last
 
     def _settle(self, number: int, node: int, peer: Peer) -> None:

@@ -42,6 +42,8 @@ class Answer:
 class PeerStore(Database):
     """States of peers in a file; what is saved is durable before `save` returns.
 
+    What it replaces is overwritten; `wipe_log` also takes it out of the log.
+
     One file serves several collections, and remembers what was answered in each. Whoever reads it
     reads the users' private keys and reports: it is made readable by its owner only.
 

@@ -21,6 +21,7 @@ from starlette.routing import Route
 
 from shuffledp.core.errors import ShuffledpError
 from shuffledp.deploy.peers.protocol.errors import ProtocolError, Reason
+from shuffledp.deploy.peers.protocol.keys import registration_bytes
 from shuffledp.deploy.peers.service.framing import join_messages
 from shuffledp.deploy.peers.service.relay_service import RelayService
 
@@ -47,7 +48,6 @@ STATUS_OF = {
 }
 
 _TICK_SECONDS = 0.05
-_MOST_REGISTRATION_BYTES = 1024
 _TOKEN_SCHEME = "signature "  # noqa: S105  # the name of a scheme, no secret
 
 
@@ -61,7 +61,7 @@ def make_app(
     service : RelayService
         What it is about.
     until_collected : callable, optional
-        Called once the analyzer has fetched everything.
+        Called once the analyzer has everything in a file.
 
     Returns
     -------
@@ -95,6 +95,7 @@ def make_app(
             ),
             Route("/hand-in/{node:number}", _told(endpoints.hand_in), methods=["PUT"]),
             Route("/hand-ins", _told(endpoints.hand_ins), methods=["GET"]),
+            Route("/hand-ins", _told(endpoints.forget_hand_ins), methods=["DELETE"]),
             Route("/record", _told(endpoints.record), methods=["GET"]),
         ],
         lifespan=lifespan,
@@ -119,7 +120,7 @@ class _Endpoints:
     async def register(self, request: Request) -> Response:
         """Take a user's registration."""
         node = self._node(request)
-        body = await _body(request, _MOST_REGISTRATION_BYTES)
+        body = await _body(request, registration_bytes(self._service.terms))
         self._service.core.register(body, node=node)
         self._service.advance()
         return Response(status_code=204)
@@ -148,6 +149,11 @@ class _Endpoints:
     async def hand_ins(self, request: Request) -> Response:
         """Return all that was handed in, to the analyzer."""
         return _data(join_messages(self._service.hand_ins(_token(request))))
+
+    async def forget_hand_ins(self, request: Request) -> Response:
+        """Forget all that was handed in, when the analyzer has stored it."""
+        self._service.forget_hand_ins(_token(request))
+        return Response(status_code=204)
 
     async def record(self, request: Request) -> Response:
         """Return who was absent in which round, to the analyzer."""

@@ -174,6 +174,10 @@ class RelayClient:
         most = self._sizes.hand_ins
         return split_messages(self._request("GET", "/hand-ins", token=token, most=most))
 
+    def forget_hand_ins(self, token: bytes) -> None:
+        """Say that everything that was handed in is stored, so that the relay deletes it."""
+        self._request("DELETE", "/hand-ins", token=token)
+
     def absences(self, token: bytes) -> object:
         """Return who was absent in each round, as it stands in the relay's JSON, unchecked."""
         written = _json(self._request("GET", "/record", token=token, most=self._sizes.record))

@@ -65,7 +65,7 @@ def serve_relay(
     port : int
         0 for any free one.
     until_collected : bool
-        Stop once the analyzer has fetched everything.
+        Stop once the analyzer has everything in a file.
 
     Raises
     ------

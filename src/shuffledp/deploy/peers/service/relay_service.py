@@ -98,6 +98,7 @@ class RelayService:
             self.core.start()
         elif phase == "round":
             self.core.close_round(self._store.round_number())
+            self._store.wipe_log()  # the mail before that round is deleted but for absent users
         else:
             self._store.finish()
         self._clock.begin(self._now())
@@ -144,9 +145,14 @@ class RelayService:
         Users who never registered are absent in all rounds.
         """
         self.hand_ins(token)  # the same right
-        self.was_collected = True
         away = self.core.absences()
         return {"absent": [np.flatnonzero(each).tolist() for each in away]}
+
+    def forget_hand_ins(self, token: bytes) -> None:
+        """Forget what was handed in: the analyzer has it, and the record, in a file."""
+        self._require_over()
+        self.core.forget_hand_ins(token)
+        self.was_collected = True
 
     def _require_over(self) -> None:
         """Raise while something may still be handed in."""

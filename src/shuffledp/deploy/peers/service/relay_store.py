@@ -8,15 +8,16 @@ from shuffledp.deploy.peers.protocol.terms import Terms
 from shuffledp.deploy.peers.service.database import Database
 
 _APPLICATION_ID = 0x73647072  # "sdpr"
-_VERSION = 3
+_VERSION = 4
 _SCHEMA = (
     "CREATE TABLE registrations (node INTEGER PRIMARY KEY, message BLOB NOT NULL)",
     "CREATE TABLE batches (round INTEGER, sender INTEGER, message BLOB NOT NULL, "
     "PRIMARY KEY (round, sender))",
+    # By recipient first, so that what one of them has taken is deleted in one stroke.
     "CREATE TABLE mail (round INTEGER, recipient INTEGER, sender INTEGER, position INTEGER, "
-    "sealed BLOB NOT NULL, PRIMARY KEY (round, recipient, sender, position)) WITHOUT ROWID",
+    "sealed BLOB NOT NULL, PRIMARY KEY (recipient, round, sender, position)) WITHOUT ROWID",
     "CREATE TABLE codes (round INTEGER, recipient INTEGER, sender INTEGER, code BLOB NOT NULL, "
-    "PRIMARY KEY (round, recipient, sender)) WITHOUT ROWID",
+    "PRIMARY KEY (recipient, round, sender)) WITHOUT ROWID",
     "CREATE TABLE hand_ins (holder INTEGER PRIMARY KEY, message BLOB NOT NULL)",
 )
 
@@ -55,7 +56,7 @@ class SqliteStore(Database):
         return bool(self.fact("over"))
 
     def finish(self) -> None:
-        """End the handing in, for good, and forget all mail: nobody fetches any from now on."""
+        """End the handing in, for good, and forget what mail is left: nobody fetches any now."""
         with self.transaction():
             self.set_fact("over", 1)
             self.change("DELETE FROM mail")
@@ -101,13 +102,20 @@ class SqliteStore(Database):
         letters: Sequence[Letter],
         codes: Mapping[int, bytes],
     ) -> None:
-        """Keep the digest of a batch, and its letters and codes in the mail: all or nothing."""
+        """Keep a batch's digest, letters and codes, and forget its sender's mail; or nothing."""
         mail = [(round_number, each.recipient, sender, each.index, each.sealed) for each in letters]
         lines = [(round_number, recipient, sender, code) for recipient, code in codes.items()]
         with self.transaction():
+            self._forget_mail(sender, before=round_number)
             self.change("INSERT INTO batches VALUES (?, ?, ?)", (round_number, sender, data))
             self.change_many("INSERT INTO mail VALUES (?, ?, ?, ?, ?)", mail)
             self.change_many("INSERT INTO codes VALUES (?, ?, ?, ?)", lines)
+
+    def _forget_mail(self, recipient: int, *, before: int) -> None:
+        """Forget the mail of a node of all rounds before one."""
+        for table in ("mail", "codes"):
+            query = f"DELETE FROM {table} WHERE recipient = ? AND round < ?"  # noqa: S608
+            self.change(query, (recipient, before))
 
     def num_registered(self) -> int:
         """Return how many registered."""
@@ -155,10 +163,17 @@ class SqliteStore(Database):
         return None if found is None else bytes(found)
 
     def put_hand_in(self, holder: int, data: bytes) -> None:
-        """Keep what a node hands in."""
+        """Keep what a node hands in, and forget all its mail."""
         with self.transaction():
+            self._forget_mail(holder, before=self.round_number())
             self.change("INSERT INTO hand_ins VALUES (?, ?)", (holder, data))
 
     def hand_ins(self) -> list[tuple[int, bytes]]:
-        """Return all that was handed in, by rising holder."""
+        """Return all that was handed in, by rising holder; nothing of each once forgotten."""
         return self.rows("SELECT holder, message FROM hand_ins ORDER BY holder")
+
+    def forget_hand_ins(self) -> None:
+        """Forget what was handed in, but not by whom."""
+        with self.transaction():
+            self.change("UPDATE hand_ins SET message = x''")
+        self.wipe_log()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from shuffledp.leakage.maximum_load.load_window import least_load, load_window
+from shuffledp.leakage.loads.load_window import least_load, load_window
 
 
 @given(st.integers(1, 10**9), st.integers(2, 10**4))

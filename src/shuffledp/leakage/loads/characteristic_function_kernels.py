@@ -7,7 +7,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from shuffledp.core.numerics.binomial_kernels import stirling_error
-from shuffledp.leakage.maximum_load.recurrence_kernels import deviance_at
+from shuffledp.leakage.loads.recurrence_kernels import deviance_at
 
 # Steps by rotation between two fresh sines and cosines.
 _ROTATIONS = 64

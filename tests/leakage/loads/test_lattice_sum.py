@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import erfc
 
-from shuffledp.leakage.maximum_load.lattice_sum import lattice_rule, num_panels
+from shuffledp.leakage.loads.lattice_sum import lattice_rule, num_panels
 
 
 @pytest.mark.parametrize("size", [1, 2, 100, 256, 257, 600, 1000, 2303, 2304, 5000, 10**5])

@@ -11,7 +11,7 @@ from oracles.partitions import (
     num_partitions,
 )
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
-from shuffledp.leakage.maximum_load.exact import exact_maximum_load
+from shuffledp.leakage.loads.exact import exact_maximum_load
 
 
 def by_listing(balls, bins):

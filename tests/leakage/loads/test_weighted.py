@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
-from shuffledp.leakage.maximum_load.maximum_load import maximum_load
-from shuffledp.leakage.maximum_load.weighted import weighted_maximum
+from shuffledp.leakage.loads.maximum_load import maximum_load
+from shuffledp.leakage.loads.weighted import weighted_maximum
 
 FALSE_POSITIVE_RATE = 1e-9
 

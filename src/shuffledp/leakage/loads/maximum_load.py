@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure
-from shuffledp.leakage.maximum_load.characteristic_function import (
+from shuffledp.leakage.loads.characteristic_function import (
     characteristic_seconds,
     characteristic_tails,
 )
-from shuffledp.leakage.maximum_load.lattice_sum import lattice_rule, num_panels
-from shuffledp.leakage.maximum_load.load_window import least_load, load_window
-from shuffledp.leakage.maximum_load.recurrence import (
+from shuffledp.leakage.loads.lattice_sum import lattice_rule, num_panels
+from shuffledp.leakage.loads.load_window import least_load, load_window
+from shuffledp.leakage.loads.recurrence import (
     MOST_BINS,
     recurrence_seconds,
     recurrence_tails,

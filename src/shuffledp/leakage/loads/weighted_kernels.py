@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from shuffledp.leakage.maximum_load.characteristic_function_kernels import sine_defect
+from shuffledp.leakage.loads.characteristic_function_kernels import sine_defect
 
 # Steps by rotation between two fresh sines and cosines.
 _ROTATIONS = 64

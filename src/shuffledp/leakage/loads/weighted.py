@@ -29,14 +29,14 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure
-from shuffledp.leakage.maximum_load.characteristic_function import (
+from shuffledp.leakage.loads.characteristic_function import (
     NodeSet,
     contour_period,
     largest_mass,
     log_sum_mass,
 )
-from shuffledp.leakage.maximum_load.lattice_sum import lattice_rule, num_panels
-from shuffledp.leakage.maximum_load.maximum_load import LARGEST_NUM_BALLS, maximum_load
+from shuffledp.leakage.loads.lattice_sum import lattice_rule, num_panels
+from shuffledp.leakage.loads.maximum_load import LARGEST_NUM_BALLS, maximum_load
 
 # Steps of the sum over nodes at most: ten seconds, or one where weights are equal.
 _MOST_STEPS = 2.0e8
@@ -178,10 +178,10 @@ def _chances(
     outputs: NDArray[np.int64],
 ) -> NDArray[np.float64]:
     """Return the chance that some load is not allowed after each event that has an output."""
-    from shuffledp.leakage.maximum_load.characteristic_function_kernels import (
+    from shuffledp.leakage.loads.characteristic_function_kernels import (
         poisson_masses,
     )
-    from shuffledp.leakage.maximum_load.weighted_kernels import add_weighted_nodes
+    from shuffledp.leakage.loads.weighted_kernels import add_weighted_nodes
 
     sizes = loads.lasts - loads.firsts + 1
     masses = np.concatenate(

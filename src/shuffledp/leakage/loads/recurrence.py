@@ -133,7 +133,7 @@ def recurrence_tails(
     -----
     O(k (k m - n)) a load, or O(k (k m - n) / sigma) by strides where sigma = sqrt(n / k) >= 64.
     """
-    from shuffledp.leakage.maximum_load.recurrence_kernels import (
+    from shuffledp.leakage.loads.recurrence_kernels import (
         confined_by_steps,
         confined_by_strides,
     )

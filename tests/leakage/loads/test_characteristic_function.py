@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from shuffledp.leakage.maximum_load.characteristic_function import (
+from shuffledp.leakage.loads.characteristic_function import (
     characteristic_seconds,
     characteristic_tails,
     contour_period,
@@ -16,11 +16,11 @@ from shuffledp.leakage.maximum_load.characteristic_function import (
     log_sum_mass,
     node_set,
 )
-from shuffledp.leakage.maximum_load.characteristic_function_kernels import (
+from shuffledp.leakage.loads.characteristic_function_kernels import (
     poisson_masses,
     sine_defect,
 )
-from shuffledp.leakage.maximum_load.exact import _ways
+from shuffledp.leakage.loads.exact import _ways
 
 
 @pytest.mark.parametrize("bins", [2, 3, 8, 60, 10_000])

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from shuffledp.core.errors import OutOfRegimeError
-from shuffledp.leakage.maximum_load.exact import _ways
-from shuffledp.leakage.maximum_load.recurrence import (
+from shuffledp.leakage.loads.exact import _ways
+from shuffledp.leakage.loads.recurrence import (
     recurrence_seconds,
     recurrence_tails,
     stride_rule,
 )
-from shuffledp.leakage.maximum_load.recurrence_kernels import (
+from shuffledp.leakage.loads.recurrence_kernels import (
     confined_by_steps,
     confined_by_strides,
     overflow_weight,

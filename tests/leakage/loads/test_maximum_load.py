@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
-from shuffledp.leakage.maximum_load.characteristic_function import characteristic_tails
-from shuffledp.leakage.maximum_load.exact import exact_maximum_load
-from shuffledp.leakage.maximum_load.load_window import load_window
-from shuffledp.leakage.maximum_load.maximum_load import (
+from shuffledp.leakage.loads.characteristic_function import characteristic_tails
+from shuffledp.leakage.loads.exact import exact_maximum_load
+from shuffledp.leakage.loads.load_window import load_window
+from shuffledp.leakage.loads.maximum_load import (
     maximum_load,
     maximum_load_excess,
     maximum_load_tail,

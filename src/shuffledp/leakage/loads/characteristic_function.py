@@ -131,7 +131,7 @@ def characteristic_tails(
     With N nodes and W masses O(N (W + l)). W is about 12 sqrt(n / k); N is some hundred from
     k = 16 on, and up to 6 sqrt(n) for k = 2.
     """
-    from shuffledp.leakage.maximum_load.characteristic_function_kernels import (
+    from shuffledp.leakage.loads.characteristic_function_kernels import (
         add_nodes,
         poisson_masses,
     )

@@ -5,12 +5,12 @@ import math
 import pytest
 
 from shuffledp.core.errors import ParameterError
-from shuffledp.leakage.maximum_load.asymptotics import (
+from shuffledp.leakage.loads.asymptotics import (
     asymptotic_excess,
     normal_maximum_moments,
     published_approximation,
 )
-from shuffledp.leakage.maximum_load.maximum_load import maximum_load, maximum_load_excess
+from shuffledp.leakage.loads.maximum_load import maximum_load, maximum_load_excess
 
 
 def test_moments_in_closed_form():

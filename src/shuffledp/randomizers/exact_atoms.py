@@ -1,0 +1,65 @@
+"""From exact probabilities and likelihood ratios to the atoms of a profile.
+
+A blanket is rounded so that the bound (B) of its atoms, taken as exact numbers, is at least that of
+the exact law, at every number of users and epsilon >= 0. docs/results/stated-blanket.md, section
+"Exact laws", has the proof; the error is a few units in the last place of each mass and ratio.
+"""
+
+from collections.abc import Iterable
+from fractions import Fraction
+
+from shuffledp.core.numerics.rounding import float_above, float_below
+from shuffledp.core.profile import BlanketAtom
+
+LONGEST_POWER = 64
+"""Powers in masses go no further: the exact number would take as many words."""
+
+ExactAtom = tuple[Fraction, Fraction | int, Fraction | int]
+"""Mass and two likelihood ratios."""
+
+
+def rounded_atoms(atoms: Iterable[ExactAtom]) -> tuple[BlanketAtom, ...]:
+    """Return atoms of explicit data to the nearest floats, leaving out those without mass.
+
+    Examples
+    --------
+    >>> rounded_atoms([(Fraction(1, 4), Fraction(3), 1), (Fraction(0), 1, 1)])
+    (BlanketAtom(mass=0.25, ratio0=3.0, ratio1=1.0),)
+    """
+    return tuple(
+        BlanketAtom(mass=float(mass), ratio0=float(ratio0), ratio1=float(ratio1))
+        for mass, ratio0, ratio1 in atoms
+        if mass > 0
+    )
+
+
+def outward_atoms(atoms: Iterable[ExactAtom]) -> tuple[BlanketAtom, ...]:
+    """Return the atoms of a blanket rounded so that no bound falls, leaving out those without mass.
+
+    Atoms (mass; ratio, 1) that tell the inputs of the pair apart must have mirror images of the
+    same mass. They become one pair of the largest ratio: give ratios that hardly differ.
+
+    Examples
+    --------
+    >>> third = Fraction(1, 3)
+    >>> [atom.mass < third for atom in outward_atoms([(third, 2, 1), (third, 1, 2)])]
+    [True, True]
+    """
+    listed = [(mass, ratio0, ratio1) for mass, ratio0, ratio1 in atoms if mass > 0]
+    gaining = [(mass, Fraction(high)) for mass, high, low in listed if high > low]
+    found = []
+    if gaining:
+        widest = max(high for _, high in gaining)
+        exact = sum((m * (high + 1) for m, high in gaining), start=Fraction(0)) / (widest + 1)
+        mass = float_below(exact)
+        ratio = float_above(widest * exact / Fraction(mass))
+        found = [(mass, ratio, 1.0), (mass, 1.0, ratio)]
+    found += [
+        (float_below(mass), weight, weight)
+        for mass, weight in (
+            (mass, float_below(Fraction(ratio0)))
+            for mass, ratio0, ratio1 in listed
+            if ratio0 == ratio1
+        )
+    ]
+    return tuple(BlanketAtom(mass=m, ratio0=ratio0, ratio1=ratio1) for m, ratio0, ratio1 in found)

@@ -1,0 +1,166 @@
+"""Stated blankets err upwards: (B) of the floats of a profile against (B) of the exact law.
+
+Both are sums over all outcomes in exact fractions, at rational e. The exact law is the infimum of
+the randomizer's channel, or k-RR's from its integer threshold, and shares no code with the atoms.
+"""
+
+import itertools
+import math
+from fractions import Fraction
+
+import pytest
+from mpmath import mp, mpf
+
+from shuffledp.accounting.amplification.pair_atoms import blanket_atoms
+from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.randomizers.categories.hadamard_response import HadamardResponse
+from shuffledp.randomizers.categories.k_randomized_response import KRandomizedResponse
+from shuffledp.randomizers.categories.local_hashing import (
+    BinaryLocalHashing,
+    OptimizedLocalHashing,
+)
+from shuffledp.randomizers.categories.optimized_unary import OptimizedUnaryEncoding
+from shuffledp.randomizers.categories.subset_selection import SubsetSelection
+from shuffledp.randomizers.categories.symmetric_unary import SymmetricUnaryEncoding
+from shuffledp.randomizers.exact_atoms import rounded_atoms
+from shuffledp.randomizers.numbers import Duchi, Hybrid, Piecewise
+
+EPSILON0S = (0.0, 1e-9, 0.1, 0.37, 1.0, 1.9, 3.3, 7.7, 20.0, 60.0)
+CATEGORIES = (
+    BinaryLocalHashing,
+    HadamardResponse,
+    KRandomizedResponse,
+    OptimizedLocalHashing,
+    OptimizedUnaryEncoding,
+    SubsetSelection,
+    SymmetricUnaryEncoding,
+)
+
+
+def bound(atoms, e, num_users):
+    """(1/n) E[(sum of r0 - e r1)_+], over all counts; what is missing from mass 1 gains nothing."""
+    laws = {}
+    for mass, ratio0, ratio1 in atoms:
+        gain = Fraction(ratio0) - e * Fraction(ratio1)
+        laws[gain] = laws.get(gain, Fraction(0)) + Fraction(mass)
+    laws[Fraction(0)] = laws.get(Fraction(0), Fraction(0)) + 1 - sum(laws.values())
+    total = Fraction(0)
+    for outcome in itertools.combinations_with_replacement(laws.items(), num_users):
+        gain = sum(each for each, _ in outcome)
+        if gain > 0:
+            counts = [len(list(same)) for _, same in itertools.groupby(outcome)]
+            ways = math.factorial(num_users) // math.prod(map(math.factorial, counts))
+            total += ways * math.prod(mass for _, mass in outcome) * gain
+    return total / num_users
+
+
+def stated(atoms):
+    return [(atom.mass, atom.ratio0, atom.ratio1) for atom in atoms]
+
+
+def of_channel(channel, first, second):
+    """The infimum of all rows, and the ratios of two of them to it."""
+    columns = [column for column in zip(*channel, strict=True) if max(column) > 0]
+    return [(min(c), c[first] / min(c), c[second] / min(c)) for c in columns]
+
+
+def shortfalls(exact, found, ratio):
+    """How often, of a few e and n, the floats' bound is below the exact one."""
+    exponents = [Fraction(step, 7) for step in (0, 1, 3, 5, 6)]
+    cases = itertools.product([1 + (ratio - 1) * each for each in exponents], (1, 2, 3))
+    return sum(bound(found, e, n) < bound(exact, e, n) for e, n in cases)
+
+
+@pytest.mark.parametrize("k", [2, 3, 7, 64])
+def test_k_rr_errs_upwards(k):
+    for epsilon0 in EPSILON0S:
+        randomizer = KRandomizedResponse(k=k, epsilon0=epsilon0)
+        channel = randomizer.channel()
+        lie = min(channel[0]) if randomizer.epsilon0 else Fraction(1, k)
+        ratio = (1 - (k - 1) * lie) / lie
+        exact = [(lie, ratio, 1), (lie, 1, ratio), ((k - 2) * lie, 1, 1)]
+        assert shortfalls(exact, stated(randomizer.profile.blanket), ratio) == 0
+
+
+def test_rounding_to_nearest_does_not():
+    found = 0
+    for epsilon0 in EPSILON0S[2:]:
+        lie = min(KRandomizedResponse(k=7, epsilon0=epsilon0).channel()[0])
+        ratio = (1 - 6 * lie) / lie
+        exact = [(lie, ratio, 1), (lie, 1, ratio), (5 * lie, 1, 1)]
+        found += shortfalls(exact, stated(rounded_atoms(exact)), ratio)
+    assert found > 20
+
+
+@pytest.mark.parametrize("make", CATEGORIES)
+@pytest.mark.parametrize("k", [2, 4])
+def test_categories_err_upwards(make, k):
+    for epsilon0 in EPSILON0S:
+        randomizer = make(k=k, epsilon0=epsilon0)
+        if randomizer.epsilon0 == 0.0:
+            continue  # all atoms are neutral
+        channel = randomizer.channel()
+        columns = zip(*channel, strict=True)
+        ratio = max(max(column) / min(column) for column in columns if max(column) > 0)
+        exact = of_channel(channel, 0, 1)
+        assert shortfalls(exact, stated(randomizer.profile.blanket), ratio) == 0
+        with mp.workdps(60):
+            assert mpf(randomizer.profile.epsilon0) >= mp.log(mpf(ratio.numerator)) - mp.log(
+                ratio.denominator
+            )
+
+
+@pytest.mark.parametrize("make", [Duchi, Hybrid, Piecewise])
+def test_numbers_err_upwards(make):
+    for epsilon0 in EPSILON0S[2:]:
+        grid = {} if make is Duchi else {"resolution": 1}
+        randomizer = make(low=0, high=1, epsilon0=epsilon0, **grid)
+        if make is not Duchi:
+            law = randomizer.law if make is Piecewise else randomizer.law.piecewise.law
+            if law.num_steps >= 64:
+                continue
+        channel = randomizer.channel()
+        if make is Hybrid and randomizer.law.coin == 0:
+            channel = [row[:2] for row in channel]
+        columns = zip(*channel, strict=True)
+        ratio = max(max(column) / min(column) for column in columns if max(column) > 0)
+        exact = of_channel(channel, 0, -1)
+        assert shortfalls(exact, stated(randomizer.profile.blanket), ratio) == 0
+
+
+@pytest.mark.parametrize("family", ["any", "k-rr", "symmetric-unary", "optimized-unary"])
+def test_families_known_by_their_loss_alone_err_upwards(family):
+    """Masses and ratios against 60 digits: the conditions of docs/results/stated-blanket.md."""
+    size = 16 if family == "k-rr" else None
+    for epsilon0 in (1e-9, 0.3, 1.0, 5.0, 30.0):
+        profile = LocalProfile(epsilon0=epsilon0, family=RandomizerFamily(family), domain_size=size)
+        with mp.workdps(60):
+            p, root = mp.exp(epsilon0), mp.exp(mpf(epsilon0) / 2)
+            noise, low = {
+                "symmetric-unary": (1 / (1 + root), 1 / root),
+                "optimized-unary": (1 / (1 + p), (1 + 1 / p) / 2),
+            }.get(family, (None, None))
+            if noise is None:
+                own = 1 / (p + (15 if size else 1))
+                exact = {"pair": own, "p": None, "one": 14 * own}
+            else:
+                exact = {
+                    "pair": low * noise * (1 - noise),
+                    "p": low * noise**2,
+                    "one": low * (1 - noise) ** 2,
+                }
+            for atom in blanket_atoms(profile):
+                mass, high, small = (
+                    mpf(atom.mass),
+                    mpf(max(atom.ratio0, atom.ratio1)),
+                    mpf(min(atom.ratio0, atom.ratio1)),
+                )
+                if high != small:
+                    assert small == 1
+                    assert mass <= exact["pair"]
+                    assert high * mass >= p * exact["pair"]
+                elif high == 1:
+                    assert mass <= exact["one"]
+                else:
+                    assert mass <= exact["p"]
+                    assert high <= p

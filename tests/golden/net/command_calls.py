@@ -1,0 +1,258 @@
+"""The command lines of the net, by capability; those that end with ``--json`` print one object.
+
+A call is a line, or several with ``&&`` between them, which run one after the other in one folder.
+"""
+
+ACCOUNT = [
+    "--epsilon0 1 --num-users 100 --delta 1e-6",
+    "--epsilon0 1 --num-users 10000 --delta 1e-6",
+    "--epsilon0 4 --num-users 1000000 --delta 1e-8",
+    "--epsilon0 0.1 --num-users 1000000000 --delta 1e-12",
+    "--epsilon0 1 --num-users 10000 --epsilon 0.05",
+    "--epsilon0 3 --num-users 1000 --epsilon 0.5 --randomizer k-rr --k 16",
+    "--epsilon0 1 --num-users 10000 --delta 1e-6 --randomizer k-rr --k 2",
+    "--epsilon0 3 --num-users 1000 --delta 1e-6 --randomizer symmetric-unary",
+    "--epsilon0 2 --num-users 5000 --delta 1e-6 --randomizer optimized-unary",
+    "--epsilon0 2 --num-users 5000 --delta 1e-6 --randomizer subset-selection --k 12",
+    "--epsilon0 2 --num-users 5000 --delta 1e-6 --randomizer hadamard-response --k 12",
+    "--epsilon0 2 --num-users 5000 --delta 1e-6 --randomizer laplace",
+    "--epsilon0 2 --num-users 5000 --delta 1e-6 --randomizer privunit --dimension 5",
+    "--channel channel.csv --num-users 1000 --delta 1e-6",
+    "--epsilon0 1 --num-users 10000 --delta 1e-6 --honest-fraction 0.8",
+    "--epsilon0 1 --num-users 1000 --delta 1e-6 --renyi",
+    "--epsilon0 1 --num-users 10000 --delta 1e-6 --method feldman-2021-numerical",
+    "--epsilon0 0.4 --num-users 10000 --delta 1e-6 --method erlingsson-small",
+    "--epsilon0 1 --num-users 10000 --delta 1e-6 --method blanket-bennett",
+]
+COMPOSE = [
+    "--epsilon0 1 --num-users 10000 --delta 1e-6 --rounds 30",
+    "--epsilon0 2 --num-users 100000 --delta 1e-8 --rounds 365 --randomizer k-rr --k 2",
+    "--schedule schedule.csv --delta 1e-6",
+    "--schedule schedule.csv --epsilon 0.3",
+]
+SUBSAMPLE = [
+    "--epsilon0 1 --num-users 1000000 --delta 1e-6 --sampled 10000",
+    "--epsilon0 1 --num-users 10000 --delta 1e-6 --participation 0.1",
+    "--epsilon0 1 --num-users 10000 --delta 1e-6 --participation 0.5 --rounds 10",
+]
+CERTIFY = [
+    "--epsilon0 1 --num-users 100 --delta 1e-6",
+    "--epsilon0 1 --num-users 10000 --delta 1e-6",
+    "--epsilon0 2 --num-users 1000 --epsilon 0.3 --randomizer k-rr --k 2",
+    "--epsilon0 2 --num-users 1000 --delta 1e-6 --randomizer k-rr --k 5",
+]
+BOUNDS = [
+    "--epsilon0 1 --num-users 100 --delta 1e-6",
+    "--epsilon0 1 --num-users 10000 --delta 1e-6",
+    "--epsilon0 1 --num-users 10000 --epsilon 0.05 --randomizer k-rr --k 4",
+    "--epsilon0 0.4 --num-users 100000 --delta 1e-6 --randomizer symmetric-unary",
+]
+PLAN = [
+    "--num-users 1000 --domain yes,no --epsilon 1 --delta 1e-6",
+    "--num-users 100000 --domain yes,no,refused --epsilon 0.5 --delta 1e-8",
+    "--num-users 100000 --k 1000 --epsilon 1 --delta 1e-8",
+    "--num-users 5000 --domain-file domain.txt --epsilon 1 --delta 1e-6"
+    " --randomizer hadamard-response",
+    "--num-users 20000 --domain yes,no --epsilon 2 --delta 1e-8 --rounds 30 --randomizer k-rr",
+    "--num-users 5000 --mean --range 0,1 --epsilon 1 --delta 1e-6",
+    "--num-users 5000 --mean --range -5,5 --epsilon 1 --delta 1e-6 --randomizer laplace",
+    "--num-users 5000 --vector x,y --norm 1 --epsilon 1 --delta 1e-6 --randomizer privunit",
+    "--num-users 5000 --dictionary words.txt --epsilon 1 --delta 1e-6"
+    " --randomizer count-mean-sketch",
+    "--num-users 5000 --max-answers 2 --domain a,b,c --epsilon 1 --delta 1e-6"
+    " --randomizer sampled:k-rr",
+    "--num-users 5000 --max-answers 2 --domain a,b,c --epsilon 1 --delta 1e-6"
+    " --randomizer split:subset-selection",
+]
+CALIBRATE = [
+    "--epsilon0 1 --num-users 10000 --epsilon 1 --delta 1e-8",
+    "--epsilon0 1 --rounds 30 --epsilon 1 --delta 1e-8",
+    "--epsilon0 1 --num-users 10000 --epsilon 0.05 --rounds 1",
+    "--epsilon0 1 --num-users 10000 --delta 1e-6 --rounds 2",
+    "--num-users 10000 --epsilon 0.5 --delta 1e-6 --rounds 1",
+    "--num-users 10000 --epsilon 0.5 --delta 1e-6 --rounds 1 --randomizer k-rr --k 8",
+]
+RUN = [
+    "--column answer --domain yes,no --epsilon 1 --delta 1e-6",
+    "--column answer --domain yes,no --epsilon0 2 --delta 1e-6 --interval wald --confidence 0.9",
+    "--column colour --domain-file domain.txt --epsilon0 3 --delta 1e-6"
+    " --interval clopper-pearson --simultaneous",
+    "--column colour --epsilon0 2 --delta 1e-6 --randomizer subset-selection"
+    " --post-process simplex",
+    "--column colour --domain red,green --other --epsilon0 2 --delta 1e-6 --randomizer k-rr"
+    " --post-process clip --post-process norm-sub",
+    "--column colour --domain red,green,blue --epsilon0 2 --delta 1e-6 --prior colours.json",
+    "--column number --mean --range 0,1 --epsilon0 2 --delta 1e-6",
+    "--column number --mean --range 0,0.5 --clip --epsilon0 2 --delta 1e-6 --randomizer piecewise",
+    "--vector x,y --norm 1 --epsilon0 3 --delta 1e-6",
+    "--column site --dictionary words.txt --epsilon0 4 --delta 1e-6",
+    "--column drugs --max-answers 2 --domain a,b,c --epsilon0 3 --delta 1e-6",
+    "--column drugs --max-answers 1 --truncate --domain a,b,c --epsilon0 3 --delta 1e-6"
+    " --randomizer split:k-rr",
+    "--column answer --domain yes,no --epsilon0 2 --delta 1e-6 --save-reports",
+]
+GROUPED = "--column answer --domain yes,no --epsilon0 2 --delta 1e-6 --shuffler"
+RUN_GROUPS = [
+    f"{GROUPED} mallows --groups-by lat,lon --metric haversine --radius 900m --alpha 4",
+    f"{GROUPED} mallows --groups-by age --radius 2 --alpha 3 --compare 4 --keep colour",
+    f"{GROUPED} mallows --groups-by age --group-size 20 --alpha 3 --rank-distance hamming",
+    f"{GROUPED} mallows --groups-file groups.csv --alpha 3 --rank-distance cayley",
+    f"{GROUPED} mallows --groups-graph friends.csv --hops 1 --alpha 3 --subsets colour",
+    f"{GROUPED} displacement --groups-by lat,lon --metric haversine --radius 900m --alpha 4",
+    f"{GROUPED} displacement --groups-by age --group-size 20 --alpha 4",
+]
+RUN_NETWORK = [
+    f"{GROUPED} network --graph friends.csv --rounds auto",
+    f"{GROUPED} network --graph friends.csv --rounds 5 --protocol single",
+    f"{GROUPED} network --graph friends.csv --rounds 8 --lazy 0.25",
+]
+NETWORK = [
+    "ring.csv --epsilon0 1 --delta 1e-6 --rounds 0",
+    "ring.csv --epsilon0 1 --delta 1e-6 --rounds 5",
+    "ring.csv --epsilon0 1 --delta 1e-6 --rounds auto --users all",
+    "ring.csv --epsilon0 1 --delta 1e-6 --rounds auto --within 0.1 --protocol single",
+    "ring.csv --epsilon0 2 --delta 1e-3 --rounds 12 --randomizer k-rr --k 2 --dishonest 5",
+    "ring.csv --epsilon0 1 --delta 1e-3 --rounds 4 --colluding colluding.txt",
+    "even-ring.csv --epsilon0 1 --delta 1e-6 --rounds 20 --lazy 0.5",
+    "friends.csv --epsilon0 1 --delta 1e-6 --rounds 10 --positions exact",
+    "friends.csv --epsilon0 1 --delta 1e-6 --rounds 10 --positions spectral",
+    "uneven.csv --epsilon0 1 --delta 1e-6 --rounds 10 --components largest",
+    "uneven.csv --epsilon0 1 --delta 1e-6 --rounds 10 --components each",
+]
+LEAKAGE = [
+    "--num-users 10 --k 2 --p 1",
+    "--num-users 200 --k 2 --p 0.9",
+    "--num-users 1000 --k 5 --p 0.6",
+    "--num-users 1000000000 --k 10000 --epsilon0 2",
+    "--num-users 201 --k 2 --p 0.8 --adversary strong",
+    "--num-users 200 --k 2 --p 0.9 --adversary strong --known 150,49",
+    "--num-users 30 --k 3 --p 0.7 --adversary strong",
+    "--num-users 20 --p 0.9 --adversary prior.json",
+    "--num-users 200 --p 0.9 --adversary some.json",
+    "--num-users 20 --p 0.9 --adversary strong --prior prior.json",
+    "--num-users 50 --p 0.7 --prior colours.json",
+    "--num-users 1000 --k 4 --epsilon0 1 --known 300,300,300,99 --adversary strong",
+]
+MONITOR_PLAN = [
+    "--periods 8 --max-changes 1 --num-users 10000 --epsilon0 1 --delta 1e-6",
+    "--periods 64 --max-changes 4 --num-users 1000000 --epsilon0 1 --delta 1e-8",
+    "--periods 16 --max-changes 2 --num-users 200000 --epsilon 0.5 --delta 1e-8",
+    "--periods 16 --max-changes 2 --num-users 10000 --epsilon0 2 --delta 1e-6"
+    " --protocol sampled-change",
+    "--periods 8 --max-changes 2 --num-users 10000 --epsilon0 1 --delta 1e-6 --categories a,b",
+    "--periods 8 --max-changes 2 --num-users 10000 --epsilon0 2 --delta 1e-6 --attributes a,b",
+    "--periods 8 --max-changes 1 --num-users 10000 --epsilon0 1 --delta 1e-6 --levels-seen",
+]
+HISTORY = "histories.csv --user user --time time --max-changes 2 --delta 1e-6 --seed 1"
+MONITOR_SIMULATE = [
+    f"{HISTORY} --value value --epsilon0 2",
+    f"{HISTORY} --value value --epsilon0 2 --smoothed --confidence 0.9",
+    f"{HISTORY} --value value --epsilon0 2 --method cover --protocol sampled-change",
+    f"{HISTORY} --value version --categories v0,v1,v2 --epsilon0 3",
+    f"{HISTORY} --value version --categories v0,v1,v2 --epsilon0 3 --encoding hadamard",
+    f"{HISTORY} --value value --epsilon0 2 --periods 16 --stop-after 6",
+]
+GENERATE = [
+    "adoption --num-users 50 --periods 8",
+    "outage --num-users 200 --periods 16 --dense --start 2026-01-31",
+    "versions --num-users 100 --periods 8 --max-changes 2 --overflow 0.1",
+]
+ATTACKED = "survey.csv --column answer --epsilon0 1.5 --seed 1 --trials 2"
+ATTACK = [
+    f"{ATTACKED} --groups-by age --radius 1 --alpha 4 --attack majority-vote",
+    f"{ATTACKED} --groups-by age --group-size 20 --alpha 4 --attack majority-vote"
+    " --shuffler displacement",
+    f"{ATTACKED} --groups-by age --radius 1 --alpha 4 --attack re-identification --plays 20",
+    f"{ATTACKED} --groups-by lat,lon --metric haversine --radius 900m --alpha 4"
+    " --attack gaussian-process --resamplings 2",
+]
+LEARN = [
+    f"{ATTACKED} --groups-by age --radius 1 --alpha 4 --attack-radius 3",
+    f"{ATTACKED} --groups-by age --group-size 20 --alpha 4 --shuffler displacement"
+    " --attack-radius 3",
+]
+REFUSED = [
+    "account --epsilon0 1 --num-users 10 --delta 2 --json",
+    "account --epsilon0 -1 --num-users 10 --delta 1e-6 --json",
+    "account --epsilon0 nan --num-users 10 --delta 1e-6 --json",
+    "account --epsilon0 1 --num-users 0 --delta 1e-6 --json",
+    "account --epsilon0 1 --num-users 10 --json",
+    "account --epsilon0 1 --num-users 10 --delta 1e-6 --epsilon 1 --json",
+    "account --epsilon0 1 --num-users 10 --delta 1e-6 --randomizer k-rr --json",
+    "account --epsilon0 1 --num-users 10 --delta 1e-6 --randomizer nobody --json",
+    "account --epsilon0 1 --num-users 10 --delta 1e-6 --method erlingsson-small --json",
+    "account --epsilon0 1 --num-users 10 --delta 1e-6 --sampled 20 --json",
+    "account --channel broken.csv --num-users 10 --delta 1e-6 --json",
+    "bounds --epsilon0 1 --num-users 10 --json",
+    "plan --num-users 5 --domain yes,no --epsilon 0.01 --delta 1e-8 --json",
+    "plan --num-users 500 --domain yes --epsilon 1 --delta 1e-8 --json",
+    "plan --num-users 500 --mean --epsilon 1 --delta 1e-8 --json",
+    "run survey.csv --column nothing --epsilon 1 --delta 1e-6 --out o --seed 1 --json",
+    "run broken.csv --column answer --domain yes,no --epsilon0 1 --delta 1e-6 --out o --json",
+    "run broken.csv --column answer --domain yes,no --epsilon0 1 --delta 1e-6 --out o"
+    " --show-values --json",
+    "run broken.csv --column number --mean --range 0,1 --epsilon0 1 --delta 1e-6 --out o --json",
+    "run survey.csv --column answer --domain yes,no --epsilon 1 --delta 1e-6 --out o --alpha 2",
+    "run survey.csv --column answer --domain yes,no --epsilon0 1 --delta 1e-6 --out o"
+    " --shuffler mallows --groups-by age --radius 1 --json",
+    "network account even-ring.csv --epsilon0 1 --delta 1e-6 --rounds 5 --json",
+    "network account uneven.csv --epsilon0 1 --delta 1e-6 --rounds 5 --json",
+    "network account ring.csv --epsilon0 1 --delta 1e-6 --rounds -1 --json",
+    "leakage --num-users 10 --k 2 --p 0.2 --json",
+    "leakage --num-users 10 --k 2 --p 0.9 --adversary strong --known 1,1 --json",
+    "monitor plan --periods 8 --max-changes 9 --num-users 100 --epsilon0 1 --delta 1e-6 --json",
+    "monitor simulate histories.csv --user user --time time --value version --max-changes 2"
+    " --epsilon0 2 --delta 1e-6 --out o --json",
+    "attack survey.csv --column answer --groups-by age --radius 1 --alpha -4 --epsilon0 1.5 --json",
+    "nothing",
+    "account --nothing",
+]
+MORE_RUNS = [
+    ("ledger", "run survey.csv --column answer --domain yes,no --epsilon0 1 --delta 1e-6 --seed 1"
+     " --out results --ledger budget.json --json && run survey.csv --column answer --domain yes,no"
+     " --epsilon0 1 --delta 1e-6 --seed 2 --out more --ledger budget.json --json"),
+    ("monitor simulate", f"monitor simulate {HISTORY} --value value --epsilon0 2 --out results"
+     f" --stop-after 3 --json && monitor simulate {HISTORY} --value value --epsilon0 2"
+     " --out results --resume --json"),
+    ("account", "account --list-methods"),
+    ("bounds", "bounds --epsilon0 1 --num-users 1000 --delta 1e-6 --over epsilon0 --json"),
+    ("network curve", "network curve ring.csv --rounds 1-4,10 --epsilon0 1 --delta 1e-6"
+     " --out curves --json"),
+    ("network curve", "network curve --regular 4 --num-users 50 --seed 1 --rounds 1,8 --users all"
+     " --epsilon0 1 --delta 1e-6 --protocol single --out curves --json"),
+    ("network exchange", "network prepare --graph ring.csv --domain yes,no --epsilon0 2"
+     " --rounds 5 --delta 1e-3 --out prepared --json"),
+    ("network exchange", "network prepare --graph ring.csv --mean --range 0,1 --epsilon0 2"
+     " --rounds 5 --routing onion --protocol single --out prepared --json"),
+    ("demo", "demo --seed 1 --out demo"),
+]  # fmt: skip
+
+
+def command_calls() -> list[tuple[str, str]]:
+    """Return capability and command line of every call, without the program's name."""
+    found = [*MORE_RUNS, *(("refused", line) for line in REFUSED)]
+    plain = {
+        ("account", "account"): ACCOUNT,
+        ("compose", "account"): COMPOSE,
+        ("subsample", "account"): SUBSAMPLE,
+        ("certify", "account --certify"): CERTIFY,
+        ("bounds", "bounds"): BOUNDS,
+        ("plan", "plan"): PLAN,
+        ("calibrate", "plan"): CALIBRATE,
+        ("network account", "network account"): NETWORK,
+        ("leakage", "leakage"): LEAKAGE,
+        ("monitor plan", "monitor plan"): MONITOR_PLAN,
+        ("attack", "attack"): ATTACK,
+        ("learnability", "learnability"): LEARN,
+    }
+    for (capability, command), each in plain.items():
+        found += [(capability, f"{command} {options} --json") for options in each]
+    for capability, each in (("run", RUN), ("groups", RUN_GROUPS), ("network run", RUN_NETWORK)):
+        for options in each:
+            found.append((capability, f"run survey.csv {options} --seed 1 --out results --json"))
+    for options in MONITOR_SIMULATE:
+        found.append(("monitor simulate", f"monitor simulate {options} --out results --json"))
+    for options in GENERATE:
+        scenario = f"monitor generate made.parquet --seed 1 --scenario {options}"
+        found.append(("monitor generate", f"{scenario} --json"))
+    return found

@@ -1,0 +1,265 @@
+"""The Python calls of the net about information leakage; see `golden.net.python_calls`."""
+
+# ruff: noqa: C408 - arguments are written as in the call that they are for
+
+from fractions import Fraction
+
+import numpy as np
+
+import shuffledp as sdp
+from golden.net.python_calls import calls, of, ring
+from shuffledp import leakage
+
+SKEWED = [0.5, 0.3, 0.2]
+NOISY = [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]]
+BINARY = [[Fraction(3, 4), Fraction(1, 4)], [Fraction(1, 3), Fraction(2, 3)]]
+
+
+def exact(truth=Fraction(3, 4), num_users=3):
+    """Return the channel of randomized response and a shuffle, in fractions."""
+    noise = leakage.randomizer_channel(num_users, 2, truth)
+    return noise @ leakage.reduced_shuffle_channel(num_users, 2, exact=True)
+
+
+@calls(
+    "leakage",
+    dict(num_users=200, num_values=2, truth=0.9),
+    dict(num_users=10**6, num_values=7, epsilon0=1.0),
+    dict(num_users=50, num_values=3, truth=0.6, prior=SKEWED),
+    dict(num_users=50, num_values=3, truth=0.6, adversary="strong"),
+    dict(num_users=50, num_values=3, truth=0.6, adversary="strong", known=[20, 20, 9]),
+    dict(num_users=50, num_values=3, truth=0.6, adversary="partial", known=[5, 5, 9]),
+    dict(num_users=40, channel=NOISY, prior=SKEWED),
+    dict(num_users=0, num_values=2, truth=0.9),
+    dict(num_users=10, num_values=2, truth=0.2),
+)
+def account_leakage(**asked):
+    return sdp.account_leakage(**asked).to_json_dict()
+
+
+@calls("leakage", dict(n=3, k=2), dict(n=1_000, k=5), dict(n=10**9, k=50))
+def shuffled(n, k):
+    return {
+        "shuffled": leakage.shuffled_vulnerability(n, k, 0.8),
+        "shuffler": leakage.shuffler_vulnerability(n, k),
+    }
+
+
+@calls("leakage", dict(n=3, k=2, truth=Fraction(3, 4)), dict(n=12, k=4, truth=Fraction(2, 5)))
+def exact_shuffled(n, k, truth):
+    return leakage.exact_shuffled_vulnerability(n, k, truth)
+
+
+@calls("leakage", dict(prior=None), dict(prior=SKEWED))
+def randomizer_alone(prior):
+    return leakage.randomizer_vulnerability(NOISY, prior)
+
+
+@calls(
+    "leakage", dict(n=30, crowd=None), dict(n=30, crowd=[0.2, 0.2, 0.6]), dict(n=5_000, crowd=None)
+)
+def exchangeable(n, crowd):
+    return leakage.exchangeable_vulnerability(n, NOISY, prior=SKEWED, crowd=crowd)
+
+
+@calls(
+    "leakage", *(dict(num_targets=t, gain=g) for t in (1, 2) for g in ("all", "any", "expected"))
+)
+def several_targets(num_targets, gain):
+    return leakage.several_targets_vulnerability(9, NOISY, num_targets, gain=gain)
+
+
+@calls("leakage", dict(known=[0, 200]), dict(known=[100, 100]), dict(known=[5_000, 4_999]))
+def strong(known):
+    return leakage.strong_vulnerability(0.8, known)
+
+
+@calls("leakage", dict(known=[3, 2, 1], prior=SKEWED, num_unknown=4))
+def strong_of_a_matrix(known, prior, num_unknown):
+    return leakage.strong_vulnerability(NOISY, known, prior=prior, num_unknown=num_unknown)
+
+
+@calls("leakage", dict(n=201, k=2, truth=0.8), dict(n=20, k=3, truth=0.7))
+def knowledge(n, k, truth):
+    worst, best = leakage.worst_knowledge(n, k, truth), leakage.best_knowledge(n, k, truth)
+    names = ("counts", "vulnerability", "is_extreme", "proof")
+    return {"worst": of(worst, *names), "best": of(best, *names)}
+
+
+@calls("leakage", dict(n=2, k=2, truth=0.75), dict(n=1_000, k=5, truth=0.6))
+def blanket_upper(n, k, truth):
+    return leakage.blanket_vulnerability_upper(n, k, truth)
+
+
+@calls("leakage", dict(adversary="uninformed"), dict(adversary="strong"))
+def crowd_upper(adversary):
+    return leakage.crowd_vulnerability_upper(2, 0.9, [0.5] * 40, adversary=adversary)
+
+
+@calls("leakage", dict(epsilon=0.5, delta=0.0), dict(epsilon=0.5, delta=0.02))
+def from_guarantee(epsilon, delta):
+    curve = leakage.vulnerability_from_curve(SKEWED, [(epsilon, delta), (0.0, 0.3)])
+    return [leakage.vulnerability_from_guarantee(SKEWED, epsilon, delta), curve]
+
+
+@calls("leakage", dict(n=200, truths=[0.9, 0.6]))
+def both_views(n, truths):
+    return [view.to_json_dict() for view in leakage.compare_views(n, 2, truths, delta=1e-6)]
+
+
+@calls("leakage", dict(file="prior.json"), dict(file="some.json"), dict(file="channel.csv"))
+def prior_file(file):
+    found = leakage.read_prior(file)
+    return {**of(found, "prior", "values", "known")}
+
+
+@calls("leakage", dict(prior={"no": 0.75, "yes": 0.25}))
+def prior_of_values(prior):
+    return leakage.PriorKnowledge.of(prior).for_values(["yes", "no"]).prior
+
+
+# ---------------------------------------------------------------- maximum load
+LOADS = [(1, 2), (100, 3), (1_000, 50), (10**9, 5), (10**6, 1_000)]
+
+
+@calls("maximum load", *(dict(balls=n, bins=k) for n, k in LOADS))
+def maximum_load(balls, bins):
+    return {
+        "mean": leakage.maximum_load(balls, bins),
+        "excess": leakage.maximum_load_excess(balls, bins),
+    }
+
+
+@calls("maximum load", dict(balls=3, bins=3), dict(balls=40, bins=4))
+def exact_maximum_load(balls, bins):
+    return leakage.exact_maximum_load(balls, bins)
+
+
+@calls("maximum load", dict(balls=10_000, bins=3), dict(balls=10**6, bins=50))
+def approximate_load(balls, bins):
+    return {
+        "published": leakage.published_approximation(balls, bins),
+        "excess": leakage.asymptotic_excess(balls, bins),
+    }
+
+
+@calls("maximum load", dict(balls=1), dict(balls=200))
+def weighted_maximum(balls):
+    return leakage.weighted_maximum(balls, [0.25, 0.5, 0.25], [3.0, 1.0, 2.0])
+
+
+# ---------------------------------------------------------------- channels and measures
+@calls("channels", dict(prior=None), dict(prior=[Fraction(1, 8)] * 8))
+def vulnerabilities(prior):
+    seen = exact()
+    gains = {
+        "target": leakage.single_target_gain(seen.inputs),
+        "whole": leakage.identity_gain(8),
+        "thrice": leakage.tries_gain(8, 3),
+        "matrix": leakage.matrix_gain(np.eye(8).astype(int).tolist()),
+        "distance": leakage.distance_gain(range(8)),
+    }
+    return {
+        name: {
+            "prior": leakage.prior_vulnerability(prior, gain),
+            "posterior": leakage.posterior_vulnerability(prior, seen, gain),
+            "multiplicative": leakage.multiplicative_leakage(prior, seen, gain),
+            "additive": leakage.additive_leakage(prior, seen, gain),
+            "guess": leakage.best_guess(prior, gain) if prior else None,
+            "strategy": leakage.best_strategy(prior, seen, gain),
+        }
+        for name, gain in gains.items()
+    }
+
+
+@calls("channels", dict(prior=SKEWED), dict(prior=[1.0, 0.0, 0.0]), dict(prior=[0.5, 0.5, 0.5]))
+def entropies(prior):
+    return {
+        "shannon": leakage.shannon_entropy_bits(prior),
+        "conditional": leakage.conditional_shannon_entropy_bits(prior, NOISY),
+        "mutual": leakage.mutual_information_bits(prior, NOISY),
+        "min": leakage.min_entropy_bits(prior),
+        "min leakage": leakage.min_entropy_leakage_bits(prior, NOISY),
+        "guessing": leakage.guessing_entropy(prior),
+        "conditional guessing": leakage.conditional_guessing_entropy(prior, NOISY),
+    }
+
+
+@calls("channels", dict(prior=SKEWED))
+def capacities(prior):
+    return {
+        "min": leakage.min_capacity_bits(NOISY),
+        "multiplicative": leakage.multiplicative_capacity(prior, NOISY),
+        "additive": leakage.additive_capacity(prior, NOISY),
+        "shannon": leakage.shannon_capacity_bits(NOISY),
+        "gain": leakage.gain_capacity(NOISY, leakage.identity_gain(3)),
+    }
+
+
+@calls("channels", dict(less=Fraction(9, 10), more=Fraction(6, 10)))
+def refinements(less, more):
+    forth = leakage.refinement(exact(less), exact(more))
+    back = leakage.refinement(exact(more), exact(less))
+    return {
+        "forth": of(forth, "holds", "is_exact", "margin"),
+        "back": of(back, "holds", "is_exact", "margin"),
+        "same": leakage.is_equivalent(exact(less), exact(more)),
+    }
+
+
+@calls("channels")
+def channels_made():
+    identity = leakage.permutation_channel([[0, 1, 2], [1, 2, 0]], [0.5, 0.5], 2)
+    made = {
+        "randomizer": leakage.randomizer_channel(2, 3, Fraction(1, 2)),
+        "reduced randomizer": leakage.reduced_randomizer_channel(3, 2, Fraction(3, 4)),
+        "product": leakage.product_channel(2, BINARY),
+        "reduced product": leakage.reduced_product_channel(2, BINARY),
+        "shuffle": leakage.shuffle_channel(2, 2),
+        "permutation": identity,
+        "walk": leakage.walk_channel([[0.5, 0.5], [0.25, 0.75]], 2),
+        "own": leakage.Channel(NOISY, outputs="abc").reduce(),
+    }
+    return {
+        name: {**of(each, "num_inputs", "num_outputs", "is_exact"), "matrix": each.to_dense()}
+        for name, each in made.items()
+    }
+
+
+@calls("channels", dict(distance="kendall"), dict(distance="hamming"))
+def arranged_channels(distance):
+    models = {"kendall": sdp.KendallMallows, "hamming": sdp.HammingMallows}
+    model = models[distance](num_items=4, theta=0.5)
+    return {
+        "matrix": leakage.mallows_channel(model, 2).to_dense(),
+        "place": leakage.target_place_law(model, 1),
+    }
+
+
+@calls("channels", dict(num_users=4, rounds=2))
+def walked_channel(num_users, rounds):
+    pairs = [(i, j) for i in range(num_users) for j in range(i)]
+    walk = sdp.RandomWalk.on(sdp.Graph.from_edges(np.array(pairs)))
+    return leakage.network_channel(walk, rounds, 2).to_dense()
+
+
+@calls("channels", dict(rounds=4))
+def guess_after_a_walk(rounds):
+    law = sdp.position_distribution(sdp.RandomWalk.on(ring()), 3, rounds)
+    noise = [[0.9, 0.1], [0.1, 0.9]]
+    return leakage.positions_vulnerability(law, noise, entropy=sdp.Entropy.from_seed(1))
+
+
+@calls("channels")
+def hyper_distribution():
+    return of(leakage.Channel(NOISY).hyper(SKEWED), "outer", "inners")
+
+
+@calls("channels", dict(one=[2, 1], other=[2, 1]), dict(one=[30, 10], other=[20, 20]))
+def histogram_probability(one, other):
+    return leakage.histogram_probability(one, other, Fraction(3, 4))
+
+
+@calls("channels", dict(matrix=[[0.5, 0.6]]), dict(matrix=[[1.0], [float("nan")]]))
+def refused_channels(matrix):
+    return leakage.Channel.from_matrix(matrix).to_dense()

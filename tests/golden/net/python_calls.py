@@ -1,0 +1,694 @@
+"""The Python calls of the net: the one place that spells public names.
+
+A call is a function here with its arguments; its name in the data is made of both. What a function
+returns is turned into plain data. Where a public name moves, its function here changes, and neither
+the function's own name nor its arguments, so that the data stay.
+"""
+
+# ruff: noqa: C408 - arguments are written as in the call that they are for
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import shuffledp as sdp
+from shuffledp import accounting, leakage, monitoring
+
+PUBLIC = (sdp, accounting, leakage, monitoring)
+ShuffledpError = sdp.ShuffledpError
+
+# Public names that no call needs, and why.
+NOT_CALLED = {
+    "Bound": "a result: every bound in the data is one",
+    "CategoryRandomizer": "a base class of randomizers, each of which is called",
+    "Composition": "a result of adding releases, which is called",
+    "Guarantee": "a result of account, which is called",
+    "Histories": "a result of open_histories, which is called",
+    "HyperDistribution": "a result of Channel.hyper, which is called",
+    "Knowledge": "a result of worst_knowledge, which is called",
+    "LeakageAccount": "a result of account_leakage, which is called",
+    "LedgerEntry": "a part of a ledger, written by to_json_dict, which is called",
+    "GainFunction": "a result of identity_gain and its like, which are called",
+    "MeanRandomizer": "a base class of randomizers, each of which is called",
+    "MonitorPlan": "a result of plan_monitoring, which is called",
+    "MonitorResult": "a result of simulate_monitoring, which is called",
+    "MonitoringProfile": "a part of a design, which calibrate_monitoring is asked with",
+    "Plan": "a result of plan, which is called",
+    "Refinement": "a result of refinement, which is called",
+    "ReferenceOrder": "a result of choose_reference_order, which is called",
+    "RunResult": "a result of running a plan, which is called",
+    "RunningCounts": "a result of a server, which is called",
+    "RunningEstimate": "a result of a server, which is called",
+    "__version__": "volatile",
+}
+
+CALLS: dict[str, Callable[[], Any]] = {}
+
+
+def calls(capability: str, *given: dict[str, Any]) -> Callable[[Callable[..., Any]], Any]:
+    """Make a function a call of the net for each of the arguments given, or for none."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        for arguments in given or ({},):
+            inside = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+            CALLS[f"{capability} | {function.__name__}({inside})"] = partial(function, **arguments)
+        return function
+
+    return register
+
+
+def of(value: Any, *names: str) -> dict[str, Any]:
+    """Return some attributes of a result by their names."""
+    return {name: getattr(value, name) for name in names}
+
+
+def seeded(seed: int = 1) -> Any:
+    """Return an entropy that repeats."""
+    return sdp.Entropy.from_seed(seed)
+
+
+# ---------------------------------------------------------------- accounting
+@calls(
+    "account",
+    dict(epsilon0=1.0, num_users=1, delta=1e-6),
+    dict(epsilon0=1.0, num_users=1_000, delta=1e-6),
+    dict(epsilon0=0.5, num_users=1_000_000, epsilon=0.01),
+    dict(epsilon0=8.0, num_users=100_000, delta=1e-8, randomizer="k-rr", k=100),
+    dict(epsilon0=1.0, num_users=2_000, delta=1e-6, randomizer="hybrid"),
+    dict(epsilon0=1.0, num_users=5_000, delta=1e-6, rounds=7, participation=0.5),
+    dict(epsilon0=1.0, num_users=5_000, delta=1e-6, sampled=500),
+    dict(num_users=5_000, delta=1e-6, channel="channel.csv"),
+    dict(epsilon0=1.0, num_users=5_000),
+    dict(epsilon0="1", num_users=5_000, delta=1e-6),
+)
+def account(**asked):
+    return sdp.account(**asked).to_json_dict()
+
+
+@calls(
+    "account",
+    dict(epsilon0=2.0, delta0=1e-9, num_users=10_000, delta=1e-6),
+    dict(epsilon0=2.0, delta0=0.0, num_users=10_000, delta=1e-6),
+)
+def guarantee_of_profile(epsilon0, delta0, num_users, delta):
+    profile = sdp.LocalProfile(epsilon0=epsilon0, delta0=delta0)
+    return sdp.guarantee_for(profile, num_users, delta=delta).to_json_dict()
+
+
+@calls("calibrate", *(dict(num_users=n, epsilon=0.5, delta=1e-8) for n in (1, 1_000, 1_000_000)))
+def largest_epsilon0_of_any(**asked):
+    return sdp.largest_epsilon0(lambda x: sdp.LocalProfile(epsilon0=x), **asked)
+
+
+@calls("calibrate", dict(k=2, num_users=1_000), dict(k=50, num_users=100_000))
+def largest_epsilon0_of_k_rr(k, num_users):
+    return sdp.largest_epsilon0(
+        lambda x: sdp.KRandomizedResponse(k=k, epsilon0=x).profile,
+        num_users=num_users, epsilon=0.5, delta=1e-8,
+    )  # fmt: skip
+
+
+@calls("calibrate", *(dict(epsilon0=x, epsilon=0.5, delta=1e-8) for x in (0.1, 1.0, 4.0)))
+def smallest_num_users(epsilon0, epsilon, delta):
+    return sdp.smallest_num_users(sdp.LocalProfile(epsilon0=epsilon0), epsilon=epsilon, delta=delta)
+
+
+@calls("calibrate", dict(num_users=1_000, epsilon=0.5), dict(num_users=100_000, epsilon=0.5))
+def largest_rounds(num_users, epsilon):
+    daily = accounting.ShuffledRelease(epsilon0=0.5, num_users=num_users)
+    return accounting.largest_rounds(daily, epsilon=epsilon, delta=1e-6)
+
+
+@calls("calibrate", dict(rounds=1, epsilon0=1.0), dict(rounds=30, epsilon0=1.0))
+def least_users(rounds, epsilon0):
+    return accounting.least_users(rounds=rounds, epsilon=1.0, delta=1e-6, epsilon0=epsilon0)
+
+
+@calls("calibrate", dict(num_users=10_000, rounds=1), dict(num_users=10_000, rounds=30))
+def largest_local_epsilon(num_users, rounds):
+    return accounting.largest_local_epsilon(
+        num_users=num_users, rounds=rounds, epsilon=1.0, delta=1e-6
+    )
+
+
+@calls("calibrate", dict(rounds=1, epsilon=0.05), dict(rounds=30, epsilon=0.3))
+def smallest_delta(rounds, epsilon):
+    daily = accounting.ShuffledRelease(epsilon0=1.0, num_users=10_000)
+    return accounting.smallest_delta(daily * rounds, epsilon=epsilon)
+
+
+RELEASES: dict[str, Callable[[], Any]] = {
+    "daily": lambda: accounting.ShuffledRelease(epsilon0=1.0, num_users=10_000),
+    "answers": lambda: accounting.ShuffledRelease(
+        profile=sdp.KRandomizedResponse(k=16, epsilon0=2.0).profile, num_users=5_000
+    ),
+    "drawn": lambda: accounting.ShuffledRelease(
+        epsilon0=1.0, num_users=1_000, sampled_from=100_000
+    ),
+    "coins": lambda: accounting.ShuffledRelease(
+        epsilon0=1.0, num_users=10_000, participation=0.1
+    ),
+    "stated": lambda: accounting.StatedRelease(epsilon=0.1, delta=1e-9),
+}  # fmt: skip
+
+
+def composed(terms: str) -> Any:
+    """Return the sum of releases, such as "30 daily + 1 stated"."""
+    parts = [term.split() for term in terms.split(" + ")]
+    releases = [RELEASES[name]() * int(times) for times, name in parts]
+    return sum(releases[1:], start=releases[0])
+
+
+@calls(
+    "compose",
+    dict(terms="1 daily", delta=1e-6),
+    dict(terms="30 daily", delta=1e-6),
+    dict(terms="3650 daily", delta=1e-6),
+    dict(terms="2 answers", delta=1e-6),
+    dict(terms="2 daily + 1 stated", delta=1e-6),
+    dict(terms="10 stated", delta=1e-6),
+    dict(terms="1 daily", delta=0.0),
+)
+def composed_epsilon(terms, delta):
+    return composed(terms).epsilon(delta)
+
+
+@calls("compose", dict(terms="30 daily", epsilon=0.3), dict(terms="10 stated", epsilon=0.8))
+def composed_delta(terms, epsilon):
+    return composed(terms).delta(epsilon)
+
+
+@calls("compose", dict(terms="1 daily"), dict(terms="30 daily"))
+def renyi_divergences(terms):
+    return of(composed(terms).renyi([2, 8, 32]), "lower", "upper")
+
+
+@calls("compose", dict(terms="30 daily"))
+def trade_off(terms):
+    return composed(terms).trade_off([0.05, 0.5]).type_two_errors
+
+
+@calls("compose")
+def disjoint_groups():
+    both = accounting.DisjointReleases([composed("3 daily"), composed("2 answers")])
+    return both.epsilon(1e-6)
+
+
+@calls("compose")
+def read_schedule():
+    return sdp.read_schedule("schedule.csv").epsilon(1e-6)
+
+
+@calls(
+    "subsample", dict(terms="1 drawn"), dict(terms="30 drawn"), dict(terms="1 coins"),
+    dict(terms="30 coins"), dict(terms="2 drawn + 2 coins + 1 daily"),
+)  # fmt: skip
+def subsampled_epsilon(terms):
+    return composed(terms).epsilon(1e-6)
+
+
+@calls("subsample", dict(num_users=100, share=0.29), dict(num_users=100, share=1.5))
+def honest_users(num_users, share):
+    return accounting.honest_users(num_users, share)
+
+
+@calls("ledger", dict(adaptive=True), dict(adaptive=False))
+def ledger_spent(adaptive):
+    ledger = accounting.Ledger(epsilon=0.5, delta=1e-6, adaptive=adaptive)
+    ledger = ledger.spend(RELEASES["daily"]() * 3, note="three days", key="first")
+    fits = ledger.fits(RELEASES["daily"]())
+    return {**of(ledger, "spent", "remaining"), "fits": fits, "json": ledger.to_json_dict()}
+
+
+@calls("ledger", dict(times=10_000))
+def ledger_refuses(times):
+    return accounting.Ledger(epsilon=0.5, delta=1e-6).spend(RELEASES["daily"]() * times)
+
+
+def budget(path):
+    """Write the ledger with which every call begins."""
+    accounting.save_ledger(accounting.Ledger(epsilon=1.5, delta=1e-6), path)
+
+
+@calls("ledger")
+def ledger_file():
+    before = accounting.open_ledger("budget.json")
+    spent = accounting.spend("budget.json", RELEASES["daily"](), "monday", key="2026-11-23")
+    again = accounting.spend("budget.json", RELEASES["daily"](), "monday", key="2026-11-23")
+    same = accounting.open_ledger("budget.json") == spent == again
+    return {"same": same, "remaining": [before.remaining, spent.remaining]}
+
+
+@calls("ledger")
+def budget_error():
+    try:
+        accounting.Ledger(epsilon=0.01, delta=1e-9).spend(RELEASES["stated"]())
+    except accounting.BudgetError as error:
+        return str(error)
+
+
+# ---------------------------------------------------------------- randomizers and estimates
+KEY = bytes(range(16))
+CATEGORIES = {
+    "k-rr": sdp.KRandomizedResponse,
+    "symmetric-unary": sdp.SymmetricUnaryEncoding,
+    "optimized-unary": sdp.OptimizedUnaryEncoding,
+    "optimized-local-hashing": sdp.OptimizedLocalHashing,
+    "binary-local-hashing": sdp.BinaryLocalHashing,
+    "hadamard-response": sdp.HadamardResponse,
+    "subset-selection": sdp.SubsetSelection,
+}
+NUMBERS = {
+    "laplace": sdp.DiscreteLaplace,
+    "duchi": sdp.Duchi,
+    "piecewise": sdp.Piecewise,
+    "hybrid": sdp.Hybrid,
+}
+VECTORS = {"privunit": sdp.PrivUnit, "privunit-gaussian": sdp.PrivUnitGaussian}
+SKETCHES = {
+    "count-mean-sketch": sdp.CountMeanSketch,
+    "hadamard-count-mean-sketch": sdp.HadamardCountMeanSketch,
+}
+SETS = {"sampled": sdp.SampledAnswers, "split": sdp.SplitAnswers}
+ENDS = ("standard_error", "population_standard_error", "lower", "upper")
+
+
+def about(randomizer: Any, estimates: Any, main: str) -> dict[str, Any]:
+    """Return the law of a randomizer, how private a shuffled batch is, and its estimates."""
+    guarantee = sdp.guarantee_for(randomizer.profile, 1_000, delta=1e-6).to_json_dict()
+    return {
+        **of(randomizer, "name", "epsilon0", "num_report_bytes"),
+        "family": randomizer.profile.family.value,
+        "guarantee": {name: guarantee[name] for name in ("epsilon", "method")},
+        **of(estimates, main, *ENDS),
+    }
+
+
+@calls("estimate", *(dict(name=name, k=k, epsilon0=2.0) for name in CATEGORIES for k in (2, 12)))
+def categories(name, k, epsilon0):
+    randomizer = CATEGORIES[name](k=k, epsilon0=epsilon0)
+    values = (np.arange(500) ** 2 % (k + 1)) % k
+    counts = randomizer.aggregate(randomizer.randomize(values, seeded()))
+    chances = randomizer.support_probabilities
+    return {
+        "support": counts.support,
+        "support_probabilities": chances,
+        **about(randomizer, randomizer.estimate(counts), "frequency"),
+    }
+
+
+@calls("estimate", *(dict(name=name, epsilon0=x) for name in NUMBERS for x in (0.5, 3.0)))
+def numbers(name, epsilon0):
+    randomizer = NUMBERS[name](low=-1.0, high=3.0, epsilon0=epsilon0)
+    values = np.arange(500) * 37 % 401 / 100.0 - 1.0
+    reports = randomizer.randomize(values, seeded())
+    return {
+        "variances": [randomizer.report_variance(value) for value in (-1.0, 0.5, 3.0)],
+        **about(randomizer, randomizer.estimate(reports), "mean"),
+    }
+
+
+@calls("estimate", *(dict(name=name, dimension=d) for name in VECTORS for d in (2, 10)))
+def vectors(name, dimension):
+    randomizer = VECTORS[name](dimension=dimension, epsilon0=3.0)
+    values = np.zeros((500, dimension))
+    values[:, 0], values[:, 1] = 0.6, np.arange(500) % 9 / 20
+    reports = randomizer.randomize(values, seeded())
+    return about(randomizer, randomizer.estimate(reports), "mean")
+
+
+@calls("estimate", *(dict(name=name, epsilon0=4.0) for name in SKETCHES))
+def words(name, epsilon0):
+    randomizer = SKETCHES[name](epsilon0=epsilon0, key=KEY, num_hashes=16, num_buckets=64)
+    reports = randomizer.randomize(["yes"] * 300 + ["no"] * 200, seeded())
+    found = randomizer.estimate(reports, dictionary=["yes", "no", "who?"])
+    return about(randomizer, found, "frequency")
+
+
+@calls("estimate", *(dict(name=n, base=b) for n in SETS for b in ("k-rr", "symmetric-unary")))
+def answer_sets(name, base):
+    randomizer = SETS[name](base_name=base, k=4, max_answers=2, epsilon0=3.0)
+    values = np.array(
+        [[person % 4, -1 if person % 3 else (person + 1) % 4] for person in range(500)]
+    )
+    reports = randomizer.randomize(values, seeded())
+    return about(randomizer, randomizer.estimate(reports), "frequency")
+
+
+@calls(
+    "estimate", *(dict(kind=k, simultaneous=s) for k in ("wilson", "wald") for s in (True, False))
+)
+def intervals(kind, simultaneous):
+    counts = sdp.Counts(support=np.array([60, 40]), num_reports=100, fingerprint="")
+    found = sdp.estimate_frequencies(
+        counts, support_probabilities=(0.75, 0.25), interval=kind, simultaneous=simultaneous
+    )
+    return of(found, "count", "frequency", *ENDS)
+
+
+@calls("estimate")
+def iterative_update():
+    law = sdp.KRandomizedResponse(k=3, epsilon0=1.0)
+    data = np.array([0] * 60 + [1] * 40 + [2] * 30, dtype=np.uint8)
+    reports = sdp.Reports(data=data, fingerprint=law.fingerprint)
+    return of(sdp.iterative_bayesian_update(law, reports), "count", "post_processing", *ENDS)
+
+
+@calls("estimate")
+def sums_of_numbers():
+    law = sdp.Duchi(low=0.0, high=1.0, epsilon0=1.0)
+    sums = sdp.Sums(
+        total=np.array([12.0]), total_of_squares=np.array([100.0]), num_reports=100,
+        fingerprint=law.fingerprint,
+    )  # fmt: skip
+    return of(law.estimate(sums), "mean", *ENDS)
+
+
+@calls(
+    "estimate", dict(name="k-rr", k=1), dict(name="k-rr", k=3), dict(name="subset-selection", k=3)
+)
+def refused_values(name, k):
+    return CATEGORIES[name](k=k, epsilon0=1.0).randomize(np.array([0, 5]), seeded())
+
+
+@calls("estimate")
+def words_of_entropy():
+    return seeded(7).words(5).tolist()
+
+
+# ---------------------------------------------------------------- the main job
+@calls("plan", dict(num_users=1_000, k=3), dict(num_users=200, k=3))
+def plan_categories(num_users, k):
+    return sdp.plan(num_users, [f"v{i}" for i in range(k)], 1.0, 1e-6).to_json_dict()
+
+
+@calls("plan", dict(num_users=1_000, low=-1.0, high=1.0), dict(num_users=1_000, low=1.0, high=1.0))
+def plan_mean(num_users, low, high):
+    return sdp.plan_mean(num_users, low, high, 1.0, 1e-6, randomizer="duchi").to_json_dict()
+
+
+@calls("plan", dict(num_users=1_000, names=("x", "y", "z")))
+def plan_vector_mean(num_users, names):
+    plan = sdp.plan_vector_mean(num_users, names, 1.0, 1e-6, randomizer="privunit-gaussian")
+    return plan.to_json_dict()
+
+
+QUESTIONS: dict[str, tuple[Any, str, Callable[[str], Any]]] = {
+    "frequency": (
+        sdp.FrequencyQuestion(domain=("yes", "no")), "k-rr",
+        lambda path: sdp.open_table(path, "answer", domain=("yes", "no")),
+    ),
+    "mean": (
+        sdp.MeanQuestion(low=0.0, high=0.5), "hybrid",
+        lambda path: sdp.open_numbers(
+            path, "number", limits=sdp.Range(low=0.0, high=0.5), clip=True
+        ),
+    ),
+    "vector": (
+        sdp.VectorMeanQuestion(names=("x", "y"), norm_bound=1.0), "privunit",
+        lambda path: sdp.open_numbers(path, ["x", "y"], limits=sdp.Ball(norm_bound=1.0)),
+    ),
+    "words": (
+        sdp.WordQuestion(dictionary=("a.org", "b.org"), key=KEY), "hadamard-count-mean-sketch",
+        lambda path: sdp.open_words(path, "site"),
+    ),
+    "sets": (
+        sdp.AnswerSetQuestion(domain=("a", "b", "c"), max_answers=2), "sampled:k-rr",
+        lambda path: sdp.open_answer_sets(path, "drugs", domain=("a", "b", "c"), max_answers=2),
+    ),
+}  # fmt: skip
+
+
+@calls("run", *(dict(question=name) for name in QUESTIONS))
+def run_a_file(question):
+    asked, randomizer, opened = QUESTIONS[question]
+    plan = sdp.plan_question(asked, 300, 2.0, 1e-6, randomizer=randomizer)
+    return plan.run(opened("survey.csv"), seed=1).to_json_dict()
+
+
+@calls("run", dict(num_users=1_000), dict(num_users=999))
+def run_values(num_users):
+    plan = sdp.plan(num_users, ["yes", "no"], 1.0, 1e-6, randomizer="k-rr")
+    return plan.run(["yes"] * 300 + ["no"] * 700, seed=1).to_json_dict()
+
+
+@calls("run")
+def report_files():
+    law = sdp.KRandomizedResponse(k=3, epsilon0=2.0)
+    drawn = law.randomize(np.arange(90) % 3, seeded())
+    mixed = sdp.UniformShuffler().shuffle(drawn.data, seeded(2))
+    mixed = sdp.Reports(data=mixed, fingerprint=law.fingerprint)
+    path = Path("reports.parquet")
+    sdp.write_reports(path, [mixed], law, labels=("a", "b", "c"))
+    blocks = [law.aggregate(block) for block in sdp.open_reports(path).blocks()]
+    return {"blocks": len(blocks), "support": sum(block.support for block in blocks)}
+
+
+# ---------------------------------------------------------------- groups
+POINTS = np.array([(i * 7 % 40, i * i % 11) for i in range(60)], dtype=float)
+FORMED: dict[str, Callable[[], Any]] = {
+    "distance": lambda: sdp.Groups.from_distance(POINTS, 6.0),
+    "haversine": lambda: sdp.Groups.from_distance(POINTS / 100.0, 9_000.0, metric="haversine"),
+    "nearest": lambda: sdp.Groups.from_nearest(POINTS, 9),
+    "graph": lambda: sdp.Groups.from_graph(
+        [(i, (i + step) % 60) for i in range(60) for step in (1, 5)], num_users=60, hops=2
+    ),
+    "sets": lambda: sdp.Groups.from_sets([range(i, i + 10) for i in range(51)], num_users=60),
+}
+
+
+@calls("groups", *(dict(formed=name) for name in FORMED))
+def groups(formed):
+    found = FORMED[formed]()
+    sizes = of(found, "num_groups", "largest_size", "sizes", "description")
+    order = sdp.choose_reference_order(found)
+    return {
+        **sizes,
+        "cautions": found.cautions(),
+        "of": found.groups_containing(7) if formed == "sets" else found.of(7),
+        "order": order.order,
+        **of(order, "name", "sensitivity", "smallest_possible", "tried", "is_best"),
+    }
+
+
+MODELS = {
+    "kendall": sdp.KendallMallows,
+    "hamming": sdp.HammingMallows,
+    "cayley": sdp.CayleyMallows,
+}
+
+
+@calls(
+    "groups", *(dict(distance=d, n=n, theta=t) for d in MODELS for n, t in ((8, 0.5), (60, 0.02)))
+)
+def mallows_model(distance, n, theta):
+    model = MODELS[distance](num_items=n, theta=theta)
+    drawn = model.sample(seeded())
+    return {
+        "log_partition": model.log_partition(),
+        "mean_distance": model.mean_distance(),
+        "mean_displacement": model.mean_displacement(),
+        "log_probability": model.log_probability(drawn),
+        "drawn": drawn,
+    }
+
+
+@calls("groups", *(dict(distance=d, formed=f) for d in MODELS for f in ("nearest", "sets")))
+def mallows_shuffler(distance, formed):
+    found = FORMED[formed]()
+    shuffler = sdp.MallowsShuffler.for_groups(found, 3.0, distance=distance)
+    return {
+        **of(shuffler, "name", "theta"),
+        "alpha": shuffler.alpha_for(found),
+        "moved": shuffler.shuffle(np.arange(60), seeded()),
+    }
+
+
+@calls("groups", dict(formed="distance"), dict(formed="nearest"))
+def displacement_shuffler(formed):
+    found = FORMED[formed]()
+    shuffler = sdp.DisplacementShuffler.for_groups(found, 3.0, coordinates=POINTS)
+    return {
+        **of(shuffler, "name", "theta", "scale"),
+        "alpha": shuffler.alpha_for(found),
+        "crowds": shuffler.crowds_lower(),
+        "moved": shuffler.shuffle(np.arange(60), seeded()),
+    }
+
+
+@calls("groups", dict(by=("age",), radius=2.0), dict(by=("lat", "lon"), group_size=9))
+def grouping(**asked):
+    found = sdp.Grouping(**asked)
+    opened = found.open("survey.csv")
+    return {"described": found.describe(), **of(opened.groups, "num_groups", "largest_size")}
+
+
+# ---------------------------------------------------------------- networks
+def ring(num_users: int = 60) -> Any:
+    """Return a graph in which everybody has six neighbours."""
+    pairs = [(i, (i + step) % num_users) for i in range(num_users) for step in (1, 6, 17)]
+    return sdp.Graph.from_edges(np.array(pairs))
+
+
+ANY = sdp.LocalProfile(epsilon0=1.0)
+
+
+@calls("network account", dict(file="ring.csv"), dict(file="uneven.csv"))
+def graph_file(file):
+    graph = sdp.read_graph(file)
+    facts = of(graph, "num_users", "num_edges", "num_components", "is_regular", "irregularity")
+    return {name: each() if callable(each) else each for name, each in facts.items()}
+
+
+@calls(
+    "network account",
+    dict(rounds=3),
+    dict(rounds=12, protocol="single"),
+    dict(rounds=6, laziness=0.3),
+    dict(rounds=6, colluding=("1", "2")),
+    dict(rounds="auto", users="all"),
+    dict(rounds=6, protocol="both"),
+)
+def account_network(**asked):
+    found = sdp.account_network(ring(), ANY, delta=1e-4, **asked)
+    kept = of(found, "epsilon", "rounds", "protocol", "uniform_epsilon", "worst_user", "separation")
+    return {**kept, "shares": found.epsilon_of_shares}
+
+
+@calls("network account", dict(method="exact"), dict(method="spectral"))
+def network_mixing(method):
+    mixing = sdp.NetworkMixing(ring(), method=method)
+    return {
+        "epsilon": [mixing.epsilon(ANY, rounds=t, delta=1e-4) for t in (2, 8)],
+        "limit": mixing.limit(ANY, delta=1e-4),
+        "fewest": mixing.fewest_rounds(ANY, delta=1e-4, within=0.05),
+    }
+
+
+@calls("network account", *(dict(overlap=x, num_users=n) for x in (0.2, 1.0) for n in (10, 1_000)))
+def network_walk(overlap, num_users):
+    overlaps = [overlap] * (num_users - 1)
+    return {
+        "epsilon": sdp.network_walk_epsilon(ANY, overlaps=overlaps, delta=1e-6),
+        "delta": sdp.network_walk_delta(ANY, overlaps=overlaps, epsilon=0.5),
+    }
+
+
+@calls("network run", dict(laziness=0.0), dict(laziness=0.5))
+def random_walk(laziness):
+    walk = sdp.RandomWalk.on(ring(), laziness=laziness)
+    return {
+        "law": sdp.position_distribution(walk, 3, 4),
+        "positions": sdp.simulate_positions(walk, 4, seeded()),
+    }
+
+
+@calls("network run", dict(protocol="all"), dict(protocol="single"))
+def network_shuffler(protocol):
+    walk = sdp.RandomWalk.on(ring())
+    law = sdp.KRandomizedResponse(k=3, epsilon0=2.0)
+    reports = law.randomize(np.arange(60) % 3, seeded())
+    exchanged = sdp.NetworkShuffler(walk=walk, rounds=4, protocol=protocol)
+    found = exchanged.shuffle(reports.data, seeded(2))
+    return of(found, "reports", "holders", "num_dummies")
+
+
+# ---------------------------------------------------------------- monitoring
+ASKED = dict(periods=8, max_changes=2, num_users=10_000, delta=1e-6)
+
+
+@calls("monitor plan", dict(epsilon0=1.0), dict(epsilon=0.2), dict(epsilon0=1.0, domain=["a", "b"]))
+def plan_monitoring(**asked):
+    return monitoring.plan_monitoring(**ASKED, **asked).to_dict()
+
+
+PROTOCOLS = ("predrawn-signs", "sampled-change")
+
+
+def design(protocol: str, periods: int = 8, epsilon0: float = 2.0) -> Any:
+    """Return the design of a small collection."""
+    return monitoring.MonitorDesign(
+        periods=periods, max_changes=2, epsilon0=epsilon0, protocol=protocol
+    )
+
+
+@calls("monitor plan", *(dict(protocol=p, periods=d) for p in PROTOCOLS for d in (4, 256)))
+def monitor_design(protocol, periods):
+    made = design(protocol, periods)
+    profile = made.profile
+    asked = dict(num_users=50_000)
+    return {
+        **of(made, "num_levels", "scale"),
+        "local": monitoring.local_guarantee(profile),
+        "central": monitoring.central_guarantee(profile, delta=1e-6, **asked),
+        "delta": monitoring.central_delta_upper(profile, epsilon=0.05, **asked),
+    }
+
+
+@calls("monitor plan", dict(num_users=1_000), dict(num_users=100_000))
+def calibrate_monitoring(num_users):
+    return monitoring.calibrate_monitoring(
+        lambda x: design("predrawn-signs", epsilon0=x).profile,
+        num_users=num_users, epsilon=0.2, delta=1e-6,
+    )  # fmt: skip
+
+
+@calls("monitor simulate", *(dict(protocol=p) for p in PROTOCOLS))
+def clients_and_server(protocol):
+    made = design(protocol)
+    server = monitoring.MonitorServer(made)
+    for user in range(40):
+        client = monitoring.MonitorClient.of(made, entropy=seeded(user))
+        given = [client.update(t, t > user % 5) for t in range(1, 9)]
+        server.ingest(monitoring.MonitorReports.from_reports([r for r in given if r is not None]))
+    one = of(server.estimate(8), "counts", "standard_errors", "lower", "upper")
+    counts = server.running_counts(num_users=40)
+    return {"num_reports": server.num_reports, "last": one, "all": counts.counts}
+
+
+@calls("monitor simulate", dict(number=3))
+def report_of_one_bit(number):
+    server = monitoring.MonitorServer(design("predrawn-signs"))
+    server.ingest([monitoring.MonitorReport(1, 1, +1)] * number)
+    return server.estimate(1).counts
+
+
+@calls("monitor simulate", dict(num_users=300))
+def client_fleet(num_users):
+    fleet = monitoring.ClientFleet(design("predrawn-signs"), num_users, seeded())
+    everybody = np.arange(num_users)
+    sums = [fleet.update(1, users=everybody, values=everybody % 2)]
+    sums += [fleet.update(t, users=[], values=[]) for t in (2, 3)]
+    return [{"levels": list(each.levels), "counts": each.counts} for each in sums]
+
+
+@calls(
+    "monitor simulate", dict(domain=None), dict(domain=("a", "b", "c")), dict(domain="attributes:8")
+)
+def encodings(domain):
+    return of(monitoring.encoding_for(domain), "name", "num_columns")
+
+
+@calls("monitor simulate", dict(method="least-squares"), dict(method="cover"))
+def simulate_monitoring(method):
+    opened = monitoring.open_histories("histories.csv", user="user", time="time", value="value")
+    found = monitoring.simulate_monitoring(
+        opened, max_changes=2, epsilon0=3.0, delta=1e-6, method=method, seed=1
+    )
+    return {
+        "num_changes": opened.num_changes,
+        "truth": opened.true_counts(),
+        **found.to_json_dict(),
+        "estimates": of(found.running, "counts", "standard_errors", "lower", "upper"),
+    }
+
+
+@calls("monitor generate", dict(scenario="travel"), dict(scenario="nothing"))
+def generate_histories(scenario):
+    path = Path("made.parquet")
+    monitoring.generate_histories(path, num_users=100, periods=8, scenario=scenario, seed=1)
+    opened = monitoring.open_histories(path, user="user", time="time", value="value")
+    return {**of(opened, "num_users", "num_changes", "num_rows"), "truth": opened.true_counts()}
