@@ -22,7 +22,7 @@ ARGS ?=
 # Each task's steps run in the order written, also under make -j.
 .NOTPARALLEL:
 .PHONY: help demo test test-all setup check format lint types contracts changelog docs docs-outputs docs-figures \
-	browser pytest quick lowest perturbed coverage golden bench clean
+	browser pytest quick lowest perturbed coverage golden bench papers clean
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -132,6 +132,12 @@ golden: $(VENV)/.dev ## write what some 400 calls return now into tests/golden/n
 bench: $(VENV)/.dev ## measure speed and memory; see benchmarks/
 	@$(BIN)/python -m pytest -q -p no:xdist --timeout=0 --benchmark-only \
 		--override-ini python_files='bench_*.py' benchmarks $(ARGS)
+
+# Figures that need data sets are left out unless they are there: make papers DATA=folder ARGS=--fetch
+papers: $(VENV)/.dev ## compute the figures of the papers into build/papers; DATA names a folder with data
+	@for paper in jurado_2023 liew_2022 meehan_2022; do \
+		$(BIN)/python papers/$$paper.py --out build/papers/$$paper $(if $(DATA),--data $(DATA)) $(ARGS); \
+	done
 
 clean: ## remove everything that make has made
 	@rm -rf $(VENV) .cache build dist docs/_build docs/api/generated $(DEMO)

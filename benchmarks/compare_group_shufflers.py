@@ -6,14 +6,15 @@ file: ``python benchmarks/compare_group_shufflers.py data``. A minute or two on 
 
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from shuffledp.collection.uniform import UniformShuffler
 from shuffledp.core.entropy import Entropy
-from shuffledp.datasets.adult import load_adult
 from shuffledp.groups.arrangement import DisplacementArrangement, GroupArrangement
 from shuffledp.groups.attacks.attacked_survey import (
     AttackedSurvey,
@@ -50,9 +51,10 @@ class Scene:
 
 def adult(folder: str) -> Scene:
     """The census by age: groups of 50 of about the same age."""
-    census = load_adult(folder)
-    ages = np.asarray(census.ages)
-    codes = np.unique(np.asarray(census.incomes), return_inverse=True)[1]
+    path = Path(folder) / "adult.data"
+    census = pl.read_csv(path, has_header=False, infer_schema=False).drop_nulls()
+    ages = census[:, 0].str.strip_chars().cast(pl.Int64).to_numpy()
+    codes = (census[:, 14].str.strip_chars() == ">50K").to_numpy().astype(np.int64)
     return Scene(
         name="Adult, by age (n = 32,561, groups of 50)",
         points=ages,

@@ -132,10 +132,7 @@ def test_a_worst_case_that_is_only_enclosed(capsys):
         ([*COLLECTION, "--epsilon0", "1"], click.UsageError, "exactly one of --p"),
         (["--num-users", "9", "--p", "0.9"], click.UsageError, "--k is needed"),
         (["--num-users", "some"], click.BadParameter, "not a whole number"),
-        ([], click.UsageError, "--num-users is needed"),
-        (["--k", "2"], click.UsageError, "--num-users is needed"),
-        (["--k", "2", "--figure"], click.UsageError, "--k is about one collection"),
-        (["--adversary", "strong", "--figure"], click.UsageError, "--adversary is about one"),
+        (["--k", "2"], click.UsageError, "Missing parameter: num_users"),
         ([*COLLECTION, "--known", "100,99"], click.UsageError, "--known is for an adversary"),
         ([*COLLECTION, "--known", "100,x"], click.BadParameter, "'x' is not a whole number"),
         (
@@ -163,7 +160,6 @@ def test_a_worst_case_that_is_only_enclosed(capsys):
         ),
         ([*COLLECTION, "--prior", "none.json"], click.UsageError, "there is no such file"),
         ([*COLLECTION, "--prior", "known.json"], click.UsageError, "give it as --adversary"),
-        (["--prior", "prior.json", "--figure"], click.UsageError, "--prior is about one"),
         (
             [*COLLECTION, "--adversary", "prior.json", "--figure"],
             click.UsageError,
@@ -198,22 +194,3 @@ def test_a_chart_of_one_collection(here, capsys, adversary):
     run(*asked, "--figure")
     assert capsys.readouterr().out.endswith("figure  leakage.png\n")
     assert (here / "leakage.png").stat().st_size > 1_000
-
-
-def test_the_figures_of_the_paper(here, capsys, monkeypatch):
-    pytest.importorskip("matplotlib", reason="only the extra `attacks` brings it")
-    from shuffledp.report import leakage_figures
-    from shuffledp.reproduction.written_figures import WrittenFigure
-
-    folders = []
-
-    def written(folder):
-        folders.append(str(folder))
-        png, csv = folder / "a.png", folder / "a.csv"
-        return (WrittenFigure(name="2", png=png, csv=csv, caption="", rows=()),)
-
-    monkeypatch.setattr(leakage_figures, "draw_paper_figures", written)
-    run("--figure")
-    assert "figure 2" in capsys.readouterr().out
-    assert found(capsys, "--figure", "elsewhere")["figures"][0]["figure"] == "2"
-    assert folders == ["leakage-figures", "elsewhere"]

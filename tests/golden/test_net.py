@@ -29,8 +29,7 @@ network curve      2
 network exchange   3
 network run        7
 plan              16
-refused           32
-reproduce          1
+refused           31
 run               21
 subsample         10
 """

@@ -2,12 +2,10 @@
 
 import json
 import math
-from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
-from shuffledp.core.bound import Bound
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.leakage.curves import (
     MOST_USERS,
@@ -15,8 +13,6 @@ from shuffledp.leakage.curves import (
     leakage_curve,
     spread_sizes,
 )
-from shuffledp.reproduction.leakage_charts import Seen
-from shuffledp.reproduction.leakage_curve_charts import curve_figure
 
 
 def test_uninformed():
@@ -103,51 +99,3 @@ def test_json():
     assert (facts["k"], facts["p"], facts["num_users"]) == (2, 0.9, 3)
     assert facts["both"][1] == pytest.approx(0.7)
     assert len(facts["x"]) == len(facts["shuffler"]) == len(facts["both_lower"])
-
-
-def test_chart_of_the_uninformed():
-    chart, excess = curve_figure(leakage_curve(3, 0.5, 40)).charts
-    assert (chart.x_scale, chart.mark, chart.mark_label) == ("log", 40.0, "n = 40")
-    assert [line.seen for line in chart.lines] == [
-        Seen.BOTH,
-        Seen.SHUFFLER,
-        Seen.RANDOMIZER,
-        Seen.NOTHING,
-    ]
-    assert (excess.x_scale, excess.y_scale) == ("log", "log")
-    assert [line.seen for line in excess.lines] == [Seen.BOTH, Seen.SHUFFLER, Seen.RANDOMIZER]
-    assert excess.lines[2].y[0] == pytest.approx(1 / 6)
-    assert min(min(line.y) for line in excess.lines) > 0.0
-
-
-def test_chart_without_information():
-    excess = curve_figure(leakage_curve(4, 0.25, 40)).charts[1]
-    assert [line.seen for line in excess.lines] == [Seen.SHUFFLER]
-
-
-def test_chart_of_the_strong():
-    figure = curve_figure(leakage_curve(2, 0.8, 51, "strong"))
-    chart, close = figure.charts
-    assert (chart.x_scale, chart.mark) == ("linear", None)
-    assert [line.is_scattered for line in close.lines] == [True]
-    assert close.lines[0].y == pytest.approx([value - 0.5 for value in chart.lines[0].y])
-    assert close.y_limits is None
-    assert "Shaded" not in figure.caption
-    assert "n = 51 users" in figure.caption
-    assert "who knows the values of all others" in " ".join(figure.caption.split())
-
-
-def test_level_of_the_strong():
-    close = curve_figure(leakage_curve(2, 0.8, 10**9, "strong")).charts[1]
-    low, high = close.y_limits
-    assert low < min(close.lines[0].y) <= max(close.lines[0].y) < high
-
-
-def test_enclosures_are_said():
-    bounds = [
-        Bound(lower=lower, upper=0.6, method="ends", source="", assumptions=())
-        for lower in (0.5, None)
-    ]
-    for each in bounds:
-        curve = replace(leakage_curve(2, 0.8, 2, "strong"), both=(each,) * 2)
-        assert "Shaded: between proved ends" in curve_figure(curve).caption

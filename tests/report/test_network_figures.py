@@ -1,71 +1,81 @@
-"""Drawing: every kind of line, gaps, levels, scales; read back from the axes."""
+"""The figure of `network curve`: which lines there are, in the table and on which axes."""
+
+import csv
 
 import pytest
 
 pytest.importorskip("matplotlib")
 
-from shuffledp.report.network_figures import (
-    _draw_chart,
-    _draw_legend_of_claims,
-    draw_network_figure,
-)
-from shuffledp.reproduction.network_charts import Chart, Claim, Line, NetworkFigure
+from shuffledp.network.curves import NetworkCurve
+from shuffledp.report.network_figures import _drawing, _lines, write_network_curves
 
-LINES = (
-    Line(claim=Claim.OURS, variant="a", x=tuple(map(float, range(1, 31))), y=(0.5,) * 30),
-    Line(claim=Claim.CORRECTED, variant="b", x=(1.0, 2.0, 3.0), y=(0.5, None, 0.3)),
-    Line(claim=Claim.PRINTED, variant="b", x=(1.0, 2.0), y=(0.5, 0.4), deviation=(0.1, 0.1)),
-    Line(claim=Claim.UNIFORM, variant="a", y=(0.25,)),
-    Line(claim=Claim.LOCAL, y=(1.0,)),
-    Line(claim=Claim.LOCAL, y=(None,)),
-)
+OURS, PUBLISHED = "ours", "published theorem, corrected"
+UNIFORM, LOCAL = "trusted uniform shuffler", "local reports, epsilon0"
 
 
-def chart(**changes):
-    facts = {"name": "a", "title": "t", "x_label": "rounds", "y_label": "epsilon", "lines": LINES}
-    return Chart(**(facts | changes))
+def curve(**changes):
+    facts = {
+        "name": "ring",
+        "num_users": 5,
+        "num_edges": 5,
+        "protocol": "all",
+        "epsilon0": 1.0,
+        "delta": 1e-6,
+        "rounds": (1, 2),
+        "epsilon": (1.0, 0.5),
+        "published": (None, 3.0),
+        "uniform_epsilon": 0.4,
+        "method": "exact",
+    }
+    return NetworkCurve(**(facts | changes))
 
 
-def axes_of(drawn):
-    from matplotlib.figure import Figure
-
-    axis = Figure().subplots()
-    _draw_chart(axis, drawn)
-    return axis
+def axis_of(*curves):
+    return _drawing(curves, list(_lines(curves))).axes[0]
 
 
-def test_file(tmp_path):
-    figure = NetworkFigure(name="4", caption="c", charts=(chart(), chart(name="b")), trials=2)
-    draw_network_figure(figure, tmp_path / "x.png")
-    content = (tmp_path / "x.png").read_bytes()
+def test_files(tmp_path):
+    silent = curve(name="star", uniform_epsilon=0.3, published=(None, None))
+    image = write_network_curves([curve(epsilon_of_most=(0.9, 0.4)), silent], tmp_path / "new")
+    content = image.read_bytes()
     assert content.startswith(b"\x89PNG")
-    draw_network_figure(figure, tmp_path / "x.png")
-    assert (tmp_path / "x.png").read_bytes() == content
+    with (tmp_path / "new" / "network-curve.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["claim"], row["variant"], row["x"], row["value"]) for row in rows] == [
+        (OURS, "ring", "1.0", "1.0"),
+        (OURS, "ring", "2.0", "0.5"),
+        (OURS, "ring, 99 % of users", "1.0", "0.9"),
+        (OURS, "ring, 99 % of users", "2.0", "0.4"),
+        (PUBLISHED, "ring", "1.0", ""),
+        (PUBLISHED, "ring", "2.0", "3.0"),
+        (UNIFORM, "ring", "", "0.4"),
+        (OURS, "star", "1.0", "1.0"),
+        (OURS, "star", "2.0", "0.5"),
+        (UNIFORM, "star", "", "0.3"),
+        (LOCAL, "", "", "1.0"),
+    ]
+    assert [row["settings"] for row in rows[:3]] == ["exact bounds", "exact bounds", ""]
+    text = (tmp_path / "new" / "network-curve.txt").read_text()
+    assert "ring: 5 users, 5 edges, exact bounds" in text
+    assert len(list((tmp_path / "new").iterdir())) == 3
+    write_network_curves([curve(epsilon_of_most=(0.9, 0.4)), silent], tmp_path / "new")
+    assert image.read_bytes() == content
 
 
-def test_scales_and_limits():
-    axis = axes_of(chart(x_scale="log", top=2.0))
-    assert (axis.get_xscale(), axis.get_yscale()) == ("log", "log")
-    assert axis.get_ylim()[1] == 2.0
-    axis = axes_of(chart(y_scale="linear"))
-    assert axis.get_ylim()[0] == 0.0
+def test_one_level_where_graphs_have_as_many_users():
+    lines = list(_lines([curve(), curve(name="star")]))
+    assert [(line.variant, line.y) for line in lines if line.claim == UNIFORM] == [("", (0.4,))]
 
 
-def test_colour_is_the_variant_and_stroke_the_claim():
-    axis = axes_of(chart())
-    assert [text.get_text() for text in axis.get_legend().get_texts()] == ["a", "b"]
-    ours, corrected, printed, uniform, local = axis.get_lines()[:2] + axis.get_lines()[-3:]
-    assert ours.get_color() == uniform.get_color() != corrected.get_color()
-    assert corrected.get_color() == printed.get_color() or printed.get_linestyle() == "None"
-    assert local.get_color() not in {ours.get_color(), corrected.get_color()}
-    assert axes_of(chart(lines=LINES[-2:-1])).get_legend() is None
-
-
-def test_legend_names_the_claims_that_are_there():
-    from matplotlib.figure import Figure
-
-    drawing = Figure()
-    figure = NetworkFigure(name="", caption="", charts=(chart(lines=LINES[:2]),))
-    _draw_legend_of_claims(drawing, figure)
-    texts = [text.get_text() for text in drawing.legends[0].get_texts()]
-    assert texts == ["ours", "published theorem, corrected"]
+def test_axes_and_legends():
+    axis = axis_of(curve(), curve(name="star"))
+    assert (axis.get_xscale(), axis.get_yscale(), axis.get_ylim()[1]) == ("linear", "log", 4.0)
+    assert axis_of(curve(rounds=(1, 500))).get_xscale() == "log"
+    assert axis_of(curve(rounds=(0, 500))).get_xscale() == "linear"
+    assert [text.get_text() for text in axis.get_legend().get_texts()] == ["ring", "star"]
+    (legend,) = axis.figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == [OURS, PUBLISHED, UNIFORM, LOCAL]
+    ring, published, star = axis.get_lines()[:3]
+    assert ring.get_color() == published.get_color() != star.get_color()
+    assert ring.get_linestyle() != published.get_linestyle()
+    assert 'protocol "all"' in axis.get_title(loc="left")

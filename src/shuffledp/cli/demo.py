@@ -18,7 +18,7 @@ from shuffledp.report.wording import main_estimates
 
 if TYPE_CHECKING:
     from shuffledp.collection.results import RunResult
-    from shuffledp.datasets.surveys import Survey
+    from shuffledp.collection.source.surveys import Survey
 
 
 @click.command()
@@ -42,7 +42,7 @@ def demo(*, out: Path, epsilon: float, delta: float, seed: int | None, overwrite
     from shuffledp.collection.output import results_folder, write_results
     from shuffledp.collection.plan import make_plan
     from shuffledp.collection.run import run_plan
-    from shuffledp.datasets.surveys import SURVEY_NAMES, load_survey
+    from shuffledp.collection.source.surveys import SURVEY_NAMES, load_survey
     from shuffledp.leakage.of_results import json_of_run
 
     require_target(epsilon=epsilon, delta=delta)

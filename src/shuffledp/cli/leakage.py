@@ -11,9 +11,8 @@ from shuffledp.cli.options import json_option, whole_number
 if TYPE_CHECKING:
     from shuffledp.leakage.account import LeakageAccount
 
-# Where --figure writes without a path: one chart of a collection, or a folder of the paper's.
+# Where --figure writes without a path.
 _CHART = "leakage.png"
-_FOLDER = "leakage-figures"
 _UNNAMED = Path()
 
 
@@ -29,7 +28,7 @@ def known_counts(text: str) -> tuple[int, ...]:
 
 
 @click.command(epilog="Example: shuffledp leakage --num-users 200 --k 2 --p 0.9")
-@click.option("--num-users", type=whole_number, metavar="N", help="Number of users.")
+@click.option("--num-users", type=whole_number, metavar="N", required=True, help="Number of users.")
 @click.option(
     "--k", "num_values", type=whole_number, metavar="K", help="Number of possible answers."
 )
@@ -62,13 +61,12 @@ def known_counts(text: str) -> tuple[int, ...]:
     is_flag=False,
     flag_value=str(_UNNAMED),
     metavar="[PATH]",
-    help=f"Draw the leakage into an image ({_CHART}); without --num-users the figures of the "
-    f"paper into a folder ({_FOLDER}).",
+    help=f"Draw the leakage into an image ({_CHART}).",
 )
 @json_option
 def leakage(
     *,
-    num_users: int | None,
+    num_users: int,
     num_values: int | None,
     truth: float | None,
     epsilon0: float | None,
@@ -82,13 +80,6 @@ def leakage(
 
     Compares users who randomize without a shuffler, a shuffler of true answers, and both together.
     """
-    if num_users is None:
-        others: dict[str, Any] = {"--k": num_values, "--p": truth, "--epsilon0": epsilon0}
-        others |= {"--known": known, "--prior": prior}
-        given = [name for name, value in others.items() if value is not None]
-        given += ["--adversary"] if adversary != "uninformed" else []
-        _draw_paper(figure, given, as_json=as_json)
-        return
     from shuffledp.leakage.of_collections import account_leakage
 
     believed = _believed(adversary, num_values, known, prior)
@@ -200,26 +191,6 @@ def _draw(found: "LeakageAccount", figure: Path) -> Path:
     curve = leakage_curve(found.num_values, truth, found.num_users, adversary)
     draw_leakage_curve(curve, path)
     return path
-
-
-def _draw_paper(figure: Path | None, given: list[str], *, as_json: bool) -> None:
-    """Draw the figures of the paper, where no collection is given."""
-    if figure is None:
-        raise click.UsageError("--num-users is needed; or --figure alone, for those of the paper")
-    if given:
-        raise click.UsageError(
-            f"{given[0]} is about one collection: add --num-users, or leave it out for the figures "
-            "of the paper"
-        )
-    from shuffledp.report.drawing import require_matplotlib
-    from shuffledp.report.leakage_figures import draw_paper_figures
-
-    require_matplotlib(", or leave out --figure")
-    written = draw_paper_figures(Path(_FOLDER) if figure == _UNNAMED else figure)
-    if as_json:
-        print_json({"figures": [each.to_json_dict() for each in written]})
-    else:
-        print_facts((f"figure {each.name}", f"{each.png}, {each.csv.name}") for each in written)
 
 
 def _print_account(found: "LeakageAccount") -> None:

@@ -25,7 +25,6 @@ from shuffledp.cli.learnability import learnability
 from shuffledp.cli.monitor import monitor
 from shuffledp.cli.network import network
 from shuffledp.cli.plan import plan
-from shuffledp.cli.reproduce import reproduce
 from shuffledp.cli.run import run
 from shuffledp.core.errors import LowerEndWarning, ShuffledpError
 
@@ -54,7 +53,6 @@ for command in (
     learnability,
     network,
     monitor,
-    reproduce,
     demo,
 ):
     cli.add_command(command)

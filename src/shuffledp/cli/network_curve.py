@@ -131,9 +131,7 @@ def curve(
     from shuffledp.core.profile import LocalProfile
     from shuffledp.network.curves import network_curve
     from shuffledp.report.drawing import require_matplotlib
-    from shuffledp.report.network_figures import draw_network_figure
-    from shuffledp.reproduction.network_curve_charts import curves_figure
-    from shuffledp.reproduction.written_figures import write_figure
+    from shuffledp.report.network_figures import write_network_curves
 
     if not graphs and not regular:
         raise click.UsageError("give an edge list, or --regular 10 for a random regular graph")
@@ -144,12 +142,12 @@ def curve(
             network_curve(graph, profile, name=name, on_progress=progress, **asked)
             for name, graph in _named_graphs(graphs, regular, num_users, seed, progress)
         ]
-    written = write_figure(curves_figure(found), out, draw_network_figure, stem="network-curve")
+    image = write_network_curves(found, out)
     if as_json:
-        print_json({"png": str(written.png), "curves": [each.to_json_dict() for each in found]})
+        print_json({"png": str(image), "curves": [each.to_json_dict() for each in found]})
         return
     print_table(_HEADINGS, [_row(each) for each in found])
-    print_facts([("figure", f"{written.png}, {written.csv.name}")])
+    print_facts([("figure", f"{image}, network-curve.csv")])
 
 
 def _named_graphs(

@@ -1,149 +1,172 @@
-"""Charts of network shuffling as PNG: drawn by matplotlib without a window."""
+"""``shuffledp network curve`` on disk: an image by matplotlib, a table and a caption."""
 
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from shuffledp.collection.output import whole_file, write_rows
+from shuffledp.network.curves import NetworkCurve
 from shuffledp.report.drawing import require_matplotlib
-from shuffledp.reproduction.network_charts import Chart, Claim, Line, NetworkFigure
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+_OURS, _PUBLISHED = "ours", "published theorem, corrected"
+_UNIFORM, _LOCAL = "trusted uniform shuffler", "local reports, epsilon0"
 
-# The stroke says whose claim it is, the colour which graph or protocol.
-_STROKES: dict[Claim, dict[str, Any]] = {
-    Claim.OURS: {"linestyle": "-", "linewidth": 1.9, "zorder": 4},
-    Claim.CORRECTED: {"linestyle": "--", "linewidth": 1.4, "zorder": 3},
-    Claim.PRINTED: {"linestyle": ":", "linewidth": 1.5, "zorder": 2},
-    Claim.UNIFORM: {"linestyle": (0, (7, 2, 1, 2, 1, 2)), "linewidth": 1.0, "zorder": 1},
-    Claim.LOCAL: {"linestyle": "-", "linewidth": 0.9, "zorder": 0, "alpha": 0.7},
+# The stroke says whose number it is, the colour which graph.
+_STROKES: dict[str, dict[str, Any]] = {
+    _OURS: {"linestyle": "-", "linewidth": 1.9, "marker": "o", "markersize": 4.0, "zorder": 4},
+    _PUBLISHED: {"linestyle": "--", "linewidth": 1.4, "zorder": 3},
+    _UNIFORM: {"linestyle": (0, (7, 2, 1, 2, 1, 2)), "linewidth": 1.0, "zorder": 1},
+    _LOCAL: {"linestyle": "-", "linewidth": 0.9, "zorder": 0},
 }
 
-# Okabe and Ito's colours, which people with any colour vision tell apart; marks differ too.
+# Okabe and Ito's colours, which people with any colour vision tell apart.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-_MARKS = ("o", "s", "^", "D", "v", "P")
 _NEUTRAL = "#555555"
-
-_PANEL_INCHES = (5.2, 4.1)
-_LEGEND_INCHES = 0.75
-_DPI = 150
 _MOST_MARKS = 12  # on one line; more would hide it
 
+# A published bound may be far above epsilon0, where it says nothing.
+_TOP = 4.0
 
-def draw_network_figure(figure: NetworkFigure, path: Path) -> None:
-    """Draw charts side by side into a PNG file.
+_X_LABEL, _Y_LABEL = "rounds", "central epsilon (nats)"
+_CAPTION = """\
+Central epsilon against rounds of an exchange through a network, protocol "{protocol}", epsilon0 =
+{epsilon0:g}, delta = {delta:g}. {graphs}. Ours: for every user, safe to publish. Published: Liew et
+al., "Network Shuffling", arXiv:2204.03919, in the form that is proved after any number of rounds on
+any graph; where it exceeds epsilon0 it says nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Line:
+    """One line; a level across where there is no x."""
+
+    claim: str
+    variant: str = ""
+    x: tuple[float, ...] = ()
+    y: tuple[float | None, ...]
+    note: str = ""
+
+
+def write_network_curves(curves: Sequence[NetworkCurve], folder: str | os.PathLike[str]) -> Path:
+    """Write ``network-curve.png``, ``.csv`` and ``.txt``; return the image.
 
     Parameters
     ----------
-    figure : NetworkFigure
-        At least one chart with at least one line.
-    path : Path
-        The file, replaced if it exists.
+    curves : sequence of NetworkCurve
+        At least one, of the same epsilon0, delta and protocol; each graph has a colour.
+    folder : str or path-like
+        Made if need be; files of these names are replaced.
 
     Raises
     ------
     MissingPackageError
         If matplotlib is not installed.
+    OutputError
+        If the folder cannot be written to.
     """
-    tools = require_matplotlib()
-    width, height = _PANEL_INCHES
-    drawing = tools.figure(
-        figsize=(width * len(figure.charts), height + _LEGEND_INCHES),
-        layout="constrained",
-        dpi=_DPI,
+    image = Path(folder) / "network-curve.png"
+    lines = list(_lines(curves))
+    with whole_file(image.with_suffix(".csv")) as partial:
+        write_rows(_rows(lines), partial)
+    with whole_file(image.with_suffix(".txt")) as partial:
+        partial.write_text(_caption(curves) + "\n", encoding="utf-8")
+    drawing = _drawing(curves, lines)
+    with whole_file(image) as partial:
+        drawing.savefig(partial, format="png", metadata={"Software": None})
+    return image
+
+
+def _lines(curves: Sequence[NetworkCurve]) -> Iterator[_Line]:
+    """Yield the lines of all graphs; one level for all of them where they have as many users."""
+    levels = {each.uniform_epsilon for each in curves}
+    for each in curves:
+        x, note = tuple(map(float, each.rounds)), f"{each.method} bounds"
+        yield _Line(claim=_OURS, variant=each.name, x=x, y=each.epsilon, note=note)
+        if each.epsilon_of_most:
+            yield _Line(
+                claim=_OURS, variant=f"{each.name}, 99 % of users", x=x, y=each.epsilon_of_most
+            )
+        if any(value is not None for value in each.published):
+            yield _Line(claim=_PUBLISHED, variant=each.name, x=x, y=each.published)
+        if len(levels) > 1:
+            yield _Line(claim=_UNIFORM, variant=each.name, y=(each.uniform_epsilon,))
+    if len(levels) == 1:
+        yield _Line(claim=_UNIFORM, y=tuple(levels))
+    yield _Line(claim=_LOCAL, y=(curves[0].epsilon0,))
+
+
+def _rows(lines: Sequence[_Line]) -> Iterator[dict[str, object]]:
+    """Yield one mapping a point; levels have no x, gaps no value."""
+    for line in lines:
+        for x, value in zip(line.x or ("",), line.y, strict=True):
+            yield {
+                "claim": line.claim,
+                "variant": line.variant,
+                "x": x,
+                "value": value,
+                "x_label": _X_LABEL,
+                "y_label": _Y_LABEL,
+                "settings": line.note,
+            }
+
+
+def _caption(curves: Sequence[NetworkCurve]) -> str:
+    """Return what the figure shows, on one line."""
+    one = curves[0]
+    graphs = "; ".join(
+        f"{each.name}: {each.num_users:,} users, {each.num_edges:,} edges, {each.method} bounds"
+        for each in curves
     )
+    text = _CAPTION.format(
+        protocol=one.protocol, epsilon0=one.epsilon0, delta=one.delta, graphs=graphs
+    )
+    return " ".join(text.split())
+
+
+def _drawing(curves: Sequence[NetworkCurve], lines: Sequence[_Line]) -> Any:
+    """Draw all lines on one pair of axes, with legends of the graphs and of the claims."""
+    tools = require_matplotlib()
+    drawing = tools.figure(figsize=(5.2, 4.85), layout="constrained", dpi=150)
     tools.canvas(drawing)
-    axes = drawing.subplots(1, len(figure.charts), squeeze=False)[0]
-    for axis, chart in zip(axes, figure.charts, strict=True):
-        _draw_chart(axis, chart)
-        axis.set_title(_title(figure, chart), fontsize=10.5, loc="left")
-    _draw_legend_of_claims(drawing, figure)
-    drawing.savefig(path, format="png", metadata={"Software": None})
-
-
-def _title(figure: NetworkFigure, chart: Chart) -> str:
-    """Return the panel's number, if there is one, and its title."""
-    number = f"Fig. {figure.name}{chart.name}: " if figure.name else ""
-    return number + chart.title
-
-
-def _draw_chart(axis: Any, chart: Chart) -> None:
-    """Draw one panel with its own legend of graphs or protocols."""
-    variants = list(dict.fromkeys(line.variant for line in chart.lines if line.variant))
-    for line in chart.lines:
-        _draw_line(axis, line, variants)
-    axis.set_xscale(chart.x_scale)
-    axis.set_yscale(chart.y_scale)
-    _set_limits(axis, chart)
-    axis.set_xlabel(chart.x_label)
-    axis.set_ylabel(chart.y_label)
-    axis.grid(color="#e6e6e6", linewidth=0.6)
-    axis.set_axisbelow(True)
-    axis.spines[["top", "right"]].set_visible(False)
-    if variants:
-        _draw_legend_of_variants(axis, variants)
-
-
-def _draw_line(axis: Any, line: Line, variants: list[str]) -> None:
-    """Draw one line, or a level across."""
-    style: dict[str, Any] = dict(_STROKES[line.claim], color=_colour(line.variant, variants))
-    if not line.x:
-        if line.y[0] is not None:
+    axis = drawing.subplots()
+    variants = list(dict.fromkeys(line.variant for line in lines if line.variant))
+    colours = {each: _COLOURS[i % len(_COLOURS)] for i, each in enumerate(variants)}
+    for line in lines:
+        style = _STROKES[line.claim] | {"color": colours.get(line.variant, _NEUTRAL)}
+        if line.x:
+            values = np.array(line.y, dtype=np.float64)  # None becomes NaN: a gap
+            axis.plot(line.x, values, markevery=-(-values.size // _MOST_MARKS), **style)
+        else:
             axis.axhline(line.y[0], **style)
-        return
-    values = np.array([np.nan if value is None else value for value in line.y], dtype=np.float64)
-    if line.claim in {Claim.OURS, Claim.CORRECTED} and line.variant:
-        style["marker"] = _MARKS[variants.index(line.variant) % len(_MARKS)]
-        style["markersize"] = 4.0 if line.claim is Claim.OURS else 3.0
-        style["markevery"] = max(1, -(-values.size // _MOST_MARKS))
-    if line.deviation:
-        axis.errorbar(line.x, values, yerr=np.array(line.deviation), capsize=2.5, **style)
-    else:
-        axis.plot(line.x, values, **style)
+    one = curves[0]
+    first, last = min(each.rounds[0] for each in curves), max(each.rounds[-1] for each in curves)
+    axis.set_xscale("log" if first > 0 and last >= 50 * first else "linear")
+    axis.set_yscale("log")
+    axis.set_ylim(top=_TOP * one.epsilon0)
+    axis.set(xlabel=_X_LABEL, ylabel=_Y_LABEL)
+    axis.set_title(
+        f'protocol "{one.protocol}", epsilon0 = {one.epsilon0:g}, delta = {one.delta:g}',
+        fontsize=10.5,
+        loc="left",
+    )
+    axis.grid(color="#e6e6e6", linewidth=0.6)
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.legend(handles=[_handle(each, color=colours[each]) for each in variants], fontsize=8)
+    claims = [each for each in _STROKES if any(line.claim == each for line in lines)]
+    drawing.legend(
+        handles=[_handle(each, color="#000000", **_STROKES[each]) for each in claims],
+        loc="outside lower center",
+        ncols=2,
+        frameon=False,
+    )
+    return drawing
 
 
-def _colour(variant: str, variants: list[str]) -> str:
-    """Return the colour of a graph or protocol; lines that are about none are grey."""
-    return _COLOURS[variants.index(variant) % len(_COLOURS)] if variant else _NEUTRAL
-
-
-def _set_limits(axis: Any, chart: Chart) -> None:
-    """End the vertical axis where the chart says, and start a linear one at 0."""
-    if chart.y_scale == "linear":
-        axis.set_ylim(bottom=0.0)
-    if chart.top is not None:
-        axis.set_ylim(top=chart.top)
-
-
-def _draw_legend_of_variants(axis: Any, variants: list[str]) -> None:
-    """Say which colour and mark is which graph or protocol."""
+def _handle(label: str, **style: Any) -> Any:
+    """Return an entry of a legend."""
     from matplotlib.lines import Line2D
 
-    handles = [
-        Line2D(
-            [],
-            [],
-            color=_colour(each, variants),
-            marker=_MARKS[index % len(_MARKS)],
-            markersize=4.5,
-            linewidth=1.9,
-            label=each,
-        )
-        for index, each in enumerate(variants)
-    ]
-    axis.legend(handles=handles, fontsize=8, frameon=True, framealpha=0.85, edgecolor="none")
-
-
-def _draw_legend_of_claims(drawing: "Figure", figure: NetworkFigure) -> None:
-    """Say below the charts which stroke is whose claim."""
-    from matplotlib.lines import Line2D
-
-    present = {line.claim for chart in figure.charts for line in chart.lines}
-    handles = [
-        Line2D([], [], color="#000000", label=claim.value, **_STROKES[claim])
-        for claim in Claim
-        if claim in present
-    ]
-    columns = min(len(handles), 2 * len(figure.charts))
-    drawing.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False)
+    return Line2D([], [], label=label, **style)

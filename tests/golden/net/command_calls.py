@@ -198,7 +198,6 @@ REFUSED = [
     "monitor simulate histories.csv --user user --time time --value version --max-changes 2"
     " --epsilon0 2 --delta 1e-6 --out o --json",
     "attack survey.csv --column answer --groups-by age --radius 1 --alpha -4 --epsilon0 1.5 --json",
-    "reproduce leakage --figure 99 --out o --json",
     "nothing",
     "account --nothing",
 ]
@@ -220,7 +219,6 @@ MORE_RUNS = [
     ("network exchange", "network prepare --graph ring.csv --mean --range 0,1 --epsilon0 2"
      " --rounds 5 --routing onion --protocol single --out prepared --json"),
     ("demo", "demo --seed 1 --out demo"),
-    ("reproduce", "reproduce leakage --figure table-4 --quick --out figures --json"),
 ]  # fmt: skip
 
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import MissingPackageError, OutOfRegimeError, ParameterError
 from shuffledp.groups.attacks.learnability import (
-    classification_accuracy,
     debiased_laws,
     learnability,
     local_laws,
@@ -176,55 +175,6 @@ def test_predictions_refuse(changes, message):
     arguments = {"public": np.arange(4), "released": np.array([0, 1, 0, 1]), "num_values": 2}
     with pytest.raises(ParameterError, match=message):
         predicted_laws(**(arguments | changes), entropy=entropy())
-
-
-def test_accuracy_on_other_people():
-    ages, answers = steps()
-    others = np.array([1, 10, 30, 38])
-    right = classification_accuracy(
-        ages, answers, others, np.array([0, 0, 1, 1]), num_values=2, entropy=entropy()
-    )
-    wrong = classification_accuracy(
-        ages, answers, others, np.array([1, 1, 0, 0]), num_values=2, entropy=entropy()
-    )
-    assert (right, wrong) == (1.0, 0.0)
-
-
-def test_accuracy_of_coarser_classes():
-    ages, answers = steps()
-    answers = answers + 2 * (np.arange(120) % 2)  # a part that nothing public tells
-    arguments = (ages // 2 * 2, answers, np.array([1, 30]), np.array([2, 1]))
-    coarse = classification_accuracy(
-        *arguments, num_values=4, label_map=np.array([0, 1, 0, 1]), entropy=entropy()
-    )
-    assert coarse == 1.0
-    only_one = classification_accuracy(
-        *arguments, num_values=4, label_map=np.zeros(4, dtype=int), entropy=entropy()
-    )
-    assert only_one == 1.0
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"test_codes": np.array([0, 2])}, r"test_codes holds values outside"),
-        ({"test_public": np.zeros((2, 2))}, "as many columns"),
-        ({"test_public": np.zeros((0, 1)), "test_codes": np.empty(0, dtype=int)}, "give people"),
-        ({"label_map": np.array([0])}, "each of the 2 values"),
-        ({"label_map": np.array([0, -1])}, "class >= 0"),
-        ({"label_map": np.array([0.0, 1.0])}, "each of the 2 values"),
-    ],
-)
-def test_accuracy_refuses(changes, message):
-    arguments = {
-        "public": np.arange(3),
-        "released": np.array([0, 1, 0]),
-        "test_public": np.zeros(2),
-        "test_codes": np.array([0, 1]),
-        "num_values": 2,
-    }
-    with pytest.raises(ParameterError, match=message):
-        classification_accuracy(**(arguments | changes), entropy=entropy())
 
 
 def test_merging_by_hand():

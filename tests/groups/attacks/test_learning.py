@@ -10,7 +10,6 @@ from shuffledp.groups.attacks.attacked_survey import AttackedSurvey, ComparedArr
 from shuffledp.groups.attacks.learning import (
     LAMBDA,
     LAMBDA_DEBIASED,
-    learn_classes,
     learn_local_laws,
 )
 from shuffledp.groups.formation.groups import Groups
@@ -53,23 +52,6 @@ def test_reports_without_information_have_no_inverse():
         survey(epsilon0=0.0), ARRANGEMENTS[:1], num_trials=1, entropy=Entropy.from_seed(1)
     )
     assert [result.measure for result in results] == [LAMBDA]
-
-
-def test_classes_of_other_people():
-    others = np.array([1, 5, 30, 35])
-    results = learn_classes(
-        survey(), ARRANGEMENTS, others, np.array([0, 0, 1, 1]), num_trials=1,
-        label_maps={"fine": np.arange(2), "one": np.zeros(2, dtype=int)},
-        entropy=Entropy.from_seed(2),
-    )  # fmt: skip
-    found = {(result.arrangement, result.measure): result.mean for result in results}
-    assert found["raw", "fine"] == 1.0
-    assert found["raw", "one"] == found["uniform", "one"] == 1.0
-    (plain,) = learn_classes(
-        survey(), ARRANGEMENTS[:1], others, np.array([0, 0, 1, 1]), num_trials=1,
-        entropy=Entropy.from_seed(2),
-    )  # fmt: skip
-    assert (plain.measure, plain.mean) == ("accuracy", 1.0)
 
 
 def test_public_values_are_needed():

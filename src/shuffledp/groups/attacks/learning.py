@@ -5,10 +5,7 @@ arXiv:2106.06603v3, section 5. A simulation on true answers, which releases noth
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, SupportsIndex
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import SupportsIndex
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
@@ -19,7 +16,6 @@ from shuffledp.groups.attacks.attacked_survey import (
     own_neighbourhoods,
 )
 from shuffledp.groups.attacks.learnability import (
-    classification_accuracy,
     debiased_laws,
     learnability,
     local_laws,
@@ -99,72 +95,6 @@ def learn_local_laws(
                 found.setdefault((arrangement.name, LAMBDA_DEBIASED), []).append(
                     learnability(inverted, truth)
                 )
-        report("learning", trial + 1, trials)
-    return _measured(found)
-
-
-def learn_classes(
-    survey: AttackedSurvey,
-    arrangements: Sequence[ComparedArrangement],
-    test_public: NDArray[Any],
-    test_codes: NDArray[np.integer[Any]],
-    *,
-    label_maps: Mapping[str, NDArray[np.integer[Any]]] | None = None,
-    num_trials: SupportsIndex = 10,
-    entropy: Entropy,
-    on_progress: Progress | None = None,
-) -> tuple[Measured, ...]:
-    """Return the accuracy on other people of classifiers that are trained on the release.
-
-    Parameters
-    ----------
-    survey : AttackedSurvey
-        With ``public`` values to learn from.
-    arrangements : sequence of ComparedArrangement
-        What to compare.
-    test_public, test_codes : ndarrays, shapes (m, d) and (m,)
-        Public values and true answers of people whose answers were not collected.
-    label_maps : mapping of str to ndarray, optional
-        Coarser classes of the answers, by name: each has a classifier of its own. By default
-        the answers as they are, under the name ``accuracy``.
-    num_trials : int
-        Fresh collections, for the error bars, >= 1.
-    entropy : Entropy
-        Of reports, shuffles and the models.
-    on_progress : callable, optional
-        Called with the stage, the trials done and the trials in total.
-
-    Returns
-    -------
-    tuple of Measured
-        For each arrangement one result a label map.
-
-    Raises
-    ------
-    ParameterError
-        If there are no public values, or a map does not fit.
-    MissingPackageError
-        If scikit-learn is not installed.
-    """
-    trials = require_at_least("num_trials", num_trials, 1)
-    report = on_progress or no_progress
-    public = survey.require_public()
-    maps = {"accuracy": np.arange(survey.k)} if label_maps is None else label_maps
-    found: dict[tuple[str, str], list[float]] = {}
-    for trial in range(trials):
-        for arrangement in arrangements:
-            released = arrangement.arranged(survey.reports(entropy), entropy)
-            for name, mapping in maps.items():
-                accuracy = classification_accuracy(
-                    public,
-                    released,
-                    test_public,
-                    test_codes,
-                    num_values=survey.k,
-                    label_map=mapping,
-                    entropy=entropy,
-                )
-                found.setdefault((arrangement.name, name), []).append(accuracy)
         report("learning", trial + 1, trials)
     return _measured(found)
 

@@ -1,1 +1,0 @@
-"""Public data sets that the demo and the reproduced figures run on."""

@@ -1,1 +1,0 @@
-"""Figures of published papers, computed again: data only, no drawing."""
