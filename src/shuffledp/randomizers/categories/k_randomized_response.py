@@ -21,7 +21,7 @@ from shuffledp.randomizers.checks import (
     require_reports,
     require_small_channel,
 )
-from shuffledp.randomizers.exact_atoms import outward_atoms
+from shuffledp.core.exact_atoms import outward_atoms
 from shuffledp.randomizers.loops import loops
 from shuffledp.randomizers.protocol import Channel
 from shuffledp.randomizers.thresholds import (

@@ -21,7 +21,7 @@ from shuffledp.randomizers.checks import (
     require_reports,
     require_small_channel,
 )
-from shuffledp.randomizers.exact_atoms import (
+from shuffledp.core.exact_atoms import (
     ExactAtom,
     outward_atoms,
     rounded_atoms,

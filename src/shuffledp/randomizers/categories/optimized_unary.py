@@ -24,7 +24,7 @@ from shuffledp.randomizers.checks import (
     require_num_categories,
     require_small_channel,
 )
-from shuffledp.randomizers.exact_atoms import LONGEST_POWER, outward_atoms
+from shuffledp.core.exact_atoms import LONGEST_POWER, outward_atoms
 from shuffledp.randomizers.loops import loops
 from shuffledp.randomizers.protocol import Channel
 from shuffledp.randomizers.thresholds import (

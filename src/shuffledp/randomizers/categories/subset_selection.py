@@ -27,7 +27,7 @@ from shuffledp.randomizers.checks import (
     require_num_categories,
     require_small_channel,
 )
-from shuffledp.randomizers.exact_atoms import (
+from shuffledp.core.exact_atoms import (
     ExactAtom,
     outward_atoms,
     rounded_atoms,

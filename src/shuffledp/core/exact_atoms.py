@@ -5,6 +5,7 @@ the exact law, at every number of users and epsilon >= 0. docs/results/stated-bl
 "Exact laws", has the proof; the error is a few units in the last place of each mass and ratio.
 """
 
+import math
 from collections.abc import Iterable
 from fractions import Fraction
 
@@ -63,3 +64,51 @@ def outward_atoms(atoms: Iterable[ExactAtom]) -> tuple[BlanketAtom, ...]:
         )
     ]
     return tuple(BlanketAtom(mass=m, ratio0=ratio0, ratio1=ratio1) for m, ratio0, ratio1 in found)
+
+
+def outward_pairs(atoms: Iterable[ExactAtom]) -> tuple[BlanketAtom, ...]:
+    """Return atoms rounded so that no bound falls, where several pairs tell the inputs apart.
+
+    Every (mass; high, low) must have a mirror image of the same mass. What pairs gain in mass and
+    weight is taken from the lightest neutral atom; where it has too little, nothing is returned.
+
+    Examples
+    --------
+    >>> third = Fraction(1, 3)
+    >>> pairs = [(third / 8, 3, 1), (third / 8, 1, 3), (third / 6, 2, 1), (third / 6, 1, 2)]
+    >>> [atom.mass > third / 8 for atom in outward_pairs([*pairs, (third, 1, 1)])][:2]
+    [True, True]
+    >>> outward_pairs(pairs)
+    ()
+    """
+    pairs, neutral = [], []
+    borrowed = Fraction(0)
+    for mass, high, low in atoms:
+        if mass > 0 and high > low:
+            ratio0, ratio1 = _wider(Fraction(high), Fraction(low))
+            weight = Fraction(ratio0) + Fraction(ratio1)
+            more = float_above(mass * (high + low) / weight)
+            borrowed += Fraction(more) * weight - mass * (high + low)
+            pairs.append((more, ratio0, ratio1))
+        elif mass > 0 and high == low:
+            neutral.append((Fraction(high), mass))
+    neutral.sort()
+    if pairs:
+        weight, mass = neutral[0] if neutral else (Fraction(1), Fraction(0))
+        left = mass - borrowed / weight
+        if left < 0 or any(2 * weight > Fraction(high) + Fraction(low) for _, high, low in pairs):
+            return ()
+        neutral[:1] = [(weight, left)]
+    found = [each for m, high, low in pairs for each in ((m, high, low), (m, low, high))]
+    found += [(float_below(m), float_below(w), float_below(w)) for w, m in neutral]
+    return tuple(
+        BlanketAtom(mass=m, ratio0=ratio0, ratio1=ratio1) for m, ratio0, ratio1 in found if m > 0.0
+    )
+
+
+def _wider(high: Fraction, low: Fraction) -> tuple[float, float]:
+    """Return floats around both ratios, whose mean is no smaller."""
+    ratio0, ratio1 = float_above(high), float_below(low)
+    while Fraction(ratio0) + Fraction(ratio1) < high + low:
+        ratio0 = math.nextafter(ratio0, math.inf)
+    return ratio0, ratio1
