@@ -20,7 +20,7 @@ ExactAtom = tuple[Fraction, Fraction | int, Fraction | int]
 
 
 def rounded_atoms(atoms: Iterable[ExactAtom]) -> tuple[BlanketAtom, ...]:
-    """Return atoms of explicit data to the nearest floats, leaving out those without mass.
+    """Return atoms of explicit data, if they have a mass, to the nearest floats.
 
     Examples
     --------
@@ -69,8 +69,8 @@ def outward_atoms(atoms: Iterable[ExactAtom]) -> tuple[BlanketAtom, ...]:
 def outward_pairs(atoms: Iterable[ExactAtom]) -> tuple[BlanketAtom, ...]:
     """Return atoms rounded so that no bound falls, where several pairs tell the inputs apart.
 
-    Every (mass; high, low) must have a mirror image of the same mass. What pairs gain in mass and
-    weight is taken from the lightest neutral atom; where it has too little, nothing is returned.
+    Every (mass; high, low) must have a mirror image of the same mass. What a pair gains in weight
+    is taken from a neutral atom no heavier; where none has enough, nothing is returned.
 
     Examples
     --------
@@ -81,26 +81,29 @@ def outward_pairs(atoms: Iterable[ExactAtom]) -> tuple[BlanketAtom, ...]:
     >>> outward_pairs(pairs)
     ()
     """
-    pairs, neutral = [], []
-    borrowed = Fraction(0)
-    for mass, high, low in atoms:
-        if mass > 0 and high > low:
-            ratio0, ratio1 = _wider(Fraction(high), Fraction(low))
+    listed = [(mass, Fraction(high), Fraction(low)) for mass, high, low in atoms if mass > 0]
+    left: dict[Fraction, Fraction] = {}
+    for mass, high, low in listed:
+        if high == low:
+            left[high] = left.get(high, Fraction(0)) + mass
+    found = []
+    for mass, high, low in listed:
+        if high > low:
+            ratio0, ratio1 = _wider(high, low)
             weight = Fraction(ratio0) + Fraction(ratio1)
             more = float_above(mass * (high + low) / weight)
-            borrowed += Fraction(more) * weight - mass * (high + low)
-            pairs.append((more, ratio0, ratio1))
-        elif mass > 0 and high == low:
-            neutral.append((Fraction(high), mass))
-    neutral.sort()
-    if pairs:
-        weight, mass = neutral[0] if neutral else (Fraction(1), Fraction(0))
-        left = mass - borrowed / weight
-        if left < 0 or any(2 * weight > Fraction(high) + Fraction(low) for _, high, low in pairs):
-            return ()
-        neutral[:1] = [(weight, left)]
-    found = [each for m, high, low in pairs for each in ((m, high, low), (m, low, high))]
-    found += [(float_below(m), float_below(w), float_below(w)) for w, m in neutral]
+            found += [(more, ratio0, ratio1), (more, ratio1, ratio0)]
+            lender = max(
+                (each for each in left if 2 * each <= weight),
+                key=lambda each: each * left[each],
+                default=None,
+            )
+            if lender is None:
+                return ()
+            left[lender] -= (Fraction(more) * weight - mass * (high + low)) / lender
+    if any(mass < 0 for mass in left.values()):
+        return ()
+    found += [(float_below(m), float_below(w), float_below(w)) for w, m in left.items()]
     return tuple(
         BlanketAtom(mass=m, ratio0=ratio0, ratio1=ratio1) for m, ratio0, ratio1 in found if m > 0.0
     )
