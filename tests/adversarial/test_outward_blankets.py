@@ -12,7 +12,9 @@ import pytest
 from mpmath import mp, mpf
 
 from shuffledp.accounting.amplification.pair_atoms import blanket_atoms
-from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.accounting.amplification.participation import participating
+from shuffledp.core.exact_atoms import rounded_atoms
+from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.randomizers.categories.hadamard_response import HadamardResponse
 from shuffledp.randomizers.categories.k_randomized_response import KRandomizedResponse
 from shuffledp.randomizers.categories.local_hashing import (
@@ -22,8 +24,8 @@ from shuffledp.randomizers.categories.local_hashing import (
 from shuffledp.randomizers.categories.optimized_unary import OptimizedUnaryEncoding
 from shuffledp.randomizers.categories.subset_selection import SubsetSelection
 from shuffledp.randomizers.categories.symmetric_unary import SymmetricUnaryEncoding
-from shuffledp.randomizers.exact_atoms import rounded_atoms
-from shuffledp.randomizers.numbers import Duchi, Hybrid, Piecewise
+from shuffledp.randomizers.numbers import DiscreteLaplace, Duchi, Hybrid, Piecewise
+from shuffledp.randomizers.sets import SplitAnswers
 
 EPSILON0S = (0.0, 1e-9, 0.1, 0.37, 1.0, 1.9, 3.3, 7.7, 20.0, 60.0)
 CATEGORIES = (
@@ -126,6 +128,97 @@ def test_numbers_err_upwards(make):
         ratio = max(max(column) / min(column) for column in columns if max(column) > 0)
         exact = of_channel(channel, 0, -1)
         assert shortfalls(exact, stated(randomizer.profile.blanket), ratio) == 0
+
+
+def laplace_channel(law):
+    """Rows of the ends of the grid in 60 digits, reports beyond an end as one."""
+    with mp.workdps(60):
+        fall = mp.exp(-mpf(law.rate) / 2**52)
+
+        def chance(place, report):
+            edge = report in (0, law.num_steps)
+            mass = fall ** abs(report - place) * (1 if edge else 1 - fall) / (1 + fall)
+            return Fraction(*mp.mpf(mass).as_integer_ratio())
+
+        return [[chance(i, y) for y in range(law.num_steps + 1)] for i in (0, law.num_steps)]
+
+
+@pytest.mark.parametrize("steps", [1, 2, 4, 8, 64])
+def test_laplace_errs_upwards(steps):
+    """The infimum of all rows is that of the ends: tests/randomizers/numbers/test_laplace_atoms."""
+    for epsilon0 in EPSILON0S[2:]:
+        randomizer = DiscreteLaplace(low=0, high=1, epsilon0=epsilon0, resolution=steps)
+        channel = laplace_channel(randomizer.law)
+        ratio = channel[0][0] / channel[1][0]
+        exact = of_channel(channel, 0, 1)
+        found = stated(randomizer.profile.blanket)
+        assert sum(mass for mass, _, _ in found) < 1.0
+        if steps == 64:  # two thousand outcomes of two users are enough
+            e = 1 + (ratio - 1) / 7
+            assert bound(found, e, 2) >= bound(exact, e, 2)
+        else:
+            assert shortfalls(exact, found, ratio) == 0
+
+
+def products(atoms, num_parts):
+    """Masses and ratios of independent slots, those of the same ratios as one."""
+    masses = {(Fraction(1), Fraction(1)): Fraction(1)}
+    for _ in range(num_parts):
+        held, masses = masses, {}
+        for ratios, mass in held.items():
+            for own, *more in atoms:
+                both = tuple(ratio * each for ratio, each in zip(ratios, more, strict=True))
+                masses[both] = masses.get(both, 0) + mass * own
+    return [(mass, *ratios) for ratios, mass in masses.items()]
+
+
+@pytest.mark.parametrize("base", ["k-rr", "optimized-local-hashing", "symmetric-unary"])
+@pytest.mark.parametrize("num_parts", [1, 2, 3])
+def test_split_sets_err_upwards(base, num_parts):
+    for epsilon0 in (1e-9, 0.1, 0.9, 3.3, 12.0):
+        sets = SplitAnswers(base_name=base, k=3, max_answers=num_parts, epsilon0=epsilon0)
+        slot = of_channel(sets.base.channel(), 0, 1)
+        ratio = max(r0 for _, r0, _ in slot)
+        exact, found = products(slot, num_parts), stated(sets.profile.blanket)
+        for e in (1 + (ratio**num_parts - 1) * step / 7 for step in (0, 1, 4)):
+            assert all(bound(found, e, n) >= bound(exact, e, n) for n in (1, 2))
+
+
+def test_split_sets_that_hide_next_to_nothing_are_stated_to_nearest():
+    """As before: neutral reports, of mass 1e-26, have no room for outward rounding."""
+    for epsilon0 in (60.0, 120.0):
+        sets = SplitAnswers(base_name="k-rr", k=3, max_answers=2, epsilon0=epsilon0)
+        exact = products(of_channel(sets.base.channel(), 0, 1), 2)
+        found = stated(sets.profile.blanket)
+        assert sum(Fraction(mass) for mass, _, _ in found) == pytest.approx(
+            sum(mass for mass, _, _ in exact), rel=1e-10
+        )
+    assert SplitAnswers(base_name="subset-selection", k=3, max_answers=3, epsilon0=100.0).profile
+    most = SplitAnswers(base_name="symmetric-unary", k=40, max_answers=36, epsilon0=30.0)
+    assert most.profile.blanket == ()
+
+
+@pytest.mark.parametrize("chance", [1e-3, 0.3, 0.9, 1.0 - 2.0**-53])
+def test_users_who_stay_away_err_upwards(chance):
+    """Against the thinned law of the exact fractions, of one pair and of two."""
+    for epsilon0 in (0.1, 1.0, 3.3):
+        base = KRandomizedResponse(k=4, epsilon0=epsilon0)
+        sets = SplitAnswers(base_name="k-rr", k=3, max_answers=2, epsilon0=epsilon0)
+        for profile, channel, num_parts in (
+            (base.profile, base.channel(), 1),
+            (sets.profile, sets.base.channel(), 2),
+        ):
+            whole = products(of_channel(channel, 0, 1), num_parts)
+            exact = [(Fraction(chance) * mass, r0, r1) for mass, r0, r1 in whole]
+            exact.append((1 - Fraction(chance), 1, 1))
+            found = stated(participating(profile, chance).blanket)
+            assert shortfalls(exact, found, max(r0 for _, r0, _ in exact)) == 0
+
+
+def test_asymmetric_atoms_are_thinned_to_nearest():
+    atoms = (BlanketAtom(mass=0.5, ratio0=1.5, ratio1=1.0),)
+    stays = LocalProfile(epsilon0=1.0, family=RandomizerFamily.OTHER, blanket=atoms)
+    assert participating(stays, 0.5).blanket[0] == BlanketAtom(mass=0.25, ratio0=1.5, ratio1=1.0)
 
 
 @pytest.mark.parametrize("family", ["any", "k-rr", "symmetric-unary", "optimized-unary"])

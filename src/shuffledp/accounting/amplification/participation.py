@@ -20,6 +20,7 @@ randomizer into the other, and no float underflows. Total variation is at most q
 Source: ours; (B) of docs/results/kernel.md for the law R'.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -29,6 +30,7 @@ from typing import Any
 from shuffledp.accounting.amplification.pair_atoms import attack_atoms, blanket_atoms
 from shuffledp.core.checks import require_positive
 from shuffledp.core.errors import ParameterError
+from shuffledp.core.exact_atoms import outward_atoms, outward_pairs
 from shuffledp.core.numerics.rounding import round_up
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 
@@ -78,10 +80,34 @@ def participating(profile: LocalProfile, probability: float) -> LocalProfile:
         participation=sent,
         family=RandomizerFamily.OTHER,
         domain_size=None,
-        blanket=_thinned(blanket_atoms(profile), max(chance, _LEAST_CHANCE)),
+        blanket=_thinned_blanket(blanket_atoms(profile), max(chance, _LEAST_CHANCE)),
         attack=_thinned(attack_atoms(profile), chance),
         channel=channel,
     )
+
+
+def _thinned_blanket(atoms: tuple[BlanketAtom, ...], chance: float) -> tuple[BlanketAtom, ...]:
+    """Return the same law rounded outward, if all pairs are symmetric; else to nearest.
+
+    Where users hardly ever stay away, the atom of no report may have too little to give: then all
+    take part.
+    """
+    ratios = {(atom.ratio0, atom.ratio1) for atom in atoms if atom.ratio0 != atom.ratio1}
+    held = Counter(atoms)
+    mirrored = Counter(
+        replace(atom, ratio0=atom.ratio1, ratio1=atom.ratio0) for atom in held.elements()
+    )
+    if not atoms or held != mirrored:
+        return _thinned(atoms, chance)
+    exact = Fraction(chance)
+    sent = [
+        (exact * Fraction(atom.mass), Fraction(atom.ratio0), Fraction(atom.ratio1))
+        for atom in atoms
+    ]
+    sent.append((1 - exact, Fraction(1), Fraction(1)))
+    if len(ratios) == 2 and 1.0 in next(iter(ratios)):  # one pair and its mirror image
+        return outward_atoms(sent)
+    return outward_pairs(sent) or atoms
 
 
 def _thinned(atoms: tuple[BlanketAtom, ...], chance: float) -> tuple[BlanketAtom, ...]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError
+from shuffledp.core.exact_atoms import outward_atoms
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
 from shuffledp.randomizers.category_randomizer import CategoryRandomizer
@@ -21,7 +22,6 @@ from shuffledp.randomizers.checks import (
     require_reports,
     require_small_channel,
 )
-from shuffledp.randomizers.exact_atoms import outward_atoms
 from shuffledp.randomizers.loops import loops
 from shuffledp.randomizers.protocol import Channel
 from shuffledp.randomizers.thresholds import (

@@ -13,6 +13,11 @@ from numpy.typing import NDArray
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError
+from shuffledp.core.exact_atoms import (
+    ExactAtom,
+    outward_atoms,
+    rounded_atoms,
+)
 from shuffledp.core.profile import BlanketAtom
 from shuffledp.core.reports import Reports
 from shuffledp.randomizers.checks import (
@@ -20,11 +25,6 @@ from shuffledp.randomizers.checks import (
     require_codes,
     require_reports,
     require_small_channel,
-)
-from shuffledp.randomizers.exact_atoms import (
-    ExactAtom,
-    outward_atoms,
-    rounded_atoms,
 )
 from shuffledp.randomizers.loops import loops
 from shuffledp.randomizers.protocol import Channel

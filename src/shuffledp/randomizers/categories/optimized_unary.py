@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
+from shuffledp.core.exact_atoms import LONGEST_POWER, outward_atoms
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
 from shuffledp.randomizers.categories.packed_bits import (
@@ -24,7 +25,6 @@ from shuffledp.randomizers.checks import (
     require_num_categories,
     require_small_channel,
 )
-from shuffledp.randomizers.exact_atoms import LONGEST_POWER, outward_atoms
 from shuffledp.randomizers.loops import loops
 from shuffledp.randomizers.protocol import Channel
 from shuffledp.randomizers.thresholds import (

@@ -13,6 +13,11 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError
+from shuffledp.core.exact_atoms import (
+    ExactAtom,
+    outward_atoms,
+    rounded_atoms,
+)
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
 from shuffledp.randomizers.categories.packed_bits import (
@@ -26,11 +31,6 @@ from shuffledp.randomizers.checks import (
     require_codes,
     require_num_categories,
     require_small_channel,
-)
-from shuffledp.randomizers.exact_atoms import (
-    ExactAtom,
-    outward_atoms,
-    rounded_atoms,
 )
 from shuffledp.randomizers.loops import loops
 from shuffledp.randomizers.protocol import Channel

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
+from shuffledp.core.exact_atoms import outward_atoms
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Reports, Sums
 from shuffledp.estimation.means import NoiseLaw
 from shuffledp.randomizers.checks import fingerprint_of
-from shuffledp.randomizers.exact_atoms import outward_atoms
 from shuffledp.randomizers.mean_randomizer import MeanRandomizer
 from shuffledp.randomizers.numbers.decoding import (
     noise_law_of,

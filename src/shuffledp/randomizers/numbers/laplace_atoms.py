@@ -39,16 +39,29 @@ that line becomes a mixture of both with the same mean: a mean-preserving spread
 It adds about 0.5 / K^2 of the variance, K anchors a side, for losses up to 4: 6e-4 of epsilon for
 K = 20. At a loss of 20 it is 5e-3.
 
+*Digits.* Masses and ratios are computed to 60 decimal digits, of which rounding costs at most 12:
+1 - q >= 1e-8 cancels eight, 512 factors three. Pairs are stated 1e-45 too large in mass and in
+ratio, and shares of anchors 1e-40, which adds less than 1e-30 to the weight of all pairs; that much
+is taken off the middle, of weight 1. So what is rounded to floats dominates the law, by the steps
+of docs/results/stated-blanket.md, "Several pairs", and rounding follows the same steps. Where the
+middle has too little to give, as with one step, the law is widened to one pair of the largest
+ratio, p: that is the law of binary randomized response, which one step has itself.
+
 *Explicit data.* All others hold x1 = 0: the ratios are 1 and e^(a (2 y - m)). Among the inputs that
 they may share the ends have the largest chi^2 = sum (R_0 - R_m)^2 / R_i, as 1 / R_i is convex in i.
 Neighbouring reports are merged, which is post-processing.
 """
 
 import math
+from bisect import bisect_right
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from shuffledp.core.exact_atoms import outward_atoms, outward_pairs
+from shuffledp.core.numerics.rounding import float_above
 from shuffledp.core.profile import BlanketAtom
 
 # Anchors a side besides the middle, and the most atoms: both sides and the middle.
@@ -60,7 +73,12 @@ MOST_ATOMS = 2 * _ANCHORS + 1
 _LARGEST_EXPONENT = 0.5
 _LARGEST_SCALED_LOSS = 2.0
 
+# Digits of masses and ratios, and what they are stated too large or too small by.
+_DIGITS = 60
+_PAIR_ERROR, _SHARE_ERROR, _NEUTRAL_ERROR = Decimal("1e-45"), Decimal("1e-40"), Fraction("1e-30")
 
+
+@lru_cache(maxsize=64)
 def laplace_blanket(num_steps: int, step: float) -> tuple[BlanketAtom, ...]:
     """Return at most 41 atoms that dominate the blanket of every pair of values.
 
@@ -74,12 +92,12 @@ def laplace_blanket(num_steps: int, step: float) -> tuple[BlanketAtom, ...]:
     Returns
     -------
     tuple of BlanketAtom
-        Ratios in [1, e^(m a)]; both have mean 1. Exact up to 32 steps, else spread upwards. Masses
-        and ratios right to 1e-13, for which `stated-blanket` makes up.
+        Ratios in [1, e^(m a)]; both have mean 1 to a few units in the last place. Exact up to 32
+        steps but for rounding, else spread. No bound of these floats is below that of the law.
 
     Notes
     -----
-    Proved in the module docstring. Cost O(m).
+    Proved in the module docstring. Cost O(m), a few milliseconds, once for each law.
 
     Examples
     --------
@@ -89,27 +107,22 @@ def laplace_blanket(num_steps: int, step: float) -> tuple[BlanketAtom, ...]:
     """
     if step == 0.0:
         return (BlanketAtom(mass=1.0, ratio0=1.0, ratio1=1.0),)
-    places = np.arange((num_steps + 1) // 2)  # left of the middle
-    masses = math.tanh(0.5 * step) * np.exp(-step * (num_steps - places))
-    masses[0] = math.exp(-step * num_steps) / (1.0 + math.exp(-step))
-    excesses = np.expm1(step * (num_steps - 2 * places))  # r0 - 1, good where it is small
-    middle = 0.0
-    if num_steps % 2 == 0:
-        middle = math.tanh(0.5 * step) * math.exp(-0.5 * step * num_steps)
-    if num_steps >= MOST_ATOMS:
-        spread, excesses = _spread(masses, excesses, step * num_steps)
-        middle += 2.0 * float(spread[0])
-        masses, excesses = spread[1:], excesses[1:]
-    pairs = zip(masses.tolist(), (1.0 + excesses).tolist(), strict=True)
-    atoms = [
-        BlanketAtom(mass=mass, ratio0=high, ratio1=low)
-        for mass, ratio in pairs
-        for high, low in ((ratio, 1.0), (1.0, ratio))
-        if mass > 0.0
-    ]
-    if middle > 0.0:
-        atoms.append(BlanketAtom(mass=middle, ratio0=1.0, ratio1=1.0))
-    return tuple(atoms)
+    with localcontext(prec=_DIGITS):
+        pairs, middle = _half_law(num_steps, Decimal(step))
+        top = Fraction(pairs[0][1])
+        if num_steps >= MOST_ATOMS:
+            pairs, added = _spread(pairs, step * num_steps)
+            middle += 2 * added
+    listed = [(Fraction(mass), Fraction(ratio)) for mass, ratio in pairs]
+    found = outward_pairs(
+        [
+            *((mass, ratio, 1) for mass, ratio in listed),
+            *((mass, 1, ratio) for mass, ratio in listed),
+            (Fraction(middle) - _NEUTRAL_ERROR, 1, 1),
+        ]
+    )
+    one = 1 / (top + 1)
+    return found or outward_atoms([(one, top, 1), (one, 1, top)])
 
 
 def laplace_attack(num_steps: int, step: float) -> tuple[BlanketAtom, ...]:
@@ -155,20 +168,35 @@ def laplace_attack(num_steps: int, step: float) -> tuple[BlanketAtom, ...]:
     )
 
 
+def _half_law(num_steps: int, step: Decimal) -> tuple[list[tuple[Decimal, Decimal]], Decimal]:
+    """Return masses and ratios r0 left of the middle, 1e-45 too large, and the mass there."""
+    fall, above = (-step).exp(), 1 + _PAIR_ERROR
+    share, middle = (1 - fall) / (1 + fall), Decimal(0)
+    mass, ratio = (-step * num_steps).exp(), (step * num_steps).exp()
+    pairs = [(mass / (1 + fall) * above, ratio * above)]
+    for _ in range((num_steps - 1) // 2):
+        mass, ratio = mass / fall, ratio * fall * fall
+        pairs.append((share * mass * above, ratio * above))
+    if num_steps % 2 == 0:
+        middle = share * (-step * num_steps / 2).exp()
+    return pairs, middle
+
+
 def _spread(
-    masses: NDArray[np.float64], excesses: NDArray[np.float64], loss: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return masses and excesses r0 - 1 of the anchors, onto which the atoms are spread."""
+    pairs: list[tuple[Decimal, Decimal]], loss: float
+) -> tuple[list[tuple[Decimal, Decimal]], Decimal]:
+    """Return masses and ratios of the anchors that pairs are spread onto, and the mass at 1."""
     exponent = _exponent(loss)
-    powers = math.expm1(exponent * loss) * (np.arange(_ANCHORS + 1) / _ANCHORS)
-    anchors: NDArray[np.float64] = np.expm1(np.log1p(powers) / exponent)
-    cells = np.clip(np.searchsorted(anchors, excesses, side="right") - 1, 0, _ANCHORS - 1)
-    lower, upper = anchors[cells], anchors[cells + 1]
-    shares = np.clip((excesses - lower) / (upper - lower), 0.0, 1.0)
-    spread = np.zeros(_ANCHORS + 1)
-    np.add.at(spread, cells, masses * (1.0 - shares))
-    np.add.at(spread, cells + 1, masses * shares)
-    return spread, anchors
+    powers = math.expm1(exponent * loss) * (np.arange(1, _ANCHORS) / _ANCHORS)
+    inner = (1.0 + np.expm1(np.log1p(powers) / exponent)).tolist()
+    anchors = [Decimal(each) for each in (1.0, *inner, float_above(Fraction(pairs[0][1])))]
+    spread = [Decimal(0)] * (_ANCHORS + 1)
+    for mass, ratio in pairs:
+        cell = min(bisect_right(anchors, ratio), _ANCHORS) - 1
+        share = (ratio - anchors[cell]) / (anchors[cell + 1] - anchors[cell])
+        spread[cell] += mass * (1 - share + _SHARE_ERROR)
+        spread[cell + 1] += mass * (share + _SHARE_ERROR)
+    return list(zip(spread, anchors, strict=True))[1:], spread[0]
 
 
 def _exponent(loss: float) -> float:

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_at_least, require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
+from shuffledp.core.exact_atoms import outward_atoms, rounded_atoms
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Reports, Sums
 from shuffledp.estimation.means import NoiseLaw
 from shuffledp.randomizers.checks import fingerprint_of, require_small_channel
-from shuffledp.randomizers.exact_atoms import outward_atoms, rounded_atoms
 from shuffledp.randomizers.loops import loops
 from shuffledp.randomizers.mean_randomizer import MeanRandomizer
 from shuffledp.randomizers.numbers.decoding import (

@@ -19,8 +19,8 @@ convex order, it is the worst for the mixture, too.
 from collections.abc import Iterable
 from fractions import Fraction
 
+from shuffledp.core.exact_atoms import ExactAtom
 from shuffledp.core.profile import BlanketAtom
-from shuffledp.randomizers.exact_atoms import ExactAtom
 from shuffledp.randomizers.thresholds import WORD_VALUES
 
 Atoms = list[ExactAtom]

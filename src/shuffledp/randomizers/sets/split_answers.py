@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
+from shuffledp.core.exact_atoms import outward_pairs, rounded_atoms
 from shuffledp.core.numerics.rounding import float_above
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
@@ -24,8 +25,13 @@ from shuffledp.randomizers.sets.set_randomizer import (
     require_set_size,
 )
 
-# Beyond this many atoms the blanket is left out, and the accountant knows epsilon0 only.
+# Beyond this many atoms the blanket is left out, and the accountant knows epsilon0 only; so it is
+# where ratios are too large for floats.
 _MOST_ATOMS = 1024
+_LARGEST_LOSS = 700.0
+
+# More than what rounding to floats may have taken off a mass or ratio of the base.
+_RAISED = 1 + Fraction(1, 2**48)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,14 +137,15 @@ class SplitAnswers(SetRandomizer):
         are one variable R; where not, they are two with the law of R each, if the base treats all
         categories alike. The hockey-stick terms are convex in c0 ratio0 - c1 ratio1, c0, c1 >= 0,
         so submodular in both ratios, and among all couplings of given marginals equal ratios make
-        the expectation of those least (Tchen 1980). Products are rounded to nearest, within the
-        ten digits that `stated-blanket` makes up for, and
-        left out altogether where there would be more than 1024 atoms.
+        the expectation of those least (Tchen 1980). Products are
+        rounded so that no bound falls, unless nearly all reports tell a pair apart (see
+        `_product`), and left out altogether where there would be more than 1024 atoms.
         """
+        blanket = self.base.profile.blanket if self.epsilon0 <= _LARGEST_LOSS else ()
         return LocalProfile(
             epsilon0=self.epsilon0,
             family=RandomizerFamily.OTHER,
-            blanket=_product(self.base.profile.blanket, self.max_answers),
+            blanket=_product(blanket, self.max_answers) if blanket else (),
         )
 
     def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
@@ -177,18 +184,45 @@ def _sum_upper(loss: float, num_parts: int) -> float:
 
 
 def _product(atoms: tuple[BlanketAtom, ...], num_parts: int) -> tuple[BlanketAtom, ...]:
-    """Return the law of products of independent ratios, or nothing if it has too many atoms."""
-    masses = {(1.0, 1.0): 1.0} if atoms else {}
+    """Return the law of products of independent ratios, or nothing if it has too many atoms.
+
+    Rounded outward. Where nearly all reports tell the pair apart, neutral atoms have too little to
+    give: then to the nearest floats, for which `stated-blanket` makes up.
+    """
+    if num_parts == 1:
+        return atoms
+    ratio = Fraction(max(atom.ratio0 for atom in atoms)) * _RAISED
+    slot = _slot_law(atoms, ratio)
+    unit = max(mass.denominator for mass in slot.values())  # of all, since floats are dyadic
+    steps = {powers: int(mass * unit) for powers, mass in slot.items()}
+    masses = {(0, 0): 1}
     for _ in range(num_parts):
         held, masses = masses, {}
-        for (ratio0, ratio1), mass in held.items():
-            for atom in atoms:
-                ratios = (ratio0 * atom.ratio0, ratio1 * atom.ratio1)
-                masses[ratios] = masses.get(ratios, 0.0) + mass * atom.mass
+        for (power0, power1), mass in held.items():
+            for (more0, more1), own in steps.items():
+                powers = (power0 + more0, power1 + more1)
+                masses[powers] = masses.get(powers, 0) + mass * own
         if len(masses) > _MOST_ATOMS:
             return ()
-    return tuple(
-        BlanketAtom(mass=mass, ratio0=ratio0, ratio1=ratio1)
-        for (ratio0, ratio1), mass in masses.items()
-        if mass > 0.0
-    )
+    powers_of = [ratio**power for power in range(num_parts + 1)]
+    listed = [
+        (Fraction(mass, unit**num_parts), powers_of[power0], powers_of[power1])
+        for (power0, power1), mass in masses.items()
+    ]
+    return (outward_pairs(listed) if slot[0, 0] > 0 else ()) or rounded_atoms(listed)
+
+
+def _slot_law(atoms: tuple[BlanketAtom, ...], ratio: Fraction) -> dict[tuple[int, int], Fraction]:
+    """Return masses by powers of the ratio that dominate a slot's exact law, with means of 1.
+
+    Means must be exact, or products would not dominate products. The floats are within two units
+    in the last place of the exact law; all masses and ratios are raised by more than that, and
+    reports of ratios (1, 1) have what is left of the mean.
+    """
+    masses = {
+        (int(atom.ratio0 > 1.0), int(atom.ratio1 > 1.0)): Fraction(atom.mass) * _RAISED
+        for atom in atoms
+    }
+    masses.pop((0, 0), None)
+    used = sum((mass * ratio**power0 for (power0, _), mass in masses.items()), Fraction(0))
+    return {**masses, (0, 0): max(1 - used, Fraction(0))}

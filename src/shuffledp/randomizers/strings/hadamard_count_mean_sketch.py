@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError
+from shuffledp.core.exact_atoms import outward_atoms
 from shuffledp.core.numerics.walsh_hadamard import walsh_hadamard
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports, read_only
 from shuffledp.randomizers.checks import fingerprint_of, require_reports
-from shuffledp.randomizers.exact_atoms import outward_atoms
 from shuffledp.randomizers.loops import loops
 from shuffledp.randomizers.strings.keyed_hash import (
     bucket_words,

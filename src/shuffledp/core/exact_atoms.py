@@ -5,6 +5,7 @@ the exact law, at every number of users and epsilon >= 0. docs/results/stated-bl
 "Exact laws", has the proof; the error is a few units in the last place of each mass and ratio.
 """
 
+import math
 from collections.abc import Iterable
 from fractions import Fraction
 
@@ -19,7 +20,7 @@ ExactAtom = tuple[Fraction, Fraction | int, Fraction | int]
 
 
 def rounded_atoms(atoms: Iterable[ExactAtom]) -> tuple[BlanketAtom, ...]:
-    """Return atoms of explicit data to the nearest floats, leaving out those without mass.
+    """Return atoms of explicit data, if they have a mass, to the nearest floats.
 
     Examples
     --------
@@ -63,3 +64,54 @@ def outward_atoms(atoms: Iterable[ExactAtom]) -> tuple[BlanketAtom, ...]:
         )
     ]
     return tuple(BlanketAtom(mass=m, ratio0=ratio0, ratio1=ratio1) for m, ratio0, ratio1 in found)
+
+
+def outward_pairs(atoms: Iterable[ExactAtom]) -> tuple[BlanketAtom, ...]:
+    """Return atoms rounded so that no bound falls, where several pairs tell the inputs apart.
+
+    Every (mass; high, low) must have a mirror image of the same mass. What a pair gains in weight
+    is taken from a neutral atom no heavier; where none has enough, nothing is returned.
+
+    Examples
+    --------
+    >>> third = Fraction(1, 3)
+    >>> pairs = [(third / 8, 3, 1), (third / 8, 1, 3), (third / 6, 2, 1), (third / 6, 1, 2)]
+    >>> [atom.mass > third / 8 for atom in outward_pairs([*pairs, (third, 1, 1)])][:2]
+    [True, True]
+    >>> outward_pairs(pairs)
+    ()
+    """
+    listed = [(mass, Fraction(high), Fraction(low)) for mass, high, low in atoms if mass > 0]
+    left: dict[Fraction, Fraction] = {}
+    for mass, high, low in listed:
+        if high == low:
+            left[high] = left.get(high, Fraction(0)) + mass
+    found = []
+    for mass, high, low in listed:
+        if high > low:
+            ratio0, ratio1 = _wider(high, low)
+            weight = Fraction(ratio0) + Fraction(ratio1)
+            more = float_above(mass * (high + low) / weight)
+            found += [(more, ratio0, ratio1), (more, ratio1, ratio0)]
+            lender = max(
+                (each for each in left if 2 * each <= weight),
+                key=lambda each: each * left[each],
+                default=None,
+            )
+            if lender is None:
+                return ()
+            left[lender] -= (Fraction(more) * weight - mass * (high + low)) / lender
+    if any(mass < 0 for mass in left.values()):
+        return ()
+    found += [(float_below(m), float_below(w), float_below(w)) for w, m in left.items()]
+    return tuple(
+        BlanketAtom(mass=m, ratio0=ratio0, ratio1=ratio1) for m, ratio0, ratio1 in found if m > 0.0
+    )
+
+
+def _wider(high: Fraction, low: Fraction) -> tuple[float, float]:
+    """Return floats around both ratios, whose mean is no smaller."""
+    ratio0, ratio1 = float_above(high), float_below(low)
+    while Fraction(ratio0) + Fraction(ratio1) < high + low:
+        ratio0 = math.nextafter(ratio0, math.inf)
+    return ratio0, ratio1
