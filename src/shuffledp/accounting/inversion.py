@@ -49,7 +49,7 @@ def largest_rounds(releases: Composable, *, epsilon: float, delta: float) -> int
 
     Notes
     -----
-    About eight compositions, which share the values of their curves.
+    About five compositions, which share the values of their curves.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def largest_local_epsilon(
 
     Notes
     -----
-    About eight compositions, each at another epsilon0: up to some seconds for binary randomized
+    About five compositions, each at another epsilon0: up to some seconds for binary randomized
     response at a tiny delta.
 
     Examples
