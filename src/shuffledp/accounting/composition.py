@@ -215,12 +215,6 @@ def _ratios(
     return ratios
 
 
-def _short(interval: float) -> float:
-    """Round up to twenty significant bits, so that multiples of the interval are exact."""
-    mantissa, exponent = math.frexp(interval)
-    return math.ldexp(math.ceil(math.ldexp(mantissa, 20)), exponent - 20)
-
-
 def _common_interval(curves: Sequence[tuple[HockeyStickCurve, int, float]], ratio: float) -> float:
     """Return the interval whose discretisation adds ``ratio`` squared times the variance in all."""
     total = math.fsum(count * mu * mu for _, count, mu in curves)

@@ -318,7 +318,7 @@ def _next_point(
         return math.isqrt(max(low[0], 1) * high[0])
     if len(known) == 2 and low[1] != high[1]:
         slope = math.log(high[1] / low[1]) / math.log(high[0] / low[0])
-        place = low[0] * (target / low[1]) ** (1.0 / slope)
+        place = low[0] * math.pow(target / low[1], 1.0 / slope)
         # Towards the farther end, so that it closes in as well.
         beyond = max(0.4 * place / _EXACT_BELOW, 0.01 * min(place - low[0], high[0] - place))
         if place - low[0] < high[0] - place:
