@@ -105,10 +105,11 @@ def composed_epsilon(parts: Parts, delta: float, *, with_lower: bool = True) -> 
     left = max((allowed - failure) / (1.0 - failure) * (1.0 - _ROUNDING), 0.0)
     found = [(pure_epsilon_of(parts), "pure composition", _BASIC)]
     if left > 0.0 and found[0][0] > 0.0:
-        found.append((_basic_epsilon(parts, left), "basic composition", _BASIC))
-    if left > 0.0 and found[-1][0] > 0.0:
         with suppress(PrecisionError):
             found.append(_product_epsilon(parts, left))
+        least = min(each[0] for each in found)
+        if least > 0.0 and not _basic_is_above(parts, left, least):
+            found.append((_basic_epsilon(parts, left), "basic composition", _BASIC))
     upper, method, source = min(found, key=lambda each: each[0])
     if math.isinf(upper):
         raise OutOfRegimeError(
@@ -238,6 +239,31 @@ def pure_epsilon_of(parts: Parts) -> float:
     return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
 
 
+def _curve_level(parts: Parts, delta: float) -> float:
+    """Return an even share of delta, but none below what is told from 0."""
+    return max(delta / sum(times for _, times in parts), _SMALLEST_DELTA)
+
+
+def _basic_is_above(parts: Parts, left: float, least: float) -> bool:
+    """Tell whether basic composition cannot give less than ``least``, save for the curves' widths.
+
+    It cannot where each part alone has more than its share of delta at epsilons that add up to
+    that: one value of each curve, for an inversion that takes dozens.
+    """
+    from shuffledp.accounting.divergences.discretization import value_at
+
+    if any(part.failure > 0.0 or math.isinf(part.highest) for part, _ in parts):
+        return False
+    level = _curve_level(parts, left)
+    curves = [(part.curve(level).curve.forward, times) for part, times in parts]
+    strengths = [value_at(forward, 0.0).upper for forward, _ in curves]
+    total = math.fsum(times * each for (_, times), each in zip(curves, strengths, strict=True))
+    return total > 0.0 and all(
+        value_at(forward, least * each / total).upper > level * (1.0 + _ROUNDING)
+        for (forward, _), each in zip(curves, strengths, strict=True)
+    )
+
+
 def _basic_epsilon(parts: Parts, left: float) -> float:
     """Return the sum of the epsilons at an even share of delta, rounded up."""
     share = left / sum(times for _, times in parts) * (1.0 - _ROUNDING)
@@ -272,8 +298,8 @@ def _product_above(parts: Parts, smallest_delta: float) -> tuple["PrivacyLoss", 
     if (stated := _all_stated_alike(parts)) is not None:
         loss = compose([(stated[0].exact_loss(upper=True), stated[1])], smallest_delta)
         return loss, "composed stated", _PRODUCT
-    share = max(smallest_delta / sum(times for _, times in parts), _SMALLEST_DELTA)
-    curves = [(part.curve(share), times) for part, times in parts]
+    level = _curve_level(parts, smallest_delta)
+    curves = [(part.curve(level), times) for part, times in parts]
     loss = compose_curves(
         [(named.curve, times) for named, times in curves],
         smallest_delta=smallest_delta,

@@ -191,14 +191,14 @@ def _short(interval: float) -> float:
     return math.ldexp(math.ceil(math.ldexp(mantissa, 20)), exponent - 20)
 
 
-def _ratio(
+def _ratios(
     curves: Sequence[tuple[HockeyStickCurve, int, float]],
     smallest_delta: float,
     accuracy: float,
     *,
     upper: bool,
-) -> float:
-    """Return the interval to be used, relative to the deviation of a loss."""
+) -> list[float]:
+    """Return for each curve how far apart its knots may be, relative to its deviation."""
     number = sum(count for _, count, _ in curves)
     # The variance is h^2 / 6 too large above and 5 h^2 / 6 too small below: epsilon half of that.
     ratio = math.sqrt((6.0 if upper else 1.2) * accuracy)
@@ -206,11 +206,13 @@ def _ratio(
     # than the curve falls there.
     quantile = math.sqrt(-2.0 * math.log(smallest_delta) / number)
     ratio = min(ratio, (1.0 if upper else 0.5) / quantile)
-    farthest = min(curve.highest / mu for curve, _, mu in curves if mu > 0.0)
-    if farthest < 2.0 * quantile and not (upper and len(curves) == 1):
-        # There all losses are at their highest, which the lattice may miss by one interval.
-        ratio = min(ratio, 2.0 * accuracy * farthest)
-    return ratio
+    ratios = []
+    for curve, _, mu in curves:
+        farthest = curve.highest / mu if mu > 0.0 else math.inf
+        # There all losses are at their highest, which the knots may miss by one step.
+        at_highest = farthest < 2.0 * quantile and not (upper and len(curves) == 1)
+        ratios.append(min(ratio, 2.0 * accuracy * farthest) if at_highest else ratio)
+    return ratios
 
 
 def _common_interval(curves: Sequence[tuple[HockeyStickCurve, int, float]], ratio: float) -> float:
@@ -271,8 +273,8 @@ def compose_curves(
     if not curves or max(mu for _, _, mu in curves) == 0.0:
         return no_loss(1.0, direction)
     number = sum(count for _, count, _ in curves)
-    ratio = _ratio(curves, target, allowed, upper=upper)
-    interval = _common_interval(curves, ratio)
+    ratios = _ratios(curves, target, allowed, upper=upper)
+    interval = _common_interval(curves, min(ratios))
     tail = max(_TAIL_SHARE * target / number, SMALLEST_MASS)
     # A sum of many losses is at its quantile where each is about at its own: far beyond that it
     # is enough to know that a loss is rare.
@@ -290,6 +292,6 @@ def compose_curves(
             ),
             count,
         )
-        for curve, count, mu in curves
+        for (curve, count, mu), ratio in zip(curves, ratios, strict=True)
     ]
     return compose(losses, target)

@@ -22,8 +22,9 @@ _MOST_USERS = 10**13
 # Numbers up to this are found exactly, larger ones to this fraction of themselves.
 _EXACT_BELOW = 10_000
 
-# Looks at about where epsilon0 is, and how far off the last one usually is.
-_GUESSES, _GUESS_SPREAD = 2, 1e-3
+# Looks at about where epsilon0 is, at most, fewer where so little is missing; and how far off the
+# last one usually is.
+_GUESSES, _NEAR_ENOUGH, _GUESS_SPREAD = 4, 0.01, 4e-5
 
 # At most so much further at a time, while nothing beyond is known.
 _LONGEST_STEP = 1e4
@@ -48,7 +49,7 @@ def largest_rounds(releases: Composable, *, epsilon: float, delta: float) -> int
 
     Notes
     -----
-    About eight compositions, which share the values of their curves.
+    About five compositions, which share the values of their curves.
 
     Examples
     --------
@@ -114,7 +115,10 @@ def least_users(
         )
         return epsilon_upper(release * times, allowed)
 
-    _, enough = _bracket(cost, target, power=-0.5, most=_MOST_USERS)
+    local = profile.epsilon0 if profile is not None else (epsilon0 or 0.0)
+    strength = 2.0 * math.sinh(0.5 * min(local, 100.0)) / target
+    guess = 4.0 * times * math.log(1.0 / allowed) * strength * strength
+    _, enough = _bracket(cost, target, power=-0.5, most=_MOST_USERS, guess=guess)
     if enough > _MOST_USERS:
         raise InfeasibleTargetError(
             f"epsilon = {target:.6g}, delta = {allowed:.3g} for {times} rounds needs more than "
@@ -156,7 +160,7 @@ def largest_local_epsilon(
 
     Notes
     -----
-    About eight compositions, each at another epsilon0: up to some seconds for binary randomized
+    About five compositions, each at another epsilon0: up to some seconds for binary randomized
     response at a tiny delta.
 
     Examples
@@ -184,11 +188,18 @@ def largest_local_epsilon(
         return LARGEST_EPSILON0
     strength = target / math.sqrt(4.0 * times * math.log(1.0 / allowed) / num_users)
     guess = epsilon0_of_strength(strength, certain)
-    for _ in range(_GUESSES):  # epsilon is about in proportion to the strength
-        found = cost(1.0 / guess)
-        if 0.0 < found < math.inf:
-            strength = 2.0 * math.sinh(0.5 * guess) * target / found
-            guess = epsilon0_of_strength(strength, certain)
+    before, power = (0.0, 0.0), 1.0
+    for _ in range(_GUESSES):  # epsilon is about in proportion to a power of the strength
+        found, strength = cost(1.0 / guess), 2.0 * math.sinh(0.5 * guess)
+        if not 0.0 < found < math.inf:
+            break
+        if 0.0 < before[0] != strength and before[1] != found:
+            power = math.log(found / before[1]) / math.log(strength / before[0])
+        before = strength, found
+        step = math.log(target / found) / max(power, 0.5)
+        guess = epsilon0_of_strength(strength * math.exp(min(max(step, -20.0), 20.0)), certain)
+        if abs(step) < _NEAR_ENOUGH:
+            break
     _, inverse = last_above_first_below(
         cost,
         target,
@@ -271,44 +282,49 @@ def last_within(cost: Callable[[int], float], target: float, *, most: int) -> in
 
 
 def _bracket(
-    cost: Callable[[int], float], target: float, *, power: float, most: int
+    cost: Callable[[int], float], target: float, *, power: float, most: int, guess: float = 1.0
 ) -> tuple[int, int]:
     """Return two neighbouring numbers, low and high, between which the cost crosses the target.
 
     The cost is taken to be about in proportion to a power of the number, positive or negative.
-    ``low`` is 0, and ``high`` is ``most`` + 1, where it was never evaluated.
+    ``low`` is 0, and ``high`` is ``most`` + 1, where it was never evaluated. Bisection follows
+    any two steps in a row that do not halve the bracket, in its logarithm.
     """
-    low, high = 0, most + 1
-    at_low = at_high = 0.0
-    point, step = 1, 0
+    low, high = (0, 0.0), (most + 1, 0.0)
+    point, slow = int(min(max(guess, 1.0), most)), 0
     while True:
+        width = math.log(high[0] / max(low[0], 0.5))
         found = cost(point)
         if (found <= target) == (power > 0.0):
-            low, at_low = point, found
+            low = point, found
         else:
-            high, at_high = point, found
-        if high - low <= max(1, low // _EXACT_BELOW):
-            return low, high
-        point = _next_point((low, at_low), (high, at_high), target, power, bisect=step % 3 == 2)
-        point = min(max(point, low + 1), high - 1)
-        step += 1
+            high = point, found
+        if high[0] - low[0] <= max(1, low[0] // _EXACT_BELOW):
+            return low[0], high[0]
+        halved = math.log(high[0] / max(low[0], 0.5)) <= 0.5 * width
+        slow = 0 if halved or slow == 2 else slow + 1
+        point = _next_point(low, high, target, power, bisect=slow == 2)
+        point = min(max(point, low[0] + 1), high[0] - 1)
 
 
 def _next_point(
     low: tuple[int, float], high: tuple[int, float], target: float, power: float, *, bisect: bool
 ) -> int:
-    """Return where to look next: where a power law through what is known meets the target."""
+    """Return where to look next: a little beyond where a power law through what is known is."""
     known = [(place, found) for place, found in (low, high) if 0.0 < found < math.inf]
     if low[0] > 0 and low[1] == high[1] == 0.0:
-        place = high[0] - 1.0  # free so far, and perhaps to the end
-    elif bisect or not known:
-        place = math.sqrt(max(low[0], 1) * high[0])
-    elif len(known) == 2 and low[1] != high[1]:
+        return high[0] - 1  # free so far, and perhaps to the end
+    if bisect or not known:
+        return math.isqrt(max(low[0], 1) * high[0])
+    if len(known) == 2 and low[1] != high[1]:
         slope = math.log(high[1] / low[1]) / math.log(high[0] / low[0])
-        place = low[0] * (target / low[1]) ** (1.0 / slope)
-    else:
-        ratio = (target / known[0][1]) ** (1.0 / power)
-        ratio = min(max(ratio, 1.0 / _LONGEST_STEP), _LONGEST_STEP)
-        # A little beyond, so that the other side becomes known as well.
-        place = known[0][0] * ratio * (1.05 if ratio > 1.0 else 0.95)
-    return int(min(place, 1e18))
+        place = low[0] * math.pow(target / low[1], 1.0 / slope)
+        # Towards the farther end, so that it closes in as well.
+        beyond = max(0.4 * place / _EXACT_BELOW, 0.01 * min(place - low[0], high[0] - place))
+        if place - low[0] < high[0] - place:
+            return math.ceil(min(place + beyond, 1e18))
+        return math.floor(place - beyond)
+    ratio = (target / known[0][1]) ** (1.0 / power)
+    ratio = min(max(ratio, 1.0 / _LONGEST_STEP), _LONGEST_STEP)
+    # So far beyond that the other side becomes known as well.
+    return int(min(known[0][0] * ratio * (1.05 if ratio > 1.0 else 0.95), 1e18))
