@@ -86,8 +86,8 @@ _HIDDEN = 0.1
 _STEPS = 2 * (3e-3, 1e-3, 3e-4, 1e-4)
 _NOTHING = 1e-9
 
-# Laws summed over eigenpairs may be off by this.
-_LARGEST_ERROR = 1e-3
+# Laws summed over eigenpairs may be off by this, or by more of the middle user where all are made.
+_LARGEST_ERROR, _LARGEST_MIDDLE_ERROR = 1e-3, 0.05
 
 # Where boxes leave more than this of a ratio open for the middle user, all sums are made: pairs of
 # users times eigenpairs, some seconds.
@@ -175,9 +175,8 @@ def remote_position_bounds(walk: RandomWalk, spectrum: Spectrum, rounds: int) ->
         laws.upper[:, first : first + chosen.size] = found.upper
     errors = _errors(spectrum, rounds, remainders)
     sums = _extreme_sums(spectrum, rounds, errors, groups)
-    work = float(spectrum.num_users) ** 2 * spectrum.deflation.num_pairs
     widest = (sums.upper - sums.lower).max(axis=1, initial=0.0)
-    if is_summed and work <= _MOST_SUMS and float(np.median(widest)) > _OPEN:
+    if is_summed and _is_small(spectrum) and groups and float(np.median(widest)) > _OPEN:
         sums = _all_sums(spectrum, rounds, errors, groups)
     farthest = np.array([far[each].max() for each in groups])
     away = np.multiply.outer(near, farthest) * (1.0 + MARGIN)
@@ -320,7 +319,14 @@ def _remainder_norms(walk: RandomWalk, spectrum: Spectrum, rounds: int) -> NDArr
 def _is_summed(spectrum: Spectrum, remainders: _Remainders) -> bool:
     """Return whether eigenpairs give all laws, nearly."""
     error = float(remainders.near.max()) * float(remainders.far.max())
-    return error <= _LARGEST_ERROR and spectrum.deflation.num_pairs > 0
+    middle = float(np.median(remainders.near)) * float(np.median(remainders.far))
+    is_near = _is_small(spectrum) and middle <= _LARGEST_MIDDLE_ERROR and error <= 1.0
+    return (is_near or error <= _LARGEST_ERROR) and spectrum.deflation.num_pairs > 0
+
+
+def _is_small(spectrum: Spectrum) -> bool:
+    """Return whether all sums over eigenpairs are affordable."""
+    return float(spectrum.num_users) ** 2 * spectrum.deflation.num_pairs <= _MOST_SUMS
 
 
 def _remote_rows(
