@@ -162,9 +162,9 @@ def walk_spectrum(
     Implicitly restarted Lanczos for the pairs (ARPACK), or plain Lanczos for the second eigenvalue
     alone; a polynomial of random vectors for the certificate. Up to 400 users a dense eigensolver,
     whose errors are bounded afterwards, and no chance. Cost: for 10^4 users and 10^5 edges about
-    half a second, 3 s where the gap is a few thousandths; about two minutes for 10^6 users and
-    10^7 edges that expand. Work is capped: where the gap is too small for that, it is given as 0
-    or too small.
+    half a second, 3 s where the gap is a few thousandths; half a minute of processor time, on two
+    threads, for 10^6 users and 10^7 edges that expand. Work is capped: where the gap is too
+    small for that, it is given as 0 or too small.
 
     References
     ----------
