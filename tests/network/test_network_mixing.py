@@ -5,10 +5,17 @@ import pytest
 
 from network.walks import ANY, DELTA, PENDANT, wheel
 from shuffledp.accounting.amplification.registry import account_epsilon
+from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.network import hiding as network_hiding
+from shuffledp.network import mixing as network_mixing
 from shuffledp.network import users as network_users
-from shuffledp.network.graphs.families import complete_graph, cycle_graph, star_graph
+from shuffledp.network.graphs.families import (
+    complete_graph,
+    cycle_graph,
+    random_regular_graph,
+    star_graph,
+)
 from shuffledp.network.graphs.graph import Graph
 from shuffledp.network.mixing import NetworkMixing
 from shuffledp.network.privacy.network_walk import network_walk_epsilon
@@ -81,6 +88,22 @@ def test_many_users_are_accounted_for_together(monkeypatch):
     monkeypatch.setattr(network_users, "_MOST_EVALUATIONS", 0)
     assert hiding.epsilon(ANY, delta=DELTA, with_lower=False).upper >= plain * (1.0 - 1e-3)
     assert not hiding.meets(ANY, epsilon=1e-3, delta=DELTA)
+
+
+def test_more_eigenpairs_are_sought_where_they_tell_more(monkeypatch):
+    graph, stages = random_regular_graph(420, 3, Entropy.from_seed(3)), []
+    listening = NetworkMixing(
+        graph, method="spectral", on_progress=lambda *each: stages.append(each)
+    )
+    few, some = listening.position_bounds_at([3, 60])
+    listening.position_bounds(61)
+    assert stages.count(("more eigenvalues", 1, 1)) == 1
+    (exact,) = NetworkMixing(graph, method="exact").position_bounds_at([60])
+    assert (some.low <= exact.low * (1.0 + 1e-9)).all()
+    monkeypatch.setattr(network_mixing, "_MANY_PAIRS", 0)
+    before = NetworkMixing(graph, method="spectral").position_bounds(60)
+    assert some.low.sum() > before.low.sum()
+    assert few.low.max() == 0.0
 
 
 def test_a_search_that_is_given_up_proves_nothing():

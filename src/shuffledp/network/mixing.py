@@ -51,6 +51,10 @@ _MOST_STOPS = 12
 # Where eigenvalues leave more to be told, relative to what is allowed, no further look is taken.
 _HOPELESS = 6.0
 
+# So many eigenpairs are sought of slow graphs with up to so many users, where half as many leave
+# every ratio open and these may not: a minute at most.
+_MANY_PAIRS, _MOST_SUMMED_USERS, _ENOUGH = 128, 35_000, 7.0
+
 # Two users send their reports to and fro.
 _FEWEST_USERS = 3
 
@@ -104,6 +108,7 @@ class NetworkMixing:
         self.method: Method = method if self.walk.colluding is None else "exact"
         self._report = on_progress
         self._spectrum: Spectrum | None = None
+        self._finer: Spectrum | None = None
         self._exact: dict[int, PositionBounds] = {}
         self._remote: dict[int, PositionBounds] = {}
 
@@ -326,8 +331,29 @@ class NetworkMixing:
         if rounds == 0:
             return spectral_position_bounds(self.spectrum, rounds)
         if rounds not in self._remote:
-            self._remote[rounds] = remote_position_bounds(self.walk, self.spectrum, rounds)
+            spectrum = self._spectrum_for(rounds)
+            self._remote[rounds] = remote_position_bounds(self.walk, spectrum, rounds)
         return self._remote[rounds]
+
+    def _spectrum_for(self, rounds: int) -> "Spectrum":
+        """Return the spectrum, with more eigenpairs where so many rounds need these."""
+        from shuffledp.network.spectra.spectrum import DENSE_USERS, walk_spectrum
+
+        found, users = self.spectrum, self.graph.num_users
+        is_slow = _MANY_PAIRS // 2 <= found.deflation.num_pairs < _MANY_PAIRS
+        if not (is_slow and DENSE_USERS < users <= _MOST_SUMMED_USERS):
+            return found
+        # What the pairs leave of a ratio is at most exp(largest - decay).
+        decay = -rounds * math.log(found.remainder)
+        largest = -math.log(found.stationary_law.min())
+        if not 0.6 * largest <= decay <= largest + _ENOUGH:
+            return found
+        if self._finer is None:
+            self._say("more eigenvalues", 0, 1)
+            laziness = self.walk.laziness
+            self._finer = walk_spectrum(self.graph, laziness=laziness, num_pairs=_MANY_PAIRS)
+            self._say("more eigenvalues", 1, 1)
+        return self._finer
 
     def _is_exact(self, rounds: int) -> bool:
         """Tell whether so many rounds are to be followed exactly."""

@@ -106,6 +106,24 @@ def test_groups_hold_each_other_place_once(most, monkeypatch):
         assert len(groups) <= most
 
 
+def test_all_sums_are_sharper_than_boxes_and_hold(monkeypatch):
+    parts = [random_regular_graph(70, 6, Entropy.from_seed(seed)) for seed in range(6)]
+    edges = [each.to_scipy().nonzero() for each in parts]
+    joined = [np.column_stack(pair) + 70 * part for part, pair in enumerate(edges)]
+    between = [(70 * part + k, (70 * part + 70 + k) % 420) for part in range(6) for k in range(3)]
+    graph = Graph.from_edges(np.unique(np.sort(np.vstack([*joined, between]), axis=1), axis=0))
+    spectrum = walk_spectrum(graph, num_pairs=8)
+    monkeypatch.setattr(remote_bounds, "_MOST_GROUPS", 5)
+    monkeypatch.setattr(remote_bounds, "_MOST_ROWS", 16)
+    exact = ratios_of(graph, 60)
+    bounds = remote_position_bounds(RandomWalk.on(graph), spectrum, 60)
+    check(bounds, exact, graph.stationary_law(), [[0], [5, 100]])
+    monkeypatch.setattr(remote_bounds, "_MOST_SUMS", 0.0)
+    by_boxes = remote_position_bounds(RandomWalk.on(graph), spectrum, 60)
+    assert bounds.low.sum() > 1.1 * by_boxes.low.sum()
+    assert bounds.low.sum() >= 0.99 * exact.min(axis=1).sum()
+
+
 def test_exact_laws_of_weights_hold_for_every_user():
     graph = GRAPHS["lollipop"][0]
     walk = RandomWalk.on(graph)

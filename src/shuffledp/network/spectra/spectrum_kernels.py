@@ -6,6 +6,8 @@ laziness. Sums over neighbours are cut into parts, so that their round-off is th
 `additions_of_means` additions, not of as many as a node has neighbours.
 """
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -26,16 +28,17 @@ def symmetric_step(
     laziness: float,
     move: float,
     root: NDArray[np.float64],
-    vector: NDArray[np.float64],
-    scratch: NDArray[np.float64],
+    scratch: NDArray[np.floating[Any]],
+    mean: float,
     out: NDArray[np.float64],
+    first: int,
+    last: int,
 ) -> None:
-    """Write S x - q <q, x> to ``out``: S symmetric and similar to the walk, q = root of its law."""
-    mean = 0.0
-    for i in range(root.size):
-        scratch[i] = vector[i] / root[i]
-        mean += vector[i] * root[i]
-    for i in range(root.size):
+    """Write some rows of S x - q <q, x> to ``out``: S symmetric and similar to the walk.
+
+    q is the root of its law, ``scratch`` x / q, in either precision, and ``mean`` <q, x>.
+    """
+    for i in range(first, last):
         total = 0.0
         for place in range(starts[i], starts[i + 1]):
             total += scratch[neighbours[place]]
@@ -84,15 +87,17 @@ def chebyshev_step(
     current: NDArray[np.float64],
     out: NDArray[np.float64],
     squares: NDArray[np.float64],
+    first: int,
+    last: int,
 ) -> None:
-    """Replace f by factor P g - f for four columns: f in ``out``, g in ``current``.
+    """Replace some rows of f by factor P g - f for four columns: f in ``out``, g in ``current``.
 
     Four numbers of 8 bytes are read for each neighbour, as many as a vector register holds.
 
-    ``squares`` becomes the sum of degree_i f_i^2 of each new column.
+    ``squares`` becomes the sum of degree_i f_i^2 of each new column over these rows.
     """
     squares[:] = 0.0
-    for i in range(starts.size - 1):
+    for i in range(first, last):
         begin, end = starts[i], starts[i + 1]
         degree = end - begin
         total0 = total1 = total2 = total3 = 0.0

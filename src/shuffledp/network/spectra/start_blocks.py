@@ -1,4 +1,4 @@
-"""The laws of all reports, some starts at a time, on two threads."""
+"""Blocks of users on two threads: the laws of their reports, or rows of one application."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -14,7 +14,25 @@ Progress = Callable[[str, int, int], None]
 # laws of a block are meant to fill.
 _NUM_THREADS = 2
 
+# So many rows are worth another thread.
+_ROWS_AT_A_TIME = 1 << 16
+
 _Result = TypeVar("_Result")
+
+
+def over_rows(num_users: int, work: Callable[[int, int, int], None]) -> None:
+    """Call work(block, first, last) for fixed blocks of rows, on two threads if there are several.
+
+    The blocks depend on ``num_users`` alone, so that sums which are made block by block do not
+    depend on how many threads there are.
+    """
+    bounds = [*range(0, num_users, _ROWS_AT_A_TIME), num_users]
+    count = len(bounds) - 1
+    if count == 1:
+        work(0, 0, num_users)
+    else:
+        with ThreadPoolExecutor(_NUM_THREADS) as pool:
+            list(pool.map(work, range(count), bounds[:-1], bounds[1:]))
 
 
 def over_start_blocks(
