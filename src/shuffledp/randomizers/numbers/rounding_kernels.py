@@ -1,8 +1,9 @@
 """Compiled loop of unbiased rounding to a grid."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from shuffledp.core.compiled import njit
 
 
 @njit(cache=True, nogil=True)
