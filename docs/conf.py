@@ -35,7 +35,6 @@ apidoc_modules = [
         "destination": "api/generated",
         "exclude_patterns": [
             "../src/shuffledp/**/*_kernels.py",
-            "../src/shuffledp/**/*_numpy.py",
             "../src/shuffledp/_version.py",
             "../src/shuffledp/cli",
         ],

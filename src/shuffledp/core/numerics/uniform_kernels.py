@@ -6,8 +6,9 @@ Rows are either one machine word each (shape (n,)) or several (shape (n, width))
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from shuffledp.core.compiled import njit
 
 _LOWER_HALF = np.uint64(0xFFFFFFFF)
 _TWO_TO_32 = np.uint64(1 << 32)

@@ -22,7 +22,6 @@ from shuffledp.randomizers.checks import (
     require_reports,
     require_small_channel,
 )
-from shuffledp.randomizers.loops import loops
 from shuffledp.randomizers.protocol import Channel
 from shuffledp.randomizers.thresholds import (
     WORD_VALUES,
@@ -160,12 +159,12 @@ class KRandomizedResponse(CategoryRandomizer):
         self, codes: NDArray[Any], words: NDArray[np.uint64], out: NDArray[Any]
     ) -> None:
         """Write the reports of a block, one word each."""
+        from shuffledp.randomizers.categories.k_randomized_response_kernels import randomize_block
+
         if _ignores_input(self.k, self.threshold):
             out[:] = words % np.uint64(self.k)
             return
-        loops("categories.k_randomized_response").randomize_block(
-            codes, words, np.uint64(self.threshold), np.uint64(self.k), out
-        )
+        randomize_block(codes, words, np.uint64(self.threshold), np.uint64(self.k), out)
 
     def supports(self, reports: Reports) -> NDArray[np.bool_]:
         """Return which category each report names. See `CategoryRandomizer`."""
@@ -174,10 +173,12 @@ class KRandomizedResponse(CategoryRandomizer):
 
     def aggregate(self, reports: Reports) -> Counts:
         """Return how many reports name each category. See `CategoryRandomizer`."""
+        from shuffledp.randomizers.categories.k_randomized_response_kernels import count_codes
+
         codes = self._codes(reports)
         num_tables = 4 if self.k <= _LARGEST_INTERLEAVED_K else 1
         tables = np.zeros((num_tables, self.k), dtype=np.int64)
-        loops("categories.k_randomized_response").count_codes(codes, tables)
+        count_codes(codes, tables)
         return Counts(
             support=tables.sum(axis=0) if num_tables > 1 else tables[0],
             num_reports=codes.size,

@@ -26,7 +26,6 @@ from shuffledp.randomizers.checks import (
     require_reports,
     require_small_channel,
 )
-from shuffledp.randomizers.loops import loops
 from shuffledp.randomizers.protocol import Channel
 from shuffledp.randomizers.thresholds import (
     WORD_VALUES,
@@ -239,14 +238,18 @@ class HashedResponse:
         out: NDArray[Any],
     ) -> None:
         """Write the reports of a block; ``seeds`` are acceptable words, and are overwritten."""
+        from shuffledp.randomizers.categories.hadamard_response_kernels import (
+            randomize_binary_block,
+        )
+        from shuffledp.randomizers.categories.k_randomized_response_kernels import randomize_block
+        from shuffledp.randomizers.categories.linear_hashing_kernels import hash_block
+
         threshold = np.uint64(self.threshold)
         if self.num_buckets == 2:
-            loops("categories.hadamard_response").randomize_binary_block(
+            randomize_binary_block(
                 codes, seeds, coins, threshold, np.uint64(64 - self.num_digits), out
             )
             return
-        hash_block = loops("categories.linear_hashing").hash_block
-        randomize_block = loops("categories.k_randomized_response").randomize_block
         buckets = np.empty(codes.size, dtype=np.uint32)
         hash_block(codes, seeds, np.uint64(self.num_buckets), self.num_digits, buckets)
         # The draw of k-RR itself, on buckets in place of categories.

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.randomizers.categories.linear_hashing import HashedResponse
-from shuffledp.randomizers.loops import loops
 
 # Cells of the largest table, unless k itself is larger: half a gigabyte.
 _LARGEST_TABLE = 2**26
@@ -75,7 +74,8 @@ def count_by_digits(
 
     See `count_supports`; ``num_searched`` is j, in [0, m). All give the same counts.
     """
-    kernels = loops("categories.linear_hashing")
+    from shuffledp.randomizers.categories import linear_hashing_kernels as kernels
+
     g = law.num_buckets
     inverses = np.empty(g, dtype=np.int64)
     kernels.write_inverses(inverses)
@@ -157,7 +157,8 @@ def _count_binary(law: HashedResponse, data: NDArray[np.unsignedinteger]) -> NDA
     With d_a the reports (a, 0) less the reports (a, 1), those that support v are
     (n + sum_a (-1)^parity(a & v) d_a) / 2.
     """
-    kernels = loops("categories.hadamard_response")
+    from shuffledp.randomizers.categories import hadamard_response_kernels as kernels
+
     if law.num_possible_reports <= min(data.size, _LARGEST_INTERLEAVED):
         histogram = _histogram(data, law.num_possible_reports)
         signed = histogram[::2] - histogram[1::2]
@@ -173,7 +174,8 @@ def _count_binary(law: HashedResponse, data: NDArray[np.unsignedinteger]) -> NDA
 
 def _histogram(data: NDArray[np.unsignedinteger], size: int) -> NDArray[np.int64]:
     """Return how often each whole number below ``size`` occurs."""
-    count_codes = loops("categories.k_randomized_response").count_codes
+    from shuffledp.randomizers.categories.k_randomized_response_kernels import count_codes
+
     tables = np.zeros((4 if size <= _LARGEST_INTERLEAVED else 1, size), dtype=np.int64)
     count_codes(data, tables)
     histogram: NDArray[np.int64] = tables.sum(axis=0) if tables.shape[0] > 1 else tables[0]

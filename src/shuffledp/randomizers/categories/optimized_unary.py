@@ -25,7 +25,6 @@ from shuffledp.randomizers.checks import (
     require_num_categories,
     require_small_channel,
 )
-from shuffledp.randomizers.loops import loops
 from shuffledp.randomizers.protocol import Channel
 from shuffledp.randomizers.thresholds import (
     WORD_VALUES,
@@ -143,7 +142,8 @@ class OptimizedUnaryEncoding(CategoryRandomizer):
 
     def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
         """Return one row of packed bits for each code. See `CategoryRandomizer`."""
-        replace_true_bits = loops("categories.packed_bits").replace_true_bits
+        from shuffledp.randomizers.categories.packed_bits_kernels import replace_true_bits
+
         rows = randomize_rows(
             values,
             k=self.k,

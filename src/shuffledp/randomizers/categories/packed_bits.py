@@ -16,7 +16,6 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError
 from shuffledp.core.reports import Counts, Reports, read_only
 from shuffledp.randomizers.checks import require_codes, require_reports
-from shuffledp.randomizers.loops import loops
 from shuffledp.randomizers.protocol import Channel
 
 # 256 KiB of words at a time stay in the second-level cache between generator and loop.
@@ -90,7 +89,8 @@ def _bernoulli_rows(
     num_rows: int, *, row_bytes: int, threshold: int, entropy: Entropy
 ) -> NDArray[np.uint8]:
     """Return bytes of bits that are independently 1 with probability T / 2^64."""
-    fill_bernoulli = loops("categories.packed_bits").fill_bernoulli
+    from shuffledp.randomizers.categories.packed_bits_kernels import fill_bernoulli
+
     lanes = np.empty(-(-num_rows * row_bytes // 8), dtype=np.dtype("<u8"))
     words = np.empty(_WORD_BUFFER, dtype=np.uint64)
     filled = 0
@@ -187,7 +187,8 @@ def bit_channel(k: int, row_of_bit_probabilities: Callable[[int], list[Fraction]
 
 def column_sums(rows: NDArray[np.uint8]) -> NDArray[np.int64]:
     """Return the number of ones in each of the 8 * row_bytes bit columns of packed rows."""
-    kernels = loops("categories.packed_bits")
+    from shuffledp.randomizers.categories import packed_bits_kernels as kernels
+
     row_bytes = rows.shape[1]
     # Glue rows together to whole words, and these to a width that suits the loop; column j of
     # glued rows is column j mod (8 row_bytes) of single ones.

@@ -1,8 +1,9 @@
 """Compiled loops of the unary encodings: Bernoulli bits 64 at a time, true bits, column sums."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from shuffledp.core.compiled import njit
 
 _ONE = np.uint64(1)
 _NONE = np.uint64(0)

@@ -32,7 +32,6 @@ from shuffledp.randomizers.checks import (
     require_num_categories,
     require_small_channel,
 )
-from shuffledp.randomizers.loops import loops
 from shuffledp.randomizers.protocol import Channel
 from shuffledp.randomizers.thresholds import (
     WORD_VALUES,
@@ -200,7 +199,8 @@ class SubsetSelection(CategoryRandomizer):
         if _ignores_input(self.k, self.subset_size, threshold):
             # No category has the code k: all k of them are others, and no coin is below 0.
             codes, num_others, threshold = np.full_like(codes, self.k), self.k, 0
-        place_members = loops("categories.subset_selection").place_members
+        from shuffledp.randomizers.categories.subset_selection_kernels import place_members
+
         coins = entropy.words(codes.size)
         goal = codes.size * self.subset_size
         placed = 0

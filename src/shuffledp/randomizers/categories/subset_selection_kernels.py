@@ -1,9 +1,9 @@
 """Compiled loop of subset selection: uniform subsets of fixed size, drawn into packed bits."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from shuffledp.core.compiled import njit
 from shuffledp.core.numerics.uniform_kernels import bounded_integer
 
 _ONE = np.uint8(1)

@@ -25,7 +25,6 @@ from shuffledp.randomizers.checks import (
     require_num_categories,
     require_small_channel,
 )
-from shuffledp.randomizers.loops import loops
 from shuffledp.randomizers.protocol import Channel
 from shuffledp.randomizers.thresholds import (
     WORD_VALUES,
@@ -141,12 +140,14 @@ class SymmetricUnaryEncoding(CategoryRandomizer):
 
     def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
         """Return one row of packed bits for each code. See `CategoryRandomizer`."""
+        from shuffledp.randomizers.categories.packed_bits_kernels import flip_true_bits
+
         rows = randomize_rows(
             values,
             k=self.k,
             threshold=self.threshold,
             entropy=entropy,
-            write_true_bits=loops("categories.packed_bits").flip_true_bits,
+            write_true_bits=flip_true_bits,
         )
         return Reports(data=rows, fingerprint=self.fingerprint)
 

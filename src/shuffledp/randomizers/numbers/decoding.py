@@ -15,7 +15,6 @@ from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.core.reports import Reports, Sums
 from shuffledp.estimation.means import NoiseLaw
 from shuffledp.randomizers.checks import require_reports
-from shuffledp.randomizers.loops import loops
 from shuffledp.randomizers.numbers.rounding import Span
 
 # Far below the 2^29 reports whose sum is proved to be exact.
@@ -90,7 +89,8 @@ def sums_of(codes: NDArray[Any], *, centre: int, fingerprint: str) -> Sums:
     -----
     Cost: about a nanosecond a report; no memory.
     """
-    sum_scores = loops("numbers.decoding").sum_scores
+    from shuffledp.randomizers.numbers.decoding_kernels import sum_scores
+
     total, total_of_squares = 0, 0.0
     for start in range(0, codes.size, _BLOCK):
         partial, partial_of_squares = sum_scores(codes[start : start + _BLOCK], centre)

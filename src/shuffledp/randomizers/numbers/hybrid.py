@@ -16,7 +16,6 @@ from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Reports, Sums
 from shuffledp.estimation.means import NoiseLaw
 from shuffledp.randomizers.checks import fingerprint_of
-from shuffledp.randomizers.loops import loops
 from shuffledp.randomizers.mean_randomizer import MeanRandomizer
 from shuffledp.randomizers.numbers.decoding import (
     noise_law_of,
@@ -245,7 +244,8 @@ class Hybrid(MeanRandomizer):
 
         Of the exact number of reports of each kind, so that their order does not matter.
         """
-        count_codes = loops("categories.k_randomized_response").count_codes
+        from shuffledp.randomizers.categories.k_randomized_response_kernels import count_codes
+
         codes = self._codes(reports)
         table = self._table()
         counts = np.zeros((1, table.size), dtype=np.int64)

@@ -15,7 +15,6 @@ from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Reports, Sums
 from shuffledp.estimation.means import NoiseLaw
 from shuffledp.randomizers.checks import fingerprint_of
-from shuffledp.randomizers.loops import loops
 from shuffledp.randomizers.mean_randomizer import MeanRandomizer
 from shuffledp.randomizers.numbers.decoding import (
     noise_law_of,
@@ -184,7 +183,8 @@ class DiscreteLaplace(MeanRandomizer):
         self, points: NDArray[np.int32], entropy: Entropy, out: NDArray[np.int32]
     ) -> None:
         """Write the reports of a block."""
-        add_noise = loops("numbers.laplace").add_noise
+        from shuffledp.randomizers.numbers.laplace_kernels import add_noise
+
         smallest, largest = self._ends
         words = np.empty(0, dtype=np.uint64)
         done = 0

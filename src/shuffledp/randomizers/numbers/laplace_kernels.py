@@ -8,8 +8,9 @@ would favour reports that need few words.
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from shuffledp.core.compiled import njit
 
 OUT_OF_WORDS = -1
 _UNIT_BITS = 52  # twin of laplace._UNIT_BITS

@@ -17,7 +17,6 @@ from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Reports, Sums
 from shuffledp.estimation.means import NoiseLaw
 from shuffledp.randomizers.checks import fingerprint_of, require_small_channel
-from shuffledp.randomizers.loops import loops
 from shuffledp.randomizers.mean_randomizer import MeanRandomizer
 from shuffledp.randomizers.numbers.decoding import (
     noise_law_of,
@@ -224,7 +223,8 @@ class Piecewise(MeanRandomizer):
 
     def randomize(self, values: NDArray[Any], entropy: Entropy) -> Reports:
         """Return one output for each number. See `MeanRandomizer`."""
-        randomize_block = loops("numbers.piecewise").randomize_block
+        from shuffledp.randomizers.numbers.piecewise_kernels import randomize_block
+
         law = self.law
         out = np.empty(np.shape(values)[:1], dtype=_REPORT_TYPE)
         for where, block in blocks_of(values, self.span):

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.randomizers.checks import plain_array
-from shuffledp.randomizers.loops import loops
 
 #: Values that are handled together: 256 KiB of words stay in the second-level cache.
 BLOCK = 2**15
@@ -205,7 +204,8 @@ def round_to_grid(
     2^-51 m: a bias of at most 2^-51 (high - low) of the estimated mean, far below any standard
     error. Its variance is at most 1/4.
     """
-    round_block = loops("numbers.rounding").round_block
+    from shuffledp.randomizers.numbers.rounding_kernels import round_block
+
     points = np.empty(block.size, dtype=np.int32)
     round_block(block, entropy.words(block.size), span.low, span.width, float(num_steps), points)
     return points

@@ -1,8 +1,9 @@
 """Compiled loop of unbiased rounding to a grid."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from shuffledp.core.compiled import njit
 
 
 @njit(cache=True, nogil=True)
@@ -22,9 +23,10 @@ def round_block(
     for 0, they do not lead to subnormal numbers, which take some processors longer than others.
     """
     least = width * 2.0**-90
+    zero = np.float64(0.0)  # of the type of a distance: uncompiled, other types take other times
     for i in range(values.size):
         distance = values[i] - low
-        position = (distance if distance >= least else 0.0) / width * num_steps
+        position = (distance if distance >= least else zero) / width * num_steps
         below = np.int32(position)
         # At most 1 - 2^-53, so that the product is below 2^64; and it is exact.
         left_over = position - below

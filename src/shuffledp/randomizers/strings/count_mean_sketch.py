@@ -15,7 +15,6 @@ from shuffledp.core.reports import Counts, Reports
 from shuffledp.randomizers.categories.packed_bits import bytes_per_row, randomize_rows
 from shuffledp.randomizers.categories.symmetric_unary import SymmetricUnaryEncoding
 from shuffledp.randomizers.checks import fingerprint_of, require_reports
-from shuffledp.randomizers.loops import loops
 from shuffledp.randomizers.strings.keyed_hash import (
     bucket_words,
     buckets_of,
@@ -154,7 +153,8 @@ class CountMeanSketch(StringSketch):
 
     def randomize(self, values: Texts, entropy: Entropy) -> Reports:
         """Return the hash function and the bits of each string. See `StringSketch`."""
-        flip_true_bits = loops("categories.packed_bits").flip_true_bits
+        from shuffledp.randomizers.categories.packed_bits_kernels import flip_true_bits
+
         digests = digests_of(values, self.key)
         out = np.empty((digests.size, self.num_report_bytes), dtype=np.uint8)
         step = max(1, _BLOCK_BYTES // self.num_report_bytes)
@@ -176,7 +176,8 @@ class CountMeanSketch(StringSketch):
 
     def aggregate(self, reports: Reports) -> Counts:
         """Return how often each bit of each hash function is set. See `StringSketch`."""
-        add_bits_by_hash = loops("strings.sketch").add_bits_by_hash
+        from shuffledp.randomizers.strings.sketch_kernels import add_bits_by_hash
+
         rows, hashes = self._rows(reports)
         row_bytes = bytes_per_row(self.num_buckets)
         cells = np.zeros((self.num_hashes, row_bytes, 8), dtype=np.int64)
@@ -214,7 +215,8 @@ class CountMeanSketch(StringSketch):
 
     def _support(self, counts: Counts, digests: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Return how often the bits of each string's buckets are set."""
-        sum_cells = loops("strings.sketch").sum_cells
+        from shuffledp.randomizers.strings.sketch_kernels import sum_cells
+
         out = np.zeros(digests.size, dtype=np.int64)
         sum_cells(self._cells(counts), digests, *bucket_words(self.key), out)
         return out

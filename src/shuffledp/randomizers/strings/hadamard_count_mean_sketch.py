@@ -15,7 +15,6 @@ from shuffledp.core.numerics.walsh_hadamard import walsh_hadamard
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports, read_only
 from shuffledp.randomizers.checks import fingerprint_of, require_reports
-from shuffledp.randomizers.loops import loops
 from shuffledp.randomizers.strings.keyed_hash import (
     bucket_words,
     digests_of,
@@ -173,7 +172,8 @@ class HadamardCountMeanSketch(StringSketch):
 
     def randomize(self, values: Texts, entropy: Entropy) -> Reports:
         """Return one whole number for each string. See `StringSketch`."""
-        draw_signs = loops("strings.sketch").draw_signs
+        from shuffledp.randomizers.strings.sketch_kernels import draw_signs
+
         digests = digests_of(values, self.key)
         out = np.empty(digests.size, dtype=self._report_type)
         words = np.empty((2, min(digests.size, _BLOCK)), dtype=np.uint64)
@@ -195,7 +195,8 @@ class HadamardCountMeanSketch(StringSketch):
 
     def aggregate(self, reports: Reports) -> Counts:
         """Return how often each report was made. See `StringSketch`."""
-        count_codes = loops("categories.k_randomized_response").count_codes
+        from shuffledp.randomizers.categories.k_randomized_response_kernels import count_codes
+
         codes = require_reports(
             reports, fingerprint=self.fingerprint, dtype=self._report_type, row_shape=()
         )
@@ -215,7 +216,8 @@ class HadamardCountMeanSketch(StringSketch):
         Agreements less disagreements of hash function j with bucket b are the sum over l of
         (reports with bit 0 less bit 1) times (-1)^parity(l & b): a Walsh-Hadamard transform.
         """
-        sum_cells = loops("strings.sketch").sum_cells
+        from shuffledp.randomizers.strings.sketch_kernels import sum_cells
+
         table = read_only(walsh_hadamard(self._differences(counts)))
         out = np.zeros(digests.size, dtype=np.int64)
         sum_cells(table, digests, *bucket_words(self.key), out)

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.randomizers.loops import loops
 from shuffledp.randomizers.strings.texts import Texts, text_blocks
 
 #: Length of a key.
@@ -103,7 +102,8 @@ def digests_of(texts: Texts, key: bytes, *, argument: str = "values") -> NDArray
 
     Cost: about 100 ns a Python string, nearly all of it to encode; 20 ns in a polars.Series.
     """
-    hash_texts = loops("strings.keyed_hash").hash_texts
+    from shuffledp.randomizers.strings.keyed_hash_kernels import hash_texts
+
     words = text_words(key)
     parts = [np.empty(0, dtype=np.uint64)]
     for block in text_blocks(texts, argument=argument):
@@ -132,7 +132,8 @@ def buckets_of(
     ndarray of uint64, shape (n,)
         h_j(x) in [0, num_buckets): the low bits of SipHash-2-4 of the 16 bytes of digest and j.
     """
-    hash_pairs = loops("strings.keyed_hash").hash_pairs
+    from shuffledp.randomizers.strings.keyed_hash_kernels import hash_pairs
+
     out = np.empty(digests.size, dtype=np.uint64)
     hash_pairs(*bucket_words(key), digests, hashes, out)
     out &= np.uint64(num_buckets - 1)

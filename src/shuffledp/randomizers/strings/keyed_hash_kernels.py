@@ -1,8 +1,9 @@
 """Compiled loops of the keyed hash: SipHash-2-4 of texts, and of pairs of words."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from shuffledp.core.compiled import njit
 
 _State = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
 

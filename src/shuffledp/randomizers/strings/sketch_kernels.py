@@ -3,9 +3,9 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from shuffledp.core.compiled import njit
 from shuffledp.randomizers.strings.keyed_hash_kernels import hash_pair
 
 _ONE = np.uint64(1)

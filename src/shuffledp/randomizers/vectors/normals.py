@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.reports import read_only
-from shuffledp.randomizers.loops import loops
 
 _NUM_LAYERS = 256
 
@@ -50,7 +49,8 @@ def standard_normals(count: int, entropy: Entropy) -> NDArray[np.float64]:
     >>> standard_normals(3, Entropy.from_seed(1)).shape
     (3,)
     """
-    kernels = loops("vectors.normals")
+    from shuffledp.randomizers.vectors import normals_kernels as kernels
+
     widths, heights = layers()
     out = np.empty(count, dtype=np.float64)
     words = np.empty(min(_WORD_BUFFER, 2 * count + kernels.WORDS_PER_ATTEMPT), dtype=np.uint64)

@@ -3,8 +3,9 @@
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from shuffledp.core.compiled import njit
 
 # An attempt takes at most this many words, so none begins with fewer.
 WORDS_PER_ATTEMPT = 3

@@ -10,7 +10,6 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError
 from shuffledp.core.reports import Reports, Sums
 from shuffledp.randomizers.checks import require_reports
-from shuffledp.randomizers.loops import loops
 from shuffledp.randomizers.vectors.normals import standard_normals
 from shuffledp.randomizers.vectors.unit_ball import require_vectors, to_sphere
 
@@ -59,7 +58,8 @@ def randomize_vectors(
     ParameterError
         If ``values`` is not an array of numbers of that shape.
     """
-    turn_to_directions = loops("vectors.vector_reports").turn_to_directions
+    from shuffledp.randomizers.vectors.vector_reports_kernels import turn_to_directions
+
     vectors = require_vectors(values, dimension)
     num_users = vectors.shape[0]
     out = np.empty((num_users, dimension), dtype=np.float32)
@@ -106,7 +106,8 @@ def require_possible_norms(
     first_row : int
         Number of the first row, for the message.
     """
-    squared_norms = loops("vectors.vector_reports").squared_norms
+    from shuffledp.randomizers.vectors.vector_reports_kernels import squared_norms
+
     squares = np.empty(rows.shape[0])
     squared_norms(rows, squares)
     norms = np.sqrt(squares)
@@ -144,7 +145,8 @@ def sum_vectors(
     DomainError
         As `require_possible_norms`.
     """
-    add_rows = loops("vectors.vector_reports").add_rows
+    from shuffledp.randomizers.vectors.vector_reports_kernels import add_rows
+
     num_reports, dimension = rows.shape
     total = np.zeros(dimension)
     total_of_squares = np.zeros(dimension)
