@@ -40,8 +40,10 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.rounding import round_up
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 
-# Relative width of an enclosure: finer than the grid on which weights are.
-_WIDTH = 1e-6
+# Relative width of an enclosure, and how far above the least an epsilon is: finer than the grid on
+# which weights are where the crowd is large; small crowds take a hundred times as long for that.
+_LARGE_CROWD = 2_000
+_WIDTHS = {True: (1e-6, 1e-5), False: (1e-4, 1e-4)}
 
 # From here on reports reveal the value so well that no crowd hides it.
 _NO_AMPLIFICATION = 200.0
@@ -126,6 +128,7 @@ class WeightedWalk:
         self._profile = profile
         self._laws = _blanket_laws(profile)
         self._crowd = crowd_of(chances[: max(honest, 0)], delta=delta)
+        self._width, self._tolerance = _WIDTHS[self._crowd.sizes[0] >= _LARGE_CROWD]
 
     @property
     def is_known(self) -> bool:
@@ -140,7 +143,7 @@ class WeightedWalk:
         laws = [_weighted(law, weights) for law in self._laws]
 
         def conditional(size: int) -> float:
-            return max(atom_delta_above(law, size, epsilon, width=_WIDTH) for law in laws)
+            return max(atom_delta_above(law, size, epsilon, width=self._width) for law in laws)
 
         hidden = crowd_delta(self._crowd, conditional, worst)
         if weights.missed == 0.0:
@@ -148,8 +151,8 @@ class WeightedWalk:
         total = math.nextafter(1.0 - weights.missed, 2.0) * hidden + weights.missed * worst
         return min(round_up(total), worst)
 
-    def epsilon(self, weights: Weights, delta: float, *, tolerance: float = 1e-5) -> float:
-        """Return an epsilon whose bound is at most delta, ``tolerance`` above the least."""
+    def epsilon(self, weights: Weights, delta: float) -> float:
+        """Return an epsilon whose bound is at most delta, hardly above the least."""
         single = account_epsilon(self._profile, num_users=1, delta=delta, with_lower=False).upper
         if not self._laws or not delta > 0.0 or single == 0.0:
             return single
@@ -164,7 +167,7 @@ class WeightedWalk:
             delta,
             highest=single,
             guess=guess,
-            tolerance=tolerance,
+            tolerance=self._tolerance,
         )
 
 
