@@ -12,7 +12,7 @@ attack             4
 bounds             5
 calibrate         22
 certify            4
-channels          17
+channels          15
 compose           18
 demo               1
 estimate          42
@@ -21,9 +21,8 @@ leakage           54
 learnability       2
 ledger             6
 maximum load      11
-monitor generate   5
-monitor plan      16
-monitor simulate  16
+monitor plan      15
+monitor simulate  15
 network account   25
 network curve      2
 network exchange   3
