@@ -205,10 +205,9 @@ def _convolved(
     size = num_points // 2 + 1
     kept: NDArray[np.int64] = np.arange(size)  # frequencies at which the product is not negligible
     spectrum: NDArray[np.complex128] = np.ones(size, np.complex128)
-    envelope: NDArray[np.float64] = np.zeros(
-        size
-    )  # ln of what bounds the modulus of the product, exact or computed
-    growth: NDArray[np.float64] = np.zeros(size)  # error of the product relative to that bound
+    # ln of what bounds the modulus of the product, exact or computed; its error relative to that.
+    envelope: NDArray[np.float64] = np.zeros(size)
+    growth: NDArray[np.float64] = np.zeros(size)
     for part, log_moment in zip(parts, log_moments, strict=True):
         tilted = _tilted_masses(part, theta, log_moment, num_points)
         transform: NDArray[np.complex128] = np.fft.rfft(tilted)[kept]

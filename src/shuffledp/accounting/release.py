@@ -346,19 +346,15 @@ def _challenged(profile: LocalProfile, num_users: int, delta: float) -> str:
         if each.is_exact:
             return each.name
     best, least = LOCAL, LOCAL.epsilon(profile, num_users, delta).upper
-    challengers = [each for each in reversed(methods) if each is not LOCAL]
-    for each in challengers:
-        if each is not challengers[-1]:
-            found = each.epsilon_ends(profile, num_users, delta, with_lower=False).upper
-            if found <= least:
-                best, least = each, found
-            continue
-        found = each.delta_ends(
-            profile, num_users, least * _CLEARLY, with_lower=False, width=_CURVE_WIDTH
-        ).upper
-        if found <= delta:
-            best = each
-    return best.name
+    *coarse, last = (each for each in reversed(methods) if each is not LOCAL)
+    for each in coarse:
+        found = each.epsilon_ends(profile, num_users, delta, with_lower=False).upper
+        if found <= least:
+            best, least = each, found
+    found = last.delta_ends(
+        profile, num_users, least * _CLEARLY, with_lower=False, width=_CURVE_WIDTH
+    ).upper
+    return (last if found <= delta else best).name
 
 
 @functools.lru_cache(maxsize=64)

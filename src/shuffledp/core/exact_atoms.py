@@ -55,14 +55,10 @@ def outward_atoms(atoms: Iterable[ExactAtom]) -> tuple[BlanketAtom, ...]:
         mass = float_below(exact)
         ratio = float_above(widest * exact / Fraction(mass))
         found = [(mass, ratio, 1.0), (mass, 1.0, ratio)]
-    found += [
-        (float_below(mass), weight, weight)
-        for mass, weight in (
-            (mass, float_below(Fraction(ratio0)))
-            for mass, ratio0, ratio1 in listed
-            if ratio0 == ratio1
-        )
-    ]
+    for share, ratio0, ratio1 in listed:
+        if ratio0 == ratio1:
+            weight = float_below(Fraction(ratio0))
+            found.append((float_below(share), weight, weight))
     return tuple(BlanketAtom(mass=m, ratio0=ratio0, ratio1=ratio1) for m, ratio0, ratio1 in found)
 
 

@@ -19,8 +19,27 @@ from shuffledp.groups.privacy.grouped import grouped_epsilon
 from shuffledp.groups.shuffler import MallowsShuffler
 
 
+class _InMemory:
+    """How reports are shuffled by who knows whose report is whose."""
+
+    __slots__ = ()
+    shuffler: MallowsShuffler | DisplacementShuffler
+
+    def stage(
+        self,
+        *,
+        dtype: DTypeLike,
+        row_shape: tuple[int, ...],
+        entropy: Entropy,
+        directory: str | PathLike[str] | None,
+    ) -> Stage:
+        """Return a shuffle in memory, which knows whose report is whose."""
+        del dtype, row_shape, directory  # reports are kept as they come
+        return InMemoryShuffle(self.shuffler, entropy)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupArrangement:
+class GroupArrangement(_InMemory):
     """Reports stay near their users: a Mallows permutation of a public reference order.
 
     Parameters
@@ -55,21 +74,9 @@ class GroupArrangement:
         )
         return Guarantee(epsilon=bound, delta=float(delta), num_users=num_users)
 
-    def stage(
-        self,
-        *,
-        dtype: DTypeLike,
-        row_shape: tuple[int, ...],
-        entropy: Entropy,
-        directory: str | PathLike[str] | None,
-    ) -> Stage:
-        """Return a shuffle in memory, which knows whose report is whose."""
-        del dtype, row_shape, directory  # reports are kept as they come
-        return InMemoryShuffle(self.shuffler, entropy)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class DisplacementArrangement:
+class DisplacementArrangement(_InMemory):
     """Reports stay near their users: each lies at its user's public place plus noise.
 
     Parameters
@@ -106,18 +113,6 @@ class DisplacementArrangement:
             with_lower=with_lower,
         )
         return Guarantee(epsilon=bound, delta=float(delta), num_users=num_users)
-
-    def stage(
-        self,
-        *,
-        dtype: DTypeLike,
-        row_shape: tuple[int, ...],
-        entropy: Entropy,
-        directory: str | PathLike[str] | None,
-    ) -> Stage:
-        """Return a shuffle in memory, which knows whose report is whose."""
-        del dtype, row_shape, directory  # reports are kept as they come
-        return InMemoryShuffle(self.shuffler, entropy)
 
 
 def _require_people(num_users: int, people: int) -> None:

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.arrangements import UNIFORM, Order
+from shuffledp.collection.arrangements import Order
 from shuffledp.collection.questions.frequencies import FrequencyQuestion
 from shuffledp.collection.results import Guarantee, RunResult
 from shuffledp.collection.source.prior_files import PriorKnowledge
@@ -108,7 +108,8 @@ def of_run(result: RunResult) -> RunLeakage | None:
     -------
     RunLeakage or None
         Upper ends hold whenever the guarantee of the run does. None for questions without a finite
-        list of answers. What cannot be computed is said in its notes; nothing is raised.
+        list of answers, and where the result does not say how reports were shuffled. What cannot be
+        computed is said in its notes; nothing is raised.
 
     Notes
     -----
@@ -121,13 +122,15 @@ def of_run(result: RunResult) -> RunLeakage | None:
     >>> [account.adversary for account in of_run(result).accounts]
     ['uninformed', 'strong']
     """
+    if result.arrangement is None:
+        return None
     if result not in _FOUND:
         release = Released(
             num_users=result.guarantee.num_users,
             num_values=len(result.domain),
             randomizer=result.randomizer,
             guarantee=result.guarantee,
-            arrangement=UNIFORM if result.arrangement is None else result.arrangement,
+            arrangement=result.arrangement,
             # A stream that neither the randomizer nor the shuffler of a simulation draws from.
             entropy=Entropy.choose(result.seed).spawn().spawn().spawn().spawn(),
         )

@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -26,7 +27,7 @@ _FEWEST_FOR_HADAMARD = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Encoding:
+class Encoding(ABC):
     """Values as codes, codes as bits of columns, and back from sums of reports to counts.
 
     A client draws a column for each node of its level, publicly, uniformly and afresh, and reports
@@ -144,9 +145,9 @@ class Encoding:
         ones: NDArray[np.int8] = shown.astype(np.int8)
         return ones
 
+    @abstractmethod
     def _shows(self, columns: Any, codes: Any) -> Any:
         """Return whether B = 1, for numbers or arrays of them."""
-        raise NotImplementedError
 
     def decode(self, sums: ArrayLike) -> NDArray[Any]:
         """Return estimates of counts from scaled sums of reports.
