@@ -42,22 +42,16 @@ def pad_answers(
     *,
     max_answers: SupportsIndex,
 ) -> NDArray[np.int64]:
-    """Return ragged lists of answers as one padded array.
+    """Return ragged lists of answers as one padded array: each user's answers, then -1.
 
     Parameters
     ----------
     codes : ndarray of integers
-        All users' answers, one user after the other.
+        All users' answers, one user after the other; not checked here.
     offsets : ndarray of integers, shape (n + 1,)
-        User i holds ``codes[offsets[i]:offsets[i + 1]]``, as in Arrow's lists. From 0 to the
-        number of codes, never falling.
+        User i holds ``codes[offsets[i]:offsets[i + 1]]``, as in Arrow's lists.
     max_answers : int
-        The most answers that a user may hold, at least 1.
-
-    Returns
-    -------
-    ndarray of int64, shape (n, max_answers)
-        Each user's answers, then -1. Codes are not checked here; randomizers do.
+        The most answers that a user may hold, at least 1; `DomainError` names the first with more.
 
     Examples
     --------
@@ -196,28 +190,12 @@ class SetRandomizer(ABC):
 
     @abstractmethod
     def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
-        """Return one report for each set of answers.
+        """Return one report for each set of answers, one row a user.
 
-        Parameters
-        ----------
-        values : ndarray of integers, shape (n, any width)
-            A row has the answers of a user, in [0, k) and each once, and -1 in places left over.
-            The order in a row does not matter. May be empty. See `pad_answers`.
-        entropy : Entropy
-            Source of randomness.
-
-        Returns
-        -------
-        Reports
-            One row a user.
-
-        Raises
-        ------
-        DomainError
-            If an answer is outside [-1, k), or a user holds one twice, or more than
-            ``max_answers``; the message names the first such row.
-        ParameterError
-            If ``values`` is no two-dimensional array of integers.
+        A row of ``values``, integers of shape (n, any width), has the answers of a user, in [0, k)
+        and each once, and -1 in places left over; their order does not matter. See `pad_answers`.
+        `DomainError` names the first row with another answer, one twice, or more than
+        ``max_answers``.
         """
 
     @abstractmethod
@@ -239,31 +217,8 @@ class SetRandomizer(ABC):
     ) -> FrequencyEstimates:
         """Return the unbiased share of users that hold each category, and how far it may be off.
 
-        Parameters
-        ----------
-        data : Reports or Counts
-            Reports of this law, or what `aggregate` made of them.
-        confidence : float
-            Nominal coverage, in (0, 1).
-        interval : {"wilson", "wald", "clopper-pearson"}
-            Kind of interval.
-        simultaneous : bool
-            Whether all k intervals hold at once with that confidence, rather than each alone.
-
-        Returns
-        -------
-        FrequencyEstimates
-            Nothing is clipped or normalised. The shares of k categories sum to the mean number of
-            answers a user, not to 1.
-
-        Raises
-        ------
-        FingerprintError
-            If the data are of another law.
-        ParameterError
-            If reports say nothing (epsilon0 = 0), or an option is unknown.
-        DataError
-            If there are no reports.
+        As `CategoryRandomizer.estimate`. The shares of k categories sum to the mean number of
+        answers a user, not to 1.
         """
         counts = self.aggregate(data) if isinstance(data, Reports) else data
         require_same_law(counts.fingerprint, self.fingerprint)

@@ -146,24 +146,9 @@ class CategoryRandomizer(ABC):
     def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
         """Return one report for each category code.
 
-        Parameters
-        ----------
-        values : ndarray of integers, shape (n,)
-            True categories, in [0, k). May be empty.
-        entropy : Entropy
-            Source of randomness.
-
-        Returns
-        -------
-        Reports
-            One row a user.
-
-        Raises
-        ------
-        DomainError
-            If a code lies outside [0, k); the message names the first.
-        ParameterError
-            If ``values`` is not a one-dimensional array of integers.
+        ``values`` are true categories in [0, k), shape (n,), n = 0 too; the reports have one row a
+        user. `DomainError` names the first code outside [0, k), and `ParameterError` is raised
+        unless they are integers on one axis.
         """
 
     @abstractmethod
@@ -205,26 +190,9 @@ class CategoryRandomizer(ABC):
     ) -> FrequencyEstimates:
         """Return the unbiased frequency of each category, and how far it may be off.
 
-        Parameters
-        ----------
-        data : Reports or Counts
-            Reports of this law, or what `aggregate` made of them.
-        confidence, interval, simultaneous
-            As for `estimate_frequencies`.
-
-        Returns
-        -------
-        FrequencyEstimates
-            Nothing is clipped or normalised.
-
-        Raises
-        ------
-        FingerprintError
-            If the data are of another law.
-        ParameterError
-            If reports say nothing (epsilon0 = 0), or an option is unknown.
-        DataError
-            If there are no reports.
+        ``data`` are reports of this law, or what `aggregate` made of them; the options are those of
+        `estimate_frequencies`. Nothing is clipped or normalised. `ParameterError` if reports say
+        nothing (epsilon0 = 0), `DataError` if there are none.
         """
         counts = self.aggregate(data) if isinstance(data, Reports) else data
         require_same_law(counts.fingerprint, self.fingerprint)
@@ -295,26 +263,11 @@ class MeanRandomizer(ABC):
 
     @abstractmethod
     def randomize(self, values: NDArray[Any], entropy: Entropy) -> Reports:
-        """Return one report for each value.
+        """Return one report for each value, one row a user.
 
-        Parameters
-        ----------
-        values : ndarray of numbers, shape (n,), or (n, d) for vectors
-            May be empty.
-        entropy : Entropy
-            Source of randomness.
-
-        Returns
-        -------
-        Reports
-            One row a user.
-
-        Raises
-        ------
-        DomainError
-            If a value is NaN or out of range; the message names the first.
-        ParameterError
-            If ``values`` is not an array of numbers of that shape.
+        ``values`` are numbers, shape (n,), or vectors, shape (n, d); n = 0 too. `DomainError` names
+        the first value that is NaN or out of range, and `ParameterError` is raised for another type
+        or shape.
         """
 
     @abstractmethod
@@ -323,18 +276,10 @@ class MeanRandomizer(ABC):
 
     @abstractmethod
     def report_variance(self, value: float) -> float:
-        """Return the variance of one report's decoded value, given the user's.
+        """Return the variance of one report's decoded value, given the user's, in squared units.
 
-        Parameters
-        ----------
-        value : float
-            The user's number, in its units; for vectors their Euclidean norm, and the result is
-            the mean over the coordinates.
-
-        Returns
-        -------
-        float
-            In squared units.
+        ``value`` is the user's number, in its units; for vectors their Euclidean norm, and the
+        result is the mean over the coordinates.
         """
 
     @abstractmethod
@@ -374,26 +319,9 @@ class MeanRandomizer(ABC):
     ) -> MeanEstimates:
         """Return the unbiased mean of each coordinate, and how far it may be off.
 
-        Parameters
-        ----------
-        data : Reports or Sums
-            Reports of this law, or what `aggregate` made of them.
-        confidence : float
-            Nominal coverage, in (0, 1).
-        simultaneous : bool
-            Whether the intervals of all coordinates hold at once with that confidence.
-
-        Returns
-        -------
-        MeanEstimates
-            In the user's units; nothing is clipped.
-
-        Raises
-        ------
-        FingerprintError
-            If the data are of another law.
-        DataError
-            If there are fewer than two reports.
+        ``data`` are reports of this law, or what `aggregate` made of them. In the user's units;
+        nothing is clipped. With ``simultaneous`` the intervals of all coordinates hold at once with
+        that confidence. `DataError` if there are fewer than two reports.
         """
         sums = self.aggregate(data) if isinstance(data, Reports) else data
         require_same_law(sums.fingerprint, self.fingerprint)

@@ -147,23 +147,7 @@ KEY_BYTES = 16
 
 
 def new_key(entropy: Entropy) -> bytes:
-    """Return a key for one collection task.
-
-    Parameters
-    ----------
-    entropy : Entropy
-        Source of randomness; the operating system's, if anybody may want to cheat.
-
-    Returns
-    -------
-    bytes
-        16 uniform bytes, to be published to all clients of the task when it starts.
-
-    Examples
-    --------
-    >>> len(new_key(Entropy.from_operating_system()))
-    16
-    """
+    """Return a key for one collection task: 16 uniform bytes, to be published when it starts."""
     return entropy.words(KEY_BYTES // 8).astype("<u8").tobytes()
 
 

@@ -235,22 +235,8 @@ class NumberRandomizer(MeanRandomizer):
     def report_variance(self, value: float) -> float:
         """Return the variance of one report's decoded value, with that of the rounding.
 
-        Parameters
-        ----------
-        value : float
-            In the range.
-
-        Returns
-        -------
-        float
-            In squared units, to double precision.
-
-        Raises
-        ------
-        DomainError
-            If the value is NaN or outside the range.
-        ParameterError
-            If epsilon0 is 0, so that the reports say nothing.
+        In squared units, to double precision. `DomainError` if ``value`` is not in the range,
+        `ParameterError` if epsilon0 is 0.
         """
         x = self.span.position(value)
         left_over = math.modf((x + 1.0) / 2.0 * self.num_steps)[0]
@@ -303,35 +289,10 @@ def expected_standard_error(
 ) -> float:
     """Return the standard error that a mean will have, given who the users are.
 
-    Parameters
-    ----------
-    randomizer : MeanRandomizer
-        For example `Duchi`.
-    num_users : int
-        Number of users, at least 1.
-    value : float, optional
-        What all users are taken to have, in the range. Without it their values are taken to be
-        spread evenly over the range: the root mean square over it.
-
-    Returns
-    -------
-    float
-        In the units of the values, to double precision. The variances of the users add, so that
-        for any other values it lies between those for the best and the worst single value.
-
-    Raises
-    ------
-    DomainError
-        If ``value`` is outside the range.
-    ParameterError
-        If ``num_users`` is below 1, or the reports say nothing (epsilon0 = 0).
-
-    Examples
-    --------
-    >>> from shuffledp.randomizers.laplace import DiscreteLaplace
-    >>> randomizer = DiscreteLaplace(low=0, high=1, epsilon0=1.0)
-    >>> round(expected_standard_error(randomizer, num_users=200), 4)  # sqrt(2 / 200)
-    0.1
+    ``value`` is what all users are taken to have; without it their values are spread evenly over
+    the range. The variances of the users add, so that for any other values it lies between those
+    for the best and the worst single value. `ParameterError` if the reports say nothing (epsilon0 =
+    0).
     """
     count = require_at_least("num_users", num_users, 1)
     variance = (

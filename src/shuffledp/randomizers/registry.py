@@ -60,26 +60,10 @@ STRING_RANDOMIZERS: Mapping[str, Callable[..., StringSketch]] = MappingProxyType
 
 
 def make_randomizer(name: str, *, k: SupportsIndex, epsilon0: float) -> CategoryRandomizer:
-    """Return the randomizer of that name.
+    """Return the randomizer of a name of ``RANDOMIZERS``, for k categories.
 
-    Parameters
-    ----------
-    name : str
-        One of ``RANDOMIZERS``.
-    k : int
-        Number of categories, in [2, 2^32 - 1].
-    epsilon0 : float
-        Local privacy loss in nats, in [0, inf).
-
-    Returns
-    -------
-    CategoryRandomizer
-        Its ``epsilon0`` is at most the one asked for.
-
-    Raises
-    ------
-    ParameterError
-        If no randomizer has that name, or k or epsilon0 is out of range.
+    Its ``epsilon0`` is at most the one asked for, in nats. `ParameterError` if no randomizer has
+    that name, or k or epsilon0 is out of range.
 
     Examples
     --------

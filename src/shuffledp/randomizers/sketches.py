@@ -129,26 +129,11 @@ class StringSketch(ABC):
 
     @abstractmethod
     def randomize(self, values: Texts, entropy: Entropy) -> Reports:
-        """Return one report for each string.
+        """Return one report for each string, one row a user.
 
-        Parameters
-        ----------
-        values : sequence of str, one-dimensional array of str or object, or polars.Series
-            The users' strings, of at most 65,536 bytes of UTF-8 each. May be empty.
-        entropy : Entropy
-            Source of randomness.
-
-        Returns
-        -------
-        Reports
-            One row a user.
-
-        Raises
-        ------
-        DomainError
-            If an element is not text, or is too long; the message names its position.
-        ParameterError
-            If ``values`` is no such sequence.
+        ``values`` is a sequence of str, a one-dimensional array of str or object, or a
+        polars.Series; each has at most 65,536 bytes of UTF-8. `DomainError` names the position of
+        what is no such text.
         """
 
     @abstractmethod
@@ -183,7 +168,7 @@ class StringSketch(ABC):
         interval: str = "wilson",
         simultaneous: bool = False,
     ) -> FrequencyEstimates:
-        """Return the unbiased frequency of each string of a dictionary.
+        """Return the unbiased frequency of each string of a dictionary, in its order.
 
         Parameters
         ----------
@@ -191,29 +176,9 @@ class StringSketch(ABC):
             Reports of this law, or what `aggregate` made of them.
         dictionary : sequence of str, array, or polars.Series
             Strings to ask for: at least one, no two the same. Users may hold others.
-        confidence : float
-            Nominal coverage, in (0, 1).
-        interval : {"wilson", "wald", "clopper-pearson"}
-            Kind of interval of the reports' noise; the collisions' part is added to its square.
-        simultaneous : bool
-            Whether all intervals hold at once with that confidence, rather than each alone.
-
-        Returns
-        -------
-        FrequencyEstimates
-            In the order of the dictionary. Nothing is clipped or normalised; frequencies of a
-            dictionary that leaves strings out do not sum to 1.
-
-        Raises
-        ------
-        FingerprintError
-            If the data are of another law or key.
-        DomainError
-            If the dictionary is empty, repeats a string, or has an element that is not text.
-        ParameterError
-            If reports say nothing (epsilon0 = 0), or an option is unknown.
-        DataError
-            If there are no reports.
+        confidence, interval, simultaneous
+            As for `estimate_frequencies`; the collisions' part is added to the square of the
+            interval.
 
         Notes
         -----
@@ -261,25 +226,9 @@ class StringSketch(ABC):
     ) -> float:
         """Return the standard error that an estimate will have, before any data is seen.
 
-        Parameters
-        ----------
-        num_users : int
-            Number n of users, at least 1.
-        frequency : float
-            Share f of users with the string, in [0, 1].
-        sum_of_other_squares : float
-            Sum of the squared frequencies of the other strings, in [(1 - f) / n, (1 - f)^2]: all
-            different, or all the same. Raised to the lower end if it lies below.
-
-        Returns
-        -------
-        float
-            Exact over key and reports, up to rounding, for an ideal hash.
-
-        Raises
-        ------
-        ParameterError
-            If reports say nothing (epsilon0 = 0), or a number is out of range.
+        Exact over key and reports, for an ideal hash and a share ``frequency`` of ``num_users``.
+        ``sum_of_other_squares`` of the other strings' frequencies is in [(1 - f) / n, (1 - f)^2]:
+        all different, or all the same.
         """
         noise = expected_noise(
             support_probabilities=self.support_probabilities,
