@@ -27,7 +27,7 @@ from shuffledp.groups.displacement.shuffler import DisplacementShuffler
 from shuffledp.groups.formation.groups import Groups
 from shuffledp.groups.permutations.preservation import simulated_preservation
 from shuffledp.groups.shuffler import MallowsShuffler
-from shuffledp.randomizers.categories.k_randomized_response import (
+from shuffledp.randomizers.k_randomized_response import (
     KRandomizedResponse,
 )
 

@@ -74,31 +74,27 @@ if TYPE_CHECKING:
         simulate_positions,
     )
     from shuffledp.network.walk.shuffler import NetworkShuffler
-    from shuffledp.randomizers.categories.hadamard_response import HadamardResponse
-    from shuffledp.randomizers.categories.k_randomized_response import (
+    from shuffledp.randomizers.answer_sets import SampledAnswers, SplitAnswers
+    from shuffledp.randomizers.base import CategoryRandomizer, MeanRandomizer
+    from shuffledp.randomizers.duchi import Duchi
+    from shuffledp.randomizers.hybrid import Hybrid
+    from shuffledp.randomizers.k_randomized_response import (
         KRandomizedResponse,
     )
-    from shuffledp.randomizers.categories.local_hashing import (
+    from shuffledp.randomizers.laplace import DiscreteLaplace
+    from shuffledp.randomizers.local_hashing import (
         BinaryLocalHashing,
+        HadamardResponse,
         OptimizedLocalHashing,
     )
-    from shuffledp.randomizers.categories.optimized_unary import OptimizedUnaryEncoding
-    from shuffledp.randomizers.categories.subset_selection import SubsetSelection
-    from shuffledp.randomizers.categories.symmetric_unary import SymmetricUnaryEncoding
-    from shuffledp.randomizers.category_randomizer import CategoryRandomizer
-    from shuffledp.randomizers.mean_randomizer import MeanRandomizer
-    from shuffledp.randomizers.numbers.duchi import Duchi
-    from shuffledp.randomizers.numbers.hybrid import Hybrid
-    from shuffledp.randomizers.numbers.laplace import DiscreteLaplace
-    from shuffledp.randomizers.numbers.piecewise import Piecewise
-    from shuffledp.randomizers.sets.sampled_answers import SampledAnswers
-    from shuffledp.randomizers.sets.split_answers import SplitAnswers
-    from shuffledp.randomizers.strings.count_mean_sketch import CountMeanSketch
-    from shuffledp.randomizers.strings.hadamard_count_mean_sketch import (
+    from shuffledp.randomizers.piecewise import Piecewise
+    from shuffledp.randomizers.privunit import PrivUnit, PrivUnitGaussian
+    from shuffledp.randomizers.sketches import (
+        CountMeanSketch,
         HadamardCountMeanSketch,
     )
-    from shuffledp.randomizers.vectors.privunit import PrivUnit
-    from shuffledp.randomizers.vectors.privunit_gaussian import PrivUnitGaussian
+    from shuffledp.randomizers.subset_selection import SubsetSelection
+    from shuffledp.randomizers.unary_encoding import OptimizedUnaryEncoding, SymmetricUnaryEncoding
 
 # Module to the public names that it holds.
 _HOMES = {
@@ -150,27 +146,27 @@ _HOMES = {
         "ReferenceOrder",
         "choose_reference_order",
     ),
-    "randomizers.category_randomizer": ("CategoryRandomizer",),
-    "randomizers.categories.hadamard_response": ("HadamardResponse",),
-    "randomizers.categories.k_randomized_response": ("KRandomizedResponse",),
-    "randomizers.categories.local_hashing": (
+    "randomizers": (
         "BinaryLocalHashing",
+        "CategoryRandomizer",
+        "CountMeanSketch",
+        "DiscreteLaplace",
+        "Duchi",
+        "HadamardCountMeanSketch",
+        "HadamardResponse",
+        "Hybrid",
+        "KRandomizedResponse",
+        "MeanRandomizer",
         "OptimizedLocalHashing",
+        "OptimizedUnaryEncoding",
+        "Piecewise",
+        "PrivUnit",
+        "PrivUnitGaussian",
+        "SampledAnswers",
+        "SplitAnswers",
+        "SubsetSelection",
+        "SymmetricUnaryEncoding",
     ),
-    "randomizers.mean_randomizer": ("MeanRandomizer",),
-    "randomizers.numbers.duchi": ("Duchi",),
-    "randomizers.numbers.hybrid": ("Hybrid",),
-    "randomizers.numbers.laplace": ("DiscreteLaplace",),
-    "randomizers.numbers.piecewise": ("Piecewise",),
-    "randomizers.categories.optimized_unary": ("OptimizedUnaryEncoding",),
-    "randomizers.sets.sampled_answers": ("SampledAnswers",),
-    "randomizers.sets.split_answers": ("SplitAnswers",),
-    "randomizers.strings.count_mean_sketch": ("CountMeanSketch",),
-    "randomizers.strings.hadamard_count_mean_sketch": ("HadamardCountMeanSketch",),
-    "randomizers.categories.subset_selection": ("SubsetSelection",),
-    "randomizers.categories.symmetric_unary": ("SymmetricUnaryEncoding",),
-    "randomizers.vectors.privunit": ("PrivUnit",),
-    "randomizers.vectors.privunit_gaussian": ("PrivUnitGaussian",),
     "core.reports": (
         "Counts",
         "Reports",

@@ -22,7 +22,7 @@ from shuffledp.accounting.amplification.registry import account_delta, account_e
 from shuffledp.accounting.composition import compose
 from shuffledp.accounting.stated_release import StatedRelease
 from shuffledp.core.profile import LocalProfile
-from shuffledp.randomizers.numbers.laplace import DiscreteLaplace
+from shuffledp.randomizers.laplace import DiscreteLaplace
 
 # The accountant's epsilon0 = ln(p) is a double: off by a rounding from the fractions of a test.
 ROUNDING = 1e-12

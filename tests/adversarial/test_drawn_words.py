@@ -16,13 +16,13 @@ import pytest
 from adversarial import laws
 from adversarial.tapes import LARGEST, Tape, edges
 from shuffledp.core.entropy import Entropy
+from shuffledp.randomizers.answer_sets import ANSWER_SET_RANDOMIZERS
 from shuffledp.randomizers.registry import (
     NUMBER_RANDOMIZERS,
     RANDOMIZERS,
     STRING_RANDOMIZERS,
     VECTOR_RANDOMIZERS,
 )
-from shuffledp.randomizers.sets.registry import ANSWER_SET_RANDOMIZERS
 
 WORDS = 2**64
 HALF_WORDS = 2**32

@@ -7,13 +7,13 @@ from adversarial import laws
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, FingerprintError, ParameterError, ShuffledpError
 from shuffledp.core.reports import Reports
+from shuffledp.randomizers.answer_sets import ANSWER_SET_RANDOMIZERS
 from shuffledp.randomizers.registry import (
     NUMBER_RANDOMIZERS,
     RANDOMIZERS,
     STRING_RANDOMIZERS,
     VECTOR_RANDOMIZERS,
 )
-from shuffledp.randomizers.sets.registry import ANSWER_SET_RANDOMIZERS
 
 KEY = bytes(range(16))
 EVERY_BYTE = np.arange(256, dtype=np.uint8)

@@ -7,13 +7,13 @@ import pytest
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
+from shuffledp.randomizers.answer_sets import ANSWER_SET_RANDOMIZERS
 from shuffledp.randomizers.registry import (
     NUMBER_RANDOMIZERS,
     RANDOMIZERS,
     STRING_RANDOMIZERS,
     VECTOR_RANDOMIZERS,
 )
-from shuffledp.randomizers.sets.registry import ANSWER_SET_RANDOMIZERS
 
 KEY = bytes(range(16))
 LARGEST_WORD = 2**64 - 1

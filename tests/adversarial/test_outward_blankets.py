@@ -15,17 +15,15 @@ from shuffledp.accounting.amplification.pair_atoms import blanket_atoms
 from shuffledp.accounting.amplification.participation import participating
 from shuffledp.core.exact_atoms import rounded_atoms
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
-from shuffledp.randomizers.categories.hadamard_response import HadamardResponse
-from shuffledp.randomizers.categories.k_randomized_response import KRandomizedResponse
-from shuffledp.randomizers.categories.local_hashing import (
+from shuffledp.randomizers import DiscreteLaplace, Duchi, Hybrid, Piecewise, SplitAnswers
+from shuffledp.randomizers.k_randomized_response import KRandomizedResponse
+from shuffledp.randomizers.local_hashing import (
     BinaryLocalHashing,
+    HadamardResponse,
     OptimizedLocalHashing,
 )
-from shuffledp.randomizers.categories.optimized_unary import OptimizedUnaryEncoding
-from shuffledp.randomizers.categories.subset_selection import SubsetSelection
-from shuffledp.randomizers.categories.symmetric_unary import SymmetricUnaryEncoding
-from shuffledp.randomizers.numbers import DiscreteLaplace, Duchi, Hybrid, Piecewise
-from shuffledp.randomizers.sets import SplitAnswers
+from shuffledp.randomizers.subset_selection import SubsetSelection
+from shuffledp.randomizers.unary_encoding import OptimizedUnaryEncoding, SymmetricUnaryEncoding
 
 EPSILON0S = (0.0, 1e-9, 0.1, 0.37, 1.0, 1.9, 3.3, 7.7, 20.0, 60.0)
 CATEGORIES = (
@@ -145,7 +143,7 @@ def laplace_channel(law):
 
 @pytest.mark.parametrize("steps", [1, 2, 4, 8, 64])
 def test_laplace_errs_upwards(steps):
-    """The infimum of all rows is that of the ends: tests/randomizers/numbers/test_laplace_atoms."""
+    """The infimum of all rows is that of the ends: tests/randomizers/test_laplace."""
     for epsilon0 in EPSILON0S[2:]:
         randomizer = DiscreteLaplace(low=0, high=1, epsilon0=epsilon0, resolution=steps)
         channel = laplace_channel(randomizer.law)

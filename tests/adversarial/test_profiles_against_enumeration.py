@@ -14,7 +14,6 @@ from fractions import Fraction
 import pytest
 
 from adversarial import exact, laws
-from shuffledp.randomizers.numbers.range_atoms import best_point
 from shuffledp.randomizers.registry import (
     NUMBER_RANDOMIZERS,
     RANDOMIZERS,
@@ -114,9 +113,9 @@ def shared_point(randomizer):
             return [0], randomizer.law.num_steps
         case "piecewise":
             law = randomizer.law
-            return [best_point(law.num_steps, law.window)], law.num_steps
+            return [law.best_point], law.num_steps
     law = randomizer.law.piecewise.law
-    return [0, best_point(law.num_steps, law.window)], law.num_steps
+    return [0, law.best_point], law.num_steps
 
 
 @pytest.mark.parametrize("resolution", [1, 2, 4])

@@ -14,13 +14,13 @@ import pytest
 
 from adversarial import exact, laws
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.randomizers.answer_sets import ANSWER_SET_RANDOMIZERS
 from shuffledp.randomizers.registry import (
     NUMBER_RANDOMIZERS,
     RANDOMIZERS,
     STRING_RANDOMIZERS,
     VECTOR_RANDOMIZERS,
 )
-from shuffledp.randomizers.sets.registry import ANSWER_SET_RANDOMIZERS
 
 EPSILON0S = (0.01, 0.3, 1.0, 2.0, 4.0)
 

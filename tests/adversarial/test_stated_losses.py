@@ -11,13 +11,13 @@ from mpmath import mp, mpf
 
 from adversarial import laws
 from shuffledp.core.entropy import Entropy
+from shuffledp.randomizers.answer_sets import ANSWER_SET_RANDOMIZERS
 from shuffledp.randomizers.registry import (
     NUMBER_RANDOMIZERS,
     RANDOMIZERS,
     STRING_RANDOMIZERS,
     VECTOR_RANDOMIZERS,
 )
-from shuffledp.randomizers.sets.registry import ANSWER_SET_RANDOMIZERS
 
 WORDS = 2**64
 KEY = bytes(16)

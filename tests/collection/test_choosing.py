@@ -14,7 +14,7 @@ from shuffledp.collection.plan import _best
 from shuffledp.core.errors import DomainError, InfeasibleTargetError, ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Reports
-from shuffledp.randomizers.category_randomizer import CategoryRandomizer
+from shuffledp.randomizers.base import CategoryRandomizer
 
 EACH = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 

@@ -6,9 +6,9 @@ from shuffledp.cli.options import RANDOMIZER_NAMES
 from shuffledp.collection.named_profiles import ACCOUNTED_RANDOMIZERS, named_profile
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
-from shuffledp.randomizers.numbers.duchi import Duchi
+from shuffledp.randomizers.duchi import Duchi
+from shuffledp.randomizers.privunit import PrivUnit
 from shuffledp.randomizers.registry import NUMBER_RANDOMIZERS, RANDOMIZERS
-from shuffledp.randomizers.vectors.privunit import PrivUnit
 
 
 def needed(name):

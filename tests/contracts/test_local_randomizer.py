@@ -1,6 +1,6 @@
 """The contract of every registered randomizer of categories.
 
-What every randomizer promises is checked by `shuffledp.randomizers.contract`, which
+What every randomizer promises is checked by `shuffledp.testing`, which
 ships, so that users can check their own. Here are, besides, what only ours promise, and searches.
 """
 
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import FingerprintError, ParameterError
 from shuffledp.randomizers import RANDOMIZERS, Counts, Reports, make_randomizer
-from shuffledp.randomizers.contract import CATEGORY_CHECKS, check_category_randomizer
+from shuffledp.testing import CATEGORY_CHECKS, check_randomizer
 
 # Probability that correct code fails this module: the check of samples errs with probability 1e-12
 # on each of six laws of each randomizer.
@@ -56,7 +56,7 @@ def test_contract(name, check):
 
 
 def test_all_checks_are_passed_by_name():
-    assert check_category_randomizer(maker("k-rr")) == tuple(CATEGORY_CHECKS)
+    assert check_randomizer(maker("k-rr")) == tuple(CATEGORY_CHECKS)
 
 
 class TestLaw:

@@ -20,10 +20,10 @@ from shuffledp.randomizers.checks import (
     require_codes,
     require_reports,
 )
-from shuffledp.randomizers.contract import (
+from shuffledp.testing import (
     CATEGORY_CHECKS,
     ContractError,
-    check_category_randomizer,
+    check_randomizer,
     check_samples_follow_channel,
 )
 
@@ -141,11 +141,11 @@ def test_it_passes_each_check(check):
 
 
 def test_it_passes_all_checks():
-    assert check_category_randomizer(maker(SilentRandomizedResponse)) == tuple(CATEGORY_CHECKS)
+    assert check_randomizer(maker(SilentRandomizedResponse)) == tuple(CATEGORY_CHECKS)
 
 
 def test_a_randomizer_without_blanket_or_ratio_passes_what_applies():
-    passed = check_category_randomizer(maker(LoudOrQuiet))
+    passed = check_randomizer(maker(LoudOrQuiet))
     left_out = {"blanket-is-the-infimum", "blanket-means-are-one"}
     assert set(passed) == set(CATEGORY_CHECKS) - left_out
 
@@ -159,7 +159,7 @@ def test_a_randomizer_without_channel_passes_what_applies():
         def profile(self):
             return LocalProfile(epsilon0=self.epsilon0, domain_size=self.k)
 
-    passed = check_category_randomizer(maker(Opaque))
+    passed = check_randomizer(maker(Opaque))
     assert "epsilon0-is-the-exact-loss" not in passed
     assert "samples-follow-the-channel" not in passed
     assert "reports-of-another-law-are-refused" in passed
@@ -494,7 +494,7 @@ def test_a_broken_promise_is_caught_by_its_check(check, randomizer_class, messag
     assert message in str(caught.value)
     # The whole contract fails too, though another check may come first.
     with pytest.raises(ContractError, match=r"^[a-z0-9-]+: "):
-        check_category_randomizer(maker(randomizer_class))
+        check_randomizer(maker(randomizer_class))
 
 
 def test_each_check_has_a_promise_that_it_finds_broken():
@@ -506,7 +506,7 @@ def test_what_crashes_is_named_too():
         raise ZeroDivisionError("no such law")
 
     with pytest.raises(ContractError, match="asked: ZeroDivisionError: no such law"):
-        check_category_randomizer(crash)
+        check_randomizer(crash)
 
 
 class TestSamples:

@@ -21,7 +21,7 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.monitoring.reports import MonitorReport
 from shuffledp.monitoring.running_counts.sums import running_sums
 from shuffledp.monitoring.tree import PeriodTree
-from shuffledp.randomizers.thresholds import optimized_unary_threshold
+from shuffledp.randomizers.thresholds import flip_threshold
 
 
 class PublishedClient:
@@ -62,7 +62,7 @@ class PublishedClient:
         self._num_changes = 0
         self._told = 0
         self._entropy = entropy
-        self._flip_threshold = optimized_unary_threshold(require_positive("epsilon", epsilon) / 2)
+        self._flip_threshold = flip_threshold(require_positive("epsilon", epsilon) / 2)
 
     def update(self, t: int, change: int) -> MonitorReport | None:
         """Tell a period's change and get the report that falls due, if any.

@@ -2,12 +2,12 @@ import pytest
 
 from shuffledp.core.errors import ParameterError
 from shuffledp.randomizers import RANDOMIZERS, make_randomizer
+from shuffledp.randomizers.answer_sets import ANSWER_SET_RANDOMIZERS
 from shuffledp.randomizers.registry import (
     NUMBER_RANDOMIZERS,
     STRING_RANDOMIZERS,
     VECTOR_RANDOMIZERS,
 )
-from shuffledp.randomizers.sets.registry import ANSWER_SET_RANDOMIZERS
 
 KEY = bytes(range(16))
 

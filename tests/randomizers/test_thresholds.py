@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 
 from shuffledp.randomizers.thresholds import (
     WORD_VALUES,
+    flip_threshold,
     k_randomized_response_threshold,
     log_ratio_upper,
-    optimized_unary_threshold,
     settle,
-    symmetric_unary_threshold,
 )
 
 EXACT = Context(prec=150)
@@ -40,8 +39,8 @@ def test_k_rr_threshold_is_the_least_that_is_private_enough(k, epsilon0):
 @given(epsilon0=st.floats(0.0, 90.0))
 def test_unary_thresholds_are_the_least_that_are_private_enough(epsilon0):
     for threshold, loss in (
-        (symmetric_unary_threshold(epsilon0), exact_exp(Decimal(epsilon0) / 2)),
-        (optimized_unary_threshold(epsilon0), exact_exp(epsilon0)),
+        (flip_threshold(epsilon0 / 2), exact_exp(Decimal(epsilon0) / 2)),
+        (flip_threshold(epsilon0), exact_exp(epsilon0)),
     ):
         assert 1 <= threshold <= 2**63
         assert Fraction(WORD_VALUES - threshold, threshold) <= max(loss, 1)
@@ -69,7 +68,7 @@ def test_settling_twice_changes_nothing(epsilon0):
     def loss_of(threshold):
         return log_ratio_upper(Fraction(WORD_VALUES - threshold, threshold))
 
-    first = settle(epsilon0, threshold_for=optimized_unary_threshold, loss_of=loss_of)
-    again = settle(first[1], threshold_for=optimized_unary_threshold, loss_of=loss_of)
+    first = settle(epsilon0, threshold_for=flip_threshold, loss_of=loss_of)
+    again = settle(first[1], threshold_for=flip_threshold, loss_of=loss_of)
     assert first == again
     assert first[1] <= epsilon0

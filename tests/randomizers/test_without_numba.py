@@ -12,18 +12,16 @@ import pytest
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError
 from shuffledp.core.reports import Reports
-from shuffledp.randomizers import make_randomizer
-from shuffledp.randomizers.categories.linear_hashing import HashedResponse
-from shuffledp.randomizers.categories.linear_hashing_counts import count_by_digits
-from shuffledp.randomizers.numbers import Piecewise
+from shuffledp.randomizers import Piecewise, make_randomizer
+from shuffledp.randomizers.answer_sets import ANSWER_SET_RANDOMIZERS
+from shuffledp.randomizers.linear_hashing import HashedResponse, count_by_digits
 from shuffledp.randomizers.registry import (
     NUMBER_RANDOMIZERS,
     RANDOMIZERS,
     STRING_RANDOMIZERS,
     VECTOR_RANDOMIZERS,
 )
-from shuffledp.randomizers.sets.registry import ANSWER_SET_RANDOMIZERS
-from shuffledp.randomizers.vectors.normals import layers
+from shuffledp.randomizers.vector_reports import layers
 
 SETS = ("sampled:k-rr", "sampled:subset-selection", "split:optimized-local-hashing")
 
@@ -98,14 +96,12 @@ def words_at(edges, num_random=100):
 
 class TestBlocking:
     def test_the_loaded_modules_come_back(self):
-        name = "shuffledp.randomizers.categories.packed_bits_kernels"
+        name = "shuffledp.randomizers.category_kernels"
         compiled = import_module(name)
         with numba_blocked():
             assert import_module(name) is not compiled
         assert import_module(name) is compiled
-        assert vars(sys.modules["shuffledp.randomizers.categories"])["packed_bits_kernels"] is (
-            compiled
-        )
+        assert vars(sys.modules["shuffledp.randomizers"])["category_kernels"] is compiled
 
 
 class TestLoops:
@@ -117,7 +113,7 @@ class TestLoops:
         words = words_at([threshold * number for number in sorted(numbers)])
         codes = (np.arange(words.size) * 7919 % k).astype(np.min_scalar_type(k - 1))
         out = np.empty_like(codes)
-        name = "categories.k_randomized_response"
+        name = "category"
         assert_same(name, "randomize_block", codes, words, np.uint64(threshold), np.uint64(k), out)
 
     @pytest.mark.parametrize("num_bits", [1, 7, 32])
@@ -127,7 +123,7 @@ class TestLoops:
         words, coins = generator.integers(0, 2**64, (2, 300), dtype=np.uint64)
         coins[:3] = 2**62 - 1, 2**62, 2**62 + 1
         more = (np.uint64(2**62), np.uint64(64 - num_bits), np.empty(300, dtype=np.uint64))
-        name = "categories.hadamard_response"
+        name = "category"
         assert_same(name, "randomize_binary_block", codes, words, coins, *more)
 
     @pytest.mark.parametrize(
@@ -140,7 +136,7 @@ class TestLoops:
         words = generator_of(g).integers(0, 2**64, 100, dtype=np.uint64)
         words[:4] = 0, 0, 2**64 - 1, 2**64 - 1
         more = (np.uint64(g), num_digits, np.empty(100, dtype=np.uint32))
-        found = assert_same("categories.linear_hashing", "hash_block", codes, words, *more)
+        found = assert_same("category", "hash_block", codes, words, *more)
         assert found[1].tolist() == [word * g**num_digits >> 64 for word in words.tolist()]
 
     @pytest.mark.parametrize(("k", "g"), [(10, 3), (81, 3), (50, 53)])
@@ -162,9 +158,7 @@ class TestLoops:
         words[::7] = 0
         rows = np.zeros((20, -(-k // 8)), dtype=np.uint8)
         more = (np.uint64(2**63), k - 1, size, 0)
-        found = assert_same(
-            "categories.subset_selection", "place_members", rows, codes, coins, words, *more
-        )
+        found = assert_same("category", "place_members", rows, codes, coins, words, *more)
         assert 0 < found[-1] <= 10 * size
 
     @pytest.mark.parametrize("threshold", [1, 2**62, 2**63, 2**64 // 149, 2**64 - 1])
@@ -172,7 +166,7 @@ class TestLoops:
         words = Entropy.from_seed(2).words(300)
         words[:80] = 2**64 - 1  # undecided for as long as T has ones
         lanes = np.zeros(9, dtype=np.uint64)
-        assert_same("categories.packed_bits", "fill_bernoulli", words, np.uint64(threshold), lanes)
+        assert_same("category", "fill_bernoulli", words, np.uint64(threshold), lanes)
 
     @pytest.mark.parametrize("epsilon0", [0.0, 0.01, 4.0, 15.0, 1e300])
     def test_piecewise(self, epsilon0):
@@ -185,7 +179,7 @@ class TestLoops:
         numbers = (law.threshold, law.high_threshold, law.num_steps, law.window)
         out = np.empty(words.size, dtype=np.uint16)
         more = (*map(np.uint64, numbers), out)
-        assert_same("numbers.piecewise", "randomize_block", points, words, *more)
+        assert_same("number", "randomize_piecewise", points, words, *more)
 
     def test_discrete_laplace(self):
         # Noise of 128 whole units, the most; words that are rejected; and none left at the end.
@@ -197,27 +191,27 @@ class TestLoops:
         points, out = np.zeros((2, 100), dtype=np.int32)
         for rate in (1, 2**28, 2**52, 2**58 + 1):
             more = (np.uint64(rate), np.int64(-5000), np.int64(5000), out)
-            found = assert_same("numbers.laplace", "add_noise", points, words, *more)
+            found = assert_same("number", "add_noise", points, words, *more)
             assert 0 < found[-1][0] < 100
 
     @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int32])
     def test_sums_of_scores(self, dtype):
         codes = np.array([np.iinfo(dtype).min, np.iinfo(dtype).max] * 20, dtype=dtype)
         for centre in (0, 2**20 + 1):
-            assert_same("numbers.decoding", "sum_scores", codes, centre)
+            assert_same("number", "sum_scores", codes, centre)
 
     def test_hashes_of_texts(self):
         lengths = np.array([*range(20), 8, 0, 255, 256, 264])
         buffer = generator_of(1).integers(0, 256, int(lengths.sum()) + 1, dtype=np.uint8)
         more = (buffer, np.cumsum(lengths), np.empty(lengths.size, dtype=np.uint64))
         key = (np.uint64(2**64 - 1), np.uint64(5))
-        assert_same("strings.keyed_hash", "hash_texts", *key, *more)
+        assert_same("string", "hash_texts", *key, *more)
 
     def test_normals_outside_the_cores(self):
         # Large fractions, and then the lowest layer: most attempts end in a tail.
         words = Entropy.from_seed(2).words(900) | np.uint64(0x7F00000000000000)
         words[300:] &= np.uint64(2**64 - 256)
-        compiled, plain = both("vectors.normals", "fill_normals", words, *layers(), np.zeros(900))
+        compiled, plain = both("vector", "fill_normals", words, *layers(), np.zeros(900))
         assert compiled[-1] == plain[-1]
         # In the tail there is a logarithm, which libraries round in their own way.
         np.testing.assert_array_max_ulp(compiled[-2], plain[-2], maxulp=2)
@@ -294,7 +288,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.randomizers.registry import (
     NUMBER_RANDOMIZERS, RANDOMIZERS, STRING_RANDOMIZERS, VECTOR_RANDOMIZERS
 )
-from shuffledp.randomizers.sets.registry import ANSWER_SET_RANDOMIZERS
+from shuffledp.randomizers.answer_sets import ANSWER_SET_RANDOMIZERS
 
 done = 0
 

@@ -11,8 +11,7 @@ from scipy.stats import binom, chi2, norm
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.reports import Reports
-from shuffledp.randomizers.numbers import DiscreteLaplace, Duchi, Hybrid, Piecewise
-from shuffledp.randomizers.numbers.decoding import sums_of
+from shuffledp.randomizers import DiscreteLaplace, Duchi, Hybrid, Piecewise
 
 # Probability that correct code fails this module: Bonferroni over all of its comparisons. Every
 # cell expects at least LEAST_EXPECTED reports, so that the chi-square tail is close to the exact
@@ -325,9 +324,10 @@ def test_coverage_of_duchi_is_the_exact_one(epsilon0):
         num_covered(
             [
                 randomizer.estimate(
-                    sums_of(
-                        np.repeat(np.array([0, 1], dtype=np.uint8), [NUM_USERS - count, count]),
-                        centre=1,
+                    Reports(
+                        data=np.repeat(
+                            np.array([0, 1], dtype=np.uint8), [NUM_USERS - count, count]
+                        ),
                         fingerprint=randomizer.fingerprint,
                     )
                 )

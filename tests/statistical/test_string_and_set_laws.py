@@ -10,14 +10,15 @@ import pytest
 from scipy.stats import binom, chi2
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.randomizers.sets import SampledAnswers, SplitAnswers
-from shuffledp.randomizers.strings import (
+from shuffledp.randomizers import (
     CountMeanSketch,
     HadamardCountMeanSketch,
+    SampledAnswers,
+    SplitAnswers,
     digests_of,
     new_key,
 )
-from shuffledp.randomizers.strings.keyed_hash import buckets_of
+from shuffledp.randomizers.keyed_hash import buckets_of
 
 # Probability that correct code fails this module: Bonferroni over all of its tests. Every cell
 # expects at least LEAST_EXPECTED reports, so that the chi-square tail is close to the exact one.
@@ -177,7 +178,7 @@ def test_an_uneven_draw_of_the_slot_is_rejected(max_answers, monkeypatch):
         others = np.uint64(1) + words % np.uint64(bound - 1)
         return np.where(first, np.uint64(0), others)
 
-    monkeypatch.setattr("shuffledp.randomizers.sets.sampled_answers.uniform_below", uneven)
+    monkeypatch.setattr("shuffledp.randomizers.answer_sets.uniform_below", uneven)
     assert p_value_of_sets(law, law, (2, 0), seed=6) < REJECTION_LEVEL
 
 

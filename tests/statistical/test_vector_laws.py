@@ -12,10 +12,9 @@ from scipy import special
 from scipy.stats import chi2, norm
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.randomizers.vectors import PrivUnit, PrivUnitGaussian
-from shuffledp.randomizers.vectors import normals as normals_module
-from shuffledp.randomizers.vectors.normals import layers, standard_normals
-from shuffledp.randomizers.vectors.unit_ball import to_sphere
+from shuffledp.randomizers import PrivUnit, PrivUnitGaussian
+from shuffledp.randomizers import vector_reports as normals_module
+from shuffledp.randomizers.vector_reports import layers, standard_normals, to_sphere
 
 # Probability that correct code fails this module: Bonferroni over fewer than NUM_CHECKS checks.
 # Every cell expects at least LEAST_EXPECTED, so that the chi-square tail is close to the exact

@@ -213,7 +213,7 @@ class Asked:
 def _key(seed: int) -> bytes:
     """Return a public key for a simulation, from a stream that draws nothing else."""
     from shuffledp.core.entropy import Entropy
-    from shuffledp.randomizers.strings.keyed_hash import new_key
+    from shuffledp.randomizers.keyed_hash import new_key
 
     return new_key(Entropy.from_seed(seed).spawn().spawn())
 

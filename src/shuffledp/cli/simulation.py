@@ -156,7 +156,7 @@ class Simulation:
         from shuffledp.collection.source.tables import open_table, read_domain
         from shuffledp.groups.attacks.attacked_survey import AttackedSurvey
         from shuffledp.groups.attacks.traits import read_traits
-        from shuffledp.randomizers.categories.k_randomized_response import (
+        from shuffledp.randomizers.k_randomized_response import (
             KRandomizedResponse,
         )
 

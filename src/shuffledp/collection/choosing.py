@@ -13,7 +13,7 @@ from shuffledp.collection.questions.question import Candidates, Question
 from shuffledp.collection.results import Guarantee
 from shuffledp.core.errors import InfeasibleTargetError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
-from shuffledp.randomizers.protocol import LocalRandomizer
+from shuffledp.randomizers.base import LocalRandomizer
 
 # Advice beyond this number of users is of no use.
 _MOST_USERS_ADVISED = 10**9

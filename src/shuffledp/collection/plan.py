@@ -30,8 +30,7 @@ from shuffledp.collection.questions.vector_mean import VectorMeanQuestion
 from shuffledp.collection.results import Guarantee, RunResult, registered_renderer
 from shuffledp.collection.run import run_plan
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
-from shuffledp.randomizers.category_randomizer import CategoryRandomizer
-from shuffledp.randomizers.protocol import LocalRandomizer
+from shuffledp.randomizers.base import CategoryRandomizer, LocalRandomizer
 
 # Among randomizers whose errors are this close, the one with the smallest reports is chosen.
 _CLOSE_ENOUGH = 1.02

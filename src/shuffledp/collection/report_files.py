@@ -21,7 +21,7 @@ from shuffledp.collection.run import Setting
 from shuffledp.collection.source.reading import reading
 from shuffledp.core.errors import DataError
 from shuffledp.core.reports import Reports
-from shuffledp.randomizers.protocol import LocalRandomizer
+from shuffledp.randomizers.base import LocalRandomizer
 
 if TYPE_CHECKING:
     import polars as pl

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from shuffledp.collection.source.prior_files import PriorKnowledge
     from shuffledp.estimation.frequencies import FrequencyEstimates
     from shuffledp.estimation.means import MeanEstimates
-    from shuffledp.randomizers.protocol import LocalRandomizer
+    from shuffledp.randomizers.base import LocalRandomizer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from shuffledp.core.checks import require_open_unit
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.progress import Progress, no_progress
-from shuffledp.randomizers.protocol import LocalRandomizer
+from shuffledp.randomizers.base import LocalRandomizer
 
 if TYPE_CHECKING:
     from shuffledp.collection.source.prior_files import PriorKnowledge

@@ -188,11 +188,6 @@ def expected_standard_error(
     float
         Exact for that share, up to rounding: the variance is known, given who the users are.
 
-    Raises
-    ------
-    ParameterError
-        If p <= q, or a number is out of range.
-
     Examples
     --------
     >>> expected_standard_error(support_probabilities=(0.75, 0.25), num_users=3, frequency=0.1)

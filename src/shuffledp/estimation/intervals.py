@@ -41,35 +41,12 @@ def standard_error(
     num_users: int,
     num_slots: int = 1,
 ) -> NDArray[np.float64]:
-    """Return the standard error of the unbiased frequency, given who the users are.
+    """Return the standard error sqrt(V(f) / n) / (p - q) of the unbiased frequency.
 
-    Parameters
-    ----------
-    frequency : ndarray, shape (k,)
-        True frequencies, or estimates of them. Clipped to [0, 1] here, and only here: V(f) of an
-        impossible f could be negative.
-    support_probabilities : (float, float)
-        p and q, with p > q.
-    num_users : int
-        Number of reports, at least 1.
-    num_slots : int
-        Slots of a report, each of which may support the category; the true value is in at most one
-        of them, and the others add noise alone.
-
-    Returns
-    -------
-    ndarray, shape (k,)
-        sqrt(V(f) / n) / (p - q), rounded to nearest.
-
-    Notes
-    -----
-    Source: Wang, Blocki, Li, Jha, USENIX Security 2017, Eq. (2), for fixed users: the same as
-    [q (1 - q) + f (p - q) (1 - p - q)] / (n (p - q)^2).
-
-    Examples
-    --------
-    >>> float(standard_error(np.array([0.0]), support_probabilities=(0.5, 0.25), num_users=3)[0])
-    1.0
+    Frequencies are clipped to [0, 1] here, and only here: V(f) of an impossible f could be
+    negative. Each of ``num_slots`` slots of a report may support the category; the true value is in
+    at most one of them, and the others add noise alone. Source: Wang, Blocki, Li, Jha, USENIX
+    Security 2017, Eq. (2), for fixed users.
     """
     p, q = support_probabilities
     possible = np.clip(frequency, 0.0, 1.0)
@@ -86,31 +63,7 @@ def wald_interval(
     confidence: float,
     num_slots: int = 1,
 ) -> Interval:
-    """Return estimate -/+ z standard errors, the variance taken at the estimate.
-
-    Parameters
-    ----------
-    frequency : ndarray, shape (k,)
-        Unbiased estimates; may lie outside [0, 1].
-    support_probabilities : (float, float)
-        p and q, with p > q.
-    num_users : int
-        Number of reports, at least 1.
-    confidence : float
-        Nominal coverage, in (0, 1).
-    num_slots : int
-        As for `standard_error`.
-
-    Returns
-    -------
-    lower, upper : ndarray, shape (k,)
-        Not clipped to [0, 1].
-
-    Raises
-    ------
-    ParameterError
-        If ``confidence`` is not in (0, 1).
-    """
+    """Return estimate -/+ z standard errors, the variance taken at the estimate; not clipped."""
     margin = normal_quantile(confidence) * standard_error(
         frequency,
         support_probabilities=support_probabilities,
@@ -130,34 +83,11 @@ def wilson_interval(
 ) -> Interval:
     """Return every f that the support does not contradict, by its variance or by its exact law.
 
-    Parameters
-    ----------
-    frequency : ndarray, shape (k,)
-        Unbiased estimates; may lie outside [0, 1].
-    support_probabilities : (float, float)
-        p and q, with p > q.
-    num_users : int
-        Number of reports, at least 1.
-    confidence : float
-        Nominal coverage, in (0, 1).
-    num_slots : int
-        As for `standard_error`.
+    The two roots f of abs(estimate - f) (p - q) = z sqrt(V(f) / n), each moved outwards where
+    the exact law of the support does not exclude the shares beyond. They are not clipped to
+    [0, 1], so that the interval keeps its width as a measure of noise, and so that an estimate
+    below zero is seen for what it is.
 
-    Returns
-    -------
-    lower, upper : ndarray, shape (k,)
-        The two roots f of abs(estimate - f) (p - q) = z sqrt(V(f) / n), each moved outwards where
-        the exact law of the support does not exclude the shares beyond. They are not clipped to
-        [0, 1], so that the interval keeps its width as a measure of noise, and so that an estimate
-        below zero is seen for what it is.
-
-    Raises
-    ------
-    ParameterError
-        If ``confidence`` is not in (0, 1).
-
-    Notes
-    -----
     Source: Wilson 1927, for V(f) in place of the binomial variance. V is linear in f,
     V(f) = V(0) + g f, so that with a = z^2 / (n (p - q)^2) the condition is the quadratic
     f^2 - (2 e + a g) f + e^2 - a V(0) <= 0 for the estimate e. A quarter of its discriminant is
@@ -305,49 +235,16 @@ def clopper_pearson_interval(
 ) -> Interval:
     """Return every f whose binomial tails do not contradict the support: never too short.
 
-    Parameters
-    ----------
-    frequency : ndarray, shape (k,)
-        Unbiased estimates; may lie outside [0, 1].
-    support_probabilities : (float, float)
-        p and q, with p > q.
-    num_users : int
-        Number of reports, at least 1.
-    confidence : float
-        Least coverage, in (0.5, 1).
-    num_slots : int
-        As for `standard_error`.
-
-    Returns
-    -------
-    lower, upper : ndarray, shape (k,)
-        Not clipped to [0, 1].
-
-    Raises
-    ------
-    ParameterError
-        If ``confidence`` is not in (0.5, 1).
-
-    Notes
-    -----
-    Source: Clopper, Pearson 1934. The support of a category is a sum of N = n m independent coins,
-    m the number of slots, of mean chance s = q + f (p - q) / m. For users drawn at random from a
-    population (and one slot) it is binomial, and coverage is at least ``confidence`` exactly. Given
-    who the users are, the coins differ, which makes both tails lighter than the binomial ones
-    (Hoeffding 1956, Theorem 4, from a distance of one from the mean on; nearer, tails are above
-    1/4, which the limits of ``confidence`` leave inside, but for a single supporting report, or a
-    single one that does not, where Markov's inequality serves instead). So it covers then, too, and
-    the more, the more p differs from q: for common values and a large epsilon0 it is far too wide,
-    by the share that sampling would add. For rare values, many categories and simultaneous
-    intervals it is the one to take. Cost: a microsecond a category.
-
-    Examples
-    --------
-    >>> lower, upper = clopper_pearson_interval(
-    ...     np.array([0.0]), support_probabilities=(1.0, 0.0), num_users=100, confidence=0.95
-    ... )
-    >>> float(lower[0]), round(float(upper[0]), 6) == round(1.0 - 0.025**0.01, 6)
-    (0.0, True)
+    Source: Clopper, Pearson 1934; for a confidence in (0.5, 1). The support of a category is a sum
+    of N = n m independent coins, m the number of slots, of mean chance s = q + f (p - q) / m. For
+    users drawn at random from a population (and one slot) it is binomial, and coverage is at least
+    ``confidence`` exactly. Given who the users are, the coins differ, which makes both tails
+    lighter than the binomial ones (Hoeffding 1956, Theorem 4, from a distance of one from the mean
+    on; nearer, tails are above 1/4, which the limits of ``confidence`` leave inside, but for a
+    single supporting report, or a single one that does not, where Markov's inequality serves
+    instead). So it covers then, too, and the more, the more p differs from q: for common values and
+    a large epsilon0 it is far too wide, by the share that sampling would add. For rare values, many
+    categories and simultaneous intervals it is the one to take. Cost: a microsecond a category.
     """
     if not require_open_unit("confidence", confidence) > 0.5:
         raise ParameterError(
@@ -374,28 +271,7 @@ def _share_limits(support: NDArray[np.float64], trials: float, tail: float) -> I
 
 
 def normal_quantile(confidence: float) -> float:
-    """Return z such that a standard normal lies in [-z, z] with probability ``confidence``.
-
-    Parameters
-    ----------
-    confidence : float
-        In (0, 1).
-
-    Returns
-    -------
-    float
-        To double precision.
-
-    Raises
-    ------
-    ParameterError
-        If ``confidence`` is not in (0, 1).
-
-    Examples
-    --------
-    >>> round(normal_quantile(0.95), 6)
-    1.959964
-    """
+    """Return z such that a standard normal lies in [-z, z] with probability ``confidence``."""
     require_open_unit("confidence", confidence)
     # By the lower tail, which a confidence close to 1 leaves exact: 0.5 + confidence / 2 may be 1.
     quantile = -NormalDist().inv_cdf(0.5 * (1.0 - confidence))
@@ -405,34 +281,9 @@ def normal_quantile(confidence: float) -> float:
 def simultaneous_confidence(confidence: float, num_intervals: int) -> float:
     """Return the confidence that each interval needs so that all of them hold with ``confidence``.
 
-    Parameters
-    ----------
-    confidence : float
-        Nominal coverage of all intervals together, in (0, 1).
-    num_intervals : int
-        How many there are, at least 1.
-
-    Returns
-    -------
-    float
-        1 - (1 - confidence) / num_intervals.
-
-    Raises
-    ------
-    ParameterError
-        If ``confidence`` is not in (0, 1).
-
-    Notes
-    -----
-    Bonferroni's inequality, which needs nothing of how the estimates depend on each other.
-
-    It asks for quantiles far in the tail, where the law of the support of a rare category is not
-    normal; `wilson_interval` asks the exact law there.
-
-    Examples
-    --------
-    >>> simultaneous_confidence(0.95, 1)
-    0.95
+    Bonferroni's inequality, which needs nothing of how the estimates depend on each other. It asks
+    for quantiles far in the tail, where the law of the support of a rare category is not normal;
+    `wilson_interval` asks the exact law there.
     """
     alpha = 1.0 - require_open_unit("confidence", confidence)
     return confidence if num_intervals == 1 else 1.0 - alpha / num_intervals

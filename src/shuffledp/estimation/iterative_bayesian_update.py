@@ -185,16 +185,10 @@ def iterative_bayesian_update(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Point:
-    """Frequencies, and what the reports say about them.
+    """Positive frequencies that sum to 1, and what the reports say about them.
 
-    Parameters
-    ----------
-    frequency : ndarray, shape (k,)
-        Positive; they sum to 1.
-    gain : ndarray, shape (k,)
-        g of `iterative_bayesian_update`: the gradient of the mean log-likelihood.
-    log_likelihood : float
-        Mean over the reports, in nats, up to a constant of the law.
+    ``gain`` is g of `iterative_bayesian_update`, the gradient of the mean log-likelihood; the
+    latter is in nats a report, up to a constant of the law.
     """
 
     frequency: NDArray[np.float64]
@@ -208,22 +202,7 @@ class Point:
 
 
 def climb(randomizer: SupportReports, reports: Reports, ratio: float) -> Iterator[Point]:
-    """Yield points of ever greater likelihood, one an iteration, for ever.
-
-    Parameters
-    ----------
-    randomizer : SupportReports
-        The one that made the reports.
-    reports : Reports
-        At least one.
-    ratio : float
-        r, above 1.
-
-    Yields
-    ------
-    Point
-        First that of equal frequencies.
-    """
+    """Yield points of ever greater likelihood for ever; first that of equal frequencies."""
     distinct = _DistinctReports(randomizer, reports)
     longest = _LEAP_FACTOR
     point = _evaluate(distinct, np.ones(randomizer.k), ratio)

@@ -59,11 +59,6 @@ def norm_sub(estimates: FrequencyEstimates, *, total: float = 1.0) -> FrequencyE
         positive gets 0, unless all are so: then each gets ``total / k``. ``"norm-sub"`` is
         appended to ``post_processing``.
 
-    Raises
-    ------
-    ParameterError
-        If ``total`` is not a finite number above 0.
-
     Notes
     -----
     Source: Norm-Sub of Wang, Lopuhaa-Zwakenberg, Li, Skoric, Li, NDSS 2020, arXiv:1905.08320:

@@ -31,7 +31,7 @@ from shuffledp.leakage.of_collections import MOST_USERS, MOST_VALUES, Scene, che
 
 if TYPE_CHECKING:
     from shuffledp.collection.questions.question import Question
-    from shuffledp.randomizers.protocol import LocalRandomizer
+    from shuffledp.randomizers.base import LocalRandomizer
 
 # Channel matrices up to this size are taken as they are; others by their guarantees.
 _MOST_CELLS = 2_000

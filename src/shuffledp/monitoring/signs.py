@@ -26,8 +26,8 @@ from shuffledp.core.monitoring_profile import MonitoringProfile
 from shuffledp.randomizers.thresholds import (
     WORD_VALUES,
     exp_lower,
+    flip_threshold,
     log_ratio_upper,
-    optimized_unary_threshold,
     settle,
 )
 
@@ -515,7 +515,7 @@ class SampledChange:
     def __post_init__(self) -> None:
         max_changes = require_at_least("max_changes", self.max_changes, 1)
         asked = require_non_negative("epsilon0", self.epsilon0)
-        threshold, epsilon0 = settle(asked, threshold_for=optimized_unary_threshold, loss_of=_loss)
+        threshold, epsilon0 = settle(asked, threshold_for=flip_threshold, loss_of=_loss)
         set_field = partial(object.__setattr__, self)
         set_field("max_changes", max_changes)
         set_field("epsilon0", epsilon0)

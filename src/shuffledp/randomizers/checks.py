@@ -35,18 +35,19 @@ def require_small_channel(k: int, largest: int) -> None:
 
 
 def fingerprint_of(name: str, **parameters: object) -> str:
-    """Return the name of an exact law: a prefix of SHA-256, as hexadecimal digits.
+    """Return the name of an exact law: 32 hexadecimal digits of SHA-256.
 
-    Parameters
-    ----------
-    name : str
-        Name of the randomizer.
-    **parameters
-        All that the law depends on, as whole numbers or texts, in a fixed order.
+    ``parameters`` are all that the law depends on, as whole numbers or texts, in a fixed order.
     """
     stated = "/".join(f"{key}={value}" for key, value in parameters.items())
     law = f"shuffledp local randomizer/{name}/{stated}/{WORD_VALUES}"
     return hashlib.sha256(law.encode()).hexdigest()[:_FINGERPRINT_DIGITS]
+
+
+def set_fields(frozen: object, **fields: object) -> None:
+    """Set attributes of a frozen dataclass while it is made."""
+    for name, value in fields.items():
+        object.__setattr__(frozen, name, value)
 
 
 def code_type(k: int) -> np.dtype[Any]:

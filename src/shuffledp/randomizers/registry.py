@@ -1,4 +1,4 @@
-"""All local randomizers by name, for each kind of value."""
+"""All local randomizers by name, for each kind of value; those of sets stand in `answer_sets`."""
 
 import difflib
 from collections.abc import Callable, Mapping
@@ -7,28 +7,25 @@ from typing import SupportsIndex
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
-from shuffledp.randomizers.categories.hadamard_response import HadamardResponse
-from shuffledp.randomizers.categories.k_randomized_response import KRandomizedResponse
-from shuffledp.randomizers.categories.local_hashing import (
+from shuffledp.randomizers.base import CategoryRandomizer, MeanRandomizer
+from shuffledp.randomizers.duchi import Duchi
+from shuffledp.randomizers.hybrid import Hybrid
+from shuffledp.randomizers.k_randomized_response import KRandomizedResponse
+from shuffledp.randomizers.laplace import DiscreteLaplace
+from shuffledp.randomizers.local_hashing import (
     BinaryLocalHashing,
+    HadamardResponse,
     OptimizedLocalHashing,
 )
-from shuffledp.randomizers.categories.optimized_unary import OptimizedUnaryEncoding
-from shuffledp.randomizers.categories.subset_selection import SubsetSelection
-from shuffledp.randomizers.categories.symmetric_unary import SymmetricUnaryEncoding
-from shuffledp.randomizers.category_randomizer import CategoryRandomizer
-from shuffledp.randomizers.mean_randomizer import MeanRandomizer
-from shuffledp.randomizers.numbers.duchi import Duchi
-from shuffledp.randomizers.numbers.hybrid import Hybrid
-from shuffledp.randomizers.numbers.laplace import DiscreteLaplace
-from shuffledp.randomizers.numbers.piecewise import Piecewise
-from shuffledp.randomizers.strings.count_mean_sketch import CountMeanSketch
-from shuffledp.randomizers.strings.hadamard_count_mean_sketch import (
+from shuffledp.randomizers.piecewise import Piecewise
+from shuffledp.randomizers.privunit import PrivUnit, PrivUnitGaussian
+from shuffledp.randomizers.sketches import (
+    CountMeanSketch,
     HadamardCountMeanSketch,
+    StringSketch,
 )
-from shuffledp.randomizers.strings.sketch import StringSketch
-from shuffledp.randomizers.vectors.privunit import PrivUnit
-from shuffledp.randomizers.vectors.privunit_gaussian import PrivUnitGaussian
+from shuffledp.randomizers.subset_selection import SubsetSelection
+from shuffledp.randomizers.unary_encoding import OptimizedUnaryEncoding, SymmetricUnaryEncoding
 
 #: Randomizers of one category out of k by name; each takes ``k`` and ``epsilon0``.
 RANDOMIZERS: Mapping[str, Callable[..., CategoryRandomizer]] = MappingProxyType(
@@ -63,26 +60,10 @@ STRING_RANDOMIZERS: Mapping[str, Callable[..., StringSketch]] = MappingProxyType
 
 
 def make_randomizer(name: str, *, k: SupportsIndex, epsilon0: float) -> CategoryRandomizer:
-    """Return the randomizer of that name.
+    """Return the randomizer of a name of ``RANDOMIZERS``, for k categories.
 
-    Parameters
-    ----------
-    name : str
-        One of ``RANDOMIZERS``.
-    k : int
-        Number of categories, in [2, 2^32 - 1].
-    epsilon0 : float
-        Local privacy loss in nats, in [0, inf).
-
-    Returns
-    -------
-    CategoryRandomizer
-        Its ``epsilon0`` is at most the one asked for.
-
-    Raises
-    ------
-    ParameterError
-        If no randomizer has that name, or k or epsilon0 is out of range.
+    Its ``epsilon0`` is at most the one asked for, in nats. `ParameterError` if no randomizer has
+    that name, or k or epsilon0 is out of range.
 
     Examples
     --------

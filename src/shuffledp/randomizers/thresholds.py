@@ -24,106 +24,29 @@ _DECIMAL = Context(prec=100)
 def k_randomized_response_threshold(k: int, epsilon0: float) -> int:
     """Return T such that each *other* symbol of k-RR has probability T / 2^64.
 
-    Parameters
-    ----------
-    k : int
-        Number of categories, at least 2.
-    epsilon0 : float
-        Local privacy loss asked for, in nats, at least 0.
-
-    Returns
-    -------
-    int
-        The smallest T that is proved to cost at most ``epsilon0``, in [1, floor(2^64 / k)]. At
-        the upper end the only law at most ``epsilon0`` is the one that ignores its input.
-
-    Notes
-    -----
-    Source: theory of k-RR (Kairouz, Bonawitz, Ramage 2016): q = 1 / (e^epsilon0 + k - 1).
-
-    Examples
-    --------
-    >>> k_randomized_response_threshold(4, 0.0) == 2**62
-    True
-    >>> k_randomized_response_threshold(16, 60.0)
-    1
+    The smallest T that is proved to cost at most ``epsilon0`` >= 0, in [1, floor(2^64 / k)]. At the
+    upper end the only law at most ``epsilon0`` is the one that ignores its input. Source:
+    Kairouz, Bonawitz, Ramage 2016, q = 1 / (e^epsilon0 + k - 1).
     """
     unclamped = _ceil_of_words_over(exp_lower(epsilon0) + (k - 1))
     return min(unclamped, WORD_VALUES // k)
 
 
-def symmetric_unary_threshold(epsilon0: float) -> int:
-    """Return T such that each bit is flipped with probability T / 2^64.
+def flip_threshold(epsilon0: float) -> int:
+    """Return T such that a bit is wrong with probability T / 2^64, at odds of at most e^epsilon0.
 
-    Parameters
-    ----------
-    epsilon0 : float
-        Local privacy loss asked for, in nats, at least 0.
-
-    Returns
-    -------
-    int
-        The smallest T that is proved to cost at most ``epsilon0``, in [1, 2^63].
-
-    Notes
-    -----
-    Source: basic RAPPOR (Erlingsson, Pihur, Korolova 2014): a bit is kept with probability
-    sqrt(e0) / (1 + sqrt(e0)), e0 = e^epsilon0.
-
-    Examples
-    --------
-    >>> symmetric_unary_threshold(0.0) == 2**63
-    True
+    The smallest T that is proved to do so, in [1, 2^63].
     """
-    # Halving a float is exact, except below 1e-307, where its exponential is 1 to 100 digits.
-    return min(_ceil_of_words_over(1 + exp_lower(epsilon0 / 2)), WORD_VALUES // 2)
+    return k_randomized_response_threshold(2, epsilon0)
 
 
-def optimized_unary_threshold(epsilon0: float) -> int:
-    """Return T such that each bit but the true one is set with probability T / 2^64.
-
-    Parameters
-    ----------
-    epsilon0 : float
-        Local privacy loss asked for, in nats, at least 0.
-
-    Returns
-    -------
-    int
-        The smallest T that is proved to cost at most ``epsilon0``, in [1, 2^63].
-
-    Notes
-    -----
-    Source: OUE (Wang, Blocki, Li, Jha, USENIX Security 2017): q = 1 / (e^epsilon0 + 1).
-
-    Examples
-    --------
-    >>> optimized_unary_threshold(0.0) == 2**63
-    True
-    """
-    return min(_ceil_of_words_over(1 + exp_lower(epsilon0)), WORD_VALUES // 2)
+def flip_odds(threshold: int) -> Fraction:
+    """Return the exact odds against an event of probability T / 2^64."""
+    return Fraction(WORD_VALUES - threshold, threshold)
 
 
 def log_ratio_upper(ratio: Fraction) -> float:
-    """Return ln(ratio) rounded up to a float.
-
-    Parameters
-    ----------
-    ratio : Fraction
-        At least 1.
-
-    Returns
-    -------
-    float
-        The smallest float that is proved to be at least ln(ratio); exactly 0 for a ratio of 1.
-
-    Examples
-    --------
-    >>> log_ratio_upper(Fraction(1))
-    0.0
-    >>> log_ratio_upper(Fraction(2)) >= math.log(2)
-    True
-    """
+    """Return ln(ratio) rounded up to a float, for a ratio of at least 1; exactly 0 for 1."""
     if ratio == 1:
         return 0.0
     quotient = _DECIMAL.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))
@@ -139,39 +62,25 @@ def settle(
     threshold_for: Callable[[float], int],
     loss_of: Callable[[int], float],
 ) -> tuple[int, float]:
-    """Return the threshold for ``epsilon0`` and the loss of the law that it gives.
+    """Return the threshold for ``epsilon0``, and the exact loss of its law rounded up.
 
-    Parameters
-    ----------
-    epsilon0 : float
-        Local privacy loss asked for, in nats, at least 0.
-    threshold_for : callable
-        Threshold that costs at most the loss it is given.
-    loss_of : callable
-        Exact loss of a threshold, rounded up.
-
-    Returns
-    -------
-    threshold : int
-        The integer to draw with.
-    loss : float
-        Its loss in nats, rounded up; at most ``epsilon0``.
-
-    Notes
-    -----
-    Going there and back twice makes the answer a fixed point: a randomizer rebuilt from the
-    ``epsilon0`` that it printed is the same randomizer, with the same fingerprint.
-
-    Examples
-    --------
-    >>> def loss_of(threshold):
-    ...     return log_ratio_upper(Fraction(2**64 - threshold, threshold))
-    >>> settle(60.0, threshold_for=optimized_unary_threshold, loss_of=loss_of)
-    (1, 44.36...)
+    ``threshold_for`` costs at most the loss it is given. Going there and back twice makes the
+    answer a fixed point: a randomizer rebuilt from the ``epsilon0`` that it printed is the same
+    randomizer, with the same fingerprint.
     """
     loss = loss_of(threshold_for(epsilon0))
     threshold = threshold_for(loss)
     return threshold, loss_of(threshold)
+
+
+def settle_flips(epsilon0: float, *, num_flips: int = 1) -> tuple[int, float]:
+    """Return threshold and loss, rounded up, where two values differ in 1 or 2 flipped bits."""
+    # Halving a float is exact, except below 1e-307, where its exponential is 1 to 100 digits.
+    return settle(
+        epsilon0,
+        threshold_for=lambda loss: flip_threshold(loss / num_flips),
+        loss_of=lambda threshold: log_ratio_upper(flip_odds(threshold) ** num_flips),
+    )
 
 
 def exp_lower(exponent: float) -> Fraction:

@@ -22,7 +22,7 @@ from shuffledp.groups.attacks.attacking import (
 )
 from shuffledp.groups.formation.groups import Groups
 from shuffledp.groups.shuffler import MallowsShuffler
-from shuffledp.randomizers.categories.k_randomized_response import KRandomizedResponse
+from shuffledp.randomizers.k_randomized_response import KRandomizedResponse
 
 RAW = ComparedArrangement(name="raw")
 UNIFORM = ComparedArrangement(name="uniform", shuffler=UniformShuffler(), alpha=0.0)

@@ -13,7 +13,7 @@ from shuffledp.groups.attacks.learning import (
     learn_local_laws,
 )
 from shuffledp.groups.formation.groups import Groups
-from shuffledp.randomizers.categories.k_randomized_response import KRandomizedResponse
+from shuffledp.randomizers.k_randomized_response import KRandomizedResponse
 
 ARRANGEMENTS = (
     ComparedArrangement(name="raw"),

@@ -22,8 +22,7 @@ from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.core.reports import Counts
 from shuffledp.estimation.frequencies import FrequencyEstimates
-from shuffledp.randomizers.sets.registry import ANSWER_SET_RANDOMIZERS
-from shuffledp.randomizers.sets.set_randomizer import SetRandomizer
+from shuffledp.randomizers.answer_sets import ANSWER_SET_RANDOMIZERS, SetRandomizer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.core.reports import Counts
 from shuffledp.estimation.frequencies import FrequencyEstimates, expected_standard_error
 from shuffledp.estimation.post_processing import POST_PROCESSING
-from shuffledp.randomizers.category_randomizer import CategoryRandomizer
+from shuffledp.randomizers.base import CategoryRandomizer
 from shuffledp.randomizers.registry import RANDOMIZERS
 
 # With a larger standard error a 95 % interval is wider than [0, 1]: the estimate says nothing.

@@ -9,7 +9,7 @@ from shuffledp.collection.source.column import Column
 from shuffledp.core.errors import ParameterError
 from shuffledp.estimation.frequencies import FrequencyEstimates
 from shuffledp.estimation.means import MeanEstimates
-from shuffledp.randomizers.protocol import LocalRandomizer
+from shuffledp.randomizers.base import LocalRandomizer
 
 Candidates: TypeAlias = Mapping[str, Callable[[float], LocalRandomizer]]
 """Name of each randomizer that answers a question, and what makes it for an epsilon0."""

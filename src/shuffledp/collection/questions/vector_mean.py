@@ -16,8 +16,8 @@ from shuffledp.collection.source.numbers import NumberTable, numbers_from_values
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.core.reports import Sums
 from shuffledp.estimation.means import MeanEstimates
-from shuffledp.randomizers.mean_randomizer import MeanRandomizer
-from shuffledp.randomizers.numbers.accuracy import expected_standard_error
+from shuffledp.randomizers.base import MeanRandomizer
+from shuffledp.randomizers.number_randomizer import expected_standard_error
 from shuffledp.randomizers.registry import VECTOR_RANDOMIZERS
 
 

@@ -22,9 +22,9 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError
 from shuffledp.core.reports import Counts
 from shuffledp.estimation.frequencies import FrequencyEstimates, expected_standard_error
+from shuffledp.randomizers.keyed_hash import new_key, require_key
 from shuffledp.randomizers.registry import STRING_RANDOMIZERS
-from shuffledp.randomizers.strings.keyed_hash import new_key, require_key
-from shuffledp.randomizers.strings.sketch import StringSketch
+from shuffledp.randomizers.sketches import StringSketch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from shuffledp.core.checks import require_at_least
 from shuffledp.core.display import value_note
 from shuffledp.core.errors import DataError, DomainError, ParameterError
 from shuffledp.core.progress import Progress, no_progress
-from shuffledp.randomizers.sets.answers import NO_ANSWER
+from shuffledp.randomizers.answer_sets import NO_ANSWER
 
 if TYPE_CHECKING:
     import polars as pl

@@ -16,7 +16,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.groups.formation.groups import Groups
 from shuffledp.groups.formation.points import EARTH_RADIUS
-from shuffledp.randomizers.categories.k_randomized_response import KRandomizedResponse
+from shuffledp.randomizers.k_randomized_response import KRandomizedResponse
 
 RAW, WITHIN_GROUPS, UNIFORM = "raw", "within groups", "uniform"
 """Names of the three arrangements that are usually compared."""

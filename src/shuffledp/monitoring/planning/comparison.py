@@ -49,7 +49,7 @@ from shuffledp.core.bound import Bound
 from shuffledp.core.numerics.rounding import round_up
 from shuffledp.core.profile import LocalProfile
 from shuffledp.estimation.frequencies import expected_standard_error
-from shuffledp.randomizers.category_randomizer import CategoryRandomizer
+from shuffledp.randomizers.base import CategoryRandomizer
 from shuffledp.randomizers.registry import make_randomizer
 
 EVERYBODY_LOCAL = "everybody, every period, same local total"

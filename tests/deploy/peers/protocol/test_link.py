@@ -20,7 +20,7 @@ from shuffledp.deploy.peers.protocol.routing import HopRouting
 from shuffledp.network.graphs.families import random_regular_graph
 from shuffledp.network.graphs.graph import Graph
 from shuffledp.network.walk.random_walk import RandomWalk, position_distribution
-from shuffledp.randomizers.categories.k_randomized_response import KRandomizedResponse
+from shuffledp.randomizers.k_randomized_response import KRandomizedResponse
 
 # Three comparisons of routes with the walk, and one interval at 1 - 2e-10.
 FALSE_POSITIVE_RATE = 1e-9

@@ -18,7 +18,7 @@ from shuffledp.core.checks import require_positive
 from shuffledp.core.errors import DataError, ShuffledpError
 from shuffledp.deploy.peers.protocol import wire
 from shuffledp.deploy.peers.service.report_codec import ReportCodec
-from shuffledp.randomizers.protocol import LocalRandomizer
+from shuffledp.randomizers.base import LocalRandomizer
 
 _MOST_SHOWN = 20
 

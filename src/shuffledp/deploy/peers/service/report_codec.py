@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError, ShuffledpError
 from shuffledp.core.reports import Reports
-from shuffledp.randomizers.protocol import LocalRandomizer
+from shuffledp.randomizers.base import LocalRandomizer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,608 @@
+"""Sets of answers: several categories a user, through a randomizer of one category.
+
+As arrays they have one row a user, padded with -1.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial
+from types import MappingProxyType
+from typing import Any, ClassVar, SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.checks import require_at_least, require_non_negative
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import DomainError, FingerprintError, ParameterError
+from shuffledp.core.exact_atoms import outward_pairs, rounded_atoms
+from shuffledp.core.numerics.rounding import float_above
+from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
+from shuffledp.core.reports import Counts, Reports
+from shuffledp.estimation.frequencies import (
+    FrequencyEstimates,
+    estimate_frequencies,
+    expected_standard_error,
+)
+from shuffledp.randomizers.base import CategoryRandomizer, bytes_of_row, require_same_law
+from shuffledp.randomizers.checks import LARGEST_K, fingerprint_of, plain_array, set_fields
+from shuffledp.randomizers.registry import RANDOMIZERS, make_randomizer
+from shuffledp.randomizers.thresholds import WORD_VALUES
+
+#: Stands for no answer in a row of answers.
+NO_ANSWER = -1
+
+
+def pad_answers(
+    codes: NDArray[np.integer[Any]],
+    offsets: NDArray[np.integer[Any]],
+    *,
+    max_answers: SupportsIndex,
+) -> NDArray[np.int64]:
+    """Return ragged lists of answers as one padded array: each user's answers, then -1.
+
+    Parameters
+    ----------
+    codes : ndarray of integers
+        All users' answers, one user after the other; not checked here.
+    offsets : ndarray of integers, shape (n + 1,)
+        User i holds ``codes[offsets[i]:offsets[i + 1]]``, as in Arrow's lists.
+    max_answers : int
+        The most answers that a user may hold, at least 1; `DomainError` names the first with more.
+
+    Examples
+    --------
+    >>> pad_answers(np.array([4, 1, 3]), np.array([0, 2, 2, 3]), max_answers=2).tolist()
+    [[4, 1], [-1, -1], [3, -1]]
+    """
+    width = require_at_least("max_answers", max_answers, 1)
+    flat, ends = plain_array(codes), plain_array(offsets)
+    for name, array in (("codes", flat), ("offsets", ends)):
+        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+            raise ParameterError(
+                f"{name} has shape {array.shape} and dtype {array.dtype}: give one row of integers"
+            )
+    # A type with a sign, so that offsets that fall have negative differences.
+    ends = ends.astype(np.int64)
+    lengths = np.diff(ends)
+    if ends.size == 0 or ends[0] != 0 or ends[-1] != flat.size or (lengths < 0).any():
+        raise ParameterError(
+            f"offsets do not rise from 0 to the number of codes, {flat.size}: give the place where "
+            "each user's answers start, and at last where they end"
+        )
+    _require_at_most(lengths, width)
+    out = np.full((lengths.size, width), NO_ANSWER, dtype=np.int64)
+    out[np.arange(width) < lengths[:, None]] = flat
+    return out
+
+
+def require_answers(
+    values: NDArray[np.integer[Any]], *, k: int, max_answers: int
+) -> NDArray[np.int64]:
+    """Return rows of answers as (n, max_answers): in falling order, then -1; else raise.
+
+    ``values`` has answers in [0, k), or -1 for none, anywhere in the row, and no answer twice. The
+    order in which a user gave them is gone.
+    """
+    array = plain_array(values)
+    if array.ndim != 2 or (array.size and array.dtype.kind not in "iu"):
+        raise ParameterError(
+            f"values has shape {array.shape} and dtype {array.dtype}: give one row of integers a "
+            f"user, answers in [0, {k}) padded with {NO_ANSWER}; pad_answers makes one from lists"
+        )
+    if array.size and (int(array.min()) < NO_ANSWER or int(array.max()) >= k):
+        row, place = np.argwhere((array < NO_ANSWER) | (array >= k))[0].tolist()
+        raise DomainError(
+            f"values[{row}, {place}] = {array[row, place]} is not in [0, {k}), nor {NO_ANSWER} for "
+            "no answer: declare the value in the domain, or map it to a category for all others"
+        )
+    ordered = np.sort(array.astype(np.int64), axis=1)[:, ::-1]
+    is_twice = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] != NO_ANSWER)).any(axis=1)
+    if is_twice.any():
+        raise DomainError(
+            f"row {int(np.argmax(is_twice))} of values holds an answer twice: a set has each "
+            "answer once, so drop the repetition"
+        )
+    _require_at_most((ordered != NO_ANSWER).sum(axis=1), max_answers)
+    out = np.full((ordered.shape[0], max_answers), NO_ANSWER, dtype=np.int64)
+    width = min(max_answers, ordered.shape[1])
+    out[:, :width] = ordered[:, :width]
+    return out
+
+
+def _require_at_most(num_answers: NDArray[np.integer[Any]], max_answers: int) -> None:
+    """Raise `DomainError` if a user holds more answers than declared."""
+    if num_answers.size and int(num_answers.max()) > max_answers:
+        row = int(np.argmax(num_answers > max_answers))
+        raise DomainError(
+            f"row {row} of values holds {num_answers[row]} answers, more than max_answers = "
+            f"{max_answers}: keep a random {max_answers} of them, or raise max_answers to "
+            f"{num_answers.max()} if that many are known to be possible without looking at the data"
+        )
+
+
+class SetRandomizer(ABC):
+    """A `LocalRandomizer` of sets of at most s = ``max_answers`` of the categories 0, ..., k - 1.
+
+    Sets are filled up to exactly s answers with *dummies*, a category k of its own, so that a
+    report does not tell how many answers a user has. Answers go through a `CategoryRandomizer` of
+    k + 1 categories, the base.
+
+    Attributes
+    ----------
+    base_name : str
+        Name of the base, as in ``make_randomizer``.
+    k : int
+        Number of categories, in [2, 2^32 - 2].
+    max_answers : int
+        The most answers s that a user may hold, in [1, k].
+    epsilon0 : float
+        Local privacy loss in nats of a whole report, rounded up. Neighbours differ in the whole
+        set of one user, not in one answer of it.
+    base : CategoryRandomizer
+        What one answer goes through.
+    fingerprint : str
+        Name of the exact law.
+    """
+
+    __slots__ = ()
+
+    base_name: str
+    k: int
+    max_answers: int
+    epsilon0: float
+    base: CategoryRandomizer
+    fingerprint: str
+
+    prefix: ClassVar[str]
+
+    def _settle(self, k: int, max_answers: int, base: CategoryRandomizer, loss: float) -> None:
+        """Set what has been checked, and the fingerprint."""
+        fingerprint = fingerprint_of(self.name, base=base.fingerprint, k=k, max_answers=max_answers)
+        set_fields(self, k=k, max_answers=max_answers, base=base, epsilon0=loss)
+        set_fields(self, fingerprint=fingerprint)
+
+    @property
+    def name(self) -> str:
+        """Name of the kind and of the base, with a colon between."""
+        return f"{self.prefix}:{self.base_name}"
+
+    @property
+    @abstractmethod
+    def profile(self) -> LocalProfile:
+        """What the accountant needs to know."""
+
+    @property
+    @abstractmethod
+    def support_probabilities(self) -> tuple[float, float]:
+        """Chance that a slot of a report supports a category: one that the user holds, or not.
+
+        Of a report with several slots, the slot of that answer is meant.
+        """
+
+    @property
+    @abstractmethod
+    def num_slots(self) -> int:
+        """How often one report can support one category."""
+
+    @abstractmethod
+    def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
+        """Return one report for each set of answers, one row a user.
+
+        A row of ``values``, integers of shape (n, any width), has the answers of a user, in [0, k)
+        and each once, and -1 in places left over; their order does not matter. See `pad_answers`.
+        `DomainError` names the first row with another answer, one twice, or more than
+        ``max_answers``.
+        """
+
+    @abstractmethod
+    def aggregate(self, reports: Reports) -> Counts:
+        """Return how often reports support each category; dummies are left out."""
+
+    @property
+    def num_report_bytes(self) -> int:
+        """Bytes a report."""
+        return bytes_of_row(self.randomize(np.empty((0, 0), np.int64), Entropy.from_seed(0)))
+
+    def estimate(
+        self,
+        data: Reports | Counts,
+        *,
+        confidence: float = 0.95,
+        interval: str = "wilson",
+        simultaneous: bool = False,
+    ) -> FrequencyEstimates:
+        """Return the unbiased share of users that hold each category, and how far it may be off.
+
+        As `CategoryRandomizer.estimate`. The shares of k categories sum to the mean number of
+        answers a user, not to 1.
+        """
+        counts = self.aggregate(data) if isinstance(data, Reports) else data
+        require_same_law(counts.fingerprint, self.fingerprint)
+        return estimate_frequencies(
+            counts,
+            support_probabilities=self.support_probabilities,
+            confidence=confidence,
+            interval=interval,
+            simultaneous=simultaneous,
+        )
+
+    def expected_standard_error(self, *, num_users: int, frequency: float) -> float:
+        """Return the standard error that an estimate will have, before any data is seen.
+
+        Exact, given who the users are, for the share ``frequency`` of users that hold the category.
+        """
+        return expected_standard_error(
+            support_probabilities=self.support_probabilities,
+            num_users=num_users,
+            frequency=frequency,
+            num_slots=self.num_slots,
+        )
+
+    def _count_slots(self, slots: NDArray[Any], num_reports: int) -> Counts:
+        """Return the counts of all slots of reports, each of which the base has made."""
+        of_base = Reports(data=slots, fingerprint=self.base.fingerprint)
+        return Counts(
+            support=self.base.aggregate(of_base).support[: self.k],
+            num_reports=num_reports,
+            fingerprint=self.fingerprint,
+            supports_per_report=self.num_slots,
+        )
+
+
+def require_set_size(k: SupportsIndex, max_answers: SupportsIndex) -> tuple[int, int]:
+    """Return both numbers if 2 <= k <= 2^32 - 2 and 1 <= max_answers <= k, else raise."""
+    num_categories = require_at_least("k", k, 2)
+    if num_categories >= LARGEST_K:
+        raise ParameterError(
+            f"k = {num_categories} is above {LARGEST_K - 1}: group the values into fewer categories"
+        )
+    most = require_at_least("max_answers", max_answers, 1)
+    if most > num_categories:
+        raise ParameterError(
+            f"max_answers = {most} is above k = {num_categories}: nobody holds more different "
+            "answers than there are; give the most that one user holds"
+        )
+    return num_categories, most
+
+
+def require_own(reports: Reports, fingerprint: str) -> None:
+    """Raise `FingerprintError` unless the reports are of the law expected."""
+    if reports.fingerprint != fingerprint:
+        raise FingerprintError(
+            f"these reports carry the fingerprint {reports.fingerprint!r}, this randomizer's is "
+            f"{fingerprint!r}: count them with the randomizer (base, k, max_answers and epsilon0) "
+            "that made them"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampledAnswers(SetRandomizer):
+    """Fill up to s answers with dummies, draw one of the s, and report it at the full epsilon0.
+
+    Parameters
+    ----------
+    base_name : str
+        Name of the base, as in ``make_randomizer``.
+    k : int
+        Number of categories, in [2, 2^32 - 2].
+    max_answers : int
+        The most answers s that a user may hold, in [1, k].
+    epsilon0 : float
+        Local privacy loss asked for, in nats, in [0, inf). The attribute of the same name is the
+        loss of the law that is drawn, rounded up, which is at most that.
+
+    Attributes
+    ----------
+    base : CategoryRandomizer
+        The base, of k + 1 categories.
+    fingerprint : str
+        Name of the exact law, carried by its reports.
+
+    Notes
+    -----
+    Source: Qin et al., "Heavy hitter estimation over set-valued data with local differential
+    privacy", CCS 2016; Wang, Li, Jha, "Locally differentially private frequent itemset mining",
+    S&P 2018 (arXiv:1708.06674). Without the truncation of longer sets that these allow for, the
+    estimate is unbiased: longer sets are refused.
+
+    With p and q of the base, a report supports a category that the user holds with probability
+    p' = q + (p - q)/s, and any other one with probability q, so that the share f of its holders
+    has the variance
+
+        [f p' (1 - p') + (1 - f) q (1 - q)] s^2 / (n (p - q)^2)        (sampling)
+        [f p1 (1 - p1) + (s - f) q1 (1 - q1)] / (n (p1 - q1)^2)        (`SplitAnswers`)
+
+    p1 and q1 being the base's at epsilon0 / s. *Which is better*: sampling, unless the privacy is
+    so weak that the draw itself makes the error, f (s - 1)/n. For a rare category and base
+    optimized-unary these are s^2 / sinh(epsilon0/2)^2 against s / sinh(epsilon0/(2 s))^2, and
+    sinh(s x) >= s sinh(x) makes sampling better at every epsilon0, by a factor of at least s. For
+    f > 0, splitting wins from this epsilon0 on (k = 16):
+
+    ================  =========  =========  =========  =======
+    base              s          f = 0.01   f = 0.1    f = 0.5
+    ================  =========  =========  =========  =======
+    k-rr              2          10.9       7.5        6.2
+    k-rr              3          15.5       10.4       8.1
+    optimized-unary   2          12.0       7.4        4.3
+    optimized-unary   3          17.2       10.4       6.1
+    ================  =========  =========  =========  =======
+
+    Cost: that of the base, and 8 random bytes a report; sorting each set.
+
+    Examples
+    --------
+    >>> randomizer = SampledAnswers(base_name="k-rr", k=4, max_answers=2, epsilon0=40.0)
+    >>> randomizer.name
+    'sampled:k-rr'
+    >>> sets = np.array([[3, 1], [-1, 3]])
+    >>> [[round(p, 6) for p in randomizer.support_probabilities], randomizer.num_report_bytes]
+    [[0.5, 0.0], 1]
+    >>> randomizer.randomize(sets, Entropy.from_seed(1)).data.shape
+    (2,)
+    """
+
+    prefix: ClassVar[str] = "sampled"
+
+    base_name: str
+    k: int
+    max_answers: int
+    epsilon0: float
+    base: CategoryRandomizer = field(init=False, repr=False)
+    fingerprint: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        k, max_answers = require_set_size(self.k, self.max_answers)
+        base = make_randomizer(self.base_name, k=k + 1, epsilon0=self.epsilon0)
+        self._settle(k, max_answers, base, base.epsilon0)
+
+    @property
+    def num_slots(self) -> int:
+        """One: a report speaks of one answer."""
+        return 1
+
+    @property
+    def support_probabilities(self) -> tuple[float, float]:
+        """Chance of support of a category that the user holds, and of another one."""
+        p, q = self.base.support_probabilities
+        return q + (p - q) / self.max_answers, q
+
+    @property
+    def profile(self) -> LocalProfile:
+        """What the accountant needs: the exact loss, and the blanket of the base.
+
+        The law of a set is the mean of the base's laws over its s slots. The loss is that of the
+        base, which the empty set and a set of s answers reach. Hockey-stick divergences are
+        jointly convex, so those of two sets are at most the largest of two single answers; and
+        telling the adversary which answers the other users drew can only help. So the base's
+        blanket, for its worst pair, bounds this one too. It is not always attained.
+        """
+        return LocalProfile(
+            epsilon0=self.epsilon0,
+            family=RandomizerFamily.OTHER,
+            blanket=self.base.profile.blanket,
+        )
+
+    def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
+        """Return the base's report on one answer of each set. See `SetRandomizer`."""
+        answers = require_answers(values, k=self.k, max_answers=self.max_answers)
+        slots = uniform_below(self.max_answers, answers.shape[0], entropy)
+        drawn = np.take_along_axis(answers, slots.astype(np.int64)[:, None], axis=1)[:, 0]
+        codes = np.where(drawn == NO_ANSWER, self.k, drawn)
+        reports = self.base.randomize(codes, entropy)
+        return Reports(data=reports.data, fingerprint=self.fingerprint)
+
+    def aggregate(self, reports: Reports) -> Counts:
+        """Return how many reports support each category. See `SetRandomizer`."""
+        require_own(reports, self.fingerprint)
+        return self._count_slots(reports.data, reports.num_reports)
+
+
+def uniform_below(bound: int, count: int, entropy: Entropy) -> NDArray[np.uint64]:
+    """Return independent integers, exactly uniform on [0, bound), for a bound in [1, 2^64 - 1].
+
+    Words modulo ``bound``. Words from the largest multiple of ``bound`` on are drawn again, which a
+    fraction of bound / 2^64 of them are at most.
+    """
+    require_at_least("bound", bound, 1)
+    words = entropy.words(count)
+    num_surplus = WORD_VALUES % bound
+    if num_surplus:
+        last = np.uint64(WORD_VALUES - num_surplus - 1)
+        again = np.flatnonzero(words > last)
+        while again.size:
+            words[again] = entropy.words(again.size)
+            again = again[words[again] > last]
+    return words % np.uint64(bound)
+
+
+# Beyond this many atoms the blanket is left out, and the accountant knows epsilon0 only; so it is
+# where ratios are too large for floats.
+_MOST_ATOMS = 1024
+_LARGEST_LOSS = 700.0
+# More than what rounding to floats may have taken off a mass or ratio of the base.
+_RAISED = 1 + Fraction(1, 2**48)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitAnswers(SetRandomizer):
+    """Fill up to s answers with dummies, and report each of the s at epsilon0 / s.
+
+    Parameters
+    ----------
+    base_name : str
+        Name of the base, as in ``make_randomizer``.
+    k : int
+        Number of categories, in [2, 2^32 - 2].
+    max_answers : int
+        The most answers s that a user may hold, in [1, k].
+    epsilon0 : float
+        Local privacy loss asked for, in nats, in [0, inf), of the whole report. The attribute of
+        the same name is s times the base's exact loss, rounded up, which is at most that.
+
+    Attributes
+    ----------
+    base : CategoryRandomizer
+        The base, of k + 1 categories, at epsilon0 / s.
+    fingerprint : str
+        Name of the exact law, carried by its reports.
+
+    Notes
+    -----
+    Source: basic composition (Dwork, Roth 2014, Theorem 3.14): two sets may differ in all s slots,
+    which are randomized independently. A row of s reports of the base is *one* report, and is
+    shuffled as one: nothing here claims what shuffling the slots apart would give.
+
+    A category that a user holds has the support p + (s - 1) q of one report on average, another
+    one s q. `SampledAnswers` has the variance of both, and says which is better: nearly always
+    sampling.
+
+    Slots are in falling order of the answers, dummies last; the order carries nothing else. A
+    report is one row of s reports of the base, one after the other.
+
+    Cost: s times that of the base.
+
+    Examples
+    --------
+    >>> randomizer = SplitAnswers(base_name="k-rr", k=4, max_answers=2, epsilon0=60.0)
+    >>> 2 * randomizer.base.epsilon0 == randomizer.epsilon0 <= 60.0
+    True
+    >>> randomizer.randomize(np.array([[3, 1], [-1, 3]]), Entropy.from_seed(1)).data.tolist()
+    [[3, 1], [3, 4]]
+    """
+
+    prefix: ClassVar[str] = "split"
+
+    base_name: str
+    k: int
+    max_answers: int
+    epsilon0: float
+    base: CategoryRandomizer = field(init=False, repr=False)
+    fingerprint: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        k, max_answers = require_set_size(self.k, self.max_answers)
+        loss = require_non_negative("epsilon0", self.epsilon0)
+        # Twice, so that the law rebuilt from the loss that it states is the same: as in `settle`.
+        for _ in range(2):
+            each = _share_lower(loss, max_answers)
+            base = make_randomizer(self.base_name, k=k + 1, epsilon0=each)
+            loss = float_above(Fraction(base.epsilon0) * max_answers)
+        self._settle(k, max_answers, base, loss)
+
+    @property
+    def num_slots(self) -> int:
+        """As many as ``max_answers``."""
+        return self.max_answers
+
+    @property
+    def support_probabilities(self) -> tuple[float, float]:
+        """Chance that a slot supports its own answer, and that it supports another category."""
+        return self.base.support_probabilities
+
+    @property
+    def profile(self) -> LocalProfile:
+        """What the accountant needs: the loss, and the product of the slots' blankets.
+
+        The product of s times the base's blanket lies below the law of every set. The worst pair
+        of sets differs in every slot: where a slot has the same answer in both, its two ratios
+        are one variable R; where not, they are two with the law of R each, if the base treats all
+        categories alike. The hockey-stick terms are convex in c0 ratio0 - c1 ratio1, c0, c1 >= 0,
+        so submodular in both ratios, and among all couplings of given marginals equal ratios make
+        the expectation of those least (Tchen 1980). Products are
+        rounded so that no bound falls, unless nearly all reports tell a pair apart (see
+        `_product`), and left out altogether where there would be more than 1024 atoms.
+        """
+        blanket = self.base.profile.blanket if self.epsilon0 <= _LARGEST_LOSS else ()
+        return LocalProfile(
+            epsilon0=self.epsilon0,
+            family=RandomizerFamily.OTHER,
+            blanket=_product(blanket, self.max_answers) if blanket else (),
+        )
+
+    def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
+        """Return the base's reports on all answers of each set. See `SetRandomizer`."""
+        answers = require_answers(values, k=self.k, max_answers=self.max_answers)
+        codes = np.where(answers == NO_ANSWER, self.k, answers)
+        slots = self.base.randomize(codes.reshape(-1), entropy).data
+        width = self.max_answers * int(np.prod(slots.shape[1:], dtype=np.int64))
+        return Reports(data=slots.reshape(answers.shape[0], width), fingerprint=self.fingerprint)
+
+    def aggregate(self, reports: Reports) -> Counts:
+        """Return how many slots of reports support each category. See `SetRandomizer`."""
+        require_own(reports, self.fingerprint)
+        slot = self.base.randomize(np.empty(0, np.int64), Entropy.from_seed(0)).data.shape[1:]
+        width = self.max_answers * int(np.prod(slot, dtype=np.int64))
+        if reports.data.shape[1:] != (width,):
+            raise ParameterError(
+                f"reports have rows of shape {reports.data.shape[1:]}, not ({width},): pass "
+                "Reports.data on as it was made"
+            )
+        num_slots = reports.num_reports * self.max_answers
+        return self._count_slots(reports.data.reshape(num_slots, *slot), reports.num_reports)
+
+
+def _share_lower(loss: float, num_parts: int) -> float:
+    """Return the largest float of which ``num_parts`` times is at most ``loss``, exactly."""
+    share = loss / num_parts
+    while Fraction(share) * num_parts > Fraction(loss):
+        share = math.nextafter(share, 0.0)
+    return share
+
+
+def _product(atoms: tuple[BlanketAtom, ...], num_parts: int) -> tuple[BlanketAtom, ...]:
+    """Return the law of products of independent ratios, or nothing if it has too many atoms.
+
+    Rounded outward. Where nearly all reports tell the pair apart, neutral atoms have too little to
+    give: then to the nearest floats, for which `stated-blanket` makes up.
+    """
+    if num_parts == 1:
+        return atoms
+    ratio = Fraction(max(atom.ratio0 for atom in atoms)) * _RAISED
+    slot = _slot_law(atoms, ratio)
+    unit = max(mass.denominator for mass in slot.values())  # of all, since floats are dyadic
+    steps = {powers: int(mass * unit) for powers, mass in slot.items()}
+    masses = {(0, 0): 1}
+    for _ in range(num_parts):
+        held, masses = masses, {}
+        for (power0, power1), mass in held.items():
+            for (more0, more1), own in steps.items():
+                powers = (power0 + more0, power1 + more1)
+                masses[powers] = masses.get(powers, 0) + mass * own
+        if len(masses) > _MOST_ATOMS:
+            return ()
+    powers_of = [ratio**power for power in range(num_parts + 1)]
+    listed = [
+        (Fraction(mass, unit**num_parts), powers_of[power0], powers_of[power1])
+        for (power0, power1), mass in masses.items()
+    ]
+    return (outward_pairs(listed) if slot[0, 0] > 0 else ()) or rounded_atoms(listed)
+
+
+def _slot_law(atoms: tuple[BlanketAtom, ...], ratio: Fraction) -> dict[tuple[int, int], Fraction]:
+    """Return masses by powers of the ratio that dominate a slot's exact law, with means of 1.
+
+    Means must be exact, or products would not dominate products. The floats are within two units
+    in the last place of the exact law; all masses and ratios are raised by more than that, and
+    reports of ratios (1, 1) have what is left of the mean.
+    """
+    masses = {
+        (int(atom.ratio0 > 1.0), int(atom.ratio1 > 1.0)): Fraction(atom.mass) * _RAISED
+        for atom in atoms
+    }
+    masses.pop((0, 0), None)
+    used = sum((mass * ratio**power0 for (power0, _), mass in masses.items()), Fraction(0))
+    return {**masses, (0, 0): max(1 - used, Fraction(0))}
+
+
+#: Randomizers of a set of answers by name; each takes ``k``, ``max_answers`` and ``epsilon0``.
+ANSWER_SET_RANDOMIZERS: Mapping[str, Callable[..., SetRandomizer]] = MappingProxyType(
+    {
+        f"{make.prefix}:{base_name}": partial(make, base_name=base_name)
+        for make in (SampledAnswers, SplitAnswers)
+        for base_name in RANDOMIZERS
+    }
+)

@@ -1,0 +1,350 @@
+"""What all randomizers promise: ``LocalRandomizer``, and the classes that leave little to write."""
+
+import math
+from abc import ABC, abstractmethod
+from fractions import Fraction
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import FingerprintError, ParameterError
+from shuffledp.core.profile import LocalProfile
+from shuffledp.core.reports import Aggregate, Counts, Reports, Sums
+from shuffledp.estimation.frequencies import FrequencyEstimates, estimate_frequencies
+from shuffledp.estimation.means import MeanEstimates, NoiseLaw, estimate_means
+
+# Probabilities of outputs (columns) given inputs (rows); each row sums to exactly 1.
+Channel = tuple[tuple[Fraction, ...], ...]
+
+# Cells of a matrix of reports and categories that are looked at together.
+_CELLS_AT_A_TIME = 2**22
+
+
+class Estimates(Protocol):
+    """What every estimator returns: unbiased values, and how far they may be off."""
+
+    @property
+    def standard_error(self) -> NDArray[Any]:
+        """Of each unbiased value about these users: the randomization alone."""
+        ...
+
+    @property
+    def population_standard_error(self) -> NDArray[Any]:
+        """The same about a population that the users are a random sample of."""
+        ...
+
+    @property
+    def lower(self) -> NDArray[Any]:
+        """Lower ends of the confidence intervals."""
+        ...
+
+    @property
+    def upper(self) -> NDArray[Any]:
+        """Upper ends of the confidence intervals."""
+        ...
+
+    @property
+    def num_users(self) -> int:
+        """Number of reports."""
+        ...
+
+    @property
+    def confidence(self) -> float:
+        """Nominal coverage of the intervals."""
+        ...
+
+
+class LocalRandomizer(Protocol):
+    """A law that each user applies once to their own value, before anything leaves their hands.
+
+    ``epsilon0`` and ``profile`` account for exactly the law that is drawn. To add a randomizer of
+    your own, start from `CategoryRandomizer` or `MeanRandomizer`, which leave little to write.
+    """
+
+    @property
+    def name(self) -> str:
+        """Registered name, for example ``"k-rr"``."""
+        ...
+
+    @property
+    def epsilon0(self) -> float:
+        """Local privacy loss in nats of the law drawn, rounded up; at most what was asked for."""
+        ...
+
+    @property
+    def profile(self) -> LocalProfile:
+        """All that the accountant needs to know."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Name of the exact law: changes with the family and with every parameter of it."""
+        ...
+
+    @property
+    def num_report_bytes(self) -> int:
+        """Bytes that one report takes in ``Reports.data``."""
+        ...
+
+    def randomize(self, values: NDArray[Any], entropy: Entropy) -> Reports:
+        """Return one fresh report for each value; axis 0 is the users, and may be empty."""
+        ...
+
+    def aggregate(self, reports: Reports) -> Aggregate:
+        """Return all that an estimator needs of the reports; aggregates of one law add."""
+        ...
+
+    def estimate(self, data: Any, *, confidence: float = 0.95) -> Estimates:
+        """Return unbiased estimates from reports, or from what `aggregate` made of them."""
+        ...
+
+
+class CategoryRandomizer(ABC):
+    """A `LocalRandomizer` of categories 0, ..., k - 1 whose reports *support* some of them.
+
+    A report supports the user's own category with probability p and each other one with
+    probability q, the `support_probabilities`. That is all an unbiased estimate needs. A class
+    that derives from this one gives the four attributes below, `profile`,
+    `support_probabilities`, `randomize` and `supports`; the rest follows, and may be replaced by
+    something faster. docs/guides/adding-a-randomizer.md walks through an example.
+
+    Methods that read reports raise `FingerprintError` for those of another law, `DomainError` for
+    what this law never makes, and `ParameterError` for another type or shape.
+
+    Attributes
+    ----------
+    name : str
+        As in ``make_randomizer``.
+    k : int
+        Number of categories, in [2, 2^32 - 1].
+    epsilon0 : float
+        Local privacy loss in nats of the law that is drawn, rounded up.
+    fingerprint : str
+        Name of the exact law; see `fingerprint_of`.
+    """
+
+    __slots__ = ()
+
+    name: ClassVar[str]
+    k: int
+    epsilon0: float
+    fingerprint: str
+
+    @property
+    @abstractmethod
+    def profile(self) -> LocalProfile:
+        """What the accountant needs: the exact loss, and the blanket where it is known."""
+
+    @property
+    @abstractmethod
+    def support_probabilities(self) -> tuple[float, float]:
+        """Chance that a report supports the user's own category, and any other one, as floats."""
+
+    @abstractmethod
+    def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
+        """Return one report for each category code.
+
+        ``values`` are true categories in [0, k), shape (n,), n = 0 too; the reports have one row a
+        user. `DomainError` names the first code outside [0, k), and `ParameterError` is raised
+        unless they are integers on one axis.
+        """
+
+    @abstractmethod
+    def supports(self, reports: Reports) -> NDArray[np.bool_]:
+        """Return which categories each report supports: booleans, shape (n, k)."""
+
+    @property
+    def likelihood_ratio(self) -> float | None:
+        """How much likelier a report is for a category it supports than for one it does not.
+
+        e^epsilon0 unless a class says otherwise; ``None`` where that is not one number for all
+        reports and all such pairs of categories, so that reports say more than what they support.
+        """
+        return math.exp(self.epsilon0)
+
+    @property
+    def num_report_bytes(self) -> int:
+        """Bytes a report."""
+        return bytes_of_row(self.randomize(np.empty(0, np.int64), Entropy.from_seed(0)))
+
+    def aggregate(self, reports: Reports) -> Counts:
+        """Return how many reports support each category; counts of one law add."""
+        support = np.zeros(self.k, dtype=np.int64)
+        step = max(1, _CELLS_AT_A_TIME // self.k)
+        for start in range(0, max(reports.num_reports, 1), step):
+            part = Reports(data=reports.data[start : start + step], fingerprint=reports.fingerprint)
+            support += self.supports(part).sum(axis=0)
+        return Counts(
+            support=support, num_reports=reports.num_reports, fingerprint=self.fingerprint
+        )
+
+    def estimate(
+        self,
+        data: Reports | Counts,
+        *,
+        confidence: float = 0.95,
+        interval: str = "wilson",
+        simultaneous: bool = False,
+    ) -> FrequencyEstimates:
+        """Return the unbiased frequency of each category, and how far it may be off.
+
+        ``data`` are reports of this law, or what `aggregate` made of them; the options are those of
+        `estimate_frequencies`. Nothing is clipped or normalised. `ParameterError` if reports say
+        nothing (epsilon0 = 0), `DataError` if there are none.
+        """
+        counts = self.aggregate(data) if isinstance(data, Reports) else data
+        require_same_law(counts.fingerprint, self.fingerprint)
+        return estimate_frequencies(
+            counts,
+            support_probabilities=self.support_probabilities,
+            confidence=confidence,
+            interval=interval,
+            simultaneous=simultaneous,
+        )
+
+    def channel(self) -> Channel:
+        """Return the exact probability of each report (column) given each truth (row).
+
+        Raises
+        ------
+        ParameterError
+            If k is too large for the matrix to be written out, or it is not known.
+        """
+        raise ParameterError(f"randomizer {self.name!r} has no channel matrix on record")
+
+    def report_columns(self) -> Reports:
+        """Return the reports that the columns of `channel` stand for; raises as `channel`."""
+        raise ParameterError(f"randomizer {self.name!r} has no list of its reports on record")
+
+
+class MeanRandomizer(ABC):
+    """A `LocalRandomizer` of numbers or vectors: each report has the value as its expectation.
+
+    A class that derives from this one gives the attributes below, `profile`, `dimension`,
+    `randomize`, `scores`, `score_scale`, `report_variance` and `mean_report_variance`; the rest
+    follows. The value that a report stands for is ``offset + factor * score``, whose expectation is
+    the user's value. Methods that read reports raise as those of `CategoryRandomizer`.
+
+    Attributes
+    ----------
+    name : str
+        As in ``NUMBER_RANDOMIZERS`` or ``VECTOR_RANDOMIZERS``.
+    epsilon0 : float
+        Local privacy loss in nats of the law that is drawn, rounded up.
+    fingerprint : str
+        Name of the exact law; see `fingerprint_of`.
+    """
+
+    __slots__ = ()
+
+    name: ClassVar[str]
+    epsilon0: float
+    fingerprint: str
+
+    @property
+    @abstractmethod
+    def profile(self) -> LocalProfile:
+        """What the accountant needs to know."""
+
+    @property
+    @abstractmethod
+    def dimension(self) -> int:
+        """Number of coordinates d of a value; 1 for a number."""
+
+    @property
+    @abstractmethod
+    def score_scale(self) -> tuple[float, float]:
+        """Offset and factor that take a score to the user's units.
+
+        `ParameterError` if epsilon0 is 0, so that the reports say nothing.
+        """
+
+    @abstractmethod
+    def randomize(self, values: NDArray[Any], entropy: Entropy) -> Reports:
+        """Return one report for each value, one row a user.
+
+        ``values`` are numbers, shape (n,), or vectors, shape (n, d); n = 0 too. `DomainError` names
+        the first value that is NaN or out of range, and `ParameterError` is raised for another type
+        or shape.
+        """
+
+    @abstractmethod
+    def scores(self, reports: Reports) -> NDArray[np.float64]:
+        """Return the score of each report, shape (n, d); whole numbers where possible."""
+
+    @abstractmethod
+    def report_variance(self, value: float) -> float:
+        """Return the variance of one report's decoded value, given the user's, in squared units.
+
+        ``value`` is the user's number, in its units; for vectors their Euclidean norm, and the
+        result is the mean over the coordinates.
+        """
+
+    @abstractmethod
+    def mean_report_variance(self) -> float:
+        """Return the variance of a report for a typical value, by which randomizers are compared.
+
+        In squared units: for numbers the mean over values spread evenly over the range; for vectors
+        that of the zero vector, the largest, averaged over the coordinates.
+        """
+
+    def noise_law(self) -> NoiseLaw:
+        """Return how the noise of the reports follows from their squares.
+
+        Unless a class says otherwise, it cannot be told from the spread of the values, so that the
+        standard error of a mean is an upper bound.
+        """
+        return NoiseLaw()
+
+    @property
+    def num_report_bytes(self) -> int:
+        """Bytes a report."""
+        shape = (0,) if self.dimension == 1 else (0, self.dimension)
+        return bytes_of_row(self.randomize(np.empty(shape), Entropy.from_seed(0)))
+
+    def aggregate(self, reports: Reports) -> Sums:
+        """Return the sums of the reports' scores and of their squares; sums of one law add."""
+        scores = self.scores(reports)
+        return Sums(
+            total=scores.sum(axis=0),
+            total_of_squares=np.einsum("ij,ij->j", scores, scores),
+            num_reports=reports.num_reports,
+            fingerprint=self.fingerprint,
+        )
+
+    def estimate(
+        self, data: Reports | Sums, *, confidence: float = 0.95, simultaneous: bool = False
+    ) -> MeanEstimates:
+        """Return the unbiased mean of each coordinate, and how far it may be off.
+
+        ``data`` are reports of this law, or what `aggregate` made of them. In the user's units;
+        nothing is clipped. With ``simultaneous`` the intervals of all coordinates hold at once with
+        that confidence. `DataError` if there are fewer than two reports.
+        """
+        sums = self.aggregate(data) if isinstance(data, Reports) else data
+        require_same_law(sums.fingerprint, self.fingerprint)
+        offset, factor = self.score_scale
+        return estimate_means(
+            sums,
+            offset=offset,
+            factor=factor,
+            noise=self.noise_law(),
+            confidence=confidence,
+            simultaneous=simultaneous,
+        )
+
+
+def bytes_of_row(reports: Reports) -> int:
+    """Return the bytes that each row takes, also where there are none."""
+    return int(reports.data.dtype.itemsize * np.prod(reports.data.shape[1:], dtype=np.int64))
+
+
+def require_same_law(found: str, expected: str) -> None:
+    """Raise `FingerprintError` unless an aggregate is of the law expected."""
+    if found != expected:
+        raise FingerprintError(
+            f"these counts carry the fingerprint {found!r}, this randomizer's is {expected!r}: "
+            "estimate with the randomizer (name and parameters) that made the reports"
+        )

@@ -1,0 +1,163 @@
+"""The randomizer of Duchi, Jordan and Wainwright: a number becomes one noisy bit."""
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.checks import require_non_negative
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.exact_atoms import ExactAtom, outward_atoms
+from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.core.reports import Reports
+from shuffledp.randomizers.base import Channel
+from shuffledp.randomizers.checks import fingerprint_of, set_fields
+from shuffledp.randomizers.number_randomizer import (
+    NumberRandomizer,
+    Span,
+    blocks_of,
+    round_to_grid,
+)
+from shuffledp.randomizers.thresholds import WORD_VALUES, flip_odds, settle_flips
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duchi(NumberRandomizer):
+    """Rounding to one of the two ends of the range, then binary randomized response.
+
+    Parameters
+    ----------
+    low, high : float
+        Range of the values: finite, low < high.
+    epsilon0 : float
+        Local privacy loss asked for, in nats, in [0, inf). The attribute of the same name is the
+        loss of the law that is drawn, rounded up, which is at most that.
+
+    Attributes
+    ----------
+    threshold : int
+        T: the end that a value was rounded to is reported wrongly with probability exactly
+        T / 2^64.
+
+    Notes
+    -----
+    Source: Duchi, Jordan, Wainwright, "Minimax optimal procedures for locally private estimation",
+    JASA 2018, arXiv:1302.3203 (dimension one). Below epsilon0 = 0.61 its largest variance is the
+    smallest of the four randomizers of numbers.
+
+    With x the value on a scale from -1 to 1 and C = (e^epsilon0 + 1) / (e^epsilon0 - 1), a report
+    stands for C or -C, has the expectation x and the variance C^2 - x^2. The loss is
+    ln((2^64 - T) / T), at most 64 ln 2 = 44.4, where T = 1.
+
+    Cost: 16 random bytes and about 10 nanoseconds a report; one byte of memory.
+
+    Examples
+    --------
+    >>> randomizer = Duchi(low=0, high=10, epsilon0=1.0986122886681098)  # ln 3: C = 2
+    >>> round(randomizer.report_variance(5.0), 6)  # (2 * 5)^2
+    100.0
+    >>> round(randomizer.report_variance(10.0), 6)  # 100 - 5^2
+    75.0
+    """
+
+    name: ClassVar[str] = "duchi"
+    report_type: ClassVar[np.dtype[Any]] = np.dtype(np.uint8)
+
+    low: float
+    high: float
+    epsilon0: float
+    span: Span = field(init=False, repr=False, compare=False)
+    threshold: int = field(init=False, repr=False)
+    fingerprint: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        span = Span(self.low, self.high)
+        threshold, epsilon0 = settle_flips(require_non_negative("epsilon0", self.epsilon0))
+        fingerprint = fingerprint_of(self.name, span=span.stated, threshold=threshold)
+        set_fields(self, low=span.low, high=span.high, span=span, epsilon0=epsilon0)
+        set_fields(self, threshold=threshold, fingerprint=fingerprint)
+
+    @property
+    def profile(self) -> LocalProfile:
+        """What the accountant needs: binary randomized response, with its blanket.
+
+        A report is randomized response of a random bit, so that the reports of n users are a
+        mixture, over their bits, of the reports of users who *have* these bits. Compare two sets
+        of values that differ in one user: draw the bits of both sets together, such that all the
+        others have the same bits in both. Then the two laws are mixtures of the same weights,
+        component by component of neighbouring bits, and their divergence is at most the largest
+        between such components (joint convexity). So whatever holds for randomized response of
+        bits holds here, and users at the ends of the range attain it.
+        """
+        return LocalProfile(
+            epsilon0=self.epsilon0,
+            family=RandomizerFamily.K_RANDOMIZED_RESPONSE,
+            domain_size=2,
+            blanket=outward_atoms(bit_blanket(self.threshold)),
+            channel=self.channel,
+        )
+
+    def channel(self) -> Channel:
+        """Return the exact probability of each bit (column) for a user at each end (row).
+
+        A value in between is a mixture of both rows.
+        """
+        wrong = Fraction(self.threshold, WORD_VALUES)
+        return ((1 - wrong, wrong), (wrong, 1 - wrong))
+
+    def randomize(self, values: NDArray[Any], entropy: Entropy) -> Reports:
+        """Return one bit for each number. See `MeanRandomizer`."""
+        out = np.empty(np.shape(values)[:1], dtype=self.report_type)
+        for where, block in blocks_of(values, self.span):
+            bits = round_to_grid(block, self.span, num_steps=1, entropy=entropy)
+            out[where] = bits ^ (entropy.words(bits.size) < np.uint64(self.threshold))
+        return Reports(data=out, fingerprint=self.fingerprint)
+
+    @property
+    def num_steps(self) -> int:
+        """One step, from end to end."""
+        return 1
+
+    @property
+    def _report_range(self) -> tuple[int, int]:
+        return 0, 1
+
+    @property
+    def _centre(self) -> int:
+        return 1
+
+    @property
+    def _slope(self) -> float:
+        return (WORD_VALUES - 2 * self.threshold) / WORD_VALUES
+
+    @property
+    def _growth(self) -> float:
+        return 0.0  # the square of a bit's score is 1, whatever the value
+
+    def variance_at(self, square: float, *, rounding: float = 0.0) -> float:  # noqa: ARG002 - one signature for all
+        """Return the report variance; ``rounding`` to the two ends is part of it already."""
+        # (C^2 - 1) + (1 - x^2): with p and q for the right and the wrong bit the first part is
+        # 4 p q / (p - q)^2, so that nothing cancels where C is 1 to machine precision.
+        _, factor = self.score_scale
+        wrong = self.threshold / WORD_VALUES
+        right = (WORD_VALUES - self.threshold) / WORD_VALUES
+        return 4.0 * right * wrong * factor**2 + self.span.half_width**2 * (1.0 - square)
+
+
+def bit_blanket(threshold: int) -> list[ExactAtom]:
+    """Return the blanket of randomized response of a bit, wrong with probability T / 2^64."""
+    wrong, ratio = Fraction(threshold, WORD_VALUES), flip_odds(threshold)
+    return [(wrong, ratio, 1), (wrong, 1, ratio)]
+
+
+def bit_attack(threshold: int, position: Fraction) -> list[ExactAtom]:
+    """Return the ratios of both ends' bits to that of a value at ``position``, from 0 to 1."""
+    wrong = Fraction(threshold, WORD_VALUES)
+    lower_end, upper_end = (1 - wrong, wrong), (wrong, 1 - wrong)
+    atoms: list[ExactAtom] = []
+    for first, second in zip(lower_end, upper_end, strict=True):
+        mass = (1 - position) * first + position * second
+        atoms.append((mass, first / mass, second / mass))
+    return atoms

@@ -1,0 +1,430 @@
+"""Hashed response: a random linear hash of the category, then randomized response on the bucket.
+
+What local hashing and Hadamard response share: the hash family, the exact law of a report, its
+draw and its check, and how reports are counted without looking at all pairs.
+
+*Counting.* A report (a, y) supports category v if sum a_i v_i = y mod g. Scaling a and y by the
+same number leaves that as it is, so a report is scaled until the lowest digit of a that is not
+zero, digit j say, is one: it then supports the v whose digit v_j is y - sum_{i > j} a_i v_i. That
+depends on the prefix floor(v / g^j) alone, so that reports are gathered by their *level* j.
+
+The digits of the prefix above v_j fall in two parts. The upper ones, of which each value is a
+*block*, are searched: the report goes into every block, with its y less the upper part of the
+sum. The lower ones are transformed: a block is a table over the lower digits of a and, in the
+place of v_j, the y so far. Summing over one digit of a at a time turns it into the table over the
+digits of v. The more digits are searched, the less memory and transform, and the more work a
+report.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import DomainError
+from shuffledp.core.exact_atoms import (
+    ExactAtom,
+    outward_atoms,
+    rounded_atoms,
+)
+from shuffledp.core.profile import BlanketAtom
+from shuffledp.core.reports import Reports
+from shuffledp.randomizers.base import Channel
+from shuffledp.randomizers.checks import (
+    code_type,
+    require_codes,
+    require_reports,
+    require_small_channel,
+)
+from shuffledp.randomizers.k_randomized_response import LARGEST_INTERLEAVED, histogram
+from shuffledp.randomizers.thresholds import (
+    WORD_VALUES,
+    k_randomized_response_threshold,
+    log_ratio_upper,
+    settle,
+)
+
+#: Largest prime below 2^21. With at most so many buckets every report fits 64 bits; see
+#: `HashedResponse`.
+LARGEST_NUM_BUCKETS = 2_097_143
+LARGEST_CHANNEL_K = 8
+# Two words a report are drawn for this many reports at a time, so that they, the seeds and the
+# hashes stay in the second-level cache between the generator and the loops.
+_BLOCK = 2**14
+# Cells of a matrix of reports and categories for which hashes are held at once.
+_CELLS_AT_A_TIME = 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HashedResponse:
+    """The exact law of a report that hashes k categories to g = ``num_buckets`` buckets.
+
+    g is a prime, at most the smallest prime >= k, and at most 2097143. Each bucket but the true one
+    is reported with probability exactly T / 2^64, T = ``threshold`` in [1, 2^64 / g].
+
+    The code x has m digits x_i in base g, m the least with g^m >= k. The user draws a seed a,
+    uniform among the A = g^m vectors over the field Z_g, and hashes to h_a(x) = sum a_i x_i mod g.
+    For x != x' some digit differs, so that the sum of a_i (x_i - x'_i) is uniform on Z_g: the two
+    hash to the same bucket with probability exactly 1/g (Carter, Wegman, "Universal classes of
+    hash functions", 1979). The bucket goes through g-ary randomized response, and the report is
+    the whole number a g + y.
+
+    A report fits 64 bits, for g^(m-1) < k < 2^32: if m <= 2, g^(m+1) <= 2^63 by the limit on g;
+    if m = 3, g < 2^16; if m >= 4, g^(m+1) < 2^32 g^2 < 2^54.
+
+    Every pair of categories has the same joint law of hashes, so they all are the worst pair. Not
+    so for triples if g > 2: those on a line, such as 0, 1 and 2, hash all alike or all differently.
+    """
+
+    k: int
+    num_buckets: int
+    threshold: int
+
+    @property
+    def num_digits(self) -> int:
+        """m: digits of a category, and of a seed, in base g."""
+        digits = 1
+        while self.num_buckets**digits < self.k:
+            digits += 1
+        return digits
+
+    @property
+    def num_seeds(self) -> int:
+        """A = g^m."""
+        return int(self.num_buckets**self.num_digits)
+
+    @property
+    def num_possible_reports(self) -> int:
+        """Reports are whole numbers in [0, g^(m+1))."""
+        return self.num_seeds * self.num_buckets
+
+    @property
+    def report_type(self) -> np.dtype[Any]:
+        """The narrowest unsigned type that holds every report."""
+        return code_type(self.num_possible_reports)
+
+    @property
+    def support_probabilities(self) -> tuple[float, float]:
+        """Chance that a report supports the user's category, and any other one (exactly 1/g)."""
+        keep = WORD_VALUES - (self.num_buckets - 1) * self.threshold
+        return keep / WORD_VALUES, 1.0 / self.num_buckets
+
+    def blanket(self) -> tuple[BlanketAtom, ...]:
+        """Return the largest blanket, the infimum over all k inputs, for any pair of them.
+
+        Each power of g up to g^(m-1) is a category, and seed a hashes it to a digit of a, while it
+        hashes category 0 to 0. So only the seed 0 hashes all categories alike: there the infimum
+        is the law itself, of mass 1/A and ratios (1, 1). For any other seed and every bucket some
+        input hashes elsewhere, and the infimum is s/A, s = T / 2^64. Of these seeds A (1 - 1/g)
+        tell the pair apart: one bucket has ratios (P, 1), one (1, P), and g - 2 have (1, 1), where
+        P = e^epsilon0. The other A/g - 1 do not: one bucket has (P, P), and g - 1 have (1, 1).
+        Rounded so that no bound falls; see `outward_atoms`.
+        """
+        g = self.num_buckets
+        other = Fraction(self.threshold, WORD_VALUES)
+        ratio = probability_ratio(g, self.threshold)
+        apart = Fraction(g - 1, g)
+        alike = Fraction(1, g) - Fraction(1, self.num_seeds)
+        neither = other * ((g - 2) * apart + (g - 1) * alike) + Fraction(1, self.num_seeds)
+        return outward_atoms(
+            [
+                (other * apart, ratio, 1),
+                (other * apart, 1, ratio),
+                (neither, 1, 1),
+                (other * alike, ratio, ratio),
+            ]
+        )
+
+    def attack(self) -> tuple[BlanketAtom, ...]:
+        """Return the likelihood ratios of a pair to a third category, under the latter's law.
+
+        The third category hides the pair the least, by chi^2, if it collides with neither wherever
+        they differ. For g > 2 and k > 2 the categories 0, 1 and 2 do so: seed a hashes them to
+        0, a_0 and 2 a_0, all alike with probability 1/g and all different else. For g = 2 any
+        three categories are 0, u, v up to a shift with u and v linearly independent: each pattern
+        of who collides with the third one has probability 1/4. For k = 2 the second of the pair
+        is what the others hold.
+        """
+        g = self.num_buckets
+        lie = Fraction(self.threshold, WORD_VALUES)
+        ratio = probability_ratio(g, self.threshold)
+        keep = lie * ratio
+        atoms: list[ExactAtom]
+        if self.k == 2:  # and then g = 2
+            atoms = [(lie / 2, ratio, 1), (keep / 2, 1 / ratio, 1), (Fraction(1, 2), 1, 1)]
+        elif g == 2:
+            atoms = [
+                (lie / 4, ratio, 1),
+                (lie / 4, 1, ratio),
+                (lie / 4, ratio, ratio),
+                (keep / 4, 1 / ratio, 1),
+                (keep / 4, 1, 1 / ratio),
+                (keep / 4, 1 / ratio, 1 / ratio),
+                (Fraction(1, 4), 1, 1),
+            ]
+        else:
+            apart = Fraction(g - 1, g)
+            atoms = [
+                (apart * lie, ratio, 1),
+                (apart * lie, 1, ratio),
+                (apart * keep, 1 / ratio, 1 / ratio),
+                (apart * (g - 3) * lie + 1 - apart, 1, 1),
+            ]
+        return rounded_atoms(atoms)
+
+    def channel(self) -> Channel:
+        """Return the exact probability of each report (column) given each truth (row)."""
+        reports = self.all_reports()
+        other = Fraction(self.threshold, WORD_VALUES * self.num_seeds)
+        keep = Fraction(1, self.num_seeds) - (self.num_buckets - 1) * other
+        return tuple(
+            tuple(keep if is_supported else other for is_supported in row)
+            for row in self.supports(reports).T.tolist()
+        )
+
+    def all_reports(self) -> NDArray[np.unsignedinteger[Any]]:
+        """Return every possible report, in ascending order."""
+        require_small_channel(self.k, LARGEST_CHANNEL_K)
+        return np.arange(self.num_possible_reports, dtype=self.report_type)
+
+    def randomize(
+        self, values: NDArray[np.integer[Any]], entropy: Entropy
+    ) -> NDArray[np.unsignedinteger[Any]]:
+        """Return one report for each code, from two words each."""
+        truth = require_codes(values, self.k)
+        out = np.empty(truth.size, dtype=self.report_type)
+        held = np.empty((2, min(truth.size, _BLOCK)), dtype=np.uint64)
+        for start in range(0, truth.size, _BLOCK):
+            codes = truth[start : start + _BLOCK].astype(np.uint32)
+            seeds, coins = held[0, : codes.size], held[1, : codes.size]
+            fill_acceptable(seeds, self.num_seeds, entropy)
+            entropy.fill(coins)
+            self._randomize_block(codes, seeds, coins, out[start : start + _BLOCK])
+        return out
+
+    def _randomize_block(
+        self,
+        codes: NDArray[np.uint32],
+        seeds: NDArray[np.uint64],
+        coins: NDArray[np.uint64],
+        out: NDArray[Any],
+    ) -> None:
+        """Write the reports of a block; ``seeds`` are acceptable words, and are overwritten."""
+        from shuffledp.randomizers.category_kernels import (
+            hash_block,
+            randomize_binary_block,
+            randomize_block,
+        )
+
+        threshold = np.uint64(self.threshold)
+        if self.num_buckets == 2:
+            randomize_binary_block(
+                codes, seeds, coins, threshold, np.uint64(64 - self.num_digits), out
+            )
+            return
+        buckets = np.empty(codes.size, dtype=np.uint32)
+        hash_block(codes, seeds, np.uint64(self.num_buckets), self.num_digits, buckets)
+        # The draw of k-RR itself, on buckets in place of categories.
+        randomize_block(buckets, coins, threshold, np.uint64(self.num_buckets), buckets)
+        seeds *= np.uint64(self.num_buckets)
+        seeds += buckets
+        out[:] = seeds
+
+    def require(self, reports: Reports, fingerprint: str) -> NDArray[Any]:
+        """Return the whole numbers that ``reports`` hold, once checked."""
+        data = require_reports(
+            reports, fingerprint=fingerprint, dtype=self.report_type, row_shape=()
+        )
+        limit = self.num_possible_reports
+        if data.size and int(data.max()) >= limit:
+            position = int(np.argmax(data >= limit))
+            raise DomainError(
+                f"report {position} is {data[position]}, not in [0, {limit}): no randomizer with "
+                f"k = {self.k} and {self.num_buckets} buckets makes such a report, so it is "
+                "corrupt or forged; drop it and count again"
+            )
+        return data
+
+    def supports(self, data: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return which categories hash to the bucket of each report: shape (n, k)."""
+        seeds, buckets = np.divmod(data, self.num_buckets)
+        categories = self._digits(np.arange(self.k)).T
+        supported = np.empty((data.size, self.k), dtype=np.bool_)
+        step = max(1, _CELLS_AT_A_TIME // self.k)
+        for start in range(0, data.size, step):
+            part = slice(start, start + step)
+            hashes = self._digits(seeds[part]) @ categories % self.num_buckets
+            supported[part] = hashes == buckets[part, None]
+        return supported
+
+    def _digits(self, numbers: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the digits in base g of whole numbers, the least significant first: (n, m)."""
+        digits = np.empty((numbers.size, self.num_digits), dtype=np.int64)
+        for place in range(self.num_digits):
+            digits[:, place] = numbers % self.num_buckets
+            numbers = numbers // self.num_buckets
+        return digits
+
+
+def probability_ratio(num_buckets: int, threshold: int) -> Fraction:
+    """Return the exact e^epsilon0: probability of the true bucket over that of another."""
+    return Fraction(WORD_VALUES - (num_buckets - 1) * threshold, threshold)
+
+
+def settle_response(num_buckets: int, epsilon0: float) -> tuple[int, float]:
+    """Return the threshold T of g-ary randomized response, and its loss rounded up."""
+    return settle(
+        epsilon0,
+        threshold_for=lambda loss: k_randomized_response_threshold(num_buckets, loss),
+        loss_of=lambda threshold: log_ratio_upper(probability_ratio(num_buckets, threshold)),
+    )
+
+
+def fill_acceptable(words: NDArray[np.uint64], num_values: int, entropy: Entropy) -> None:
+    """Fill an array with words w for which floor(w N / 2^64) is exactly uniform on [0, N).
+
+    Source: Lemire, "Fast random integer generation in an interval", 2019 (arXiv:1805.10941). A
+    word is accepted if w N mod 2^64 is at least 2^64 mod N. Among the multiples of N that fall
+    into [j 2^64, (j + 1) 2^64) exactly floor(2^64 / N) are that far above j 2^64, whatever j is.
+    """
+    entropy.fill(words)
+    excess = np.uint64(WORD_VALUES % num_values)
+    if excess == 0:
+        return
+    factor = np.uint64(num_values)
+    # Products of arrays wrap around at 2^64, as they should here.
+    rejected = np.flatnonzero(words * factor < excess)
+    while rejected.size:
+        again = np.empty(rejected.size, dtype=np.uint64)
+        entropy.fill(again)
+        words[rejected] = again
+        rejected = rejected[again * factor < excess]
+
+
+# Cells of the largest table, unless k itself is larger: half a gigabyte.
+_LARGEST_TABLE = 2**26
+# An addition somewhere in a large table takes as long as so many in a row.
+_SCATTERED_COST = 10
+# A histogram of all possible reports is worth having up to this size.
+_LARGEST_HISTOGRAM = 2**24
+
+
+def count_supports(law: HashedResponse, data: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
+    """Return how many reports, checked and contiguous, support each category; exact.
+
+    Of the m = ceil(log_g k) digits, j are searched, D = ceil(k / g^(m-j)) blocks, and the others
+    transformed: n D scattered additions, and (m - j - 1) g in a row for each of the g^(m-j) D
+    cells. That is g^m < g k cells for j = 0, and below 2 k for the others; j = m - 1 is a search
+    without any transform. The cheapest j that fits memory is taken. For g = 2 it is the fast
+    Walsh-Hadamard transform instead, n + 2^m m additions in 2^m cells.
+    """
+    if law.num_buckets == 2:
+        return _count_binary(law, data)
+    num_additions = min(data.size, law.num_possible_reports)
+    costs = {
+        num_searched: _cost(law, num_searched, num_additions)
+        for num_searched in range(law.num_digits)
+        if num_searched > 0 or law.num_digits == 1 or law.num_seeds <= _LARGEST_TABLE
+    }
+    return count_by_digits(law, data, min(costs, key=lambda each: costs[each]))
+
+
+def count_by_digits(
+    law: HashedResponse, data: NDArray[np.unsignedinteger], num_searched: int
+) -> NDArray[np.int64]:
+    """Return how many reports support each category, for g > 2, with j digits searched."""
+    from shuffledp.randomizers import category_kernels as kernels
+
+    g = law.num_buckets
+    inverses = np.empty(g, dtype=np.int64)
+    kernels.write_inverses(inverses)
+    levels = _levels(law, num_searched)
+    offsets = np.cumsum([0] + [level.num_cells for level in levels], dtype=np.int64)
+    block_sizes = np.array([level.block_size for level in levels], dtype=np.int64)
+    num_blocks = np.array([level.num_blocks for level in levels], dtype=np.int64)
+    # The last two cells count reports of seed 0: those that support everything, and nothing.
+    table = np.zeros(int(offsets[-1]) + 2, dtype=np.int64)
+    if law.num_possible_reports <= min(data.size, _LARGEST_HISTOGRAM):
+        counts = histogram(data, law.num_possible_reports)
+        kernels.add_histogram(counts, inverses, offsets, block_sizes, num_blocks, table)
+    else:
+        kernels.add_reports(data, inverses, offsets, block_sizes, num_blocks, table)
+    rows = np.empty(2 * g * g if int(block_sizes[0]) > g else 0, dtype=np.int64)
+    support = table[-2:-1]
+    for level, start in zip(reversed(levels), offsets[-2::-1].tolist(), strict=True):
+        part = table[start : start + level.num_cells]
+        stride = level.block_size // g
+        while stride > 1:
+            # From the top down, so that later steps can leave out prefixes beyond the last.
+            num_steps = -(-level.num_prefixes // (g * stride))
+            kernels.transform_digit(part, g, stride, num_steps, rows)
+            stride //= g
+        support = np.repeat(support, g)[: level.num_prefixes]
+        support += part[: level.num_prefixes]
+    return support
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Level:
+    """Table of the reports whose lowest digit that is not zero is one and the same.
+
+    Prefixes are those floor(v / g^j) of the categories v; a block has a power of g of cells, at
+    least g.
+    """
+
+    num_prefixes: int
+    block_size: int
+
+    @property
+    def num_blocks(self) -> int:
+        """Values of the searched digits; the last block may reach beyond the prefixes."""
+        return -(-self.num_prefixes // self.block_size)
+
+    @property
+    def num_cells(self) -> int:
+        """Cells of all blocks."""
+        return self.num_blocks * self.block_size
+
+
+def _levels(law: HashedResponse, num_searched: int) -> list[_Level]:
+    """Return the tables of levels 0 to m - 1."""
+    g, digits = law.num_buckets, law.num_digits
+    return [
+        _Level(
+            num_prefixes=-(-law.k // g**level),
+            block_size=g ** max(1, digits - level - num_searched),
+        )
+        for level in range(digits)
+    ]
+
+
+def _cost(law: HashedResponse, num_searched: int, num_additions: int) -> int:
+    """Return how many additions in a row counting takes as long as."""
+    num_transformed = law.num_digits - num_searched - 1
+    level = _levels(law, num_searched)[0]  # the others are smaller by powers of g
+    search = _SCATTERED_COST * num_additions * level.num_blocks
+    return search + (num_transformed * law.num_buckets + 1) * level.num_cells
+
+
+def _count_binary(law: HashedResponse, data: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
+    """Return how many reports support each category, for g = 2.
+
+    With d_a the reports (a, 0) less the reports (a, 1), those that support v are
+    (n + sum_a (-1)^parity(a & v) d_a) / 2.
+    """
+    from shuffledp.randomizers import category_kernels as kernels
+
+    if law.num_possible_reports <= min(data.size, LARGEST_INTERLEAVED):
+        counts = histogram(data, law.num_possible_reports)
+        signed = counts[::2] - counts[1::2]
+    else:
+        signed = np.zeros(law.num_seeds, dtype=np.int64)
+        kernels.add_signs(data, signed)
+    kernels.walsh_hadamard(signed)
+    support = signed[: law.k]
+    support += data.size
+    support >>= 1
+    return support

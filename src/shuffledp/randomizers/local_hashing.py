@@ -1,0 +1,314 @@
+"""Local hashing: each user hashes their category with a seed of their own, then randomizes it."""
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.checks import require_non_negative
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.core.reports import Counts, Reports
+from shuffledp.randomizers.base import CategoryRandomizer, Channel
+from shuffledp.randomizers.checks import fingerprint_of, require_num_categories, set_fields
+from shuffledp.randomizers.linear_hashing import (
+    LARGEST_CHANNEL_K,
+    LARGEST_NUM_BUCKETS,
+    HashedResponse,
+    count_supports,
+    settle_response,
+)
+from shuffledp.randomizers.thresholds import flip_odds, flip_threshold
+
+
+class HashedReports(CategoryRandomizer):
+    """A `CategoryRandomizer` whose law is a `HashedResponse`, to g = 2 buckets unless overridden.
+
+    A report is one whole number a g + y: the user's own seed a, and the bucket y to which their
+    category is hashed, randomized.
+    """
+
+    __slots__ = ()
+
+    num_buckets: int
+    threshold: int
+
+    def __post_init__(self) -> None:
+        k = require_num_categories(self.k)
+        threshold, epsilon0 = settle_response(2, require_non_negative("epsilon0", self.epsilon0))
+        fingerprint = fingerprint_of(self.name, k=k, threshold=threshold)
+        set_fields(self, k=k, epsilon0=epsilon0, threshold=threshold, fingerprint=fingerprint)
+
+    @property
+    def _law(self) -> HashedResponse:
+        """The exact law of a report."""
+        return HashedResponse(k=self.k, num_buckets=self.num_buckets, threshold=self.threshold)
+
+    @property
+    def num_report_bytes(self) -> int:
+        """Bytes a report: 1, 2, 4 or 8."""
+        return int(self._law.report_type.itemsize)
+
+    @property
+    def support_probabilities(self) -> tuple[float, float]:
+        """Chance that the report's bucket is that of the user's category, or of any other: 1/g."""
+        return self._law.support_probabilities
+
+    @property
+    def profile(self) -> LocalProfile:
+        """What the accountant needs: `HashedResponse.blanket`, with its proof, and the attack."""
+        return LocalProfile(
+            epsilon0=self.epsilon0,
+            family=RandomizerFamily.OTHER,
+            domain_size=self.k,
+            blanket=self._law.blanket(),
+            attack=self._law.attack(),
+            channel=self.channel if self.k <= LARGEST_CHANNEL_K else None,
+        )
+
+    def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
+        """Return one whole number a g + y for each code. See `CategoryRandomizer`."""
+        return Reports(data=self._law.randomize(values, entropy), fingerprint=self.fingerprint)
+
+    def supports(self, reports: Reports) -> NDArray[np.bool_]:
+        """Return which categories hash to each report's bucket. See `CategoryRandomizer`."""
+        law = self._law
+        return law.supports(law.require(reports, self.fingerprint))
+
+    def aggregate(self, reports: Reports) -> Counts:
+        """Return how many reports support each category. See `CategoryRandomizer`."""
+        law = self._law
+        data = law.require(reports, self.fingerprint)
+        return Counts(
+            support=count_supports(law, data), num_reports=data.size, fingerprint=self.fingerprint
+        )
+
+    def channel(self) -> Channel:
+        """Return the exact probability of each report (column) given each truth (row).
+
+        k by g^(m + 1), for k up to 8; column a g + y is seed a and bucket y.
+        """
+        return self._law.channel()
+
+    def report_columns(self) -> Reports:
+        """Return every possible report, in ascending order. See `CategoryRandomizer`."""
+        return Reports(data=self._law.all_reports(), fingerprint=self.fingerprint)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimizedLocalHashing(HashedReports):
+    """Hash the category to g buckets with a random linear hash, then g-ary randomized response.
+
+    Parameters
+    ----------
+    k : int
+        Number of categories, in [2, 2^32 - 1].
+    epsilon0 : float
+        Local privacy loss asked for, in nats, in [0, inf). The attribute of the same name is the
+        loss of the law that is drawn, rounded up, which is at most that.
+
+    Attributes
+    ----------
+    num_buckets : int
+        g, a prime; see `optimal_num_buckets`.
+    threshold : int
+        T: each bucket but the true one is reported with probability exactly T / 2^64.
+
+    Notes
+    -----
+    Source: optimal local hashing, Wang, Blocki, Li, Jha, USENIX Security 2017, with two changes.
+    Their g = round(e^epsilon0) + 1 has the least variance for a rare category; here g has the
+    least mean variance over all k, among primes. And the hash is linear over the field Z_g (see
+    `HashedResponse`), so that any two categories collide with probability exactly 1/g, and
+    the estimate is exactly unbiased. Values that collide cannot be prepared: the categories are a
+    closed list, and the seed is drawn by the user after the value is known. So no keyed hash
+    function is needed, and nothing rests on a public one.
+
+    The loss is ln((2^64 - (g - 1) T) / T), and cannot exceed 64 ln 2 = 44.4: there T = 1.
+
+    Cost: 16 random bytes and some tens of nanoseconds a report; 1 to 8 bytes of memory, for a
+    report is a whole number below k g^2. Counting n reports takes n k / g additions, or those of a
+    transform, n + (m - 1) g^(m + 1) with m = ceil(log_g k), or fewer by mixing both.
+
+    Examples
+    --------
+    >>> randomizer = OptimizedLocalHashing(k=100, epsilon0=2.0)
+    >>> randomizer.num_buckets, randomizer.num_report_bytes
+    (7, 2)
+    >>> [round(probability, 4) for probability in randomizer.support_probabilities]
+    [0.5519, 0.1429]
+    """
+
+    name: ClassVar[str] = "optimized-local-hashing"
+
+    k: int
+    epsilon0: float
+    num_buckets: int = field(init=False, repr=False)
+    threshold: int = field(init=False, repr=False)
+    fingerprint: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        k = require_num_categories(self.k)
+        asked = require_non_negative("epsilon0", self.epsilon0)
+        num_buckets, threshold, epsilon0 = _settle_with_buckets(k, asked)
+        law = {"k": k, "num_buckets": num_buckets, "threshold": threshold}
+        set_fields(self, epsilon0=epsilon0, fingerprint=fingerprint_of(self.name, **law), **law)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinaryLocalHashing(HashedReports):
+    """Hash the category to one bit with a random linear hash, then randomized response.
+
+    Parameters
+    ----------
+    k : int
+        Number of categories, in [2, 2^32 - 1].
+    epsilon0 : float
+        Local privacy loss asked for, in nats, in [0, inf). The attribute of the same name is the
+        loss of the law that is drawn, rounded up, which is at most that.
+
+    Attributes
+    ----------
+    num_buckets : int
+        g = 2.
+    threshold : int
+        T: the bit is flipped with probability exactly T / 2^64.
+
+    Notes
+    -----
+    Source: Bassily, Smith, STOC 2015, as simplified by Wang, Blocki, Li, Jha, USENIX Security
+    2017. The hash is linear over GF(2), see `HashedResponse`: a report is a row of the
+    Walsh-Hadamard matrix and one of its signs, so that this is the law of `HadamardResponse` under
+    its other name. `OptimizedLocalHashing` chooses g = 2 itself while epsilon0 is small.
+
+    Cost: as for `HadamardResponse`.
+
+    Examples
+    --------
+    >>> randomizer = BinaryLocalHashing(k=100, epsilon0=1.0986122886681100)  # just above ln 3
+    >>> [round(probability, 12) for probability in randomizer.support_probabilities]
+    [0.75, 0.5]
+    >>> randomizer.num_report_bytes
+    1
+    """
+
+    name: ClassVar[str] = "binary-local-hashing"
+
+    k: int
+    epsilon0: float
+    num_buckets: int = field(default=2, init=False, repr=False)
+    threshold: int = field(init=False, repr=False)
+    fingerprint: str = field(init=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HadamardResponse(HashedReports):
+    """The sign of the category in a random row of the Walsh-Hadamard matrix, kept or flipped.
+
+    Parameters
+    ----------
+    k : int
+        Number of categories, in [2, 2^32 - 1].
+    epsilon0 : float
+        Local privacy loss asked for, in nats, in [0, inf). The attribute of the same name is the
+        loss of the law that is drawn, rounded up, which is at most that.
+
+    Attributes
+    ----------
+    num_buckets : int
+        g = 2.
+    threshold : int
+        T: the sign is flipped with probability exactly T / 2^64.
+
+    Notes
+    -----
+    Source: Acharya, Sun, Zhang, "Hadamard response", AISTATS 2019 (arXiv:1802.04705), in the form
+    where the user draws the row and names it in the report. K = 2^m is the least power of two
+    >= k. The user draws a row j, uniform in [0, K), from m random bits. The entry of row j at
+    category x is (-1)^b, b the parity of the bits of j & x; the report is 2 j + b, with b flipped
+    with probability 1 / (e^epsilon0 + 1). It supports the categories with the sign that it names:
+    the user's own one unless b was flipped, and any other one with probability exactly 1/2.
+
+    This is a linear hash over GF(2), see `HashedResponse`, so that `BinaryLocalHashing` has the
+    same law, and `OptimizedLocalHashing` too while epsilon0 is below ln(2) / 2 = 0.35; beyond that
+    the error of the latter is never larger. The loss cannot exceed 64 ln 2 = 44.4: there T = 1.
+
+    Cost: 16 random bytes and a few nanoseconds a report; 1, 2, 4 or 8 bytes of memory. Counting
+    takes n steps and a fast Walsh-Hadamard transform, K log2 K additions.
+
+    Examples
+    --------
+    >>> randomizer = HadamardResponse(k=2, epsilon0=1.0986122886681100)  # just above ln 3
+    >>> [str(probability.limit_denominator(100)) for probability in randomizer.channel()[0]]
+    ['3/8', '1/8', '3/8', '1/8']
+    >>> [str(probability.limit_denominator(100)) for probability in randomizer.channel()[1]]
+    ['3/8', '1/8', '1/8', '3/8']
+    """
+
+    name: ClassVar[str] = "hadamard-response"
+
+    k: int
+    epsilon0: float
+    num_buckets: int = field(default=2, init=False, repr=False)
+    threshold: int = field(init=False, repr=False)
+    fingerprint: str = field(init=False, repr=False)
+
+
+def optimal_num_buckets(k: int, epsilon0: float) -> int:
+    """Return the prime number of buckets with the least mean variance over k categories.
+
+    At most the smallest prime >= k, and at most 2097143; it never falls as epsilon0 grows.
+
+    The mean of the variances over the categories is that at the frequency 1/k. With p, q as in
+    `HashedResponse`, P = e^epsilon0 and t = g - 1, n times it is
+
+        B t + C / t + D,  B = (P + k - 1) / (k (P - 1)^2),  C = P ((k - 1) P + 1) / (k (P - 1)^2),
+
+    D without t. It is convex, so the best prime is next to its minimum at t^2 = C / B. And of two
+    primes g < g', g' is the better one if and only if (g - 1)(g' - 1) < C / B. For k to infinity
+    this is g = P + 1, rounded to a prime, as published.
+
+    Only whole numbers and fractions are used, so that all machines choose alike: P is that of
+    binary randomized response with its threshold. C / B <= P^2 grows with P; at P = 1 it is 1,
+    which gives g = 2.
+    """
+    largest = _next_prime(min(k, LARGEST_NUM_BUCKETS) - 1)
+    odds: Fraction = flip_odds(flip_threshold(epsilon0))
+    squared_optimum = odds * ((k - 1) * odds + 1) / (k - 1 + odds)
+    root = math.isqrt(math.floor(squared_optimum))
+    if root + 1 >= largest:
+        return largest
+    after = _next_prime(root + 1)
+    before = next(g for g in range(root + 1, 1, -1) if _is_prime(g))
+    return after if (before - 1) * (after - 1) < squared_optimum else before
+
+
+def _settle_with_buckets(k: int, epsilon0: float) -> tuple[int, int, float]:
+    """Return g, T and the loss, such that asking for this loss gives the same three again.
+
+    The loss that is settled on for g may lie just below the step where g is best. Then the g that
+    is best there settles within that loss, and so on: g never rises on the way, so it ends.
+    """
+    num_buckets = optimal_num_buckets(k, epsilon0)
+    while True:
+        threshold, epsilon0 = settle_response(num_buckets, epsilon0)
+        best = optimal_num_buckets(k, epsilon0)
+        if best == num_buckets:
+            return num_buckets, threshold, epsilon0
+        num_buckets = best
+
+
+def _next_prime(number: int) -> int:
+    """Return the smallest prime above ``number``."""
+    number += 1
+    while not _is_prime(number):
+        number += 1
+    return number
+
+
+def _is_prime(number: int) -> bool:
+    """Return whether ``number`` is prime, by trial division: below 2^22 at most 2^11 steps."""
+    return number > 1 and all(number % divisor for divisor in range(2, math.isqrt(number) + 1))

@@ -1,0 +1,336 @@
+"""``NumberRandomizer``: a number is rounded to a grid without bias, and reported as an integer.
+
+A range [low, high] is cut into m equal steps, and a value becomes one of the two grid points
+0, ..., m around it, at random, such that the point's expectation is the value's position. The
+randomizer then sees that point only. Whatever the rounding does costs no privacy: the law of a
+report given a value is a mixture of the laws given grid points, and the divergences between
+mixtures are at most the largest between their components (joint convexity).
+
+The score of a report is 2 code - centre, an integer around 0 whose expectation is proportional to
+the distance of the user's value from the middle of the range. So the estimated mean is the middle
+plus a factor times the mean score, without cancellation.
+"""
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.checks import require_at_least
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import DomainError, ParameterError
+from shuffledp.core.reports import Reports, Sums
+from shuffledp.estimation.means import NoiseLaw
+from shuffledp.randomizers.base import MeanRandomizer
+from shuffledp.randomizers.checks import plain_array, require_reports
+
+#: Values that are handled together: 256 KiB of words stay in the second-level cache.
+BLOCK = 2**15
+
+# Widths between these leave room for squares of noise in floats, at any epsilon0.
+_SMALLEST_WIDTH = 1e-100
+_LARGEST_WIDTH = 1e100
+
+# Reports summed at a time: far below the 2^29 whose sum is proved to be exact.
+_SUM_BLOCK = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A range of numbers [low, high]: finite, low < high, and between 1e-100 and 1e100 apart."""
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high"):
+            # Adding zero makes -0.0 the same end as 0.0, also in fingerprints.
+            object.__setattr__(self, name, _require_finite(name, getattr(self, name)) + 0.0)
+        if self.low > self.high:
+            raise ParameterError(
+                f"low = {self.low} is above high = {self.high}: the range is the wrong way round; "
+                "swap the two"
+            )
+        if self.low == self.high:
+            raise ParameterError(
+                f"low = high = {self.low}: a range needs two different ends, low < high; declare "
+                "the smallest and the largest value that is possible"
+            )
+        if not _SMALLEST_WIDTH <= self.width <= _LARGEST_WIDTH:
+            raise ParameterError(
+                f"low = {self.low} and high = {self.high} are {self.width} apart, not between "
+                f"{_SMALLEST_WIDTH} and {_LARGEST_WIDTH}: give the values in another unit"
+            )
+
+    @property
+    def width(self) -> float:
+        """Distance of the ends."""
+        return self.high - self.low
+
+    @property
+    def middle(self) -> float:
+        """The value halfway between the ends."""
+        return (self.low + self.high) / 2.0
+
+    @property
+    def half_width(self) -> float:
+        """Distance of each end from the middle."""
+        return self.width / 2.0
+
+    @property
+    def stated(self) -> str:
+        """Exact text of both ends, for fingerprints."""
+        return f"{self.low.hex()}..{self.high.hex()}"
+
+    def position(self, value: float) -> float:
+        """Return where a value of the range lies, from -1 at the lower end to 1 at the upper."""
+        if not self.low <= value <= self.high:
+            raise DomainError(
+                f"value = {value} is not in [{self.low}, {self.high}]: give a value of the range"
+            )
+        return min(1.0, max(-1.0, (value - self.middle) / self.half_width))
+
+    def require_inside(self, block: NDArray[np.float64], *, start: int) -> None:
+        """Raise `DomainError` unless values ``start``, ``start`` + 1, ... are in the range."""
+        inside = (block >= self.low) & (block <= self.high)
+        if inside.all():
+            return
+        first = int(np.argmin(inside))
+        value = float(block[first])
+        advice = (
+            "leave out or fill in missing values first"
+            if math.isnan(value)
+            else "clip the values to the range first (--clip on the command line), or declare a "
+            "wider one"
+        )
+        raise DomainError(
+            f"values[{start + first}] = {value} is not in [{self.low}, {self.high}]: {advice}"
+        )
+
+
+class NumberRandomizer(MeanRandomizer):
+    """A `MeanRandomizer` of numbers in [low, high], which are rounded to a grid of m steps.
+
+    A class gives ``report_type`` and what is abstract below; `Hybrid` has scores of its own too.
+    """
+
+    __slots__ = ()
+
+    report_type: ClassVar[np.dtype[Any]]
+
+    low: float
+    high: float
+    span: Span
+
+    @property
+    @abstractmethod
+    def num_steps(self) -> int:
+        """Steps m of the grid that values are rounded to."""
+
+    @property
+    @abstractmethod
+    def _report_range(self) -> tuple[int, int]:
+        """Smallest and largest report."""
+
+    @property
+    @abstractmethod
+    def _centre(self) -> int:
+        """Twice the report that speaks for the middle of the range."""
+
+    @property
+    @abstractmethod
+    def _slope(self) -> float:
+        """Expected score of a user at the upper end; 0 where reports say nothing."""
+
+    @property
+    @abstractmethod
+    def _growth(self) -> float:
+        """How much farther decoded reports of an end are from the middle than those of the middle.
+
+        In expectation, squared, in squared half widths; 0 where squares say nothing of the values.
+        """
+
+    @abstractmethod
+    def variance_at(self, square: float, *, rounding: float) -> float:
+        """Return the report variance, in squared units, for a value at the position x in [-1, 1].
+
+        ``square`` is x^2, and ``rounding`` 4 f (1 - f) where the value lies a share f of a step
+        above a grid point; linear in both. `ParameterError` if epsilon0 is 0.
+        """
+
+    @property
+    def dimension(self) -> int:
+        """Number of coordinates of a value: 1."""
+        return 1
+
+    @property
+    def score_scale(self) -> tuple[float, float]:
+        """Offset and factor that take a score to the user's units. See `MeanRandomizer`."""
+        if not self._slope > 0.0:
+            raise ParameterError(
+                "epsilon0 of this law is 0, so that its reports say nothing about the values: use "
+                "a randomizer with a larger epsilon0"
+            )
+        return self.span.middle, self.span.half_width / self._slope
+
+    def scores(self, reports: Reports) -> NDArray[np.float64]:
+        """Return 2 y - centre for each report y, shape (n, 1); exact. See `MeanRandomizer`."""
+        codes = self._codes(reports)
+        scores: NDArray[np.float64] = 2.0 * codes.astype(np.float64)[:, None] - self._centre
+        return scores
+
+    def aggregate(self, reports: Reports) -> Sums:
+        """Return the sums of scores and of their squares. See `MeanRandomizer`.
+
+        Both are exact up to 2^53, the first in any case whatever the order; beyond, the second has
+        relative errors of the order of 2^-53.
+        """
+        from shuffledp.randomizers.number_kernels import sum_scores
+
+        codes = self._codes(reports)
+        total, total_of_squares = 0, 0.0
+        for start in range(0, codes.size, _SUM_BLOCK):
+            partial, squares = sum_scores(codes[start : start + _SUM_BLOCK], self._centre)
+            total += int(partial)
+            total_of_squares += squares
+        return Sums(
+            total=np.array([float(total)]),
+            total_of_squares=np.array([total_of_squares]),
+            num_reports=codes.size,
+            fingerprint=self.fingerprint,
+        )
+
+    def _codes(self, reports: Reports) -> NDArray[Any]:
+        """Return the integers that are the reports, if this law could have made them."""
+        smallest, largest = self._report_range
+        codes = require_reports(
+            reports, fingerprint=self.fingerprint, dtype=self.report_type, row_shape=()
+        )
+        if codes.size and not smallest <= int(codes.min()) <= int(codes.max()) <= largest:
+            position = int(np.argmax((codes < smallest) | (codes > largest)))
+            raise DomainError(
+                f"report {position} is {codes[position]}, not in [{smallest}, {largest}]: this "
+                "randomizer makes no such report, so it is corrupt or forged; drop it and sum again"
+            )
+        return codes
+
+    def noise_law(self) -> NoiseLaw:
+        """Return how the noise of the reports follows from their squares. See `MeanRandomizer`.
+
+        Rounding is counted as if each value lay halfway between two points of the grid, which is
+        the worst. Proved in docs/results/standard-errors.md.
+        """
+        unit = self.score_scale[1] ** 2
+        least = min(self.variance_at(square, rounding=0.0) for square in (0.0, 1.0)) / unit
+        growth = self._growth
+        if growth == 0.0:
+            return NoiseLaw(least=least)
+        constant = self.variance_at(0.0, rounding=1.0) / unit
+        return NoiseLaw(share=1.0 - 1.0 / growth, constant=constant / growth, least=least)
+
+    def report_variance(self, value: float) -> float:
+        """Return the variance of one report's decoded value, with that of the rounding.
+
+        In squared units, to double precision. `DomainError` if ``value`` is not in the range,
+        `ParameterError` if epsilon0 is 0.
+        """
+        x = self.span.position(value)
+        left_over = math.modf((x + 1.0) / 2.0 * self.num_steps)[0]
+        return self.variance_at(x * x, rounding=4.0 * left_over * (1.0 - left_over))
+
+    def mean_report_variance(self) -> float:
+        """Return the report variance, averaged over a value uniform in the range."""
+        return self.variance_at(1.0 / 3.0, rounding=2.0 / 3.0)
+
+    def worst_report_variance(self) -> float:
+        """Return an upper bound of the report variance of all values; tight but for rounding."""
+        return max(self.variance_at(square, rounding=1.0) for square in (0.0, 1.0))
+
+
+def blocks_of(values: NDArray[Any], span: Span) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+    """Yield which users, and their values as contiguous doubles, once checked; some at a time.
+
+    Raises `DomainError` for a value that is NaN or outside the range, and `ParameterError` unless
+    ``values`` is a one-dimensional array of numbers.
+    """
+    array = _require_numbers(values)
+    for start in range(0, array.size, BLOCK):
+        where = slice(start, min(start + BLOCK, array.size))
+        # A copy, so that the loops always see the same type of array: a writable one.
+        block = array[where].astype(np.float64)
+        span.require_inside(block, start=start)
+        yield where, block
+
+
+def round_to_grid(
+    block: NDArray[np.float64], span: Span, *, num_steps: int, entropy: Entropy
+) -> NDArray[np.int32]:
+    """Return a grid point for each value of a block, whose expectation is the value's position.
+
+    With position p = (value - low) / (high - low) m, m = ``num_steps`` <= 2^20, the point is
+    floor(p) + 1 with probability p - floor(p), to a multiple of 2^-64, and floor(p) otherwise.
+    Three operations on floats lead to p, so that it is off by at most 3 * 2^-53 m, and the point's
+    expectation by less than 2^-51 m: a bias of at most 2^-51 (high - low) of the estimated mean,
+    far below any standard error. Its variance is at most 1/4. One word a value.
+    """
+    from shuffledp.randomizers.number_kernels import round_block
+
+    points = np.empty(block.size, dtype=np.int32)
+    round_block(block, entropy.words(block.size), span.low, span.width, float(num_steps), points)
+    return points
+
+
+def expected_standard_error(
+    randomizer: MeanRandomizer, *, num_users: SupportsIndex, value: float | None = None
+) -> float:
+    """Return the standard error that a mean will have, given who the users are.
+
+    ``value`` is what all users are taken to have; without it their values are spread evenly over
+    the range. The variances of the users add, so that for any other values it lies between those
+    for the best and the worst single value. `ParameterError` if the reports say nothing (epsilon0 =
+    0).
+    """
+    count = require_at_least("num_users", num_users, 1)
+    variance = (
+        randomizer.mean_report_variance() if value is None else randomizer.report_variance(value)
+    )
+    return math.sqrt(variance / count)
+
+
+def require_resolution(resolution: int | None, largest: int) -> int:
+    """Return ``resolution``, a power of two in [1, largest], or the largest if it is None."""
+    if resolution is None:
+        return largest
+    number = require_at_least("resolution", resolution, 1)
+    if number > largest or number & (number - 1):
+        raise ParameterError(
+            f"resolution = {number} is not a power of two in [1, {largest}]: leave it out"
+        )
+    return number
+
+
+def _require_numbers(values: NDArray[Any]) -> NDArray[Any]:
+    """Return ``values`` as an array of real numbers, shape (n,), else raise `ParameterError`."""
+    array = plain_array(values)
+    if array.ndim != 1:
+        raise ParameterError(f"values has shape {array.shape}: give one number a user, shape (n,)")
+    if array.size == 0:
+        return array.astype(np.float64)
+    if array.dtype.kind not in "iuf":
+        raise ParameterError(f"values has dtype {array.dtype}: give integers or floats")
+    return array
+
+
+def _require_finite(name: str, value: Any) -> float:
+    """Return an end of a range as a float if it is a finite number, else raise."""
+    try:
+        number = math.nan if isinstance(value, (str, bytes)) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ParameterError(f"{name} = {value!r} is not a finite number: give an end of the range")
+    return number

@@ -1,0 +1,217 @@
+"""Compiled loops of sketches: SipHash-2-4 of texts and of pairs of words, draws, cells."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.compiled import njit
+
+_State = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
+_BYTE = np.uint64(8)
+_FINAL = np.uint64(0xFF)
+_LENGTH_SHIFT = np.uint64(56)
+_PAIR_LENGTH = np.uint64(16 << 56)
+
+
+@njit(cache=True, nogil=True)
+def _rotate(word: np.uint64, places: int) -> np.uint64:
+    """Return ``word`` rotated left, by 1 to 63 places."""
+    return (word << np.uint64(places)) | (word >> np.uint64(64 - places))
+
+
+@njit(cache=True, nogil=True)
+def _sip_round(v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64) -> _State:
+    """Return the state after one SipRound."""
+    v0 += v1
+    v1 = _rotate(v1, 13) ^ v0
+    v0 = _rotate(v0, 32)
+    v2 += v3
+    v3 = _rotate(v3, 16) ^ v2
+    v0 += v3
+    v3 = _rotate(v3, 21) ^ v0
+    v2 += v1
+    v1 = _rotate(v1, 17) ^ v2
+    v2 = _rotate(v2, 32)
+    return v0, v1, v2, v3
+
+
+@njit(cache=True, nogil=True)
+def _absorb(v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64, block: np.uint64) -> _State:
+    """Return the state after one message block: two rounds."""
+    v3 ^= block
+    v0, v1, v2, v3 = _sip_round(v0, v1, v2, v3)
+    v0, v1, v2, v3 = _sip_round(v0, v1, v2, v3)
+    return v0 ^ block, v1, v2, v3
+
+
+@njit(cache=True, nogil=True)
+def _start(key0: np.uint64, key1: np.uint64) -> _State:
+    """Return the state of an empty message: the key, and "somepseudorandomlygeneratedbytes"."""
+    return (
+        key0 ^ np.uint64(0x736F6D6570736575),
+        key1 ^ np.uint64(0x646F72616E646F6D),
+        key0 ^ np.uint64(0x6C7967656E657261),
+        key1 ^ np.uint64(0x7465646279746573),
+    )
+
+
+@njit(cache=True, nogil=True)
+def _finish(v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64) -> np.uint64:
+    """Return the hash: four rounds more."""
+    v2 ^= _FINAL
+    for _ in range(4):
+        v0, v1, v2, v3 = _sip_round(v0, v1, v2, v3)
+    return v0 ^ v1 ^ v2 ^ v3
+
+
+@njit(cache=True, nogil=True)
+def _hash_bytes(
+    key0: np.uint64, key1: np.uint64, buffer: NDArray[np.uint8], start: int, stop: int
+) -> np.uint64:
+    """Return SipHash-2-4 of ``buffer[start:stop]``."""
+    v0, v1, v2, v3 = _start(key0, key1)
+    length = stop - start
+    whole = start + (length & ~7)
+    for at in range(start, whole, 8):
+        block = np.uint64(0)
+        for j in range(8):
+            block |= np.uint64(buffer[at + j]) << np.uint64(8 * j)
+        v0, v1, v2, v3 = _absorb(v0, v1, v2, v3, block)
+    block = np.uint64(length) << _LENGTH_SHIFT  # modulo 256, as the shift drops the rest
+    shift = np.uint64(0)
+    for at in range(whole, stop):
+        block |= np.uint64(buffer[at]) << shift
+        shift += _BYTE
+    v0, v1, v2, v3 = _absorb(v0, v1, v2, v3, block)
+    return _finish(v0, v1, v2, v3)
+
+
+@njit(cache=True, nogil=True)
+def hash_texts(
+    key0: np.uint64,
+    key1: np.uint64,
+    buffer: NDArray[np.uint8],
+    ends: NDArray[np.int64],
+    out: NDArray[np.uint64],
+) -> None:
+    """Write the hash of text i, which ends before ``ends[i]`` and starts where the last ended."""
+    start = 0
+    for i in range(ends.size):
+        out[i] = _hash_bytes(key0, key1, buffer, start, ends[i])
+        start = ends[i]
+
+
+@njit(cache=True, nogil=True)
+def hash_pair(key0: np.uint64, key1: np.uint64, first: np.uint64, second: np.uint64) -> np.uint64:
+    """Return SipHash-2-4 of the 16 bytes of two words, each little-endian."""
+    v0, v1, v2, v3 = _start(key0, key1)
+    v0, v1, v2, v3 = _absorb(v0, v1, v2, v3, first)
+    v0, v1, v2, v3 = _absorb(v0, v1, v2, v3, second)
+    v0, v1, v2, v3 = _absorb(v0, v1, v2, v3, _PAIR_LENGTH)
+    return _finish(v0, v1, v2, v3)
+
+
+@njit(cache=True, nogil=True)
+def hash_pairs(
+    key0: np.uint64,
+    key1: np.uint64,
+    firsts: NDArray[np.uint64],
+    seconds: NDArray[np.uint64],
+    out: NDArray[np.uint64],
+) -> None:
+    """Write the hash of each pair of words."""
+    for i in range(firsts.size):
+        out[i] = hash_pair(key0, key1, firsts[i], seconds[i])
+
+
+_ONE = np.uint64(1)
+_BYTE_MASK = np.uint64(0xFF)
+
+
+@njit(cache=True, nogil=True)
+def _flush(packed: NDArray[np.uint64], cells: NDArray[np.int64]) -> None:
+    """Add the eight one-byte counters of each word to ``cells``, and set them to zero."""
+    for at in range(packed.size):
+        for position in range(8):
+            count = (packed[at] >> np.uint64(8 * position)) & _BYTE_MASK
+            cells[at, position] += np.int64(count)
+        packed[at] = np.uint64(0)
+
+
+@njit(cache=True, nogil=True)
+def add_bits_by_hash(
+    hashes: NDArray[np.int64],
+    rows: NDArray[np.uint8],
+    first: int,
+    spread: NDArray[np.uint64],
+    packed: NDArray[np.uint64],
+    cells: NDArray[np.int64],
+    num_reports: NDArray[np.int64],
+) -> None:
+    """Add the packed bits of row i, from byte ``first`` on, to ``cells[hashes[i]]``.
+
+    ``spread[b]`` has bit p of the byte b in its byte p, so that one addition counts eight bits, in
+    the zeros of ``packed``, shape (num_hashes, bytes a row). These hold 255 reports of a hash
+    function before they are emptied into ``cells``, shape (num_hashes, bytes a row, 8).
+    ``num_reports`` counts the reports of each hash function. The caller has checked the hashes.
+    """
+    num_reports[:] = 0
+    for i in range(hashes.size):
+        row = hashes[i]
+        counters = packed[row]
+        for at in range(counters.size):
+            counters[at] += spread[rows[i, first + at]]
+        num_reports[row] += 1
+        if num_reports[row] % 255 == 0:
+            _flush(counters, cells[row])
+    for row in range(packed.shape[0]):
+        _flush(packed[row], cells[row])
+
+
+@njit(cache=True, nogil=True)
+def parity(word: np.uint64) -> np.uint64:
+    """Return the number of ones of ``word``, modulo 2."""
+    for shift in (32, 16, 8, 4, 2, 1):
+        word ^= word >> np.uint64(shift)
+    return word & _ONE
+
+
+@njit(cache=True, nogil=True)
+def draw_signs(
+    digests: NDArray[np.uint64],
+    places: NDArray[np.uint64],
+    coins: NDArray[np.uint64],
+    threshold: np.uint64,
+    num_buckets: np.uint64,
+    key0: np.uint64,
+    key1: np.uint64,
+    out: NDArray[Any],
+) -> None:
+    """Write report i = 2 (j w + l) + b, where ``places[i]`` = j w + l was drawn uniformly.
+
+    b is the parity of l & h_j(x_i), flipped if ``coins[i]`` < T.
+    """
+    mask = num_buckets - _ONE
+    for i in range(digests.size):
+        place = places[i]
+        row = place // num_buckets
+        bucket = hash_pair(key0, key1, digests[i], row) & mask
+        bit = parity(place & bucket) ^ np.uint64(coins[i] < threshold)
+        out[i] = (place << _ONE) | bit
+
+
+@njit(cache=True, nogil=True)
+def sum_cells(
+    table: NDArray[np.int64],
+    digests: NDArray[np.uint64],
+    key0: np.uint64,
+    key1: np.uint64,
+    out: NDArray[np.int64],
+) -> None:
+    """Add ``table[j, h_j(x)]`` over all hash functions j to the entry of each string x."""
+    mask = np.uint64(table.shape[1] - 1)
+    # By hash function first: one row of the table stays in the first-level cache.
+    for j in range(table.shape[0]):
+        for i in range(digests.size):
+            out[i] += table[j, hash_pair(key0, key1, digests[i], np.uint64(j)) & mask]

@@ -1,0 +1,341 @@
+"""Subset selection: report a few categories at once, the true one often among them."""
+
+import math
+from bisect import bisect_left
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import combinations
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.checks import require_non_negative
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import DomainError
+from shuffledp.core.exact_atoms import (
+    ExactAtom,
+    outward_atoms,
+    rounded_atoms,
+)
+from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
+from shuffledp.core.reports import Counts, Reports
+from shuffledp.randomizers.base import CategoryRandomizer, Channel
+from shuffledp.randomizers.checks import (
+    fingerprint_of,
+    require_codes,
+    require_num_categories,
+    require_small_channel,
+    set_fields,
+)
+from shuffledp.randomizers.thresholds import (
+    WORD_VALUES,
+    exp_lower,
+    log_ratio_upper,
+)
+from shuffledp.randomizers.unary_encoding import (
+    bytes_per_row,
+    column_sums,
+    require_rows,
+    set_bits,
+)
+
+_LARGEST_CHANNEL_K = 8
+
+# Reports drawn at a time, which bounds the memory of converted codes and of coins.
+_BLOCK = 2**15
+# 256 KiB of words at a time stay in the second-level cache between generator and loop.
+_WORD_BUFFER = 2**15
+# Bytes of reports whose bits are counted at a time, so that the counts stay in the cache as well.
+_BYTES_AT_A_TIME = 2**18
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubsetSelection(CategoryRandomizer):
+    """A random subset of the categories, of fixed size, which favours those with the true one.
+
+    Parameters
+    ----------
+    k : int
+        Number of categories, in [2, 2^32 - 1]. A report takes ceil(k / 8) bytes: one bit a
+        category.
+    epsilon0 : float
+        Local privacy loss asked for, in nats, in [0, inf). The attribute of the same name is the
+        loss of the law that is drawn, rounded up, which is at most that.
+
+    Attributes
+    ----------
+    subset_size : int
+        w: each report names exactly so many categories, in [1, floor(k / 2)].
+    threshold : int
+        T: the true category is one of them with probability exactly T / 2^64.
+    fingerprint : str
+        Name of the exact law, carried by its reports.
+
+    Notes
+    -----
+    Source: Ye, Barg, arXiv:1702.00610; Wang, Huang, Wang, Nie, Xiong, Zhong, Yang,
+    arXiv:1607.08025. With pi = T / 2^64 the report is the truth and w - 1 uniform others, else w
+    uniform others. The loss is ln(pi (k - w) / ((1 - pi) w)). It cannot exceed
+    ln((2^64 - 1) (k - 1)), 44.4 for k = 2 and 66.5 for the largest k: there w = 1, and only one
+    word in 2^64 leaves the truth out.
+
+    Size: the variances of the k estimates sum to
+
+        ((k - 1)^2 g / (e0 - 1)^2 - (k - 1)) / (k n),  g = e0^2 r + 2 e0 + 1 / r,  r = w / (k - w),
+
+    for n users with any values at all, where e0 = e^epsilon0 and pi = e0 w / (e0 w + k - w). In
+    w this falls until r = 1 / e0 and rises from there, so the best whole number is the first
+    whose successor is no better: the smallest w with e0^2 w (w + 1) >= (k - w) (k - w - 1). The
+    published max(1, round(k / (e0 + 1))) is the same, but for at most 0.06 in epsilon0 above each
+    of its steps, where it is one too small.
+
+    Where T / 2^64 would fall to the chance w / k of a blind choice, or next to it, no different
+    probabilities of denominator 2^64 are close enough together. Then the report is a uniform
+    subset, whatever the truth, and epsilon0 is exactly 0. This happens below 3e-19 at most.
+
+    Cost: 8 + 4 w random bytes a report, and k / 8 bytes of memory.
+
+    Examples
+    --------
+    >>> randomizer = SubsetSelection(k=4, epsilon0=1.0986122886681100)  # just above ln 3
+    >>> [str(probability.limit_denominator(100)) for probability in randomizer.channel()[0]]
+    ['1/2', '1/6', '1/6', '1/6']
+    >>> [SubsetSelection(k=16, epsilon0=epsilon0).subset_size for epsilon0 in (0.0, 1.0, 2.0, 4.0)]
+    [8, 4, 2, 1]
+    """
+
+    name: ClassVar[str] = "subset-selection"
+
+    k: int
+    epsilon0: float
+    subset_size: int = field(init=False, repr=False)
+    threshold: int = field(init=False, repr=False)
+    fingerprint: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        k = require_num_categories(self.k)
+        asked = require_non_negative("epsilon0", self.epsilon0)
+        size, threshold, epsilon0 = _settle(k, asked)
+        law = {"k": k, "subset_size": size, "threshold": threshold}
+        set_fields(self, epsilon0=epsilon0, fingerprint=fingerprint_of(self.name, **law), **law)
+
+    @property
+    def num_report_bytes(self) -> int:
+        """Bytes a report: ceil(k / 8)."""
+        return bytes_per_row(self.k)
+
+    @property
+    def support_probabilities(self) -> tuple[float, float]:
+        """Chance that the report names a category if that is the truth, and if not, as floats."""
+        p = _inclusion(self.k, self.subset_size, self.threshold)
+        return float(p), float((self.subset_size - p) / (self.k - 1))
+
+    @property
+    def profile(self) -> LocalProfile:
+        """What the accountant needs: the exact loss and the largest blanket.
+
+        Every subset leaves some category out, as w <= k / 2, and has its least probability
+        mu = (1 - pi) / C(k-1, w) when that is the truth; times e^epsilon0 it is that of a truth
+        within. So the blanket is uniform, and its atoms count subsets by which of the pair they
+        have: C(k-2, w-1) only the one, as many only the other, C(k-2, w-2) both and C(k-2, w)
+        neither, each times mu.
+
+        The attack is that of any pair where all others hold one third category, or the second of
+        the pair where k = 2. By chi^2 a third one is never worse, as w <= k / 2.
+        """
+        k, size = self.k, self.subset_size
+        outside = 1 - _inclusion(k, size, self.threshold)
+        ratio = _probability_ratio(k, size, self.threshold)
+        one_of_them = outside * size / (k - 1)
+        both = outside * size * (size - 1) / ((k - 1) * (k - size))
+        atoms: list[ExactAtom] = [
+            (one_of_them, ratio, 1),
+            (one_of_them, 1, ratio),
+            (both, ratio, ratio),
+            (outside * (k - 1 - size) / (k - 1), 1, 1),
+        ]
+        return LocalProfile(
+            epsilon0=self.epsilon0,
+            family=RandomizerFamily.OTHER,
+            domain_size=k,
+            blanket=outward_atoms(atoms),
+            attack=_attack(k, size, self.threshold),
+            channel=self.channel if k <= _LARGEST_CHANNEL_K else None,
+        )
+
+    def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
+        """Return one row of packed bits for each code. See `CategoryRandomizer`."""
+        truth = require_codes(values, self.k)
+        rows = np.zeros((truth.size, bytes_per_row(self.k)), dtype=np.uint8)
+        for start in range(0, truth.size, _BLOCK):
+            block = slice(start, start + _BLOCK)
+            self._draw_subsets(rows[block], truth[block].astype(np.uint32), entropy)
+        return Reports(data=rows, fingerprint=self.fingerprint)
+
+    def _draw_subsets(
+        self, rows: NDArray[np.uint8], codes: NDArray[np.uint32], entropy: Entropy
+    ) -> None:
+        """Set the bits of a block of empty rows."""
+        num_others, threshold = self.k - 1, self.threshold
+        if _ignores_input(self.k, self.subset_size, threshold):
+            # No category has the code k: all k of them are others, and no coin is below 0.
+            codes, num_others, threshold = np.full_like(codes, self.k), self.k, 0
+        from shuffledp.randomizers.category_kernels import place_members
+
+        coins = entropy.words(codes.size)
+        goal = codes.size * self.subset_size
+        placed = 0
+        while placed < goal:
+            words = entropy.words(min(-(-(goal - placed) // 2), _WORD_BUFFER))
+            placed = place_members(
+                rows,
+                codes,
+                coins,
+                words.view(np.uint32),
+                np.uint64(threshold),
+                num_others,
+                self.subset_size,
+                placed,
+            )
+
+    def supports(self, reports: Reports) -> NDArray[np.bool_]:
+        """Return which categories each report names. See `CategoryRandomizer`."""
+        return set_bits(self._rows(reports), self.k)
+
+    def aggregate(self, reports: Reports) -> Counts:
+        """Return how many reports name each category. See `CategoryRandomizer`."""
+        rows = self._rows(reports)
+        support = column_sums(rows)[: self.k]
+        return Counts(support=support, num_reports=rows.shape[0], fingerprint=self.fingerprint)
+
+    def _rows(self, reports: Reports) -> NDArray[np.uint8]:
+        """Return the rows of the reports, once checked: each has exactly w bits set."""
+        rows = require_rows(reports, k=self.k, fingerprint=self.fingerprint)
+        step = max(1, _BYTES_AT_A_TIME // rows.shape[1])
+        for start in range(0, rows.shape[0], step):
+            sizes = _num_bits_set(rows[start : start + step])
+            is_wrong = sizes != self.subset_size
+            if is_wrong.any():
+                position = int(np.argmax(is_wrong))
+                raise DomainError(
+                    f"report {start + position} has {sizes[position]} bits set, not "
+                    f"{self.subset_size}: this law makes no such report, so it is corrupt or "
+                    "forged; drop it and count again"
+                )
+        return rows
+
+    def channel(self) -> Channel:
+        """Return the exact probability of each report (column) given each truth (row)."""
+        require_small_channel(self.k, _LARGEST_CHANNEL_K)
+        inclusion = _inclusion(self.k, self.subset_size, self.threshold)
+        within = inclusion / math.comb(self.k - 1, self.subset_size - 1)
+        without = (1 - inclusion) / math.comb(self.k - 1, self.subset_size)
+        return tuple(
+            tuple(within if y >> x & 1 else without for y in self._possible_rows())
+            for x in range(self.k)
+        )
+
+    def report_columns(self) -> Reports:
+        """Return the C(k, w) reports of the columns of `channel`: bytes in ascending order."""
+        require_small_channel(self.k, _LARGEST_CHANNEL_K)
+        rows = np.array(self._possible_rows(), dtype=np.uint8)
+        return Reports(data=rows[:, None], fingerprint=self.fingerprint)
+
+    def _possible_rows(self) -> list[int]:
+        """Return all subsets of size w as numbers, in ascending order."""
+        return sorted(
+            sum(1 << i for i in subset) for subset in combinations(range(self.k), self.subset_size)
+        )
+
+
+def _settle(k: int, asked: float) -> tuple[int, int, float]:
+    """Return subset size, threshold and loss of the law for ``asked``.
+
+    Rebuilding from that loss gives the same law. A law costs at most what it was built for, so
+    the losses fall until they repeat, after two or three rounds: a smaller loss can raise the
+    size, but the losses at which it changes are further apart than those of thresholds.
+    """
+    loss = asked
+    while True:
+        e0 = max(Fraction(1), exp_lower(loss))
+        size = _best_subset_size(k, e0)
+        threshold = math.floor(WORD_VALUES * e0 * size / (e0 * size + k - size))
+        reached = log_ratio_upper(_probability_ratio(k, size, threshold))
+        if reached >= loss:
+            return size, threshold, reached
+        loss = reached
+
+
+def _best_subset_size(k: int, e0: Fraction) -> int:
+    """Return the smallest w with e0^2 w (w + 1) >= (k - w) (k - w - 1).
+
+    The left side rises with w and the right side falls; with e0 >= 1 it holds at floor(k / 2).
+    """
+    numerator, denominator = (e0**2).as_integer_ratio()
+    sizes = range(1, k // 2)
+
+    def is_successor_no_better(w: int) -> bool:
+        return numerator * w * (w + 1) >= denominator * (k - w) * (k - w - 1)
+
+    return 1 + bisect_left(sizes, True, key=is_successor_no_better)
+
+
+def _ignores_input(k: int, size: int, threshold: int) -> bool:
+    """Return whether T is so small that the report is drawn without looking at the truth."""
+    return threshold == WORD_VALUES * size // k
+
+
+def _inclusion(k: int, size: int, threshold: int) -> Fraction:
+    """Return the exact probability that a report names the truth."""
+    if _ignores_input(k, size, threshold):
+        return Fraction(size, k)
+    return Fraction(threshold, WORD_VALUES)
+
+
+def _probability_ratio(k: int, size: int, threshold: int) -> Fraction:
+    """Return the exact e^epsilon0: of a subset given a truth within it, over one without."""
+    inclusion = _inclusion(k, size, threshold)
+    return inclusion * (k - size) / ((1 - inclusion) * size)
+
+
+def _attack(k: int, size: int, threshold: int) -> tuple[BlanketAtom, ...]:
+    """Return the likelihood ratios of a pair to a third category, under the latter's law."""
+    inclusion, ratio = _inclusion(k, size, threshold), _probability_ratio(k, size, threshold)
+    if k == 2:
+        return rounded_atoms([(1 - inclusion, ratio, 1), (inclusion, 1 / ratio, 1)])
+    both, one, neither = _chances_of_pair(k - 1, size)  # without the third category
+    atoms: list[ExactAtom] = [
+        ((1 - inclusion) * one, ratio, 1),
+        ((1 - inclusion) * one, 1, ratio),
+        ((1 - inclusion) * both, ratio, ratio),
+        ((1 - inclusion) * neither, 1, 1),
+    ]
+    both, one, neither = _chances_of_pair(k - 1, size - 1)  # besides it
+    atoms += [
+        (inclusion * one, 1, 1 / ratio),
+        (inclusion * one, 1 / ratio, 1),
+        (inclusion * both, 1, 1),
+        (inclusion * neither, 1 / ratio, 1 / ratio),
+    ]
+    return rounded_atoms(atoms)
+
+
+def _chances_of_pair(num_categories: int, size: int) -> tuple[Fraction, Fraction, Fraction]:
+    """Return how probably a uniform subset has both of a pair, only the first, or neither."""
+    rest = num_categories - size
+    pairs = num_categories * (num_categories - 1)
+    counts = (size * (size - 1), size * rest, rest * (rest - 1))
+    both, one, neither = (Fraction(count, pairs) for count in counts)
+    return both, one, neither
+
+
+def _num_bits_set(rows: NDArray[np.uint8]) -> NDArray[np.integer[Any]]:
+    """Return the number of bits set in each row."""
+    widest = next(width for width in (8, 4, 2, 1) if rows.shape[1] % width == 0)
+    counts = np.bitwise_count(rows.view(f"u{widest}"))
+    if counts.shape[1] == 1:
+        sizes: NDArray[np.integer[Any]] = counts[:, 0]
+        return sizes
+    # Over so few terms `einsum` has less overhead than `sum`.
+    return np.asarray(np.einsum("ij->i", counts, dtype=np.int64))

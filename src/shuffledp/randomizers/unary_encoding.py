@@ -1,0 +1,385 @@
+"""Unary encodings: one bit a category, in packed rows that are drawn, checked and counted here.
+
+A row has ceil(k / 8) bytes; bit i of it, little-endian within a byte, stands for category i, and
+the bits beyond k in the last byte are zero.
+"""
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.checks import require_non_negative
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import DomainError
+from shuffledp.core.exact_atoms import LONGEST_POWER, outward_atoms
+from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
+from shuffledp.core.reports import Counts, Reports, read_only
+from shuffledp.randomizers.base import CategoryRandomizer, Channel
+from shuffledp.randomizers.checks import (
+    fingerprint_of,
+    require_codes,
+    require_num_categories,
+    require_reports,
+    require_small_channel,
+    set_fields,
+)
+from shuffledp.randomizers.thresholds import WORD_VALUES, settle_flips
+
+_LARGEST_CHANNEL_K = 8
+
+# 256 KiB of words at a time stay in the second-level cache between generator and loop.
+_WORD_BUFFER = 2**15
+# Words drawn for each 64 bits still to fill: a little above the mean of 7.3, so that most fills
+# need one draw; and no fill ever needs more than 64 words.
+_WORDS_PER_LANE = 8
+_MOST_WORDS_PER_LANE = 64
+
+# True bits are written to this many rows at a time, to bound the memory of converted codes.
+_BLOCK = 2**16
+
+# Rows are widened to at least this many words when they are counted, so that short rows do not
+# drown in the overhead of a loop over one word.
+_LEAST_WORDS_COUNTED = 64
+
+
+class UnaryEncoding(CategoryRandomizer):
+    """k independent bits: the true one set with probability p, each other one with q = T / 2^64.
+
+    The loss is ln(p (1 - q) / (q (1 - p))).
+    """
+
+    __slots__ = ()
+
+    family: ClassVar[RandomizerFamily]
+    num_flips: ClassVar[int]  # the loss is that of so many flips of probability q
+
+    threshold: int
+
+    def __post_init__(self) -> None:
+        k = require_num_categories(self.k)
+        asked = require_non_negative("epsilon0", self.epsilon0)
+        threshold, epsilon0 = settle_flips(asked, num_flips=self.num_flips)
+        fingerprint = fingerprint_of(self.name, k=k, threshold=threshold)
+        set_fields(self, k=k, epsilon0=epsilon0, threshold=threshold, fingerprint=fingerprint)
+
+    @property
+    @abstractmethod
+    def bit_probabilities(self) -> tuple[Fraction, Fraction]:
+        """The exact p and q."""
+
+    @abstractmethod
+    def _write_true_bits(
+        self, rows: NDArray[np.uint8], codes: NDArray[np.uint32], entropy: Entropy
+    ) -> None:
+        """Give the true bit of each row, set with probability q so far, its own probability p."""
+
+    @property
+    def num_report_bytes(self) -> int:
+        """Bytes a report: ceil(k / 8)."""
+        return bytes_per_row(self.k)
+
+    @property
+    def support_probabilities(self) -> tuple[float, float]:
+        """Chance that a bit is set, given it is the true one, and given it is not, as floats."""
+        p, q = self.bit_probabilities
+        return float(p), float(q)
+
+    @property
+    def profile(self) -> LocalProfile:
+        """What the accountant needs: the exact loss, and the blanket of `unary_blanket`."""
+        return LocalProfile(
+            epsilon0=self.epsilon0,
+            family=self.family,
+            domain_size=self.k,
+            blanket=unary_blanket(self.k, *self.bit_probabilities),
+            channel=self.channel if self.k <= _LARGEST_CHANNEL_K else None,
+        )
+
+    def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
+        """Return one row of packed bits for each code. See `CategoryRandomizer`."""
+        rows = randomize_rows(
+            values,
+            k=self.k,
+            threshold=self.threshold,
+            entropy=entropy,
+            write_true_bits=lambda rows, codes: self._write_true_bits(rows, codes, entropy),
+        )
+        return Reports(data=rows, fingerprint=self.fingerprint)
+
+    def supports(self, reports: Reports) -> NDArray[np.bool_]:
+        """Return which bits each report has set. See `CategoryRandomizer`."""
+        rows = require_rows(reports, k=self.k, fingerprint=self.fingerprint)
+        return set_bits(rows, self.k)
+
+    def aggregate(self, reports: Reports) -> Counts:
+        """Return how many reports have the bit of each category set. See `CategoryRandomizer`."""
+        rows = require_rows(reports, k=self.k, fingerprint=self.fingerprint)
+        support = column_sums(rows)[: self.k]
+        return Counts(support=support, num_reports=rows.shape[0], fingerprint=self.fingerprint)
+
+    def channel(self) -> Channel:
+        """Return the exact probability of each report (column) given each truth (row).
+
+        k by 2^k, for k up to 8: column y stands for the report whose bit i is (y >> i) & 1.
+        """
+        require_small_channel(self.k, _LARGEST_CHANNEL_K)
+        p, q = self.bit_probabilities
+        rows = []
+        for truth in range(self.k):
+            chances = [p if i == truth else q for i in range(self.k)]
+            outputs = (
+                math.prod(c if y >> i & 1 else 1 - c for i, c in enumerate(chances))
+                for y in range(2**self.k)
+            )
+            rows.append(tuple(map(Fraction, outputs)))
+        return tuple(rows)
+
+    def report_columns(self) -> Reports:
+        """Return the 2^k reports of the columns of `channel`: bit i of y, for y = 0, 1, ..."""
+        require_small_channel(self.k, _LARGEST_CHANNEL_K)
+        rows = np.arange(2**self.k, dtype=np.uint8)[:, None]  # up to 8 bits are one byte
+        return Reports(data=rows, fingerprint=self.fingerprint)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SymmetricUnaryEncoding(UnaryEncoding):
+    """One bit a category, one-hot, each bit flipped with the same probability.
+
+    Parameters
+    ----------
+    k : int
+        Number of categories, in [2, 2^32 - 1]. A report takes ceil(k / 8) bytes.
+    epsilon0 : float
+        Local privacy loss asked for, in nats, in [0, inf). The attribute of the same name is the
+        loss of the law that is drawn, rounded up, which is at most that.
+
+    Attributes
+    ----------
+    threshold : int
+        T: each bit is flipped with probability exactly T / 2^64.
+
+    Notes
+    -----
+    Source: basic one-time RAPPOR (Erlingsson, Pihur, Korolova, CCS 2014). Two inputs differ in two
+    bits, so the loss is 2 ln((2^64 - T) / T). It cannot exceed 128 ln 2 = 88.8: there T = 1.
+
+    Cost: about k random bytes a report, and k / 8 bytes of memory.
+
+    Examples
+    --------
+    >>> randomizer = SymmetricUnaryEncoding(k=2, epsilon0=2.1972245773362196)  # just above 2 ln 3
+    >>> [str(probability.limit_denominator(100)) for probability in randomizer.channel()[0]]
+    ['3/16', '9/16', '1/16', '3/16']
+    """
+
+    name: ClassVar[str] = "symmetric-unary"
+    family: ClassVar[RandomizerFamily] = RandomizerFamily.SYMMETRIC_UNARY
+    num_flips: ClassVar[int] = 2
+
+    k: int
+    epsilon0: float
+    threshold: int = field(init=False, repr=False)
+    fingerprint: str = field(init=False, repr=False)
+
+    @property
+    def bit_probabilities(self) -> tuple[Fraction, Fraction]:
+        """The exact p = 1 - T / 2^64 and q = T / 2^64."""
+        flip = Fraction(self.threshold, WORD_VALUES)
+        return 1 - flip, flip
+
+    def _write_true_bits(
+        self,
+        rows: NDArray[np.uint8],
+        codes: NDArray[np.uint32],
+        entropy: Entropy,  # noqa: ARG002 - one signature for both
+    ) -> None:
+        """Flip the true bit of each row."""
+        from shuffledp.randomizers.category_kernels import flip_true_bits
+
+        flip_true_bits(rows, codes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimizedUnaryEncoding(UnaryEncoding):
+    """One bit a category: the true one set with probability 1/2, each other one with q.
+
+    Parameters
+    ----------
+    k : int
+        Number of categories, in [2, 2^32 - 1]. A report takes ceil(k / 8) bytes.
+    epsilon0 : float
+        Local privacy loss asked for, in nats, in [0, inf). The attribute of the same name is the
+        loss of the law that is drawn, rounded up, which is at most that.
+
+    Attributes
+    ----------
+    threshold : int
+        T: each bit but the true one is set with probability exactly q = T / 2^64.
+
+    Notes
+    -----
+    Source: OUE, Wang, Blocki, Li, Jha, USENIX Security 2017. The variance of a rare category is the
+    least among unary encodings of the same loss, ln((1 - q) / q). The loss cannot exceed
+    64 ln 2 = 44.4: there T = 1.
+
+    Cost: about k random bytes a report, and k / 8 bytes of memory.
+
+    Examples
+    --------
+    >>> randomizer = OptimizedUnaryEncoding(k=2, epsilon0=1.0986122886681100)  # just above ln 3
+    >>> [str(probability.limit_denominator(100)) for probability in randomizer.channel()[0]]
+    ['3/8', '3/8', '1/8', '1/8']
+    """
+
+    name: ClassVar[str] = "optimized-unary"
+    family: ClassVar[RandomizerFamily] = RandomizerFamily.OPTIMIZED_UNARY
+    num_flips: ClassVar[int] = 1
+
+    k: int
+    epsilon0: float
+    threshold: int = field(init=False, repr=False)
+    fingerprint: str = field(init=False, repr=False)
+
+    @property
+    def bit_probabilities(self) -> tuple[Fraction, Fraction]:
+        """The exact p = 1/2 and q = T / 2^64."""
+        return Fraction(1, 2), Fraction(self.threshold, WORD_VALUES)
+
+    def _write_true_bits(
+        self, rows: NDArray[np.uint8], codes: NDArray[np.uint32], entropy: Entropy
+    ) -> None:
+        """Put a fair coin at the true bit of each row."""
+        from shuffledp.randomizers.category_kernels import replace_true_bits
+
+        replace_true_bits(rows, codes, entropy.words(-(-codes.size // 64)))
+
+
+def unary_blanket(k: int, p: Fraction, q: Fraction) -> tuple[BlanketAtom, ...]:
+    """Return the largest blanket of k independent bits, rounded so that no bound falls.
+
+    With R = p (1 - q) / (q (1 - p)), the law for input x is that of k bits set with q, times p / q
+    if bit x is set and (1 - p) / (1 - q) if not. The least over x is the latter wherever some bit
+    is zero, and the former on the all-ones output, whose ratios are then (1, 1). By the bits of the
+    pair: (1, 0) and (0, 1) have mass q (1 - p) each, (0, 0) has (1 - q) (1 - p), (1, 1) has
+    q^2 (1 - q^(k-2)) (1 - p) / (1 - q), all ones has p q^(k-1). All ones are left out above 64
+    categories, where they have less than a part in 2^62.
+    """
+    ratio = p * (1 - q) / (q * (1 - p))
+    all_ones = q ** (k - 1) if k <= LONGEST_POWER else 0
+    others = 1 - q ** (min(k, LONGEST_POWER) - 2)
+    return outward_atoms(
+        [
+            (q * (1 - p), ratio, 1),
+            (q * (1 - p), 1, ratio),
+            ((1 - q) * (1 - p) + p * all_ones, 1, 1),
+            (q**2 * others * (1 - p) / (1 - q), ratio, ratio),
+        ]
+    )
+
+
+def bytes_per_row(k: int) -> int:
+    """Return the number of bytes of a row."""
+    return -(-k // 8)
+
+
+def randomize_rows(
+    codes: NDArray[np.integer[Any]],
+    *,
+    k: int,
+    threshold: int,
+    entropy: Entropy,
+    write_true_bits: Callable[[NDArray[np.uint8], NDArray[np.uint32]], None],
+) -> NDArray[np.uint8]:
+    """Return one row for each code: k bits set with probability T / 2^64, then the true one.
+
+    T is in [1, 2^63]; about 8 words are taken for each 64 bits. ``write_true_bits`` changes the
+    true bit of each row of a block, given the block's codes.
+    """
+    truth = require_codes(codes, k)
+    rows = _bernoulli_rows(
+        truth.size, row_bytes=bytes_per_row(k), threshold=threshold, entropy=entropy
+    )
+    if k % 8:
+        rows[:, -1] &= np.uint8((1 << k % 8) - 1)
+    for start in range(0, truth.size, _BLOCK):
+        block = slice(start, start + _BLOCK)
+        write_true_bits(rows[block], truth[block].astype(np.uint32))
+    return rows
+
+
+def _bernoulli_rows(
+    num_rows: int, *, row_bytes: int, threshold: int, entropy: Entropy
+) -> NDArray[np.uint8]:
+    """Return bytes of bits that are independently 1 with probability T / 2^64."""
+    from shuffledp.randomizers.category_kernels import fill_bernoulli
+
+    lanes = np.empty(-(-num_rows * row_bytes // 8), dtype=np.dtype("<u8"))
+    words = np.empty(_WORD_BUFFER, dtype=np.uint64)
+    filled = 0
+    while filled < lanes.size:
+        wanted = _WORDS_PER_LANE * (lanes.size - filled) + _MOST_WORDS_PER_LANE
+        drawn = words[: min(wanted, _WORD_BUFFER)]
+        entropy.fill(drawn)
+        # Words that are left over are dropped: a word is never used twice.
+        filled += fill_bernoulli(drawn, np.uint64(threshold), lanes[filled:])
+    return lanes.view(np.uint8)[: num_rows * row_bytes].reshape(num_rows, row_bytes)
+
+
+def set_bits(rows: NDArray[np.uint8], k: int) -> NDArray[np.bool_]:
+    """Return which bits are set in each row: booleans, shape (n, k)."""
+    return np.unpackbits(rows, axis=1, count=k, bitorder="little").view(np.bool_)
+
+
+def require_rows(reports: Reports, *, k: int, fingerprint: str) -> NDArray[np.uint8]:
+    """Return the rows of ``reports`` if this law could have made them, else raise."""
+    rows: NDArray[np.uint8] = require_reports(
+        reports,
+        fingerprint=fingerprint,
+        dtype=np.dtype(np.uint8),
+        row_shape=(bytes_per_row(k),),
+    )
+    if k % 8:
+        is_beyond = rows[:, -1] >> np.uint8(k % 8) != 0
+        if is_beyond.any():
+            raise DomainError(
+                f"report {int(np.argmax(is_beyond))} has a bit set beyond category {k - 1}: no "
+                f"randomizer with k = {k} makes such a report, so it is corrupt or forged; drop it "
+                "and count again"
+            )
+    return rows
+
+
+def column_sums(rows: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Return the number of ones in each of the 8 * row_bytes bit columns of packed rows."""
+    from shuffledp.randomizers import category_kernels as kernels
+
+    row_bytes = rows.shape[1]
+    # Glue rows together to whole words, and these to a width that suits the loop; column j of
+    # glued rows is column j mod (8 row_bytes) of single ones.
+    glued_bytes = math.lcm(row_bytes, 8)
+    glued_bytes *= -(-8 * _LEAST_WORDS_COUNTED // glued_bytes)
+    batch = 8 * glued_bytes
+    totals = np.zeros((glued_bytes // 8, 64), dtype=np.int64)
+    planes = np.empty((kernels.NUM_PLANES, glued_bytes // 8), dtype=np.uint64)
+    flat = rows.reshape(-1)
+    whole = flat.size // batch * batch
+    kernels.add_column_sums(_as_words(flat[:whole], glued_bytes), planes, totals)
+    if whole < flat.size:
+        rest = np.zeros(batch, dtype=np.uint8)  # rows of zeros add nothing
+        rest[: flat.size - whole] = flat[whole:]
+        kernels.add_column_sums(_as_words(rest, glued_bytes), planes, totals)
+    sums: NDArray[np.int64] = totals.reshape(-1, 8 * row_bytes).sum(axis=0)
+    return sums
+
+
+def _as_words(flat: NDArray[np.uint8], glued_bytes: int) -> NDArray[Any]:
+    """Return bytes as rows of little-endian words: bit b of a word is bit b of its bytes."""
+    if flat.ctypes.data % 8:
+        flat = flat.copy()  # a slice may start anywhere, and words must be aligned
+    return read_only(flat.view(np.dtype("<u8")).reshape(-1, glued_bytes // 8))

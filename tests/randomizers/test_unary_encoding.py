@@ -1,0 +1,191 @@
+import math
+
+import numpy as np
+import pytest
+
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import DomainError
+from shuffledp.core.profile import RandomizerFamily
+from shuffledp.randomizers import OptimizedUnaryEncoding, Reports, SymmetricUnaryEncoding
+from shuffledp.randomizers.category_kernels import fill_bernoulli
+from shuffledp.randomizers.unary_encoding import (
+    bytes_per_row,
+    column_sums,
+    randomize_rows,
+    require_rows,
+)
+
+
+def oracle_lanes(words, threshold, num_lanes):
+    """Draw 64 numbers digit by digit and compare them, in plain integers."""
+    remaining = iter(words)
+    last_digit = max(j for j in range(64) if threshold >> (63 - j) & 1)
+    lanes = []
+    for _ in range(num_lanes):
+        numbers = [0] * 64
+        for digit in range(last_digit + 1):
+            word = next(remaining)
+            numbers = [2 * w + (word >> position & 1) for position, w in enumerate(numbers)]
+            prefix = threshold >> (63 - digit)
+            if prefix not in numbers:
+                break  # every number differs from T already, so the order is known
+        # Digits not drawn cannot matter: fill them with zeros.
+        rest = 63 - digit
+        lanes.append(sum((w << rest < threshold) << i for i, w in enumerate(numbers)))
+    return lanes
+
+
+@pytest.mark.parametrize(
+    "threshold",
+    [1, 2, 3, 2**63, 2**63 - 1, 2**62, 5 << 61, 0x2E8BA2E8BA2E8BA3, 2**64 // 149, 2**40 + 1],
+)
+def test_bits_are_those_of_plain_integers(threshold):
+    words = Entropy.from_seed(1).words(2000)
+    lanes = np.zeros(30, dtype=np.uint64)
+    assert fill_bernoulli(words, np.uint64(threshold), lanes) == 30
+    assert lanes.tolist() == oracle_lanes(words.tolist(), threshold, 30)
+
+
+@pytest.mark.parametrize("numerator", range(1, 9))
+def test_all_words_of_four_digits_give_exactly_the_probability(numerator):
+    # Lane i holds the number whose digits are the binary digits of i mod 16: every four-digit
+    # number four times, so that exactly 4 * numerator lanes lie below T = numerator / 16.
+    digits = [sum((i >> (3 - j) & 1) << i for i in range(64)) for j in range(4)]
+    words = np.array(digits + [0] * 60, dtype=np.uint64)
+    lanes = np.zeros(1, dtype=np.uint64)
+    assert fill_bernoulli(words, np.uint64(numerator << 60), lanes) == 1
+    assert [int(lanes[0]) >> i & 1 for i in range(64)] == [i % 16 < numerator for i in range(64)]
+
+
+def test_filling_stops_before_words_could_run_out():
+    threshold = np.uint64(2**63 - 1)  # 64 digits
+    lanes = np.zeros(5, dtype=np.uint64)
+    assert fill_bernoulli(np.zeros(63, dtype=np.uint64), threshold, lanes) == 0
+    # All digits drawn are 0, so T's second digit, its first 1, settles every lane with two words.
+    assert fill_bernoulli(np.zeros(65, dtype=np.uint64), threshold, lanes) == 1
+    assert fill_bernoulli(np.zeros(66, dtype=np.uint64), threshold, lanes) == 2
+
+
+@pytest.mark.parametrize("k", [2, 8, 9, 63, 64, 100, 1000, 1024, 5000])
+@pytest.mark.parametrize("num_rows", [0, 1, 3, 64, 1000])
+def test_counting_agrees_with_unpacked_bits(k, num_rows):
+    rows = Entropy.from_seed(k).generator().integers(0, 256, (num_rows, bytes_per_row(k)), np.uint8)
+    if k % 8:
+        rows[:, -1] &= (1 << k % 8) - 1
+    expected = np.unpackbits(rows, axis=1, bitorder="little")[:, :k].sum(axis=0)
+    assert column_sums(rows)[:k].tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("num_rows", [4088 * 32 - 1, 4088 * 32, 4096 * 32 + 17, 300_000])
+def test_counters_are_emptied_before_they_overflow(num_rows):
+    rows = np.full((num_rows, 16), 255, dtype=np.uint8)
+    assert set(column_sums(rows).tolist()) == {num_rows}
+
+
+def test_rows_at_an_odd_address_are_counted():
+    padded = np.zeros(1 + 3 * 1000, dtype=np.uint8)
+    padded[1::3] = 1
+    rows = padded[1:].reshape(1000, 3)
+    assert column_sums(rows).tolist() == [1000] + [0] * 23
+
+
+def test_a_bit_beyond_the_domain_is_found():
+    rows = np.zeros((1000, 2), dtype=np.uint8)
+    rows[777, 1] = 1 << 2
+    with pytest.raises(DomainError, match="report 777 has a bit set beyond category 9"):
+        require_rows(Reports(data=rows, fingerprint=""), k=10, fingerprint="")
+
+
+@pytest.mark.parametrize("k", [3, 16, 1000])
+def test_true_bits_are_written_once_to_each_row(k):
+    written = []
+
+    def write(rows, codes):
+        written.append(codes.copy())
+        rows[np.arange(codes.size), codes // 8] |= np.uint8(1) << (codes % 8).astype(np.uint8)
+
+    codes = np.arange(70_000) % k
+    rows = randomize_rows(
+        codes, k=k, threshold=1, entropy=Entropy.from_seed(1), write_true_bits=write
+    )
+    assert np.array_equal(np.concatenate(written), codes)
+    bits = np.unpackbits(rows, axis=1, bitorder="little")
+    assert np.array_equal(bits.argmax(axis=1), codes)
+    assert bits.sum() == codes.size  # T = 1: a noise bit has probability 2^-64
+
+
+def test_closed_form_probabilities_of_symmetric_encoding():
+    randomizer = SymmetricUnaryEncoding(k=10, epsilon0=2 * math.log(3))
+    assert randomizer.support_probabilities == pytest.approx((0.75, 0.25))
+    assert randomizer.profile.family is RandomizerFamily.SYMMETRIC_UNARY
+
+
+def test_noise_is_the_same_for_every_truth():
+    # report = noise XOR one-hot, so two truths with the same words differ in exactly two bits.
+    randomizer = SymmetricUnaryEncoding(k=16, epsilon0=1.0)
+    first, second = (
+        np.unpackbits(
+            randomizer.randomize(np.full(500, code), Entropy.from_seed(1)).data,
+            axis=1,
+            bitorder="little",
+        )
+        for code in (3, 11)
+    )
+    assert np.flatnonzero((first != second).all(axis=0)).tolist() == [3, 11]
+    assert (first != second).sum() == 2 * 500
+
+
+def test_saturation_of_symmetric_encoding():
+    randomizer = SymmetricUnaryEncoding(k=3, epsilon0=1e6)
+    assert randomizer.threshold == 1
+    assert randomizer.epsilon0 == pytest.approx(128 * math.log(2), rel=1e-15)
+
+
+def test_blanket_of_a_large_domain_has_no_all_ones_report():
+    atoms = SymmetricUnaryEncoding(k=10**6, epsilon0=1.0).profile.blanket
+    assert len(atoms) == 4
+    assert sum(atom.mass * atom.ratio0 for atom in atoms) == pytest.approx(1.0, rel=1e-12)
+
+
+def test_closed_form_probabilities():
+    randomizer = OptimizedUnaryEncoding(k=10, epsilon0=math.log(3))
+    assert randomizer.support_probabilities == pytest.approx((0.5, 0.25))
+    assert randomizer.profile.family is RandomizerFamily.OPTIMIZED_UNARY
+
+
+def test_the_true_bit_is_a_coin_of_its_own():
+    # With the same words, moving the truth changes at most the two bits concerned.
+    randomizer = OptimizedUnaryEncoding(k=16, epsilon0=1.0)
+    first, second = (
+        np.unpackbits(
+            randomizer.randomize(np.full(5000, code), Entropy.from_seed(1)).data,
+            axis=1,
+            bitorder="little",
+        )
+        for code in (3, 11)
+    )
+    assert np.flatnonzero((first != second).any(axis=0)).tolist() == [3, 11]
+    assert np.array_equal(first[:, 3], second[:, 11])  # the coin
+
+
+def test_saturation():
+    randomizer = OptimizedUnaryEncoding(k=3, epsilon0=1e6)
+    assert randomizer.threshold == 1
+    assert randomizer.epsilon0 == pytest.approx(64 * math.log(2), rel=1e-15)
+
+
+def test_blanket_of_a_large_domain_is_the_one_of_the_literature():
+    # theory 2.3, "OUE, large k", with p = e^epsilon0.
+    p = round(math.exp(1.0), 12)
+    atoms = {
+        (round(atom.ratio0, 12), round(atom.ratio1, 12)): atom.mass
+        for atom in OptimizedUnaryEncoding(k=10**6, epsilon0=1.0).profile.blanket
+    }
+    assert atoms == pytest.approx(
+        {
+            (p, 1.0): 1 / (2 * (p + 1)),
+            (1.0, p): 1 / (2 * (p + 1)),
+            (p, p): 1 / (2 * p * (p + 1)),
+            (1.0, 1.0): p / (2 * (p + 1)),
+        }
+    )
