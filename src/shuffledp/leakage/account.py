@@ -196,23 +196,7 @@ def _ends(bound: Bound) -> list[float | None]:
 
 
 def comparison(prior: float, bound: Bound) -> str:
-    """Return "52.25 % of the time instead of 50 %", or what is true where that would mislead.
-
-    Parameters
-    ----------
-    prior : float
-        Chance of the guess before anything is seen.
-    bound : Bound
-        The chance afterwards.
-
-    Examples
-    --------
-    >>> comparison(0.5, Bound(lower=0.52253939, upper=0.52253940, method="", source="",
-    ...                       assumptions=()))
-    '52.25 % of the time instead of 50 %'
-    >>> comparison(0.5, Bound(lower=None, upper=0.52253940, method="", source="", assumptions=()))
-    'at most 52.26 % of the time instead of 50 %'
-    """
+    """Return "52.25 % of the time instead of 50 %", or what is true where that would mislead."""
     after, before, is_known = percentages(prior, bound)
     if bound.upper - prior <= _NEGLIGIBLE:
         return f"{before} % of the time, no more often than without the reports"
@@ -222,32 +206,8 @@ def comparison(prior: float, bound: Bound) -> str:
 def percentages(prior: float, bound: Bound) -> tuple[str, str, bool]:
     """Return the chances after and before in percent, in enough digits to tell them apart.
 
-    Parameters
-    ----------
-    prior : float
-        Chance of the guess before anything is seen.
-    bound : Bound
-        The chance afterwards.
-
-    Returns
-    -------
-    after : str
-        Rounded to nearest where that is the same for both ends, or would be but for round-off
-        beside a tie, else the upper end rounded up.
-    before : str
-        Rounded to nearest.
-    is_known : bool
-        Whether the two ends are the same in the digits shown.
-
-    Examples
-    --------
-    >>> tiny = Bound(lower=0.5000056, upper=0.5000056, method="", source="", assumptions=())
-    >>> percentages(0.5, tiny)
-    ('50.00056', '50', True)
-    >>> tie = Bound(lower=0.50375 - 1e-15, upper=0.50375 + 1e-15, method="", source="",
-    ...             assumptions=())
-    >>> percentages(0.5, tie)
-    ('50.38', '50', True)
+    The last entry says whether both ends show the same, but for round-off beside a tie; if not, the
+    upper end is shown, rounded up.
     """
     leakage = bound.upper - prior
     decimals = 2
@@ -273,18 +233,7 @@ def _percent(probability: float, decimals: int, rounding: str) -> str:
 
 
 def describe_counts(counts: Sequence[int]) -> str:
-    """Return how many others have each value, values of equal counts taken together.
-
-    Parameters
-    ----------
-    counts : sequence of int
-        One a value.
-
-    Examples
-    --------
-    >>> describe_counts((100, 100)), describe_counts([999, *[0] * 9_999])
-    ('100, 100', '999 with one value, 0 with each of 9,999')
-    """
+    """Return how many others have each value, values of equal counts taken together."""
     if len(counts) <= 8:
         return ", ".join(f"{count:,}" for count in counts)
     parts = [

@@ -7,8 +7,8 @@ from typing import Literal, TypeAlias, get_args
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
-from shuffledp.leakage.informed.strong import strong_vulnerability
-from shuffledp.leakage.uninformed.closed_forms import (
+from shuffledp.leakage.strong import strong_vulnerability
+from shuffledp.leakage.uninformed import (
     shuffled_vulnerability,
     shuffler_vulnerability,
 )
@@ -26,38 +26,19 @@ _STEPS, _FEW_STEPS = 100, 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeakageCurve:
-    """Success probabilities of the best adversary, one try, uniform prior.
+    """Success probabilities of the best adversary, one try, uniform prior."""
 
-    Parameters
-    ----------
-    num_users, num_values : int
-        Of the collection.
-    truth : float
-        Probability that k-ary randomized response keeps a value.
-    adversary : {"uninformed", "strong"}
-        What is known beforehand.
-    x : tuple of float
-        For ``"uninformed"`` numbers of users, `num_users` among them; for ``"strong"`` shares of
-        the other users that hold one value, the rest being spread evenly over the other values.
-    prior : float
-        Success probability of a blind guess.
-    randomizer : float
-        Success probability of who sees the target's report, without a shuffler.
-    shuffler : tuple of Bound
-        Shuffled values without noise, one for each x.
-    both : tuple of Bound
-        Shuffled reports, one for each x.
-    """
-
-    num_users: int
-    num_values: int
-    truth: float
-    adversary: Adversary
+    num_users: int  # Of the collection
+    num_values: int  # Of the collection
+    truth: float  # Probability that k-ary randomized response keeps a value
+    adversary: Adversary  # What is known beforehand
+    # For ``"uninformed"`` numbers of users, `num_users` among them; for ``"strong"`` shares of the
+    # other users that hold one value, the rest being spread evenly over the other values.
     x: tuple[float, ...]
-    prior: float
-    randomizer: float
-    shuffler: tuple[Bound, ...]
-    both: tuple[Bound, ...]
+    prior: float  # Success probability of a blind guess
+    randomizer: float  # Success probability of who sees the target's report, without a shuffler
+    shuffler: tuple[Bound, ...]  # Shuffled values without noise, one for each x
+    both: tuple[Bound, ...]  # Shuffled reports, one for each x
 
     def to_json_dict(self) -> dict[str, object]:
         """Return the curve as JSON values: upper ends, and lower ends beside them."""
@@ -78,44 +59,10 @@ class LeakageCurve:
 def leakage_curve(
     num_values: int, truth: float, num_users: int, adversary: Adversary = "uninformed"
 ) -> LeakageCurve:
-    """Compute what an adversary guesses under k-ary randomized response, uniform prior.
+    """Enclose what an adversary guesses under k-ary randomized response, uniform prior.
 
-    Parameters
-    ----------
-    num_values : int
-        k >= 2.
-    truth : float
-        Probability p of keeping the value, in [1/k, 1].
-    num_users : int
-        In [1, 10^9].
-    adversary : {"uninformed", "strong"}
-        Who knows nothing, against numbers of users from 1 to ten times `num_users`; or who knows
-        the values of all others, against the share of them that holds one value.
-
-    Returns
-    -------
-    LeakageCurve
-        All numbers enclose the exact ones.
-
-    Raises
-    ------
-    ParameterError
-        If an argument is out of range, or there is nobody that a strong adversary could know.
-    OutOfRegimeError
-        If truth < 1/k.
-
-    Notes
-    -----
-    Cost: about 30 vulnerabilities with and without noise against numbers of users; against
-    knowledge about 100 for k = 2, milliseconds each, and 11 for more values, up to a second each.
-    Where those are sampled, each end of each point fails with the probability that its assumptions
-    say.
-
-    Examples
-    --------
-    >>> curve = leakage_curve(2, 0.9, 3)
-    >>> [round(each.upper, 4) for each in curve.both[:3]]  # n = 1, 2, 3
-    [0.9, 0.7, 0.7]
+    Against numbers of users from 1 to ten times `num_users`, or, for a strong one, against the
+    share of the others that holds one value.
     """
     if adversary not in get_args(Adversary):
         raise ParameterError(
@@ -166,29 +113,7 @@ def _against_knowledge(num_values: int, truth: float, num_users: int) -> Leakage
 
 
 def spread_sizes(first: int, last: int, num_points: int, *, also: int | None = None) -> list[int]:
-    """Return whole numbers from `first` to `last`, evenly spread on a logarithmic axis.
-
-    Parameters
-    ----------
-    first, last : int
-        1 <= first <= last; both are among the numbers.
-    num_points : int
-        How many at most, at least 2; fewer where they would be the same.
-    also : int, optional
-        One more, in [first, last].
-
-    Returns
-    -------
-    list of int
-        Increasing.
-
-    Examples
-    --------
-    >>> spread_sizes(1, 1000, 4)
-    [1, 10, 100, 1000]
-    >>> spread_sizes(1, 5, 20, also=4)
-    [1, 2, 3, 4, 5]
-    """
+    """Return whole numbers from `first` to `last`, evenly spread on a logarithmic axis."""
     ratio = last / first
     steps = num_points - 1
     inner = (round(first * ratio ** (step / steps)) for step in range(num_points))
@@ -197,26 +122,7 @@ def spread_sizes(first: int, last: int, num_points: int, *, also: int | None = N
 
 
 def knowledge_counts(num_others: int, num_values: int) -> Iterator[tuple[int, ...]]:
-    """Yield what is known of the others, from nobody with the first value to all of them.
-
-    Parameters
-    ----------
-    num_others : int
-        At least 1.
-    num_values : int
-        k >= 2.
-
-    Yields
-    ------
-    tuple of int
-        How many hold each of the k values; all but the first are as equal as they can be. Each
-        count of the first value comes once.
-
-    Examples
-    --------
-    >>> list(knowledge_counts(2, 3))
-    [(0, 1, 1), (1, 1, 0), (2, 0, 0)]
-    """
+    """Yield what is known of the others, from nobody with the first value to all of them."""
     steps = _STEPS if num_values == 2 else _FEW_STEPS
     firsts = sorted({round(num_others * step / steps) for step in range(steps + 1)})
     for first in firsts:

@@ -1,0 +1,215 @@
+"""What can be guessed at most, whatever is known of the others: their noise alone must hide.
+
+For a uniform target and k-RR, whatever the adversary knows of the n - 1 others,
+
+    V <= r + (p - r) E[V_S(B + 1)],   B ~ Bin(n - 1, k r),
+
+V_S(m) being the share of m balls in the fullest of k bins. For any prior q it is at most k max(q)
+times that; for any randomizer the blanket min_x R_xy takes the place of the uniform noise. V(m)
+does not rise with m, so the law of B may be cut into ranges that stand at their left ends. Proofs:
+docs/results/leakage-strong.md.
+"""
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+from typing import NamedTuple, SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.core.checks import require_at_least
+from shuffledp.core.numerics.rounding import round_up
+from shuffledp.leakage.builders import Truth
+from shuffledp.leakage.channel import Channel, as_channel
+from shuffledp.leakage.matrices import checked_prior
+from shuffledp.leakage.noise_load import noise_load_excess
+from shuffledp.leakage.others import Coins, Response, checked_num_users, mode_mass, report_law
+
+# Up to so many outcomes each is a range of its own.
+_MOST_SINGLE = 64
+
+# A range is so wide, relative to the mean, that about half of it is lost of what is leaked; and at
+# least this share of a deviation.
+_RELATIVE_WIDTH = 1e-3
+_NARROWEST = 0.3
+_FAR = 7.4  # deviations; normal tails beyond are 1e-13
+
+# Bounds that are kept: one question asks for the same one several times.
+_REMEMBERED = 64
+
+
+class NoiseRanges(NamedTuple):
+    """A binomial law in ranges: first outcome and mass of each, and the error of all masses."""
+
+    starts: list[int]
+    masses: list[float]
+    error: float
+
+
+def noise_ranges(count: int, chance: Fraction, *, coarseness: float = 1.0) -> NoiseRanges:
+    """Cut the law of Bin(count, chance) into ranges, finely enough for averages of smooth curves.
+
+    Starts ascend; masses add up to 1 within ``error``.
+    """
+    law = report_law([Coins(count, chance)])
+    last = min(law.first + law.masses.size - 1, count)
+    size = last - law.first + 1
+    if size <= _MOST_SINGLE / coarseness:
+        starts = list(range(law.first, last + 1))
+    else:
+        mean = count * float(chance)
+        deviation = math.sqrt(mean * float(1 - chance))
+        step = max(_RELATIVE_WIDTH * mean / deviation, _NARROWEST) * coarseness * deviation
+        far = math.floor(mean - _FAR * deviation)
+        inner = np.arange(far, mean + _FAR * deviation, max(step, 1.0)).astype(np.int64)
+        inside = {int(start) for start in inner if law.first < start <= last}
+        starts = sorted({law.first} | inside)
+    edges = np.array(starts) - law.first
+    masses = np.add.reduceat(law.masses[:size], edges)
+    return NoiseRanges(starts, masses.tolist(), law.error + 1e-15)
+
+
+def excess_share(num_balls: int, num_bins: int) -> tuple[float, float]:
+    """Enclose V_S(m) - 1/k: by how much the fullest bin's share is above an even one."""
+    if num_bins == 2:
+        # The fullest of two bins holds half of the balls, and half of the mode's mass more.
+        found = mode_mass([Coins(num_balls - 1, Fraction(1, 2))])
+        return 0.5 * found.lower, 0.5 * found.upper
+    from shuffledp.leakage.fullest_bin import maximum_load_excess
+
+    found = maximum_load_excess(num_balls, num_bins)
+    return found.lower / num_balls, found.upper / num_balls
+
+
+def blanket_vulnerability_upper(
+    num_users: SupportsIndex,
+    num_values: SupportsIndex,
+    truth: Truth,
+    prior: ArrayLike | None = None,
+) -> float:
+    """Bound how often a value is guessed right by whoever knows all others' values.
+
+    Parameters
+    ----------
+    num_users : int
+        n, 1 to 1e10, target included.
+    num_values : int
+        k >= 2.
+    truth : float, int or Fraction
+        p in [1/k, 1] of k-ary randomized response.
+    prior : array_like of float, shape (k,), optional
+        Of the target's value; uniform if not given.
+
+    Returns
+    -------
+    float
+        At most 1. Errs upwards: by round-off, and what the bound loses; by a thousandth of what is
+        leaked where n is large and p is within a hundredth or so of 1/k.
+
+    Raises
+    ------
+    OutOfRegimeError
+        If p < 1/k.
+    ParameterError
+        If a number is out of range, or the prior is none.
+
+    Notes
+    -----
+    Milliseconds, 20 ms at n = 1e9; up to a second where p is that close to 1/k.
+
+    Source: ours; docs/results/leakage-strong.md. The randomizer as in Jurado, Gonze, Alvim,
+    Palamidessi, "Analyzing the Shuffle Model through the Lens of Quantitative Information Flow",
+    CSF 2023, hal-04349295v1, Definition 10.
+
+    Examples
+    --------
+    Alone, the target's report is seen; with no noise, nothing hides it.
+
+    >>> round(blanket_vulnerability_upper(1, 2, 0.75), 9), blanket_vulnerability_upper(9, 3, 1)
+    (0.75, 1.0)
+    >>> round(blanket_vulnerability_upper(2, 2, 0.75), 9)  # B is 0 or 1: (1 + 3/4) / 2 of the way
+    0.6875
+    """
+    users = checked_num_users(num_users)
+    response = Response.of(truth, require_at_least("num_values", num_values, 2))
+    law = checked_prior(prior, response.num_values)
+    uniform = _uniform_upper(users, response)
+    if prior is None:
+        return uniform
+    unshuffled = round_up(response.unshuffled(law), operations=law.size + 4)
+    scaled = round_up(response.num_values * float(law.max()) * uniform, operations=4)
+    return min(unshuffled, scaled, 1.0)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _uniform_upper(num_users: int, response: Response) -> float:
+    """Return (1), rounded up: 1/k, and the mean excess times p - r."""
+    if response.kept == 0:
+        return round_up(1.0 / response.num_values, operations=1)
+    if response.answer == 0:
+        return 1.0
+    found = noise_load_excess(num_users, response.num_values, response.answer)
+    if found is None:
+        excess = _excess_by_ranges(num_users, response)
+    else:
+        excess = round_up(found.upper / (num_users * float(response.noise)), operations=4)
+    leaked = round_up(float(response.kept) * excess, operations=4)
+    # r + (p - r)/k = 1/k.
+    return min(round_up(1.0 / response.num_values + leaked, operations=4), 1.0, _up(response.truth))
+
+
+def _excess_by_ranges(num_users: int, response: Response) -> float:
+    """Return the mean of V_S(B + 1) - 1/k, rounded up, from ranges of B."""
+    ranges = noise_ranges(num_users - 1, response.noise)
+    excess = ranges.error
+    for start, mass in zip(ranges.starts, ranges.masses, strict=True):
+        share = 1.0 - 1.0 / response.num_values
+        if start > 0:
+            share = min(excess_share(start + 1, response.num_values)[1], share)
+        excess += mass * share
+    return round_up(excess, operations=2 * len(ranges.starts) + 4)
+
+
+def _up(number: Fraction) -> float:
+    """Return a double at or above a fraction."""
+    nearest = float(number)
+    return nearest if Fraction(nearest) >= number else math.nextafter(nearest, math.inf)
+
+
+def channel_blanket_upper(
+    num_users: SupportsIndex,
+    channel: Channel | ArrayLike,
+    *,
+    prior: ArrayLike | None = None,
+) -> float:
+    """Bound how often a value is guessed right under any randomizer.
+
+    Whatever is known of the others.
+
+    Errs upwards; at most what the unshuffled report gives.
+    """
+    from shuffledp.leakage.uninformed import exchangeable_vulnerability
+
+    users = checked_num_users(num_users)
+    matrix = as_channel(channel).to_dense()
+    matrix = matrix / matrix.sum(axis=1, keepdims=True)
+    law = checked_prior(prior, len(matrix))
+    unshuffled = float((law[:, None] * matrix).max(axis=0).sum())
+    alone = min(round_up(unshuffled, operations=matrix.shape[1] + 4), 1.0)
+    blanket: NDArray[np.float64] = matrix.min(axis=0)
+    # A smaller chance of noise is a weaker blanket: this errs upwards.
+    chance = min(float(blanket.sum()) * (1.0 - 1e-14), 1.0)
+    if chance <= 0.0:
+        return alone
+    ranges = noise_ranges(users - 1, Fraction(chance), coarseness=4.0)
+    total = ranges.error
+    for start, mass in zip(ranges.starts, ranges.masses, strict=True):
+        found = alone
+        if start > 0:
+            crowd = blanket / blanket.sum()
+            found = exchangeable_vulnerability(
+                start + 1, matrix, prior=law, crowd=crowd, num_samples=0
+            ).upper
+        total += mass * min(found, alone)
+    return min(round_up(total, operations=2 * len(ranges.starts) + 4), alone)
