@@ -12,12 +12,13 @@ import pytest
 
 from oracles.partitions import maximum_load_by_partitions
 from shuffledp.leakage.fullest_bin import (
+    characteristic_tails,
     exact_maximum_load,
     excess_by,
     maximum_load,
     maximum_load_excess,
+    recurrence_tails,
 )
-from shuffledp.leakage.load_tails import characteristic_tails, recurrence_tails
 from shuffledp.leakage.weighted_loads import weighted_maximum
 
 SIZES = [(10**3, 5), (10**6, 5), (10**9, 5), (10**5, 1000), (10**9, 10**4)]

@@ -13,21 +13,20 @@ import numpy as np
 import pytest
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.leakage.blanket import blanket_vulnerability_upper
-from shuffledp.leakage.coarse_lattice import coarse_vulnerability
-from shuffledp.leakage.fullest_bin import excess_by, maximum_load
-from shuffledp.leakage.guarantees import (
+from shuffledp.leakage.any_shuffler import (
     crowd_vulnerability_upper,
+    positions_vulnerability,
     vulnerability_from_guarantee,
 )
+from shuffledp.leakage.blanket import blanket_vulnerability_upper
+from shuffledp.leakage.coarse_lattice import coarse_vulnerability
+from shuffledp.leakage.fullest_bin import characteristic_tails, excess_by, maximum_load
 from shuffledp.leakage.knowledge import (
     best_knowledge,
     compared_knowledge,
     worst_knowledge,
 )
-from shuffledp.leakage.load_tails import characteristic_tails
 from shuffledp.leakage.others import checked_situation
-from shuffledp.leakage.positions import positions_vulnerability
 from shuffledp.leakage.several_targets import several_targets_vulnerability
 from shuffledp.leakage.strong import strong_vulnerability
 from shuffledp.leakage.uninformed import (

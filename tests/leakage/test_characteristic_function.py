@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from shuffledp.leakage.fullest_bin import _ways
-from shuffledp.leakage.load_kernels import (
-    poisson_masses,
-    sine_defect,
-)
-from shuffledp.leakage.load_tails import (
+from shuffledp.leakage.fullest_bin import (
+    _ways,
     characteristic_seconds,
     characteristic_tails,
     contour_period,
     largest_mass,
     log_sum_mass,
     node_set,
+)
+from shuffledp.leakage.load_kernels import (
+    poisson_masses,
+    sine_defect,
 )
 
 

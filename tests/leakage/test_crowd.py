@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from shuffledp.accounting.amplification.random_crowd import CrowdLaw
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
+from shuffledp.leakage.any_shuffler import crowd_vulnerability_upper
 from shuffledp.leakage.builders import randomizer_channel, walk_channel
-from shuffledp.leakage.guarantees import crowd_vulnerability_upper
 from shuffledp.leakage.uninformed import shuffled_vulnerability
 
 GRAPHS = {

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.leakage.guarantees import (
+from shuffledp.leakage.any_shuffler import (
     telling_losses,
     vulnerability_from_curve,
     vulnerability_from_guarantee,

@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from shuffledp.core.errors import ParameterError
 from shuffledp.leakage.fullest_bin import (
+    characteristic_tails,
     exact_maximum_load,
     excess_by,
     load_window,
     maximum_load,
     maximum_load_excess,
+    recurrence_tails,
 )
-from shuffledp.leakage.load_tails import characteristic_tails, recurrence_tails
 
 BOTH = (recurrence_tails, characteristic_tails)
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom, poisson
 
-from shuffledp.leakage import noise_load
+from shuffledp.leakage import blanket as noise_load
+from shuffledp.leakage.blanket import heavy_load_excess, noise_load_excess
 from shuffledp.leakage.fullest_bin import maximum_load_excess
 from shuffledp.leakage.informed_kernels import group_waves
-from shuffledp.leakage.noise_load import heavy_load_excess, noise_load_excess
 from shuffledp.leakage.weighted_loads import weighted_maximum
 
 

@@ -22,9 +22,9 @@ from shuffledp.groups.orders.reference_orders import ReferenceOrder
 from shuffledp.groups.permutations.mallows import mallows_model
 from shuffledp.groups.shuffler import MallowsShuffler
 from shuffledp.leakage import of_runs as module
+from shuffledp.leakage.any_shuffler import positions_vulnerability, target_place_law
 from shuffledp.leakage.builders import product_channel
 from shuffledp.leakage.of_runs import Released, leakage_of_run
-from shuffledp.leakage.positions import positions_vulnerability, target_place_law
 from shuffledp.network.arrangement import NetworkArrangement
 from shuffledp.network.graphs.families import complete_graph, random_regular_graph
 from shuffledp.network.mixing import NetworkMixing

@@ -11,15 +11,15 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.groups.orders.reference_orders import ReferenceOrder
 from shuffledp.groups.permutations.mallows import MALLOWS_MODELS, mallows_model
 from shuffledp.groups.shuffler import MallowsShuffler
+from shuffledp.leakage.any_shuffler import (
+    crowd_vulnerability_upper,
+    positions_vulnerability,
+    target_place_law,
+)
 from shuffledp.leakage.builders import (
     randomizer_channel,
     shuffle_channel,
     walk_channel,
-)
-from shuffledp.leakage.guarantees import crowd_vulnerability_upper
-from shuffledp.leakage.positions import (
-    positions_vulnerability,
-    target_place_law,
 )
 from shuffledp.leakage.uninformed import shuffled_vulnerability
 from shuffledp.network.graphs.families import cycle_graph

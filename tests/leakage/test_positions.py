@@ -12,10 +12,10 @@ import pytest
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.leakage import positions as module
+from shuffledp.leakage import any_shuffler as module
+from shuffledp.leakage.any_shuffler import positions_vulnerability
 from shuffledp.leakage.builders import permutation_channel, product_channel
 from shuffledp.leakage.multinomial import multinomial_form
-from shuffledp.leakage.positions import positions_vulnerability
 from shuffledp.leakage.uninformed import exchangeable_vulnerability, shuffled_vulnerability
 
 FALSE_POSITIVE_RATE = 4e-8  # 40 sampled calls, each of which fails with 1e-9

@@ -14,11 +14,11 @@ from scipy.stats import binom, chi2
 from oracles.informed_guesses import informed_guess, known_laws, others_law, uniform
 from oracles.shuffled_guesses import k_rr
 from shuffledp.core.entropy import Entropy
-from shuffledp.leakage import posterior_sampling
+from shuffledp.leakage import strong as posterior_sampling
+from shuffledp.leakage.fullest_bin import characteristic_tails
 from shuffledp.leakage.informed_kernels import likelihoods, posterior_maxima
-from shuffledp.leakage.load_tails import characteristic_tails
 from shuffledp.leakage.others import checked_situation
-from shuffledp.leakage.posterior_sampling import (
+from shuffledp.leakage.strong import (
     default_num_samples,
     draw_histograms,
     sample_range,

@@ -7,15 +7,15 @@ import mpmath
 import numpy as np
 import pytest
 
-from shuffledp.leakage.fullest_bin import _ways
-from shuffledp.leakage.load_kernels import (
-    confined,
-    overflow_weight,
-)
-from shuffledp.leakage.load_tails import (
+from shuffledp.leakage.fullest_bin import (
+    _ways,
     recurrence_seconds,
     recurrence_tails,
     stride_rule,
+)
+from shuffledp.leakage.load_kernels import (
+    confined,
+    overflow_weight,
 )
 
 

@@ -189,5 +189,3 @@ def test_what_is_no_prior_of_the_channel():
     channel = Channel([[HALF, HALF], [0, 1]])
     with pytest.raises(ParameterError, match="3 entries, not 2"):
         channel.hyper([0.5, 0.25, 0.25])
-
-

@@ -26,6 +26,13 @@ if TYPE_CHECKING:
     from shuffledp.leakage.account import (
         LeakageAccount,
     )
+    from shuffledp.leakage.any_shuffler import (
+        crowd_vulnerability_upper,
+        positions_vulnerability,
+        target_place_law,
+        vulnerability_from_curve,
+        vulnerability_from_guarantee,
+    )
     from shuffledp.leakage.blanket import (
         blanket_vulnerability_upper,
     )
@@ -52,11 +59,6 @@ if TYPE_CHECKING:
         maximum_load_excess,
         published_approximation,
     )
-    from shuffledp.leakage.guarantees import (
-        crowd_vulnerability_upper,
-        vulnerability_from_curve,
-        vulnerability_from_guarantee,
-    )
     from shuffledp.leakage.knowledge import (
         Knowledge,
         best_knowledge,
@@ -82,10 +84,6 @@ if TYPE_CHECKING:
         RunLeakage,
         of_run,
     )
-    from shuffledp.leakage.positions import (
-        positions_vulnerability,
-        target_place_law,
-    )
     from shuffledp.leakage.several_targets import (
         several_targets_vulnerability,
     )
@@ -103,13 +101,19 @@ if TYPE_CHECKING:
         weighted_maximum,
     )
 
-# Module to the public names that it holds.
 _HOMES = {
     "collection.source.prior_files": (
         "PriorKnowledge",
         "read_prior",
     ),
     "leakage.account": ("LeakageAccount",),
+    "leakage.any_shuffler": (
+        "crowd_vulnerability_upper",
+        "positions_vulnerability",
+        "target_place_law",
+        "vulnerability_from_curve",
+        "vulnerability_from_guarantee",
+    ),
     "leakage.blanket": ("blanket_vulnerability_upper",),
     "leakage.builders": (
         "permutation_channel",
@@ -127,22 +131,17 @@ _HOMES = {
         "is_equivalent",
         "is_refined_by",
     ),
-    "leakage.guarantees": (
-        "crowd_vulnerability_upper",
-        "vulnerability_from_curve",
-        "vulnerability_from_guarantee",
-    ),
-    "leakage.knowledge": (
-        "Knowledge",
-        "best_knowledge",
-        "worst_knowledge",
-    ),
     "leakage.fullest_bin": (
         "asymptotic_excess",
         "exact_maximum_load",
         "maximum_load",
         "maximum_load_excess",
         "published_approximation",
+    ),
+    "leakage.knowledge": (
+        "Knowledge",
+        "best_knowledge",
+        "worst_knowledge",
     ),
     "leakage.measures": (
         "GainFunction",
@@ -161,10 +160,6 @@ _HOMES = {
     "leakage.of_runs": (
         "RunLeakage",
         "of_run",
-    ),
-    "leakage.positions": (
-        "positions_vulnerability",
-        "target_place_law",
     ),
     "leakage.several_targets": ("several_targets_vulnerability",),
     "leakage.strong": ("strong_vulnerability",),

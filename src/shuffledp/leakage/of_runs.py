@@ -31,8 +31,10 @@ from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.groups.arrangement import DisplacementArrangement, GroupArrangement
 from shuffledp.groups.privacy.displaced import crowd_with_mean
 from shuffledp.leakage.account import Adversary, LeakageAccount
-from shuffledp.leakage.guarantees import (
+from shuffledp.leakage.any_shuffler import (
     crowd_vulnerability_upper,
+    positions_vulnerability,
+    target_place_law,
     telling_losses,
     vulnerability_from_curve,
     vulnerability_from_guarantee,
@@ -44,7 +46,6 @@ from shuffledp.leakage.of_collections import (
     checked_belief,
     written_matrix,
 )
-from shuffledp.leakage.positions import positions_vulnerability, target_place_law
 from shuffledp.network.arrangement import NetworkArrangement
 from shuffledp.network.hiding import Hiding
 

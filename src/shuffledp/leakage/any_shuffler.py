@@ -1,7 +1,20 @@
-"""What can be guessed where reports keep some of their order, as after a Mallows permutation.
+"""Beyond the uniform shuffle: what a guarantee, a random crowd, or some order leaves to guess.
 
-The target's report is released at place j with probability M_j, by a permutation that does not look
-at reports; A_xy = q_x R_xy / s_y, and C is the mass of outcomes that only the target sends. Then
+*Any mechanism.* With Q_j the sum of the j largest prior probabilities, any (epsilon, delta)
+guarantee leaves
+
+    V <= delta + (1 - delta) max_j Q_j / (1 + (j - 1) e^-epsilon),
+
+which some mechanism attains. Where coins that do not depend on the data say which N others hide a
+report, V <= r + (p - r) E[V_S(N + 1)] for k-RR and a uniform prior; for whoever knows the others'
+values each of the N counts with probability k r only. V_S does not rise with n, so bounds on how
+rarely N misses some sizes are enough, and err upwards. Proofs: docs/results/leakage-general.md. For
+delta = 0 and a uniform prior the first is the bound of Alvim, Andres, Chatzikokolakis, Degano,
+Palamidessi, FAST 2011, arXiv:1103.5188, for one individual.
+
+*Some order.* The target's report is released at place j with probability M_j, by a permutation that
+does not look at reports; A_xy = q_x R_xy / s_y, and C is the mass of outcomes that only the target
+sends. Then
 
     V = C + E[max_x sum_j M_j A_{x z_j}],   z_j independent of law s,   (1)
 
@@ -11,22 +24,27 @@ docs/results/leakage-general.md. For two laws of the place V differs by at most 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, SupportsIndex
+from typing import TYPE_CHECKING, Literal, SupportsFloat, SupportsIndex, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shuffledp.accounting.amplification.random_crowd import CrowdLaw, crowd_delta
 from shuffledp.core.bound import Bound
-from shuffledp.core.checks import require_at_least
+from shuffledp.core.checks import require_at_least, require_extended, require_finite
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure
+from shuffledp.core.numerics.poisson_binomial import survival_levels
+from shuffledp.core.numerics.rounding import round_up
 from shuffledp.core.reports import read_only
 from shuffledp.groups.permutations.kendall_displacement import displacement_law
 from shuffledp.groups.permutations.mallows import MallowsModel
-from shuffledp.leakage.matrices import SUM_TOLERANCE
+from shuffledp.leakage.blanket import blanket_vulnerability_upper
+from shuffledp.leakage.builders import Truth
+from shuffledp.leakage.matrices import SUM_TOLERANCE, checked_prior
 from shuffledp.leakage.multinomial import (
     BUT_FOR_FAILURE,
     DEFAULT_FAILURE,
@@ -36,13 +54,247 @@ from shuffledp.leakage.multinomial import (
     histogram_windows,
     multinomial_form,
 )
-from shuffledp.leakage.uninformed import exchangeable_vulnerability
+from shuffledp.leakage.others import Response
+from shuffledp.leakage.uninformed import exchangeable_vulnerability, shuffled_vulnerability
 
 if TYPE_CHECKING:
     from shuffledp.leakage.channel import Channel
 
 
 _ULP = math.ulp(1.0)
+
+
+def vulnerability_from_guarantee(
+    prior: ArrayLike, epsilon: SupportsFloat, delta: SupportsFloat = 0.0
+) -> float:
+    """Bound how often one person's value is guessed right, from a central guarantee alone.
+
+    Parameters
+    ----------
+    prior : array_like of float, shape (k,)
+        What the adversary believes of the person's value beforehand; sums to 1.
+    epsilon : float
+        Of the guarantee, in [0, inf]; neighbouring data differ in that person's value.
+    delta : float
+        Of the guarantee, in [0, 1].
+
+    Returns
+    -------
+    float
+        At least the success probability of every adversary; at most 1. Errs upwards, by some
+        k 1e-16 above the least number that the guarantee proves.
+
+    Raises
+    ------
+    ParameterError
+        If the prior is no law, or epsilon or delta is out of range.
+
+    Notes
+    -----
+    It holds for any mechanism with the guarantee, whatever the adversary knows about the other
+    people, their values included, as long as that does not depend on the person's own value. It
+    does not hold where their values follow his: then they give him away without any release of
+    his. Cost: O(k log k).
+
+    Source: ours; docs/results/leakage-general.md, also that no smaller number holds for all of
+    them.
+
+    Examples
+    --------
+    Randomized response among four values attains it, as e^ln(3) = 3.
+
+    >>> round(vulnerability_from_guarantee([0.25] * 4, math.log(3.0)), 12)
+    0.5
+    >>> round(vulnerability_from_guarantee([0.9, 0.1], 0.5), 12)  # the prior guess is still best
+    0.9
+    >>> round(vulnerability_from_guarantee([0.5, 0.5], 0.0, 0.02), 12)  # (1 + delta) / 2
+    0.51
+    """
+    heads = _largest_sums(prior)
+    loss = require_extended("epsilon", epsilon, "give a number >= 0")
+    missed = _require_probability(delta)
+    # A smaller e^-epsilon gives a larger bound.
+    kept = math.exp(-loss) * (1.0 - 2.0 * _ULP)
+    pure = float(np.max(heads / (1.0 + np.arange(heads.size) * kept)))
+    return min(round_up(missed + (1.0 - missed) * pure, operations=heads.size + 16), 1.0)
+
+
+def vulnerability_from_curve(
+    prior: ArrayLike, points: Iterable[tuple[SupportsFloat, SupportsFloat]]
+) -> float:
+    """Bound how often one person's value is guessed right, from several guarantees of one release.
+
+    Parameters
+    ----------
+    prior : array_like of float, shape (k,)
+        As for `vulnerability_from_guarantee`.
+    points : iterable of (float, float)
+        Pairs (epsilon, delta), all true of the same release; at least one. `telling_losses` says
+        which epsilons matter; for k = 2 the first of them is enough.
+
+    Returns
+    -------
+    float
+        The smallest of their bounds. Errs upwards.
+
+    Raises
+    ------
+    ParameterError
+        If there is no point, or an argument is out of range.
+
+    Notes
+    -----
+    For k = 2 and q_1 >= q_2 it is exact where delta is the exact divergence at epsilon =
+    ln(q_1 / q_2) of two laws, and the larger of the two directions is that of value 2 from value 1:
+    V = q_1 + q_2 delta(ln(q_1 / q_2)). Cost: O(k log k) a point.
+
+    Source: ours; docs/results/leakage-general.md.
+
+    Examples
+    --------
+    >>> round(vulnerability_from_curve([0.5, 0.5], [(1.0, 0.0), (0.0, 0.3)]), 12)
+    0.65
+    """
+    found = [vulnerability_from_guarantee(prior, epsilon, delta) for epsilon, delta in points]
+    if not found:
+        raise ParameterError("points is empty: give at least one pair (epsilon, delta)")
+    return min(found)
+
+
+def telling_losses(prior: ArrayLike) -> tuple[float, ...]:
+    """Return the epsilons at which the number of values worth guessing changes, ascending.
+
+    The only place to look for k = 2; for more values a good start of a search.
+    """
+    heads = _largest_sums(prior)
+    following = np.diff(heads)  # q_2, q_3, ... in descending order
+    ranks = np.arange(following.size)
+    rest = heads[:-1] - ranks * following
+    possible = following > 0.0
+    ratios = rest[possible] / following[possible]
+    return tuple(sorted({max(math.log(ratio), 0.0) for ratio in ratios.tolist()}))
+
+
+def _largest_sums(prior: ArrayLike) -> NDArray[np.float64]:
+    """Return the sums of the 1, 2, ..., k largest probabilities of a law."""
+    size = np.size(np.asarray(prior, dtype=np.object_))
+    law = np.sort(checked_prior(prior, max(size, 1)))[::-1]
+    heads: NDArray[np.float64] = np.cumsum(law / law.sum())
+    return heads
+
+
+def _require_probability(delta: SupportsFloat) -> float:
+    """Return delta if it lies in [0, 1], else raise."""
+    missed = require_extended("delta", delta, "give a probability")
+    if missed > 1.0:
+        raise ParameterError(f"delta = {missed} is above 1: it is a probability; try 1e-8")
+    return missed
+
+
+Adversary = Literal["uninformed", "strong"]
+
+# How rarely the crowd misses the sizes that it is cut at. Vulnerabilities fall slowly with the
+# size, so this many are enough; what is lost to the last tail is far below their excess over 1/k.
+_MISSES = (
+    *(0.9999, 0.999, 0.99, 0.97, 0.93, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1),
+    *(0.05, 0.02, 1e-2, 1e-3, 1e-4, 1e-6, 1e-8, 1e-10),
+)
+
+# A product of two doubles is off by less, relative to itself.
+_ROUNDED_DOWN = 1.0 - 2.0**-51
+
+
+def crowd_vulnerability_upper(
+    num_values: SupportsIndex,
+    truth: Truth,
+    crowd: CrowdLaw | ArrayLike,
+    *,
+    adversary: Adversary = "uninformed",
+    missed: SupportsFloat = 0.0,
+) -> float:
+    """Bound how often one person's value is guessed right, where a random crowd hides him.
+
+    Parameters
+    ----------
+    num_values : int
+        k >= 2; all values are equally likely beforehand.
+    truth : float or Fraction
+        Chance p in [1/k, 1] that a report is true; each other value is reported with
+        (1 - p)/(k - 1).
+    crowd : CrowdLaw or array_like of float, shape (n - 1,)
+        How rarely the crowd, target included, misses some sizes; or the chance of each other user
+        to hide him, by coins of their own that do not depend on values: `Hiding.overlaps` of a
+        network.
+    adversary : {"uninformed", "strong"}
+        What he knows beforehand: nobody's value, all values being uniform and independent; or any
+        values of the others.
+    missed : float
+        Chance in [0, 1] that nobody hides the target; then the crowd is that given the contrary.
+
+    Returns
+    -------
+    float
+        In [1/k, p]; at least the success probability of every such adversary. Errs upwards.
+
+    Raises
+    ------
+    OutOfRegimeError
+        If p is below 1/k: then the best guess is a value that was not reported.
+    ParameterError
+        If another argument is out of range.
+
+    Notes
+    -----
+    Cost: some twenty maximum loads, each of milliseconds; for "strong" and a `CrowdLaw` as many
+    blanket bounds as it has sizes. O(n) besides.
+
+    Source: ours; docs/results/leakage-general.md.
+
+    Examples
+    --------
+    Everybody hides the target: a uniform shuffle of two, V_S = 3/4.
+
+    >>> crowd = CrowdLaw(sizes=(2,), misses=(0.0,))
+    >>> round(crowd_vulnerability_upper(2, 1.0, crowd), 12)
+    0.75
+    >>> crowd_vulnerability_upper(2, 1.0, crowd, adversary="strong")  # he sees who is left
+    1.0
+    """
+    k = require_at_least("num_values", num_values, 2)
+    response = Response.of(truth, k)
+    share = require_finite("missed", missed)
+    if not 0.0 <= share <= 1.0:
+        raise ParameterError(f"missed = {share} is not in [0, 1]: it is a probability")
+    if adversary not in get_args(Adversary):
+        raise ParameterError(f"adversary = {adversary!r} is not one of {get_args(Adversary)}")
+    if isinstance(crowd, CrowdLaw):
+        law = crowd
+    else:
+        overlaps = np.asarray(crowd, dtype=np.float64)
+        if not np.all((overlaps >= 0.0) & (overlaps <= 1.0)):  # NaN fails
+            raise ParameterError("crowd has an entry outside [0, 1]: its entries are chances")
+        if adversary == "strong":
+            overlaps = overlaps * (float(response.noise) * _ROUNDED_DOWN)
+        law = _law_of(overlaps)
+
+    def hidden(size: int) -> float:
+        """Bound what is guessed right in a crowd of so many."""
+        if adversary == "strong" and isinstance(crowd, CrowdLaw):
+            return blanket_vulnerability_upper(size, k, response.truth)
+        return shuffled_vulnerability(size, k, response.truth).upper
+
+    alone = round_up(float(response.truth), operations=1)
+    found = crowd_delta(law, hidden, alone)
+    return min(round_up((1.0 - share) * found + share * alone), alone, 1.0)
+
+
+def _law_of(overlaps: NDArray[np.float64]) -> CrowdLaw:
+    """Return how rarely the crowd misses some sizes, finely cut around the middle."""
+    # Of equal sizes the last one counts, with the smallest miss.
+    best = {1 + count: miss for count, miss in survival_levels(overlaps, _MISSES)}
+    sizes = tuple(sorted(best, reverse=True))
+    return CrowdLaw(sizes=sizes, misses=tuple(best[size] for size in sizes))
+
 
 # Masses of places that agree to this, relative to themselves, are taken to be the same.
 _SAME = 1e-12
