@@ -11,14 +11,15 @@ from fractions import Fraction
 import pytest
 
 from oracles.partitions import maximum_load_by_partitions
-from shuffledp.leakage.loads.load_tails import characteristic_tails, recurrence_tails
-from shuffledp.leakage.loads.maximum_load import (
+from shuffledp.leakage.fullest_bin import (
+    characteristic_tails,
     exact_maximum_load,
     excess_by,
     maximum_load,
     maximum_load_excess,
+    recurrence_tails,
 )
-from shuffledp.leakage.loads.weighted import weighted_maximum
+from shuffledp.leakage.weighted_loads import weighted_maximum
 
 SIZES = [(10**3, 5), (10**6, 5), (10**9, 5), (10**5, 1000), (10**9, 10**4)]
 BOTH = [

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from shuffledp.groups.permutations.kendall import KendallMallows
     from shuffledp.groups.shuffler import MallowsShuffler
     from shuffledp.leakage.account import LeakageAccount
-    from shuffledp.leakage.channels.channel import Channel
+    from shuffledp.leakage.channel import Channel
     from shuffledp.leakage.of_collections import account_leakage
     from shuffledp.monitoring.client import MonitorClient
     from shuffledp.monitoring.planning.plan import plan_monitoring
@@ -199,7 +199,7 @@ _HOMES = {
         "network_walk_epsilon",
     ),
     "leakage.account": ("LeakageAccount",),
-    "leakage.channels.channel": ("Channel",),
+    "leakage.channel": ("Channel",),
 }
 
 __all__ = [

@@ -13,28 +13,28 @@ import numpy as np
 import pytest
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.leakage.general.central import (
+from shuffledp.leakage.any_shuffler import (
     crowd_vulnerability_upper,
+    positions_vulnerability,
     vulnerability_from_guarantee,
 )
-from shuffledp.leakage.general.weighted_positions import positions_vulnerability
-from shuffledp.leakage.informed.blanket_vulnerability import blanket_vulnerability_upper
-from shuffledp.leakage.informed.coarse_lattice import coarse_vulnerability
-from shuffledp.leakage.informed.knowledge import (
+from shuffledp.leakage.blanket import blanket_vulnerability_upper
+from shuffledp.leakage.coarse_lattice import coarse_vulnerability
+from shuffledp.leakage.fullest_bin import characteristic_tails, excess_by, maximum_load
+from shuffledp.leakage.knowledge import (
     best_knowledge,
     compared_knowledge,
     worst_knowledge,
 )
-from shuffledp.leakage.informed.situation import checked_situation
-from shuffledp.leakage.informed.strong import strong_vulnerability
-from shuffledp.leakage.loads.load_tails import characteristic_tails
-from shuffledp.leakage.loads.maximum_load import excess_by, maximum_load
-from shuffledp.leakage.uninformed.closed_forms import (
+from shuffledp.leakage.others import checked_situation
+from shuffledp.leakage.several_targets import several_targets_vulnerability
+from shuffledp.leakage.strong import strong_vulnerability
+from shuffledp.leakage.uninformed import (
+    exchangeable_vulnerability,
+    response_ends,
     shuffled_vulnerability,
     shuffler_vulnerability,
 )
-from shuffledp.leakage.uninformed.exchangeable import exchangeable_vulnerability, response_ends
-from shuffledp.leakage.uninformed.several_targets import several_targets_vulnerability
 
 # Exact methods may be off by their round-off only.
 TIGHT = 3e-12

@@ -20,7 +20,7 @@ from shuffledp.groups.privacy.displaced import displaced_epsilon
 from shuffledp.groups.released_rows import rows_writer
 from shuffledp.groups.run import Subset, group_facts, largest_group, read_subsets
 from shuffledp.groups.shuffler import MallowsShuffler
-from shuffledp.leakage.of_results import of_run
+from shuffledp.leakage.of_runs import of_run
 
 QUESTION = sdp.FrequencyQuestion(domain=["yes", "no"])
 PLACES = np.arange(60) // 3

@@ -12,12 +12,12 @@ attack             4
 bounds             5
 calibrate         22
 certify            4
-channels          15
+channels          12
 compose           18
 demo               1
 estimate          42
 groups            28
-leakage           54
+leakage           53
 learnability       2
 ledger             6
 maximum load      11

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
-from shuffledp.leakage.curves import (
+from shuffledp.leakage.account import (
     MOST_USERS,
     knowledge_counts,
     leakage_curve,

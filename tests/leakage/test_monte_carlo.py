@@ -10,7 +10,7 @@ from scipy import stats
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.numerics.enclosure import Enclosure
-from shuffledp.leakage.monte_carlo import DEFAULT_FAILURE, SampleMoments
+from shuffledp.leakage.multinomial import DEFAULT_FAILURE, SampleMoments
 
 FALSE_POSITIVE_RATE = 1e-9
 

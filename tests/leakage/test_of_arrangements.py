@@ -10,6 +10,7 @@ import math
 import numpy as np
 import pytest
 
+from oracles.shuffler_channels import mallows_channel
 from shuffledp.collection.arrangements import UNIFORM
 from shuffledp.collection.questions.frequencies import FrequencyQuestion
 from shuffledp.collection.questions.question import chosen_candidates
@@ -20,11 +21,10 @@ from shuffledp.groups.arrangement import GroupArrangement
 from shuffledp.groups.orders.reference_orders import ReferenceOrder
 from shuffledp.groups.permutations.mallows import mallows_model
 from shuffledp.groups.shuffler import MallowsShuffler
-from shuffledp.leakage import of_arrangements as module
-from shuffledp.leakage.channels.builders import product_channel
-from shuffledp.leakage.general.weighted_positions import positions_vulnerability
-from shuffledp.leakage.of_results import Released, leakage_of_run
-from shuffledp.leakage.shuffler_channels import mallows_channel, target_place_law
+from shuffledp.leakage import of_runs as module
+from shuffledp.leakage.any_shuffler import positions_vulnerability, target_place_law
+from shuffledp.leakage.builders import product_channel
+from shuffledp.leakage.of_runs import Released, leakage_of_run
 from shuffledp.network.arrangement import NetworkArrangement
 from shuffledp.network.graphs.families import complete_graph, random_regular_graph
 from shuffledp.network.mixing import NetworkMixing
@@ -69,7 +69,7 @@ def by_enumeration(arrangement, matrix, prior):
     """Return how often each person's answer is guessed right, from the whole channel."""
     shuffler, k = arrangement.shuffler, len(prior)
     n = shuffler.reference.num_users
-    permuted = mallows_channel(shuffler.model, k, reference_order=shuffler.reference.order)
+    permuted = mallows_channel(shuffler.model, k, shuffler.reference.order)
     seen = (product_channel(n, matrix) @ permuted).to_dense()
     sets = np.array(list(itertools.product(range(k), repeat=n)))
     joint = np.prod(np.asarray(prior)[sets], axis=1)[:, None] * seen

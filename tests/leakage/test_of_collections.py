@@ -12,7 +12,7 @@ from shuffledp.core.bound import Bound
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.leakage.account import CHANNELS
-from shuffledp.leakage.channels.channel import Channel
+from shuffledp.leakage.channel import Channel
 from shuffledp.leakage.of_collections import account_leakage
 
 ROUND_OFF = 1e-12

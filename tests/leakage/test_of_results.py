@@ -12,9 +12,8 @@ from shuffledp.collection.run import fixed_setting, run_plan
 from shuffledp.collection.source.prior_files import PriorKnowledge
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.leakage.of_arrangements import guaranteed
 from shuffledp.leakage.of_collections import account_leakage
-from shuffledp.leakage.of_results import Released, json_of_run, of_run
+from shuffledp.leakage.of_runs import Released, guaranteed, json_of_run, of_run
 from shuffledp.network.arrangement import NetworkArrangement
 from shuffledp.network.graphs.families import random_regular_graph
 from shuffledp.network.mixing import NetworkMixing
@@ -170,7 +169,7 @@ def test_a_seed_gives_the_same_numbers_again():
 
 
 def test_what_cannot_be_computed_is_said(monkeypatch):
-    from shuffledp.leakage import of_results as module
+    from shuffledp.leakage import of_runs as module
 
     monkeypatch.setattr(module, "MOST_USERS", 10)
     found = of_run(collected(prior=[0.5, 0.3, 0.2]))

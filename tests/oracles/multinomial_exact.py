@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
-from shuffledp.leakage.priors import checked_prior
-from shuffledp.leakage.uninformed.multinomial import crowd_law, dense_channel
+from shuffledp.leakage.matrices import checked_prior
+from shuffledp.leakage.multinomial import crowd_law, dense_channel
 
 #: Histograms times entries of the channel, at most: about ten seconds.
 MOST_EXACT_WORK = 10_000_000

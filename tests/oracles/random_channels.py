@@ -4,7 +4,7 @@ from fractions import Fraction
 
 from hypothesis import strategies as st
 
-from shuffledp.leakage.channels.channel import Channel
+from shuffledp.leakage.channel import Channel
 
 
 @st.composite

@@ -3,6 +3,7 @@
 Its ``double`` functions are compared to round-off, those on rationals exactly.
 """
 
+import math
 import platform
 import sys
 from fractions import Fraction
@@ -12,24 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oracles.leakage_cases import SIZES, cascades, cases, floats, matrices
+from oracles.leakage_cases import SIZES, cascades, cases, matrices
 from shuffledp.core.entropy import Entropy
-from shuffledp.leakage.channels.channel import Channel
-from shuffledp.leakage.measures.entropies import (
-    conditional_guessing_entropy,
-    conditional_shannon_entropy_bits,
-    guessing_entropy,
-    min_entropy_leakage_bits,
-    mutual_information_bits,
-    shannon_entropy_bits,
-)
-from shuffledp.leakage.measures.gains import identity_gain, matrix_gain
-from shuffledp.leakage.measures.refinement import is_equivalent, refinement
-from shuffledp.leakage.measures.vulnerability import (
-    additive_capacity,
+from shuffledp.leakage.channel import Channel, is_equivalent, is_refined_by
+from shuffledp.leakage.measures import (
     additive_leakage,
     best_strategy,
-    multiplicative_bayes_capacity,
+    matrix_gain,
+    min_capacity_bits,
     multiplicative_leakage,
     posterior_vulnerability,
     prior_vulnerability,
@@ -38,7 +29,6 @@ from shuffledp.leakage.measures.vulnerability import (
 if sys.platform != "linux" or platform.machine() != "x86_64":
     pytest.skip("qif publishes no wheel for this platform", allow_module_level=True)
 
-from qif import channel as qif_channel
 from qif import measure as qif_measure
 from qif import refinement as qif_refinement
 
@@ -59,10 +49,8 @@ def test_vulnerability_in_fractions(case):
     assert prior_vulnerability(prior) == qif_measure.bayes_vuln.prior(law)
     assert posterior_vulnerability(prior, channel) == qif_measure.bayes_vuln.posterior(law, rows)
     assert additive_leakage(prior, channel, gain) == theirs.add_leakage(gains, law, rows)
-    assert multiplicative_bayes_capacity(channel) == qif_measure.bayes_vuln.mult_capacity(rows)
-    assert conditional_guessing_entropy(prior, channel) == qif_measure.guessing.posterior(law, rows)
-    assert guessing_entropy(prior) == qif_measure.guessing.prior(law)
-    assert additive_capacity(prior, channel) == theirs.add_capacity(law, rows, True)
+    capacity = float(qif_measure.bayes_vuln.mult_capacity(rows))
+    assert min_capacity_bits(channel) == pytest.approx(math.log2(capacity), abs=1e-12)
     if prior_vulnerability(prior, gain) > 0:
         assert multiplicative_leakage(prior, channel, gain) == theirs.mult_leakage(gains, law, rows)
 
@@ -79,23 +67,11 @@ def test_measures_in_floating_point(shape):
         posterior_vulnerability(prior, matrix),
         posterior_vulnerability(prior, matrix, matrix_gain(table)),
         multiplicative_leakage(prior, matrix, matrix_gain(table)),
-        min_entropy_leakage_bits(prior, matrix),
-        shannon_entropy_bits(prior),
-        conditional_shannon_entropy_bits(prior, matrix),
-        mutual_information_bits(prior, matrix),
-        conditional_guessing_entropy(prior, matrix),
-        additive_capacity(prior, matrix),
     ]
     theirs = [
         qif_measure.bayes_vuln.posterior(prior, matrix),
         qif_measure.g_vuln.posterior(table, prior, matrix),
         qif_measure.g_vuln.mult_leakage(table, prior, matrix),
-        qif_measure.bayes_vuln.min_entropy_leakage(prior, matrix),
-        qif_measure.shannon.prior(prior),
-        qif_measure.shannon.posterior(prior, matrix),
-        qif_measure.shannon.add_leakage(prior, matrix),
-        qif_measure.guessing.posterior(prior, matrix),
-        qif_measure.g_vuln.add_capacity(prior, matrix, True),
     ]
     assert ours == pytest.approx(theirs, rel=1e-10)
     strategy = qif_measure.g_vuln.strategy(table, prior, matrix)
@@ -113,7 +89,7 @@ def pairs(draw):
 def test_refinement(pair):
     first, second = (rationals(matrix) for matrix in pair)
     theirs = qif_refinement.refined_by(first, second)
-    assert refinement(first, second).holds == theirs
+    assert is_refined_by(first, second) == theirs
     assert is_equivalent(first, second) == (theirs and qif_refinement.refined_by(second, first))
 
 
@@ -123,15 +99,4 @@ def test_refinement_of_cascades(case):
     _, matrix, after, _ = case
     second = rationals(matrix) @ rationals(after)
     assert qif_refinement.refined_by(rationals(matrix), second)
-    assert refinement(rationals(matrix), second).holds
-
-
-@given(cases())
-def test_composition(case):
-    _, matrix, _ = case
-    ours = Channel.from_matrix(floats(matrix))
-    theirs = qif_channel.compose.parallel(floats(matrix), floats(matrix))
-    gain = identity_gain(len(matrix))
-    assert posterior_vulnerability(None, ours.parallel(ours), gain) == pytest.approx(
-        posterior_vulnerability(None, theirs, gain)
-    )
+    assert is_refined_by(rationals(matrix), second)

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from shuffledp.core.bound import Bound
-from shuffledp.leakage.curves import leakage_curve
+from shuffledp.leakage.account import leakage_curve
 from shuffledp.report import leakage_figures
 from shuffledp.report.leakage_figures import draw_leakage_curve
 

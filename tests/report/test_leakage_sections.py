@@ -8,7 +8,7 @@ import shuffledp as sdp
 from report.pages import Page
 from shuffledp.core.bound import Bound
 from shuffledp.leakage.account import LeakageAccount
-from shuffledp.leakage.of_results import RunLeakage
+from shuffledp.leakage.of_runs import RunLeakage
 from shuffledp.report.leakage_sections import leakage_section
 from shuffledp.report.leakage_wording import (
     account_facts,

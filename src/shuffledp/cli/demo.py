@@ -43,7 +43,7 @@ def demo(*, out: Path, epsilon: float, delta: float, seed: int | None, overwrite
     from shuffledp.collection.plan import make_plan
     from shuffledp.collection.run import run_plan
     from shuffledp.collection.source.surveys import SURVEY_NAMES, load_survey
-    from shuffledp.leakage.of_results import json_of_run
+    from shuffledp.leakage.of_runs import json_of_run
 
     require_target(epsilon=epsilon, delta=delta)
     done: list[tuple[Survey, RunResult]] = []

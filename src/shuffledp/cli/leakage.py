@@ -182,7 +182,7 @@ def _require_drawable(believed: dict[str, Any]) -> None:
 
 def _draw(found: "LeakageAccount", figure: Path) -> Path:
     """Draw the leakage of one collection and return the image."""
-    from shuffledp.leakage.curves import leakage_curve
+    from shuffledp.leakage.account import leakage_curve
     from shuffledp.report.leakage_figures import draw_leakage_curve
 
     path = Path(_CHART) if figure == _UNNAMED else figure

@@ -137,7 +137,7 @@ def run(  # noqa: PLR0913  # one parameter an option
     from shuffledp.collection.output import results_folder, write_results
     from shuffledp.collection.run import run_plan
     from shuffledp.collection.source.prior_files import read_prior
-    from shuffledp.leakage.of_results import json_of_run
+    from shuffledp.leakage.of_runs import json_of_run
 
     asked_epsilon = _AskedPrivacy(
         epsilon=epsilon, epsilon0=epsilon0, delta=delta, randomizer=randomizer
@@ -280,7 +280,7 @@ def _sink(
 
 def _print_result(result: "RunResult", out: Path, left: float | None, *, as_json: bool) -> None:
     """Print the estimates, the guarantee and where the report is."""
-    from shuffledp.leakage.of_results import json_of_run, of_run
+    from shuffledp.leakage.of_runs import json_of_run, of_run
 
     if as_json:
         spent = {} if left is None else {"ledger_left": left}

@@ -155,7 +155,7 @@ class RunResult:
         For a shuffle through a network: the graph, the walk, and how far it mixed.
     arrangement : Order, optional
         How the reports were shuffled, for what is computed of the result later, such as
-        `shuffledp.leakage.of_results.of_run`.
+        `shuffledp.leakage.of_runs.of_run`.
     seed : int, optional
         That of a simulation.
     prior : PriorKnowledge, optional

@@ -19,9 +19,24 @@ from typing import TYPE_CHECKING, Any
 from shuffledp.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from shuffledp.collection.source.prior_files import PriorKnowledge, read_prior
-    from shuffledp.leakage.account import LeakageAccount
-    from shuffledp.leakage.channels.builders import (
+    from shuffledp.collection.source.prior_files import (
+        PriorKnowledge,
+        read_prior,
+    )
+    from shuffledp.leakage.account import (
+        LeakageAccount,
+    )
+    from shuffledp.leakage.any_shuffler import (
+        crowd_vulnerability_upper,
+        positions_vulnerability,
+        target_place_law,
+        vulnerability_from_curve,
+        vulnerability_from_guarantee,
+    )
+    from shuffledp.leakage.blanket import (
+        blanket_vulnerability_upper,
+    )
+    from shuffledp.leakage.builders import (
         permutation_channel,
         product_channel,
         randomizer_channel,
@@ -31,75 +46,76 @@ if TYPE_CHECKING:
         shuffle_channel,
         walk_channel,
     )
-    from shuffledp.leakage.channels.channel import Channel, HyperDistribution
-    from shuffledp.leakage.comparison import compare_views
-    from shuffledp.leakage.general.central import (
-        crowd_vulnerability_upper,
-        vulnerability_from_curve,
-        vulnerability_from_guarantee,
+    from shuffledp.leakage.channel import (
+        Channel,
+        HyperDistribution,
+        is_equivalent,
+        is_refined_by,
     )
-    from shuffledp.leakage.general.weighted_positions import positions_vulnerability
-    from shuffledp.leakage.informed.blanket_vulnerability import blanket_vulnerability_upper
-    from shuffledp.leakage.informed.knowledge import Knowledge, best_knowledge, worst_knowledge
-    from shuffledp.leakage.informed.strong import strong_vulnerability
-    from shuffledp.leakage.loads.maximum_load import (
+    from shuffledp.leakage.fullest_bin import (
         asymptotic_excess,
         exact_maximum_load,
         maximum_load,
         maximum_load_excess,
         published_approximation,
     )
-    from shuffledp.leakage.loads.weighted import weighted_maximum
-    from shuffledp.leakage.measures.entropies import (
-        conditional_guessing_entropy,
-        conditional_shannon_entropy_bits,
-        guessing_entropy,
-        min_entropy_bits,
-        min_entropy_leakage_bits,
-        mutual_information_bits,
-        shannon_entropy_bits,
+    from shuffledp.leakage.knowledge import (
+        Knowledge,
+        best_knowledge,
+        worst_knowledge,
     )
-    from shuffledp.leakage.measures.gains import (
+    from shuffledp.leakage.measures import (
         GainFunction,
-        distance_gain,
+        additive_leakage,
+        best_strategy,
         identity_gain,
         matrix_gain,
-        single_target_gain,
-        tries_gain,
-    )
-    from shuffledp.leakage.measures.refinement import Refinement, is_equivalent, refinement
-    from shuffledp.leakage.measures.vulnerability import (
-        additive_capacity,
-        additive_leakage,
-        best_guess,
-        best_strategy,
         min_capacity_bits,
-        multiplicative_capacity,
         multiplicative_leakage,
         posterior_vulnerability,
         prior_vulnerability,
+        single_target_gain,
+        tries_gain,
     )
-    from shuffledp.leakage.of_collections import account_leakage
-    from shuffledp.leakage.of_results import RunLeakage, of_run
-    from shuffledp.leakage.shuffler_channels import (
-        mallows_channel,
-        network_channel,
-        target_place_law,
+    from shuffledp.leakage.of_collections import (
+        account_leakage,
     )
-    from shuffledp.leakage.uninformed.closed_forms import (
+    from shuffledp.leakage.of_runs import (
+        RunLeakage,
+        of_run,
+    )
+    from shuffledp.leakage.several_targets import (
+        several_targets_vulnerability,
+    )
+    from shuffledp.leakage.strong import (
+        strong_vulnerability,
+    )
+    from shuffledp.leakage.uninformed import (
         exact_shuffled_vulnerability,
+        exchangeable_vulnerability,
         randomizer_vulnerability,
         shuffled_vulnerability,
         shuffler_vulnerability,
     )
-    from shuffledp.leakage.uninformed.exchangeable import exchangeable_vulnerability
-    from shuffledp.leakage.uninformed.several_targets import several_targets_vulnerability
+    from shuffledp.leakage.weighted_loads import (
+        weighted_maximum,
+    )
 
-# Module to the public names that it holds.
 _HOMES = {
-    "collection.source.prior_files": ("PriorKnowledge", "read_prior"),
+    "collection.source.prior_files": (
+        "PriorKnowledge",
+        "read_prior",
+    ),
     "leakage.account": ("LeakageAccount",),
-    "leakage.channels.builders": (
+    "leakage.any_shuffler": (
+        "crowd_vulnerability_upper",
+        "positions_vulnerability",
+        "target_place_law",
+        "vulnerability_from_curve",
+        "vulnerability_from_guarantee",
+    ),
+    "leakage.blanket": ("blanket_vulnerability_upper",),
+    "leakage.builders": (
         "permutation_channel",
         "product_channel",
         "randomizer_channel",
@@ -109,65 +125,52 @@ _HOMES = {
         "shuffle_channel",
         "walk_channel",
     ),
-    "leakage.channels.channel": ("Channel", "HyperDistribution"),
-    "leakage.comparison": ("compare_views",),
-    "leakage.general.central": (
-        "crowd_vulnerability_upper",
-        "vulnerability_from_curve",
-        "vulnerability_from_guarantee",
+    "leakage.channel": (
+        "Channel",
+        "HyperDistribution",
+        "is_equivalent",
+        "is_refined_by",
     ),
-    "leakage.general.weighted_positions": ("positions_vulnerability",),
-    "leakage.informed.blanket_vulnerability": ("blanket_vulnerability_upper",),
-    "leakage.informed.knowledge": ("Knowledge", "best_knowledge", "worst_knowledge"),
-    "leakage.informed.strong": ("strong_vulnerability",),
-    "leakage.loads.maximum_load": (
+    "leakage.fullest_bin": (
         "asymptotic_excess",
         "exact_maximum_load",
         "maximum_load",
         "maximum_load_excess",
         "published_approximation",
     ),
-    "leakage.loads.weighted": ("weighted_maximum",),
-    "leakage.measures.entropies": (
-        "conditional_guessing_entropy",
-        "conditional_shannon_entropy_bits",
-        "guessing_entropy",
-        "min_entropy_bits",
-        "min_entropy_leakage_bits",
-        "mutual_information_bits",
-        "shannon_entropy_bits",
+    "leakage.knowledge": (
+        "Knowledge",
+        "best_knowledge",
+        "worst_knowledge",
     ),
-    "leakage.measures.gains": (
+    "leakage.measures": (
         "GainFunction",
-        "distance_gain",
+        "additive_leakage",
+        "best_strategy",
         "identity_gain",
         "matrix_gain",
-        "single_target_gain",
-        "tries_gain",
-    ),
-    "leakage.measures.refinement": ("Refinement", "is_equivalent", "refinement"),
-    "leakage.measures.vulnerability": (
-        "additive_capacity",
-        "additive_leakage",
-        "best_guess",
-        "best_strategy",
         "min_capacity_bits",
-        "multiplicative_capacity",
         "multiplicative_leakage",
         "posterior_vulnerability",
         "prior_vulnerability",
+        "single_target_gain",
+        "tries_gain",
     ),
     "leakage.of_collections": ("account_leakage",),
-    "leakage.of_results": ("RunLeakage", "of_run"),
-    "leakage.shuffler_channels": ("mallows_channel", "network_channel", "target_place_law"),
-    "leakage.uninformed.closed_forms": (
+    "leakage.of_runs": (
+        "RunLeakage",
+        "of_run",
+    ),
+    "leakage.several_targets": ("several_targets_vulnerability",),
+    "leakage.strong": ("strong_vulnerability",),
+    "leakage.uninformed": (
         "exact_shuffled_vulnerability",
+        "exchangeable_vulnerability",
         "randomizer_vulnerability",
         "shuffled_vulnerability",
         "shuffler_vulnerability",
     ),
-    "leakage.uninformed.exchangeable": ("exchangeable_vulnerability",),
-    "leakage.uninformed.several_targets": ("several_targets_vulnerability",),
+    "leakage.weighted_loads": ("weighted_maximum",),
 }
 
 __all__ = [
@@ -177,38 +180,25 @@ __all__ = [
     "Knowledge",
     "LeakageAccount",
     "PriorKnowledge",
-    "Refinement",
     "RunLeakage",
     "account_leakage",
-    "additive_capacity",
     "additive_leakage",
     "asymptotic_excess",
-    "best_guess",
     "best_knowledge",
     "best_strategy",
     "blanket_vulnerability_upper",
-    "compare_views",
-    "conditional_guessing_entropy",
-    "conditional_shannon_entropy_bits",
     "crowd_vulnerability_upper",
-    "distance_gain",
     "exact_maximum_load",
     "exact_shuffled_vulnerability",
     "exchangeable_vulnerability",
-    "guessing_entropy",
     "identity_gain",
     "is_equivalent",
-    "mallows_channel",
+    "is_refined_by",
     "matrix_gain",
     "maximum_load",
     "maximum_load_excess",
     "min_capacity_bits",
-    "min_entropy_bits",
-    "min_entropy_leakage_bits",
-    "multiplicative_capacity",
     "multiplicative_leakage",
-    "mutual_information_bits",
-    "network_channel",
     "of_run",
     "permutation_channel",
     "positions_vulnerability",
@@ -222,9 +212,7 @@ __all__ = [
     "reduced_product_channel",
     "reduced_randomizer_channel",
     "reduced_shuffle_channel",
-    "refinement",
     "several_targets_vulnerability",
-    "shannon_entropy_bits",
     "shuffle_channel",
     "shuffled_vulnerability",
     "shuffler_vulnerability",

@@ -18,7 +18,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.numerics.rounding import round_up
 from shuffledp.leakage.account import Adversary, LeakageAccount
-from shuffledp.leakage.priors import checked_prior, uniform_prior
+from shuffledp.leakage.matrices import checked_prior, uniform_prior
 
 _ASSUMPTION = "The adversary has one try, and wins if it names one chosen person's value."
 
@@ -31,37 +31,19 @@ _ROUND_OFF = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Scene:
-    """One collection, and what is believed about everybody's value.
+    """One collection, and what is believed about everybody's value."""
 
-    Parameters
-    ----------
-    num_users, num_values : int
-        n >= 1 and k >= 2.
-    truth : float or None
-        Chance that k-ary randomized response tells the truth; None for another randomizer.
-    matrix : (k, m) array or None
-        Law of the reports of that one.
-    prior : (k,) array or None
-        None for the uniform law.
-    epsilon0 : float
-        Local privacy loss.
-    entropy : Entropy
-        For simulations.
-    num_samples : int or None
-        Histograms that are simulated where only that is quick; None for about a second's.
-    is_brief : bool
-        Leave out what may take seconds and is of less interest.
-    """
-
-    num_users: int
-    num_values: int
+    num_users: int  # n >= 1 and k >= 2
+    num_values: int  # n >= 1 and k >= 2
+    # Chance that k-ary randomized response tells the truth; None for another randomizer.
     truth: float | None
-    matrix: NDArray[np.float64] | None
-    prior: NDArray[np.float64] | None
-    epsilon0: float
-    entropy: Entropy
+    matrix: NDArray[np.float64] | None  # shape (k, m); Law of the reports of that one
+    prior: NDArray[np.float64] | None  # shape (k,); None for the uniform law
+    epsilon0: float  # Local privacy loss
+    entropy: Entropy  # For simulations
+    # Histograms that are simulated where only that is quick; None for about a second's.
     num_samples: int | None = None
-    is_brief: bool = False
+    is_brief: bool = False  # Leave out what may take seconds and is of less interest
 
     @property
     def prior_vulnerability(self) -> float:
@@ -69,15 +51,7 @@ class Scene:
         return 1.0 / self.num_values if self.prior is None else float(self.prior.max())
 
     def account(self, adversary: Adversary, known: tuple[int, ...] | None) -> LeakageAccount:
-        """Return what an adversary can guess.
-
-        Parameters
-        ----------
-        adversary : {"uninformed", "partial", "strong"}
-            Who guesses.
-        known : tuple of int or None
-            What is known of the others; None for nothing, or for a strong adversary's worst case.
-        """
+        """Return what an adversary can guess."""
         randomizer = self.randomizer()
         facts: dict[str, Any] = {"knowledge": known}
         num_unknown = self.num_users - 1 - sum(known or ())
@@ -110,12 +84,12 @@ class Scene:
     def randomizer(self) -> Bound:
         """Return the chance of who sees each report beside the name of its user."""
         if self.matrix is not None:
-            from shuffledp.leakage.uninformed.closed_forms import randomizer_vulnerability
+            from shuffledp.leakage.uninformed import randomizer_vulnerability
 
             return self._sharpened(randomizer_vulnerability(self.matrix, self.law()))
         truth = self.truth or 1.0
         if self.prior is None:
-            from shuffledp.leakage.uninformed.closed_forms import PAPER
+            from shuffledp.leakage.uninformed import PAPER
 
             return _bound(truth, truth, "report", f"{PAPER}, Proposition 15")
         other = (1.0 - truth) / (self.num_values - 1)
@@ -130,15 +104,9 @@ class Scene:
         )
 
     def shuffler(self, num_users: int) -> Bound:
-        """Return the chance of who sees the true values of so many users, shuffled.
-
-        Parameters
-        ----------
-        num_users : int
-            The person and those whose values are not known.
-        """
+        """Return the chance of who sees the true values of so many users, shuffled."""
         if self.prior is None:
-            from shuffledp.leakage.uninformed.closed_forms import shuffler_vulnerability
+            from shuffledp.leakage.uninformed import shuffler_vulnerability
 
             return shuffler_vulnerability(num_users, self.num_values)
         if self.num_values <= _MOST_WRITTEN:
@@ -148,7 +116,7 @@ class Scene:
     def uninformed(self) -> Bound:
         """Return the chance of who sees all reports, shuffled, and knows nobody's value."""
         if self.truth is not None and self.prior is None:
-            from shuffledp.leakage.uninformed.closed_forms import shuffled_vulnerability
+            from shuffledp.leakage.uninformed import shuffled_vulnerability
 
             return shuffled_vulnerability(self.num_users, self.num_values, self.truth)
         return self._exchangeable(
@@ -157,7 +125,7 @@ class Scene:
 
     def informed(self, known: tuple[int, ...], num_unknown: int) -> Bound:
         """Return the chance of who sees all reports, shuffled, and knows some others' values."""
-        from shuffledp.leakage.informed.strong import strong_vulnerability
+        from shuffledp.leakage.strong import strong_vulnerability
 
         law: Any = self.truth if self.matrix is None else self.matrix
         return strong_vulnerability(
@@ -177,7 +145,7 @@ class Scene:
             return {**found, "both": self._whatever_is_known()}
         if not is_known:
             return found | self._compared_extremes()
-        from shuffledp.leakage.informed.knowledge import extreme_knowledge
+        from shuffledp.leakage.knowledge import extreme_knowledge
 
         worst, best = extreme_knowledge(self.num_users, self.num_values, self.truth or 1.0)
         # Counts that are not proved to be the extreme ones are left out.
@@ -190,7 +158,7 @@ class Scene:
 
     def _compared_extremes(self) -> dict[str, Any]:
         """Return the same for any prior and randomizer, from all knowledge of these or fewer."""
-        from shuffledp.leakage.informed.knowledge import compared_knowledge
+        from shuffledp.leakage.knowledge import compared_knowledge
 
         law: Any = self.truth if self.matrix is None else self.matrix
         compared, (worst, best) = compared_knowledge(self.num_users, law, self.law())
@@ -205,10 +173,7 @@ class Scene:
         return {"both": replace(ends, upper=min(ends.upper, worst.vulnerability.upper))}
 
     def _whatever_is_known(self) -> Bound:
-        """Return the chance of who knows all others, for the values from which it guesses best.
-
-        Those do no worse than average knowledge, which does no worse than none.
-        """
+        """Return the chance of who knows all others, for the values from which it guesses best."""
         none = replace(self, num_samples=0).uninformed()
         upper = self._hidden_by_noise()
         return Bound(
@@ -221,7 +186,7 @@ class Scene:
 
     def _exchangeable(self, num_users: int, matrix: NDArray[np.float64] | None) -> Bound:
         """Return the chance of who sees shuffled reports of users who are all alike to it."""
-        from shuffledp.leakage.uninformed.exchangeable import exchangeable_vulnerability
+        from shuffledp.leakage.uninformed import exchangeable_vulnerability
 
         if matrix is None:
             found = self._of_many_values(num_users, self.truth or 1.0)
@@ -236,7 +201,7 @@ class Scene:
 
     def _of_many_values(self, num_users: int, truth: float) -> Bound:
         """Return the same for k-ary randomized response whose matrix would be too large."""
-        from shuffledp.leakage.uninformed.exchangeable import response_ends
+        from shuffledp.leakage.uninformed import response_ends
 
         found = response_ends(num_users, truth, self.law())
         return _bound(
@@ -248,7 +213,7 @@ class Scene:
 
     def _hidden_by_noise(self) -> float:
         """Return an upper end for who knows all others, whatever their values are."""
-        from shuffledp.leakage.informed.blanket_vulnerability import (
+        from shuffledp.leakage.blanket import (
             blanket_vulnerability_upper,
             channel_blanket_upper,
         )
@@ -270,11 +235,7 @@ class Scene:
         return _bound(1.0, 1.0, "difference", "all values but one are known")
 
     def _sharpened(self, bound: Bound, *above: Bound) -> Bound:
-        """Return a bound within what is true of every release, and of what it is made from.
-
-        Nobody guesses worse than without a release; and no processing of a release, shuffling or
-        randomizing, lets anybody guess better (data processing).
-        """
+        """Return a bound within what is true of every release, and of what it is made from."""
         upper = min([bound.upper, 1.0, *(each.upper for each in above)])
         upper = max(upper, self.prior_vulnerability)
         lower = reconciled_lower(
@@ -286,25 +247,10 @@ class Scene:
 def written_matrix(
     num_values: int, truth: float | None, matrix: NDArray[np.float64] | None
 ) -> NDArray[np.float64] | None:
-    """Return a randomizer's matrix: k-ary randomized response written out, or what is given.
-
-    Parameters
-    ----------
-    num_values : int
-        k.
-    truth : float or None
-        Chance that k-ary randomized response tells the truth; None for another randomizer.
-    matrix : (k, m) array or None
-        Law of the reports of that one.
-
-    Returns
-    -------
-    (k, m) array or None
-        None where it is too large to be written out.
-    """
+    """Return a randomizer's matrix: k-ary randomized response written out, or what is given."""
     if truth is None or num_values > _MOST_WRITTEN:
         return matrix
-    from shuffledp.leakage.channels.builders import response_channel
+    from shuffledp.leakage.builders import response_channel
 
     return response_channel(num_values, truth).to_dense()
 
@@ -444,7 +390,7 @@ def _values(
 
 def _matrix(channel: Any) -> NDArray[np.float64]:
     """Return the channel matrix as checked doubles."""
-    from shuffledp.leakage.channels.channel import Channel
+    from shuffledp.leakage.channel import Channel
 
     law = channel if isinstance(channel, Channel) else Channel.from_matrix(channel)
     if law.num_inputs * law.num_outputs > _MOST_CELLS:
@@ -513,15 +459,7 @@ def _require_truth(truth: float, num_values: int) -> None:
 
 
 def checked_belief(prior: ArrayLike | None, num_values: int) -> NDArray[np.float64] | None:
-    """Return a prior as checked doubles; None where it is uniform.
-
-    Parameters
-    ----------
-    prior : array_like of float, shape (num_values,), or None
-        Sums to 1 within 1e-9.
-    num_values : int
-        k.
-    """
+    """Return a prior as checked doubles; None where it is uniform."""
     if prior is None:
         return None
     law: NDArray[np.float64] = checked_prior(prior, num_values)

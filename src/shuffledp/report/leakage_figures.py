@@ -8,7 +8,7 @@ import numpy as np
 
 from shuffledp.collection.output import whole_file
 from shuffledp.core.bound import Bound
-from shuffledp.leakage.curves import LeakageCurve
+from shuffledp.leakage.account import LeakageCurve
 from shuffledp.report.drawing import require_matplotlib
 
 # Okabe and Ito's colours, which people with any colour vision tell apart.

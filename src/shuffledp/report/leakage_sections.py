@@ -14,7 +14,7 @@ from shuffledp.report.typesetting import typeset
 
 if TYPE_CHECKING:
     from shuffledp.leakage.account import LeakageAccount
-    from shuffledp.leakage.of_results import RunLeakage
+    from shuffledp.leakage.of_runs import RunLeakage
 
 _READING = (
     "Epsilon limits how far the odds can move. This table says how often an adversary guesses one "

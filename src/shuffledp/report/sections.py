@@ -8,7 +8,7 @@ from html import escape
 
 from shuffledp._version import __version__
 from shuffledp.collection.results import RunResult
-from shuffledp.leakage.of_results import of_run
+from shuffledp.leakage.of_runs import of_run
 from shuffledp.report.figures import MOST_BARS, Figure
 from shuffledp.report.formatting import brief, given, rounded, shorten
 from shuffledp.report.group_sections import group_section

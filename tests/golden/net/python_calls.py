@@ -37,7 +37,6 @@ NOT_CALLED = {
     "MonitorResult": "a result of simulate_monitoring, which is called",
     "MonitoringProfile": "a part of a design, which calibrate_monitoring is asked with",
     "Plan": "a result of plan, which is called",
-    "Refinement": "a result of refinement, which is called",
     "ReferenceOrder": "a result of choose_reference_order, which is called",
     "RunLeakage": "a result of of_run, which is called",
     "RunResult": "a result of running a plan, which is called",

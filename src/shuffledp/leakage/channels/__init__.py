@@ -1,1 +1,0 @@
-"""Channels: a secret goes in, an observation comes out."""

@@ -1,1 +1,0 @@
-"""The expected number of balls in the fullest bin, at any size."""

@@ -1,1 +1,0 @@
-"""What a channel is worth to an adversary: gains, vulnerability, capacities, refinement."""

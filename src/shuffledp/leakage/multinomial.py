@@ -1,0 +1,500 @@
+"""One target in an exchangeable crowd: the mean of a maximum over one multinomial histogram.
+
+The target's value has law q and is reported by a channel R; the other n - 1 reports are independent
+with law s. With A_xy = q_x R_xy / s_y and C the mass of outcomes that only the target sends,
+
+    V = C + (1/n) E[max_x sum_y A_xy h_y],   h ~ Multinomial(n, s).
+
+Columns of A that are equal are merged, and rows that are nowhere above another's left out. The mean
+is taken over all histograms within windows outside which Bernstein's inequality leaves 1e-18 of it,
+with Poisson masses in Loader's form; or over samples of D = max_x L_x - L_w, L_x being the x-th
+form over n and w a mixture of the best constant guesses, cut at c: E[(D - c)_+] is bounded by
+Chernoff, and min(D, c) has empirical Bernstein limits. Proofs: docs/results/leakage-uninformed.md.
+
+Source of the limits: Maurer, Pontil, "Empirical Bernstein Bounds and Sample Variance Penalization",
+COLT 2009, arXiv:0907.3740v1, Theorem 4, for the samples and for their negatives.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Self, SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.core.checks import require_at_least
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.numerics.enclosure import Enclosure
+from shuffledp.leakage.matrices import (
+    SUM_TOLERANCE,
+    as_numbers,
+    checked_matrix,
+    checked_prior,
+    is_exact_array,
+    to_floats,
+)
+
+#: Probability that limits fail, where nothing else is asked for.
+DEFAULT_FAILURE = 1e-9
+
+#: The same as a part of a sentence.
+BUT_FOR_FAILURE = "but for a probability of 1e-9"
+
+# Mean and deviations of the samples are right to this, relative to the largest of them.
+_ROUND_OFF = 64.0 * math.ulp(1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleMoments:
+    """Mean and spread of samples that were seen in blocks."""
+
+    count: int = 0  # Number of samples, >= 0
+    mean: float = 0.0  # Their mean; 0 where there are none
+    squares: float = 0.0  # Sum of their squared deviations from it
+
+    @classmethod
+    def of(cls, samples: NDArray[np.float64]) -> Self:
+        """Return those of one block, which is not empty."""
+        mean = float(samples.mean())
+        return cls(count=samples.size, mean=mean, squares=float(np.square(samples - mean).sum()))
+
+    def joined(self, other: Self) -> Self:
+        """Return those of both blocks together."""
+        count = self.count + other.count
+        if count == 0:
+            return self
+        step = other.mean - self.mean
+        share = other.count / count
+        return type(self)(
+            count=count,
+            mean=self.mean + step * share,
+            squares=self.squares + other.squares + step * step * self.count * share,
+        )
+
+    def limits(self, low: float, high: float, failure: float) -> Enclosure:
+        """Return limits of the mean of a law on [low, high].
+
+        Theorem 4 of Maurer and Pontil on both sides.
+
+        Either is wrong with probability at most ``failure``.
+        """
+        if self.count < 2 or low == high:
+            return Enclosure(low, high)
+        doubt = math.log(4.0 / failure)
+        slack = _ROUND_OFF * max(abs(low), abs(high))
+        variance = self.squares / (self.count - 1) * (1.0 + _ROUND_OFF) + slack * slack
+        half = math.sqrt(2.0 * variance * doubt / self.count)
+        half += 7.0 * (high - low) * doubt / (3.0 * (self.count - 1))
+        half = half * (1.0 + _ROUND_OFF) + slack
+        return Enclosure(
+            min(max(self.mean - half, low), high), max(min(self.mean + half, high), low)
+        )
+
+
+_ULP = math.ulp(1.0)
+
+#: More users than this are refused: counts are sampled as 64-bit integers, and rounded to doubles.
+MOST_USERS = 10**15
+
+# A report that is rarer than this in the crowd would overflow the weights.
+_RAREST = 1e-200
+
+# Equal columns that were computed differently agree to so many digits.
+_DIGITS = 13
+
+# Rows squared times columns up to which rows that are never needed are looked for.
+_MOST_COMPARISONS = 3e8
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultinomialForm:
+    """What is left of a single-target problem after reduction; see the module for the formula."""
+
+    num_users: int  # n, the target included
+    # Shape (m,); s, positive, of the outcomes that the crowd can send, after merging.
+    law: NDArray[np.float64]
+    gains: NDArray[np.float64]  # shape (k, m); A, >= 0, for the guesses that are needed
+    # C, the probability that the target's report gives the target away and is guessed right.
+    certain: float
+    unshuffled: float  # Success where reports are not shuffled: sum_y max_x q_x R_xy
+    slack: float  # Absolute error of V by the rounding of q, R, s, and by merging
+
+    @cached_property
+    def means(self) -> NDArray[np.float64]:
+        """Success of each constant guess, less C; shape (k,)."""
+        return np.array([math.fsum(row) for row in self.gains * self.law])
+
+    @cached_property
+    def best(self) -> int:
+        """Number of the row that is the best guess before anything is seen."""
+        return int(self.means.argmax())
+
+    @property
+    def without_release(self) -> float:
+        """Success of the best constant guess, C included: no release goes below it."""
+        return self.certain + float(self.means[self.best])
+
+    @cached_property
+    def differences(self) -> NDArray[np.float64]:
+        """Rows of A less the best constant guess's, without that one; shape (k - 1, m)."""
+        return np.delete(self.gains - self.gains[self.best], self.best, axis=0)
+
+
+def dense_channel(channel: Any, *, exact: bool = False) -> NDArray[Any]:
+    """Return the matrix of a `Channel` or array_like as dense doubles, or as fractions."""
+    matrix, _ = checked_matrix(getattr(channel, "matrix", channel), None)
+    if matrix.shape[0] < 2:
+        raise ParameterError(
+            "the channel has 1 row: with one value there is nothing to guess; give at least 2"
+        )
+    if is_exact_array(matrix):
+        return matrix if exact else to_floats(matrix)
+    if exact:
+        raise ParameterError("the channel holds floats where exact fractions are needed")
+    return np.asarray(matrix)
+
+
+def crowd_law(crowd: ArrayLike, num_outcomes: int, *, exact: bool = False) -> NDArray[Any]:
+    """Return the law of another user's report, checked."""
+    law = as_numbers("crowd", crowd, 1)
+    if len(law) != num_outcomes:
+        raise ParameterError(
+            f"crowd has {len(law)} entries, not {num_outcomes}: give one probability for each "
+            "outcome of the channel"
+        )
+    if not all(entry >= 0 for entry in law):
+        raise ParameterError("crowd has an entry that is not in [0, 1]: it is a law over outcomes")
+    total = law.sum()
+    if not abs(total - 1) <= (0 if is_exact_array(law) else SUM_TOLERANCE):
+        raise ParameterError(f"crowd sums to {total}, not 1: divide it by its sum")
+    if exact and not is_exact_array(law):
+        raise ParameterError("crowd holds floats where exact fractions are needed")
+    return law if exact or not is_exact_array(law) else to_floats(law)
+
+
+def multinomial_form(
+    num_users: SupportsIndex,
+    channel: Any,
+    *,
+    prior: ArrayLike | None = None,
+    crowd: ArrayLike | None = None,
+) -> MultinomialForm:
+    """Return the reduced form of a single-target problem, O(k^2 m).
+
+    And O(k m) where that is above 3e8.
+
+    Laws that are off one by at most 1e-9 are divided by their sums.
+    """
+    users = require_at_least("num_users", num_users, 1)
+    if users > MOST_USERS:
+        raise ParameterError(f"num_users = {users} is above {MOST_USERS:.0e}: give at most that")
+    rows = dense_channel(channel)
+    rows = rows / _sums(rows)[:, None]
+    weights = checked_prior(prior, len(rows))
+    joint = (weights / math.fsum(weights))[:, None] * rows
+    joint = joint[joint.any(axis=1)]
+    if crowd is None:
+        law = _sums(joint.T)
+    else:
+        law = crowd_law(crowd, rows.shape[1])
+        law = law / math.fsum(law)
+    seen = law > 0.0
+    if law[seen].min() < _RAREST:
+        raise ParameterError(
+            f"crowd has an entry of {law[seen].min()}, below {_RAREST}: set it to 0, or to more"
+        )
+    largest = joint.max(axis=0)
+    gains, law, spread = _merged(joint[:, seen] / law[seen], law[seen])
+    return MultinomialForm(
+        num_users=users,
+        law=law,
+        gains=_needed(gains),
+        certain=math.fsum(largest[~seen]),
+        unshuffled=math.fsum(largest),
+        # Each entry comes from at most eight roundings.
+        slack=8.0 * _ULP * (2.0 + math.sqrt(0.5 * users)) + spread,
+    )
+
+
+def _sums(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the sum of each row, right to one rounding."""
+    return np.array([math.fsum(row) for row in rows])
+
+
+def grouped_law(law: NDArray[np.float64], groups: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return the sum of each group's entries, right to one rounding."""
+    order = np.argsort(groups, kind="stable")
+    starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
+    ends = np.append(starts[1:], len(law)).tolist()
+    values = law[order].tolist()
+    return np.array([math.fsum(values[i:j]) for i, j in zip(starts.tolist(), ends, strict=True)])
+
+
+def _merged(
+    gains: NDArray[np.float64], law: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """Return gains and law with equal columns merged, and what V may lose or win by that."""
+    fractions, exponents = np.frexp(gains)
+    keys = np.ldexp(np.round(fractions, _DIGITS), exponents)
+    _, firsts, groups = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+    groups = groups.reshape(-1)
+    moved = np.abs(gains - gains[:, firsts[groups]]).max(axis=0)
+    return gains[:, firsts], grouped_law(law, groups), float(moved @ law)
+
+
+def _needed(gains: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the rows that are somewhere above each other row; of equal rows one."""
+    if float(len(gains)) ** 2 * gains.shape[1] > _MOST_COMPARISONS:
+        return gains
+    kept = gains
+    for row in gains:
+        dominates = (kept >= row).all(axis=1)
+        if np.count_nonzero(dominates) > 1:  # one of them is the row itself
+            equal = np.flatnonzero((kept == row).all(axis=1))
+            kept = np.delete(kept, equal[0], axis=0)
+    return kept
+
+
+#: Probability of all histograms that are left out, at most, also with reports added.
+LEFT_OUT = 1e-18
+
+# Histograms in a block: counts and what is computed from them stay in the second-level cache.
+_BLOCK = 1 << 13
+
+# Wider windows are not counted: there would be too many histograms in any case.
+_WIDEST = 1 << 24
+
+# Beyond this nobody asks how many.
+_COUNTLESS = 1e15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistogramWindows:
+    """Which histograms are listed."""
+
+    num_users: int  # n
+    law: NDArray[np.float64]  # shape (m,); s, positive
+    low: NDArray[np.int64]  # shape (m,); Each count's window, both ends included
+    high: NDArray[np.int64]  # shape (m,); Each count's window, both ends included
+    num_histograms: float  # How many there are within; inf where they are too many to be counted
+    left_out: float  # Upper bound of the share of a mean that all others may have; see the module
+
+    @property
+    def relative_error(self) -> float:
+        """Of the probability of every histogram that is listed."""
+        widest = self.num_users * self.law
+        widest = np.maximum(np.abs(self.low - widest), np.abs(self.high - widest))
+        # A deviance is at most about 100 in a window, and good to some roundings of itself.
+        return _ULP * (400.0 * len(self.law) + 4.0 * float(widest.sum()))
+
+
+def histogram_windows(
+    num_users: int, law: NDArray[np.float64], *, num_targets: int = 1
+) -> HistogramWindows:
+    """Return windows that hold all histograms, but for a probability of at most 1e-18.
+
+    Weights of ``num_targets`` reports at a time may be averaged. Counts farther than t + c from
+    their means are left out, Bernstein bounding those beyond t: as for one report, or c of them,
+    drawn apart.
+    """
+    exponent = math.log(2.0 * len(law) / LEFT_OUT)
+    means = num_users * law
+    reach = exponent / 3.0 + np.sqrt(exponent**2 / 9.0 + 2.0 * exponent * means * (1.0 - law))
+    reach += num_targets
+    low = np.maximum(np.floor(means - reach), 0.0).astype(np.int64)
+    high = np.minimum(np.ceil(means + reach), num_users).astype(np.int64)
+    complete = not low.any() and bool((high == num_users).all())
+    return HistogramWindows(
+        num_users=num_users,
+        law=law,
+        low=low,
+        high=high,
+        num_histograms=_num_histograms(num_users, low, high),
+        left_out=0.0 if complete else LEFT_OUT,
+    )
+
+
+def _num_histograms(num_users: int, low: NDArray[np.int64], high: NDArray[np.int64]) -> float:
+    """Return how many histograms lie within windows; inf where there are too many."""
+    widths = np.sort(high - low)
+    if widths[-1] > _WIDEST:
+        return math.inf
+    # ways[i]: to write i as a sum of what the counts seen so far are above their low ends.
+    rest = num_users - int(low.sum())
+    ways = np.ones(1)
+    for width in widths[:-1].tolist():
+        if float(ways.max()) > _COUNTLESS:
+            return math.inf
+        sums = np.cumsum(ways)
+        ways = np.concatenate([sums, np.full(width, sums[-1])])
+        ways[width + 1 :] -= sums[: len(ways) - width - 1]
+        ways = ways[: rest + 1]
+    # The last count takes what is left, if its window holds that.
+    return float(ways[max(rest - int(widths[-1]), 0) :].sum())
+
+
+def histogram_blocks(
+    windows: HistogramWindows,
+) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Yield all histograms within the windows, with their probabilities."""
+    from shuffledp.core.numerics.binomial_kernels import stirling_error
+    from shuffledp.leakage.load_kernels import (
+        next_histograms,
+        poisson_masses,
+    )
+
+    n, size = windows.num_users, len(windows.law)
+    # The widest window last: its count follows from the others.
+    order = np.argsort(windows.high - windows.low, kind="stable")
+    low, high = windows.low[order], windows.high[order]
+    least_after = np.append(np.cumsum(low[::-1])[::-1][1:], 0)
+    most_after = np.append(np.cumsum(high[::-1])[::-1][1:], 0)
+    tables = [
+        poisson_masses(n * float(windows.law[y]), int(windows.low[y]), int(width) + 1)
+        for y, width in zip(order, high - low, strict=True)
+    ]
+    starts = np.cumsum([0] + [len(table) for table in tables[:-1]])
+    # 1 / Po(n; n)
+    masses = np.full(size, math.sqrt(2.0 * math.pi * n) * math.exp(stirling_error(float(n))))
+    counts, ends, rests = (np.zeros(size, dtype=np.int64) for _ in range(3))
+    rests[0] = n
+    block, block_masses = np.empty((_BLOCK, size)), np.empty(_BLOCK)
+    inverse = np.argsort(order)
+    is_first, filled = True, _BLOCK
+    flat = np.concatenate(tables)
+    while filled == _BLOCK:
+        filled = next_histograms(
+            low,
+            high,
+            least_after,
+            most_after,
+            flat,
+            starts,
+            counts,
+            ends,
+            rests,
+            masses,
+            is_first,
+            block,
+            block_masses,
+        )
+        is_first = False
+        if filled:
+            yield block[:filled, inverse], block_masses[:filled]
+
+
+# Exponentials of tilts times weights stay finite, and so do their sums.
+_LARGEST_EXPONENT = 500.0
+
+_LEAST_MOMENT = 1e-12
+
+# Nothing that is positive is rounded to 0.
+_SMALLEST = 1e-290
+
+
+def excess_means(
+    num_users: int, law: NDArray[np.float64], parts: NDArray[np.float64], level: float = 0.0
+) -> NDArray[np.float64]:
+    """Bound E[(sum_y parts_xy h_y / n - level)_+] for each row x from above, h ~ Multinomial(n.
+
+    Law).
+
+    For every t > 0, s_+ <= e^(t s) / (e t), so with kappa the cumulant function of one report's
+    weight the mean is at most e^(n (kappa(t) - t level)) / (e n t).
+    """
+    means = parts @ law
+    variances = np.maximum(np.square(parts - means[:, None]) @ law, _SMALLEST)
+    tilts = np.maximum((level - means) / variances, 1.0 / np.sqrt(num_users * variances))
+    largest = max(float(np.abs(parts).max()), level, _SMALLEST)
+    tilts = np.minimum(tilts, _LARGEST_EXPONENT / largest)
+    moments = np.expm1(tilts[:, None] * parts) @ law
+    # A moment that is too large is safe, and one this small is all but lost to rounding.
+    logarithms = np.log1p(np.maximum(moments, _LEAST_MOMENT - 1.0))
+    exponents = num_users * (logarithms - tilts * level) - 1.0
+    with np.errstate(under="ignore", over="ignore"):
+        bounds = np.exp(exponents) / (num_users * tilts)
+    # An average is above the level by no more than its terms are, on average (Jensen).
+    alone = np.maximum(parts - level, 0.0) @ law
+    least: NDArray[np.float64] = 1.01 * np.minimum(bounds, alone) + _SMALLEST
+    return least
+
+
+# Counts drawn at a time.
+_BLOCK_COUNTS = 1 << 18
+
+# Work of the default number of samples: counts drawn, and products with weights.
+_COUNTS, _PRODUCTS = 1 << 23, 1 << 31
+_FEWEST_SAMPLES, _MOST_SAMPLES = 1 << 12, 1 << 20
+
+# The cut is so many standard deviations out, at first, and then twice as many.
+_FIRST_CUT = 8.0
+
+# What is cut off may be this share of a standard deviation.
+_CUT_OFF = 1e-7
+
+# Guesses are equally good if they agree to this.
+_EQUAL = 1e-12
+
+
+class _Cut(NamedTuple):
+    """Where D is cut, and the most that is lost."""
+
+    at: float
+    lost: float
+
+
+def default_num_samples(form: MultinomialForm) -> int:
+    """Return how many histograms a second or so is enough for."""
+    rows, columns = form.gains.shape
+    affordable = min(_COUNTS // columns, _PRODUCTS // (rows * columns))
+    return int(max(min(affordable, _MOST_SAMPLES), _FEWEST_SAMPLES))
+
+
+def sampled_vulnerability(
+    form: MultinomialForm,
+    *,
+    entropy: Entropy,
+    num_samples: int,
+    failure: float = DEFAULT_FAILURE,
+) -> Enclosure:
+    """Return limits of the vulnerability from sampled histograms, without ``form.slack``.
+
+    Either is wrong with probability at most ``failure``.
+    """
+    mixture = form.means >= form.means[form.best] * (1.0 - _EQUAL)
+    mixture = mixture / np.count_nonzero(mixture)
+    # Weights of one report, relative to the mixture.
+    parts = form.gains - mixture @ form.gains
+    cut = _find_cut(form, parts)
+    generator = entropy.generator()
+    law = form.law / form.law.sum()
+    block = max(_BLOCK_COUNTS // len(law), 1)
+    moments = SampleMoments()
+    while moments.count < num_samples:
+        size = min(block, num_samples - moments.count)
+        counts = generator.multinomial(form.num_users, law, size=size)
+        largest = (counts @ parts.T).max(axis=1) / form.num_users
+        moments = moments.joined(SampleMoments.of(np.clip(largest, 0.0, cut.at)))
+    found = moments.limits(0.0, cut.at, failure)
+    fixed = form.certain + math.fsum(mixture * form.means)
+    # Products and sums of weights whose mean is at most that of both terms of D, 2.
+    error = _ULP * (2.0 * len(law) + 32.0)
+    return Enclosure(fixed + found.lower - error, fixed + found.upper + cut.lost + error)
+
+
+def _find_cut(form: MultinomialForm, parts: NDArray[np.float64]) -> _Cut:
+    """Return where to cut D so that hardly anything is lost, or where it ends."""
+    end = max(float(parts.max()), 0.0)
+    means = parts @ form.law
+    variances = np.maximum(np.square(parts - means[:, None]) @ form.law, 1e-300)
+    spread = math.sqrt(float(variances.max()) / form.num_users)
+    reach = _FIRST_CUT
+    while (at := float(means.max()) + reach * spread) < end:
+        lost = float(excess_means(form.num_users, form.law, parts, at).sum())
+        if lost <= _CUT_OFF * spread:
+            return _Cut(at, lost)
+        reach *= 2.0
+    return _Cut(end, 0.0)

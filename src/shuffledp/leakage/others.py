@@ -1,0 +1,521 @@
+"""Who is guessed and what is known of the others, and the law of how often they report what.
+
+Groups of users whose reports have one law are independent coins, or kinds. The law of their number
+of ones, or of their histogram, comes from its characteristic function, a product of powers, by an
+inverse Fourier transform on a window outside which Bernstein's inequality leaves 1e-19. Each node's
+round-off is bounded; the l2 norm of these bounds bounds the l1 error of the masses, and so that of
+how often the best guess is right. docs/results/leakage-strong.md.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from numbers import Real
+from typing import Any, NamedTuple, SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.core.checks import require_at_least
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.numerics.enclosure import Enclosure
+from shuffledp.leakage.builders import Truth, checked_truth
+from shuffledp.leakage.channel import as_channel
+from shuffledp.leakage.matrices import checked_prior
+
+_ULP = math.ulp(1.0)
+
+# Each tail beyond the window is below e^-44 = 8e-20.
+_TAIL_EXPONENT = 44.0
+TAIL = 2.0 * math.exp(-_TAIL_EXPONENT)
+
+# Nodes with a modulus below e^-60 = 9e-27 are left out.
+_NEGLIGIBLE_EXPONENT = 60.0
+NEGLIGIBLE = math.exp(-_NEGLIGIBLE_EXPONENT)
+
+# Below this angle the remainder of a phase is a series in it.
+SERIES_ANGLE = 0.03
+
+
+class Coins(NamedTuple):
+    """A group of independent coins with the same chance."""
+
+    number: int
+    chance: Fraction
+
+
+class Nodes(NamedTuple):
+    """Values of the characteristic function of S - ``center`` at t_j = 2 pi j / period, j >= 1."""
+
+    period: int
+    center: int
+    angles: NDArray[np.float64]
+    moduli: NDArray[np.float64]
+    phases: NDArray[np.float64]
+    errors: NDArray[np.float64]
+
+
+class ReportLaw(NamedTuple):
+    """The law of S, nearly: masses of ``first``, ``first`` + 1, ..."""
+
+    first: int
+    masses: NDArray[np.float64]
+    error: float
+
+
+def bernstein_window(mean: Fraction, variance: float, most: int) -> tuple[int, int]:
+    """Return ends outside which S has mass at most ``TAIL``, for 0 <= S <= ``most``.
+
+    Bernstein: Pr[S - mean >= t] <= exp(-t^2 / (2 (v + t / 3))), and the same below.
+    """
+    third = _TAIL_EXPONENT / 3.0
+    reach = third + math.sqrt(third * third + 2.0 * _TAIL_EXPONENT * variance)
+    reach = reach * (1.0 + 1e-9) + 1e-9
+    distance = Fraction(reach)
+    return max(math.floor(mean - distance), 0), min(math.ceil(mean + distance), most)
+
+
+def fourier_slack(spectrum_norm: float, cells: int) -> float:
+    """Return the l1 round-off of a transform: 8 u log2(M) of the l2 norm of what goes in.
+
+    Higham 2002, "Accuracy and Stability of Numerical Algorithms", Theorem 24.2, has less than 7.
+    """
+    return 8.0 * _ULP * math.log2(cells + 2.0) * spectrum_norm
+
+
+def _moments(groups: Sequence[Coins]) -> tuple[int, Fraction, float]:
+    """Return number of coins, mean and variance."""
+    most = sum(group.number for group in groups)
+    mean = sum((group.number * group.chance for group in groups), Fraction(0))
+    variance = math.fsum(
+        group.number * float(group.chance) * float(1 - group.chance) for group in groups
+    )
+    return most, mean, variance
+
+
+def phase_remainder(chance: float, angles: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return arg(1 - a + a e^(i t)) - a t for 0 <= a <= 1/2."""
+    versine = 2.0 * np.sin(0.5 * angles) ** 2
+    sine = np.sin(angles)
+    real = 1.0 - chance * versine
+    direct = np.arctan2(chance * sine, real) - chance * angles
+    square = angles * angles
+    sine_left = (
+        angles
+        * square
+        * (-1.0 + square * (1.0 - square * (1.0 - square / 72.0) / 42.0) / 20.0)
+        / 6.0
+    )
+    slope = chance * sine / np.where(real > 0.5, real, 1.0)
+    slopes = slope * slope
+    tangent_left = -slope * slopes * (1 / 3 - slopes * (1 / 5 - slopes * (1 / 7 - slopes / 9)))
+    series = tangent_left + chance * (sine_left + slope * versine)
+    return np.where(angles <= SERIES_ANGLE, series, direct)
+
+
+def sum_nodes(groups: Sequence[Coins], *, period: int | None = None) -> tuple[Nodes, int]:
+    """Return the nodes that matter, and the first number of the window."""
+    most, mean, variance = _moments(groups)
+    first, last = bernstein_window(mean, variance, most)
+    # An odd period: every node but the first has a conjugate partner.
+    if period is None:
+        period = last - first + 1
+        period += 1 - period % 2
+    center = round(mean)
+    offset = float(mean - center)
+    highest = 0.5 * _NEGLIGIBLE_EXPONENT / max(variance, 1e-300)
+    largest = math.pi if highest >= 1.0 else 2.0 * math.asin(math.sqrt(highest))
+    count = min(math.ceil(largest * period / (2.0 * math.pi)), (period - 1) // 2)
+    angles = 2.0 * math.pi * np.arange(1, count + 1) / period
+    versine = 2.0 * np.sin(0.5 * angles) ** 2
+    logs, phases, doubts = np.zeros(count), offset * angles, 2.0 * _ULP * angles
+    for group in groups:
+        high = group.chance > Fraction(1, 2)
+        rarer = float(1 - group.chance if high else group.chance)
+        phase = group.number * phase_remainder(rarer, angles)
+        phases += -phase if high else phase
+        spread = 2.0 * rarer * (1.0 - rarer) * versine
+        logs += 0.5 * group.number * np.log1p(-np.minimum(spread, 1.0 - 1e-300))
+        # The series is right to some units of its terms of third order, the other way of the first.
+        order = np.where(angles <= SERIES_ANGLE, angles**3, angles)
+        doubts += 8.0 * _ULP * group.number * rarer * order
+    with np.errstate(over="ignore"):
+        moduli = np.exp(logs)
+    errors = moduli * (doubts + 8.0 * _ULP * (1.0 - np.maximum(logs, -1e6)))
+    return Nodes(period, center, angles, moduli, phases, errors), first
+
+
+def report_law(groups: Sequence[Coins]) -> ReportLaw:
+    """Return the law of the sum of all coins."""
+    import scipy.fft
+
+    nodes, first = sum_nodes(groups)
+    count, period = nodes.angles.size, nodes.period
+    turns = np.arange(1, count + 1) * ((nodes.center - first) % period) % period
+    spectrum = np.zeros((period + 1) // 2, dtype=np.complex128)
+    spectrum[0] = 1.0
+    spectrum[1 : count + 1] = nodes.moduli * np.exp(
+        -1j * (nodes.phases + 2.0 * math.pi * turns / period)
+    )
+    masses = np.maximum(scipy.fft.irfft(spectrum, period), 0.0)
+    norm = math.sqrt(1.0 + 2.0 * float(np.square(nodes.moduli).sum()))
+    # An error of the spectrum in the l2 norm is one of the masses in the l1 norm.
+    doubts = nodes.errors + 8.0 * _ULP * nodes.moduli
+    error = math.sqrt(2.0 * float(np.square(doubts).sum())) + fourier_slack(norm, period)
+    error += 2.0 * TAIL + period * NEGLIGIBLE
+    return ReportLaw(first, masses, 1.01 * error)
+
+
+def mode_mass(groups: Sequence[Coins]) -> Enclosure:
+    """Enclose the largest mass of the sum of all coins, to a relative 1e-13.
+
+    The mode is less than one away from the mean (Darroch, "On the distribution of the number of
+    successes in independent trials", Annals of Mathematical Statistics 35, 1964): three masses are
+    enough.
+    """
+    nodes, _ = sum_nodes(groups)
+    shifts = np.array([-1.0, 0.0, 1.0])
+    sums = np.cos(nodes.phases[None, :] - shifts[:, None] * nodes.angles) @ nodes.moduli
+    largest = float((1.0 + 2.0 * sums).max()) / nodes.period
+    doubts = nodes.errors + nodes.moduli * 4.0 * _ULP * (nodes.angles.size + 4.0)
+    error = 1.01 * ((2.0 * float(doubts.sum()) + 4.0 * _ULP) / nodes.period + TAIL + NEGLIGIBLE)
+    return Enclosure(max(largest - error, 0.0), min(largest + error, 1.0))
+
+
+# Moduli below this count as this: errors are divided by them.
+_SMALLEST_MODULUS = 1e-100
+
+
+class Kind(NamedTuple):
+    """Users whose reports are independent with the same law, a (m,) array of float64."""
+
+    number: int
+    law: NDArray[np.float64]
+
+
+class Box(NamedTuple):
+    """For each outcome but ``implied``, the first count within reach, and how many there are."""
+
+    implied: int
+    firsts: tuple[int, ...]
+    lengths: tuple[int, ...]
+
+    @property
+    def num_cells(self) -> int:
+        """Number of histograms in the box."""
+        return math.prod(self.lengths)
+
+
+class HistogramLaw(NamedTuple):
+    """Masses of the histograms of a box, one axis for each outcome but ``box.implied``."""
+
+    box: Box
+    masses: NDArray[np.float64]
+    error: float
+
+
+def histogram_box(kinds: Sequence[Kind]) -> Box:
+    """Return the box for these users; constant cost for each kind and outcome."""
+    most = sum(kind.number for kind in kinds)
+    ends = []
+    for y in range(kinds[0].law.size):
+        mean = sum((kind.number * Fraction(float(kind.law[y])) for kind in kinds), Fraction(0))
+        variance = math.fsum(kind.number * kind.law[y] * (1.0 - kind.law[y]) for kind in kinds)
+        # Roundings of the law move the mean by less than what a user's rounding adds up to.
+        slack = Fraction(most * 4.0 * _ULP)
+        low, _ = bernstein_window(mean - slack, variance, most)
+        _, high = bernstein_window(mean + slack, variance, most)
+        ends.append((low, high - low + 1))
+    implied = max(range(len(ends)), key=lambda y: ends[y][1])
+    kept = [end for y, end in enumerate(ends) if y != implied]
+    return Box(implied, tuple(end[0] for end in kept), tuple(end[1] for end in kept))
+
+
+def _axis(values: NDArray[np.complex128], axis: int, num_axes: int) -> NDArray[np.complex128]:
+    """Return a vector as an array that varies along one axis only."""
+    shape = [1] * num_axes
+    shape[axis] = -1
+    return values.reshape(shape)
+
+
+def histogram_law(kinds: Sequence[Kind], box: Box) -> HistogramLaw:
+    """Return the law of the others' histogram on a box."""
+    import scipy.fft
+
+    sizes, num_axes = box.lengths, len(box.lengths)
+    half = sizes[-1] // 2 + 1
+    shape = (*sizes[:-1], half)
+    steps = [np.arange(size) for size in (*sizes[:-1], half)]
+    # e^(-i t_y) on each axis, and the phase that moves the box to zero.
+    turns = [np.exp(-2j * math.pi * step / size) for step, size in zip(steps, sizes, strict=True)]
+    spectrum = np.ones(shape, dtype=np.complex128)
+    for axis, (step, size, first) in enumerate(zip(steps, sizes, box.firsts, strict=True)):
+        shift = np.exp(2j * math.pi * (step * (first % size) % size) / size)
+        spectrum *= _axis(shift, axis, num_axes)
+    doubts = np.full(shape, 8.0 * num_axes * _ULP)
+    kept = [y for y in range(num_axes + 1) if y != box.implied]
+    for kind in kinds:
+        if kind.number == 0:
+            continue
+        factor = np.full(shape, complex(kind.law[box.implied]))
+        for axis, y in enumerate(kept):
+            factor += kind.law[y] * _axis(turns[axis], axis, num_axes)
+        moduli = np.maximum(np.abs(factor), _SMALLEST_MODULUS)
+        phases = kind.number * np.angle(factor)
+        spectrum *= np.exp(kind.number * np.log(moduli) + 1j * phases)
+        doubts += kind.number * (num_axes + 24.0) * _ULP / moduli
+    masses = np.maximum(scipy.fft.irfftn(spectrum, sizes), 0.0)
+    squares = np.square(np.abs(spectrum))
+    # Half of the nodes stand for both of a pair of conjugates.
+    norm = math.sqrt(2.0 * float(squares.sum()))
+    doubt = math.sqrt(2.0 * float((squares * np.square(doubts)).sum()))
+    users = sum(kind.number for kind in kinds)
+    error = doubt + fourier_slack(norm, box.num_cells) + 2.0 * num_axes * TAIL
+    error += users * 2.0 * (num_axes + 1) * _ULP
+    return HistogramLaw(box, masses, 1.01 * error)
+
+
+def best_guess(
+    law: HistogramLaw, prior: NDArray[np.float64], matrix: NDArray[np.float64]
+) -> Enclosure:
+    """Enclose V for any randomizer, from the law of the others' histogram.
+
+    An error of that law with l1 norm e moves V by at most e.
+    """
+    num_axes = law.masses.ndim
+    shifted = []
+    kept = [y for y in range(num_axes + 1) if y != law.box.implied]
+    for y in range(num_axes + 1):
+        # The count of the implied outcome is no axis: nothing moves.
+        pads = [(1, 0) if y == each else (0, 1) for each in kept]
+        shifted.append(np.pad(law.masses, pads))
+    best = np.zeros(shifted[0].shape)
+    for x in np.flatnonzero(prior).tolist():
+        chance = np.zeros(best.shape)
+        for y in np.flatnonzero(matrix[x]).tolist():
+            chance += (prior[x] * matrix[x, y]) * shifted[y]
+        np.maximum(best, chance, out=best)
+    value = float(best.sum())
+    # Products and sums of positive terms; numpy adds in pairs.
+    slack = value * _ULP * (num_axes + 32.0 + math.log2(best.size)) + law.error
+    return Enclosure(max(value - slack, 0.0), min(value + slack, 1.0))
+
+
+#: Number of users up to which everything here is tested.
+MOST_USERS = 10**10
+
+
+class Response(NamedTuple):
+    """k-ary randomized response: ``num_values`` k, ``truth`` p in [1/k, 1]."""
+
+    num_values: int
+    truth: Fraction
+
+    @classmethod
+    def of(cls, truth: Truth, num_values: int) -> "Response":
+        """Return it for checked numbers; a double is taken as exact, but the nearest to 1/k."""
+        number = Fraction(checked_truth(truth, num_values))
+        return cls(num_values, max(number, Fraction(1, num_values)))
+
+    @property
+    def answer(self) -> Fraction:
+        """Probability r = (1 - p) / (k - 1) of any one wrong report."""
+        return (1 - self.truth) / (self.num_values - 1)
+
+    @property
+    def kept(self) -> Fraction:
+        """Probability p - r of a report in earnest, all others being uniform."""
+        return self.truth - self.answer
+
+    @property
+    def noise(self) -> Fraction:
+        """Probability k r of a uniform report."""
+        return 1 - self.kept
+
+    def matrix(self) -> NDArray[np.float64]:
+        """Return the channel matrix, shape (k, k)."""
+        matrix = np.full((self.num_values, self.num_values), float(self.answer))
+        np.fill_diagonal(matrix, float(self.truth))
+        return matrix
+
+    def report_law(self, prior: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the law of the report of a value with law ``prior``."""
+        law: NDArray[np.float64] = float(self.answer) + float(self.kept) * prior
+        return law
+
+    def unshuffled(self, prior: NDArray[np.float64]) -> float:
+        """Return how often the value is guessed right from its own report, in O(k)."""
+        best = int(prior.argmax())
+        others = np.full(prior.size, prior[best])
+        others[best] = np.delete(prior, best).max()
+        chances = np.maximum(float(self.truth) * prior, float(self.answer) * others)
+        return min(float(chances.sum()), 1.0)
+
+
+# Reports whose probabilities are proportional to this, relatively, are merged.
+_SAME = 1e-15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """One target among others of known and of unknown values."""
+
+    response: Response | None  # The randomizer if it is k-ary randomized response
+    # Shape (k, m); The randomizer otherwise; rows sum to one. Empty for randomized response: see
+    # `rows`.
+    matrix: NDArray[np.float64]
+    prior: NDArray[np.float64]  # shape (k,); Of the target
+    counts: tuple[int, ...]  # How many of the others are known to have each value
+    num_unknown: int  # Further users
+    unknown_prior: NDArray[np.float64]  # shape (k,); Of each of them
+    uniform_target: bool  # Whether the two laws are uniform
+    uniform_unknown: bool  # Whether the two laws are uniform
+    # What may be missing from an upper end because reports that tell almost the same were merged.
+    slack: float = 0.0
+
+    @property
+    def num_others(self) -> int:
+        """Number of users but the target."""
+        return sum(self.counts) + self.num_unknown
+
+    @property
+    def num_values(self) -> int:
+        """Number of values."""
+        return len(self.counts)
+
+    @property
+    def num_outcomes(self) -> int:
+        """Number of different reports."""
+        return self.num_values if self.response is not None else self.matrix.shape[1]
+
+    @property
+    def num_kinds(self) -> int:
+        """Number of groups of others with different knowledge about them."""
+        return sum(count > 0 for count in self.counts) + (self.num_unknown > 0)
+
+    @property
+    def guess_before(self) -> float:
+        """How often the best guess is right before anything is seen."""
+        return float(self.prior.max())
+
+    @property
+    def unshuffled(self) -> float:
+        """How often the best guess is right once the target's own report is seen."""
+        if self.response is not None:
+            return self.response.unshuffled(self.prior)
+        return min(float((self.prior[:, None] * self.rows()).max(axis=0).sum()), 1.0)
+
+    def rows(self) -> NDArray[np.float64]:
+        """Return the channel matrix; k^2 numbers for randomized response."""
+        return self.matrix if self.response is None else self.response.matrix()
+
+    def report_chances(self, outcomes: NDArray[np.intp]) -> list[Fraction]:
+        """Return, for each value, the probability that its report is one of ``outcomes``."""
+        if self.response is not None:
+            wrong = outcomes.size * self.response.answer
+            inside = set(outcomes.tolist())
+            return [wrong + (self.response.kept if x in inside else 0) for x in self.values()]
+        chances = self.rows()[:, outcomes].sum(axis=1)
+        return [min(Fraction(float(chance)), Fraction(1)) for chance in chances]
+
+    def values(self) -> range:
+        """Return 0, ..., k - 1."""
+        return range(self.num_values)
+
+    def coins(self, outcomes: NDArray[np.intp]) -> list[Coins]:
+        """Return the others as coins that show one where the report is one of ``outcomes``."""
+        groups: dict[Fraction, int] = {}
+        if self.response is not None:
+            # Two chances only: no need to go through all values.
+            inside = sum(self.counts[x] for x in outcomes.tolist())
+            wrong = outcomes.size * self.response.answer
+            groups = {wrong: sum(self.counts) - inside}
+            groups[wrong + self.response.kept] = inside
+        chances: list[Fraction] = []
+        if self.response is None or self.num_unknown > 0:
+            chances = self.report_chances(outcomes)
+        if self.response is None:
+            for count, chance in zip(self.counts, chances, strict=True):
+                groups[chance] = groups.get(chance, 0) + count
+        if self.num_unknown > 0:
+            if self.uniform_unknown:
+                mean = sum(chances, Fraction(0)) / self.num_values
+            else:
+                laws = [Fraction(float(each)) for each in self.unknown_prior]
+                total = sum(laws, Fraction(0))
+                mean = sum((a * b for a, b in zip(laws, chances, strict=True)), Fraction(0)) / total
+            groups[mean] = groups.get(mean, 0) + self.num_unknown
+        return [Coins(count, chance) for chance, count in groups.items() if count > 0]
+
+    def kinds(self) -> list[Kind]:
+        """Return the others with the laws of their reports; those of equal law as one."""
+        rows = self.rows()
+        found: dict[bytes, Kind] = {}
+        laws = [*zip(self.counts, rows, strict=True)]
+        if self.num_unknown > 0:
+            law = self.unknown_prior @ rows
+            laws.append((self.num_unknown, law / math.fsum(law)))
+        for count, law in laws:
+            if count > 0:
+                key = law.tobytes()
+                before = found[key].number if key in found else 0
+                found[key] = Kind(before + count, law)
+        return list(found.values())
+
+
+def checked_situation(
+    randomizer: Any,
+    known_counts: Sequence[SupportsIndex],
+    *,
+    prior: ArrayLike | None,
+    num_unknown: SupportsIndex,
+    unknown_prior: ArrayLike | None,
+) -> Situation:
+    """Return the situation for arguments as in `strong_vulnerability`, or raise."""
+    counts = tuple(require_at_least("known_counts", count, 0) for count in known_counts)
+    if len(counts) < 2:
+        raise ParameterError(
+            f"known_counts has {len(counts)} entries: give how many of the others are known to "
+            "have each of at least two values"
+        )
+    unknown = require_at_least("num_unknown", num_unknown, 0)
+    users = checked_num_users(1 + sum(counts) + unknown)
+    response, matrix, slack = None, np.empty((0, 0)), 0.0
+    if isinstance(randomizer, Real):
+        response = Response.of(randomizer, len(counts))  # type: ignore[arg-type]  # checked there
+    else:
+        channel = as_channel(randomizer).to_float()
+        reduced = channel.reduce(tolerance=_SAME)
+        matrix = reduced.to_dense()
+        # Each of the n reports would be as likely to within this factor if they told the same.
+        slack = 4.0 * _SAME * users if reduced.num_outputs < channel.num_outputs else 0.0
+        if len(matrix) != len(counts):
+            raise ParameterError(
+                f"known_counts has {len(counts)} entries, the channel {len(matrix)} rows: give one "
+                "count for each value"
+            )
+        matrix = matrix / matrix.sum(axis=1, keepdims=True)
+    law = checked_prior(prior, len(counts))
+    others = law if unknown_prior is None else checked_prior(unknown_prior, len(counts))
+    return Situation(
+        response=response,
+        matrix=matrix,
+        prior=law,
+        counts=counts,
+        num_unknown=unknown,
+        unknown_prior=others,
+        uniform_target=bool(np.all(law == law[0])),
+        uniform_unknown=bool(np.all(others == others[0])),
+        slack=slack,
+    )
+
+
+def checked_num_users(num_users: SupportsIndex) -> int:
+    """Return ``num_users`` if it is in [1, 1e10], else raise `ParameterError`."""
+    number = require_at_least("num_users", num_users, 1)
+    if number > MOST_USERS:
+        raise ParameterError(
+            f"num_users = {number} is above {MOST_USERS}: give fewer, the bound falls with them"
+        )
+    return number

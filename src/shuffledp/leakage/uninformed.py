@@ -1,0 +1,614 @@
+"""One target, one guess: the uninformed adversary, and any crowd of reports of one law.
+
+With a uniform prior and k-ary randomized response of truth p, r = (1 - p)/(k - 1): 1/k if nothing
+is released (Prop. 14), p for reports without a shuffle (Prop. 15), V_S = E[largest of k counts] / n
+for a shuffle alone (Props. 16 and 20, Theorem 17), and V_NS = r + (p - r) V_S for both (Props. 18
+and 21, Theorem 19, eq. 17). For any prior, channel and crowd see `exchangeable_vulnerability`; for
+randomized response with very many values `response_ends`. Proofs:
+docs/results/leakage-uninformed.md.
+
+Source: Jurado, Gonze, Alvim, Palamidessi, "Analyzing the Shuffle Model through the Lens of
+Quantitative Information Flow", CSF 2023, hal-04349295v1.
+"""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from numbers import Rational
+from typing import Any, SupportsFloat, SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.core.bound import Bound
+from shuffledp.core.checks import require_at_least, require_finite
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import OutOfRegimeError, ParameterError
+from shuffledp.core.numerics.enclosure import Enclosure
+from shuffledp.core.numerics.positive_part import mean_positive_part
+from shuffledp.core.numerics.rounding import round_up
+from shuffledp.leakage.matrices import checked_prior
+from shuffledp.leakage.multinomial import (
+    BUT_FOR_FAILURE,
+    MOST_USERS,
+    HistogramWindows,
+    MultinomialForm,
+    default_num_samples,
+    dense_channel,
+    excess_means,
+    grouped_law,
+    histogram_blocks,
+    histogram_windows,
+    multinomial_form,
+    sampled_vulnerability,
+)
+from shuffledp.leakage.weighted_loads import weighted_maximum
+
+_ULP = math.ulp(1.0)
+
+PAPER = (
+    'Jurado, Gonze, Alvim, Palamidessi, "Analyzing the Shuffle Model through the Lens of '
+    'Quantitative Information Flow", CSF 2023, hal-04349295v1'
+)
+UNINFORMED = (
+    "All users' values are independent and uniform, and the adversary knows no more.",
+    "The adversary guesses one target's value once.",
+)
+
+# Up to here the central coefficient is an exact integer, beyond three terms give it to 1e-16.
+_MOST_EXACT = 64
+
+_MOST_EXACT_USERS = 100_000
+
+# A probability that should be 1/k may have been rounded so far below.
+_ROUNDED = 4.0 * _ULP
+
+
+def randomizer_vulnerability(channel: Any, prior: ArrayLike | None = None) -> Bound:
+    """Return the adversary's success where the target's report is seen as it is.
+
+    Parameters
+    ----------
+    channel : Channel or array_like, shape (k, m)
+        R, of the target's report; k >= 2.
+    prior : array_like, shape (k,), optional
+        q, of the target's value; uniform if not given.
+
+    Returns
+    -------
+    Bound
+        sum_y max_x q_x R_xy, to 8 roundings. For k-RR and the uniform prior that is p.
+
+    Raises
+    ------
+    ParameterError
+        If a law is none, or sizes do not fit.
+
+    Notes
+    -----
+    O(k m). Source: Jurado et al. 2023, Prop. 15; the definition for other channels and priors.
+
+    Examples
+    --------
+    >>> randomizer_vulnerability([[0.75, 0.25], [0.25, 0.75]])
+    Bound(upper=0.75, lower=0.75, method='unshuffled')
+    """
+    rows = dense_channel(channel)
+    weights = checked_prior(prior, len(rows))
+    total = math.fsum((weights[:, None] * rows).max(axis=0)) / math.fsum(weights)
+    assumptions = ("The adversary guesses one target's value once, and knows its prior law.",)
+    return _published(_widened(total, total, 8.0), "unshuffled", "Prop. 15", assumptions)
+
+
+def shuffler_vulnerability(num_users: SupportsIndex, num_values: SupportsIndex) -> Bound:
+    """Return the adversary's success where true values are shuffled.
+
+    Parameters
+    ----------
+    num_users : int
+        n, 1 to 1e15, the target included.
+    num_values : int
+        k >= 2.
+
+    Returns
+    -------
+    Bound
+        V_S: 1/2 + 2^-n C(n - 1, floor((n - 1)/2)) for k = 2, else the expected largest count over
+        n. Outwards by a few roundings of V_S - 1/k for k = 2, else by the error budget of
+        `shuffledp.leakage.fullest_bin`.
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of range.
+
+    Notes
+    -----
+    O(1) for k = 2. Source: Jurado et al. 2023, Theorem 17 and Prop. 20.
+
+    Examples
+    --------
+    >>> shuffler_vulnerability(200, 2)
+    Bound(upper=0.52817424, lower=0.52817424, method='closed form')
+    """
+    return shuffled_vulnerability(num_users, num_values, 1)
+
+
+def shuffled_vulnerability(
+    num_users: SupportsIndex, num_values: SupportsIndex, truth: SupportsFloat
+) -> Bound:
+    """Return the adversary's success where reports of k-RR are shuffled.
+
+    Parameters
+    ----------
+    num_users : int
+        n, 1 to 1e15, the target included.
+    num_values : int
+        k >= 2.
+    truth : float or Fraction
+        p, the probability that a report is true, in [1/k, 1].
+
+    Returns
+    -------
+    Bound
+        V_NS = 1/k + (k p - 1)/(k - 1) (V_S - 1/k), outwards like `shuffler_vulnerability` and by a
+        few roundings more.
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of range.
+    OutOfRegimeError
+        If ``truth`` is below 1/k: the best guess would not be the most frequent report.
+
+    Notes
+    -----
+    O(1) for k = 2. Source: Jurado et al. 2023, Theorem 19 and eq. 17.
+
+    Examples
+    --------
+    >>> shuffled_vulnerability(200, 2, 0.9)
+    Bound(upper=0.522539392, lower=0.522539392, method='closed form')
+    """
+    users, values = _sizes(num_users, num_values)
+    kept = _kept(truth, values)
+    gain = _gain_by_shuffled_values(users, values)
+    found = _widened(
+        1.0 / values + kept * gain.lower, min(1.0 / values + kept * gain.upper, 1.0), 8.0
+    )
+    if values == 2:
+        return _published(found, "closed form", "Theorems 17 and 19", UNINFORMED)
+    return _published(found, "maximum load", "Prop. 21, eq. 17", UNINFORMED)
+
+
+def exact_shuffled_vulnerability(
+    num_users: SupportsIndex, num_values: SupportsIndex, truth: Rational | int
+) -> Fraction:
+    """Return what `shuffled_vulnerability` encloses, as a fraction.
+
+    Parameters
+    ----------
+    num_users : int
+        n >= 1; up to 100 000 for k = 2, else up to what `exact_maximum_load` takes, about 500.
+    num_values : int
+        k >= 2.
+    truth : Fraction or int
+        p in [1/k, 1]; 1 for a shuffle alone.
+
+    Returns
+    -------
+    Fraction
+        V_NS, exactly.
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of range, ``truth`` is a float, or n is too large.
+    OutOfRegimeError
+        If ``truth`` is below 1/k.
+
+    Notes
+    -----
+    Source: Jurado et al. 2023, Theorems 17 and 19, eq. 17.
+
+    Examples
+    --------
+    >>> exact_shuffled_vulnerability(3, 2, Fraction(3, 4))
+    Fraction(5, 8)
+    """
+    users, values = _sizes(num_users, num_values)
+    if not isinstance(truth, Rational):
+        raise ParameterError(f"truth = {truth!r} is not exact: give a Fraction")
+    share = Fraction(int(truth.numerator), int(truth.denominator))
+    _kept(share, values)
+    false = (1 - share) / (values - 1)
+    return false + (share - false) * _exact_load(users, values) / users
+
+
+def _exact_load(num_users: int, num_values: int) -> Fraction:
+    """Return the expected largest count."""
+    if num_values == 2:
+        if num_users > _MOST_EXACT_USERS:
+            raise ParameterError(
+                f"num_users = {num_users} is above {_MOST_EXACT_USERS}, and the fraction has as "
+                "many digits: use shuffled_vulnerability"
+            )
+        half = num_users // 2
+        return num_users * (
+            Fraction(1, 2) + Fraction(math.comb(2 * half, half), 2 ** (2 * half + 1))
+        )
+    from shuffledp.leakage.fullest_bin import exact_maximum_load
+
+    return exact_maximum_load(num_users, num_values)
+
+
+def _sizes(num_users: SupportsIndex, num_values: SupportsIndex) -> tuple[int, int]:
+    """Return both as plain whole numbers in range."""
+    users = require_at_least("num_users", num_users, 1)
+    if users > MOST_USERS:
+        raise ParameterError(f"num_users = {users} is above {MOST_USERS:.0e}: give at most that")
+    return users, require_at_least("num_values", num_values, 2)
+
+
+def _kept(truth: SupportsFloat, num_values: int) -> float:
+    """Return (k p - 1)/(k - 1), the share of an advantage that k-RR leaves, or raise."""
+    if isinstance(truth, Rational):
+        exact = Fraction(int(truth.numerator), int(truth.denominator))
+        share, kept = float(exact), float((exact * num_values - 1) / (num_values - 1))
+    else:
+        share = require_finite("truth", truth)
+        kept = (share * num_values - 1.0) / (num_values - 1)
+    if not 0.0 <= share <= 1.0:
+        raise ParameterError(f"truth = {truth} is not in [1/k, 1]: it is a probability")
+    if kept * (num_values - 1) < -_ROUNDED:
+        raise OutOfRegimeError(
+            f"truth = {truth} is below 1/num_values = {1.0 / num_values:.6g}: the formulas need "
+            "p >= 1/k, a report that is true at least as often as any one lie; for another channel "
+            "use exchangeable_vulnerability"
+        )
+    return max(kept, 0.0)
+
+
+def _gain_by_shuffled_values(num_users: int, num_values: int) -> Enclosure:
+    """Enclose V_S - 1/k."""
+    if num_users == 1:
+        gain = 1.0 - 1.0 / num_values
+        return _widened(gain, gain, 2.0)
+    if num_values == 2:
+        gain = 0.5 * _central(num_users // 2)
+        return _widened(gain, gain, 16.0)
+    from shuffledp.leakage.fullest_bin import maximum_load_excess
+
+    excess = maximum_load_excess(num_users, num_values)
+    return _widened(excess.lower / num_users, excess.upper / num_users, 2.0)
+
+
+def _central(half: int) -> float:
+    """Return C(2j, j) / 4^j for j >= 1, to 8 roundings."""
+    if half <= _MOST_EXACT:
+        return math.comb(2 * half, half) / (1 << (2 * half))
+    square = float(half) * half
+    exponent = (-1.0 / 8.0 + (1.0 / 192.0 - 1.0 / (640.0 * square)) / square) / half
+    return math.exp(exponent) / math.sqrt(math.pi * half)
+
+
+def _widened(lower: float, upper: float, roundings: float) -> Enclosure:
+    """Return the ends of a positive number, each moved outwards by so many roundings."""
+    return Enclosure(lower * (1.0 - roundings * _ULP), upper * (1.0 + roundings * _ULP))
+
+
+def _published(found: Enclosure, method: str, where: str, assumptions: tuple[str, ...]) -> Bound:
+    """Return the claim; a probability is at most 1."""
+    return Bound(
+        lower=min(found.lower, 1.0),
+        upper=min(found.upper, 1.0),
+        method=method,
+        source=f"{PAPER}, {where}",
+        assumptions=assumptions,
+    )
+
+
+# The moments tried: every parameter gives a bound, so a grid loses a little and risks nothing.
+_PARAMETERS = np.geomspace(1e-10, 40.0, 160)
+
+# Values up to which the likelier half is a set S too, for some tenths of a second.
+_MOST_HALVED = 2_000
+
+
+def largest_share_upper(
+    num_balls: SupportsIndex, law: ArrayLike, weights: ArrayLike | None = None
+) -> float:
+    """Bound E[max_x w_x h_x] / n from above, weights in [0, 1], in O(160 k) at any n.
+
+    By Jensen, and as the largest term is below the sum, E max_x w_x h_x <= ln(sum_x (1 + q_x (e^(t
+    w_x) - 1))^n) / t for t > 0 (Boucheron, Lugosi, Massart, "Concentration Inequalities", 2013,
+    Theorem 2.5).
+    """
+    balls = require_at_least("num_balls", num_balls, 1)
+    chances = checked_prior(law, np.size(np.asarray(law)))
+    chances = chances / chances.sum()
+    values = np.ones(chances.size) if weights is None else np.asarray(weights, dtype=np.float64)
+    best = 1.0
+    for parameter in _PARAMETERS.tolist():
+        powers = balls * np.log1p(chances * np.expm1(parameter * values))
+        most = float(powers.max())
+        total = most + math.log(float(np.exp(powers - most).sum()))
+        best = min(best, round_up(total / (balls * parameter), operations=64))
+    return best
+
+
+def response_ends(num_users: SupportsIndex, truth: SupportsFloat, prior: ArrayLike) -> Enclosure:
+    """Enclose how often one of n values is guessed right from all reports of k-RR, shuffled.
+
+    Ends are k r (max q - min q) apart, or less; they agree without noise. By moments above where
+    the load takes long. Proof: docs/results/leakage-uninformed.md, "Very many values".
+    """
+    users = require_at_least("num_users", num_users, 1)
+    law = checked_prior(prior, np.size(np.asarray(prior)))
+    law = law / math.fsum(law)
+    chance = float(truth)
+    answer = (1.0 - chance) / (law.size - 1)
+    kept = max(chance - answer, 0.0)
+    reports = answer + kept * law
+    weights = np.divide(law, reports, out=np.zeros(law.size), where=reports > 0.0)
+    spare = law.size * answer
+    load = _weighted_share(users, reports, weights)
+    lower = kept * load.lower + spare * float(law.min())
+    if answer > 0.0 and law.size <= _MOST_HALVED:
+        likely = law >= np.median(law)
+        half = _weighted_share(users, reports, np.where(likely, weights, 0.0))
+        lower = max(lower, kept * half.lower + spare * float(law[likely].min()))
+    upper = round_up(kept * load.upper + spare * float(law.max()), operations=8)
+    # As in `multinomial_form`: each entry of the laws comes from at most eight roundings.
+    slack = 8.0 * _ULP * (4.0 + math.sqrt(0.5 * users))
+    return Enclosure(max(lower - slack, float(law.max()) - slack), min(upper + slack, 1.0))
+
+
+def _weighted_share(
+    num_balls: int, law: NDArray[np.float64], weights: NDArray[np.float64]
+) -> Enclosure:
+    """Enclose E[max_x w_x h_x] / n."""
+    law = law / math.fsum(law)
+    unit = float(weights.max())
+    try:
+        found = weighted_maximum(num_balls, law, weights / unit)
+        lower, upper = found.lower / num_balls, found.upper / num_balls
+    except OutOfRegimeError:
+        lower = float((law * weights).max()) / unit
+        upper = largest_share_upper(num_balls, law, weights / unit)
+    return Enclosure(unit * lower * (1.0 - 4.0 * _ULP), unit * upper * (1.0 + 4.0 * _ULP))
+
+
+SOURCE = (
+    "derived in the shuffledp documentation, results/leakage-uninformed, after Jurado, Gonze, "
+    "Alvim, Palamidessi, "
+    '"Analyzing the Shuffle Model through the Lens of Quantitative Information Flow", CSF 2023, '
+    "hal-04349295v1"
+)
+ASSUMPTIONS = (
+    "The adversary guesses one target's value once, and knows its prior law.",
+    "All other reports are independent of it and of one another, with one known law.",
+    "Only the histogram of the reports is released.",
+)
+
+#: Histograms that are listed at most, and histograms times entries of the weights.
+MOST_HISTOGRAMS = 20_000_000
+_MOST_WORK = 2e9
+
+# So few are quicker, and closer, than a load.
+_FEW_HISTOGRAMS = 5_000
+
+# Guesses times columns up to which they are compared in pairs.
+_MOST_PAIRED = 4_000
+
+# A guess that gains less on average than this share of V, over their number, is no rival.
+_NO_RIVAL = 1e-12
+
+# Ends this close together, relative to the upper one, are as good as equal.
+_ENOUGH = 1e-9
+
+# Entries of a column agree, and weights are equal, to this.
+_EQUAL = 1e-13
+
+
+def exchangeable_vulnerability(
+    num_users: SupportsIndex,
+    channel: Any,
+    *,
+    prior: ArrayLike | None = None,
+    crowd: ArrayLike | None = None,
+    entropy: Entropy | None = None,
+    num_samples: SupportsIndex | None = None,
+) -> Bound:
+    """Return the probability that the best adversary guesses the target's value.
+
+    Parameters
+    ----------
+    num_users : int
+        n, 1 to 1e15, the target included.
+    channel : Channel or array_like, shape (k, m)
+        R: row x is the law of the report of value x; k >= 2. The identity for a shuffler alone.
+    prior : array_like, shape (k,), optional
+        q, of the target's value; uniform if not given.
+    crowd : array_like, shape (m,), optional
+        s, of every other report. If not given, other users are like the target: s = q R.
+    entropy : Entropy, optional
+        For Monte Carlo; the operating system's if not given.
+    num_samples : int, optional
+        Histograms that are sampled where nothing exact is quick: 0, or at least 2. What a second or
+        so is enough for if not given; with 0 nothing is sampled and the ends are further apart.
+
+    Returns
+    -------
+    Bound
+        ``lower <= V <= upper``, outwards by the stated round-off; if sampled, but for a probability
+        of 1e-9, which ``assumptions`` then say. ``method`` is the way above that was taken.
+
+    Raises
+    ------
+    ParameterError
+        If a law is none, sizes do not fit, or a number is out of range.
+
+    Notes
+    -----
+    Milliseconds at any n for k = 2, and for k-RR with a uniform prior; up to seconds where
+    histograms are listed (2e7 at most, and 2e9 products) or sampled. Where the guesses that may
+    change the outcome, times m, are above 4000, pairs are taken by Chernoff's bound alone. Error
+    budget, beyond that of the way taken: 8 roundings of each probability, 2e-15 (2 + sqrt(n / 2)).
+
+    Source: docs/results/leakage-uninformed.md; eq. 17 of Jurado et al. where the prior is uniform.
+
+    Examples
+    --------
+    Ninety per cent have value 0, and say so. Fifty users hide the target among them completely.
+
+    >>> found = exchangeable_vulnerability(50, [[1, 0], [0, 1]], prior=[0.9, 0.1])
+    >>> round(found.lower, 9), round(found.upper, 9), found.method
+    (0.9, 0.9, 'two guesses')
+    """
+    form = multinomial_form(num_users, channel, prior=prior, crowd=crowd)
+    if num_samples is not None and num_samples != 0:
+        num_samples = require_at_least("num_samples", num_samples, 2)
+    exact = _exact(form)
+    if exact is not None:
+        method, found = exact
+        return _bound(form, method, found)
+    paired = _by_pairs(form)
+    if paired.upper - paired.lower <= _ENOUGH * paired.upper or num_samples == 0:
+        return _bound(form, "pairs", paired)
+    source = Entropy.from_operating_system() if entropy is None else entropy
+    count = default_num_samples(form) if num_samples is None else int(num_samples)
+    sampled = sampled_vulnerability(form, entropy=source, num_samples=count)
+    lower, upper = max(sampled.lower, paired.lower), min(sampled.upper, paired.upper)
+    said = (
+        f"Monte Carlo over {count} histograms: both ends hold {BUT_FOR_FAILURE}.",
+        "Drawn from a seed." if source.is_simulation else "Drawn from the operating system's key.",
+    )
+    if lower > upper:  # the limits have failed, which they may
+        return _bound(form, "pairs", paired)
+    return _bound(form, "sampled", Enclosure(lower, upper), said)
+
+
+def _bound(
+    form: MultinomialForm, method: str, found: Enclosure, said: tuple[str, ...] = ()
+) -> Bound:
+    """Return the claim, within what always holds."""
+    least = max(found.lower - form.slack, form.without_release * (1.0 - 8.0 * _ULP))
+    upper = min(found.upper + form.slack, form.unshuffled * (1.0 + 8.0 * _ULP), 1.0)
+    return Bound(
+        lower=min(least, upper),
+        upper=upper,
+        method=method,
+        source=SOURCE,
+        assumptions=(*ASSUMPTIONS, *said),
+    )
+
+
+def _exact(form: MultinomialForm) -> tuple[str, Enclosure] | None:
+    """Return what is known to round-off, and by which way, if one is quick enough."""
+    alone = form.without_release
+    if len(form.gains) == 1:
+        return "one guess", Enclosure(alone, alone)
+    if form.num_users == 1:
+        return "one user", Enclosure(form.unshuffled, form.unshuffled)
+    if len(form.gains) == 2:
+        gained = _positive_part(form, form.differences[0])
+        return "two guesses", Enclosure(alone + gained.lower, alone + gained.upper)
+    windows = histogram_windows(form.num_users, form.law)
+    few = windows.num_histograms <= _FEW_HISTOGRAMS
+    load = None if few else _by_load(form)
+    if load is not None:
+        return "load", load
+    if few or windows.num_histograms <= min(MOST_HISTOGRAMS, _MOST_WORK / form.gains.size):
+        gained = _by_histograms(form, windows)
+        return "histograms", Enclosure(alone + gained.lower, alone + gained.upper)
+    return None
+
+
+def _positive_part(form: MultinomialForm, parts: NDArray[np.float64]) -> Enclosure:
+    """Enclose E[(sum_y parts_y h_y)_+] / n."""
+    values, groups = np.unique(parts, return_inverse=True)
+    masses = grouped_law(form.law, groups.reshape(-1))
+    base = int(masses.argmax())
+    others = np.arange(len(values)) != base
+    return mean_positive_part(
+        form.num_users, float(values[base]), masses[others], values[others] - values[base]
+    )
+
+
+def _by_load(form: MultinomialForm) -> Enclosure | None:
+    """Enclose V where columns favour at most one row each, no two the same; else return None."""
+    ascending = np.sort(form.gains, axis=0)
+    others, favoured = ascending[0], ascending[-1]
+    spread = ascending[-2] - others
+    weights = favoured - others
+    weights[weights <= _EQUAL * favoured] = 0.0
+    rows = form.gains.argmax(axis=0)[weights > 0.0]
+    if np.any(spread > _EQUAL * favoured) or len(np.unique(rows)) < len(rows):
+        return None
+    largest = _largest_load(form, weights)
+    if largest is None:
+        return None
+    fixed = form.certain + math.fsum(others * form.law)
+    error = 2.0 * float(spread @ form.law) + _EQUAL + 16.0 * _ULP
+    return Enclosure(
+        fixed + largest.lower / form.num_users - error,
+        fixed + largest.upper / form.num_users + error,
+    )
+
+
+def _largest_load(form: MultinomialForm, weights: NDArray[np.float64]) -> Enclosure | None:
+    """Enclose E[max_y weights_y h_y], or return None where that takes too long."""
+    from shuffledp.leakage.fullest_bin import maximum_load
+
+    low, high = float(weights.min()), float(weights.max())
+    if high - low <= _EQUAL * high:
+        if float(np.ptp(form.law)) <= _EQUAL * float(form.law.max()):
+            found = _or_none(maximum_load, form.num_users, len(weights))
+        else:
+            found = _weighted(form, np.ones(len(weights)))
+    else:
+        found = _weighted(form, weights)
+        low = high = 1.0
+    return None if found is None else Enclosure(low * found.lower, high * found.upper)
+
+
+def _weighted(form: MultinomialForm, weights: NDArray[np.float64]) -> Enclosure | None:
+    from shuffledp.leakage.weighted_loads import weighted_maximum
+
+    return _or_none(weighted_maximum, form.num_users, form.law, weights)
+
+
+def _or_none(method: Callable[..., Enclosure], *arguments: Any) -> Enclosure | None:
+    """Return what a method finds, or None where it would take too long."""
+    try:
+        return method(*arguments)
+    except OutOfRegimeError:
+        return None
+
+
+def _by_histograms(form: MultinomialForm, windows: HistogramWindows) -> Enclosure:
+    """Enclose the gain over the best constant guess by listing histograms."""
+    parts = form.differences.T
+    terms = [
+        float((np.maximum((counts @ parts).max(axis=1), 0.0) * masses).sum())
+        for counts, masses in histogram_blocks(windows)
+    ]
+    mean = math.fsum(terms) / form.num_users
+    # Sums in pairs within a block; weights, in absolute value, have a mean of at most 2.
+    relative = windows.relative_error + 100.0 * _ULP
+    error = relative * mean + 2.0 * (len(form.law) + 4.0) * _ULP
+    return Enclosure(max(mean - error, 0.0), mean + error + 2.0 * windows.left_out)
+
+
+def _by_pairs(form: MultinomialForm) -> Enclosure:
+    """Enclose V by comparing each guess with the best constant one."""
+    alone, parts = form.without_release, form.differences
+    bounds = excess_means(form.num_users, form.law, parts)
+    rivals = parts[bounds > _NO_RIVAL * alone / len(bounds)]
+    if rivals.size > _MOST_PAIRED:
+        return Enclosure(alone, min(alone + math.fsum(bounds), form.unshuffled))
+    gained = [_positive_part(form, each) for each in rivals]
+    lower = alone + max((each.lower for each in gained), default=0.0)
+    upper = alone + math.fsum(each.upper for each in gained) + _NO_RIVAL * alone
+    return Enclosure(min(lower, form.unshuffled), min(upper, form.unshuffled))

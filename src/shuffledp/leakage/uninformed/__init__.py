@@ -1,1 +1,0 @@
-"""Adversaries who know nothing of the others but how common values are."""

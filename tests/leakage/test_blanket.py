@@ -1,0 +1,149 @@
+"""The blanket bound: never below what any knowledge gives, and what it is in closed form."""
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from oracles.informed_guesses import all_counts, informed_guess, known_laws
+from oracles.shuffled_guesses import k_rr
+from shuffledp.core.errors import OutOfRegimeError, ParameterError
+from shuffledp.leakage import blanket as blanket_vulnerability
+from shuffledp.leakage.blanket import (
+    blanket_vulnerability_upper,
+    channel_blanket_upper,
+    excess_share,
+    noise_ranges,
+)
+from shuffledp.leakage.fullest_bin import maximum_load
+
+
+def test_above_all_knowledge():
+    for values, total, truth in itertools.product(
+        (2, 3), (1, 2, 4), (Fraction(1, 2), Fraction(4, 5))
+    ):
+        channel = k_rr(values, truth)
+        for law in (
+            [Fraction(1, values)] * values,
+            [Fraction(1, 2), *[Fraction(1, 2 * values - 2)] * (values - 1)],
+        ):
+            prior = [float(each) for each in law]
+            worst = max(
+                informed_guess(law, channel, known_laws(channel, counts))
+                for counts in all_counts(total, values)
+            )
+            for bound in (
+                blanket_vulnerability_upper(total + 1, values, truth, prior),
+                channel_blanket_upper(
+                    total + 1, [[float(a) for a in row] for row in channel], prior=prior
+                ),
+            ):
+                assert worst <= bound + 1e-15
+                assert (
+                    bound
+                    <= sum(
+                        max(
+                            q * row[y]
+                            for q, row in zip(prior, np.array(channel, float), strict=True)
+                        )
+                        for y in range(values)
+                    )
+                    + 1e-12
+                )
+
+
+@pytest.mark.parametrize(
+    ("num_users", "num_values", "truth"), [(1, 3, 0.5), (5, 3, 0.5), (40, 4, 0.6), (900, 2, 0.8)]
+)
+def test_against_the_plain_sum(num_users, num_values, truth):
+    answer = (1.0 - truth) / (num_values - 1)
+    law = binom.pmf(np.arange(num_users), num_users - 1, num_values * answer)
+    shares = [
+        1.0 if m == 1 else maximum_load(m, num_values).upper / m for m in range(1, num_users + 1)
+    ]
+    plain = answer + (truth - answer) * float(law @ shares)
+    found = blanket_vulnerability_upper(num_users, num_values, truth)
+    assert plain <= found + 1e-13
+    # Ranges stand at their left ends: half of a per cent of what is leaked, where there are many.
+    assert found - plain <= 0.005 * (plain - 1.0 / num_values) + 1e-12
+
+
+def test_edges():
+    assert blanket_vulnerability_upper(1, 4, 0.7) == pytest.approx(0.7, abs=1e-14)
+    assert blanket_vulnerability_upper(10**6, 4, 1) == 1.0
+    assert blanket_vulnerability_upper(50, 4, 0.25) == pytest.approx(0.25)
+    assert blanket_vulnerability_upper(10**9, 2, 0.8) < 0.50002
+    assert blanket_vulnerability_upper(10, 3, 0.5, [1.0, 0.0, 0.0]) == 1.0
+    assert blanket_vulnerability_upper(10, 3, 0.9, [0.9, 0.05, 0.05]) <= 0.901
+    with pytest.raises(OutOfRegimeError, match="truth"):
+        blanket_vulnerability_upper(10, 3, 0.2)
+    with pytest.raises(ParameterError, match="num_users"):
+        blanket_vulnerability_upper(0, 3, 0.5)
+    with pytest.raises(ParameterError, match="num_users"):
+        blanket_vulnerability_upper(10**10 + 1, 3, 0.5)
+    with pytest.raises(ParameterError, match="num_values"):
+        blanket_vulnerability_upper(10, 1, 0.5)
+
+
+def test_no_common_noise_hides_nobody():
+    rows = [[1.0, 0.0], [0.0, 1.0]]
+    assert channel_blanket_upper(100, rows) == 1.0
+    assert channel_blanket_upper(100, rows, prior=[0.7, 0.3]) == 1.0
+
+
+def test_both_bounds_agree_for_randomized_response():
+    rows = np.full((3, 3), 0.2) + 0.4 * np.eye(3)
+    one, other = blanket_vulnerability_upper(60, 3, 0.6), channel_blanket_upper(60, rows)
+    assert one <= other <= one + 0.03 * (one - 1 / 3)
+
+
+def test_falls_with_users_and_noise():
+    users = [blanket_vulnerability_upper(n, 3, 0.6) for n in (1, 2, 5, 20, 100, 1000, 10**5, 10**7)]
+    assert users == sorted(users, reverse=True)
+    noise = [blanket_vulnerability_upper(50, 3, p) for p in (0.4, 0.5, 0.7, 0.9, 0.99)]
+    assert noise == sorted(noise)
+
+
+@pytest.mark.parametrize("count", [0, 3, 500, 10**7])
+def test_ranges_cover_the_law(count):
+    ranges = noise_ranges(count, Fraction(2, 5))
+    assert ranges.starts == sorted(set(ranges.starts))
+    assert sum(ranges.masses) == pytest.approx(1.0, abs=ranges.error)
+    edges = [*ranges.starts, count + 1]
+    for (low, high), mass in zip(itertools.pairwise(edges), ranges.masses, strict=True):
+        exact = binom.cdf(high - 1, count, 0.4) - binom.cdf(low - 1, count, 0.4)
+        assert mass == pytest.approx(exact, abs=1e-8)
+
+
+def test_shares_of_the_fullest_bin():
+    for balls, bins in itertools.product((1, 2, 7, 50), (2, 3, 8)):
+        low, high = excess_share(balls, bins)
+        load = maximum_load(balls, bins)
+        assert 1.0 / bins + low <= load.upper / balls + 1e-14
+        assert load.lower / balls <= 1.0 / bins + high + 1e-14
+
+
+def test_ranges_are_above_what_is_exact(monkeypatch):
+    exact = [blanket_vulnerability_upper(n, 3, 0.6) for n in (1, 5, 30, 3000)]
+    monkeypatch.setattr(blanket_vulnerability, "noise_load_excess", lambda *_: None)
+    blanket_vulnerability._uniform_upper.cache_clear()
+    ranged = [blanket_vulnerability_upper(n, 3, 0.6) for n in (1, 5, 30, 3000)]
+    blanket_vulnerability._uniform_upper.cache_clear()
+    for one, other in zip(exact, ranged, strict=True):
+        assert one <= other * (1.0 + 1e-12)
+        assert other - 1 / 3 < 1.002 * (one - 1 / 3)
+
+
+def test_no_noise_hides_nothing():
+    assert blanket_vulnerability_upper(9, 3, 1) == 1.0
+
+
+def test_ranges_where_almost_all_is_noise():
+    """At 1/k and a little more all n users are noise: V_S(n), a little wider."""
+    found = blanket_vulnerability_upper(10**9, 5, 0.2000001)
+    truth = Fraction(0.2000001)
+    kept = truth - (1 - truth) / 4
+    even = maximum_load(10**9, 5).lower / 10**9 - 0.2
+    assert 0.0 < 0.99 * float(kept) * even < found - 0.2 < 1.01 * float(kept) * even

@@ -1,0 +1,319 @@
+"""Channels of whole collections against enumeration; their labels, limits and refusals."""
+
+import itertools
+import math
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oracles.histogram_transitions import histogram_probability
+from oracles.random_channels import channels, laws
+from shuffledp.core.errors import OutOfRegimeError, ParameterError
+from shuffledp.leakage import builders, matrices
+from shuffledp.leakage.builders import (
+    checked_truth,
+    permutation_channel,
+    product_channel,
+    randomizer_channel,
+    reduced_product_channel,
+    reduced_randomizer_channel,
+    reduced_shuffle_channel,
+    response_channel,
+    shuffle_channel,
+    walk_channel,
+)
+from shuffledp.leakage.channel import Channel
+
+HALF = Fraction(1, 2)
+
+
+@settings(max_examples=30)
+@given(st.integers(1, 3), channels(most=3))
+def test_products(n, channel):
+    labelled = Channel(channel.matrix, outputs=[f"y{y}" for y in range(channel.num_outputs)])
+    whole = product_channel(n, labelled)
+    assert whole.is_exact
+    assert whole.inputs == tuple(itertools.product(range(channel.num_inputs), repeat=n))
+    assert whole.outputs == tuple(itertools.product(labelled.outputs, repeat=n))
+    for x, dataset in enumerate(whole.inputs):
+        for y, reports in enumerate(itertools.product(range(channel.num_outputs), repeat=n)):
+            pairs = zip(dataset, reports, strict=True)
+            assert whole.matrix[x, y] == math.prod(channel.matrix[pair] for pair in pairs)
+    assert product_channel(n, channel.to_dense()).is_close(whole, tolerance=1e-15)
+
+
+def test_products_may_leave_the_tolerance_of_their_factor():
+    loose = [[1.0 + 9e-10]]
+    assert product_channel(3, loose).matrix[0, 0] > 1.0 + 2e-9
+    assert reduced_product_channel(3, loose).matrix[0, 0] > 1.0 + 2e-9
+
+
+@settings(max_examples=40)
+@given(st.integers(1, 5), channels(most=3))
+def test_laws_of_histograms(n, channel):
+    """Each row is that of any dataset with the histogram, by enumeration of all reports."""
+    reduced = reduced_product_channel(n, channel)
+    k, m = channel.matrix.shape
+    for x, histogram in enumerate(reduced.inputs):
+        dataset = [value for value, count in enumerate(histogram) for _ in range(count)]
+        law = Counter()
+        for reports in itertools.product(range(m), repeat=n):
+            counts = tuple(reports.count(report) for report in range(m))
+            pairs = zip(dataset, reports, strict=True)
+            law[counts] += math.prod(channel.matrix[pair] for pair in pairs)
+        assert len(histogram) == k
+        assert dict(zip(reduced.outputs, reduced.matrix[x], strict=True)) == law
+    assert reduced_product_channel(n, channel.to_float()).is_close(reduced, tolerance=1e-14)
+
+
+@pytest.mark.parametrize(("n", "k"), [(1, 2), (7, 2), (5, 3), (3, 5)])
+@pytest.mark.parametrize("extra", [0, Fraction(1, 3), 1])
+def test_reduced_response_is_lemma_30(n, k, extra):
+    truth = Fraction(1, k) + extra * Fraction(k - 1, k)
+    channel = reduced_randomizer_channel(n, k, truth)
+    for x, before in enumerate(channel.inputs):
+        for y, after in enumerate(channel.outputs):
+            assert channel.matrix[x, y] == histogram_probability(before, after, truth)
+    close = reduced_randomizer_channel(n, k, float(truth))
+    assert close.is_close(channel, tolerance=1e-14)
+
+
+def test_reduced_response_of_many_users():
+    channel = reduced_randomizer_channel(300, 2, 0.8)
+    np.testing.assert_allclose(channel.matrix.sum(axis=1), 1.0, rtol=1e-13)
+    assert channel.matrix[100, 120] == pytest.approx(
+        float(histogram_probability([100, 200], [120, 180], Fraction(4, 5))), rel=1e-12
+    )
+    # The mean count of value 0 is p a + (1 - p)(n - a).
+    counts = np.arange(301)
+    np.testing.assert_allclose(channel.matrix @ counts, 60.0 + 0.6 * counts, rtol=1e-12)
+
+
+def test_truth_decides_the_kind():
+    assert randomizer_channel(2, 2, 1).is_exact
+    assert randomizer_channel(2, 2, 1) == product_channel(2, np.eye(2))
+    assert reduced_randomizer_channel(2, 2, HALF).is_exact
+    assert not randomizer_channel(2, 2, 1.0).is_exact
+    assert not randomizer_channel(2, 2, np.float64(0.5)).is_exact
+
+
+@pytest.mark.parametrize("build", [randomizer_channel, reduced_randomizer_channel])
+def test_truth_is_checked(build):
+    with pytest.raises(OutOfRegimeError, match=r"truth = 0\.3 is below 1/3"):
+        build(2, 3, 0.3)
+    with pytest.raises(ParameterError, match="truth = nan"):
+        build(2, 3, math.nan)
+    with pytest.raises(ParameterError, match="num_users = 0"):
+        build(0, 3, 0.5)
+    with pytest.raises(ParameterError, match="num_values = 1"):
+        build(2, 1, 1.0)
+
+
+@pytest.mark.parametrize("build", [shuffle_channel, reduced_shuffle_channel])
+def test_shufflers_need_sizes(build):
+    with pytest.raises(ParameterError, match="num_users = 0"):
+        build(0, 3)
+    with pytest.raises(ParameterError, match="num_values = 1"):
+        build(2, 1)
+    with pytest.raises(
+        ParameterError, match=r"would have 2\^21 rows, labelled with 21 values each, above 2000000"
+    ):
+        build(21, 2)
+    with pytest.raises(ParameterError, match=r"would have 10000\^1000000000 rows"):
+        build(10**9, 10**4)
+
+
+def test_what_is_too_large():
+    with pytest.raises(ParameterError, match=r"16384 x 16384 = 268435456 cells, above 200000000"):
+        randomizer_channel(14, 2, 0.75)
+    with pytest.raises(ParameterError, match=r"2\^1000000000 rows"):
+        randomizer_channel(10**9, 2, 0.75)
+    with pytest.raises(ParameterError, match=r"1\^1000000000 rows"):
+        product_channel(10**9, [[1.0]])  # one dataset, but its label would be long
+    with pytest.raises(ParameterError, match=r"2048 x 2048 = 4194304 exact fractions, above"):
+        randomizer_channel(11, 2, Fraction(3, 4))
+    with pytest.raises(ParameterError, match=r"2048 x 2048 = 4194304 exact fractions, above"):
+        shuffle_channel(11, 2, exact=True)
+    with pytest.raises(ParameterError, match=r"524288 x 20 = 10485760 exact fractions"):
+        reduced_shuffle_channel(19, 2, exact=True)
+    with pytest.raises(ParameterError, match=r"65536 x 65536 = 4294967296 cells, above"):
+        shuffle_channel(16, 2)
+
+
+def test_what_is_too_large_on_histograms(monkeypatch):
+    with pytest.raises(ParameterError, match=r"45451 x 45451 = \d+ cells, above 200000000"):
+        reduced_randomizer_channel(300, 3, 0.75)
+    with pytest.raises(ParameterError, match=r"5001 x 5001, would take above 1e\+09 mult.* users$"):
+        reduced_randomizer_channel(5000, 2, 0.75)
+    with pytest.raises(
+        ParameterError, match=r"would take above 5e\+07 mult.* fewer users, or floats"
+    ):
+        reduced_randomizer_channel(1000, 2, Fraction(3, 4))
+    monkeypatch.setattr(builders, "_MOST_STEPS", 10**6)
+    with pytest.raises(ParameterError, match=r"1 x 1, would take above 1e\+06"):
+        reduced_product_channel(10**9, [[1.0]])
+
+
+def test_a_large_reduced_shuffler():
+    channel = reduced_shuffle_channel(10, 3)
+    assert channel.matrix.shape == (3**10, 66)
+    assert np.count_nonzero(channel.matrix) == 3**10
+    np.testing.assert_array_equal(channel.matrix.sum(axis=0)[:2], [1, 10])
+
+
+PERMUTATIONS = st.integers(1, 4).flatmap(
+    lambda n: st.lists(st.permutations(list(range(n))), min_size=1, max_size=5)
+)
+
+
+@settings(max_examples=40)
+@given(PERMUTATIONS, st.integers(2, 3), st.data())
+def test_permutations(permutations, k, data):
+    law = data.draw(laws(len(permutations)))
+    channel = permutation_channel(permutations, law, k)
+    n = len(permutations[0])
+    expected = Counter()
+    for dataset in itertools.product(range(k), repeat=n):
+        for permutation, probability in zip(permutations, law, strict=True):
+            released = [None] * n
+            for user, position in enumerate(permutation):
+                released[position] = dataset[user]
+            expected[dataset, tuple(released)] += probability
+    for x, dataset in enumerate(channel.inputs):
+        for y, released in enumerate(channel.outputs):
+            assert channel.matrix[x, y] == expected[dataset, released]
+    thin = permutation_channel(permutations, [float(part) for part in law], k)
+    assert thin.is_close(channel, tolerance=1e-15)
+    # It commutes with one randomizer for all.
+    noise = product_channel(n, [[0.5] * 2 + [0.0] * (k - 2)] + [[1 / k] * k] * (k - 1))
+    assert (noise @ thin).is_close(thin @ noise)
+
+
+@pytest.mark.parametrize(("n", "k"), [(3, 2), (4, 3), (5, 2)])
+def test_uniform_permutations_are_the_shuffler(n, k):
+    permutations = list(itertools.permutations(range(n)))
+    count = len(permutations)
+    exact = permutation_channel(permutations, [Fraction(1, count)] * count, k)
+    assert exact == shuffle_channel(n, k, exact=True)
+    thin = permutation_channel(np.array(permutations), np.full(count, 1 / count), k)
+    assert thin.is_close(shuffle_channel(n, k), tolerance=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("permutations", "law", "words"),
+    [
+        ([[0, 1], [1, 1]], [0.5, 0.5], r"permutations\[1\] = \[1, 1\] is no permutation of 0"),
+        ([[0, 2]], [1.0], "is no permutation of 0, ..., 1"),
+        ([0, 1], [1.0], r"permutations has shape \(2,\)"),
+        ([[0.0, 1.0]], [1.0], "entries float64"),
+        ([[]], [1.0], r"permutations has shape \(1, 0\)"),
+        ([[0, 1]], [0.5, 0.5], "prior has 2 entries, not 1"),
+        ([[0, 1]], [0.5], "sums to 0.5, not 1"),
+        ([list(range(30))], [1.0], r"2\^30 rows"),
+    ],
+)
+def test_what_are_no_permutations(permutations, law, words):
+    with pytest.raises(ParameterError, match=words):
+        permutation_channel(permutations, law, 2)
+
+
+def test_permutations_that_take_too_long(monkeypatch):
+    monkeypatch.setattr(builders, "_MOST_MOVES", 7)
+    with pytest.raises(
+        ParameterError, match=r"permutations would take 8 moves, above 7: .* values$"
+    ):
+        permutation_channel([[0, 1], [1, 0]], [0.5, 0.5], 2)
+    monkeypatch.setattr(builders, "_MOST_MOVES_EXACT", 7)
+    with pytest.raises(ParameterError, match=r"8 moves, above 7: .*, or floats"):
+        permutation_channel([[0, 1], [1, 0]], [HALF, HALF], 2)
+    monkeypatch.undo()
+    monkeypatch.setattr(matrices, "LARGEST_EXACT_CELLS", 15)
+    with pytest.raises(ParameterError, match="the channel of permutations would have 4 x 4 = 16"):
+        permutation_channel([[0, 1], [1, 0]], [HALF, HALF], 2)
+    with pytest.raises(ParameterError, match="the channel of walks would have 4 x 10 = 40"):
+        walk_channel([[HALF, HALF]] * 2, 2)
+
+
+@settings(max_examples=40)
+@given(st.integers(1, 3), st.integers(1, 3), st.integers(2, 3), st.data())
+def test_walks(n, num_holders, k, data):
+    position_laws = [data.draw(laws(num_holders)) for _ in range(n)]
+    channel = walk_channel(position_laws, k)
+    expected = Counter()
+    for dataset in itertools.product(range(k), repeat=n):
+        for holders in itertools.product(range(num_holders), repeat=n):
+            probability = math.prod(position_laws[i][holder] for i, holder in enumerate(holders))
+            held = tuple(
+                tuple(
+                    sum(pair == (holder, value) for pair in zip(holders, dataset, strict=True))
+                    for value in range(k)
+                )
+                for holder in range(num_holders)
+            )
+            if probability:
+                expected[dataset, held] += probability
+    assert {held for _, held in expected} == set(channel.outputs)
+    assert list(channel.outputs) == sorted(channel.outputs)
+    for x, dataset in enumerate(channel.inputs):
+        for y, held in enumerate(channel.outputs):
+            assert channel.matrix[x, y] == expected[dataset, held]
+    thin = walk_channel([[float(part) for part in law] for law in position_laws], k)
+    assert thin.is_close(channel, tolerance=1e-15)
+
+
+def test_walks_with_certain_ends():
+    """Nobody moves: everything is shown. All go to one: a shuffle."""
+    still = walk_channel(np.eye(3, dtype=int), 2)
+    assert still.reduce().num_outputs == 8
+    assert still.matrix.max(axis=0).tolist() == [1] * 8
+    gathered = walk_channel([[1], [1], [1]], 2)
+    assert gathered.outputs == tuple((histogram,) for histogram in ((0, 3), (1, 2), (2, 1), (3, 0)))
+    assert gathered.matrix.tolist() == reduced_shuffle_channel(3, 2, exact=True).matrix.tolist()
+    # A uniform walk of n reports hides at least as much as it shows of who is where.
+    uniform = walk_channel(np.full((3, 3), 1 / 3), 2)
+    assert uniform.num_outputs == math.comb(3 + 5, 5)
+
+
+@pytest.mark.parametrize(
+    ("position_laws", "words"),
+    [
+        ([[0.5, 0.4]], r"position_laws: row 0 of the channel sums to 0.9"),
+        ([[0.5, math.nan]], r"position_laws: entry nan"),
+        ([0.5, 0.5], r"position_laws: .* 1 dimensions"),
+        (np.full((21, 2), 0.5), r"2\^21 rows"),
+        (np.full((8, 8), 1 / 8), r"walks would take 4294967296 moves, above 20000000: .* values$"),
+    ],
+)
+def test_what_are_no_walks(position_laws, words):
+    with pytest.raises(ParameterError, match=words):
+        walk_channel(position_laws, 2)
+
+
+def test_walks_need_values():
+    with pytest.raises(ParameterError, match="num_values = 1 is below 2"):
+        walk_channel([[1.0]], 1)
+
+
+@pytest.mark.parametrize("k", range(2, 60))
+def test_the_double_nearest_to_one_over_k_is_taken(k):
+    assert checked_truth(1.0 / k, k) == 1.0 / k
+    row = response_channel(k, 1.0 / k).matrix[0]
+    np.testing.assert_allclose(row, 1.0 / k, rtol=1e-14)
+    with pytest.raises(OutOfRegimeError, match="is below"):
+        checked_truth(math.nextafter(1.0 / k, 0.0), k)
+
+
+def test_responses():
+    exact = response_channel(3, Fraction(1, 2))
+    assert exact.is_exact
+    assert exact.inputs == exact.outputs == (0, 1, 2)
+    assert exact.matrix[1].tolist() == [Fraction(1, 4), Fraction(1, 2), Fraction(1, 4)]
+    assert response_channel(2, 1).matrix.tolist() == [[1, 0], [0, 1]]
+    with pytest.raises(ParameterError, match=r"100000 x 100000 = 10000000000 cells"):
+        response_channel(10**5, 0.5)
+    with pytest.raises(ParameterError, match="num_values = 1 is below 2"):
+        response_channel(1, 1.0)

@@ -1,0 +1,80 @@
+"""Reduction of a single-target problem: what is merged, dropped and refused."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from oracles.shuffled_guesses import identity, k_rr
+from shuffledp.core.errors import ParameterError
+from shuffledp.leakage import multinomial as module
+from shuffledp.leakage.channel import Channel
+from shuffledp.leakage.multinomial import dense_channel, multinomial_form
+
+
+def test_unary_encoding_shrinks():
+    # Two bits, the first about the value, the second a fair coin: as good as one bit.
+    rows = [[0.4, 0.4, 0.1, 0.1], [0.1, 0.1, 0.4, 0.4]]
+    form = multinomial_form(10, rows)
+    assert form.gains.shape == (2, 2)
+    assert form.law.tolist() == [0.5, 0.5]
+    assert form.unshuffled == pytest.approx(0.8, rel=1e-15)
+    # In a crowd of another law columns of equal weights are merged only.
+    uneven = multinomial_form(10, rows, crowd=[0.4, 0.2, 0.3, 0.1])
+    assert uneven.gains.shape == (2, 4)
+
+
+def test_equal_columns_that_were_computed_differently():
+    third = 0.1 + 0.2
+    form = multinomial_form(10, [[0.3, third, 1 - 0.3 - third], [0.2, 0.2, 0.6]])
+    assert form.gains.shape == (2, 2)
+    assert form.law.sum() == pytest.approx(1.0, rel=1e-15)
+
+
+def test_rare_reports_keep_their_digits():
+    # Weights of a rare report dwarf the others, which must not be rounded away.
+    form = multinomial_form(
+        10, [[0.5, 0.3, 0.2], [0.2, 0.5, 0.3]], crowd=[1e-150, 0.6, 0.4 - 1e-150]
+    )
+    assert form.gains.shape == (2, 3)
+    assert form.slack < 1e-14
+    assert form.means == pytest.approx([0.5, 0.5], rel=1e-14)
+
+
+def test_needless_guesses():
+    assert len(multinomial_form(5, k_rr(4, 0.7), prior=[0.97, 0.01, 0.01, 0.01]).gains) == 1
+    assert len(multinomial_form(5, k_rr(4, 0.7), prior=[0.4, 0.2, 0.2, 0.2]).gains) == 4
+    assert len(multinomial_form(5, [[0.5, 0.5]] * 3).gains) == 1
+    assert len(multinomial_form(5, identity(4), prior=[0.5, 0.5, 0, 0]).gains) == 2
+
+
+def test_too_large_to_look_for_needless_guesses(monkeypatch):
+    monkeypatch.setattr(module, "_MOST_COMPARISONS", 10.0)
+    assert len(multinomial_form(5, [[0.5, 0.5], [0.5, 0.5], [0.3, 0.7]]).gains) == 3
+
+
+def test_what_is_certain():
+    form = multinomial_form(5, [[0.75, 0.25, 0.0], [0.5, 0.1, 0.4]], crowd=[1, 0, 0])
+    assert form.certain == pytest.approx(0.125 + 0.2)
+    assert form.law.tolist() == [1.0]
+    assert form.without_release == pytest.approx(0.325 + 0.375)
+    assert form.differences.shape == (len(form.gains) - 1, 1)
+
+
+def test_channels_of_all_kinds():
+    from scipy.sparse import csr_array
+
+    rows = k_rr(3, Fraction(1, 2))
+    exact = Channel.from_matrix(rows)
+    for channel in (rows, exact, exact.to_float(), csr_array(exact.to_dense())):
+        assert dense_channel(channel) == pytest.approx(np.full((3, 3), 0.25) + 0.25 * np.eye(3))
+    assert dense_channel(exact, exact=True).tolist() == rows
+
+
+def test_refusals():
+    with pytest.raises(ParameterError, match="1 row"):
+        dense_channel([[1.0]])
+    with pytest.raises(ParameterError, match="floats"):
+        dense_channel([[0.5, 0.5], [0.25, 0.75]], exact=True)
+    with pytest.raises(ParameterError, match="not a whole number"):
+        multinomial_form(2.5, identity(2))

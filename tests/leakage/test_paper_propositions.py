@@ -1,0 +1,135 @@
+"""Propositions 9, 11, 12, 25, 26 and 28 of the paper, for random sizes and random randomizers.
+
+Two exact channels are equivalent if and only if their reduced matrices have the same columns, in
+whatever order; that is how equivalence is tested here.
+
+Source: Jurado, Gonze, Alvim, Palamidessi, "Analyzing the Shuffle Model through the Lens of
+Quantitative Information Flow", CSF 2023, hal-04349295v1.
+"""
+
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oracles.random_channels import channels
+from shuffledp.core.errors import ParameterError
+from shuffledp.leakage.builders import (
+    product_channel,
+    randomizer_channel,
+    reduced_product_channel,
+    reduced_randomizer_channel,
+    reduced_shuffle_channel,
+    shuffle_channel,
+)
+from shuffledp.leakage.channel import Channel, is_equivalent, is_refined_by
+
+SIZES = st.sampled_from([(1, 2), (2, 2), (3, 2), (4, 2), (1, 3), (2, 3), (3, 3), (2, 4)])
+
+
+def columns(channel):
+    """Return the columns of the reduced channel, without their order."""
+    return Counter(map(tuple, channel.reduce().matrix.T.tolist()))
+
+
+@st.composite
+def truths(draw, num_values):
+    """Draw an exact truth probability in [1/k, 1]."""
+    extra = draw(st.fractions(0, 1, max_denominator=12))
+    return Fraction(1, num_values) + extra * Fraction(num_values - 1, num_values)
+
+
+@st.composite
+def systems(draw):
+    """Draw n, k, the truth probability, N, S, S^r and N^r."""
+    n, k = draw(SIZES)
+    truth = draw(truths(k))
+    noise = randomizer_channel(n, k, truth)
+    shuffle = shuffle_channel(n, k, exact=True)
+    reduced = reduced_shuffle_channel(n, k, exact=True)
+    return noise, shuffle, reduced, reduced_randomizer_channel(n, k, truth)
+
+
+@pytest.mark.parametrize(("n", "k"), [(1, 2), (2, 2), (4, 2), (6, 2), (3, 3), (4, 3), (2, 5)])
+def test_proposition_9(n, k):
+    full, reduced = (
+        build(n, k, exact=True) for build in (shuffle_channel, reduced_shuffle_channel)
+    )
+    assert columns(full) == columns(reduced)
+    assert full.reduce().num_outputs == reduced.num_outputs
+    thin = shuffle_channel(n, k).reduce()
+    assert Counter(map(tuple, np.rint(thin.to_dense()).T.tolist())) == columns(reduced)
+
+
+@settings(max_examples=30)
+@given(systems())
+def test_propositions_11_12_26_and_28(system):
+    noise, shuffle, reduced, reduced_noise = system
+    both = noise @ shuffle
+    assert shuffle @ noise == both  # Prop. 11: equal, not only equivalent
+    counted = noise @ reduced
+    assert columns(both) == columns(counted)  # Prop. 12
+    assert reduced @ reduced_noise == counted  # Prop. 26
+    assert columns(shuffle @ noise) == columns(reduced @ reduced_noise)  # Prop. 28
+
+
+@settings(max_examples=30)
+@given(SIZES, st.data())
+def test_any_randomizer_commutes_with_the_shuffler(sizes, data):
+    """What the paper believes (Sec. VII), for square matrices; and Prop. 26 for all shapes."""
+    n, k = sizes
+    square = data.draw(channels(num_inputs=k, num_outputs=k))
+    noise = product_channel(n, Channel(square.matrix))
+    shuffle = shuffle_channel(n, k, exact=True)
+    assert noise @ shuffle == shuffle @ noise
+    num_reports = data.draw(st.integers(1, 3))
+    wide = data.draw(channels(num_inputs=k, num_outputs=num_reports))
+    counted = product_channel(n, wide)
+    histogram_of_values = reduced_shuffle_channel(n, k, exact=True)
+    cascade = histogram_of_values @ reduced_product_channel(n, wide)
+    if num_reports >= 2:
+        assert counted @ reduced_shuffle_channel(n, num_reports, exact=True) == cascade
+    else:
+        assert counted.matrix.tolist() == cascade.matrix.tolist()
+
+
+def test_different_randomizers_do_not_commute_with_the_shuffler():
+    """One user who tells the truth and one who says nothing: the order matters."""
+    truth, noise = np.eye(2), np.full((2, 2), 0.5)
+    unequal = Channel(np.kron(truth, noise))
+    shuffle = Channel(shuffle_channel(2, 2).matrix)
+    assert not (unequal @ shuffle).is_close(shuffle @ unequal, tolerance=0.1)
+
+
+@given(st.sampled_from([(2, 2), (3, 2), (2, 3)]), st.data())
+def test_proposition_25(sizes, data):
+    """N and N^r have different secrets, so they cannot be compared at all."""
+    n, k = sizes
+    truth = data.draw(truths(k))
+    full, reduced = randomizer_channel(n, k, truth), reduced_randomizer_channel(n, k, truth)
+    for compare in (is_equivalent, is_refined_by):
+        with pytest.raises(ParameterError, match="different secrets"):
+            compare(full, reduced)
+    with pytest.raises(ParameterError, match="cannot be followed"):
+        reduced_shuffle_channel(n, k, exact=True) @ full
+
+
+def test_histograms_are_not_datasets_even_where_their_numbers_agree():
+    """One user: as many histograms as datasets, in another order, and the labels tell."""
+    with pytest.raises(ParameterError, match=r"number 0 is \(0, 1\) there and \(0,\) here"):
+        reduced_shuffle_channel(1, 2) @ randomizer_channel(1, 2, 0.75)
+
+
+@settings(max_examples=30)
+@given(systems())
+def test_shuffling_and_noise_never_add_information(system):
+    """Bayes vulnerability under a uniform prior: the sum of the largest entries of columns."""
+    noise, shuffle, reduced, reduced_noise = system
+    largest = [
+        sum(channel.matrix.max(axis=0))
+        for channel in (noise, shuffle, noise @ shuffle, reduced @ reduced_noise)
+    ]
+    assert largest[2] == largest[3] <= min(largest[0], largest[1])

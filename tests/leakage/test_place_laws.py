@@ -1,0 +1,133 @@
+"""Laws of places, against channels of real shufflers in full, their draws, and closed forms."""
+
+import math
+
+import numpy as np
+import pytest
+
+from oracles.shuffler_channels import all_permutations, mallows_channel
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import ParameterError
+from shuffledp.groups.orders.reference_orders import ReferenceOrder
+from shuffledp.groups.permutations.mallows import MALLOWS_MODELS, mallows_model
+from shuffledp.groups.shuffler import MallowsShuffler
+from shuffledp.leakage.any_shuffler import (
+    crowd_vulnerability_upper,
+    positions_vulnerability,
+    target_place_law,
+)
+from shuffledp.leakage.builders import (
+    randomizer_channel,
+    shuffle_channel,
+    walk_channel,
+)
+from shuffledp.leakage.uninformed import shuffled_vulnerability
+from shuffledp.network.graphs.families import cycle_graph
+from shuffledp.network.walk.random_walk import RandomWalk, position_distribution
+
+# Of the one statistical test: Hoeffding at 4 outcomes and a few, both sides.
+FALSE_POSITIVE_RATE = 1e-9
+
+BINARY = [[0.8, 0.2], [0.2, 0.8]]
+distances = pytest.mark.parametrize("distance", MALLOWS_MODELS)
+
+
+def network_channel(walk, rounds, num_values):
+    """Who holds which reports after a walk."""
+    return walk_channel(position_distribution(walk, np.arange(4), rounds), num_values)
+
+
+def uninformed(channel, num_users, target):
+    """How often a bit is guessed right, all data sets being equally likely."""
+    table = channel.to_dense().reshape(2**target, 2, -1, channel.num_outputs)
+    return 0.5 * table.mean(axis=(0, 2)).max(axis=0).sum()
+
+
+@distances
+@pytest.mark.parametrize("theta", [0.0, 0.4, 3.0, math.inf])
+def test_place_laws_are_those_of_all_permutations(distance, theta):
+    for n in (1, 2, 5):
+        model = mallows_model(distance, n, theta)
+        table, law = all_permutations(model)
+        assert law.sum() == pytest.approx(1.0, rel=1e-14)
+        for place in range(n):
+            exact = [law[table[:, j] == place].sum() for j in range(n)]
+            found = target_place_law(model, place)
+            assert found == pytest.approx(exact, rel=1e-11, abs=1e-14)
+            assert found.sum() == pytest.approx(1.0, rel=1e-13)
+            assert not found.flags.writeable
+
+
+@distances
+@pytest.mark.parametrize("theta", [0.2, 1.5])
+def test_place_laws_give_what_the_whole_channel_leaks(distance, theta):
+    model = mallows_model(distance, 4, theta)
+    channel = randomizer_channel(4, 2, 0.8) @ mallows_channel(model, 2)
+    for target in range(4):
+        exact = uninformed(channel, 4, target)
+        found = positions_vulnerability(target_place_law(model, target), BINARY)
+        assert found.lower - 1e-12 <= exact <= found.upper + 1e-12
+        assert found.upper - found.lower < 1e-11
+
+
+def test_uniform_and_identity_permutations():
+    shuffle = shuffle_channel(4, 2).to_dense()
+    uniform = mallows_channel(mallows_model("kendall", 4, 0.0), 2)
+    assert np.allclose(uniform.to_dense(), shuffle, atol=1e-14)
+    still = mallows_channel(mallows_model("hamming", 4, math.inf), 3)
+    assert np.array_equal(still.to_dense(), np.eye(81))
+
+
+def test_the_reference_order_is_that_of_the_shuffler():
+    """Each of many draws of the shuffler itself, counted by what it releases."""
+    order = np.array([2, 0, 3, 1])
+    reference = ReferenceOrder(
+        order=order, name="test", distance="kendall", sensitivity=1, tried=(("test", 1),)
+    )
+    shuffler = MallowsShuffler(reference=reference, theta=0.8)
+    channel = mallows_channel(shuffler.model, 2, order)
+    values = np.array([1, 0, 0, 0])
+    row = channel.to_dense()[channel.inputs.index(tuple(values.tolist()))]
+    entropy = Entropy.from_seed(11)
+    draws = 20_000
+    ends = [int(shuffler.shuffle(values, entropy).argmax()) for _ in range(draws)]
+    shares = np.bincount(ends, minlength=4) / draws
+    places = [channel.outputs.index(tuple(np.eye(4, dtype=int)[j].tolist())) for j in range(4)]
+    allowed = math.sqrt(math.log(2 * 4 / FALSE_POSITIVE_RATE) / (2 * draws))
+    assert np.abs(shares - row[places]).max() < allowed
+    # The negative control: another order is told apart.
+    wrong = mallows_channel(shuffler.model, 2).to_dense()[channel.inputs.index((1, 0, 0, 0))]
+    assert np.abs(shares - wrong[places]).max() > allowed
+
+
+def test_walks_as_channels():
+    walk = RandomWalk.on(cycle_graph(4), laziness=0.5)
+    still = network_channel(walk, 0, 2)
+    assert uninformed(still, 4, 1) == pytest.approx(1.0)
+    noise = randomizer_channel(4, 2, 0.8)
+    values = []
+    for rounds in (0, 1, 2, 4, 60):
+        exact = uninformed(noise @ network_channel(walk, rounds, 2), 4, 1)
+        laws = position_distribution(walk, np.arange(4), rounds)
+        seen = laws[1] > 0.0
+        overlaps = (np.delete(laws, 1, axis=0)[:, seen] / laws[1][seen]).min(axis=1)
+        bound = crowd_vulnerability_upper(2, 0.8, np.minimum(overlaps * (1.0 - 1e-12), 1.0))
+        assert exact <= bound * (1.0 + 1e-12)
+        values.append(exact)
+    assert values == sorted(values, reverse=True)
+    assert values[-1] == pytest.approx(shuffled_vulnerability(4, 2, 0.8).upper, rel=1e-9)
+
+
+def test_large_laws_add_up():
+    for place in (0, 4711, 99_999):
+        law = target_place_law(mallows_model("kendall", 100_000, 0.01), place)
+        assert law.sum() == pytest.approx(1.0, rel=1e-12)
+        assert int(law.argmax()) in range(place - 1, place + 2)
+    hamming = target_place_law(mallows_model("hamming", 10**6, 10.0), 3)
+    assert positions_vulnerability(hamming, BINARY).method == "positions-listed"
+
+
+def test_places_out_of_range():
+    for place in (3, -1):
+        with pytest.raises(ParameterError, match=f"place = {place}"):
+            target_place_law(mallows_model("kendall", 3, 1.0), place)

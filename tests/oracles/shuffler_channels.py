@@ -1,0 +1,24 @@
+"""The channel of a Mallows shuffler in full, from all permutations."""
+
+import itertools
+import math
+
+import numpy as np
+
+from shuffledp.leakage.builders import permutation_channel
+
+
+def all_permutations(model):
+    """All permutations of a model with their probabilities: row m has the item at each place."""
+    table = np.array(list(itertools.permutations(range(model.num_items))))
+    law = np.array([math.exp(model.log_probability(row)) for row in table])
+    return table, law / law.sum()
+
+
+def mallows_channel(model, num_values, order=None):
+    """What lies in each person's place, by any reference order."""
+    table, law = all_permutations(model)
+    order = np.arange(model.num_items) if order is None else order
+    destinations = np.empty_like(table)
+    np.put_along_axis(destinations, order[table], np.broadcast_to(order, table.shape), axis=1)
+    return permutation_channel(destinations, law, num_values)
