@@ -13,15 +13,15 @@ from shuffledp.collection.questions.frequencies import FrequencyQuestion
 from shuffledp.collection.questions.mean import MeanQuestion
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.deploy.peers.protocol.errors import Fault, ProtocolError, Reason
+from shuffledp.deploy.asked_terms import AskedTerms
+from shuffledp.deploy.peers.node_values import NodeValues
+from shuffledp.deploy.peers.peer_runner import draw_reports, spending_facts
+from shuffledp.deploy.peers.preparing import prepare_terms
 from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys, Registration, Roster
-from shuffledp.deploy.peers.protocol.limits import Limits, traffic_bytes
 from shuffledp.deploy.peers.protocol.peer import Peer
-from shuffledp.deploy.peers.service.asked_terms import AskedTerms
-from shuffledp.deploy.peers.service.drawing import draw_reports, spending_facts
-from shuffledp.deploy.peers.service.node_values import NodeValues
-from shuffledp.deploy.peers.service.peer_store import PeerStore
-from shuffledp.deploy.peers.service.preparing import prepare_terms
+from shuffledp.deploy.peers.protocol.terms import Limits, traffic_bytes
+from shuffledp.deploy.peers.stores import PeerStore
+from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 from shuffledp.network.graphs.families import complete_graph
 
 GRAPH = complete_graph(12)
