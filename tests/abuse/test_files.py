@@ -7,14 +7,13 @@ import pytest
 
 from deploy.peers.protocol.link import simple_terms
 from shuffledp.core.errors import DataError, OutputError, ParameterError
-from shuffledp.deploy.peers.protocol.errors import ProtocolError, Reason
+from shuffledp.deploy import http_server
+from shuffledp.deploy.asked_terms import AskedTerms
+from shuffledp.deploy.peers.preparing import read_terms
 from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys
-from shuffledp.deploy.peers.service import relay_app
-from shuffledp.deploy.peers.service.asked_terms import AskedTerms
-from shuffledp.deploy.peers.service.peer_store import PeerStore
-from shuffledp.deploy.peers.service.preparing import read_terms
-from shuffledp.deploy.peers.service.relay_client import RelayClient, plain_text_cautions
-from shuffledp.deploy.peers.service.relay_store import SqliteStore
+from shuffledp.deploy.peers.relay_client import RelayClient, plain_text_cautions
+from shuffledp.deploy.peers.stores import PeerStore, SqliteStore
+from shuffledp.deploy.wire import ProtocolError, Reason
 from shuffledp.network.graphs.families import complete_graph
 
 TERMS = simple_terms(complete_graph(6), AnalyzerKeys.generate(), rounds=2, report_bytes=4)
@@ -104,5 +103,5 @@ def test_what_is_no_url_is_refused(url):
 
 
 def test_reasons_have_a_status():
-    assert set(relay_app.STATUS_OF) == set(Reason)
+    assert set(http_server.STATUS_OF) == set(Reason)
     assert issubclass(ProtocolError, ValueError)

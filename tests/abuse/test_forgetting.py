@@ -4,18 +4,17 @@ from contextlib import ExitStack
 
 import pytest
 
-from deploy.peers.service.conftest import Collection
+from deploy.peers.conftest import Collection
+from deploy.peers.protocol.link import no_limits
 from shuffledp.collection.questions.frequencies import FrequencyQuestion
 from shuffledp.core.entropy import Entropy
-from shuffledp.deploy.peers.protocol.envelopes import Mail, encode_mail, open_report
+from shuffledp.deploy.asked_terms import AskedTerms
+from shuffledp.deploy.peers.collecting import fetch
+from shuffledp.deploy.peers.preparing import prepare_terms
 from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys
-from shuffledp.deploy.peers.protocol.limits import Limits
+from shuffledp.deploy.peers.protocol.messages import Mail, encode_mail, open_report
 from shuffledp.deploy.peers.protocol.peer import Peer
-from shuffledp.deploy.peers.service.asked_terms import AskedTerms
-from shuffledp.deploy.peers.service.collecting import fetch
-from shuffledp.deploy.peers.service.fetched_store import FetchedStore
-from shuffledp.deploy.peers.service.peer_store import PeerStore
-from shuffledp.deploy.peers.service.preparing import prepare_terms
+from shuffledp.deploy.peers.stores import FetchedStore, PeerStore
 from shuffledp.network.graphs.families import complete_graph
 
 EVERYBODY = list(range(6))
@@ -42,7 +41,7 @@ def step(runner):
 
 
 def seized(collection, state):
-    limits = Limits.none(collection.terms)
+    limits = no_limits(collection.terms)
     return Peer.from_bytes(state, collection.terms, collection.graph, ENTROPY, limits=limits)
 
 
@@ -167,7 +166,6 @@ def test_when_it_is_over_keys_reports_mail_and_hand_ins_are_gone(collection):
 def test_who_was_late_lost_or_withheld_is_forgotten_too(collection):
     _, http = collection.relay()
     runner = collection.runner(http, EVERYBODY)
-    runner._handed_in, runner._late, runner._withheld = {0, 1}, {2}, {3}
     runner.store.bury([(4, "lost"), (5, "lost")])
     runner.store.bury([(0, "handed in"), (1, "handed in"), (2, "late"), (3, "withheld")])
     runner.store.close()

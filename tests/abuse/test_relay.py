@@ -12,18 +12,18 @@ import httpx
 import pytest
 
 from deploy.peers.protocol.link import simple_terms
+from deploy.peers.protocol.memory_store import MemoryStore
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.deploy.peers.protocol.errors import Fault, ProtocolError, Reason
+from shuffledp.deploy import http_client
+from shuffledp.deploy.http_client import NoAnswerError, RefusedError
+from shuffledp.deploy.peers import relay_client
 from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys, Roster
-from shuffledp.deploy.peers.protocol.limits import Limits
 from shuffledp.deploy.peers.protocol.peer import Peer
 from shuffledp.deploy.peers.protocol.relay import RelayCore
-from shuffledp.deploy.peers.protocol.store import MemoryStore
-from shuffledp.deploy.peers.service import bounded_answers, relay_client
-from shuffledp.deploy.peers.service.bounded_answers import AnswerSizes
-from shuffledp.deploy.peers.service.errors import RelayError, RelayRefusalError
-from shuffledp.deploy.peers.service.relay_client import RelayClient, plain_text_cautions
+from shuffledp.deploy.peers.protocol.terms import Limits
+from shuffledp.deploy.peers.relay_client import AnswerSizes, RelayClient, plain_text_cautions
+from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 from shuffledp.network.graphs.families import complete_graph
 
 NUM_USERS, ROUNDS, VICTIM = 6, 4, 3
@@ -198,8 +198,8 @@ def test_the_sizes_hold_what_honest_relays_send(even_traffic):
 @pytest.mark.parametrize("head", [OK + b"X-Slow: ", OK + b"Content-Length: 9000\r\n\r\n"])
 def test_an_answer_that_never_comes_to_its_end_is_cut_off(relay_saying, monkeypatch, head):
     # Every byte comes before a timeout of the socket could fire; heads are limited, but slow.
-    monkeypatch.setattr(bounded_answers, "_SHORTEST_SECONDS", 0.2)
-    with relay_saying(head, b"x") as client, pytest.raises(RelayError, match="no answer"):
+    monkeypatch.setattr(http_client, "_SHORTEST_SECONDS", 0.2)
+    with relay_saying(head, b"x") as client, pytest.raises(NoAnswerError, match="no answer"):
         client.status()
 
 
@@ -207,7 +207,7 @@ def test_an_answer_that_never_comes_to_its_end_is_cut_off(relay_saying, monkeypa
 def test_nothing_but_success_is_taken_for_success(status):
     http = httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(status)))
     client = RelayClient("http://127.0.0.1:1", patience_seconds=0.0, client=http)
-    with client, pytest.raises(RelayRefusalError, match=f"HTTP {status}"):
+    with client, pytest.raises(RefusedError, match=f"HTTP {status}"):
         client.hand_in(0, b"")
 
 

@@ -68,6 +68,14 @@ def test_no_spreadsheet_finds_a_formula_in_what_is_written(folder):
     assert names == ["yes", "no", "-1", *(f"'{each}" for each in FORMULAS)]
 
 
+def test_labels_control_nothing_in_what_is_written(folder):
+    hostile = "\x1b]0;owned\x07"
+    write_answers(folder, *[hostile] * 20)
+    assert run("--domain", f"yes,no,{hostile}", "--out", "results") == 0
+    for name in ("estimates.csv", "privacy.json"):
+        assert (folder / "results" / name).read_text().replace("\n", "").isprintable()
+
+
 def test_nor_in_rows_that_are_released_with_public_columns(folder):
     cells = [f"{street},{answer}" for street in FORMULAS for answer in ("yes", "=1") for _ in "ab"]
     rows = [f"{place},{cell}" for place, cell in enumerate(cells)]
@@ -93,6 +101,28 @@ def test_overwriting_never_removes_what_the_user_wrote(folder, capsys):
     assert main(command) == 2
     assert "has no .shuffledp-results.json" in capsys.readouterr().err
     assert table.read_text().startswith("answer\nyes\n")
+
+
+@pytest.mark.parametrize("place", ["results/estimates.csv", "link/estimates.csv"])
+def test_a_table_below_the_results_is_refused_also_where_it_is_a_result(folder, capsys, place):
+    write_answers(folder)
+    assert run("--domain", "yes,no", "--out", "results") == 0
+    (folder / "link").symlink_to(folder / "results")
+    before = (folder / place).read_text()
+    command = ["run", place, "--column", "value", "--epsilon0", "1", "--delta", "1e-3"]
+    assert main([*command, "--domain", "yes,no", "--out", "results", "--overwrite"]) == 2
+    assert "lies below" in capsys.readouterr().err
+    assert (folder / place).read_text() == before
+
+
+def test_results_that_were_edited_are_kept(folder, capsys):
+    write_answers(folder)
+    assert run("--domain", "yes,no", "--out", "results") == 0
+    edited = folder / "results" / "estimates.csv"
+    edited.write_text("notes of mine\n")
+    assert run("--domain", "yes,no", "--out", "results", "--overwrite") == 2
+    assert "changed" in capsys.readouterr().err
+    assert edited.read_text() == "notes of mine\n"
 
 
 def test_bytes_that_the_locale_cannot_read_are_refused(folder, capsys):

@@ -12,16 +12,18 @@ from shuffledp.cli import main
 from shuffledp.collection.questions.frequencies import FrequencyQuestion
 from shuffledp.collection.questions.mean import MeanQuestion
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import ParameterError
-from shuffledp.deploy.peers.protocol.errors import Fault, ProtocolError, Reason
+from shuffledp.core.errors import OutputError, ParameterError
+from shuffledp.deploy.asked_terms import AskedTerms
+from shuffledp.deploy.http_client import HttpClient
+from shuffledp.deploy.peers import peer_runner
+from shuffledp.deploy.peers.node_values import NodeValues
+from shuffledp.deploy.peers.peer_runner import draw_reports, spending_facts
+from shuffledp.deploy.peers.preparing import prepare_terms
 from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys, Registration, Roster
-from shuffledp.deploy.peers.protocol.limits import Limits, traffic_bytes
 from shuffledp.deploy.peers.protocol.peer import Peer
-from shuffledp.deploy.peers.service.asked_terms import AskedTerms
-from shuffledp.deploy.peers.service.drawing import draw_reports, spending_facts
-from shuffledp.deploy.peers.service.node_values import NodeValues
-from shuffledp.deploy.peers.service.peer_store import PeerStore
-from shuffledp.deploy.peers.service.preparing import prepare_terms
+from shuffledp.deploy.peers.protocol.terms import Limits, traffic_bytes
+from shuffledp.deploy.peers.stores import PeerStore
+from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 from shuffledp.network.graphs.families import complete_graph
 
 GRAPH = complete_graph(12)
@@ -113,6 +115,36 @@ def test_one_state_file_is_of_one_user(here, capsys):
     assert peer("--answer", "yes") == 2
     assert peer("--answer", "yes", "--user", "4") == 2
     assert "is of another user" in capsys.readouterr().err
+
+
+def test_what_a_relay_says_cannot_write_to_the_terminal(here, capsys, monkeypatch):
+    publish(here)
+    said = "\x1b]0;owned\x07\x9b2J\u202e\u200b" + "x" * 5_000
+    answer = 403, json.dumps({"error": said}).encode()
+    monkeypatch.setattr(HttpClient, "_answer", lambda *_: answer)
+    assert peer("--answer", "yes") == 2
+    told = capsys.readouterr().err
+    assert "\\x1b]0;owned" in told
+    assert told.replace("\n", "").isprintable()
+    assert len(told) < 320
+
+
+def test_every_limit_of_the_command_reaches_the_protocol(here, monkeypatch):
+    """Those that the terms are held to are tried above; the others bind during the exchange."""
+
+    class Runner:
+        def __init__(self, *, limits, **_):
+            found.append(limits)
+            raise OutputError
+
+    found = []
+    monkeypatch.setattr(peer_runner, "PeerRunner", Runner)
+    publish(here)
+    assert peer("--answer", "yes") == 2
+    digest = bytes(range(32))
+    options = ("--most-absences", "0", "--roster-digest", digest.hex(), "--least-users", "11")
+    assert peer(*options) == 2
+    assert found == [Limits(), Limits(most_absences=0, roster_digest=digest, least_users=11)]
 
 
 def test_what_terms_say_cannot_write_to_the_terminal():

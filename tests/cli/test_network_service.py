@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 
 from shuffledp.cli import main, network_peer
-from shuffledp.deploy.peers.service import relay_server
-from shuffledp.deploy.peers.service.errors import RelayError
-from shuffledp.deploy.peers.service.peer_runner import PeersOutcome
-from shuffledp.deploy.peers.service.relay_client import RelayClient
+from shuffledp.deploy.http_client import NoAnswerError
+from shuffledp.deploy.peers import relay_server
+from shuffledp.deploy.peers.peer_runner import PeersOutcome
+from shuffledp.deploy.peers.relay_client import RelayClient
 
 # Ends what hangs, not what is slow.
 HANGING_SECONDS = 600.0
@@ -201,8 +201,8 @@ def test_other_packages_are_asked_for(here, capsys, monkeypatch):
 @pytest.fixture
 def relay(here, monkeypatch):
     """A relay in a thread, on a real socket, which stops by itself when all was collected."""
-    from shuffledp.deploy.peers.service.preparing import read_terms
-    from shuffledp.deploy.peers.service.round_clock import RoundClock
+    from shuffledp.deploy.peers.preparing import read_terms
+    from shuffledp.deploy.peers.relay_server import RoundClock
     from shuffledp.network.graphs.graph_files import read_graph
 
     assert prepare() == 0
@@ -259,7 +259,7 @@ def test_a_whole_collection_by_commands(relay, here, capsys, monkeypatch):
     with monkeypatch.context() as leaving:
 
         def gone(*_):
-            raise RelayError("the relay is gone")
+            raise NoAnswerError("the relay is gone")
 
         leaving.setattr(RelayClient, "forget_hand_ins", gone)
         assert collect("--wait", str(HANGING_SECONDS), url=relay) == 0

@@ -334,7 +334,7 @@ def test_threads_of_a_child_process_renew_a_stream_once(keys, monkeypatch):
 FORK_PROGRAM = """
 import ctypes, os, sys, warnings
 warnings.simplefilter("ignore")  # newer Pythons dislike any fork
-from shuffledp.deploy.peers.protocol.draws import Draws
+from shuffledp.deploy.peers.protocol.routes import Draws
 from shuffledp.core.entropy import Entropy
 
 entropy = Entropy.from_operating_system()

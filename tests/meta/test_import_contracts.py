@@ -29,6 +29,7 @@ PLANTED = {
     "guarantees see a walk": ("network/privacy/planted.py", "import shuffledp.network.walk"),
     "collection looks up": ("collection/planted.py", "import shuffledp.cli"),
     "the protocol keeps time": ("deploy/peers/protocol/planted.py", "import time"),
+    "what protocols share opens sockets": ("deploy/wire.py", "import socket"),
     "a new folder nobody placed": ("planted/__init__.py", "import shuffledp.core"),
 }
 

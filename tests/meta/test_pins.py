@@ -33,3 +33,11 @@ def test_every_dependency_is_pinned_by_hashes():
     ]
     wanted = {normalized(re.split(r"[^\w.-]", requirement)[0]) for requirement in requirements}
     assert wanted - set(names) == set()
+
+
+def test_the_cryptography_is_one_with_hpke():
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+    (asked,) = (each for each in project["project"]["dependencies"] if "cryptography" in each)
+    least = re.fullmatch(r"cryptography>=(\d+)(,.*)?", asked)
+    assert least is not None
+    assert int(least[1]) >= 47

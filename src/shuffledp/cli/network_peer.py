@@ -21,8 +21,8 @@ from shuffledp.core.errors import DataError
 
 if TYPE_CHECKING:
     from shuffledp.collection.questions.question import Question
-    from shuffledp.deploy.peers.service.node_values import NodeValues
-    from shuffledp.deploy.peers.service.peer_runner import PeersOutcome
+    from shuffledp.deploy.peers.node_values import NodeValues
+    from shuffledp.deploy.peers.peer_runner import PeersOutcome
     from shuffledp.network.graphs.graph import Graph
 
 
@@ -114,13 +114,11 @@ def peer(
     require_service()
     require_non_negative("patience", patience)
     from shuffledp.core.entropy import Entropy
-    from shuffledp.deploy.peers.protocol.limits import Limits
-    from shuffledp.deploy.peers.service.bounded_answers import AnswerSizes
-    from shuffledp.deploy.peers.service.drawing import draw_reports, spending_facts
-    from shuffledp.deploy.peers.service.peer_runner import PeerRunner
-    from shuffledp.deploy.peers.service.peer_store import PeerStore
-    from shuffledp.deploy.peers.service.preparing import read_terms, traffic_facts
-    from shuffledp.deploy.peers.service.relay_client import RelayClient, plain_text_cautions
+    from shuffledp.deploy.peers.peer_runner import PeerRunner, draw_reports, spending_facts
+    from shuffledp.deploy.peers.preparing import read_terms, traffic_facts
+    from shuffledp.deploy.peers.protocol.terms import Limits
+    from shuffledp.deploy.peers.relay_client import AnswerSizes, RelayClient, plain_text_cautions
+    from shuffledp.deploy.peers.stores import PeerStore
     from shuffledp.network.graphs.graph_files import read_graph
 
     who = _Users(**{name: options.pop(name) for name in _USER_OPTIONS})
@@ -189,7 +187,7 @@ class _Users:
         self, question: "Question", network: "Graph"
     ) -> "tuple[list[int], list[str], Callable[[], NodeValues]]":
         """Return nodes, names that are the same in all collections, and what returns values."""
-        from shuffledp.deploy.peers.service.node_values import (
+        from shuffledp.deploy.peers.node_values import (
             parse_users,
             read_node_values,
             value_of_one,

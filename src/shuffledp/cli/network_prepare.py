@@ -13,8 +13,8 @@ from shuffledp.cli.options import json_option, randomizer_option, whole_number
 from shuffledp.core.checks import require_open_unit
 
 if TYPE_CHECKING:
+    from shuffledp.deploy.asked_terms import AskedTerms
     from shuffledp.deploy.peers.protocol.terms import Terms
-    from shuffledp.deploy.peers.service.asked_terms import AskedTerms
     from shuffledp.network.graphs.graph import Graph
 
 
@@ -76,14 +76,14 @@ def prepare(  # noqa: PLR0913  # one parameter an option
 
     Hand terms.json and the file of edges to everybody; keep analyzer.key to yourself.
     """
-    from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys
-    from shuffledp.deploy.peers.service.asked_terms import AskedTerms
-    from shuffledp.deploy.peers.service.preparing import (
+    from shuffledp.deploy.asked_terms import AskedTerms
+    from shuffledp.deploy.peers.preparing import (
         prepare_terms,
         require_laziness_grid,
         traffic_facts,
         write_collection,
     )
+    from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys
     from shuffledp.network.graphs.graph_files import read_graph
     from shuffledp.network.mixing import NetworkMixing
 
@@ -141,8 +141,7 @@ def prepare(  # noqa: PLR0913  # one parameter an option
 
 def _expected(terms: "Terms", graph: "Graph", asked: "AskedTerms", delta: float) -> Any:
     """Return the guarantee if everybody takes part in every round."""
-    from shuffledp.deploy.peers.service.arrived import Arrived
-    from shuffledp.deploy.peers.service.exchange_account import ExchangeRecord, exchange_guarantee
+    from shuffledp.deploy.peers.exchange_account import Arrived, ExchangeRecord, exchange_guarantee
 
     everybody = range(terms.num_users)
     with progress_bar() as on_progress:

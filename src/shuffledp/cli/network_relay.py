@@ -75,9 +75,8 @@ def relay(  # noqa: PLR0913  # one parameter an option
     same store it loses nothing.
     """
     require_service()
-    from shuffledp.deploy.peers.service.preparing import read_terms
-    from shuffledp.deploy.peers.service.relay_server import serve_relay
-    from shuffledp.deploy.peers.service.round_clock import RoundClock
+    from shuffledp.deploy.peers.preparing import read_terms
+    from shuffledp.deploy.peers.relay_server import RoundClock, serve_relay
     from shuffledp.network.graphs.graph_files import read_graph
 
     read, _ = read_terms(terms)

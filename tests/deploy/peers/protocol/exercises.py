@@ -1,14 +1,12 @@
 """Small collections for the tests of the protocol."""
 
-from deploy.peers.protocol.link import Link, simple_terms
+from deploy.peers.protocol.link import Link, no_limits, simple_terms
+from deploy.peers.protocol.memory_store import MemoryStore
 from shuffledp.core.entropy import Entropy
-from shuffledp.deploy.peers.protocol.delivery import Confirmation
-from shuffledp.deploy.peers.protocol.envelopes import Batch, Letter, Mail, encode_mail
 from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys, Roster
-from shuffledp.deploy.peers.protocol.limits import Limits
+from shuffledp.deploy.peers.protocol.messages import Batch, Confirmation, Letter, Mail, encode_mail
 from shuffledp.deploy.peers.protocol.peer import Peer
 from shuffledp.deploy.peers.protocol.relay import RelayCore
-from shuffledp.deploy.peers.protocol.store import MemoryStore
 from shuffledp.network.graphs.graph import Graph
 
 REPORT_BYTES = 4
@@ -62,7 +60,7 @@ class Scene:
         self.relay = RelayCore(self.terms, graph, self.store)
         self.peers = {
             node: Peer.create(
-                self.terms, graph, node, report, self.entropy, limits=Limits.none(self.terms)
+                self.terms, graph, node, report, self.entropy, limits=no_limits(self.terms)
             )
             for node, report in enumerate(reports_of(graph.num_users))
             if node not in missing
@@ -93,7 +91,7 @@ class Scene:
 
     def restore(self, node, data):
         peer = Peer.from_bytes(
-            data, self.terms, self.graph, self.entropy, limits=Limits.none(self.terms)
+            data, self.terms, self.graph, self.entropy, limits=no_limits(self.terms)
         )
         peer.begin(self.roster)
         return peer

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from shuffledp.deploy.peers.protocol.envelopes import Letter, decode_mail, encode_mail
 from shuffledp.deploy.peers.protocol.keys import Roster
+from shuffledp.deploy.peers.protocol.messages import Letter, decode_mail, encode_mail
 from shuffledp.deploy.peers.protocol.terms import Terms
 
 

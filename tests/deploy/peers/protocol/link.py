@@ -3,6 +3,7 @@
 For simulations and tests. All messages pass as bytes, with the real encryption.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, SupportsFloat, SupportsIndex
@@ -11,17 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deploy.peers.protocol.faults import PerfectTransport, Transport
+from deploy.peers.protocol.memory_store import MemoryStore
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.deploy.peers.protocol.analyzer import Analyzer, Collected
-from shuffledp.deploy.peers.protocol.errors import ProtocolError
 from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys, Roster, hand_ins_token
-from shuffledp.deploy.peers.protocol.limits import Limits
 from shuffledp.deploy.peers.protocol.peer import Peer, Tally
 from shuffledp.deploy.peers.protocol.relay import RelayCore
 from shuffledp.deploy.peers.protocol.slots import per_neighbour_for, slots_for
-from shuffledp.deploy.peers.protocol.store import MemoryStore
-from shuffledp.deploy.peers.protocol.terms import Terms, graph_digest, new_collection_id
+from shuffledp.deploy.peers.protocol.terms import Limits, Terms, graph_digest, new_collection_id
+from shuffledp.deploy.wire import ProtocolError
 from shuffledp.network.graphs.graph import Graph
 
 _NEVER = 1 << 31
@@ -62,6 +62,17 @@ class Faults:
 
 
 NO_FAULTS = Faults()
+
+
+def no_limits(terms: Terms) -> Limits:
+    """Return the limits of who agrees to everything."""
+    return Limits(
+        most_epsilon0=math.inf,
+        least_users=1,
+        most_megabytes=math.inf,
+        most_unmoved=1.0,
+        most_absences=terms.rounds,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +218,7 @@ class Link:
         self._relay = RelayCore(terms, graph, self._store)
         self._num_refused = 0
         self._peers = {
-            node: Peer.create(terms, graph, node, report, entropy, limits=Limits.none(terms))
+            node: Peer.create(terms, graph, node, report, entropy, limits=no_limits(terms))
             for node, report in enumerate(reports)
             if node not in faults.unregistered
         }
@@ -260,7 +271,7 @@ class Link:
             snapshot = peer.to_bytes()
             self._deliver(data, round_number, node)
             roster = self._relay.roster
-            limits = Limits.none(self._terms)
+            limits = no_limits(self._terms)
             peer = Peer.from_bytes(snapshot, self._terms, self._graph, self._entropy, limits=limits)
             peer.begin(roster)
             self._peers[node] = peer

@@ -4,10 +4,10 @@ import pytest
 
 from deploy.peers.protocol.exercises import CONFIRMATION, KEYS, Scene, reports_of, terms_on
 from shuffledp.core.errors import ParameterError
-from shuffledp.deploy.peers.protocol import wire
+from shuffledp.deploy import wire
 from shuffledp.deploy.peers.protocol.analyzer import Analyzer
-from shuffledp.deploy.peers.protocol.envelopes import Refusal, encode_hand_in, seal_report
 from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys
+from shuffledp.deploy.peers.protocol.messages import Refusal, encode_hand_in, seal_report
 
 SCENE = Scene()
 TERMS, ROSTER = SCENE.terms, SCENE.roster

@@ -17,9 +17,13 @@ from deploy.peers.protocol.exercises import (
 from deploy.peers.protocol.faults import FaultyTransport
 from deploy.peers.protocol.link import Faults, Link
 from shuffledp.core.entropy import Entropy
-from shuffledp.deploy.peers.protocol.delivery import CODE_BYTES, Codes, final_transcript
-from shuffledp.deploy.peers.protocol.envelopes import Refusal, decode_mail
-from shuffledp.deploy.peers.protocol.keys import hand_ins_token
+from shuffledp.deploy.peers.protocol.messages import (
+    CODE_BYTES,
+    Refusal,
+    decode_mail,
+    delivery_code,
+    final_transcript,
+)
 from shuffledp.network.graphs.graph import Graph
 
 # A path with a triangle at one end, so that news takes up to three rounds.
@@ -185,16 +189,20 @@ def test_a_batch_that_was_taken_back_brings_nothing(scene):
 # ---------------------------------------------------------------- codes
 def test_codes_are_for_one_place():
     scene = Scene()
-    zero, one = (Codes(scene.pairs_of(node), node) for node in (0, 1))
-    place = {"round_number": 1, "transcript": b"t", "sealed": [b"a", b"b"]}
-    code = zero.to(1, **place)
+    place = {
+        "sender": 0,
+        "recipient": 1,
+        "round_number": 1,
+        "transcript": b"t",
+        "sealed": [b"a", b"b"],
+    }
+    key = scene.pairs_of(0)[1].code
+    assert key == scene.pairs_of(1)[0].code
+    code = delivery_code(key, **place)
     assert len(code) == CODE_BYTES
-    assert one.fits(code, 0, **place)
-    assert not one.fits(None, 0, **place)
-    assert not zero.fits(code, 1, **place)
     others = [("round_number", 2), ("transcript", b""), ("sealed", [b"ab"]), ("sealed", [])]
-    for name, value in others:
-        assert not one.fits(code, 0, **{**place, name: value})
-    assert hand_ins_token(KEYS, scene.terms) != code
-    two = Codes(scene.pairs_of(2), 2)
-    assert not two.fits(code, 0, **place)
+    others += [("sender", 1), ("recipient", 0)]
+    codes = {delivery_code(key, **{**place, name: value}) for name, value in others}
+    codes |= {delivery_code(scene.pairs_of(2)[0].code, **place)}
+    assert len(codes) == len(others) + 1
+    assert code not in codes

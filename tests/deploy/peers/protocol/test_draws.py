@@ -7,7 +7,7 @@ import pytest
 from scipy.special import chdtri
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.deploy.peers.protocol.draws import Draws
+from shuffledp.deploy.peers.protocol.routes import Draws
 
 FALSE_POSITIVE_RATE = 1e-9
 

@@ -5,8 +5,7 @@ import dataclasses
 import pytest
 
 from deploy.peers.protocol.exercises import KEYS, Scene, terms_on
-from shuffledp.deploy.peers.protocol import wire
-from shuffledp.deploy.peers.protocol.errors import Fault, ProtocolError, Reason
+from shuffledp.deploy import wire
 from shuffledp.deploy.peers.protocol.keys import (
     AnalyzerKeys,
     PeerKeys,
@@ -14,6 +13,7 @@ from shuffledp.deploy.peers.protocol.keys import (
     Roster,
     _registered_text,
 )
+from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 
 TERMS = terms_on()
 ALICE, BOB = PeerKeys.generate(), PeerKeys.generate()

@@ -13,10 +13,9 @@ from deploy.peers.protocol.link import Faults, Link, simple_terms
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import Reports
-from shuffledp.deploy.peers.protocol.draws import Draws
-from shuffledp.deploy.peers.protocol.envelopes import Refusal
-from shuffledp.deploy.peers.protocol.errors import ProtocolError, Reason
-from shuffledp.deploy.peers.protocol.routing import HopRouting
+from shuffledp.deploy.peers.protocol.messages import Refusal
+from shuffledp.deploy.peers.protocol.routes import Draws, HopRouting
+from shuffledp.deploy.wire import ProtocolError, Reason
 from shuffledp.network.graphs.families import random_regular_graph
 from shuffledp.network.graphs.graph import Graph
 from shuffledp.network.walk.random_walk import RandomWalk, position_distribution

@@ -6,9 +6,9 @@ import hmac
 import pytest
 
 from deploy.peers.protocol.exercises import Scene
-from shuffledp.deploy.peers.protocol import wire
-from shuffledp.deploy.peers.protocol.pairs import Pairs
-from shuffledp.deploy.peers.protocol.sealing import lock, new_keys, shared_key, unlock
+from shuffledp.deploy import wire
+from shuffledp.deploy.peers.protocol.keys import Pairs
+from shuffledp.deploy.sealing import lock, new_keys, shared_key, unlock
 
 
 def expanded(key, length, info):

@@ -7,21 +7,21 @@ import pytest
 
 from deploy.peers.protocol import exercises
 from deploy.peers.protocol.exercises import GRAPH, KEYS, Scene, reports_of, ring, terms_on
+from deploy.peers.protocol.link import no_limits
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.deploy.peers.protocol.envelopes import (
+from shuffledp.deploy.peers.protocol.keys import Registration, Roster
+from shuffledp.deploy.peers.protocol.messages import (
     Refusal,
     decode_batch,
     lock_envelope,
     open_report,
     seal_report,
 )
-from shuffledp.deploy.peers.protocol.errors import Fault, ProtocolError, Reason
-from shuffledp.deploy.peers.protocol.keys import Registration, Roster
-from shuffledp.deploy.peers.protocol.limits import Limits
 from shuffledp.deploy.peers.protocol.peer import Peer
+from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 
-ANY = Limits.none(terms_on())
+ANY = no_limits(terms_on())
 ENTROPY = Entropy.from_seed(4)
 
 

@@ -8,8 +8,8 @@ import pytest
 from deploy.peers.protocol.exercises import GRAPH, KEYS, ring, terms_on
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.deploy.peers.protocol.errors import Fault, ProtocolError, Reason
 from shuffledp.deploy.peers.protocol.terms import Terms, graph_digest, new_collection_id
+from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 from shuffledp.network.graphs.graph import Graph
 
 TERMS = terms_on(laziness=0.25)

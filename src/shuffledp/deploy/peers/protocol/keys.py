@@ -1,34 +1,29 @@
-"""Keys: who somebody is, where to write to him, and who has registered."""
+"""Keys: who somebody is, where to write to him, who has registered, and keys between neighbours.
+
+Two neighbours u < v make the first secret k_1 from their mail keys by X25519 and HKDF-SHA256, with
+the context as salt, and then forget these keys. In round r both expand k_r (HKDF-SHA256, under the
+context, r, u and v) to the next secret k_(r+1), a key for envelopes from u to v, one from v to u,
+and one for codes. Whoever has taken the mail of round r keeps k_(r+1) only: what was sent to him or
+by him until then cannot be opened any more by what he has, nor by what his neighbours have who have
+come as far.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
-from shuffledp.deploy.peers.protocol import wire
-from shuffledp.deploy.peers.protocol.errors import Fault, ProtocolError, Reason
-from shuffledp.deploy.peers.protocol.sealing import (
-    Ed25519PrivateKey,
-    X25519PrivateKey,
-    is_mail_key,
-    is_signed,
-)
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from shuffledp.deploy import wire
 from shuffledp.deploy.peers.protocol.terms import Terms
+from shuffledp.deploy.sealing import is_mail_key, is_signed, new_keys, shared_key
+from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 
 _KEYS_MAGIC: Final = b"SPK\x01"
 _REGISTRATION_MAGIC: Final = b"SPR\x02"
 _ROSTER_MAGIC: Final = b"SPL\x02"
-
-
-def num_mail_keys(terms: Terms) -> int:
-    """Return how many mail keys a user has: one, and for onions one more a round."""
-    return 1 + terms.rounds if terms.routing == "onion" else 1
-
-
-def registration_bytes(terms: Terms) -> int:
-    """Return the size of a registration."""
-    keys = wire.KEY_BYTES * (1 + num_mail_keys(terms))
-    return 4 + wire.NUMBER_BYTES + keys + wire.SIGNATURE_BYTES
 
 
 class _Signer:
@@ -134,22 +129,15 @@ class AnalyzerKeys(_Signer):
         """The public key to which texts are sealed."""
         return self.mail.public_key().public_bytes_raw()
 
+    def are_of(self, terms: Terms) -> bool:
+        """Return whether the terms name their public keys."""
+        wanted = (terms.analyzer_mail_key, terms.analyzer_identity_key)
+        return (self.mail_key, self.identity_key) == wanted
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """A user's public keys, signed; made by `make` or, verified, by `from_bytes`.
-
-    Parameters
-    ----------
-    node : int
-        The user, a node of the graph.
-    identity_key : bytes
-        Ed25519 public key.
-    mail_keys : tuple of bytes
-        X25519 public keys: for keys with neighbours, and for onions of round 1, 2, ...
-    signature : bytes
-        Over the terms' digest, the node and all keys.
-    """
+    """A user's public keys, signed; made by `make` or, verified, by `from_bytes`."""
 
     node: int
     identity_key: bytes
@@ -183,22 +171,7 @@ class Registration:
     def from_bytes(cls, data: bytes, terms: Terms) -> Self:
         """Return a registration after checking its signature and keys.
 
-        Parameters
-        ----------
-        data : bytes
-            From `to_bytes`.
-        terms : Terms
-            Of the collection.
-
-        Returns
-        -------
-        Registration
-
-        Raises
-        ------
-        ProtocolError
-            If it is malformed, made for other terms, or not signed by its own key. That the user
-            is who he says cannot be seen from here: see the threat model.
+        That the user is who he says cannot be seen from here: see the threat model.
         """
         reader = wire.Reader(data, "registration", Fault.PEER)
         registration = cls._take(reader, terms)
@@ -211,7 +184,7 @@ class Registration:
         reader.expect(_REGISTRATION_MAGIC, "it does not begin as a registration does")
         node = reader.number_below(terms.num_users, "user")
         identity = reader.take(wire.KEY_BYTES)
-        mail = tuple(reader.take(wire.KEY_BYTES) for _ in range(num_mail_keys(terms)))
+        mail = tuple(reader.take(wire.KEY_BYTES) for _ in range(terms.num_mail_keys))
         signature = reader.take(wire.SIGNATURE_BYTES)
         if not is_signed(signature, identity, _registered_text(terms, node, identity, mail)):
             raise reader.error(
@@ -253,13 +226,7 @@ class Roster:
 
     @classmethod
     def from_registrations(cls, terms: Terms, registrations: Iterable[Registration]) -> Self:
-        """Return the roster of verified registrations, in any order, each user once.
-
-        Raises
-        ------
-        ProtocolError
-            If a user is there twice.
-        """
+        """Return the roster of verified registrations in any order, each user once; else raise."""
         items = sorted(registrations, key=lambda item: item.node)
         for before, after in pairwise(items):
             if before.node == after.node:
@@ -272,27 +239,8 @@ class Roster:
 
     @classmethod
     def from_bytes(cls, data: bytes, terms: Terms) -> Self:
-        """Return a roster after checking every registration.
+        """Return a roster after checking each registration, and that there are enough.
 
-        Parameters
-        ----------
-        data : bytes
-            From `to_bytes`.
-        terms : Terms
-            Of the collection.
-
-        Returns
-        -------
-        Roster
-
-        Raises
-        ------
-        ProtocolError
-            If it is malformed, made for other terms, holds a forged registration, or fewer users
-            than the terms ask for.
-
-        Notes
-        -----
         Cost: 0.2 ms a user, with onions also 0.05 ms a round. Do it once a process and share the
         result.
         """
@@ -368,3 +316,57 @@ def hand_ins_token(keys: AnalyzerKeys, terms: Terms) -> bytes:
 def hand_ins_token_text(terms: Terms) -> bytes:
     """Return what `hand_ins_token` signs."""
     return wire.digest(b"hand-ins token", terms.digest())
+
+
+class RoundKeys(NamedTuple):
+    """What two neighbours have in one round; to and from are as one of them sees it."""
+
+    next_secret: bytes
+    to: bytes
+    from_: bytes
+    code: bytes
+
+
+_NUM_KEYS: Final = len(RoundKeys._fields)
+
+
+def first_secrets(keys: PeerKeys, neighbours: tuple[int, ...], roster: Roster) -> dict[int, bytes]:
+    """Return a user's secret with each neighbour before round 1, and forget what made them."""
+    mail = keys.mail[0]
+    found = {
+        neighbour: shared_key(mail, roster[neighbour].mail_keys[0], roster.context)
+        for neighbour in neighbours
+    }
+    keys.forget(0)
+    return found
+
+
+class Pairs:
+    """The keys of a round with each neighbour; `forget`, which changes ``secrets``, ends it."""
+
+    __slots__ = ("_context", "_made", "_node", "_round_number", "_secrets")
+
+    def __init__(
+        self, secrets: dict[int, bytes], *, node: int, round_number: int, context: bytes
+    ) -> None:
+        self._secrets, self._node, self._context = secrets, node, context
+        self._round_number = round_number
+        self._made: dict[int, RoundKeys] = {}
+
+    def __getitem__(self, neighbour: int) -> RoundKeys:
+        """Return the keys with a neighbour in this round."""
+        if neighbour not in self._made:
+            low, high = sorted((self._node, neighbour))
+            place = wire.numbers(self._round_number, low, high)
+            info = wire.digest(b"pair", self._context, place)
+            after, up, down, code = new_keys(self._secrets[neighbour], _NUM_KEYS, info)
+            to, from_ = (up, down) if self._node == low else (down, up)
+            self._made[neighbour] = RoundKeys(after, to, from_, code)
+        return self._made[neighbour]
+
+    def forget(self) -> None:
+        """Go on to the next round: the keys of this one cannot be made any more."""
+        for neighbour in self._secrets:
+            self._secrets[neighbour] = self[neighbour].next_secret
+        self._made = {}
+        self._round_number += 1

@@ -6,6 +6,7 @@ the first step; his reports stay (with onion routing, those that were to move ar
 drawn twice: what has been drawn for a round is kept, and given again when asked again.
 """
 
+import hmac
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,67 +14,60 @@ from typing import Self
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.deploy.peers.protocol.delivery import (
-    Codes,
-    Confirmation,
-    first_transcript,
-    next_transcript,
+from shuffledp.deploy.peers.protocol.keys import (
+    Pairs,
+    PeerKeys,
+    Registration,
+    Roster,
+    first_secrets,
+    mail_token,
 )
-from shuffledp.deploy.peers.protocol.draws import Draws
-from shuffledp.deploy.peers.protocol.envelopes import (
+from shuffledp.deploy.peers.protocol.messages import (
     Batch,
+    Confirmation,
     Letter,
     Mail,
     Refusal,
     decode_mail,
+    delivery_code,
     encode_batch,
     encode_hand_in,
+    first_transcript,
     lock_envelope,
+    next_transcript,
     num_places,
     open_envelope,
     seal_report,
 )
-from shuffledp.deploy.peers.protocol.errors import Fault, ProtocolError, Reason
-from shuffledp.deploy.peers.protocol.keys import (
-    PeerKeys,
-    Registration,
-    Roster,
-    mail_token,
-    num_mail_keys,
-)
-from shuffledp.deploy.peers.protocol.limits import DEFAULT_LIMITS, Limits
-from shuffledp.deploy.peers.protocol.neighbourhood import batch_size, registered_neighbours
-from shuffledp.deploy.peers.protocol.onion import OnionRouting
-from shuffledp.deploy.peers.protocol.pairs import Pairs, first_secrets
 from shuffledp.deploy.peers.protocol.peer_state import PeerState
-from shuffledp.deploy.peers.protocol.routing import HopRouting, Routing, Step
-from shuffledp.deploy.peers.protocol.terms import Terms
+from shuffledp.deploy.peers.protocol.routes import (
+    Draws,
+    HopRouting,
+    OnionRouting,
+    Routing,
+    Step,
+    batch_size,
+    registered_neighbours,
+)
+from shuffledp.deploy.peers.protocol.terms import DEFAULT_LIMITS, Limits, Terms
+from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 from shuffledp.network.graphs.graph import Graph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """What a peer has counted so far, for its user; nobody else is to see it.
+    """What a peer has counted so far, for its user; nobody else is to see it."""
 
-    Parameters
-    ----------
-    num_reports, num_covers : int
-        Envelopes taken with a report, and without.
-    num_dropped : int
-        Reports dropped because the user held more than slots.
-    num_late : int
-        Reports lost because the user was away when they were to move; with onion routing only.
-    num_absent : int
-        Rounds, of those whose mail was taken, in which the relay took no batch of the user.
-    refused : mapping of str to int
-        Envelopes refused, by `Refusal`.
-    """
-
+    # Envelopes taken with a report, and without.
     num_reports: int
     num_covers: int
+    # Reports dropped because the user held more than slots.
     num_dropped: int
+    # Reports lost because the user was away when they were to move; with onion routing only.
     num_late: int
+    # Rounds, of those whose mail was taken, in which the relay took no batch of the user.
     num_absent: int
+    # Envelopes refused, by `Refusal`.
     refused: Mapping[str, int]
 
 
@@ -114,41 +108,17 @@ class Peer:
         *,
         limits: Limits = DEFAULT_LIMITS,
     ) -> Self:
-        """Return the peer of a user, with fresh keys, who holds his own report.
+        """Return the peer of a user, with fresh keys, who holds his own report, sealed here, once.
 
-        Parameters
-        ----------
-        terms : Terms
-            Of the collection.
-        graph : Graph
-            Of the terms; `Terms.require_graph` checks it, once for all peers of a process.
-        node : int
-            The user.
-        report : bytes
-            The randomized report, of the size that the terms say. It is sealed here, once.
-        entropy : Entropy
-            For the routes; one may serve all peers of a process. Keys and seals always come from
-            the operating system.
-        limits : Limits, optional
-            What the user agrees to.
-
-        Returns
-        -------
-        Peer
-
-        Raises
-        ------
-        ParameterError
-            If the user is not in the graph, or the report has another size.
-        ProtocolError
-            If the user does not agree to the terms.
+        The entropy is for the routes, and may serve all peers of a process; keys and seals always
+        come from the operating system. `Terms.require_graph` checks the graph, once for all peers.
         """
         limits.require_terms(terms, graph, node)
         if len(report) != terms.report_bytes:
             raise ParameterError(
                 f"the report has {len(report)} bytes, not the {terms.report_bytes} of the terms"
             )
-        keys = PeerKeys.generate(num_mail_keys(terms))
+        keys = PeerKeys.generate(terms.num_mail_keys)
         state = PeerState(
             terms_digest=terms.digest(),
             node=node,
@@ -168,24 +138,7 @@ class Peer:
         *,
         limits: Limits = DEFAULT_LIMITS,
     ) -> Self:
-        """Return the peer of a snapshot; call `begin` with the roster again, if that was done.
-
-        Parameters
-        ----------
-        data : bytes
-            From `to_bytes`.
-        terms, graph, entropy, limits
-            See `create`.
-
-        Returns
-        -------
-        Peer
-
-        Raises
-        ------
-        ProtocolError
-            If the snapshot is damaged, or of other terms.
-        """
+        """Return the peer of a snapshot; call `begin` with the roster again, if that was done."""
         return cls(terms, graph, PeerState.from_bytes(data, terms), entropy, limits)
 
     def to_bytes(self) -> bytes:
@@ -256,24 +209,10 @@ class Peer:
         return mail_token(self._state.keys, self._terms, self.node, round_number)
 
     def begin(self, roster: Roster) -> None:
-        """Take the roster, from which all who take part have their keys.
+        """Take the roster, verified by `Roster.from_bytes`, with the keys of all who take part.
 
-        Parameters
-        ----------
-        roster : Roster
-            Verified by `Roster.from_bytes`, once for all peers of a process.
-
-        Raises
-        ------
-        ProtocolError
-            If it is of other terms, another one has been taken before, the user does not agree to
-            it, or the user's own registration is missing or has been replaced.
-
-        Notes
-        -----
         The first time the secrets with neighbours are made here, the key that makes them is
-        forgotten, and with onion routing the way of the user's report is drawn. Cost: then 0.03 ms
-        a neighbour, and 0.2 ms a round.
+        forgotten, and with onion routing the way of the user's report is drawn.
         """
         state = self._state
         if roster.terms_digest != state.terms_digest:
@@ -284,7 +223,7 @@ class Peer:
         if own != state.registration:
             what = "is missing" if own is None else "has been replaced"
             raise _relay_error(f"the registration of user {self.node} {what}", Reason.CONFLICT)
-        self._limits.require_roster(roster)
+        self._limits.require_roster(roster.num_registered, roster.digest())
         self._roster = roster
         self._neighbours = registered_neighbours(self._graph, roster, self.node)
         self._routing = self._routing_with(roster)
@@ -325,30 +264,12 @@ class Peer:
         return step.staying
 
     def outgoing(self, round_number: int) -> bytes:
-        """Return the batch to send in a round; save a snapshot before sending it.
+        """Return the batch to send in a round; the same when asked again. Save before sending it.
 
-        Parameters
-        ----------
-        round_number : int
-            The open round, in [1, rounds]. The mail of all rounds before it has been taken.
-
-        Returns
-        -------
-        bytes
-            For `RelayCore.accept_batch`; the same bytes when asked again.
-
-        Raises
-        ------
-        ProtocolError
-            If mail of an earlier round has not been taken, or the round is over for this peer.
-
-        Notes
-        -----
         Each report stays with probability ``laziness``, by a coin of its own, or moves to a
         registered neighbour, exactly uniform; with onion routing its user drew that at first.
         Covers go to uniform neighbours, or fill up what goes to each; the order of all is uniform.
         Of more reports than there is room for, the surplus is dropped, chosen uniformly.
-        Cost: 0.01 ms an envelope, and 0.02 ms a neighbour.
         """
         roster, routing, _ = self._begun()
         state = self._state
@@ -426,25 +347,29 @@ class Peer:
             for index, (recipient, content) in enumerate(contents)
         ]
 
-    def _codes(self) -> Codes:
-        """Return what makes and checks codes."""
-        _, _, pairs = self._begun()
-        return Codes(pairs, self.node)
-
     def _codes_for(self, letters: list[Letter], round_number: int) -> tuple[bytes, ...]:
         """Return a code over what goes to each neighbour."""
-        codes = self._codes()
         by_recipient: dict[int, list[bytes]] = defaultdict(list)
         for letter in letters:
             by_recipient[letter.recipient].append(letter.sealed)
         return tuple(
-            codes.to(
-                neighbour,
-                round_number=round_number,
-                transcript=self._state.shown_transcript,
-                sealed=by_recipient[neighbour],
-            )
+            self._code(neighbour, (self.node, neighbour), round_number, by_recipient[neighbour])
             for neighbour in self._neighbours
+        )
+
+    def _code(
+        self, neighbour: int, way: tuple[int, int], round_number: int, sealed: list[bytes]
+    ) -> bytes:
+        """Return the code over what goes to a neighbour, or should have come from there."""
+        _, _, pairs = self._begun()
+        sender, recipient = way
+        return delivery_code(
+            pairs[neighbour].code,
+            round_number=round_number,
+            sender=sender,
+            recipient=recipient,
+            transcript=self._state.shown_transcript,
+            sealed=sealed,
         )
 
     def take_back(self, round_number: int) -> None:
@@ -452,16 +377,6 @@ class Peer:
 
         Call this only if the relay refused the batch with `Reason.LATE`: it acknowledges one that
         it has accepted at any time. With onion routing they are lost: nobody can open them later.
-
-        Parameters
-        ----------
-        round_number : int
-            For which the batch was drawn.
-
-        Raises
-        ------
-        ProtocolError
-            If no batch of that round is out, or its mail was taken.
         """
         _, routing, _ = self._begun()
         state = self._state
@@ -475,25 +390,10 @@ class Peer:
     def receive(self, round_number: int, packet: bytes) -> None:
         """Take the mail of a round that is over, in turn; nothing happens if that was done.
 
-        Parameters
-        ----------
-        round_number : int
-            At most one more than `received_through`. A user who was away takes the mail of each
-            round that he missed.
-        packet : bytes
-            From `RelayCore.mail`.
-
-        Raises
-        ------
-        ProtocolError
-            If the packet as a whole cannot be read, or is of another round or user: fetch it
-            again. Single envelopes that are forged, replayed, repeated or changed are counted in
-            `tally` and left out. What is missing shows in `confirmation`.
-
-        Notes
-        -----
-        The keys of the round are forgotten then: this mail can be taken again only from a snapshot
-        of before. Cost: 0.01 ms an envelope, 0.1 ms more if there is an onion in it.
+        A packet that as a whole cannot be read, or is of another round or user, raises: fetch it
+        again. Single envelopes that are forged, replayed, repeated or changed are counted in
+        `tally` and left out. What is missing shows in `confirmation`. The keys of the round are
+        forgotten then.
         """
         roster, routing, pairs = self._begun()
         state = self._state
@@ -529,22 +429,17 @@ class Peer:
 
     def _is_whole(self, mail: Mail, round_number: int) -> bool:
         """Return whether all came that those neighbours sent who are not said to be absent."""
-        codes = self._codes()
         if self._was_there(round_number) == (self.node in mail.absent):
             return False
         by_sender: dict[int, dict[int, bytes]] = defaultdict(dict)
         for letter in mail.letters:
             by_sender[letter.sender].setdefault(letter.index, letter.sealed)
-        return all(
-            codes.fits(
-                mail.codes.get(neighbour),
-                neighbour,
-                round_number=round_number,
-                transcript=self._state.shown_transcript,
-                sealed=[sealed for _, sealed in sorted(by_sender[neighbour].items())],
-            )
-            for neighbour in self._senders(mail)
-        )
+        for neighbour in self._senders(mail):
+            came = [sealed for _, sealed in sorted(by_sender[neighbour].items())]
+            wanted = self._code(neighbour, (neighbour, self.node), round_number, came)
+            if not hmac.compare_digest(mail.codes.get(neighbour, b""), wanted):
+                return False
+        return True
 
     def _senders(self, mail: Mail) -> frozenset[int]:
         """Return the neighbours who are not said to be absent."""
@@ -588,19 +483,10 @@ class Peer:
         return routing.accepted(content, letter.round_number)
 
     def hand_in(self) -> bytes:
-        """Return what to hand in after the last round; save a snapshot before sending it.
+        """Return what to hand in at the end; the same when asked again. Save before sending it.
 
-        Returns
-        -------
-        bytes
-            For `RelayCore.accept_hand_in`; the same bytes when asked again. Its places are as many
-            as slots (one, under the protocol "single"), filled up with empty ones, in uniform
-            order.
-
-        Raises
-        ------
-        ProtocolError
-            If the mail of the last round has not been taken, or the user `withholds` all.
+        It has as many places as slots (one, under the protocol "single"), filled up with empty
+        ones, in uniform order.
         """
         roster, routing, _ = self._begun()
         state = self._state

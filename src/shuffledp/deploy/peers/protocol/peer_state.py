@@ -4,68 +4,50 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final, Self
 
-from shuffledp.deploy.peers.protocol import wire
-from shuffledp.deploy.peers.protocol.errors import Fault, Reason
+from shuffledp.deploy import wire
 from shuffledp.deploy.peers.protocol.keys import PeerKeys
-from shuffledp.deploy.peers.protocol.sealing import SHARED_KEY_BYTES
 from shuffledp.deploy.peers.protocol.terms import Terms
+from shuffledp.deploy.sealing import SHARED_KEY_BYTES
+from shuffledp.deploy.wire import Fault, Reason
 
 _MAGIC: Final = b"SPS\x03"
 
 
 @dataclass(slots=True, kw_only=True)
 class PeerState:
-    """The state of a peer; secret.
+    """The state of a peer; secret."""
 
-    Parameters
-    ----------
-    terms_digest : bytes
-        Of the collection.
-    node : int
-        The user.
-    keys : PeerKeys
-        Private keys that are still needed.
-    registration : bytes
-        As it was sent.
-    held : list of bytes
-        Reports that the user holds, in their inner seals; with onion routing, after the roster was
-        taken, the next holder and the onion for him.
-    secrets : dict of int to bytes
-        By registered neighbour, for the round after ``received_through``; see `Pairs`. Empty before
-        the roster is taken.
-    roster_digest : bytes
-        Empty before the roster is taken.
-    received_through, sent_in : int
-        See `Peer`.
-    batch : bytes
-        The batch of round ``sent_in``, until the mail of this round is taken; empty if there is
-        none.
-    moving : list of bytes
-        What travels of reports in that batch, while it may still be taken back.
-    handed_in : bytes
-        Empty before handing in.
-    counts : Counter
-        How many envelopes of which kind.
-    transcript : bytes
-        Of the rounds whose mail was taken; empty before the roster is taken.
-    short_since : int
-        Round in which something was first found missing; 0 if nothing was.
-    """
-
+    # Of the collection.
     terms_digest: bytes
+    # The user.
     node: int
+    # Private keys that are still needed.
     keys: PeerKeys
+    # As it was sent.
     registration: bytes
+    # Reports that the user holds, in their inner seals; with onion routing, after the roster was
+    # taken, the next holder and the onion for him.
     held: list[bytes]
+    # By registered neighbour, for the round after ``received_through``; see `Pairs`. Empty before
+    # the roster is taken.
     secrets: dict[int, bytes] = field(default_factory=dict)
+    # Empty before the roster is taken.
     roster_digest: bytes = b""
+    # See `Peer`.
     received_through: int = 0
     sent_in: int = 0
+    # The batch of round ``sent_in``, until the mail of this round is taken; empty if there is
+    # none.
     batch: bytes = b""
+    # What travels of reports in that batch, while it may still be taken back.
     moving: list[bytes] = field(default_factory=list)
+    # Empty before handing in.
     handed_in: bytes = b""
+    # How many envelopes of which kind.
     counts: Counter[str] = field(default_factory=Counter)
+    # Of the rounds whose mail was taken; empty before the roster is taken.
     transcript: bytes = b""
+    # Round in which something was first found missing; 0 if nothing was.
     short_since: int = 0
 
     @property
@@ -106,24 +88,7 @@ class PeerState:
 
     @classmethod
     def from_bytes(cls, data: bytes, terms: Terms) -> Self:
-        """Return the state that `to_bytes` wrote.
-
-        Parameters
-        ----------
-        data : bytes
-            The snapshot.
-        terms : Terms
-            Of the collection.
-
-        Returns
-        -------
-        PeerState
-
-        Raises
-        ------
-        ProtocolError
-            If it is damaged, of another version, or of other terms.
-        """
+        """Return the state that `to_bytes` wrote; raise if it is damaged or of other terms."""
         reader = wire.Reader(data, "snapshot", Fault.CALLER)
         body_size = max(len(data) - wire.DIGEST_BYTES, 0)
         if data[body_size:] != wire.digest(b"snapshot", data[:body_size]):

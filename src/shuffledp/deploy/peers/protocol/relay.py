@@ -6,84 +6,118 @@ forgets mail when its recipient sends or hands in the next time, for a peer save
 before it does so; and what was handed in when the analyzer says that it is stored there.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.deploy.peers.protocol import wire
-from shuffledp.deploy.peers.protocol.envelopes import (
-    Batch,
-    Mail,
-    decode_batch,
-    decode_hand_in,
-    encode_mail,
-)
-from shuffledp.deploy.peers.protocol.errors import Fault, ProtocolError, Reason
+from shuffledp.deploy import wire
 from shuffledp.deploy.peers.protocol.keys import (
     Registration,
     Roster,
     hand_ins_token_text,
     mail_token_text,
 )
-from shuffledp.deploy.peers.protocol.neighbourhood import (
+from shuffledp.deploy.peers.protocol.messages import (
+    Batch,
+    Letter,
+    Mail,
+    decode_batch,
+    decode_hand_in,
+    encode_mail,
+)
+from shuffledp.deploy.peers.protocol.routes import (
     batch_size,
     is_even,
     registered_neighbours,
 )
-from shuffledp.deploy.peers.protocol.sealing import is_signed
-from shuffledp.deploy.peers.protocol.store import Store
 from shuffledp.deploy.peers.protocol.terms import Terms
+from shuffledp.deploy.sealing import is_signed
+from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 from shuffledp.network.graphs.graph import Graph
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
-    """How far a collection is.
+class Store(Protocol):
+    """What a relay keeps. Each ``put`` and ``set`` is whole and lasting before it returns.
 
-    Parameters
-    ----------
-    round_number : int
-        0 while users register; 1 to ``rounds`` while that round is open; ``rounds + 1`` while
-        holders hand in.
-    rounds : int
-        Of the terms.
-    num_registered, num_sent, num_handed_in : int
-        Users who registered, sent a batch in the present round, and handed in.
-    roster_digest : bytes or None
-        Of the roster; ``None`` while users register.
+    The relay checks before it writes: a store only keeps. A ``put`` of what is there already is
+    never called.
     """
 
-    round_number: int
-    rounds: int
-    num_registered: int
-    num_sent: int
-    num_handed_in: int
-    roster_digest: bytes | None
+    def registration(self, node: int) -> bytes | None:
+        """Return a user's registration."""
+        ...
+
+    def put_registration(self, node: int, data: bytes) -> None:
+        """Keep a user's registration."""
+        ...
+
+    def registrations(self) -> Sequence[tuple[int, bytes]]:
+        """Return all registrations, users ascending."""
+        ...
+
+    def round_number(self) -> int:
+        """Return what was set last; 0 at first."""
+        ...
+
+    def set_round_number(self, round_number: int) -> None:
+        """Keep the number of the present round."""
+        ...
+
+    def batch(self, round_number: int, sender: int) -> bytes | None:
+        """Return the digest of a sender's batch."""
+        ...
+
+    def put_batch(
+        self,
+        data: bytes,
+        *,
+        round_number: int,
+        sender: int,
+        letters: Sequence[Letter],
+        codes: Mapping[int, bytes],
+    ) -> None:
+        """Keep the digest of a batch, its letters, and codes by recipient: all or nothing.
+
+        And forget the sender's mail of all rounds before, which he has taken.
+        """
+        ...
+
+    def senders(self, round_number: int) -> frozenset[int]:
+        """Return who sent a batch in a round."""
+        ...
+
+    def mail(self, round_number: int, recipient: int) -> Sequence[Letter]:
+        """Return the letters of a round to a recipient, ordered by sender and index."""
+        ...
+
+    def codes(self, round_number: int, recipient: int) -> Mapping[int, bytes]:
+        """Return the codes of a round to a recipient by sender, ascending."""
+        ...
+
+    def hand_in(self, holder: int) -> bytes | None:
+        """Return what a holder handed in."""
+        ...
+
+    def put_hand_in(self, holder: int, data: bytes) -> None:
+        """Keep what a holder hands in, and forget all his mail."""
+        ...
+
+    def hand_ins(self) -> Sequence[tuple[int, bytes]]:
+        """Return all that was handed in, holders ascending; nothing of each once forgotten."""
+        ...
+
+    def forget_hand_ins(self) -> None:
+        """Forget what was handed in, but not by whom."""
+        ...
 
 
 class RelayCore:
-    """What a relay does, on a store.
+    """What a relay does, on a store that is empty or of a relay of the same terms.
 
-    Parameters
-    ----------
-    terms : Terms
-        Of the collection.
-    graph : Graph
-        Of the terms.
-    store : Store
-        Empty, or of a relay of the same terms that was stopped: the new one goes on from there.
-        No two relays work on one store at a time.
-
-    Raises
-    ------
-    ProtocolError
-        If the graph is not the one of the terms, or the store is of other terms.
-
-    Notes
-    -----
     Every method that takes a message raises `ProtocolError`, changing nothing, unless it is in
-    order. Cost: 0.2 ms a batch or hand-in (a signature); a restart checks all registrations.
+    order. No two relays work on one store at a time.
     """
 
     def __init__(self, terms: Terms, graph: Graph, store: Store) -> None:
@@ -93,9 +127,6 @@ class RelayCore:
         self._store = store
         self._roster: Roster | None = None
         self._absent: dict[int, tuple[int, ...]] = {}  # of rounds that are over
-        # Counted here, for asking how far things are must not read everything from the store.
-        self._num_registered = len(store.registrations())
-        self._num_handed_in = len(store.hand_ins())
         if store.round_number() > 0:
             self._roster = self._read_roster()
 
@@ -105,38 +136,8 @@ class RelayCore:
         items = [Registration.from_bytes(data, self._terms) for data in kept]
         return Roster.from_registrations(self._terms, items)
 
-    def status(self) -> Status:
-        """Return how far the collection is."""
-        now = self._store.round_number()
-        return Status(
-            round_number=now,
-            rounds=self._terms.rounds,
-            num_registered=self._num_registered,
-            num_sent=len(self._store.senders(now)),
-            num_handed_in=self._num_handed_in,
-            roster_digest=None if self._roster is None else self._roster.digest(),
-        )
-
     def register(self, data: bytes, *, node: int | None = None) -> bool:
-        """Take a registration.
-
-        Parameters
-        ----------
-        data : bytes
-            From `Peer.registration`.
-        node : int, optional
-            Whom it has to name, if that was said beside it.
-
-        Returns
-        -------
-        bool
-            Whether it is new.
-
-        Raises
-        ------
-        ProtocolError
-            If it is not in order, other keys are registered for the user, or it is too late.
-        """
+        """Take a registration; return whether it is new."""
         registration = Registration.from_bytes(data, self._terms)
         _require_named("user", registration.node, node)
         kept = self._store.registration(registration.node)
@@ -145,17 +146,10 @@ class RelayCore:
         if self._roster is not None:
             raise _peer_error("registration is closed", Reason.LATE)
         self._store.put_registration(registration.node, data)
-        self._num_registered += 1
         return True
 
     def start(self) -> None:
-        """Close the registration and open round 1; does nothing if that has been done.
-
-        Raises
-        ------
-        ProtocolError
-            If fewer users have registered than the terms ask for.
-        """
+        """Close the registration and open round 1; does nothing if that has been done."""
         if self._roster is not None:
             return
         roster = self._read_roster()
@@ -179,26 +173,10 @@ class RelayCore:
     def accept_batch(
         self, data: bytes, *, round_number: int | None = None, node: int | None = None
     ) -> bool:
-        """Take the envelopes of a user in the open round.
+        """Take the envelopes of a user in the open round; return whether they are new.
 
-        Parameters
-        ----------
-        data : bytes
-            From `Peer.outgoing`.
-        round_number, node : int, optional
-            What it has to name, if that was said beside it.
-
-        Returns
-        -------
-        bool
-            Whether it is new. The same bytes again are acknowledged also after the round.
-
-        Raises
-        ------
-        ProtocolError
-            If it is malformed or forged, its round is not open (`Reason.LATE`: the sender has to
-            take it back), another batch was accepted, or it has another number of envelopes or
-            other recipients than the terms allow.
+        The same bytes again are acknowledged also after the round; others are refused with
+        `Reason.LATE` then, and their sender has to take them back.
         """
         batch = decode_batch(data, terms=self._terms, roster=self.roster)
         _require_named("user", batch.sender, node)
@@ -232,46 +210,26 @@ class RelayCore:
         """
         sender, letters = batch.sender, batch.letters
         wanted = batch_size(self._terms, sender, neighbours)
-        if len(letters) != wanted:
-            raise _peer_error(
-                f"user {sender} sent {len(letters)} envelopes, not {wanted}", Reason.MALFORMED
-            )
-        if len(batch.codes) != len(neighbours):
-            raise _peer_error(
-                f"user {sender} sent {len(batch.codes)} codes, not {len(neighbours)}",
-                Reason.MALFORMED,
-            )
-        allowed = frozenset(neighbours)
-        for letter in letters:
-            if letter.recipient not in allowed:
+        for what, number, expected in (
+            ("envelopes", len(letters), wanted),
+            ("codes", len(batch.codes), len(neighbours)),
+        ):
+            if number != expected:
                 raise _peer_error(
-                    f"user {letter.recipient} is no registered neighbour of user {sender}",
-                    Reason.UNKNOWN,
+                    f"user {sender} sent {number} {what}, not {expected}", Reason.MALFORMED
                 )
+        for stranger in {letter.recipient for letter in letters}.difference(neighbours):
+            raise _peer_error(
+                f"user {stranger} is no registered neighbour of user {sender}", Reason.UNKNOWN
+            )
         if not is_even(self._terms, (letter.recipient for letter in letters)):
             raise _peer_error(
                 f"user {sender} did not send each neighbour {self._terms.per_neighbour} envelopes",
                 Reason.MALFORMED,
             )
 
-    def everybody_sent(self) -> bool:
-        """Return whether every registered user has sent his batch in the open round."""
-        senders = self._store.senders(self._store.round_number())
-        return len(senders) == self.roster.num_registered
-
     def close_round(self, round_number: int) -> None:
-        """Close a round and open the next, or the handing in after the last.
-
-        Parameters
-        ----------
-        round_number : int
-            The open round. One that is closed already stays so: nothing happens.
-
-        Raises
-        ------
-        ProtocolError
-            If it has not been opened.
-        """
+        """Close a round and open the next, or the handing in after the last."""
         now = self._store.round_number()
         if not 1 <= round_number <= min(now, self._terms.rounds):
             raise ProtocolError(
@@ -298,13 +256,7 @@ class RelayCore:
         return self._absent[round_number]
 
     def absences(self) -> NDArray[np.bool_]:
-        """Return who sent nothing in which round, for the account, when all rounds are over.
-
-        Returns
-        -------
-        ndarray of bool, shape (rounds, num_users)
-            Row r is round r + 1. Users who did not register are absent from all.
-        """
+        """Return who sent nothing in which round, one row a round; who never registered, in all."""
         away = np.ones((self._terms.rounds, self._terms.num_users), dtype=bool)
         for row in range(self._terms.rounds):
             self._require_closed(row + 1)
@@ -314,25 +266,8 @@ class RelayCore:
     def mail(self, node: int, round_number: int, token: bytes) -> bytes:
         """Return what was sent to a user in a round that is over, and who was absent in it.
 
-        Parameters
-        ----------
-        node : int
-            The recipient.
-        round_number : int
-            The round.
-        token : bytes
-            From `Peer.mail_token`.
-
-        Returns
-        -------
-        bytes
-            For `Peer.receive`; the same each time.
-
-        Raises
-        ------
-        ProtocolError
-            If the user is not registered, the token is not his, the round is not over, or he has
-            sent something since: then he had taken the mail, and it was forgotten.
+        The same each time, until he sends something: then he had taken the mail, and it was
+        forgotten.
         """
         roster = self.roster
         if not roster.is_registered(node):
@@ -362,25 +297,7 @@ class RelayCore:
         )
 
     def accept_hand_in(self, data: bytes, *, node: int | None = None) -> bool:
-        """Take what a holder hands in, after the last round.
-
-        Parameters
-        ----------
-        data : bytes
-            From `Peer.hand_in`.
-        node : int, optional
-            Whom it has to name, if that was said beside it.
-
-        Returns
-        -------
-        bool
-            Whether it is new.
-
-        Raises
-        ------
-        ProtocolError
-            If it is malformed or forged, comes too early, or something else was handed in.
-        """
+        """Take what a holder hands in, after the last round; return whether it is new."""
         holder, _ = decode_hand_in(data, terms=self._terms, roster=self.roster)
         _require_named("user", holder, node)
         kept = self._store.hand_in(holder)
@@ -390,27 +307,10 @@ class RelayCore:
         if now <= self._terms.rounds:
             raise _peer_error(f"user {holder} hands in during round {now}", Reason.EARLY)
         self._store.put_hand_in(holder, data)
-        self._num_handed_in += 1
         return True
 
     def hand_ins(self, token: bytes) -> tuple[bytes, ...]:
-        """Return what was handed in, to the analyzer only.
-
-        Parameters
-        ----------
-        token : bytes
-            From `hand_ins_token`.
-
-        Returns
-        -------
-        tuple of bytes
-            For `Analyzer.open`, holders ascending.
-
-        Raises
-        ------
-        ProtocolError
-            If the token is not the analyzer's, or all has been forgotten.
-        """
+        """Return what was handed in, holders ascending, to the analyzer only."""
         self._require_analyzer(token)
         kept = tuple(data for _, data in self._store.hand_ins())
         if not all(kept):
@@ -423,18 +323,7 @@ class RelayCore:
         return kept
 
     def forget_hand_ins(self, token: bytes) -> None:
-        """Forget what was handed in, which the analyzer has stored; it may be said again.
-
-        Parameters
-        ----------
-        token : bytes
-            From `hand_ins_token`.
-
-        Raises
-        ------
-        ProtocolError
-            If the token is not the analyzer's.
-        """
+        """Forget what was handed in, which the analyzer has stored; it may be said again."""
         self._require_analyzer(token)
         self._store.forget_hand_ins()
 

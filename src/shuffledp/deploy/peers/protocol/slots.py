@@ -3,13 +3,15 @@
 The number of reports that user u holds after r rounds is a sum of independent indicators, one a
 report, with mean load_u(r) = sum_i P_i(u). With P(S >= k) for such a sum S of mean m:
 
-- for k >= m + 1 it is at most that of a binomial count of the same mean (Hoeffding 1956), which
-  is at most that of a Poisson one (Anderson and Samuels 1967);
+- for k >= m + 1 it is at most that of a binomial count of the same mean (Hoeffding, "On the
+  distribution of the number of successes in independent trials", 1956, Theorem 4), which is at most
+  that of a Poisson one (Anderson and Samuels, "Some inequalities among binomial and Poisson
+  probabilities", 1967, Theorem 2.1);
 - for a Poisson count it is at most e^-m m^k / k! * (k + 1) / (k + 1 - m): the terms after the
   first fall at least as fast as powers of m / (k + 1).
 
 A union over users and rounds gives a number of slots that no user ever exceeds, but with a
-probability that is added to delta.
+probability that is added to delta. Cost of each bound: O(rounds (n + m)).
 """
 
 import math
@@ -34,42 +36,11 @@ def slots_for(
     laziness: SupportsFloat = 0.0,
     failure: SupportsFloat = 1e-9,
 ) -> NDArray[np.int64]:
-    """Return how many messages each user sends a round.
+    """Return how many messages each user sends a round, at least 1.
 
-    Parameters
-    ----------
-    graph : Graph
-        Who can send to whom.
-    rounds : int
-        Number of rounds, >= 1.
-    laziness : float
-        Probability that a report stays, in [0, 1).
-    failure : float
-        Allowed probability that anybody ever holds more reports, in (0, 1).
+    But with probability ``failure`` no user ever holds more reports if everybody registers and
+    nobody is absent; otherwise `overload_probability` says what holds.
 
-    Returns
-    -------
-    ndarray of int64, shape (num_users,)
-        At least 1; the same for users of the same largest load. Enough if everybody registers and
-        nobody is absent; otherwise `overload_probability` says what holds.
-
-    Raises
-    ------
-    ParameterError
-        If a parameter is out of range.
-
-    Notes
-    -----
-    Source: the bound of this module. Cost: O(rounds (n + m)).
-
-    References
-    ----------
-    Hoeffding, "On the distribution of the number of successes in independent trials", Ann. Math.
-    Statist. 27, 1956, Theorem 4. Anderson, Samuels, "Some inequalities among binomial and Poisson
-    probabilities", Proc. 5th Berkeley Symposium, 1967, Theorem 2.1.
-
-    Examples
-    --------
     >>> pair = Graph.from_edges([(0, 1)])
     >>> slots_for(pair, rounds=1).tolist()  # 1 report at each, always, but the bound cannot see it
     [12, 12]
@@ -92,49 +63,11 @@ def overload_probability(
     absences: NDArray[np.bool_] | None = None,
     registered: NDArray[np.bool_] | None = None,
 ) -> float:
-    """Return a bound on the probability that any user ever holds more reports than slots.
+    """Return a bound, rounded up, on the probability that any user ever holds more than slots.
 
     It is to be added to delta: surplus reports are dropped, and where they would have gone is no
-    longer drawn independently.
-
-    Parameters
-    ----------
-    graph : Graph
-        Of the terms, with all users.
-    rounds : int
-        Number of rounds, >= 1.
-    slots : array-like of int, shape (num_users,)
-        Of the terms.
-    laziness : float
-        Probability that a report stays, in [0, 1).
-    per_neighbour : int
-        Of the terms; 0 if messages go to independent neighbours.
-    absences : ndarray of bool, shape (rounds, num_users), optional
-        Who sent nothing in which round; his reports stay.
-    registered : ndarray of bool, shape (num_users,), optional
-        Who takes part; the others have no report and receive none.
-
-    Returns
-    -------
-    float
-        In [0, 1], rounded up.
-
-    Raises
-    ------
-    ParameterError
-        If a shape does not fit, or a parameter is out of range.
-
-    Notes
-    -----
-    Source: the bound of this module. Cost: O(rounds (n + m)).
-
-    Examples
-    --------
-    >>> pair = Graph.from_edges([(0, 1)])
-    >>> overload_probability(pair, rounds=1, slots=[12, 12]) < 1e-9
-    True
-    >>> overload_probability(pair, rounds=1, slots=[1, 1])
-    1.0
+    longer drawn independently. ``absences`` says who sent nothing in which round, one row a round;
+    ``registered`` who takes part.
     """
     number = require_at_least("rounds", rounds, 1)
     room = np.asarray(slots)
@@ -164,35 +97,11 @@ def per_neighbour_for(
     laziness: SupportsFloat = 0.0,
     failure: SupportsFloat = 1e-9,
 ) -> int:
-    """Return how many messages each user sends each neighbour a round, the same for all.
+    """Return how many messages, >= 1, all users send each neighbour in each round.
 
-    Where each neighbour is sent the same number, what the relay sees of the traffic does not
-    depend on where reports go.
-
-    Parameters
-    ----------
-    graph, rounds, laziness, failure
-        See `slots_for`; here ``failure`` is of ever having more reports for one neighbour.
-
-    Returns
-    -------
-    int
-        At least 1.
-
-    Raises
-    ------
-    ParameterError
-        If a parameter is out of range.
-
-    Notes
-    -----
-    Source: the bound of this module, with means load_u(r) / degree_u. Cost: O(rounds (n + m)).
-
-    Examples
-    --------
-    >>> star = Graph.from_edges([(0, 1), (0, 2), (0, 3)])
-    >>> per_neighbour_for(star, rounds=1) < int(slots_for(star, rounds=1)[0])
-    True
+    Where each neighbour is sent the same number, what the relay sees of the traffic does not depend
+    on where reports go. From means load_u(r) / degree_u; ``failure`` is the probability of ever
+    having more reports for one neighbour.
     """
     number = require_at_least("rounds", rounds, 1)
     pairs = max(2 * graph.num_edges, 1) * number
@@ -211,31 +120,10 @@ def loss_probability(
     absences: NDArray[np.bool_],
     registered: NDArray[np.bool_],
 ) -> float:
-    """Return a bound on the probability that some users hold so many reports at the end.
+    """Bound, rounding up, the probability that silent users hold ``missing`` reports at the end.
 
-    Parameters
-    ----------
-    graph, rounds, laziness, absences, registered
-        See `overload_probability`.
-    missing : int
-        How many, >= 1.
-    silent : ndarray of bool, shape (num_users,)
-        Which users.
-
-    Returns
-    -------
-    float
-        In [0, 1], rounded up. Each report is at one of them or not, independently of the others,
-        so that the bound of this module applies to their number.
-
-    Examples
-    --------
-    >>> pair, none = Graph.from_edges([(0, 1)]), np.zeros(2, bool)
-    >>> loss_probability(
-    ...     pair, rounds=1, missing=1, silent=none, laziness=0.0, absences=none[None],
-    ...     registered=~none,
-    ... )
-    0.0
+    Each report is at one of them or not, independently of the others, so that the bound of this
+    module applies to their number.
     """
     loads = _loads(graph, rounds, laziness, absences, registered)[-1]
     return math.exp(_log_tail(float(loads[silent].sum()) * (1.0 + _ROUNDING), missing))

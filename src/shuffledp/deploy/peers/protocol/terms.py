@@ -1,4 +1,4 @@
-"""What everybody who takes part must agree on: the terms of one collection."""
+"""The terms of one collection, on which all must agree, and what a user agrees to."""
 
 import json
 import math
@@ -7,12 +7,12 @@ from typing import Any, Final, Literal, Self, TypeGuard
 
 import numpy as np
 
+from shuffledp.core.checks import require_at_least, require_positive
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.deploy.peers.protocol import wire
-from shuffledp.deploy.peers.protocol.draws import COIN_SIDES
-from shuffledp.deploy.peers.protocol.errors import Fault, ProtocolError, Reason
+from shuffledp.deploy import wire
 from shuffledp.deploy.peers.protocol.slots import checked_laziness
+from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 from shuffledp.network.graphs.graph import Graph
 
 #: Of this layout of the terms and of all messages.
@@ -28,6 +28,13 @@ TAG_BYTES: Final = 16
 
 #: What a layer of an onion adds to what is in it: a seal, and the number of the next holder.
 LAYER_BYTES: Final = SEAL_BYTES + wire.NUMBER_BYTES
+
+#: Of a code over what goes to a neighbour, truncated HMAC-SHA256: a relay guesses one with
+#: probability 2^-128.
+CODE_BYTES: Final = 16
+
+#: Coins fall with a probability that is a multiple of one over this.
+COIN_SIDES: Final = 1 << 16
 
 #: Largest size of a report: envelopes all have one size, so one large report makes all large.
 MOST_REPORT_BYTES: Final = 1 << 20
@@ -50,18 +57,7 @@ def new_collection_id(entropy: Entropy) -> bytes:
 
 
 def graph_digest(graph: Graph) -> bytes:
-    """Return SHA-256 of who is joined to whom, whatever the users are called.
-
-    Parameters
-    ----------
-    graph : Graph
-        Its labels do not count.
-
-    Returns
-    -------
-    bytes
-        Of length 32; the same on every machine.
-    """
+    """Return SHA-256 of who is joined to whom, whatever the users are called."""
     return wire.digest(
         b"graph",
         graph.starts.astype("<i8").tobytes(),
@@ -71,66 +67,43 @@ def graph_digest(graph: Graph) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """The terms of one collection; `digest` binds them all.
+    """The terms of one collection; `digest` binds them all."""
 
-    Parameters
-    ----------
-    collection_id : bytes
-        16 random bytes; see `new_collection_id`. No two collections share them.
-    graph_digest : bytes
-        See `graph_digest`: 32 bytes.
-    num_users : int
-        Users of the graph, in [1, 2^31).
-    rounds : int
-        Rounds of exchange, in [1, 2^20].
-    laziness : float
-        Probability that a report stays with its holder: a multiple of 2^-16 in [0, 1), so that
-        the coin is exact.
-    slots : tuple of int, length num_users
-        How many messages each user sends in every round, >= 1; see `slots_for`.
-    report_bytes : int
-        Size of a randomized report, in [1, 2^20].
-    randomizer : str
-        JSON text that says how reports are made; of it only a number ``epsilon0`` is read here.
-        Kept in canonical form.
-    analyzer_mail_key : bytes
-        X25519 public key to which reports are sealed.
-    analyzer_identity_key : bytes
-        Ed25519 public key by which the relay knows the analyzer.
-    protocol : {"all", "single"}
-        Whether a holder hands in all reports he holds, or one of them.
-    routing : {"hop", "onion"}
-        Whether each holder of a report draws where it goes next, or its user draws the whole way
-        beforehand and wraps the report in a layer for each round, so that it looks different at
-        every hop. Where reports end has the same law; but see `OnionRouting` for absences.
-    per_neighbour : int
-        If it is 0, the messages of a round go to independent uniform neighbours, so that the
-        relay learns which neighbours a report cannot have gone to. If it is c >= 1, exactly c go to
-        each registered neighbour instead of ``slots``, so that where messages go carries nothing;
-        see `per_neighbour_for`. At most 2^20.
-    least_registered : int
-        Fewest registered users with whom a peer takes part, in [1, num_users]: protects from a
-        relay that leaves users out.
-
-    Raises
-    ------
-    ParameterError
-        If a value is out of range.
-    """
-
+    # 16 random bytes; see `new_collection_id`. No two collections share them.
     collection_id: bytes
+    # See `graph_digest`: 32 bytes.
     graph_digest: bytes
+    # Users of the graph, in [1, 2^31).
     num_users: int
+    # Rounds of exchange, in [1, 2^20].
     rounds: int
+    # How many messages each user sends in every round, >= 1; see `slots_for`.
     slots: tuple[int, ...]
+    # Size of a randomized report, in [1, 2^20].
     report_bytes: int
+    # JSON text that says how reports are made; of it only a number ``epsilon0`` is read here.
+    # Kept in canonical form.
     randomizer: str
+    # X25519 public key to which reports are sealed.
     analyzer_mail_key: bytes
+    # Ed25519 public key by which the relay knows the analyzer.
     analyzer_identity_key: bytes
+    # Whether a holder hands in all reports he holds, or one of them.
     protocol: Literal["all", "single"] = "all"
+    # Whether each holder of a report draws where it goes next, or its user draws the whole way
+    # beforehand and wraps the report in a layer for each round, so that it looks different at
+    # every hop. Where reports end has the same law; but see `OnionRouting` for absences.
     routing: Literal["hop", "onion"] = "hop"
+    # Probability that a report stays with its holder: a multiple of 2^-16 in [0, 1), so that the
+    # coin is exact.
     laziness: float = 0.0
+    # If it is 0, the messages of a round go to independent uniform neighbours, so that the relay
+    # learns which neighbours a report cannot have gone to. If it is c >= 1, exactly c go to each
+    # registered neighbour instead of ``slots``, so that where messages go carries nothing; see
+    # `per_neighbour_for`. At most 2^20.
     per_neighbour: int = 0
+    # Fewest registered users with whom a peer takes part, in [1, num_users]: protects from a
+    # relay that leaves users out.
     least_registered: int = 1
     _digest: bytes = field(init=False, repr=False, compare=False)
     _epsilon0: float | None = field(init=False, repr=False, compare=False)
@@ -190,6 +163,17 @@ class Terms:
             return self.inner_bytes
         return self.inner_bytes + (self.rounds + 1 - round_number) * LAYER_BYTES
 
+    @property
+    def num_mail_keys(self) -> int:
+        """How many mail keys a user has: one, and for onions one more a round."""
+        return 1 + self.rounds if self.routing == "onion" else 1
+
+    @property
+    def registration_bytes(self) -> int:
+        """Size of a registration."""
+        keys = wire.KEY_BYTES * (1 + self.num_mail_keys)
+        return 4 + wire.NUMBER_BYTES + keys + wire.SIGNATURE_BYTES
+
     def envelope_bytes_in(self, round_number: int) -> int:
         """Return the size of a sealed envelope of a round in [1, rounds], whatever is in it."""
         return 1 + self.content_bytes(round_number) + TAG_BYTES
@@ -232,22 +216,7 @@ class Terms:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Return the terms that `to_json` wrote.
-
-        Parameters
-        ----------
-        text : str
-            JSON.
-
-        Returns
-        -------
-        Terms
-
-        Raises
-        ------
-        ParameterError
-            If it is no such JSON, or a value is out of range.
-        """
+        """Return the terms that `to_json` wrote; raise `ParameterError` if it is anything else."""
         try:
             given = json.loads(text)
         except (ValueError, RecursionError):
@@ -272,18 +241,7 @@ class Terms:
         return cls(**given)
 
     def require_graph(self, graph: Graph) -> None:
-        """Raise `ProtocolError` unless the graph is the one of the terms.
-
-        Parameters
-        ----------
-        graph : Graph
-            That the caller has. Cost: a digest, O(n + m).
-
-        Raises
-        ------
-        ProtocolError
-            If its digest is another.
-        """
+        """Raise `ProtocolError` unless the graph is the one of the terms."""
         if graph_digest(graph) != self.graph_digest:
             raise ProtocolError(
                 f"the graph of {graph.num_users} users and {graph.num_edges} edges is not the one "
@@ -358,3 +316,130 @@ def _from_hexadecimal(name: str, text: object) -> bytes:
         return bytes.fromhex(text)  # type: ignore[arg-type]  # what is no text is caught
     except (ValueError, TypeError):
         raise ParameterError(f"{name} = {text!r} is not hexadecimal") from None
+
+
+# Hand in nothing after more absences than this share of the rounds.
+_SHARE_OF_ABSENCES = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a user agrees to; a `Peer` keeps to it."""
+
+    # Largest epsilon0 in nats, of all reports about one question together; > 0.
+    most_epsilon0: float = 4.0
+    # Fewest registered users to take part with, >= 1.
+    least_users: int = 10
+    # Most traffic of a whole collection, sent and received, in 10^6 bytes; > 0.
+    most_megabytes: float = 100.0
+    # Largest probability that the report stays with its user in all rounds, in [0, 1].
+    most_unmoved: float = 0.1
+    # Take part by no other terms than those with this digest.
+    terms_digest: bytes | None = None
+    # Hand in nothing after more rounds than this in which the relay took no batch of the user; by
+    # default a quarter of the rounds, rounded down. The relay decides who is absent: one that
+    # refuses all batches of a user would otherwise be handed his own report, which never moved.
+    most_absences: int | None = None
+    # Take no other roster than the one with this digest.
+    roster_digest: bytes | None = None
+
+    def __post_init__(self) -> None:
+        if self.most_epsilon0 != math.inf:
+            require_positive("most_epsilon0", self.most_epsilon0)
+        if self.most_megabytes != math.inf:
+            require_positive("most_megabytes", self.most_megabytes)
+        require_at_least("least_users", self.least_users, 1)
+        if self.most_absences is not None:
+            require_at_least("most_absences", self.most_absences, 0)
+
+    def require_terms(self, terms: Terms, graph: Graph, node: int) -> None:
+        """Raise `ProtocolError` unless a user agrees to the terms."""
+        if not 0 <= node < terms.num_users:
+            raise ParameterError(f"node = {node} is not in [0, {terms.num_users})")
+        if self.terms_digest not in (None, terms.digest()):
+            raise _terms_error(
+                f"the terms have the digest {terms.digest().hex()}, not the one that is required",
+                Reason.MISMATCH,
+            )
+        self.require_epsilon0(terms.stated_epsilon0)
+        if terms.num_users < self.least_users:
+            raise _terms_error(
+                f"the terms are for {terms.num_users} users, fewer than least_users = "
+                f"{self.least_users}"
+            )
+        unmoved = terms.laziness**terms.rounds
+        if unmoved > self.most_unmoved:
+            raise _terms_error(
+                f"by the terms a report stays with its user with probability {unmoved:.6g}, more "
+                f"than most_unmoved = {self.most_unmoved:g}"
+            )
+        megabytes = traffic_bytes(terms, graph, node) / 1e6
+        if megabytes > self.most_megabytes:
+            raise _terms_error(
+                f"the terms ask for about {megabytes:.6g} MB of traffic, more than max_megabytes = "
+                f"{self.most_megabytes:g}"
+            )
+
+    def require_epsilon0(self, epsilon0: float | None, *, spent: float = 0.0) -> None:
+        """Raise unless a user agrees to a report after others that cost ``spent``."""
+        if self.most_epsilon0 == math.inf:
+            return
+        if epsilon0 is None:
+            raise _terms_error("the terms do not state their epsilon0")
+        if not epsilon0 + spent <= self.most_epsilon0:
+            earlier = f" after {spent:.6g} spent on this question before" if spent else ""
+            raise _terms_error(
+                f"the terms ask for a report with epsilon0 = {epsilon0:.6g}{earlier}, more than "
+                f"max_epsilon0 = {self.most_epsilon0:g}"
+            )
+
+    def allowed_absences(self, terms: Terms) -> int:
+        """Return after how many absences the user still hands in."""
+        if self.most_absences is None:
+            return terms.rounds // _SHARE_OF_ABSENCES
+        return self.most_absences
+
+    def require_roster(self, num_registered: int, digest: bytes) -> None:
+        """Raise `ProtocolError` unless the user agrees to a roster of that size and digest."""
+        if num_registered < self.least_users:
+            raise ProtocolError(
+                f"{num_registered} users have registered, fewer than least_users = "
+                f"{self.least_users}",
+                fault=Fault.RELAY,
+                reason=Reason.LIMIT,
+            )
+        if self.roster_digest not in (None, digest):
+            raise ProtocolError(
+                f"the relay shows a roster with the digest {digest.hex()}, not the one "
+                "that is required: do not trust the relay",
+                fault=Fault.RELAY,
+                reason=Reason.MISMATCH,
+            )
+
+
+def traffic_bytes(terms: Terms, graph: Graph, node: int) -> float:
+    """Return the expected bytes that a user sends and receives if all are there in all rounds.
+
+    Envelopes, their codes and the roster; heads and tokens, some 100 bytes a message, are not
+    counted.
+    """
+    # Sizes of envelopes fall linearly from round to round, or stay.
+    sizes = (terms.envelope_bytes + terms.envelope_bytes_in(terms.rounds)) / 2
+    row = graph.neighbours[graph.starts[node] : graph.starts[node + 1]].tolist()
+    degrees = graph.degrees
+    if terms.per_neighbour:
+        envelopes = 2.0 * terms.per_neighbour * len(row)
+    else:
+        came = sum(terms.slots[other] / int(degrees[other]) for other in row)
+        envelopes = terms.slots[node] + came
+    of_rounds = terms.rounds * (envelopes * sizes + 2 * CODE_BYTES * len(row))
+    return of_rounds + terms.num_users * terms.registration_bytes
+
+
+def _terms_error(message: str, reason: Reason = Reason.LIMIT) -> ProtocolError:
+    """Return an error about terms that a user does not agree to."""
+    return ProtocolError(message, fault=Fault.ANALYZER, reason=reason)
+
+
+#: Those of a user who says nothing else.
+DEFAULT_LIMITS: Final = Limits()

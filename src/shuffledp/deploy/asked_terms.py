@@ -1,0 +1,243 @@
+"""What a collection asks, as JSON in its terms, and randomized reports as bytes of one size."""
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.collection.questions.answer_sets import AnswerSetQuestion
+from shuffledp.collection.questions.frequencies import FrequencyQuestion
+from shuffledp.collection.questions.mean import MeanQuestion
+from shuffledp.collection.questions.question import Question, chosen_candidates
+from shuffledp.collection.questions.vector_mean import VectorMeanQuestion
+from shuffledp.collection.questions.words import WordQuestion
+from shuffledp.core.checks import require_positive
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import DataError, ParameterError, ShuffledpError
+from shuffledp.core.reports import Reports
+from shuffledp.deploy import wire
+from shuffledp.randomizers.protocol import LocalRandomizer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportCodec:
+    """How one row of ``Reports.data`` stands in bytes: little-endian, in the row's order."""
+
+    randomizer: LocalRandomizer
+    dtype: np.dtype[Any]
+    row_shape: tuple[int, ...]
+
+    @classmethod
+    def of(cls, randomizer: LocalRandomizer, no_values: Any) -> "ReportCodec":
+        """Return the codec of a randomizer's reports, from an empty column of values."""
+        data = randomizer.randomize(no_values, Entropy.from_seed(0)).data
+        return cls(randomizer=randomizer, dtype=data.dtype, row_shape=data.shape[1:])
+
+    @property
+    def num_report_bytes(self) -> int:
+        """Bytes of every report."""
+        return int(self.dtype.itemsize * np.prod(self.row_shape, dtype=np.int64))
+
+    def encode(self, reports: Reports) -> list[bytes]:
+        """Return the bytes of each report, in their order."""
+        data = reports.data
+        is_ours = data.dtype == self.dtype and data.shape[1:] == self.row_shape
+        if reports.fingerprint != self.randomizer.fingerprint or not is_ours:
+            raise ParameterError(
+                f"reports have the fingerprint {reports.fingerprint!r}, dtype {data.dtype} and "
+                f"rows of shape {data.shape[1:]}: pass those that {self.randomizer!r} made"
+            )
+        flat = np.ascontiguousarray(data, dtype=self.dtype.newbyteorder("<"))
+        return [row.tobytes() for row in flat.reshape(len(flat), *self.row_shape)]
+
+    def decode(self, encoded: Sequence[bytes]) -> Reports:
+        """Return the reports that bytes stand for; nothing is checked but their number."""
+        sizes = {len(each) for each in encoded} - {self.num_report_bytes}
+        if sizes:
+            raise ParameterError(
+                f"a report of {min(sizes)} bytes: reports of {self.randomizer.name} have "
+                f"{self.num_report_bytes}"
+            )
+        data: NDArray[Any] = np.frombuffer(b"".join(encoded), dtype=self.dtype.newbyteorder("<"))
+        data = data.astype(self.dtype).reshape(len(encoded), *self.row_shape)
+        return Reports(data=data, fingerprint=self.randomizer.fingerprint)
+
+    def decode_valid(self, encoded: Sequence[bytes]) -> tuple[Reports, int]:
+        """Return the reports that the randomizer could have made, and how many it could not.
+
+        Users are not trusted: one of them may hand in bytes that stand for no report, and that must
+        not keep the others' from being counted. Each invalid one costs some log2(n) aggregations.
+        """
+        right_size = [each for each in encoded if len(each) == self.num_report_bytes]
+        valid = self._counted(right_size)
+        return self.decode(valid), len(encoded) - len(valid)
+
+    def _counted(self, encoded: Sequence[bytes]) -> Sequence[bytes]:
+        """Return those that can be aggregated, halving what cannot be."""
+        try:
+            self.randomizer.aggregate(self.decode(encoded))
+        except ShuffledpError:
+            if len(encoded) <= 1:
+                return []
+            middle = len(encoded) // 2
+            return [*self._counted(encoded[:middle]), *self._counted(encoded[middle:])]
+        return encoded
+
+
+_MOST_SHOWN = 20
+
+# What values of the wrong kind, size or depth raise.
+_FAULTS = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+_LONGEST_TEXT = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedTerms:
+    """A question, what each user runs on the answer, and how reports travel."""
+
+    # What is asked.
+    question: Question
+    # What each user runs, once.
+    randomizer: LocalRandomizer
+    # Its reports as bytes.
+    codec: ReportCodec
+    # What was asked for in nats; the randomizer's own is at most that.
+    epsilon0: float
+    # The question in words, as users are to read it.
+    text: str = ""
+
+    @classmethod
+    def of(
+        cls, question: Question, randomizer: str, epsilon0: float, text: str = ""
+    ) -> "AskedTerms":
+        """Return the terms of a question with one of its ``candidates``; epsilon0 > 0."""
+        require_positive("epsilon0", epsilon0)
+        made = chosen_candidates(question, randomizer)[randomizer](epsilon0)
+        return cls(
+            question=question,
+            randomizer=made,
+            codec=ReportCodec.of(made, _no_values(question)),
+            epsilon0=float(epsilon0),
+            text=text,
+        )
+
+    @property
+    def law(self) -> bytes:
+        """Digest of all that decides what a report says; reports of one law are alike."""
+        return wire.digest(b"law", json.dumps(self.to_json_dict(), sort_keys=True).encode())
+
+    @property
+    def question_digest(self) -> bytes:
+        """Digest of what is asked, whatever the order of the choices, the law and the spelling."""
+        particulars = {
+            name: value for name, value in self.question.to_json_dict().items() if name != "key"
+        }
+        words = " ".join(self.text.casefold().split())
+        asked = [words, sorted(self.question.labels), particulars]
+        return wire.digest(b"question", json.dumps(asked, sort_keys=True).encode())
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Return the question, its choices and what a report tells, for the user to read.
+
+        What the terms say stands in JSON strings, so that it cannot write to a terminal.
+        """
+        labels, particulars = self.question.labels, self.question.to_json_dict()
+        shown = ", ".join(json.dumps(label) for label in labels[:_MOST_SHOWN])
+        if len(labels) > _MOST_SHOWN:
+            shown += f" and {len(labels) - _MOST_SHOWN:,} more"
+        for name in ("low", "high", "norm_bound", "max_answers"):
+            if name in particulars:
+                shown += f"; {name} = {json.dumps(particulars[name])}"
+        return [
+            ("question", json.dumps(self.text)[:_LONGEST_TEXT] if self.text else "not in words"),
+            ("choices", shown[:_LONGEST_TEXT]),
+            ("your report", self._meaning()),
+        ]
+
+    def _meaning(self) -> str:
+        """Return what epsilon0 means for somebody who answers."""
+        loss = self.randomizer.epsilon0
+        if self.randomizer.name == "k-rr":
+            truth = 1.0 / (1.0 + (len(self.question.labels) - 1) * math.exp(-loss))
+            return f"is the truth with probability {truth:.6g} (epsilon0 = {loss:.6g})"
+        guess = 1.0 / (1.0 + math.exp(-loss))
+        return (
+            f"lets a guess between two answers be right with probability {guess:.6g} at most "
+            f"(epsilon0 = {loss:.6g})"
+        )
+
+    def to_json_dict(self) -> dict[str, object]:
+        """Return JSON values from which `from_json_dict` makes the same terms."""
+        words = {"text": self.text} if self.text else {}
+        return words | {
+            "question": self.question.to_json_dict(),
+            "labels": list(self.question.labels),
+            "randomizer": self.randomizer.name,
+            "epsilon0": self.epsilon0,
+            "fingerprint": self.randomizer.fingerprint,
+        }
+
+    @classmethod
+    def from_json_dict(cls, written: object) -> "AskedTerms":
+        """Return the terms that `to_json_dict` wrote; raise for others, or another law."""
+        try:
+            asked = _from_json(written)
+        except _FAULTS as error:
+            reason = str(error) if isinstance(error, ShuffledpError) else repr(error)
+            raise DataError(f"the terms ask no question that is known here: {reason}") from None
+        if asked.randomizer.fingerprint != asked_fingerprint(written):
+            raise DataError(
+                f"the terms name the law {asked_fingerprint(written)!r} and this version of "
+                f"shuffledp draws from {asked.randomizer.fingerprint!r}: use the version that "
+                "prepared the collection"
+            )
+        return asked
+
+
+def asked_fingerprint(written: Any) -> str:
+    """Return the fingerprint that the terms name."""
+    return str(written.get("fingerprint"))
+
+
+def _from_json(written: Any) -> AskedTerms:
+    """Return the terms; whatever is wrong with them raises some error."""
+    particulars = written["question"]
+    question = _QUESTIONS[particulars["kind"]](particulars, tuple(written["labels"]))
+    text = written.get("text", "")
+    if not isinstance(text, str):
+        raise TypeError("text")
+    return AskedTerms.of(question, written["randomizer"], written["epsilon0"], text)
+
+
+_QUESTIONS: Mapping[str, Callable[[Any, tuple[str, ...]], Question]] = {
+    FrequencyQuestion.kind: lambda _, labels: FrequencyQuestion(domain=labels),
+    WordQuestion.kind: lambda said, labels: WordQuestion(
+        dictionary=labels, key=bytes.fromhex(said["key"])
+    ),
+    MeanQuestion.kind: lambda said, _: MeanQuestion(
+        low=said["low"], high=said["high"], name=said["name"]
+    ),
+    VectorMeanQuestion.kind: lambda said, _: VectorMeanQuestion(
+        names=tuple(said["names"]), norm_bound=said["norm_bound"]
+    ),
+    AnswerSetQuestion.kind: lambda said, labels: AnswerSetQuestion(
+        domain=labels, max_answers=said["max_answers"]
+    ),
+}
+
+
+def _no_values(question: Question) -> Any:
+    """Return an empty column of answers as the question's randomizers take them."""
+    if isinstance(question, WordQuestion):
+        return []
+    if isinstance(question, MeanQuestion):
+        return np.empty(0)
+    if isinstance(question, VectorMeanQuestion):
+        return np.empty((0, len(question.names)))
+    if isinstance(question, AnswerSetQuestion):
+        return np.empty((0, question.max_answers), dtype=np.int64)
+    return np.empty(0, dtype=np.int64)

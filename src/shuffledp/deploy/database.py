@@ -1,0 +1,202 @@
+"""Files with secrets: SQLite ones, durable and of one program at a time, and new ones."""
+
+import errno
+import os
+import sqlite3
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from shuffledp.core.errors import DataError, OutputError
+
+_FACTS = "CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID"
+_BUSY = ("database is locked", "database table is locked")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """What a kind of SQLite file looks like."""
+
+    # What it holds, for messages, such as "relay store", and what tells it from other kinds.
+    kind: str
+    application_id: int
+    # Of the tables; the statements that make them, but that of facts.
+    version: int
+    tables: tuple[str, ...]
+    # By older version, what makes the next one of it; files of other versions are refused.
+    upgrades: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+
+
+def write_new(path: Path, data: bytes, *, mode: int) -> None:
+    """Write a file that must not exist, on disk when this returns."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+class Database:
+    """One SQLite file, held by one program; a context manager.
+
+    Every change is on disk when `transaction` ends: a write-ahead log with ``synchronous=FULL``
+    survives a killed program and a power cut alike. The file is locked as long as it is open, so
+    that two programs cannot go on from the same state; the operating system lets go of it if the
+    program is killed. It is made readable by its owner only. A file that is a link, of another
+    user, kind, version or collection, damaged or in use is refused.
+    """
+
+    def __init__(self, path: Path, layout: Layout, *, collection: bytes = b"") -> None:
+        self._path, self._kind = path, layout.kind
+        with self._told():
+            self._make_private(path, os.O_CREAT)
+            for end in ("-wal", "-shm", "-journal"):  # new ones have the permissions of the file
+                with suppress(FileNotFoundError):
+                    self._make_private(path.with_name(path.name + end), 0)
+            self._connection = sqlite3.connect(path, isolation_level=None, timeout=1.0)
+        try:
+            self._prepare(layout, collection)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _make_private(self, path: Path, flags: int) -> None:
+        """Make a file, or see that it is no link, and let nobody else read it."""
+        try:
+            file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | flags, 0o600)
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise DataError(f"{path} is a link: name the file itself") from None
+            raise
+        try:
+            facts = os.fstat(file)
+            if not stat.S_ISREG(facts.st_mode) or facts.st_nlink != 1:
+                raise DataError(f"{path} is no file of one name only: name another {self._kind}")
+            if facts.st_uid != os.geteuid():
+                raise DataError(f"{path} belongs to another user: name another {self._kind}")
+            if stat.S_IMODE(facts.st_mode) & 0o077:
+                os.fchmod(file, 0o600)
+        finally:
+            os.close(file)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; all is on disk already."""
+        self._connection.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Make all changes inside one: on disk together, or not at all."""
+        with self._told():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+
+    def wipe_log(self) -> None:
+        """Empty the log, which has what was deleted from the tables, which overwrite it."""
+        self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def change(self, statement: str, values: Sequence[Any] = ()) -> None:
+        """Run a statement that returns nothing."""
+        with self._told():
+            self._connection.execute(statement, values)
+
+    def change_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run a statement once a row."""
+        with self._told():
+            self._connection.executemany(statement, rows)
+
+    def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        """Return all rows of a query."""
+        with self._told():
+            return self._connection.execute(query, values).fetchall()
+
+    def value(self, query: str, values: Sequence[Any] = ()) -> Any:
+        """Return the first column of the first row of a query; None if there is no row."""
+        found = self.rows(query, values)
+        return found[0][0] if found else None
+
+    def fact(self, name: str) -> Any:
+        """Return what was noted under a name; None if nothing was."""
+        return self.value("SELECT value FROM facts WHERE name = ?", (name,))
+
+    def set_fact(self, name: str, value: int | bytes) -> None:
+        """Note something under a name."""
+        self.change("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
+
+    def _prepare(self, layout: Layout, collection: bytes) -> None:
+        """Lock the file and make its tables, or see that they are ours."""
+        with self._told():
+            for pragma in (
+                "locking_mode = EXCLUSIVE",
+                "journal_mode = WAL",
+                "synchronous = FULL",
+                "secure_delete = ON",
+            ):
+                self._connection.execute(f"PRAGMA {pragma}")
+            self._connection.execute("BEGIN EXCLUSIVE")
+            found = self.value("PRAGMA application_id")
+            if not self.value("SELECT count(*) FROM sqlite_master"):
+                for statement in (_FACTS, *layout.tables):
+                    self._connection.execute(statement)
+                self.set_fact("collection", collection)
+                self._connection.execute(f"PRAGMA application_id = {layout.application_id:d}")
+                self._connection.execute(f"PRAGMA user_version = {layout.version:d}")
+            elif found != layout.application_id:
+                raise DataError(f"{self._path} is no {self._kind}: name another file")
+            elif (written := self._upgraded(layout)) != layout.version:
+                raise DataError(
+                    f"{self._path} is a {self._kind} of version {written}, and this program knows "
+                    f"version {layout.version}: use the version of shuffledp that made it"
+                )
+            elif collection and self.fact("collection") != collection:
+                raise DataError(
+                    f"{self._path} belongs to a collection with other terms: name another file"
+                )
+            self._connection.execute("COMMIT")
+
+    def _upgraded(self, layout: Layout) -> int:
+        """Return the version of the tables, after changing them into newer ones."""
+        version = int(self.value("PRAGMA user_version"))
+        while version in layout.upgrades:
+            for statement in layout.upgrades[version]:
+                self._connection.execute(statement)
+            version += 1
+            self._connection.execute(f"PRAGMA user_version = {version:d}")
+        return version
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Turn what goes wrong with the file into one line."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            if str(error) in _BUSY:
+                raise DataError(
+                    f"{self._path} is in use by another program: end that first, or name another "
+                    "file"
+                ) from None
+            if isinstance(error, sqlite3.OperationalError):
+                raise OutputError(f"cannot write {self._path}: {error}") from None
+            raise DataError(f"{self._path} is no {self._kind}, or damaged: {error}") from None
+        except OSError as error:
+            if isinstance(error, OutputError):
+                raise
+            raise OutputError(f"cannot write {self._path}: {error.strerror or error}") from error

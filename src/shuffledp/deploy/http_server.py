@@ -1,0 +1,363 @@
+"""Serving over HTTP: room for connections, bounded bodies, errors that say whose fault they are.
+
+A connection waits while its request is not there in full, or between requests. Where there is no
+room for a new one, the one that has waited longest makes room; if none waits, the new one is told
+to come back. Without this a server runs out of descriptors: uvicorn's own ``limit_concurrency``
+counts connections but closes none, and its time limits do not run while a request is being read.
+"""
+
+import asyncio
+import ipaddress
+import json
+import socket
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+from typing import Any, Final, TypeAlias, cast
+
+import h11
+import uvicorn
+from starlette.convertors import IntegerConvertor, register_url_convertor
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from shuffledp.core.errors import OutputError, ParameterError, ShuffledpError
+from shuffledp.deploy.wire import ProtocolError, Reason
+
+Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
+
+STATUS_OF: Final = {
+    Reason.MALFORMED: 400,
+    Reason.FORGED: 403,
+    Reason.LIMIT: 403,
+    Reason.UNKNOWN: 404,
+    Reason.CONFLICT: 409,
+    Reason.LATE: 410,
+    Reason.MISMATCH: 412,
+    Reason.EARLY: 425,
+}
+
+_TOKEN_SCHEME: Final = "signature "  # noqa: S105  # the name of a scheme, no secret
+
+# Connections that the operating system keeps until they are accepted.
+_MOST_PENDING: Final = 1024
+
+# Where the operating system does not say how many descriptors there are.
+_FEW_DESCRIPTORS: Final = 512
+_MOST_CONNECTIONS: Final = 10_000
+_PHRASES: Final = {408: "Request Timeout", 503: "Service Unavailable"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionLimits:
+    """How many connections, and how long they may take."""
+
+    # Connections in all.
+    most: int
+    # Connections from one address.
+    most_from_one: int
+    # Connections that are accepted before the first of them is counted.
+    accepted_at_once: int = 64
+    # For sending a request, from its first byte or the connection on to its last.
+    read_seconds: float = 20.0
+    # For making and fetching the answer.
+    answer_seconds: float = 300.0
+
+    @classmethod
+    def of_descriptors(cls, number: int) -> "ConnectionLimits":
+        """Return limits that leave descriptors for files, and for what is accepted or closed."""
+        most = max(2, min(2 * number // 3, _MOST_CONNECTIONS))
+        return cls(
+            most=most, most_from_one=most // 2, accepted_at_once=max(1, min(64, number // 16))
+        )
+
+
+def num_descriptors() -> int:
+    """Return how many descriptors this process may have."""
+    try:
+        import resource
+    except ImportError:  # pragma: no cover  # there is none on Windows
+        return _FEW_DESCRIPTORS
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return soft if 0 <= soft < _MOST_CONNECTIONS * 2 else _MOST_CONNECTIONS * 2
+
+
+class Room:
+    """Who is connected, and who makes room."""
+
+    def __init__(self, limits: ConnectionLimits) -> None:
+        self.limits = limits
+        self._addresses: dict[Connection, str] = {}
+        self._number: Counter[str] = Counter()
+        # By address, those who have waited longest first.
+        self._waiting: defaultdict[str, dict[Connection, None]] = defaultdict(dict)
+
+    def __len__(self) -> int:
+        return len(self._addresses)
+
+    def has_room(self, address: str) -> bool:
+        """Return whether one more connection from an address is let in, if need be for another."""
+        if self._number[address] >= self.limits.most_from_one:
+            return self._make_room(address)
+        if len(self) >= self.limits.most:
+            waiting = [each for each, connections in self._waiting.items() if connections]
+            return self._make_room(max(waiting, key=self._number.__getitem__, default=address))
+        return True
+
+    def _make_room(self, address: str) -> bool:
+        """Close what has waited longest from an address, if anything."""
+        longest = next(iter(self._waiting[address]), None)
+        if longest is not None:
+            self.leave(longest)
+            longest.refuse(503, "too many connections wait: try again")
+        return longest is not None
+
+    def enter(self, connection: "Connection", address: str) -> None:
+        """Count a connection, which waits."""
+        self._addresses[connection] = address
+        self._number[address] += 1
+        self.wait(connection)
+
+    def wait(self, connection: "Connection") -> None:
+        """Put a connection last among those who wait."""
+        if connection in self._addresses:
+            self.serve(connection)
+            self._waiting[self._addresses[connection]][connection] = None
+
+    def serve(self, connection: "Connection") -> None:
+        """Take a connection from those who wait: all of a request is there."""
+        if connection in self._addresses:
+            self._waiting[self._addresses[connection]].pop(connection, None)
+
+    def leave(self, connection: "Connection") -> None:
+        """Count a connection no more; nothing happens if it is not counted."""
+        self.serve(connection)
+        address = self._addresses.pop(connection, None)
+        if address is None:
+            return
+        self._number[address] -= 1
+        if not self._number[address]:
+            del self._number[address], self._waiting[address]
+
+
+class _Stage(Enum):
+    """What a connection waits for: a request, an answer, or the next request."""
+
+    READING = 0
+    ANSWERING = 1
+    IDLE = 2
+
+
+class Connection(H11Protocol):
+    """A connection of uvicorn that keeps to limits."""
+
+    def __init__(self, *, room: Room, **options: Any) -> None:
+        super().__init__(**options)
+        self._room = room
+        self._stage = _Stage.READING
+        self._deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Let the client in, or tell it to come back."""
+        super().connection_made(transport)
+        address = self.client[0] if self.client else ""
+        if not self._room.has_room(address):
+            self.refuse(503, "too many connections: try again")
+            return
+        self._room.enter(self, address)
+        self._set_deadline(self._room.limits.read_seconds)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Make room."""
+        self._set_deadline(None)
+        self._room.leave(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came of a request."""
+        super().data_received(data)
+        self._look()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request, or for what is left of one that was answered early."""
+        super().on_response_complete()
+        self._look()
+
+    def resume_writing(self) -> None:
+        """Note that an answer has been fetched."""
+        super().resume_writing()
+        self._look()
+
+    def _look(self) -> None:
+        """Find out what the connection waits for now, and since when."""
+        is_between = self.conn.their_state is h11.IDLE
+        if self.conn.their_state is h11.SEND_BODY or (is_between and self.conn.trailing_data[0]):
+            stage = _Stage.READING
+        else:
+            is_fetched = is_between and not self.flow.write_paused
+            stage = _Stage.IDLE if is_fetched else _Stage.ANSWERING
+        if stage is self._stage:
+            return
+        self._stage = stage
+        if stage is _Stage.ANSWERING:
+            self._room.serve(self)
+            self._set_deadline(self._room.limits.answer_seconds)
+        else:
+            self._room.wait(self)
+            # Between requests uvicorn's own limit runs.
+            is_reading = stage is _Stage.READING
+            self._set_deadline(self._room.limits.read_seconds if is_reading else None)
+
+    def _set_deadline(self, seconds: float | None) -> None:
+        """Begin to count the time of a stage, or stop."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+        if seconds is not None and not self.transport.is_closing():
+            self._deadline = self.loop.call_later(seconds, self._give_up)
+
+    def _give_up(self) -> None:
+        """End a connection that took too long."""
+        if self._stage is _Stage.READING:
+            self.refuse(408, "the request did not come in time: send it again")
+        else:
+            self.transport.abort()
+
+    def refuse(self, status: int, message: str) -> None:
+        """Close the connection, saying why if a request was to come and has no answer yet."""
+        is_answered = self.conn.their_state is h11.SEND_BODY and self.cycle.response_started
+        if self._stage is _Stage.READING and not is_answered and not self.transport.is_closing():
+            body = json.dumps({"error": message})
+            self.transport.write(
+                f"HTTP/1.1 {status} {_PHRASES[status]}\r\ncontent-type: application/json\r\n"
+                f"content-length: {len(body)}\r\nretry-after: 1\r\nconnection: close\r\n\r\n"
+                f"{body}".encode()
+            )
+        self.transport.close()
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()  # it does not read
+
+
+class _Server(uvicorn.Server):
+    """A server that lets many connections wait to be accepted, and accepts few at once."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to serve."""
+        await super().startup(sockets)
+        for each in sockets or []:
+            each.listen(_MOST_PENDING)
+
+
+def make_server(app: Any, room: Room) -> uvicorn.Server:
+    """Return a server that writes down nothing of who asked when."""
+    return _Server(
+        uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=60,
+            # It is called like a class.
+            http=cast("type[asyncio.Protocol]", partial(Connection, room=room)),
+            ws="none",
+            loop="asyncio",
+            backlog=room.limits.accepted_at_once,
+        )
+    )
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; connections wait until they are served."""
+    try:
+        family = socket.AF_INET6 if ipaddress.ip_address(host).version == 6 else socket.AF_INET
+    except ValueError:
+        raise ParameterError(
+            f"host = {host!r} is no IP address: give one, or leave it out"
+        ) from None
+    # Told the protocol, asyncio sends small answers at once; else each would wait 40 ms for more.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        # A relay that was killed must be able to come back to the same port at once.
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(_MOST_PENDING)
+    except (OSError, OverflowError) as error:
+        listening.close()
+        reason = getattr(error, "strerror", None) or error
+        raise OutputError(f"cannot listen at {host}, port {port}: {reason}") from error
+    return listening
+
+
+def url_of(listening: socket.socket) -> str:
+    """Return where a socket listens."""
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+class _NumberConvertor(IntegerConvertor):
+    """Numbers of the paths: no more digits than are read, or Python refuses to."""
+
+    regex = "[0-9]{1,10}"
+
+
+register_url_convertor("number", _NumberConvertor())
+
+
+async def body_of(request: Request, most: int) -> bytes:
+    """Return the body of a request; one that is too large is not read to its end."""
+    pieces, size = [], 0
+    async for piece in request.stream():
+        size += len(piece)
+        if size > most:
+            raise HTTPException(413, f"a body of more than {most:,} bytes, the most here")
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def token_of(request: Request) -> bytes:
+    """Return the signature in the head of a request."""
+    given = request.headers.get("authorization", "")
+    try:
+        if given[: len(_TOKEN_SCHEME)].lower() == _TOKEN_SCHEME:
+            return bytes.fromhex(given[len(_TOKEN_SCHEME) :])
+    except ValueError:
+        pass
+    raise HTTPException(401, "this needs a header Authorization: Signature HEX")
+
+
+def _error(status: int, message: str) -> Response:
+    """Return an error as one line of JSON."""
+    return JSONResponse({"error": " ".join(message.split())}, status_code=status)
+
+
+def told(endpoint: Endpoint) -> Endpoint:
+    """Return an endpoint whose errors say whose fault they are."""
+
+    async def handle(request: Request) -> Response:
+        try:
+            return await endpoint(request)
+        except ProtocolError as error:
+            return _error(STATUS_OF[error.reason], str(error))
+        except ShuffledpError as error:
+            print(f"error: {error}", file=sys.stderr, flush=True)  # noqa: T201
+            return _error(503, "the server cannot save anything just now: try again")
+        except ClientDisconnect:
+            return _error(400, "the request was cut short")
+
+    return handle
+
+
+async def refused(_: Request, error: Exception) -> Response:
+    """Answer what no endpoint is for."""
+    detail = error.detail if isinstance(error, HTTPException) else str(error)
+    return _error(error.status_code if isinstance(error, HTTPException) else 500, detail)
+
+
+async def failed(_: Request, _error_seen: Exception) -> Response:
+    """Answer what should not happen; the server prints the traceback."""
+    return _error(500, "the server made a mistake, which its log shows")

@@ -1,0 +1,281 @@
+"""The analyzer's side: fetch what was handed in, open it, estimate, and say what is guaranteed."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from shuffledp.collection.cautions import delta_cautions
+from shuffledp.collection.questions.question import EstimateOptions
+from shuffledp.collection.results import Guarantee, RunResult
+from shuffledp.collection.sampled_estimates import for_all_users
+from shuffledp.core.errors import DataError
+from shuffledp.core.progress import Progress, no_progress
+from shuffledp.deploy.asked_terms import AskedTerms
+from shuffledp.deploy.http_client import NoAnswerError, RefusedError
+from shuffledp.deploy.peers.exchange_account import (
+    Arrived,
+    Exchange,
+    ExchangeRecord,
+    curve_rounds,
+    exchange_facts,
+)
+from shuffledp.deploy.peers.protocol.analyzer import Analyzer, Collected
+from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys, Roster, hand_ins_token
+from shuffledp.deploy.peers.protocol.messages import final_transcript
+from shuffledp.deploy.peers.protocol.terms import Terms
+from shuffledp.deploy.peers.relay_client import RelayClient
+from shuffledp.deploy.peers.stores import Everything, FetchedStore
+from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.hiding import Hiding
+
+if TYPE_CHECKING:
+    from shuffledp.leakage.of_runs import ExchangedOrder
+
+_SHORTEST_WAIT = 0.05
+_LONGEST_WAIT = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """What a relay gives to the analyzer when a collection is over."""
+
+    # The opened reports, and what was rejected.
+    collected: Collected
+    # Who took part, and who was away when.
+    record: ExchangeRecord
+    # Of that record: what all holders have to confirm.
+    transcript: bytes
+    # Of the roster.
+    roster_digest: bytes
+    # Why the relay may still have what was handed in; empty if it said that it deleted it, or was
+    # not asked to.
+    not_forgotten: str = ""
+
+
+def fetch(
+    terms: Terms,
+    keys: AnalyzerKeys,
+    client: RelayClient,
+    *,
+    store: FetchedStore | None = None,
+    wait_seconds: float | None = None,
+    on_progress: Progress | None = None,
+) -> Fetched:
+    """Wait for the end of a collection, fetch what was handed in, and open it.
+
+    What a store has already is not fetched again, and no relay needed; once all is stored there,
+    the relay is told to delete it. Without a store it stays at the relay.
+    """
+    kept = None if store is None else store.everything()
+    if kept is None:
+        _wait_for_the_end(terms, client, wait_seconds, on_progress or no_progress)
+        everything = _fetch_all(terms, keys, client)
+    else:
+        everything = kept
+    fetched = _opened(terms, keys, everything)
+    if store is None:
+        return fetched
+    if kept is None:
+        store.save(everything)
+    return replace(fetched, not_forgotten=_let_forget(store, client, hand_ins_token(keys, terms)))
+
+
+def _wait_for_the_end(
+    terms: Terms, client: RelayClient, wait_seconds: float | None, report: Progress
+) -> None:
+    """Return when a collection is over; raise if it is not in time."""
+    give_up = None if wait_seconds is None else time.monotonic() + wait_seconds
+    wait = _SHORTEST_WAIT
+    while (status := client.status()).phase != "over":
+        _require_terms(status.terms_digest, terms)
+        report("rounds", status.round, status.rounds)
+        if give_up is not None and time.monotonic() + wait > give_up:
+            raise DataError(
+                f"the collection is not over: it is in its {status.phase} phase, round "
+                f"{status.round} of {status.rounds}; wait longer, or come back later"
+            )
+        time.sleep(wait)
+        wait = min(1.5 * wait, _LONGEST_WAIT)
+    _require_terms(status.terms_digest, terms)
+
+
+def _fetch_all(terms: Terms, keys: AnalyzerKeys, client: RelayClient) -> Everything:
+    """Return what the relay of a collection that is over has for the analyzer."""
+    token = hand_ins_token(keys, terms)
+    return Everything(
+        roster=client.roster(),
+        hand_ins=tuple(client.hand_ins(token)),
+        absences=client.absences(token),
+    )
+
+
+def _let_forget(store: FetchedStore, client: RelayClient, token: bytes) -> str:
+    """Have the relay delete what is in the store; return why it may not have done so."""
+    if not store.is_forgotten:
+        try:
+            client.forget_hand_ins(token)
+        except (NoAnswerError, RefusedError) as error:
+            return str(error)
+        store.note_forgotten()
+    return ""
+
+
+def _opened(terms: Terms, keys: AnalyzerKeys, everything: Everything) -> Fetched:
+    """Return what was handed in, opened, with the record of the exchange."""
+    roster = Roster.from_bytes(everything.roster, terms)
+    collected = Analyzer(terms, keys, roster).open(everything.hand_ins)
+    record = ExchangeRecord.of(terms, roster.nodes, everything.absences)
+    transcript = final_transcript(roster, record.absences)
+    return Fetched(
+        collected=collected, record=record, transcript=transcript, roster_digest=roster.digest()
+    )
+
+
+def collection_result(
+    terms: Terms,
+    asked: AskedTerms,
+    graph: Graph,
+    fetched: Fetched,
+    *,
+    delta: float,
+    options: EstimateOptions,
+    graph_name: str = "graph of the terms",
+    on_progress: Progress | None = None,
+) -> RunResult:
+    """Return estimates and guarantee of a collection that is over, about the users who registered.
+
+    Reports that are missing are taken for a random sample of theirs, and warned about. The
+    guarantee is that of the reports that came: only epsilon0 if others may be missing because of
+    whose they are.
+    """
+    terms.require_graph(graph)
+    reports, num_invalid = asked.codec.decode_valid(fetched.collected.reports)
+    if not reports.num_reports:
+        raise DataError(
+            f"none of {terms.num_users:,} users' reports came: see the relay's status and its log"
+        )
+    num_registered = int(fetched.record.nodes.size)
+    estimates = asked.question.estimate(
+        asked.randomizer, asked.randomizer.aggregate(reports), options
+    )
+    arrived = Arrived.of(fetched.collected, fetched.transcript, num_reports=reports.num_reports)
+    exchange = Exchange(terms, graph, fetched.record, arrived, on_progress=on_progress)
+    if exchange.can_hide:  # in one pass, with those that the curve of the report will need
+        exchange.position_bounds(curve_rounds(terms.rounds))
+    guarantee = exchange.guarantee(asked.randomizer.profile, delta=delta)
+    num_users = max(num_registered, reports.num_reports)
+    return RunResult(
+        num_users=num_users,
+        question=asked.question,
+        randomizer=asked.randomizer,
+        guarantee=guarantee,
+        estimates=for_all_users(estimates, num_users),
+        is_simulation=False,
+        target_epsilon=guarantee.epsilon_upper,
+        target_delta=delta,
+        shuffler="network",
+        warnings=(
+            *_doubts(exchange, guarantee),
+            *_warnings(terms, fetched, reports.num_reports, num_invalid),
+            *delta_cautions(delta, num_registered),
+        ),
+        network=exchange_facts(
+            exchange,
+            asked.randomizer.profile,
+            guarantee,
+            graph_name=graph_name,
+            collected=fetched.collected,
+        ),
+        arrangement=_order(exchange),
+    )
+
+
+def fetched_facts(terms: Terms, fetched: Fetched) -> Mapping[str, object]:
+    """Return what happened on the way, as JSON values for ``privacy.json``."""
+    collected, record = fetched.collected, fetched.record
+    return {
+        "collection_id": terms.collection_id.hex(),
+        "terms_digest": terms.digest().hex(),
+        "roster_digest": fetched.roster_digest.hex(),
+        "protocol": terms.protocol,
+        "rounds": terms.rounds,
+        "laziness": terms.laziness,
+        "num_users": terms.num_users,
+        "num_registered": int(record.nodes.size),
+        "num_handed_in": collected.num_hand_ins,
+        "num_reports": len(collected.reports),
+        "num_confirmed": Arrived.of(
+            collected, fetched.transcript, num_reports=len(collected.reports)
+        ).num_confirmed,
+        "num_absences": record.num_absences,
+        "transcript": fetched.transcript.hex(),
+        "rejected": dict(collected.rejected),
+    }
+
+
+def _order(exchange: Exchange) -> "ExchangedOrder":
+    """Return the order in which reports arrived, for what can be guessed of who registered."""
+    from shuffledp.leakage.of_runs import ExchangedOrder
+
+    hiding = None
+    if exchange.can_hide:
+        hiding = Hiding.of(*exchange.position_bounds([exchange.terms.rounds]))
+    return ExchangedOrder(
+        account=lambda profile, delta: exchange.guarantee(profile, delta=delta),
+        hiding=hiding,
+        overload=min(exchange.overload, 1.0),
+    )
+
+
+def _require_terms(digest: str, terms: Terms) -> None:
+    """Raise unless a relay serves the collection of these terms."""
+    if digest != terms.digest().hex():
+        raise DataError(
+            "the relay serves a collection with other terms: check the URL and the file"
+        )
+
+
+def _doubts(exchange: Exchange, guarantee: Guarantee) -> tuple[str, ...]:
+    """Return why there is no central guarantee although there were others to hide among."""
+    if not exchange.doubts:
+        return ()
+    return (
+        f"Only the local guarantee is left, epsilon <= {guarantee.epsilon_upper:.6g}: "
+        f"{'; '.join(exchange.doubts)}. What is missing may depend on who sent it.",
+    )
+
+
+def _warnings(
+    terms: Terms, fetched: Fetched, num_reports: int, num_invalid: int
+) -> tuple[str, ...]:
+    """Return what the user should know before publishing."""
+    collected, record = fetched.collected, fetched.record
+    registered = int(record.nodes.size)
+    found = []
+    if registered < terms.num_users:
+        found.append(
+            f"{terms.num_users - registered:,} of {terms.num_users:,} users never registered: "
+            "estimates are about the others."
+        )
+    if terms.protocol == "all" and num_reports < registered:
+        found.append(
+            f"{registered - num_reports:,} of {registered:,} reports are missing. Estimates take "
+            "the rest for a random sample."
+        )
+    if collected.num_hand_ins < registered:
+        found.append(f"{registered - collected.num_hand_ins:,} users handed in nothing.")
+    if record.num_absences:
+        found.append(
+            f"Users were absent {record.num_absences:,} times in {terms.rounds:,} rounds; the "
+            "guarantee accounts for the reports that stayed with them."
+        )
+    if num_reports > registered:
+        found.append(
+            f"{num_reports:,} reports came from {registered:,} users: somebody handed in "
+            "reports of their own making, so no estimate can be trusted."
+        )
+    rejected = num_invalid + sum(collected.rejected.values())
+    if rejected:
+        found.append(f"{rejected:,} things handed in were no report, and were left out.")
+    return tuple(found)

@@ -1,0 +1,379 @@
+"""What an exchange guarantees as it went: who registered, who was away, and what arrived."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.collection.guarantees import guarantee_for
+from shuffledp.collection.results import Guarantee
+from shuffledp.core.bound import Bound
+from shuffledp.core.checks import require_delta
+from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.profile import LocalProfile
+from shuffledp.core.progress import Progress
+from shuffledp.deploy.peers.protocol.analyzer import Collected
+from shuffledp.deploy.peers.protocol.slots import loss_probability, overload_probability
+from shuffledp.deploy.peers.protocol.terms import Terms
+from shuffledp.network.account import published_epsilon
+from shuffledp.network.exchange_facts import ExchangeFacts
+from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.hiding import Hiding
+from shuffledp.network.mixing import NetworkMixing
+from shuffledp.network.run import user_name
+from shuffledp.network.walk.random_walk import RandomWalk
+
+if TYPE_CHECKING:
+    from shuffledp.network.positions.position_bounds import PositionBounds
+
+# Losses that are less likely than this had another cause than the holders who handed in nothing.
+_UNLIKELY = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrived:
+    """What came to the analyzer, and what the holders say of the delivery to them."""
+
+    # Reports that opened and are valid, each counted once.
+    num_reports: int
+    # Nodes whose hand-ins opened, rising.
+    handed_in: NDArray[np.int64]
+    # Of each holder who missed something that was sent: the round in which that was noticed.
+    short_since: tuple[int, ...] = ()
+    # Holders to whom the relay showed another record of absences than to the analyzer.
+    num_contradicting: int = 0
+
+    @classmethod
+    def of(cls, collected: Collected, transcript: bytes, *, num_reports: int) -> "Arrived":
+        """Return what arrived."""
+        said = collected.confirmations.values()
+        short = tuple(each.short_since for each in said if each.short_since)
+        return cls(
+            num_reports=num_reports,
+            handed_in=np.array(sorted(collected.confirmations), dtype=np.int64),
+            short_since=short,
+            num_contradicting=sum(
+                not each.short_since and each.transcript != transcript for each in said
+            ),
+        )
+
+    @classmethod
+    def everything(cls, nodes: Iterable[int]) -> "Arrived":
+        """Return what arrives if all that these nodes hold does."""
+        found = np.array(sorted(nodes), dtype=np.int64)
+        return cls(num_reports=found.size, handed_in=found)
+
+    @property
+    def num_confirmed(self) -> int:
+        """How many holders confirm that all came to them, and the relay's record."""
+        return self.handed_in.size - len(self.short_since) - self.num_contradicting
+
+    def doubts(
+        self,
+        terms: Terms,
+        graph: Graph,
+        *,
+        registered: NDArray[np.bool_],
+        absences: NDArray[np.bool_],
+    ) -> tuple[str, ...]:
+        """Return why losses may depend on whose reports they are (docs/results/delivery.md)."""
+        found = []
+        if self.short_since:
+            found.append(
+                f"{len(self.short_since):,} users report that mail to them or to users before "
+                f"them was missing, since round {min(self.short_since)}"
+            )
+        if self.num_contradicting:
+            found.append(
+                f"the relay showed {self.num_contradicting:,} users another record of absences "
+                "than the analyzer"
+            )
+        missing = int(np.count_nonzero(registered)) - self.num_reports
+        if missing < 0:
+            found.append(f"there are {-missing:,} reports more than users, made up by somebody")
+        if terms.protocol == "all" and missing > 0:
+            silent = registered.copy()
+            silent[self.handed_in] = False
+            chance = loss_probability(
+                graph,
+                rounds=terms.rounds,
+                missing=missing,
+                silent=silent,
+                laziness=terms.laziness,
+                absences=absences,
+                registered=registered,
+            )
+            if chance < _UNLIKELY:
+                found.append(
+                    f"{missing:,} reports are missing, more than the "
+                    f"{np.count_nonzero(silent):,} users held who handed in nothing"
+                )
+        return tuple(found)
+
+
+_ASSUMPTIONS = (
+    "All who handed in confirmed the relay's record of who was absent in which round, and that "
+    "nothing sent to them was missing. So reports are missing with holders who handed in nothing, "
+    "and with nobody else; this rests on the confirmations being honest.",
+    "Whether a user is absent from a round, or hands in, depends neither on anybody's value nor on "
+    "which reports, from whom, the user holds.",
+    "The relay does not play users itself, and no user tells what passed through their hands.",
+)
+
+# A report went along one of the envelopes that were sent, so where these went says something.
+_RELAY_KEEPS_QUIET = (
+    "The relay keeps its record of who sent envelopes to whom from the analyzer, and does not "
+    "choose by it whose batches or hand-ins it refuses: traffic is not even, so that the record "
+    "narrows down which way a report may have gone."
+)
+_RELAY_MAY_TELL = (
+    "Traffic was even: each user sent each neighbour the same number of envelopes in a round. So "
+    "the relay may show the analyzer all its records, and may choose whose batches it refuses: "
+    "that counts as an absence. The analyzer counts every hand-in that it has seen."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangeRecord:
+    """Who took part in an exchange, and who was away when."""
+
+    # Nodes that registered, rising.
+    nodes: NDArray[np.int64]
+    # Who sent nothing in which round; who never registered is away in all.
+    absences: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, terms: Terms, nodes: Iterable[int], absent: Any) -> "ExchangeRecord":
+        """Return the record from the roster's nodes and the relay's lists of absent ones."""
+        registered = np.asarray(sorted(nodes), dtype=np.int64)
+        absences = np.zeros((terms.rounds, terms.num_users), dtype=bool)
+        never = np.ones(terms.num_users, dtype=bool)
+        never[registered] = False
+        try:
+            for row, away in zip(absences, absent, strict=True):
+                numbers = np.asarray(away, dtype=np.int64)
+                row[numbers[numbers >= 0]] = True
+        except (TypeError, ValueError, OverflowError, IndexError):
+            raise DataError("the relay's record of absences cannot be read: ask it again") from None
+        if not absences[:, never].all():
+            raise DataError("the relay's record does not fit its roster: it cannot be trusted")
+        return cls(nodes=registered, absences=absences)
+
+    @property
+    def num_absences(self) -> int:
+        """In how many rounds a registered user sent nothing, over all of them."""
+        return int(np.count_nonzero(self.absences[:, self.nodes]))
+
+
+class Exchange:
+    """An exchange as it went: the walk of those who registered, with those who were away.
+
+    Given who registered and who was away when, reports move independently: in a round that a user
+    misses all reports that he holds stay. Cost: exact laws where a registered user was away, so
+    O(rounds m) for each user; otherwise as `NetworkMixing`.
+    """
+
+    def __init__(
+        self,
+        terms: Terms,
+        graph: Graph,
+        record: ExchangeRecord,
+        arrived: Arrived,
+        *,
+        on_progress: Progress | None = None,
+    ) -> None:
+        self.terms, self.graph, self.record, self._report = terms, graph, record, on_progress
+        registered = np.zeros(terms.num_users, dtype=bool)
+        registered[record.nodes] = True
+        self.doubts = arrived.doubts(terms, graph, registered=registered, absences=record.absences)
+        # Where nobody registered one user alone stands for them: as little can be hidden.
+        self.users = graph.subgraph(record.nodes if record.nodes.size else [0])
+        self.overload = overload_probability(
+            graph,
+            rounds=terms.rounds,
+            slots=terms.slots,
+            laziness=terms.laziness,
+            per_neighbour=terms.per_neighbour,
+            absences=record.absences,
+            registered=registered,
+        )
+        try:
+            self.mixing: NetworkMixing | None = NetworkMixing(
+                self.users, laziness=terms.laziness, on_progress=on_progress
+            )
+        except ParameterError:
+            self.mixing = None  # bipartite or in pieces: exact laws say what it is worth
+        self._bounds: dict[int, PositionBounds] = {}
+
+    @property
+    def loses_reports(self) -> bool:
+        """Whether reports may have been lost to absences, as they are with onion routing."""
+        return self.terms.routing == "onion" and self.record.num_absences > 0
+
+    @property
+    def can_hide(self) -> bool:
+        """Whether there are others among whom a report may hide, as far as is known here.
+
+        Not where reports are lost: they hide nobody, and the walk in which they wait counts them.
+        Reports lost with holders who handed in nothing do no harm: what is seen is made from what
+        would be seen with them (docs/results/delivery.md).
+        """
+        return self.users.num_users >= 2 and not self.loses_reports and not self.doubts
+
+    def position_bounds(self, rounds: Iterable[int]) -> "list[PositionBounds]":
+        """Return bounds on where reports were after these rounds, from one pass over users."""
+        wanted = [number for number in dict.fromkeys(rounds) if number not in self._bounds]
+        if wanted and self.mixing is not None and not self.record.num_absences:
+            found = self.mixing.position_bounds_at(wanted)
+        elif wanted:
+            from shuffledp.network.positions.position_bounds import exact_position_bounds
+
+            walk = RandomWalk.with_absences(
+                self.users,
+                self.record.absences[:, self.record.nodes],
+                laziness=self.terms.laziness,
+            )
+            found = exact_position_bounds(walk, wanted, on_progress=self._report)
+        else:
+            found = ()
+        self._bounds.update({each.rounds: each for each in found})
+        return [self._bounds[number] for number in rounds]
+
+    def delta_left(self, delta: float) -> float:
+        """Return what of a delta the chance of an overload leaves; rounded down, maybe below 0."""
+        return (delta - self.overload) * (1.0 - 1e-12)
+
+    def epsilon(self, profile: LocalProfile, *, delta: float, rounds: int) -> Bound:
+        """Bound the central epsilon had the exchange ended after so many rounds.
+
+        The chance of an overload is taken off delta.
+        """
+        left = self.delta_left(delta)
+        if not self.can_hide or left <= 0.0:
+            return self._local(profile, delta)
+        (bounds,) = self.position_bounds([rounds])
+        bound = Hiding.of(bounds).epsilon(
+            profile, delta=left, protocol=self.terms.protocol, with_lower=False
+        )
+        relay = _RELAY_MAY_TELL if self.terms.per_neighbour else _RELAY_KEEPS_QUIET
+        return replace(bound, assumptions=(*bound.assumptions, relay, *_ASSUMPTIONS))
+
+    def _local(self, profile: LocalProfile, delta: float) -> Bound:
+        """Return what the randomizer alone guarantees, and why no more."""
+        reasons = [f"overload probability {self.overload:.3g}", *self.doubts]
+        if self.loses_reports:
+            reasons.append("reports lost to absences, with onion routing, are not accounted for")
+        return Bound(
+            lower=None,
+            upper=profile.epsilon0 if profile.delta0 <= delta else float("inf"),
+            method="local randomizer alone",
+            source=f"definition; {'; '.join(reasons)}",
+            assumptions=(),
+        )
+
+    def guarantee(self, profile: LocalProfile, *, delta: float) -> Guarantee:
+        """Return the central guarantee of what was handed in; see `exchange_guarantee`."""
+        require_delta(delta)
+        return Guarantee(
+            epsilon=self.epsilon(profile, delta=delta, rounds=self.terms.rounds),
+            delta=float(delta),
+            num_users=self.users.num_users,
+        )
+
+
+def exchange_guarantee(
+    terms: Terms,
+    graph: Graph,
+    record: ExchangeRecord,
+    arrived: Arrived,
+    profile: LocalProfile,
+    *,
+    delta: float,
+    on_progress: Progress | None = None,
+) -> Guarantee:
+    """Return the central guarantee of what was handed in, its epsilon rounded up.
+
+    It has no lower end: what was lost on the way may have made the release more private than any
+    bound can say. It holds for every registered user, whoever handed in nothing at the end: the
+    analyzer's view is made from that of all. It is epsilon0 where reports may be missing because of
+    whose they are.
+    """
+    exchange = Exchange(terms, graph, record, arrived, on_progress=on_progress)
+    return exchange.guarantee(profile, delta=delta)
+
+
+# The curve of the report, as shares of the rounds.
+_SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+
+
+def curve_rounds(rounds: int) -> list[int]:
+    """Return the numbers of rounds at which a report shows epsilon: some, and the last."""
+    return sorted({max(1, round(share * rounds)) for share in _SHARES} | {rounds})
+
+
+def exchange_facts(
+    exchange: Exchange,
+    profile: LocalProfile,
+    guarantee: Guarantee,
+    *,
+    graph_name: str,
+    collected: Collected,
+) -> ExchangeFacts | None:
+    """Return what a report says about an exchange; None where fewer than two users registered.
+
+    Epsilons are safe to publish, the gap is rounded down (0 where reports never mix) and the
+    separation up. Cost: up to ten bounds of epsilon for other numbers of rounds.
+    """
+    if not exchange.can_hide:
+        return None
+    terms, graph, users = exchange.terms, exchange.graph, exchange.users
+    delta = guarantee.delta_upper
+    numbers = curve_rounds(terms.rounds)
+    bounds = exchange.position_bounds(numbers)[-1]
+    hiding = Hiding.of(bounds)
+    published, _ = published_epsilon(
+        profile, hiding, max(exchange.delta_left(delta), 0.0), terms.protocol
+    )
+    uniform = guarantee_for(profile, users.num_users, delta=delta, with_lower=False)
+    earlier = (
+        (number, exchange.epsilon(profile, delta=delta, rounds=number).upper)
+        for number in numbers[:-1]
+    )
+    load = users.num_users * users.stationary_law() if bounds.load is None else bounds.load
+    return ExchangeFacts(
+        graph=graph_name,
+        num_users=users.num_users,
+        num_edges=users.num_edges,
+        fewest_neighbours=int(users.degrees.min()),
+        most_neighbours=int(users.degrees.max()),
+        num_self_loops=graph.num_self_loops,
+        num_duplicates=graph.num_duplicates,
+        irregularity=users.irregularity,
+        rounds=terms.rounds,
+        are_rounds_chosen=False,
+        protocol=terms.protocol,
+        laziness=terms.laziness,
+        spectral_gap=0.0 if exchange.mixing is None else exchange.mixing.spectrum.spectral_gap,
+        separation=hiding.separation,
+        worst_user=user_name(graph, int(exchange.record.nodes[hiding.worst_user])),
+        method=bounds.method,
+        uniform_epsilon=uniform.epsilon_upper,
+        published_epsilon=(
+            published if published is not None and published < profile.epsilon0 else None
+        ),
+        epsilon_by_rounds=(*earlier, (terms.rounds, guarantee.epsilon_upper)),
+        most_held=float(load.max()),
+        num_released=len(collected.reports),
+        num_dummies=(
+            max(collected.num_hand_ins - len(collected.reports), 0)
+            if terms.protocol == "single"
+            else 0
+        ),
+        num_invited=terms.num_users,
+        num_handed_in=collected.num_hand_ins,
+        num_absences=exchange.record.num_absences,
+        is_traffic_even=terms.per_neighbour > 0,
+        overload=exchange.overload,
+    )

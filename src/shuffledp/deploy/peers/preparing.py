@@ -1,0 +1,156 @@
+"""Preparing a collection: the public terms, and the analyzer's private key."""
+
+import json
+from pathlib import Path
+from typing import Literal, SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.checks import require_at_least
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import DataError, OutputError, ParameterError, ShuffledpError
+from shuffledp.deploy.asked_terms import AskedTerms
+from shuffledp.deploy.database import write_new
+from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys
+from shuffledp.deploy.peers.protocol.slots import per_neighbour_for, slots_for
+from shuffledp.deploy.peers.protocol.terms import CODE_BYTES, Terms, graph_digest, new_collection_id
+from shuffledp.network.graphs.graph import Graph
+
+TERMS_FILE = "terms.json"
+KEY_FILE = "analyzer.key"
+
+# Allowed probability that anybody ever holds more reports than messages; it is taken off delta.
+_FAILURE = 1e-9
+
+
+def prepare_terms(  # noqa: PLR0913  # one keyword an option
+    graph: Graph,
+    asked: AskedTerms,
+    keys: AnalyzerKeys,
+    *,
+    rounds: SupportsIndex,
+    protocol: Literal["all", "single"] = "all",
+    laziness: float = 0.0,
+    even_traffic: bool = False,
+    routing: Literal["hop", "onion"] = "hop",
+    least_registered: SupportsIndex | None = None,
+    entropy: Entropy | None = None,
+) -> Terms:
+    """Return the terms of a new collection, of a name of its own even if all else is as before.
+
+    By default at least half of all users, rounded up, have to register.
+    """
+    half = (graph.num_users + 1) // 2
+    least = half if least_registered is None else require_at_least("least", least_registered, 1)
+    failure = _FAILURE / 2 if even_traffic else _FAILURE
+    each = 0
+    if even_traffic:
+        each = per_neighbour_for(graph, rounds=rounds, laziness=laziness, failure=failure)
+    return Terms(
+        collection_id=new_collection_id(entropy or Entropy.from_operating_system()),
+        graph_digest=graph_digest(graph),
+        num_users=graph.num_users,
+        rounds=require_at_least("rounds", rounds, 1),
+        slots=tuple(slots_for(graph, rounds=rounds, laziness=laziness, failure=failure).tolist()),
+        report_bytes=asked.codec.num_report_bytes,
+        randomizer=json.dumps(asked.to_json_dict()),
+        analyzer_mail_key=keys.mail_key,
+        analyzer_identity_key=keys.identity_key,
+        protocol=protocol,
+        laziness=laziness,
+        per_neighbour=each,
+        routing=routing,
+        least_registered=least,
+    )
+
+
+def read_terms(path: Path) -> tuple[Terms, AskedTerms]:
+    """Read the public terms of a collection, and what it asks."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
+        raise DataError(f"cannot read the terms from {path}: {reason}") from None
+    try:
+        terms = Terms.from_json(text)
+        asked = AskedTerms.from_json_dict(json.loads(terms.randomizer))
+    except ShuffledpError as error:
+        raise DataError(f"cannot use the terms in {path}: {error}") from None
+    if asked.codec.num_report_bytes != terms.report_bytes:
+        raise DataError(
+            f"cannot use the terms in {path}: reports of {asked.randomizer.name} have "
+            f"{asked.codec.num_report_bytes} bytes, and the terms say {terms.report_bytes}"
+        )
+    return terms, asked
+
+
+def read_key(path: Path, terms: Terms) -> AnalyzerKeys:
+    """Read the analyzer's private key."""
+    try:
+        keys = AnalyzerKeys.from_bytes(path.read_bytes())
+    except OSError as error:
+        raise DataError(f"cannot read the key from {path}: {error.strerror or error}") from None
+    except ShuffledpError as error:
+        raise DataError(f"cannot use the key in {path}: {error}") from None
+    if not keys.are_of(terms):
+        raise DataError(
+            f"the key in {path} is not that of the terms: use the one that was written with them"
+        )
+    return keys
+
+
+def write_collection(folder: Path, terms: Terms, keys: AnalyzerKeys) -> tuple[Path, Path]:
+    """Write terms and private key into a folder; nothing there is ever replaced."""
+    terms_path, key_path = folder / TERMS_FILE, folder / KEY_FILE
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # The key first: terms without their key would collect what nobody can open.
+        write_new(key_path, keys.to_bytes(), mode=0o600)
+        write_new(terms_path, (terms.to_json() + "\n").encode(), mode=0o644)
+    except FileExistsError as error:
+        raise OutputError(
+            f"{error.filename} exists: choose another --out, since without its key nobody can "
+            "open what an earlier collection brings"
+        ) from None
+    except OSError as error:
+        raise OutputError(f"cannot write into {folder}: {error.strerror or error}") from error
+    return terms_path, key_path
+
+
+def most_envelopes(terms: Terms, graph: Graph) -> NDArray[np.int64]:
+    """Return how many envelopes each user sends a round if all neighbours register."""
+    if terms.per_neighbour:
+        return terms.per_neighbour * graph.degrees
+    return np.asarray(terms.slots, dtype=np.int64)
+
+
+def traffic_facts(terms: Terms, graph: Graph) -> tuple[tuple[str, str], ...]:
+    """Return what taking part costs a user, as names and values."""
+    envelopes = most_envelopes(terms, graph)
+    slots = (int(envelopes.min()), int(envelopes.max()))
+    sizes = [terms.envelope_bytes_in(number) for number in range(1, terms.rounds + 1)]
+    sent = envelopes * sum(sizes) + graph.degrees * (CODE_BYTES * terms.rounds)
+    return (
+        ("users", f"{terms.num_users:,}"),
+        ("rounds", f"{terms.rounds:,}"),
+        ("messages a user and round", _span(*slots)),
+        ("bytes a message", _span(min(sizes), max(sizes))),
+        (
+            "sent by a user in all",
+            _span(float(sent.min()) / 1000.0, float(sent.max()) / 1000.0) + " kB",
+        ),
+    )
+
+
+def _span(low: float, high: float) -> str:
+    """Return a number, or two with a dash between them."""
+    first, last = (f"{value:,.0f}" for value in (low, high))
+    return first if first == last else f"{first} to {last}"
+
+
+def require_laziness_grid(laziness: float) -> float:
+    """Return the multiple of 2^-16 that is nearest to a chance; the walk's coins are that fine."""
+    if not 0.0 <= laziness < 1.0:
+        raise ParameterError(f"lazy = {laziness} is not in [0, 1): give 0 for a walk that moves")
+    return min(round(laziness * 65536), 65535) / 65536

@@ -1,0 +1,333 @@
+"""Messages of the exchange, each of one size; and codes that tell whether everything arrived.
+
+A report is sealed to the analyzer once, by its user (the inner seal), and with onion routing
+wrapped in layers. Each round its holder locks it, with the key that he has with the next holder for
+this round, into an envelope. A cover is an envelope of the same size without a report. All
+envelopes of a user in one round are his batch, which he signs; what the relay passes on to a
+recipient is his mail; what a holder gives the analyzer at the end is his hand-in.
+
+In every round a user sends each registered neighbour a code over the envelopes for him, none
+included, under a key of this round that only the two of them have. The recipient knows from the
+relay who was absent; each other neighbour's code must fit what arrived. The *transcript* is a
+digest of who was absent in all rounds so far; codes fit only between users who were shown the same.
+Who finds a shortfall sends codes that fit nothing from then on, so that it becomes known wherever
+the missing report could have gone (docs/results/delivery.md).
+"""
+
+import hmac
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.deploy import wire
+from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys, Pairs, PeerKeys, Roster
+from shuffledp.deploy.peers.protocol.terms import CODE_BYTES, SEAL_BYTES, Terms
+from shuffledp.deploy.sealing import is_signed, lock, open_seal, seal, unlock
+from shuffledp.deploy.wire import Fault, Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confirmation:
+    """What a holder says of the delivery to him, for the analyzer only."""
+
+    # Of all rounds, as the relay showed them to this holder.
+    transcript: bytes
+    # Round in which something was first found missing; 0 if nothing was.
+    short_since: int
+
+
+def first_transcript(roster: Roster) -> bytes:
+    """Return the transcript before round 1."""
+    return wire.digest(b"transcript", roster.context)
+
+
+def next_transcript(before: bytes, round_number: int, absent: Sequence[int]) -> bytes:
+    """Return the transcript after a round in which these registered users were absent."""
+    return wire.digest(b"transcript", before, wire.numbers(round_number, *absent))
+
+
+def final_transcript(roster: Roster, absences: NDArray[np.bool_]) -> bytes:
+    """Return the transcript of a whole exchange; users who are not in the roster do not count."""
+    nodes = np.array(roster.nodes, dtype=np.int64)
+    transcript = first_transcript(roster)
+    for row, away in enumerate(absences):
+        transcript = next_transcript(transcript, row + 1, nodes[away[nodes]].tolist())
+    return transcript
+
+
+def delivery_code(  # one keyword a part of the place
+    key: bytes,
+    *,
+    round_number: int,
+    sender: int,
+    recipient: int,
+    transcript: bytes,
+    sealed: Iterable[bytes],
+) -> bytes:
+    """Return the code over the envelopes of a round from one user to another, in their order."""
+    place = wire.numbers(round_number, sender, recipient)
+    text = wire.digest(b"code", transcript, place, *sealed)
+    return hmac.digest(key, text, "sha256")[:CODE_BYTES]
+
+
+_BATCH_MAGIC: Final = b"SPB\x03"
+_MAIL_MAGIC: Final = b"SPM\x03"
+_HAND_IN_MAGIC: Final = b"SPH\x02"
+
+_CONFIRMATION_BYTES: Final = wire.DIGEST_BYTES + wire.NUMBER_BYTES
+
+_COVER: Final = b"\x00"
+_REAL: Final = b"\x01"
+
+
+class Refusal(StrEnum):
+    """Why an envelope, or what was handed in, is not taken."""
+
+    UNOPENED = "does not open: for another key, round, sender or roster, or changed on the way"
+    STRANGER = "from somebody who is no registered neighbour, or was absent"
+    MALFORMED = "malformed inside"
+    DUPLICATE = "the same again"
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A sealed envelope with what stands on it."""
+
+    round_number: int
+    sender: int
+    index: int
+    recipient: int
+    sealed: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """All that a user sends in a round."""
+
+    round_number: int
+    sender: int
+    letters: tuple[Letter, ...]
+    codes: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mail:
+    """All that a user is given of a round that is over; nothing in it is sure to be right."""
+
+    absent: tuple[int, ...]
+    letters: tuple[Letter, ...]
+    codes: Mapping[int, bytes]
+
+
+def _info(context: bytes, round_number: int, sender: int, recipient: int, index: int) -> bytes:
+    """Return what an envelope is bound to."""
+    place = wire.numbers(round_number, sender, recipient, index)
+    return wire.digest(b"envelope", context, place)
+
+
+def lock_envelope(
+    content: bytes | None,
+    *,
+    terms: Terms,
+    roster: Roster,
+    pairs: Pairs,
+    round_number: int,
+    sender: int,
+    recipient: int,
+    index: int,
+) -> Letter:
+    """Return an envelope with what travels, or a cover; only these two can open or have made it."""
+    info = _info(roster.context, round_number, sender, recipient, index)
+    cover = _COVER + bytes(terms.content_bytes(round_number))
+    text = cover if content is None else _REAL + content
+    return Letter(round_number, sender, index, recipient, lock(text, pairs[recipient].to, info))
+
+
+def open_envelope(
+    letter: Letter, *, terms: Terms, roster: Roster, pairs: Pairs
+) -> bytes | Refusal | None:
+    """Return what travels in an envelope, None if it is a cover, or why it is refused."""
+    info = _info(roster.context, letter.round_number, letter.sender, letter.recipient, letter.index)
+    text = unlock(letter.sealed, pairs[letter.sender].from_, info)
+    if text is None:
+        return Refusal.UNOPENED
+    flag, content = text[:1], text[1:]
+    if len(content) != terms.content_bytes(letter.round_number) or flag not in {_COVER, _REAL}:
+        return Refusal.MALFORMED
+    return content if flag == _REAL else None
+
+
+def encode_batch(batch: Batch, *, roster: Roster, keys: PeerKeys) -> bytes:
+    """Return a batch as bytes, signed."""
+    body = b"".join(
+        (
+            _BATCH_MAGIC,
+            roster.context,
+            wire.numbers(batch.round_number, batch.sender, len(batch.letters)),
+            *(wire.number(letter.recipient) + letter.sealed for letter in batch.letters),
+            wire.number(len(batch.codes)),
+            *batch.codes,
+        )
+    )
+    return body + keys.sign(wire.digest(b"batch", body))
+
+
+def decode_batch(data: bytes, *, terms: Terms, roster: Roster) -> Batch:
+    """Return a batch, by a registered user and of a round in [1, rounds]; else raise."""
+    reader = wire.Reader(data, "batch", Fault.PEER)
+    reader.expect(_BATCH_MAGIC, "it does not begin as a batch does")
+    reader.expect(roster.context, "it was made for other terms or another roster", Reason.MISMATCH)
+    round_number = reader.number_below(terms.rounds + 1, "round")
+    if round_number == 0:
+        raise reader.error("round 0 has no batches: rounds are numbered from 1")
+    sender = _take_registered(reader, terms, roster)
+    letters = []
+    for index in range(reader.number()):
+        recipient = reader.number_below(terms.num_users, "recipient")
+        sealed = reader.take(terms.envelope_bytes_in(round_number))
+        letters.append(Letter(round_number, sender, index, recipient, sealed))
+    codes = tuple(reader.take(CODE_BYTES) for _ in range(reader.number()))
+    _take_signature(reader, b"batch", roster[sender].identity_key, f"user {sender}")
+    return Batch(round_number=round_number, sender=sender, letters=tuple(letters), codes=codes)
+
+
+def encode_mail(mail: Mail, *, roster: Roster, round_number: int, recipient: int) -> bytes:
+    """Return the mail of one round to one recipient as bytes.
+
+    It is not signed as a whole: each envelope is locked for its place, and the codes say what
+    should be there.
+    """
+    return b"".join(
+        (
+            _MAIL_MAGIC,
+            roster.context,
+            wire.numbers(round_number, recipient, len(mail.absent), *mail.absent),
+            wire.number(len(mail.letters)),
+            *(wire.numbers(letter.sender, letter.index) + letter.sealed for letter in mail.letters),
+            wire.number(len(mail.codes)),
+            *(wire.number(sender) + code for sender, code in mail.codes.items()),
+        )
+    )
+
+
+def decode_mail(
+    data: bytes, *, terms: Terms, roster: Roster, round_number: int, recipient: int
+) -> Mail:
+    """Return what is in a packet of mail; all of it may still be false."""
+    reader = wire.Reader(data, "mail", Fault.RELAY)
+    reader.expect(_MAIL_MAGIC, "it does not begin as mail does")
+    reader.expect(roster.context, "it was made for other terms or another roster", Reason.MISMATCH)
+    reader.expect(wire.number(round_number), f"it is not of round {round_number}", Reason.MISMATCH)
+    reader.expect(wire.number(recipient), f"it is not for user {recipient}", Reason.MISMATCH)
+    absent = tuple(_take_registered(reader, terms, roster) for _ in range(reader.number()))
+    if any(before >= after for before, after in pairwise(absent)):
+        raise reader.error("absent users do not stand in ascending order")
+    letters = []
+    for _ in range(reader.number()):
+        sender = reader.number_below(terms.num_users, "sender")
+        index = reader.number()
+        sealed = reader.take(terms.envelope_bytes_in(round_number))
+        letters.append(Letter(round_number, sender, index, recipient, sealed))
+    count = reader.number()
+    codes = {reader.number(): reader.take(CODE_BYTES) for _ in range(count)}
+    reader.finish()
+    return Mail(absent=absent, letters=tuple(letters), codes=codes)
+
+
+def seal_report(report: bytes, terms: Terms) -> bytes:
+    """Return a report sealed to the analyzer: what is handed in at the end."""
+    return seal(report, terms.analyzer_mail_key, wire.digest(b"report", terms.digest()))
+
+
+def open_report(inner: bytes, *, terms: Terms, keys: AnalyzerKeys) -> bytes | None:
+    """Return the report in an inner seal, or ``None`` if it does not open."""
+    text = open_seal(inner, keys.mail, wire.digest(b"report", terms.digest()))
+    return text if text is None or len(text) == terms.report_bytes else None
+
+
+def encode_hand_in(
+    places: Sequence[bytes | None],
+    confirmation: Confirmation,
+    *,
+    terms: Terms,
+    roster: Roster,
+    keys: PeerKeys,
+    holder: int,
+) -> bytes:
+    """Return what a holder hands in, sealed to the analyzer as a whole and signed.
+
+    How many places there are is public; how many of them are empty only the analyzer can tell.
+    """
+    text = confirmation.transcript + wire.number(confirmation.short_since)
+    text += b"".join(
+        _COVER + bytes(terms.inner_bytes) if inner is None else _REAL + inner for inner in places
+    )
+    sealed = seal(text, terms.analyzer_mail_key, _hand_in_info(roster.context, holder))
+    body = _HAND_IN_MAGIC + roster.context + wire.number(holder) + sealed
+    return body + keys.sign(wire.digest(b"hand-in", body))
+
+
+def num_places(terms: Terms, holder: int) -> int:
+    """Return how many places a hand-in has."""
+    return terms.slots[holder] if terms.protocol == "all" else 1
+
+
+def _hand_in_info(context: bytes, holder: int) -> bytes:
+    """Return what the seal of a hand-in is bound to."""
+    return wire.digest(b"hand-in seal", context, wire.number(holder))
+
+
+def decode_hand_in(data: bytes, *, terms: Terms, roster: Roster) -> tuple[int, bytes]:
+    """Return the holder and the sealed content of a hand-in, after checking its signature."""
+    reader = wire.Reader(data, "hand-in", Fault.PEER)
+    reader.expect(_HAND_IN_MAGIC, "it does not begin as a hand-in does")
+    reader.expect(roster.context, "it was made for other terms or another roster", Reason.MISMATCH)
+    holder = _take_registered(reader, terms, roster)
+    size = _CONFIRMATION_BYTES + num_places(terms, holder) * (1 + terms.inner_bytes)
+    sealed = reader.take(size + SEAL_BYTES)
+    _take_signature(reader, b"hand-in", roster[holder].identity_key, f"user {holder}")
+    return holder, sealed
+
+
+def open_hand_in(
+    sealed: bytes, *, terms: Terms, roster: Roster, keys: AnalyzerKeys, holder: int
+) -> tuple[Confirmation, list[bytes | Refusal | None]] | None:
+    """Return what a hand-in says of the delivery, and its places; ``None`` if it does not open."""
+    text = open_seal(sealed, keys.mail, _hand_in_info(roster.context, holder))
+    if text is None:
+        return None
+    confirmation = Confirmation(
+        transcript=text[: wire.DIGEST_BYTES],
+        short_since=int.from_bytes(text[wire.DIGEST_BYTES : _CONFIRMATION_BYTES], "big"),
+    )
+    size = 1 + terms.inner_bytes
+    places: list[bytes | Refusal | None] = []
+    for start in range(_CONFIRMATION_BYTES, len(text), size):
+        flag, inner = text[start : start + 1], text[start + 1 : start + size]
+        if flag == _COVER:
+            places.append(None)
+        else:
+            places.append(inner if flag == _REAL else Refusal.MALFORMED)
+    return confirmation, places
+
+
+def _take_registered(reader: wire.Reader, terms: Terms, roster: Roster) -> int:
+    """Return the next number of a message, which is a registered user."""
+    node = reader.number_below(terms.num_users, "user")
+    if not roster.is_registered(node):
+        raise reader.error(f"user {node} is not in the roster", Reason.UNKNOWN)
+    return node
+
+
+def _take_signature(reader: wire.Reader, label: bytes, identity_key: bytes, who: str) -> None:
+    """Take the signature that ends a message; raise unless it is over all before it."""
+    body = reader.read_so_far()
+    signature = reader.take(wire.SIGNATURE_BYTES)
+    reader.finish()
+    if not is_signed(signature, identity_key, wire.digest(label, body)):
+        raise reader.error(f"it is not signed by {who}", Reason.FORGED)

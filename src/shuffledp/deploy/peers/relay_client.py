@@ -1,0 +1,166 @@
+"""What peers and analyzers say to a relay over HTTP, and how much they let it answer."""
+
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.errors import DataError
+from shuffledp.deploy.http_client import HttpClient, cautions_about, json_of
+from shuffledp.deploy.peers.preparing import most_envelopes
+from shuffledp.deploy.peers.protocol.terms import CODE_BYTES, Terms
+from shuffledp.deploy.wire import split_messages
+from shuffledp.network.graphs.graph import Graph
+
+_MOST_BYTES = 1 << 26
+_HEAD_BYTES = 1024
+_NUMBER_TEXT_BYTES = 12
+_NUMBERS = ("round", "rounds", "num_users", "num_registered", "num_sent", "num_handed_in")
+_PHASES = ("registration", "round", "hand-in", "over")
+
+
+def plain_text_cautions(url: str) -> list[str]:
+    """Return what to say of a relay at another machine to which nothing is encrypted on the way."""
+    return cautions_about(url, "relay")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerSizes:
+    """Sizes in bytes that no answer of an honest relay exceeds."""
+
+    # Of the answers of these names.
+    roster: int = _MOST_BYTES
+    hand_ins: int = _MOST_BYTES
+    record: int = _MOST_BYTES
+    # Of the mail of each user in a round; 64 MiB for all if left out.
+    mail: NDArray[np.int64] | None = None
+
+    @classmethod
+    def of(cls, terms: Terms, graph: Graph) -> Self:
+        """Return the sizes that follow from the terms."""
+        users = terms.num_users
+        letter = terms.envelope_bytes + 2 * 4
+        if terms.per_neighbour:
+            letters = terms.per_neighbour * graph.degrees.astype(np.int64)
+        else:  # all that all neighbours send may go to one of them
+            sums = np.concatenate([[0], np.cumsum(most_envelopes(terms, graph)[graph.neighbours])])
+            letters = sums[graph.starts[1:]] - sums[graph.starts[:-1]]
+        places = int(np.sum(np.asarray(terms.slots, dtype=np.int64)))
+        return cls(
+            roster=users * terms.registration_bytes + _HEAD_BYTES,
+            hand_ins=places * (terms.inner_bytes + 1) + users * _HEAD_BYTES,
+            record=terms.rounds * (users + 1) * _NUMBER_TEXT_BYTES + _HEAD_BYTES,
+            mail=letters * letter
+            + graph.degrees.astype(np.int64) * (CODE_BYTES + 4)
+            + (4 * users + _HEAD_BYTES),
+        )
+
+    def mail_of(self, node: int) -> int:
+        """Return the size of a user's mail."""
+        return _MOST_BYTES if self.mail is None else int(self.mail[node])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelayStatus:
+    """What a relay says about itself; see `RelayService.status`."""
+
+    phase: str
+    round: int
+    rounds: int
+    num_users: int
+    num_registered: int
+    num_sent: int
+    num_handed_in: int
+    terms_digest: str
+    seconds_left: float | None
+
+    @classmethod
+    def from_json_dict(cls, written: Any) -> "RelayStatus":
+        """Return the status in a response; `DataError` if it is none."""
+        try:
+            status = cls(**written)
+        except TypeError:
+            status = None
+        if status is None or not status.is_sound():
+            raise DataError("the relay's status is not one of a shuffledp relay: check the URL")
+        return status
+
+    def is_sound(self) -> bool:
+        """Return whether all values are of their kind; nobody else has checked them."""
+        numbers: list[object] = [getattr(self, name) for name in _NUMBERS]
+        return self.phase in _PHASES and all(
+            isinstance(number, int) and number >= 0 for number in numbers
+        )
+
+
+class RelayClient:
+    """A connection to a relay, with patience: what fails on the way is tried again."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        patience_seconds: float = 300.0,
+        client: httpx.Client | None = None,
+        sizes: AnswerSizes | None = None,
+    ) -> None:
+        self._http = HttpClient(
+            url, server="relay", patience_seconds=patience_seconds, client=client
+        )
+        self._sizes = sizes or AnswerSizes()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._http.close()
+
+    def status(self) -> RelayStatus:
+        """Return what the relay is doing."""
+        written = json_of(self._http.request("GET", "/status"))
+        return RelayStatus.from_json_dict(written if isinstance(written, dict) else {})
+
+    def register(self, node: int, registration: bytes) -> None:
+        """Hand over a user's registration."""
+        self._http.request("PUT", f"/registration/{node}", registration)
+
+    def roster(self) -> bytes:
+        """Return all registrations, once registration has ended."""
+        return self._http.request("GET", "/roster", most=self._sizes.roster)
+
+    def send(self, round_number: int, node: int, batch: bytes) -> None:
+        """Hand over what a user sends in a round."""
+        self._http.request("PUT", f"/rounds/{round_number}/batches/{node}", batch)
+
+    def mail(self, round_number: int, node: int, token: bytes) -> bytes:
+        """Return what came for a user in a round that is over."""
+        path = f"/rounds/{round_number}/mail/{node}"
+        return self._http.request("GET", path, token=token, most=self._sizes.mail_of(node))
+
+    def hand_in(self, node: int, handed: bytes) -> None:
+        """Hand over a user's reports to the analyzer."""
+        self._http.request("PUT", f"/hand-in/{node}", handed)
+
+    def hand_ins(self, token: bytes) -> list[bytes]:
+        """Return everything that was handed in."""
+        most = self._sizes.hand_ins
+        return split_messages(self._http.request("GET", "/hand-ins", token=token, most=most))
+
+    def forget_hand_ins(self, token: bytes) -> None:
+        """Say that everything that was handed in is stored, so that the relay deletes it."""
+        self._http.request("DELETE", "/hand-ins", token=token)
+
+    def absences(self, token: bytes) -> object:
+        """Return who was absent in each round, as it stands in the relay's JSON, unchecked."""
+        written = json_of(
+            self._http.request("GET", "/record", token=token, most=self._sizes.record)
+        )
+        return written.get("absent") if isinstance(written, dict) else None

@@ -1,1 +1,0 @@
-"""Peer-to-peer collections for real: the only sockets, databases and clocks of the package."""

@@ -1,0 +1,156 @@
+"""Bytes that are read strictly: nothing missing, nothing left over, one encoding a message.
+
+Whole numbers are unsigned, four bytes, most significant first. A message begins with four bytes
+that say what it is and in which version. What is refused says why, and whose fault it is.
+"""
+
+import hashlib
+import struct
+from collections.abc import Iterable
+from enum import StrEnum
+
+from shuffledp.core.errors import DataError, ShuffledpError
+
+
+class Fault(StrEnum):
+    """Who made the mistake."""
+
+    PEER = "peer"
+    RELAY = "relay"
+    ANALYZER = "analyzer"
+    CALLER = "caller"  # the program that calls this library, in the wrong order
+
+
+class Reason(StrEnum):
+    """What is wrong."""
+
+    MALFORMED = "malformed"  # bytes that no honest program writes
+    FORGED = "forged"  # a signature, or a token, that does not fit
+    MISMATCH = "mismatch"  # made for other terms, another roster or another graph
+    UNKNOWN = "unknown"  # somebody who is not in the roster
+    CONFLICT = "conflict"  # something else has been accepted in its place
+    EARLY = "early"  # what must come first has not come
+    LATE = "late"  # the round, or the registration, is closed
+    LIMIT = "limit"  # more than the user agrees to
+
+
+class ProtocolError(ShuffledpError, ValueError):
+    """A message, or a call, breaks the protocol; nothing has been changed by it."""
+
+    def __init__(self, message: str, *, fault: Fault, reason: Reason) -> None:
+        super().__init__(message)
+        self.fault = fault
+        self.reason = reason
+
+
+DIGEST_BYTES = 32
+KEY_BYTES = 32
+SIGNATURE_BYTES = 64
+NUMBER_BYTES = 4
+
+
+def number(value: int) -> bytes:
+    """Return a whole number in [0, 2^32) as four bytes."""
+    return value.to_bytes(NUMBER_BYTES, "big")
+
+
+def numbers(*values: int) -> bytes:
+    """Return whole numbers in [0, 2^32), four bytes each."""
+    return struct.pack(f">{len(values)}I", *values)
+
+
+def counted(data: bytes) -> bytes:
+    """Return bytes of any length after their length."""
+    return number(len(data)) + data
+
+
+def digest(label: bytes, *parts: bytes) -> bytes:
+    """Return SHA-256 of parts, each after its length, under a label that tells uses apart."""
+    sha = hashlib.sha256(counted(b"shuffledp " + label))
+    for part in parts:
+        sha.update(len(part).to_bytes(8, "big"))
+        sha.update(part)
+    return sha.digest()
+
+
+class Reader:
+    """Takes a message apart from its front; its name and who wrote it go into errors."""
+
+    __slots__ = ("_at", "_data", "_fault", "_name")
+
+    def __init__(self, data: bytes, name: str, fault: Fault) -> None:
+        self._data = bytes(data)
+        self._at = 0
+        self._name = name
+        self._fault = fault
+
+    def error(self, what: str, reason: Reason = Reason.MALFORMED) -> ProtocolError:
+        """Return, for raising, an error about this message."""
+        return ProtocolError(f"{self._name}: {what}", fault=self._fault, reason=reason)
+
+    def take(self, size: int) -> bytes:
+        """Return the next ``size`` bytes."""
+        end = self._at + size
+        if end > len(self._data):
+            raise self.error(
+                f"{len(self._data)} bytes end in the middle of it, at least {end} are needed: "
+                "send it again"
+            )
+        piece = self._data[self._at : end]
+        self._at = end
+        return piece
+
+    def number(self) -> int:
+        """Return the next four bytes as a whole number."""
+        return int.from_bytes(self.take(NUMBER_BYTES), "big")
+
+    def number_below(self, end: int, what: str) -> int:
+        """Return the next whole number if it is below ``end``."""
+        value = self.number()
+        if value >= end:
+            raise self.error(f"{what} {value} is not in [0, {end})")
+        return value
+
+    def counted(self) -> bytes:
+        """Return the next bytes, whose length stands before them."""
+        return self.take(self.number())
+
+    def expect(self, wanted: bytes, what: str, reason: Reason = Reason.MALFORMED) -> None:
+        """Take as many bytes as ``wanted`` has; raise unless they are the same."""
+        if self.take(len(wanted)) != wanted:
+            raise self.error(what, reason)
+
+    def read_so_far(self) -> bytes:
+        """Return all that has been taken."""
+        return self._data[: self._at]
+
+    def finish(self) -> None:
+        """Raise if anything is left."""
+        left = len(self._data) - self._at
+        if left:
+            raise self.error(f"{left} bytes too many: send one message only")
+
+
+_LENGTH_BYTES = 4
+
+
+def join_messages(messages: Iterable[bytes]) -> bytes:
+    """Return messages in one body, each behind its length, four bytes, big-endian."""
+    return b"".join(len(each).to_bytes(_LENGTH_BYTES, "big") + each for each in messages)
+
+
+def split_messages(body: bytes) -> list[bytes]:
+    """Return the messages in a body; `DataError` if it ends in the middle of one."""
+    messages: list[bytes] = []
+    place = 0
+    while place < len(body):
+        start = place + _LENGTH_BYTES
+        end = start + int.from_bytes(body[place:start], "big")
+        if start > len(body) or end > len(body):
+            raise DataError(
+                f"a response of {len(body):,} bytes ends in the middle of message "
+                f"{len(messages) + 1:,}: it was cut short on the way; ask again"
+            )
+        messages.append(body[start:end])
+        place = end
+    return messages

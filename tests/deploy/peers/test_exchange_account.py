@@ -1,0 +1,195 @@
+"""The guarantee of an exchange as it went, against the exact loss of small ones."""
+
+import copy
+import dataclasses
+import itertools
+import math
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+from shuffledp.core.errors import DataError
+from shuffledp.core.profile import LocalProfile
+from shuffledp.deploy.peers.exchange_account import Arrived, ExchangeRecord, exchange_guarantee
+from shuffledp.deploy.peers.protocol.slots import overload_probability
+from shuffledp.network.graphs.families import complete_graph
+from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.mixing import NetworkMixing
+from shuffledp.network.walk.random_walk import RandomWalk, position_distribution
+
+DELTA = 1e-2
+
+
+def guarantee(collection, absent=None, nodes=None, delta=DELTA, arrived=None):
+    terms, graph = collection.terms, collection.graph
+    nodes = range(terms.num_users) if nodes is None else nodes
+    record = ExchangeRecord.of(terms, nodes, absent or [[]] * terms.rounds)
+    profile = collection.asked.randomizer.profile
+    arrived = Arrived.everything(nodes) if arrived is None else arrived
+    return exchange_guarantee(terms, graph, record, arrived, profile, delta=delta)
+
+
+def view(laws, values, epsilon0):
+    """Return the law of how many reports, and how many ones, each holder hands in."""
+    keep = math.exp(epsilon0) / (1.0 + math.exp(epsilon0))
+    places = len(laws)
+    found = {((0, 0),) * places: 1.0}
+    for law, value in zip(laws, values, strict=True):
+        grown = defaultdict(float)
+        for seen, chance in found.items():
+            for place, one in itertools.product(range(places), (0, 1)):
+                report = keep if one == value else 1.0 - keep
+                after = list(seen)
+                after[place] = (seen[place][0] + 1, seen[place][1] + one)
+                grown[tuple(after)] += chance * law[place] * report
+        found = grown
+    return found
+
+
+def exact_delta(laws, epsilon0, epsilon):
+    """Return the exact delta over all victims, both directions, and all values of others."""
+    worst = 0.0
+    for victim in range(len(laws)):
+        for others in itertools.product((0, 1), repeat=len(laws) - 1):
+            first, second = (
+                view(laws, [*others[:victim], own, *others[victim:]], epsilon0) for own in (0, 1)
+            )
+            for one, two in ((first, second), (second, first)):
+                loss = sum(
+                    max(chance - math.exp(epsilon) * two.get(seen, 0.0), 0.0)
+                    for seen, chance in one.items()
+                )
+                worst = max(worst, loss)
+    return worst
+
+
+KITE = Graph.from_edges([(0, 1), (1, 2), (0, 2), (2, 3)])
+
+
+@pytest.mark.parametrize(
+    "absent", [[[], [], []], [[3], [3], []], [[0, 1], [], [2]], [[0, 1, 2, 3], [], []]]
+)
+def test_epsilon_is_at_least_what_is_lost(make_collection, absent):
+    collection = make_collection(KITE, rounds=3, epsilon0=1.0, least_registered=1)
+    found = guarantee(collection, absent)
+    masks = np.zeros((3, 4), dtype=bool)
+    for row, away in enumerate(absent):
+        masks[row, away] = True
+    walk = RandomWalk.with_absences(KITE, masks)
+    laws = position_distribution(walk, np.arange(4), 3)
+    randomizer = collection.asked.randomizer
+    assert exact_delta(laws, randomizer.epsilon0, found.epsilon_upper) <= DELTA
+
+
+def test_who_did_not_register_hides_nobody(make_collection):
+    collection = make_collection(KITE, rounds=3, epsilon0=1.0, least_registered=1)
+    absent = [[3], [3], [3]]
+    found = guarantee(collection, absent, nodes=[0, 1, 2])
+    laws = position_distribution(RandomWalk.on(KITE.subgraph([0, 1, 2])), np.arange(3), 3)
+    assert exact_delta(laws, collection.asked.randomizer.epsilon0, found.epsilon_upper) <= DELTA
+    assert found.num_users == 3
+
+
+def test_with_everybody_there_it_is_the_account_of_the_graph(make_collection):
+    collection = make_collection(complete_graph(40), rounds=6, epsilon0=2.0)
+    terms = collection.terms
+    overload = overload_probability(collection.graph, rounds=6, slots=terms.slots)
+    assert 0.0 < overload < 1e-8
+    mixing = NetworkMixing(collection.graph)
+    profile = collection.asked.randomizer.profile
+    expected = mixing.epsilon(profile, rounds=6, delta=DELTA - overload, with_lower=False)
+    found = guarantee(collection)
+    assert found.epsilon_upper == pytest.approx(expected.upper, rel=1e-9)
+    assert found.lower is None
+    assert found.epsilon_upper < 1.0
+    assert "record of who was absent" in " ".join(found.bound.assumptions)
+
+
+def test_absences_cost_privacy_and_never_more_than_all_of_it(make_collection):
+    collection = make_collection(complete_graph(40), rounds=2, epsilon0=2.0)
+    epsilon0 = collection.asked.randomizer.epsilon0
+    nobody = guarantee(collection).epsilon_upper
+    one = guarantee(collection, [[0], [0]]).epsilon_upper
+    everybody = guarantee(collection, [list(range(40))] * 2).epsilon_upper
+    assert nobody < one < everybody <= epsilon0
+    assert everybody > 0.98 * epsilon0  # only what delta forgives is taken off
+
+
+def test_reports_lost_to_absences_leave_the_randomizer_alone(make_collection):
+    hop = make_collection(complete_graph(40), rounds=2, epsilon0=2.0)
+    collection = copy.copy(hop)
+    collection.terms = dataclasses.replace(hop.terms, routing="onion")
+    epsilon0 = hop.asked.randomizer.epsilon0
+    # Where nobody is away both have one law; users who never registered are on no way at all.
+    for nodes in (range(40), range(39)):
+        absent = [[node for node in range(40) if node not in nodes]] * 2
+        one, other = (guarantee(each, absent, nodes) for each in (hop, collection))
+        assert one.epsilon_upper == other.epsilon_upper < epsilon0
+    found = guarantee(collection, [[0], []])
+    assert found.epsilon_upper == epsilon0 > guarantee(hop, [[0], []]).epsilon_upper
+    assert "lost to absences" in found.bound.source
+
+
+@pytest.mark.parametrize(("nodes", "delta"), [([5], DELTA), ([], DELTA), (range(6), 1e-12)])
+def test_where_nothing_hides_the_randomizer_alone_counts(make_collection, nodes, delta):
+    collection = make_collection(least_registered=1)
+    absent = [[node for node in range(6) if node not in nodes]] * 3
+    record = ExchangeRecord.of(collection.terms, nodes, absent)
+    profile = LocalProfile(epsilon0=1.0)
+    found = exchange_guarantee(
+        collection.terms, collection.graph, record, Arrived.everything(nodes), profile, delta=delta
+    )
+    assert found.epsilon_upper == 1.0
+    assert found.bound.method == "local randomizer alone"
+
+
+def test_a_delta_of_the_randomizer_s_own_that_is_too_large_leaves_nothing(make_collection):
+    collection = make_collection(least_registered=1)
+    record = ExchangeRecord.of(collection.terms, [], [list(range(6))] * 3)
+    profile = LocalProfile(epsilon0=1.0, delta0=0.5)
+    found = exchange_guarantee(
+        collection.terms, collection.graph, record, Arrived.everything([]), profile, delta=DELTA
+    )
+    assert found.epsilon_upper == math.inf
+
+
+def test_a_bipartite_graph_is_accounted_for_what_it_is(make_collection):
+    square = Graph.from_edges([(0, 1), (1, 2), (2, 3), (0, 3)])
+    collection = make_collection(square, rounds=3, epsilon0=1.0)
+    found = guarantee(collection)
+    # Nobody hides: only what delta forgives is taken off epsilon0.
+    assert 0.98 < found.epsilon_upper <= collection.asked.randomizer.epsilon0
+
+
+def test_single_is_accounted_too(make_collection):
+    collection = make_collection(complete_graph(40), rounds=4, epsilon0=2.0, protocol="single")
+    away = guarantee(collection, [[0], [], [], []]).epsilon_upper
+    assert 0.0 < away < 2.0
+
+
+@pytest.mark.parametrize(
+    ("even", "said"),
+    [
+        (False, "keeps its record of who sent envelopes to whom from the analyzer"),
+        (True, "may show the analyzer all its records"),
+    ],
+)
+def test_what_is_asked_of_the_relay_depends_on_the_traffic(make_collection, even, said):
+    collection = make_collection(rounds=2, even_traffic=even)
+    assumptions = " ".join(guarantee(collection).bound.assumptions)
+    assert said in assumptions
+    assert ("may show" in assumptions) == even
+
+
+@pytest.mark.parametrize(
+    "absent", [None, 3, [[]], [[]] * 4, [[6], [], []], [["x"], [], []], [[1e300], [], []]]
+)
+def test_a_record_that_cannot_be_read_is_refused(collection, absent):
+    with pytest.raises(DataError, match="cannot be read"):
+        ExchangeRecord.of(collection.terms, range(6), absent)
+
+
+def test_a_record_that_says_who_never_registered_was_there_is_refused(collection):
+    with pytest.raises(DataError, match="does not fit its roster"):
+        ExchangeRecord.of(collection.terms, range(5), [[5], [], [5]])

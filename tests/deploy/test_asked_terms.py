@@ -1,0 +1,101 @@
+"""What a collection asks, as JSON, and its reports as bytes; for every question and randomizer."""
+
+import json
+
+import numpy as np
+import pytest
+
+from shuffledp.collection.questions.answer_sets import AnswerSetQuestion
+from shuffledp.collection.questions.frequencies import FrequencyQuestion
+from shuffledp.collection.questions.mean import MeanQuestion
+from shuffledp.collection.questions.vector_mean import VectorMeanQuestion
+from shuffledp.collection.questions.words import WordQuestion
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.reports import Reports
+from shuffledp.deploy.asked_terms import AskedTerms
+
+QUESTIONS = [
+    (FrequencyQuestion(domain=("a", "b", "c")), np.array([0, 2, 1, 1])),
+    (WordQuestion(dictionary=("a", "b")), ["a", "b", "c", ""]),
+    (MeanQuestion(low=0.0, high=10.0, name="age"), np.array([0.0, 10.0, 2.5, 3.0])),
+    (
+        VectorMeanQuestion(names=("x", "y"), norm_bound=1.0),
+        np.array([[0.0, 1.0], [0.5, 0.5], [0.0, 0.0], [-1.0, 0.0]]),
+    ),
+    (
+        AnswerSetQuestion(domain=("a", "b", "c", "d"), max_answers=2),
+        np.array([[0, 1], [-1, -1], [2, -1], [3, 0]]),
+    ),
+]
+CASES = [
+    (question, values, name) for question, values in QUESTIONS for name in question.candidates()
+]
+
+
+@pytest.mark.parametrize(("question", "values", "name"), CASES)
+def test_terms_and_reports_come_back_as_they_were(question, values, name):
+    asked = AskedTerms.of(question, name, 1.5)
+    again = AskedTerms.from_json_dict(json.loads(json.dumps(asked.to_json_dict())))
+    assert again.question == question
+    assert again.randomizer.fingerprint == asked.randomizer.fingerprint
+    reports = asked.randomizer.randomize(values, Entropy.from_seed(1))
+    encoded = asked.codec.encode(reports)
+    assert {len(each) for each in encoded} == {asked.randomizer.num_report_bytes}
+    back = again.codec.decode(encoded)
+    assert back.data.dtype == reports.data.dtype
+    assert np.array_equal(back.data, reports.data)
+    assert again.codec.decode_valid(encoded)[1] == 0
+
+
+@pytest.fixture
+def asked():
+    return AskedTerms.of(FrequencyQuestion(domain=("a", "b", "c")), "k-rr", 1.0)
+
+
+def test_what_is_no_report_is_left_out_and_counted(asked):
+    reports, num_invalid = asked.codec.decode_valid([b"\0", b"\3", b"", b"\2", b"\1\1", b"\xff"])
+    assert reports.data.tolist() == [0, 2]
+    assert num_invalid == 4
+
+
+@pytest.mark.parametrize("encoded", [[], [b"\5"], [b"\5", b"\6"]])
+def test_no_valid_report_at_all(asked, encoded):
+    reports, num_invalid = asked.codec.decode_valid(encoded)
+    assert reports.num_reports == 0
+    assert num_invalid == len(encoded)
+
+
+def test_reports_of_another_law_or_size_are_refused(asked):
+    with pytest.raises(ParameterError, match="fingerprint"):
+        asked.codec.encode(Reports(data=np.zeros(2, dtype=np.uint8), fingerprint="other"))
+    with pytest.raises(ParameterError, match="dtype"):
+        data = np.zeros(2, dtype=np.int64)
+        asked.codec.encode(Reports(data=data, fingerprint=asked.randomizer.fingerprint))
+    with pytest.raises(ParameterError, match="a report of 2 bytes"):
+        asked.codec.decode([b"\0", b"\0\0"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"question": {"kind": "riddle"}},
+        {"question": None},
+        {"labels": ["a"]},
+        {"labels": 3},
+        {"randomizer": "k-r"},
+        {"epsilon0": "x"},
+        {"epsilon0": 0.0},
+        {"fingerprint": "another"},
+        {"fingerprint": None},
+    ],
+)
+def test_terms_that_ask_something_else_are_refused(asked, change):
+    with pytest.raises(DataError, match="terms"):
+        AskedTerms.from_json_dict({**asked.to_json_dict(), **change})
+
+
+@pytest.mark.parametrize("written", [None, [], "text", {}, {"question": {}}])
+def test_what_is_no_question_is_refused(written):
+    with pytest.raises(DataError, match="no question that is known"):
+        AskedTerms.from_json_dict(written)
