@@ -89,11 +89,10 @@ def collect(  # noqa: PLR0913  # one parameter an option
         require_non_negative("wait", wait)
     from shuffledp.collection.output import results_folder, write_results
     from shuffledp.collection.questions.question import EstimateOptions
-    from shuffledp.deploy.peers.service.bounded_answers import AnswerSizes
-    from shuffledp.deploy.peers.service.collecting import collection_result, fetch, fetched_facts
-    from shuffledp.deploy.peers.service.fetched_store import FetchedStore
-    from shuffledp.deploy.peers.service.preparing import read_key, read_terms
-    from shuffledp.deploy.peers.service.relay_client import RelayClient, plain_text_cautions
+    from shuffledp.deploy.peers.collecting import collection_result, fetch, fetched_facts
+    from shuffledp.deploy.peers.preparing import read_key, read_terms
+    from shuffledp.deploy.peers.relay_client import AnswerSizes, RelayClient, plain_text_cautions
+    from shuffledp.deploy.peers.stores import FetchedStore
     from shuffledp.leakage.of_runs import json_of_run
     from shuffledp.network.graphs.graph_files import read_graph
 

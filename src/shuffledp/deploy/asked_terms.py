@@ -20,7 +20,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError, ShuffledpError
 from shuffledp.core.reports import Reports
 from shuffledp.deploy import wire
-from shuffledp.randomizers.protocol import LocalRandomizer
+from shuffledp.randomizers.base import LocalRandomizer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,7 +52,7 @@ from shuffledp.network.hiding import Hiding
 if TYPE_CHECKING:
     from shuffledp.collection.questions.question import Question
     from shuffledp.collection.results import Guarantee
-    from shuffledp.randomizers.protocol import LocalRandomizer
+    from shuffledp.randomizers.base import LocalRandomizer
 
 
 #: Where results that are not from the literature are derived.

@@ -21,8 +21,8 @@ from shuffledp.deploy.peers.exchange_account import ExchangeRecord
 from shuffledp.deploy.peers.protocol.terms import graph_digest
 from shuffledp.deploy.peers.relay_client import RelayClient
 from shuffledp.deploy.peers.stores import FetchedStore
-from shuffledp.leakage.general.central import crowd_vulnerability_upper
-from shuffledp.leakage.of_results import json_of_run, of_run
+from shuffledp.leakage.any_shuffler import crowd_vulnerability_upper
+from shuffledp.leakage.of_runs import json_of_run, of_run
 from shuffledp.network.graphs.graph import Graph
 from shuffledp.network.hiding import walk_hiding
 from shuffledp.network.walk.random_walk import RandomWalk

@@ -12,7 +12,7 @@ from shuffledp.deploy.peers.collecting import (
     fetched_facts,
 )
 from shuffledp.deploy.peers.relay_client import RelayClient
-from shuffledp.leakage.of_results import of_run
+from shuffledp.leakage.of_runs import of_run
 from shuffledp.network.graphs.families import complete_graph
 from shuffledp.network.graphs.graph import Graph
 
