@@ -6,9 +6,8 @@ import polars as pl
 import pytest
 
 from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.groups.formation import Groups
-from shuffledp.groups.group_files import read_groups
-from shuffledp.groups.grouping_columns import read_coordinates
+from shuffledp.groups.grouping import read_coordinates, read_groups
+from shuffledp.groups.groups import Groups
 
 ADULT = Path(__file__).parents[3] / "shared" / "data" / "adult.data"
 

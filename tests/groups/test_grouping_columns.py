@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.groups.grouping_columns import (
+from shuffledp.groups.grouping import (
     parse_length,
     read_coordinates,
 )

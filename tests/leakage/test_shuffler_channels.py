@@ -7,8 +7,8 @@ import pytest
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups.orders.reference_orders import ReferenceOrder
-from shuffledp.groups.permutations.mallows import MALLOWS_MODELS, mallows_model
+from shuffledp.groups.mallows import MALLOWS_MODELS, mallows_model
+from shuffledp.groups.reference_orders import ReferenceOrder
 from shuffledp.groups.shuffler import MallowsShuffler
 from shuffledp.leakage.channels.builders import randomizer_channel, shuffle_channel
 from shuffledp.leakage.general.central import crowd_vulnerability_upper

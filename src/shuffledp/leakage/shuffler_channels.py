@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import read_only
-from shuffledp.groups.permutations.kendall_displacement import displacement_law
-from shuffledp.groups.permutations.mallows import MallowsModel
-from shuffledp.groups.permutations.permutation_arrays import require_permutation
+from shuffledp.groups.kendall import displacement_law
+from shuffledp.groups.mallows import MallowsModel
+from shuffledp.groups.permutations import require_permutation
 from shuffledp.network.walk.random_walk import RandomWalk, position_distribution
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def permutation_law(model: MallowsModel) -> tuple[NDArray[np.int64], NDArray[np.
 
     Examples
     --------
-    >>> from shuffledp.groups.permutations.mallows import mallows_model
+    >>> from shuffledp.groups.mallows import mallows_model
     >>> table, law = permutation_law(mallows_model("kendall", 2, math.log(3.0)))
     >>> table.tolist(), law.round(12).tolist()
     ([[0, 1], [1, 0]], [0.75, 0.25])
@@ -108,7 +108,7 @@ def mallows_channel(
 
     Examples
     --------
-    >>> from shuffledp.groups.permutations.mallows import mallows_model
+    >>> from shuffledp.groups.mallows import mallows_model
     >>> channel = mallows_channel(mallows_model("kendall", 2, math.log(3.0)), 2)
     >>> channel.inputs[1], channel.to_dense()[1].round(12).tolist()
     ((0, 1), [0.0, 0.75, 0.25, 0.0])
@@ -214,7 +214,7 @@ def target_place_law(model: MallowsModel, place: SupportsIndex) -> NDArray[np.fl
 
     Examples
     --------
-    >>> from shuffledp.groups.permutations.mallows import mallows_model
+    >>> from shuffledp.groups.mallows import mallows_model
     >>> target_place_law(mallows_model("kendall", 2, math.log(3.0)), 0).round(12).tolist()
     [0.75, 0.25]
     """

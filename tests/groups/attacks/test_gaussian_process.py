@@ -5,8 +5,8 @@ import pytest
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups.attacks import gaussian_process as attack
-from shuffledp.groups.attacks.gaussian_process import gaussian_process_guess
+from shuffledp.groups.attacks import adversaries as attack
+from shuffledp.groups.attacks.adversaries import gaussian_process_guess
 
 
 def entropy():

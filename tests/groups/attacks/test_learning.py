@@ -6,13 +6,13 @@ import pytest
 from shuffledp.collection.uniform import UniformShuffler
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups.attacks.attacked_survey import AttackedSurvey, ComparedArrangement
-from shuffledp.groups.attacks.learning import (
+from shuffledp.groups.attacks.learnability import (
     LAMBDA,
     LAMBDA_DEBIASED,
     learn_local_laws,
 )
-from shuffledp.groups.formation.groups import Groups
+from shuffledp.groups.attacks.survey import AttackedSurvey, ComparedArrangement
+from shuffledp.groups.groups import Groups
 from shuffledp.randomizers.k_randomized_response import KRandomizedResponse
 
 ARRANGEMENTS = (

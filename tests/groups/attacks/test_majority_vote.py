@@ -9,7 +9,7 @@ from scipy.stats import binomtest
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.groups.attacks.majority_vote import (
+from shuffledp.groups.attacks.adversaries import (
     choose_neighbours,
     is_vulnerable,
     majority_guesses,

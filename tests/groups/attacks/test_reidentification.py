@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binomtest
 
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups.attacks.reidentification import informed_rows, win_rate, wins_game
+from shuffledp.groups.attacks.adversaries import informed_rows, win_rate, wins_game
 
 
 def test_games_by_hand():

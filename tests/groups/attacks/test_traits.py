@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from shuffledp.core.errors import DataError
-from shuffledp.groups.attacks.traits import read_traits
+from shuffledp.groups.attacks.survey import read_traits
 
 
 def write(tmp_path, text):

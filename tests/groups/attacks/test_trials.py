@@ -3,7 +3,7 @@
 import csv
 import math
 
-from shuffledp.groups.attacks.trials import COLUMNS, Measured, write_measured
+from shuffledp.groups.attacks.survey import COLUMNS, Measured, write_measured
 
 
 def measured(*trials, **changes):

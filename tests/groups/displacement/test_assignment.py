@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.groups.displacement import assignment
-from shuffledp.groups.displacement.assignment import largest_assignment, largest_star
-from shuffledp.groups.formation.groups import Groups
-from shuffledp.groups.orders.sensitivity import sensitivity
+from shuffledp.groups import place_tree as assignment
+from shuffledp.groups.groups import Groups
+from shuffledp.groups.place_tree import largest_assignment, largest_star
+from shuffledp.groups.reference_orders import sensitivity
 
 
 def exact(points):

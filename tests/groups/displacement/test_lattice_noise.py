@@ -11,8 +11,7 @@ from scipy.special import chdtri
 from adversarial.tapes import LARGEST, Tape
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups.displacement.lattice_noise import draw_lattice_noise
-from shuffledp.groups.permutations.exact_draws import LazyUniform, draw_norm_acceptance
+from shuffledp.groups.exact_draws import LazyUniform, draw_lattice_noise, draw_norm_acceptance
 
 # For the whole module; each of the tests takes an equal share.
 FALSE_POSITIVE_RATE = 1e-9

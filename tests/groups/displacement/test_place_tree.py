@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.groups.displacement.place_tree import PlaceTree
+from shuffledp.groups.place_tree import PlaceTree
 
 
 def drawn(dimensions, num_users=400, *, spread=60):

@@ -5,10 +5,10 @@ import pytest
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups.displacement.place_tree import LARGEST_COORDINATE
-from shuffledp.groups.displacement.public_places import PublicPlaces
-from shuffledp.groups.formation.groups import Groups
-from shuffledp.groups.formation.points import EARTH_RADIUS
+from shuffledp.groups.displacement import PublicPlaces
+from shuffledp.groups.groups import Groups
+from shuffledp.groups.nearby_groups import EARTH_RADIUS
+from shuffledp.groups.place_tree import LARGEST_COORDINATE
 
 PAIR = Groups.from_sets([[0, 1]], num_users=2)
 

@@ -9,9 +9,8 @@ from scipy.stats import binom
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups.displacement.public_places import PublicPlaces
-from shuffledp.groups.displacement.shuffler import DisplacementShuffler
-from shuffledp.groups.formation.groups import Groups
+from shuffledp.groups.displacement import DisplacementShuffler, PublicPlaces
+from shuffledp.groups.groups import Groups
 
 # For the whole module; one of its tests draws.
 FALSE_POSITIVE_RATE = 1e-9

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups.formation import Groups, rows
-from shuffledp.groups.formation.points import (
+from shuffledp.groups import group_rows as rows
+from shuffledp.groups.groups import Groups
+from shuffledp.groups.nearby_groups import (
     EARTH_RADIUS,
     LARGEST_COORDINATE,
     chord_of,

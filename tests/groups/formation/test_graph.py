@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups.formation import Groups, rows
+from shuffledp.groups import group_rows as rows
+from shuffledp.groups.groups import Groups
 
 
 @st.composite

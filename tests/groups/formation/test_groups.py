@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups.formation import Groups, groups_kernels
-from shuffledp.groups.formation.rows import (
+from shuffledp.groups.group_rows import (
     MOST_USERS,
     Rows,
     count_of,
@@ -15,6 +14,8 @@ from shuffledp.groups.formation.rows import (
     joined,
     starts_of,
 )
+from shuffledp.groups import group_kernels as groups_kernels
+from shuffledp.groups.groups import Groups
 
 
 @st.composite

@@ -4,8 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shuffledp.groups.formation.groups import Groups
-from shuffledp.groups.formation.memberships import Memberships
+from shuffledp.groups.groups import Groups, Memberships
 
 
 @given(st.lists(st.sets(st.integers(0, 8), min_size=1), max_size=7))

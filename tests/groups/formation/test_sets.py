@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups.formation import Groups, rows
+from shuffledp.groups import group_rows as rows
+from shuffledp.groups.groups import Groups
 
 
 @pytest.mark.parametrize(

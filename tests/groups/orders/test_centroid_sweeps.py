@@ -8,12 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.groups.formation.groups import Groups
-from shuffledp.groups.formation.memberships import Memberships
-from shuffledp.groups.orders import centroid_sweeps
-from shuffledp.groups.orders.centroid_sweeps import PATIENCE, improve_by_sweeps
-from shuffledp.groups.orders.sensitivity import sensitivity
-from shuffledp.groups.permutations.permutation_arrays import inverse
+from shuffledp.groups import reference_orders as centroid_sweeps
+from shuffledp.groups.groups import Groups, Memberships
+from shuffledp.groups.permutations import inverse
+from shuffledp.groups.reference_orders import PATIENCE, improve_by_sweeps, sensitivity
 
 
 @given(

@@ -9,14 +9,16 @@ from hypothesis import strategies as st
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups.formation.groups import Groups
-from shuffledp.groups.orders.reference_orders import (
+from shuffledp.groups.groups import Groups
+from shuffledp.groups.permutations import inverse
+from shuffledp.groups.reference_orders import (
+    DISTANCES,
     ReferenceOrder,
     breadth_first_order,
     choose_reference_order,
+    paper_sensitivity,
+    sensitivity,
 )
-from shuffledp.groups.orders.sensitivity import DISTANCES, paper_sensitivity, sensitivity
-from shuffledp.groups.permutations.permutation_arrays import inverse
 
 
 @st.composite

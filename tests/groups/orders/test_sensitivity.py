@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups.formation.groups import Groups
-from shuffledp.groups.orders.sensitivity import (
+from shuffledp.groups.groups import Groups
+from shuffledp.groups.reference_orders import (
     DISTANCES,
     group_sensitivities,
     group_widths,

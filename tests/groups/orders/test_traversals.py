@@ -7,15 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.groups.formation.groups import Groups
-from shuffledp.groups.formation.memberships import Memberships
-from shuffledp.groups.orders.sensitivity import sensitivity
-from shuffledp.groups.orders.traversals import (
+from shuffledp.groups.groups import Groups, Memberships
+from shuffledp.groups.permutations import inverse
+from shuffledp.groups.reference_orders import (
     breadth_first,
     cuthill_mckee,
     principal_axis_order,
+    sensitivity,
 )
-from shuffledp.groups.permutations.permutation_arrays import inverse
 
 
 @st.composite

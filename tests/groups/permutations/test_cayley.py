@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.groups.permutations import cayley_kernels as kernels
-from shuffledp.groups.permutations.cayley import CayleyMallows, draw_by_swaps
-from shuffledp.groups.permutations.exact_draws import LazyUniform, draw_against_odds
-from shuffledp.groups.permutations.model_checks import LIBRARY_MARGIN
+from shuffledp.groups import shuffler_kernels as kernels
+from shuffledp.groups.cayley import CayleyMallows, draw_by_swaps
+from shuffledp.groups.exact_draws import LazyUniform, draw_against_odds
+from shuffledp.groups.permutations import LIBRARY_MARGIN
 
 
 @pytest.mark.parametrize("theta", [0.0, 5e-324, 1e-12, 0.3, 1.0, 5.0, 8.0, 50.0, 700.0, 1e308])

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.groups.permutations.exact_draws import (
+from shuffledp.groups.exact_draws import (
     LazyUniform,
     draw_against_odds,
     draw_exponential_above,

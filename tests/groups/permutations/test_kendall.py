@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.groups.permutations import kendall_kernels as kernels
-from shuffledp.groups.permutations.kendall import (
+from shuffledp.groups import shuffler_kernels as kernels
+from shuffledp.groups.kendall import (
     KendallMallows,
     draw_lehmer_code,
     permutation_of_code,
     settle_entry,
 )
-from shuffledp.groups.permutations.model_checks import LIBRARY_MARGIN
+from shuffledp.groups.permutations import LIBRARY_MARGIN
 
 
 def decoded(code):

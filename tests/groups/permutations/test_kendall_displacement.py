@@ -8,13 +8,13 @@ import pytest
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups.permutations import kendall_displacement as displacement
-from shuffledp.groups.permutations.kendall import KendallMallows
-from shuffledp.groups.permutations.kendall_displacement import (
+from shuffledp.groups import kendall as displacement
+from shuffledp.groups.kendall import (
+    KendallMallows,
     displacement_law,
     mean_displacement,
 )
-from shuffledp.groups.permutations.rank_distances import kendall_distance
+from shuffledp.groups.permutations import kendall_distance
 
 
 def as_table(law, num_items, place):

@@ -10,9 +10,9 @@ from scipy.special import gammaln
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups.permutations import rank_distances
-from shuffledp.groups.permutations.mallows import MALLOWS_MODELS, mallows_model
-from shuffledp.groups.permutations.model_checks import require_num_items, require_theta
+from shuffledp.groups import permutations as rank_distances
+from shuffledp.groups.mallows import MALLOWS_MODELS, mallows_model
+from shuffledp.groups.permutations import require_num_items, require_theta
 
 THETAS = (0.0, 5e-324, 1e-300, 1e-12, 0.3, 1.0, 5.0, 50.0, 700.0, 1e308, math.inf)
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups.permutations.permutation_arrays import inverse, require_permutation
+from shuffledp.groups.permutations import inverse, require_permutation
 
 
 @given(st.permutations(range(7)))

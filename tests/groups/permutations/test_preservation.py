@@ -11,7 +11,7 @@ from scipy.stats import binom
 from oracles.preservation_published import published_preservation
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups.permutations.preservation import (
+from shuffledp.groups.preservation import (
     draws_needed,
     hamming_preservation,
     largest_preserved_share,
@@ -127,7 +127,7 @@ def test_shares_given_back_require_no_more():
 
 def draws_of(name, n, theta, count, generator):
     """Draws from the list of all permutations, for any distance."""
-    from shuffledp.groups.permutations import rank_distances
+    from shuffledp.groups import permutations as rank_distances
 
     distance = getattr(rank_distances, f"{name}_distance")
     everything = [np.array(pi, np.int64) for pi in itertools.permutations(range(n))]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups.permutations.rank_distances import (
+from shuffledp.groups.permutations import (
     cayley_distance,
     footrule_distance,
     hamming_distance,

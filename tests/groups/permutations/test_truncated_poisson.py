@@ -10,9 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.groups.permutations import truncated_poisson
-from shuffledp.groups.permutations.exact_draws import LazyUniform
-from shuffledp.groups.permutations.truncated_poisson import draw_truncated_poisson
+from shuffledp.groups import exact_draws as truncated_poisson
+from shuffledp.groups.exact_draws import LazyUniform, draw_truncated_poisson
 
 
 class Script:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups.privacy.odds import odds_factor
+from shuffledp.groups.privacy.reidentification import odds_factor
 
 
 @given(alpha=st.floats(0.0, 709.0))

@@ -76,33 +76,8 @@ _ULP = math.ulp(1.0)
 def crowd_with_mean(mean: float, *, delta: float) -> CrowdLaw | None:
     """Return the law of 1 + N for any independent coins whose chances add up to ``mean`` or more.
 
-    Parameters
-    ----------
-    mean : float
-        M >= 0.
-    delta : float
-        About what the central delta will be, in (0, 1]: sizes are chosen so that little of it is
-        lost. Any value is safe.
-
-    Returns
-    -------
-    CrowdLaw or None
-        Sizes err downwards, misses upwards; None where the mean is below 1.
-
-    Raises
-    ------
-    ParameterError
-        If the mean is negative or not finite.
-
-    Notes
-    -----
-    Source: the module.
-
-    Examples
-    --------
-    >>> law = crowd_with_mean(100.0, delta=1e-6)
-    >>> law.sizes[0], round(law.misses[0], 2)  # Pr[Poisson(100) < 96] = 0.33
-    (97, 0.72)
+    Sizes err downwards, misses upwards; None where the mean is below 1. ``delta`` is about what the
+    central delta will be: sizes are chosen so that little of it is lost. Any value is safe.
     """
     most = require_non_negative("mean", mean)
     smallest = min(max(_LOST * delta, _SMALLEST_MISS), 0.1)
@@ -236,31 +211,7 @@ def displaced_delta(
     epsilon: float,
     with_lower: bool = True,
 ) -> Bound:
-    """Bound the central delta of reports that are released at noisy places, at a given epsilon.
-
-    Parameters
-    ----------
-    profile, num_users, expected_crowd, with_lower
-        As for `displaced_epsilon`.
-    epsilon : float
-        Central epsilon in nats, >= 0.
-
-    Returns
-    -------
-    Bound
-        On delta, for every user; ``upper`` errs upwards, ``lower`` downwards.
-
-    Raises
-    ------
-    ParameterError
-        If an argument is out of range.
-
-    Examples
-    --------
-    >>> one = LocalProfile(epsilon0=1.0)
-    >>> displaced_delta(one, num_users=10, expected_crowd=5.0, epsilon=1.0).upper
-    0.0
-    """
+    """Bound the central delta of reports that are released at noisy places, at a given epsilon."""
     epsilon = require_non_negative("epsilon", epsilon)
     n = require_at_least("num_users", num_users, 1)
     mean = _require_crowd(expected_crowd, n)

@@ -146,22 +146,7 @@ def _require_distance(distance: str) -> str:
 
 
 def window_alpha(distance: str, size: int, theta: float) -> float:
-    """Return theta Delta_w of w consecutive places, rounded up.
-
-    Parameters
-    ----------
-    distance : {"kendall", "hamming", "cayley"}
-        Of the Mallows model.
-    size : int
-        Users w in the window, at least 1.
-    theta : float
-        In [0, inf).
-
-    Examples
-    --------
-    >>> round(window_alpha("kendall", 4, 0.5), 9), round(window_alpha("cayley", 4, 0.5), 9)
-    (3.0, 1.5)
-    """
+    """Return theta Delta_w of w consecutive places, rounded up."""
     w = require_at_least("size", size, 1)
     widest = {"kendall": w * (w - 1) // 2, "hamming": w if w >= 2 else 0, "cayley": w - 1}
     return round_up(_require_theta(theta) * widest[_require_distance(distance)], operations=4)
@@ -361,31 +346,7 @@ def grouped_delta(
     epsilon: float,
     with_lower: bool = True,
 ) -> Bound:
-    """Bound the central delta of a Mallows-shuffled collection at a given epsilon.
-
-    Parameters
-    ----------
-    profile, num_users, theta, distance, with_lower
-        As for `grouped_epsilon`.
-    epsilon : float
-        Central epsilon in nats, >= 0.
-
-    Returns
-    -------
-    Bound
-        On delta; ``upper`` errs upwards, ``lower`` downwards.
-
-    Raises
-    ------
-    ParameterError
-        If an argument is out of range.
-
-    Examples
-    --------
-    >>> one = LocalProfile(epsilon0=1.0)
-    >>> grouped_delta(one, num_users=10, theta=0.1, distance="kendall", epsilon=1.0).upper
-    0.0
-    """
+    """Bound the central delta of a Mallows-shuffled collection at a given epsilon."""
     theta = _require_theta(theta)
     distance = _require_distance(distance)
     epsilon = require_non_negative("epsilon", epsilon)
@@ -429,44 +390,13 @@ def grouped_epsilon_from_alpha(
 ) -> Bound:
     """Bound the central epsilon of any d_sigma-private shuffle, from alpha and the group sizes.
 
-    Parameters
-    ----------
-    profile : LocalProfile
-        The randomizer's law, common to all users.
-    smallest_group : int
-        Every user is in a group of at least so many honest users, r >= 1.
-    alpha : float
-        d_sigma-privacy of the shuffle for these groups, in [0, inf].
-    delta : float
-        Central failure probability, in [0, 1).
-
-    Returns
-    -------
-    Bound
-        On epsilon in nats: 2 alpha + eps_s(r, delta e^-alpha), or epsilon0 if that is smaller.
-        Errs upwards. No lower end.
-
-    Raises
-    ------
-    ParameterError
-        If an argument is out of range.
-
-    Notes
-    -----
-    It needs nothing but the definition, so it holds for shuffles that are not Mallows models. For
-    these `grouped_epsilon` is far smaller.
+    2 alpha + eps_s(r, delta e^-alpha) for groups of at least r honest users, or epsilon0 if that is
+    smaller. It needs nothing but the definition; for Mallows models `grouped_epsilon` is far
+    smaller.
 
     *Proof.* With tau uniform on the permutations of the victim's group, Pr[A(y) in O] is at most
     e^alpha times Pr[A(tau y) in O], and A(tau y) is a uniform shuffle of the group, post-processed.
     Change the value there, and return at another e^alpha. A larger group does no worse. ∎
-
-    Examples
-    --------
-    >>> found = grouped_epsilon_from_alpha(
-    ...     LocalProfile(epsilon0=1.0), smallest_group=10_000, alpha=0.0, delta=1e-6
-    ... )
-    >>> round(found.upper, 8)
-    0.04320616
     """
     alpha = require_extended("alpha", alpha, "give a number >= 0, such as 4")
     delta = require_delta(delta)

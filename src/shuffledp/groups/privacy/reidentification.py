@@ -1,9 +1,28 @@
-"""What alpha and epsilon0 together mean for an adversary who wants to find a household's reports.
+"""What alpha, alone and with epsilon0, means for an adversary: odds, and a household's reports.
 
-The game: the adversary sees z and names k rows. The k users of a set I, inside one group of r, are
-hit by a row if it holds a report that one of them sent. The adversary wins if more than k/2 rows
-hit. All users of the group run one epsilon0-LDP randomizer; the shuffle is (alpha, G)-d_sigma-
-private and draws its permutation independently of the reports. Then
+*Odds.* Let a release be (alpha, G)-d_sigma-private. Take a person with the group G_i and an
+adversary with any prior, however correlated, who knows every report outside G_i, who sent each of
+those, and the bag of reports of G_i, but not who in G_i sent which. For any two values a and b of
+the person,
+
+    e^-alpha <= odds(a : b | release) / odds(a : b) <= e^alpha.                              (4.1)
+
+*Proof.* Given what the adversary knows, y is one of the arrangements s(y*) of one sequence y* that
+agree outside G_i. So Pr[z | x_i = a] and Pr[z | x_i = b] are averages of Pr[z | s(y*)] over s,
+with different weights; any two of its values are within e^alpha, and so are any two averages. By
+Bayes' rule their ratio is the factor by which the odds move. The same holds for a against "anything
+but a", whose likelihood is one more average. ∎
+
+The comparison is with what this adversary knew already. What the bag of reports of the group tells
+is not bounded by alpha; that is what epsilon0 is for.
+
+Source: Meehan, Roy Chowdhury, Chaudhuri, Jha, "Privacy Implications of Shuffling", ICLR 2022,
+arXiv:2106.06603v3, Theorem 4.1.
+
+*Re-identification.* The game: the adversary sees z and names k rows. The k users of a set I, inside
+one group of r, are hit by a row if it holds a report that one of them sent. The adversary wins if
+more than k/2 rows hit. All users of the group run one epsilon0-LDP randomizer; the shuffle is
+(alpha, G)-d_sigma- private and draws its permutation independently of the reports. Then
 
     Pr[win] <= 1 / (1 + R e^-(2 k epsilon0 + alpha)),   R = 1 / Pr[Hyp(r - k, k, k) > k/2],      (*)
 
@@ -38,11 +57,28 @@ arXiv:2106.06603v3, Theorem 4.2 (stated there for k < r/2; the proof covers k = 
 
 import math
 from fractions import Fraction
+from typing import SupportsFloat
 
-from shuffledp.core.checks import require_at_least, require_non_negative
+from shuffledp.core.checks import require_at_least, require_extended, require_non_negative
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.numerics.rounding import round_up
-from shuffledp.groups.privacy.odds import require_alpha
+
+
+def require_alpha(value: SupportsFloat) -> float:
+    """Return ``value`` as a float if it is a number in [0, inf], else raise `ParameterError`."""
+    return require_extended("alpha", value, "give a number >= 0, such as 4")
+
+
+def odds_factor(alpha: float) -> float:
+    """Return e^alpha, the largest factor by which the odds of two values move; rounded up."""
+    exponent = require_alpha(alpha)
+    if exponent == 0.0:
+        return 1.0
+    try:
+        return round_up(math.exp(exponent), operations=4)
+    except OverflowError:
+        return math.inf
+
 
 # Above this many users of interest the exact count of sets gets slow; the paper's form is used.
 _LARGEST_EXACT_SUBSET = 2000
@@ -53,41 +89,10 @@ def reidentification_bound(
 ) -> float:
     """Return an upper bound on the adversary's probability to find most of a subset's reports.
 
-    Parameters
-    ----------
-    group_size : int
-        Members r of the group, at least 2.
-    subset_size : int
-        Users k of interest inside it, 1 to r/2.
-    epsilon0 : float
-        Local privacy loss of the one randomizer that all of the group run, in [0, inf).
-    alpha : float
-        d_sigma-privacy of the shuffle for this group, in [0, inf].
-
-    Returns
-    -------
-    float
-        In (0, 1], rounded up. Given the adversary's whole knowledge of the values: it holds for
-        every data set.
-
-    Raises
-    ------
-    ParameterError
-        If an argument is out of range.
-    OutOfRegimeError
-        If k > r/2: then the others cannot stand in for the subset.
-
-    Notes
-    -----
-    Source: (*) above; at least as small as arXiv:2106.06603v3, Theorem 4.2, and equal for k = 1.
+    (*) above for k users inside a group of r >= 2 k, rounded up; given the adversary's whole
+    knowledge of the values, so it holds for every data set. `OutOfRegimeError` if k > r/2: then the
+    others cannot stand in for the subset. At least as small as Theorem 4.2, and equal for k = 1.
     Cost: O(k) exact integer operations up to k = 2000, above that Theorem 4.2 itself.
-
-    Examples
-    --------
-    Without any information one of three others is as likely as the person: 1 / (1 + 3).
-
-    >>> round(reidentification_bound(group_size=4, subset_size=1, epsilon0=0.0, alpha=0.0), 12)
-    0.25
     """
     r, k = _checked_sizes(group_size, subset_size)
     if k > _LARGEST_EXACT_SUBSET:
@@ -103,34 +108,7 @@ def reidentification_bound(
 def reidentification_bound_published(
     *, group_size: int, subset_size: int, epsilon0: float, alpha: float
 ) -> float:
-    """Return the paper's bound on the same probability, for comparison.
-
-    Parameters
-    ----------
-    group_size, subset_size, epsilon0, alpha
-        As for `reidentification_bound`.
-
-    Returns
-    -------
-    float
-        1 / (1 + floor((r - k)/k) e^-(2 k epsilon0 + alpha)), rounded up.
-
-    Raises
-    ------
-    ParameterError, OutOfRegimeError
-        As for `reidentification_bound`.
-
-    Notes
-    -----
-    Source: arXiv:2106.06603v3, Theorem 4.2.
-
-    Examples
-    --------
-    >>> sizes = {"group_size": 50, "subset_size": 5}
-    >>> paper = reidentification_bound_published(**sizes, epsilon0=0.0, alpha=0.0)
-    >>> round(paper, 12), paper > reidentification_bound(**sizes, epsilon0=0.0, alpha=0.0)
-    (0.1, True)
-    """
+    """Return the paper's bound on the same probability, rounded up, for comparison."""
     r, k = _checked_sizes(group_size, subset_size)
     return _win_bound(Fraction(_disjoint_sets(r, k)), k, epsilon0, alpha)
 
