@@ -1,6 +1,7 @@
 """The majority vote by hand and against plain Python; ties and strangers are drawn fairly."""
 
 from collections import Counter
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
@@ -9,17 +10,21 @@ from scipy.stats import binomtest
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.groups.attacks import adversaries as attack
 from shuffledp.groups.attacks.adversaries import (
     choose_neighbours,
+    gaussian_process_guess,
+    informed_rows,
     is_vulnerable,
     majority_guesses,
+    win_rate,
+    wins_game,
 )
 
 # For the whole module; each of its statistical tests takes an equal share.
 FALSE_POSITIVE_RATE = 1e-9
 NUM_TESTS = 3
 RATE_PER_TEST = FALSE_POSITIVE_RATE / NUM_TESTS
-
 EVERYBODY = (np.array([0, 5]), np.arange(5), np.zeros(5, dtype=int))
 
 
@@ -262,3 +267,239 @@ def test_nobody():
     rows = choose_neighbours(np.array([0, 0]), empty, empty, entropy=entropy())
     assert rows.shape == (0, 25)
     assert majority_guesses(empty, rows, num_values=2, entropy=entropy()).size == 0
+
+
+def entropy_of_gaussian_process():
+    return Entropy.from_seed(23)
+
+
+def two_halves(num_people=240):
+    """Return positions in the unit square, three values by position, and noisy labels."""
+    generator = entropy_of_gaussian_process().generator()
+    positions = generator.random((num_people, 2))
+    truth = (positions[:, 0] > 0.5).astype(int) * (1 + (positions[:, 1] > 0.5))
+    noisy = np.where(
+        generator.random(num_people) < 0.7, truth, generator.integers(0, 3, num_people)
+    )
+    return positions, truth, noisy
+
+
+def test_with_all_positions_it_is_the_full_posterior_mean():
+    positions, _, labels = two_halves(40)
+    shares = np.bincount(labels, minlength=3) / 40
+    length, noise = 0.4, 0.5
+    covariances = np.exp(
+        -((positions[:, None] - positions[None]) ** 2).sum(axis=2) / (2 * length**2)
+    )
+    targets = np.eye(3)[labels] - shares
+    full = covariances @ np.linalg.solve(covariances + noise * np.eye(40), targets)
+    weights, basis = attack._fitted(
+        positions, labels.astype(np.int32), shares, positions, (length, noise)
+    )
+    sparse = attack._covariances(positions, positions, length) @ basis @ weights
+    assert np.abs(sparse - full).max() < 1e-6
+
+
+def test_one_decomposition_serves_every_noise():
+    generator = entropy_of_gaussian_process().generator()
+    features, targets = generator.random((20, 4)), generator.random((20, 2))
+    for noise, weights in zip(
+        (0.1, 7.0), attack._ridge(features, targets, (0.1, 7.0)), strict=True
+    ):
+        expected = np.linalg.solve(features.T @ features + noise * np.eye(4), features.T @ targets)
+        assert np.allclose(weights, expected, rtol=1e-9)
+
+
+def test_it_finds_what_goes_with_the_position():
+    positions, truth, labels = two_halves()
+    found = gaussian_process_guess(
+        positions,
+        labels,
+        num_values=3,
+        num_inducing=50,
+        entropy=entropy_of_gaussian_process(),
+    )
+    assert (found.guesses == truth).mean() > 0.9 > (labels == truth).mean() + 0.05
+    assert found.num_inducing == 50
+    assert found.length_scale > 0.0
+
+
+def test_it_finds_nothing_in_shuffled_labels():
+    positions, truth, labels = two_halves()
+    shuffled = entropy_of_gaussian_process().generator().permutation(labels)
+    found = gaussian_process_guess(
+        positions,
+        shuffled,
+        num_values=3,
+        num_inducing=50,
+        entropy=entropy_of_gaussian_process(),
+    )
+    assert (found.guesses == truth).mean() < 0.65  # half of the people have value 0
+
+
+def test_position_and_unit_do_not_matter():
+    positions, _, labels = two_halves()
+    plain, moved = (
+        gaussian_process_guess(
+            points,
+            labels,
+            num_values=3,
+            num_inducing=50,
+            entropy=entropy_of_gaussian_process(),
+        )
+        for points in (positions, 1024.0 * positions + 4096.0)
+    )
+    assert (plain.guesses == moved.guesses).mean() > 0.99
+    assert moved.length_scale == pytest.approx(1024.0 * plain.length_scale)
+    assert plain.num_inducing == 50
+
+
+def test_blocks_change_nothing(monkeypatch):
+    positions, _, labels = two_halves()
+    at_once = gaussian_process_guess(
+        positions,
+        labels,
+        num_values=3,
+        num_inducing=50,
+        entropy=entropy_of_gaussian_process(),
+    )
+    monkeypatch.setattr(attack, "_BLOCK_ROWS", 7)
+    in_blocks = gaussian_process_guess(
+        positions,
+        labels,
+        num_values=3,
+        num_inducing=50,
+        entropy=entropy_of_gaussian_process(),
+    )
+    assert (at_once.guesses == in_blocks.guesses).all()
+
+
+def test_one_place_gives_the_commonest_value():
+    found = gaussian_process_guess(
+        np.zeros(9),
+        np.array([2] * 5 + [0] * 4),
+        num_values=3,
+        entropy=entropy_of_gaussian_process(),
+    )
+    assert found.guesses.tolist() == [2] * 9
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_values": 1}, r"outside \[0, 1\)"),
+        ({"num_values": 0}, "num_values = 0"),
+        ({"num_inducing": 0}, "num_inducing = 0"),
+        ({"positions": np.zeros(3)}, "give 2 rows"),
+        ({"positions": np.zeros((2, 0))}, "one column or more"),
+        ({"positions": np.array([0.0, np.nan])}, "not finite"),
+        ({"positions": np.zeros(1), "released": np.zeros(1, dtype=int)}, "number of people = 1"),
+    ],
+)
+def test_refusals(changes, message):
+    arguments = {"positions": np.zeros(2), "released": np.array([0, 1]), "num_values": 2}
+    with pytest.raises(ParameterError, match=message):
+        gaussian_process_guess(
+            **(arguments | changes), entropy=entropy_of_gaussian_process()
+        )
+
+
+def test_games_by_hand():
+    origins = np.array([2, 0, 1, 3])
+    assert wins_game(origins, np.array([1, 2]), np.array([0, 1]))
+    assert not wins_game(origins, np.array([0, 1]), np.array([0, 1]))  # half is not more than half
+    assert wins_game(origins, np.array([0, 1, 3]), np.array([0, 2, 1]))  # two of three
+    assert not wins_game(origins, np.array([3]), np.array([0]))
+
+
+def test_naming_rows_of_a_uniform_shuffle_wins_as_often_as_counting_says():
+    subset = np.array([0, 1, 2])
+    wins = sum(wins_game(np.array(order), subset, subset) for order in permutations(range(5)))
+    # At least 2 of 3 named rows hold one of 3 values out of 5: (3 * 2 + 1) / 10 of all sets.
+    assert wins == 120 * 7 // 10
+
+
+@pytest.mark.parametrize(
+    ("rows", "subset"), [([0], [0, 1]), ([0, 0], [0, 1]), ([0, 1], [1, 1]), ([], [])]
+)
+def test_games_refuse(rows, subset):
+    with pytest.raises(ParameterError, match="as many distinct rows"):
+        wins_game(np.arange(3), np.array(rows), np.array(subset))
+
+
+def test_the_informed_adversary_names_the_likeliest_rows():
+    released = np.array([0, 1, 1, 0, 1])
+    places = np.array([0.5, 0.5, 0.1, 0.4, 0.0])
+    subset_law, other_law = np.array([0.2, 0.8]), np.array([0.7, 0.3])
+    posterior = [
+        place * subset_law[value] / (place * subset_law[value] + (1 - place) * other_law[value])
+        for place, value in zip(places, released, strict=True)
+    ]
+    for size in range(1, 6):
+        rows = informed_rows(
+            released, place_probabilities=places, subset_law=subset_law, other_law=other_law,
+            num_rows=size,
+        ).tolist()  # fmt: skip
+        best = max(combinations(range(5), size), key=lambda named: sum(posterior[i] for i in named))
+        assert sum(posterior[i] for i in rows) == pytest.approx(sum(posterior[i] for i in best))
+
+
+def test_certain_places_decide_and_impossible_values_do_not_divide_by_zero():
+    rows = informed_rows(
+        np.array([0, 1, 0]),
+        place_probabilities=np.array([1.0, 0.0, 0.0]),
+        subset_law=np.array([0.0, 1.0]),
+        other_law=np.array([1.0, 0.0]),
+        num_rows=2,
+    )
+    assert rows.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_rows": 0}, "num_rows = 0"),
+        ({"num_rows": 3}, "num_rows = 3 is above the 2 rows"),
+        ({"place_probabilities": np.array([0.5])}, "each of the 2 rows"),
+        ({"place_probabilities": np.array([0.5, np.nan])}, "probabilities"),
+        ({"place_probabilities": np.array([0.5, 1.5])}, "probabilities"),
+        ({"subset_law": np.array([1.0])}, "one probability a value"),
+        ({"subset_law": np.empty(0), "other_law": np.empty(0)}, "one probability a value"),
+        ({"released": np.array([0, 2])}, r"outside \[0, 2\)"),
+    ],
+)
+def test_informed_rows_refuse(changes, message):
+    arguments = {
+        "released": np.array([0, 1]),
+        "place_probabilities": np.array([0.5, 0.5]),
+        "subset_law": np.array([0.5, 0.5]),
+        "other_law": np.array([0.5, 0.5]),
+        "num_rows": 1,
+    }
+    with pytest.raises(ParameterError, match=message):
+        informed_rows(**(arguments | changes))
+
+
+@pytest.mark.parametrize(("wins", "plays"), [(0, 7), (7, 7), (3, 7), (150, 1000)])
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
+def test_limits_are_clopper_and_pearsons(wins, plays, confidence):
+    found = win_rate(wins, plays, confidence=confidence)
+    limits = binomtest(wins, plays).proportion_ci(confidence, method="exact")
+    assert (found.lower, found.upper) == pytest.approx((limits.low, limits.high), rel=1e-9)
+    assert found.rate == wins / plays
+    assert 0.0 <= found.lower <= found.rate <= found.upper <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("wins", "plays", "confidence", "message"),
+    [
+        (0, 0, 0.9, "num_plays = 0"),
+        (-1, 2, 0.9, "num_wins = -1"),
+        (3, 2, 0.9, "num_wins = 3 is above"),
+        (1, 2, 1.0, "confidence"),
+        (1, 2, float("nan"), "confidence"),
+    ],
+)
+def test_limits_refuse(wins, plays, confidence, message):
+    with pytest.raises(ParameterError, match=message):
+        win_rate(wins, plays, confidence=confidence)

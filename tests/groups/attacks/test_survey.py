@@ -1,9 +1,50 @@
-"""Numbers over trials: their mean, their deviation, and the rows of a table."""
+"""Columns about people become numbers on one scale, or codes."""
 
 import csv
 import math
 
-from shuffledp.groups.attacks.survey import COLUMNS, Measured, write_measured
+import numpy as np
+import pytest
+
+from shuffledp.core.errors import DataError
+from shuffledp.groups.attacks.survey import COLUMNS, Measured, read_traits, write_measured
+
+
+def write(tmp_path, text):
+    path = tmp_path / "people.csv"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_numbers_are_scaled_and_words_are_coded(tmp_path):
+    path = write(tmp_path, "pay,town,one\n10,x,5\n30,y,5\n20,x,5\n")
+    traits = read_traits(path, ["pay", "town", "one"])
+    assert traits.values.tolist() == [[0.5, 0.0, 5.0], [1.5, 1.0, 5.0], [1.0, 0.0, 5.0]]
+    assert traits.is_category.tolist() == [False, True, False]
+
+
+def test_typed_tables(tmp_path):
+    import polars as pl
+
+    path = tmp_path / "people.parquet"
+    pl.DataFrame({"yes": [True, False], "pay": [1, 3]}).write_parquet(path)
+    traits = read_traits(path, ["yes", "pay"])
+    assert traits.is_category.tolist() == [True, False]
+    assert np.ptp(traits.values, axis=0).tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "message"),
+    [
+        ("a\n1\n\n", [], "name at least one"),
+        ("a,b\n1,1\n,2\n", ["a"], "no value in row 2"),
+        ("a\n1\ninf\n", ["a"], "not finite in row 2"),
+        ("a\n1\n", ["b"], "no column 'b'"),
+    ],
+)
+def test_refusals(tmp_path, text, columns, message):
+    with pytest.raises(DataError, match=message):
+        read_traits(write(tmp_path, text), columns)
 
 
 def measured(*trials, **changes):

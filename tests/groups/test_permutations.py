@@ -1,4 +1,4 @@
-"""Rank distances against their definitions, on every pair of small permutations."""
+"""Permutations checked and inverted."""
 
 from itertools import combinations, permutations
 
@@ -13,8 +13,45 @@ from shuffledp.groups.permutations import (
     cayley_distance,
     footrule_distance,
     hamming_distance,
+    inverse,
     kendall_distance,
+    require_permutation,
 )
+
+
+@given(st.permutations(range(7)))
+def test_inverse(values):
+    permutation = require_permutation("order", np.array(values))
+    assert (permutation[inverse(permutation)] == np.arange(7)).all()
+    assert not permutation.flags.writeable
+    assert not inverse(permutation).flags.writeable
+
+
+def test_any_type_of_integers_in_any_layout():
+    strided = np.array([[2, 9], [0, 9], [1, 9]], dtype=np.uint8)[:, 0]
+    found = require_permutation("order", strided, 3)
+    assert found.dtype == np.int64
+    assert found.flags.c_contiguous
+    assert found.tolist() == [2, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([0, 2], "order has the entry 2, which is not in [0, 2)"),
+        ([0, 0], "order misses 1"),
+        ([True, False], "dtype bool"),
+        ([0.0, 1.0], "dtype float64"),
+        ([], "non-empty"),
+        ([[0, 1]], "shape (1, 2)"),
+        ([0, 1, 2], "3 entries for 2 people"),
+    ],
+)
+def test_what_is_no_permutation_is_refused(values, message):
+    with pytest.raises(ParameterError) as caught:
+        require_permutation("order", np.array(values), 2)
+    assert message in str(caught.value)
+
 
 DISTANCES = (kendall_distance, hamming_distance, cayley_distance, footrule_distance)
 
@@ -113,7 +150,7 @@ def test_arguments_are_left_alone():
         ([0, 0, 2], "misses 1 and repeats another"),
     ],
 )
-def test_what_is_no_permutation_is_refused(values, message):
+def test_what_is_no_permutation_is_refused_of_rank_distances(values, message):
     for distance in DISTANCES:
         with pytest.raises(ParameterError, match=message):
             distance(values)
