@@ -16,7 +16,6 @@ from oracles.preservation_published import (
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.groups.preservation import (
-    draws_needed,
     hamming_preservation,
     largest_preserved_share,
     required_members,
@@ -149,17 +148,14 @@ def test_simulated_limits_hold_for_every_distance(name, places):
     stays = np.array([sum(pi[j] in places for j in places) for pi in everything])
     found = simulated_preservation(iter(draws), places, confidence=SURE)
     assert found.num_draws == 3000
-    for eta in (2 / 3, 1.0):
-        exact = float(weights[stays < eta * 3 - 1e-9].sum())
-        interval = found.delta_interval(eta)
-        assert interval.lower <= exact <= interval.upper
-        assert interval.upper - interval.lower < 0.15
-        assert exact <= found.delta_for(eta)
-    delta = 0.25
-    true_eta = max(r for r in range(4) if weights[stays < r].sum() <= delta) / 3
-    limits = found.eta_interval(delta)
-    assert limits.lower <= true_eta <= limits.upper
-    assert found.eta_for(delta) <= true_eta
+    for delta in (0.25, 0.7):
+        true_eta = max(r for r in range(4) if weights[stays < r].sum() <= delta) / 3
+        assert found.eta_for(delta) <= true_eta
+        # It does not err far: at a delta somewhat larger that much stays.
+        assert (
+            found.eta_for(delta)
+            >= max(r for r in range(4) if weights[stays < r].sum() <= delta - 0.1) / 3 - 1e-12
+        )
 
 
 def test_a_planted_wrong_law_is_outside_the_limits():
@@ -167,28 +163,8 @@ def test_a_planted_wrong_law_is_outside_the_limits():
     _, _, draws = draws_of("kendall", 5, 3.0, 3000, generator)
     everything, weights, _ = draws_of("kendall", 5, 0.5, 1, generator)
     stays = np.array([sum(pi[j] < 3 for j in range(3)) for pi in everything])
-    wrong = float(weights[stays < 3].sum())
-    assert (
-        simulated_preservation(draws, [0, 1, 2], confidence=SURE).delta_interval(1.0).upper < wrong
-    )
-
-
-@pytest.mark.parametrize(("failures", "trials"), [(0, 30), (3, 30), (30, 30), (1, 1), (0, 1)])
-def test_limits_are_clopper_and_pearsons(failures, trials):
-    keep, lose = np.array([0, 1]), np.array([1, 0])
-    draws = [lose] * failures + [keep] * (trials - failures)
-    found = simulated_preservation(draws, [0], confidence=0.9)
-    interval = found.delta_interval(1.0)
-    # Beyond the limits the observation has a probability of at most a twentieth.
-    if failures:
-        assert binom.sf(failures - 1, trials, interval.lower) == pytest.approx(0.05, rel=1e-6)
-    else:
-        assert interval.lower == 0.0
-    if failures < trials:
-        assert binom.cdf(failures, trials, interval.upper) == pytest.approx(0.05, rel=1e-6)
-        assert binom.cdf(failures, trials, found.delta_for(1.0)) == pytest.approx(0.1, rel=1e-6)
-    else:
-        assert interval.upper == found.delta_for(1.0) == 1.0
+    wrong = max(r for r in range(4) if weights[stays < r].sum() <= 0.5) / 3
+    assert simulated_preservation(draws, [0, 1, 2], confidence=SURE).eta_for(0.5) > wrong
 
 
 @pytest.mark.parametrize("delta", [0.1, 0.37])
@@ -198,7 +174,7 @@ def test_order_statistics_cover_as_often_as_they_say(num_draws, delta):
     law = np.array([0.3, 0.5, 0.2])
     true_share = max(r for r in range(3) if law[:r].sum() <= delta) / 2
     confidence = 0.8
-    below = above = onesided = 0.0
+    onesided = 0.0
     for zeros in range(num_draws + 1):
         for ones in range(num_draws - zeros + 1):
             twos = num_draws - zeros - ones
@@ -209,26 +185,17 @@ def test_order_statistics_cover_as_often_as_they_say(num_draws, delta):
             )
             chance = binom.pmf(zeros, num_draws, 0.3)
             chance *= binom.pmf(ones, num_draws - zeros, 0.5 / 0.7)
-            limits = found.eta_interval(delta)
-            below += chance * (limits.upper < true_share)
-            above += chance * (limits.lower > true_share)
             onesided += chance * (found.eta_for(delta) > true_share)
-    assert below <= 0.1
-    assert above <= 0.1
     assert onesided <= 0.2
 
 
 def test_too_few_draws_say_nothing_and_enough_do():
     identity = np.arange(6)
-    enough = draws_needed(0.01, confidence=0.99)
-    assert enough == 459
+    enough = 459  # the least N with 0.99^N <= 0.01
     few = simulated_preservation([identity] * (enough - 1), [1, 2], confidence=0.99)
     many = simulated_preservation([identity] * enough, [1, 2], confidence=0.99)
     assert few.eta_for(0.01) == 0.0
-    assert few.eta_interval(0.01).upper == 1.0
     assert many.eta_for(0.01) == 1.0
-    one = simulated_preservation([identity[::-1]], [1, 2], confidence=0.9)
-    assert one.eta_interval(0.9).upper == 1.0
 
 
 def test_counts_do_not_change():
@@ -255,10 +222,6 @@ def test_bad_arguments_are_named():
         ("places", lambda: simulated_preservation([np.arange(3)], [-1])),
         ("confidence", lambda: simulated_preservation([np.arange(3)], [0], confidence=1.0)),
         ("delta", lambda: simulated_preservation([np.arange(3)], [0]).eta_for(0.0)),
-        ("delta", lambda: simulated_preservation([np.arange(3)], [0]).eta_interval(1.0)),
-        ("eta", lambda: simulated_preservation([np.arange(3)], [0]).delta_for(2.0)),
-        ("delta", lambda: draws_needed(0.0)),
-        ("confidence", lambda: draws_needed(0.1, confidence=0.0)),
     ):
         with pytest.raises(ParameterError, match=name):
             call()

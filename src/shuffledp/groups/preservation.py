@@ -24,8 +24,8 @@ and the bracket is l! (t^a / a!) binomial(l - a, c). Sum over a and b. The weigh
 up to n! f(n, 0). ∎ All terms are positive, so logarithms keep relative accuracy. The theorem of the
 paper, corrected, is the same law as a sum over the distance.
 
-**Kendall, Cayley: simulated.** From N draws of pi, exact binomial limits: Clopper and Pearson 1934
-for delta, order statistics for eta. They hold for every law, at the stated confidence.
+**Kendall, Cayley: simulated.** From N draws of pi, order statistics give limits of eta that hold
+for every law, at the stated confidence.
 
 Source: Meehan, Roy Chowdhury, Chaudhuri, Jha, "Privacy Implications of Shuffling", ICLR 2022,
 arXiv:2106.06603v3, Definition A.4 for the notion; the factorised law is ours.
@@ -53,9 +53,6 @@ _SMALLEST_UPPER = 1e-300
 
 # Roundings of a logarithm of a term, each of half an ulp of its largest part, with room.
 _ROUNDINGS = 64.0
-
-# Relative error of the incomplete beta function's inverse, with room; it is moved outwards by that.
-_QUANTILE_ERROR = 1e-9
 
 
 def required_members(subset_size: int, eta: float) -> int:
@@ -187,55 +184,19 @@ class SimulatedPreservation:
         """Number N of draws."""
         return int(self.stayed.size)
 
-    def delta_for(self, eta: float) -> float:
-        """Return an upper confidence limit of the chance that less than eta stays."""
-        return _upper_limit(self._failures(eta), self.num_draws, 1.0 - self.confidence)
-
-    def delta_interval(self, eta: float) -> Enclosure:
-        """Return the Clopper-Pearson interval of that chance, at this confidence for both ends."""
-        failures, n = self._failures(eta), self.num_draws
-        alarm = 0.5 * (1.0 - self.confidence)
-        lower = max(1.0 - _upper_limit(n - failures, n, alarm), 0.0)
-        return Enclosure(lower, _upper_limit(failures, n, alarm))
-
     def eta_for(self, delta: float) -> float:
         """Return a lower confidence limit of the largest share that stays but for delta.
 
-        A multiple of 1/l; 0 where there are too few draws to say more, see `draws_needed`.
-        """
-        return self._lower_share(require_open_unit("delta", delta), 1.0 - self.confidence)
-
-    def eta_interval(self, delta: float) -> Enclosure:
-        """Return limits of that share on both sides, at this confidence for both together.
-
-        Let xi be the largest r with Pr[stayed < r] <= delta. If the i-th smallest of N is above xi
-        fewer than i are at most xi, which has probability above delta each; if the j-th smallest is
-        below xi at least j are below xi, which has probability at most delta each. The limits are
-        the order statistics for which Bin(N, delta) makes that rare enough.
+        A multiple of 1/l; 0 where (1 - delta)^N, of N draws, is above one minus the confidence. Let
+        xi be the largest r with Pr[stayed < r] <= delta. If the i-th smallest of N is above xi,
+        fewer than i are at most xi, which has probability above delta each. The limit is the order
+        statistic for which Bin(N, delta) makes that rare enough.
         """
         from scipy.stats import binom
 
-        delta = require_open_unit("delta", delta)
-        alarm = 0.5 * (1.0 - self.confidence)
-        lower = self._lower_share(delta, alarm)
-        # The first j with Pr[Bin >= j] <= alarm.
-        ranks = np.arange(1, self.num_draws + 1)
-        enough = np.flatnonzero(binom.sf(ranks - 1, self.num_draws, delta) <= alarm)
-        upper = 1.0
-        if enough.size:
-            upper = int(self.stayed[enough[0]]) / self.subset_size
-        return Enclosure(lower, max(lower, upper))
-
-    def _failures(self, eta: float) -> int:
-        required = required_members(self.subset_size, eta)
-        return int(np.searchsorted(self.stayed, required, side="left"))
-
-    def _lower_share(self, delta: float, alarm: float) -> float:
-        from scipy.stats import binom
-
-        # The last i with Pr[Bin <= i - 1] <= alarm.
-        ranks = np.arange(1, self.num_draws + 1)
-        enough = np.flatnonzero(binom.cdf(ranks - 1, self.num_draws, delta) <= alarm)
+        ranks = np.arange(self.num_draws)
+        chances = binom.cdf(ranks, self.num_draws, require_open_unit("delta", delta))
+        enough = np.flatnonzero(chances <= 1.0 - self.confidence)
         if not enough.size:
             return 0.0
         return _share_of(int(self.stayed[enough[-1]]), self.subset_size)
@@ -265,24 +226,7 @@ def simulated_preservation(
             inside[subset] = True
         stayed.append(int(np.count_nonzero(inside[draw[subset]])))
     if not stayed:
-        raise ParameterError("draws is empty: give at least one draw, see draws_needed")
+        raise ParameterError("draws is empty: give at least one draw")
     counts = np.sort(np.array(stayed, np.int64))
     counts.flags.writeable = False
     return SimulatedPreservation(stayed=counts, subset_size=int(subset.size), confidence=level)
-
-
-def draws_needed(delta: float, *, confidence: float = 0.95) -> int:
-    """Return the fewest draws N from which `eta_for` speaks: (1 - delta)^N <= 1 - confidence."""
-    chance = require_open_unit("delta", delta)
-    alarm = 1.0 - require_open_unit("confidence", confidence)
-    return math.ceil(math.log(alarm) / math.log1p(-chance) * (1.0 + 1e-12))
-
-
-def _upper_limit(successes: int, trials: int, alarm: float) -> float:
-    """Return the p at which Pr[Bin(trials, p) <= successes] falls to ``alarm``, rounded up."""
-    from scipy.special import betaincinv
-
-    if successes >= trials:
-        return 1.0
-    found = float(betaincinv(successes + 1.0, float(trials - successes), 1.0 - alarm))
-    return min(found * (1.0 + _QUANTILE_ERROR), 1.0)

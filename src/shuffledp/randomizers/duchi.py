@@ -32,8 +32,7 @@ class Duchi(NumberRandomizer):
     low, high : float
         Range of the values: finite, low < high.
     epsilon0 : float
-        Local privacy loss asked for, in nats, in [0, inf). The attribute of the same name is the
-        loss of the law that is drawn, rounded up, which is at most that.
+        Local privacy loss asked for, in nats, in [0, inf); then that of the law drawn, rounded up.
 
     Attributes
     ----------

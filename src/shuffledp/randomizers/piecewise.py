@@ -112,8 +112,7 @@ class Piecewise(NumberRandomizer):
     low, high : float
         Range of the values: finite, low < high.
     epsilon0 : float
-        Local privacy loss asked for, in nats, in [0, inf). The attribute of the same name is the
-        loss of the law that is drawn, rounded up, which is at most that.
+        Local privacy loss asked for, in nats, in [0, inf); then that of the law drawn, rounded up.
     resolution : int, optional
         Largest window W, a power of two in [1, 256]; the default is 256. Smaller ones are for
         tests, which write out the whole law.

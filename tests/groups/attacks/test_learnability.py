@@ -27,7 +27,8 @@ from shuffledp.groups.attacks.survey import AttackedSurvey, ComparedArrangement
 from shuffledp.groups.groups import Groups
 from shuffledp.randomizers.k_randomized_response import KRandomizedResponse
 
-STARTS, MEMBERS, OWN = np.array([0, 3, 5]), np.array([0, 1, 2, 2, 3]), np.array([0, 0, 1, 1])
+GROUPS = Groups(num_users=4, starts=[0, 3, 5], members=[0, 1, 2, 2, 3])
+OWN = np.array([0, 0, 1, 1])
 
 
 def entropy():
@@ -35,7 +36,7 @@ def entropy():
 
 
 def test_local_laws_are_counts():
-    laws = local_laws(np.array([0, 2, 2, 1]), STARTS, MEMBERS, OWN, num_values=3)
+    laws = local_laws(np.array([0, 2, 2, 1]), GROUPS, OWN, num_values=3)
     third, half = 1 / 3, 1 / 2
     assert laws.tolist() == [
         [third, 0.0, 2 * third],
@@ -50,16 +51,14 @@ def test_local_laws_are_counts():
     [
         ({"codes": np.zeros(3, dtype=int)}, "codes has 3 rows"),
         ({"codes": np.array([0, 0, 0, 2])}, r"outside \[0, 2\)"),
-        ({"starts": np.array([0, 5, 5])}, "neighbourhood 1 has no members"),
         ({"num_values": 0}, "num_values = 0"),
     ],
 )
 def test_local_laws_refuse(changes, message):
     arguments = {
         "codes": np.zeros(4, dtype=int),
-        "starts": STARTS,
-        "members": MEMBERS,
-        "group_of": OWN,
+        "neighbourhoods": GROUPS,
+        "own": OWN,
         "num_values": 2,
     }
     with pytest.raises(ParameterError, match=message):

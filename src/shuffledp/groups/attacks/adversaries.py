@@ -29,21 +29,21 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_at_least, require_open_unit
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.reports import read_only
 from shuffledp.core.threads import one_thread
 from shuffledp.groups.attacks.survey import (
     require_codes_below,
-    require_neighbourhoods,
     require_points,
 )
+from shuffledp.groups.groups import Groups
 
 # The share is given in floating point: 0.9 of 50 resamplings are 45, not 45.000000000000001.
 _SLACK = 1e-9
 
 
 def choose_neighbours(
-    starts: NDArray[np.integer[Any]],
-    members: NDArray[np.integer[Any]],
-    group_of: NDArray[np.integer[Any]],
+    neighbourhoods: Groups,
+    own: NDArray[np.int64],
     *,
     num_neighbours: SupportsIndex = 25,
     privileged: NDArray[Any] | None = None,
@@ -53,7 +53,8 @@ def choose_neighbours(
 ) -> NDArray[np.int32]:
     """Return the rows that the adversary reads about each person; -1 fills the end of small ones.
 
-    The most similar by ``privileged`` data are those with the smallest sum, over the columns, of
+    ``neighbourhoods`` has everybody within the attack's radius, ``own`` which one is whose. The
+    most similar by ``privileged`` data are those with the smallest sum, over the columns, of
     absolute differences (scale the columns before), or of one for each unequal category (Gower,
     Biometrics 27, 1971); without such data members are chosen at random. Cost: one look at each
     pair of a person and a neighbour, 13 to 17 ns each; without privileged data half a microsecond a
@@ -62,19 +63,15 @@ def choose_neighbours(
     from shuffledp.groups.attacks import adversary_kernels as kernels
 
     size = require_at_least("num_neighbours", num_neighbours, 1)
-    rows = require_neighbourhoods(starts, members, group_of)
-    num_people = rows.group_of.size
+    num_people = own.size
+    rows = neighbourhoods.starts, neighbourhoods.members, read_only(own)
     words = entropy.words(num_people)
     chosen = np.full((num_people, size), -1, dtype=np.int32)
     if privileged is None:
-        kernels.choose_at_random(
-            rows.starts, rows.members, rows.group_of, include_own, words, chosen
-        )
+        kernels.choose_at_random(*rows, include_own, words, chosen)
         return chosen
     traits, categories = _traits(privileged, is_category, num_people)
-    kernels.choose_most_similar(
-        rows.starts, rows.members, rows.group_of, traits, categories, include_own, words, chosen
-    )
+    kernels.choose_most_similar(*rows, traits, categories, include_own, words, chosen)
     return chosen
 
 

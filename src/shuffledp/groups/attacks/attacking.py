@@ -69,8 +69,7 @@ def attack_by_majority_vote(
     of_own: list[list[float]] = [[] for _ in arrangements]
     for trial in range(trials):
         neighbours = choose_neighbours(
-            groups.starts,
-            groups.members,
+            groups,
             own,
             num_neighbours=num_neighbours,
             privileged=survey.privileged,

@@ -25,9 +25,9 @@ from shuffledp.groups.attacks.survey import (
     Measured,
     own_neighbourhoods,
     require_codes_below,
-    require_neighbourhoods,
     require_points,
 )
+from shuffledp.groups.groups import Groups
 
 # Trees a class; beyond 10,000 people boosting stops earlier, when it no longer helps.
 _MOST_ITERATIONS = 100
@@ -37,26 +37,22 @@ _TOLERANCE = 1e-9
 
 def local_laws(
     codes: NDArray[np.integer[Any]],
-    starts: NDArray[np.integer[Any]],
-    members: NDArray[np.integer[Any]],
-    group_of: NDArray[np.integer[Any]],
+    neighbourhoods: Groups,
+    own: NDArray[np.int64],
     *,
     num_values: SupportsIndex,
 ) -> NDArray[np.float64]:
     """Return the empirical law of the true answers around each person, shape (n, num_values)."""
     count = require_at_least("num_values", num_values, 1)
-    rows = require_neighbourhoods(starts, members, group_of)
     values = require_codes_below("codes", codes, count)
-    sizes = rows.sizes
-    if values.size != rows.group_of.size:
+    if values.size != own.size:
         raise ParameterError(
-            f"codes has {values.size} rows and group_of {rows.group_of.size}: give one a person"
+            f"codes has {values.size} rows for {own.size} people: give one a person"
         )
-    if (sizes == 0).any():
-        raise ParameterError(f"neighbourhood {int(np.argmin(sizes))} has no members")
-    groups = np.repeat(np.arange(sizes.size), sizes)
-    cells = np.bincount(groups * count + values[rows.members], minlength=sizes.size * count)
-    laws: NDArray[np.float64] = (cells.reshape(sizes.size, count) / sizes[:, None])[rows.group_of]
+    sizes = neighbourhoods.sizes
+    rows = np.repeat(np.arange(sizes.size), sizes)
+    cells = np.bincount(rows * count + values[neighbourhoods.members], minlength=sizes.size * count)
+    laws: NDArray[np.float64] = (cells.reshape(sizes.size, count) / sizes[:, None])[own]
     return laws
 
 
@@ -209,9 +205,7 @@ def learn_local_laws(
     report = on_progress or no_progress
     public = survey.require_public()
     groups = survey.neighbourhoods
-    truth = local_laws(
-        survey.codes, groups.starts, groups.members, own_neighbourhoods(groups), num_values=survey.k
-    )
+    truth = local_laws(survey.codes, groups, own_neighbourhoods(groups), num_values=survey.k)
     says_truth, says_other = survey.randomizer.support_probabilities
     found: dict[tuple[str, str], list[float]] = {}
     for trial in range(trials):

@@ -144,43 +144,6 @@ def euclidean_positions(coordinates: NDArray[Any], metric: str) -> NDArray[np.fl
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Neighbourhoods:
-    """Checked neighbourhoods in compressed rows, as compiled loops take them.
-
-    Neighbourhood a is ``members[starts[a]:starts[a + 1]]``; person i's is ``group_of[i]``.
-    """
-
-    starts: NDArray[np.int64]
-    members: NDArray[np.int32]
-    group_of: NDArray[np.int64]
-
-    @property
-    def sizes(self) -> NDArray[np.int64]:
-        """Number of members of each neighbourhood."""
-        return np.diff(self.starts)
-
-
-def require_neighbourhoods(
-    starts: NDArray[np.integer[Any]],
-    members: NDArray[np.integer[Any]],
-    group_of: NDArray[np.integer[Any]],
-) -> Neighbourhoods:
-    """Return neighbourhoods that loops can trust: writable copies, always of one type."""
-    bounds, own = (np.array(array, dtype=np.int64, ndmin=1) for array in (starts, group_of))
-    rows = np.array(members, dtype=np.int32, ndmin=1)
-    if bounds.ndim != 1 or rows.ndim != 1 or own.ndim != 1:
-        raise ParameterError("starts, members and group_of must each have one axis")
-    if bounds.size < 2 or bounds[0] != 0 or bounds[-1] != rows.size or (np.diff(bounds) < 0).any():
-        raise ParameterError(
-            f"starts is no table of {rows.size} members: it must rise from 0 to {rows.size}"
-        )
-    for name, array, end in (("members", rows, own.size), ("group_of", own, bounds.size - 1)):
-        if array.size and not 0 <= int(array.min()) <= int(array.max()) < end:
-            raise ParameterError(f"{name} holds numbers outside [0, {end})")
-    return Neighbourhoods(starts=bounds, members=rows, group_of=own)
-
-
 def require_codes_below(
     name: str, codes: NDArray[np.integer[Any]], num_values: int
 ) -> NDArray[np.int32]:
