@@ -31,7 +31,7 @@ exp(-rate abs(k_j)), rate <= theta / sqrt(d): a geometric magnitude, and a sign;
 l1 for the sum of abs(k_j) and l2 for the Euclidean norm, the point is accepted with probability
 exp(rate l1 - theta l2), which is at most 1 because l1 <= sqrt(d) l2. In one dimension rate = theta,
 and all but -0 is accepted. Nearly all draws are decided by floats with a bound on their error; the
-rest by `exact_draws`, with more bits of the same uniform numbers. So the masses are those of the
+rest by decimals, with more bits of the same uniform numbers. So the masses are those of the
 real numbers meant, tails included.
 
 Source: ours; inversion of geometric variates and rejection are standard.

@@ -87,7 +87,7 @@ class Groups:
     def from_distance(
         cls, points: ArrayLike, radius: SupportsFloat, *, metric: str = "euclidean"
     ) -> Self:
-        """Group each person with everybody within a distance; see `distance.groups_by_distance`.
+        """Group each person with everybody within a distance.
 
         Parameters
         ----------
@@ -116,7 +116,7 @@ class Groups:
     def from_graph(
         cls, edges: ArrayLike, *, num_users: SupportsIndex, hops: SupportsIndex = 1
     ) -> Self:
-        """Group each person with everybody within some steps; see `graph.groups_by_hops`.
+        """Group each person with everybody within some steps in a graph.
 
         Parameters
         ----------
@@ -141,7 +141,7 @@ class Groups:
     def from_nearest(
         cls, points: ArrayLike, group_size: SupportsIndex, *, metric: str = "euclidean"
     ) -> Self:
-        """Group each person with the nearest others; see `nearest.groups_of_nearest`.
+        """Group each person with the nearest others.
 
         Parameters
         ----------
@@ -166,7 +166,7 @@ class Groups:
     def from_sets(
         cls, sets: Iterable[Iterable[SupportsIndex]], *, num_users: SupportsIndex
     ) -> Self:
-        """Take groups as they are given, such as households; see `sets.groups_of_sets`.
+        """Take groups as they are given, such as households.
 
         Parameters
         ----------

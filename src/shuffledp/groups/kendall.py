@@ -13,7 +13,7 @@ Two exact ways to draw it, m = n - i being the number of values (U uniform in [0
   however small theta is.
 
 *Moments.* The distance is a sum of independent truncated geometric variates on {0, ..., m - 1}, m =
-1, ..., n (see ``kendall.py``), so everything is a sum over m. With x = m theta, the textbook forms
+1, ..., n (see above), so everything is a sum over m. With x = m theta, the textbook forms
 
     mean = q / (1 - q) - m q^m / (1 - q^m),
     variance = q / (1 - q)^2 - m^2 q^m / (1 - q^m)^2

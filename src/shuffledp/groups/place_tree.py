@@ -5,26 +5,16 @@ everybody is alone. Noisy places are split in the same way, by the same coordina
 same numbers: so each person is matched with one noisy place nearby. The match is made from the
 noisy places alone, ties in random order: whatever the multiset of noisy places hides stays hidden.
 
-The same tree gives lower bounds on sums of e^(-theta d(c_i, c_v)) over all people i. For a part of
-the tree with n people, mean place m and mean square distance s^2 from m, by Jensen's inequality for
-the convex functions e^-x and x^2,
+The same tree gives lower bounds on sums of e^(-theta d(c_i, c_v)) over all people i: a part with n
+people, mean place m and mean square distance s^2 from m adds at least n e^(-theta sqrt(d(m, c_v)^2
++ s^2)), by Jensen's inequality. Parts are opened until that costs a few parts in a hundred of the
+sum; those that are too far away to count are left out, which errs downwards too.
 
-    sum of e^(-theta d(c_i, c_v)) >= n e^(-theta sqrt(d(m, c_v)^2 + s^2)).
-
-Parts are opened until that costs a few parts in a hundred of the sum; those that are too far away
-to count are left out, which errs downwards too.
-
-*How far the members of a group can move in all* if they trade places is an assignment problem.
-Delta(G) is the maximum over the permutations s of a group of the sum of d(c_i, c_s(i)). On a line
-it is twice the sum of abs(c_i - m) for a median m (the footrule of docs/results). In several
-dimensions two upper bounds are computed, and the smaller counts:
-
-- **star**: 2 sum of d(c_i, m), for any point m, by the triangle inequality; m near the geometric
-  median. Never more than 2 / sqrt(3) times Delta in the plane, as far as is known.
-- **dual**: for any numbers v, the sum of v_j and of u_i = max over j of (d(c_i, c_j) - v_j), since
-  every d(c_i, c_j) <= u_i + v_j. With v from an optimal assignment it is Delta itself, up to
-  rounding, and it is a bound whether or not the assignment is optimal.
-
+How far the members of a group can move in all if they trade places, Delta(G), is an assignment
+problem. On a line it is twice the sum of distances from a median. In several dimensions two upper
+bounds are computed (docs/results/grouped.md), and the smaller counts: *star*, 2 sum of d(c_i, m)
+for a point m near the geometric median; *dual*, the sum of v_j and of max over j of (d(c_i, c_j) -
+v_j) with v from an optimal assignment, which is Delta itself up to rounding, and a bound for any v.
 Only the largest group counts for a shuffle. So groups are taken in descending order of the first
 bound, until it falls below what is proved for those before.
 """

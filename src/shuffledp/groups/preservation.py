@@ -1,34 +1,20 @@
 """(eta, delta)-preservation: how much of a subset's reports stays within the subset.
 
-A shuffle z[i] = y[sigma(i)] is (eta, delta)-preserving for a set S of users if, with probability at
-least 1 - delta, at least eta of the rows of S hold reports of members of S. In places along the
-reference order: at least eta of the places j of S have pi[j] in S.
+A shuffle is (eta, delta)-preserving for a set S of l users if, with probability at least 1 - delta,
+at least eta of the rows of S hold reports of members of S.
 
-**Hamming, exactly.** Let l be the size of S, t = e^theta - 1, and C the number of places of S whose
-report comes from outside. Then
+*Hamming, exactly.* With t = e^theta - 1 the number C of places of S whose report comes from outside
+has Pr[C = c] = l! (n - l)! f(l, c) f(n - l, c) / (n! f(n, 0)),
 
-    Pr[C = c] = l! (n - l)! f(l, c) f(n - l, c) / (n! f(n, 0)),
     f(m, c) = sum over a from 0 to m - c of (t^a / a!) binomial(m - a, c).
 
-*Proof.* Pr[pi] is proportional to e^(theta fix(pi)), which is the sum of t^size(F) over the sets F
-of fixed points of pi. So count pairs (pi, F) with the weight t^size(F). Let a points of F be in S
-and b outside. Of the l - a other places of S, choose c that receive from outside, and c of the
-l - a reports that leave; the rest of S permutes in (l - a - c)! ways. The same outside with b; the
-c reports that leave fill the c places outside, and the other way round, in c! ways each. With the
-choice of F that is
+All terms are positive, so logarithms keep relative accuracy.
 
-    [binomial(l, a) binomial(l - a, c)^2 (l - a - c)! c! t^a]
-        [binomial(n - l, b) binomial(n - l - b, c)^2 (n - l - b - c)! c! t^b],
-
-and the bracket is l! (t^a / a!) binomial(l - a, c). Sum over a and b. The weights of all pairs add
-up to n! f(n, 0). ∎ All terms are positive, so logarithms keep relative accuracy. The theorem of the
-paper, corrected, is the same law as a sum over the distance.
-
-**Kendall, Cayley: simulated.** From N draws of pi, order statistics give limits of eta that hold
-for every law, at the stated confidence.
+*Kendall, Cayley: simulated.* From N draws of pi, order statistics give limits of eta that hold for
+every law, at the stated confidence.
 
 Source: Meehan, Roy Chowdhury, Chaudhuri, Jha, "Privacy Implications of Shuffling", ICLR 2022,
-arXiv:2106.06603v3, Definition A.4 for the notion; the factorised law is ours.
+arXiv:2106.06603v3, Definition A.4 for the notion; the law is ours: docs/results/preservation.md.
 """
 
 import math

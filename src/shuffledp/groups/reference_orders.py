@@ -331,7 +331,7 @@ class ReferenceOrder:
 
 
 def breadth_first_order(groups: Groups) -> NDArray[np.int64]:
-    """Return the paper's reference order; see `traversals.breadth_first`."""
+    """Return the paper's reference order; see `breadth_first`."""
     return breadth_first(Memberships.of(groups))[0]
 
 
@@ -370,7 +370,7 @@ def choose_reference_order(
 
     Notes
     -----
-    Source: theory in `sensitivity`; the ideas in `traversals` and `centroid_sweeps`. Cost: some
+    Source: this module's docstring. Cost: some
     hundred passes over the memberships at most; memory: 4 bytes a membership and some arrays of
     num_users.
 

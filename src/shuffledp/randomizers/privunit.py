@@ -156,8 +156,8 @@ class TwoPieceRandomizer(MeanRandomizer):
     def profile(self) -> LocalProfile:
         """What the accountant needs: the loss, the blanket of opposite points, and an attack.
 
-        Proved in `shuffledp.randomizers.two_piece`, for the law of real numbers; see the known
-        limitation above.
+        Proved in docs/results/worst-pairs.md, for the law of real numbers; see the known limitation
+        above.
         """
         measure = self._measure
         right_angle = self._right_angle(measure)

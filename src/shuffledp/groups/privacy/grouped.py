@@ -3,50 +3,18 @@
 All n users run one randomizer; z'_j = y'_pi(j) along a public order of the users, and pi has a
 Mallows law with the parameter theta. Two results, of which the smaller counts, and epsilon0.
 
-**Thinned.** Cut the places into blocks, each of L or fewer, and let b bound by how much exchanging
-two entries of pi inside a block can change the distance: Cayley b = 1 and Hamming b = 2 at any L,
-so one block of all n; Kendall b = 2 L - 3. Let kappa = e^(-theta b). Then
+*Thinned.* Cut the places into blocks, each of L or fewer, L' the smallest; let b bound by how much
+exchanging two entries of pi inside a block can change the distance (Cayley 1, Hamming 2, Kendall
+2 L - 3), and kappa = e^(-theta b). Then (B) holds for L' users and the blanket kappa omega.
 
-    delta(epsilon) <= E_N[delta_(B)(epsilon; N + 1)],   N ~ Bin(L' - 1, kappa),
+*Window.* For w consecutive places with the victim's (for Hamming and Cayley any w users) that cost
+alpha_w = theta Delta_w: if uniform shuffling of w users is (eps, delta)-private, the release is
+(eps + alpha_w, M delta)-private, where ln M is at most theta times the mean distance of a uniform
+permutation of w items.
 
-L' the size of the smallest block and delta_(B)(epsilon; m) the right-hand side of (B) in
-docs/results/kernel.md for m users. That is (B) itself for L' users and the blanket kappa omega.
+What no analysis of a uniform shuffle of all n can go below is unavoidable here too.
 
-*Proof.* Each other user reports from the blanket omega with probability gamma, by a coin of their
-own, and otherwise from what is left of their law. Reveal who does not, with the place and report
-of each of them, and the block that the victim's report ended in. In that block let T be the places
-not revealed. Given pi the coins are independent, so size(T) - 1 ~ Bin(block - 1, gamma). Let p be
-the law of the victim's place in T given all this. Exchanging the entries of pi at two places t, t'
-of T maps the arrangements with the victim at t one to one to those with the victim at t', so
-p_t <= e^(theta b) p_t'. Now put the victim's place J and, by independent coins, each other t of T
-with probability p_t / max p into a set S, and reveal S. Pr[S, J = t] is max p times the product of
-p_s / max p over S and of 1 - p_s / max p outside: the same for all t in S. So J is uniform in S;
-the places of T outside S hold i.i.d. reports of law omega / gamma, those in S a uniform shuffle of
-such reports and the victim's. Each other place of T is in S with probability at least kappa, and
-more reports hide better. So all in all Bin(block - 1, gamma kappa) reports from the blanket hide
-the victim's, and (B) with kappa omega says just that. ∎
-
-**Window.** Take w consecutive places of the order that include the victim's (for Hamming and
-Cayley any w users). Let alpha_w = theta Delta_w be what the group of these users costs: Delta_w is
-w (w - 1)/2 for Kendall, w for Hamming (w >= 2), w - 1 for Cayley. If uniform shuffling of w users
-is (eps, delta)-private, the release is (eps + alpha_w, M delta)-private, where 1/M is the mean of
-e^(-theta d) over the permutations of w items.
-
-*Proof.* Let tau be uniform on the permutations of the window. The release with tau pi in place of
-pi first shuffles the window uniformly, and then does something that does not depend on its values:
-it is (eps, delta)-private. It is enough that the mean of Pr over the coset {tau pi} is between
-Pr[pi] / M and Pr[pi] e^alpha_w / M for every pi: pass to that release at a factor M, change the
-value there, and return at a factor e^alpha_w / M. For Kendall tau permutes consecutive values among
-fixed places, which keeps all inversions with values outside; for Cayley the cycles through the
-window are those of tau times the first-return map of pi. So there d along the coset is a constant
-plus the distance of a uniform permutation of w items, between 0 and Delta_w. For Hamming only b of
-the w items may find a place where they match, and b = w is the worst. ∎ By Jensen's inequality
-ln M is at most theta times the mean distance of a uniform permutation of w items: used here.
-
-*Lower end.* The analyst may shuffle the release again, uniformly. So what no analysis of a uniform
-shuffle of all n can go below is unavoidable here too.
-
-Source: ours; docs/results/grouped.md.
+Source: ours; docs/results/grouped.md has the proofs.
 """
 
 import math

@@ -1,58 +1,22 @@
 """What alpha, alone and with epsilon0, means for an adversary: odds, and a household's reports.
 
-*Odds.* Let a release be (alpha, G)-d_sigma-private. Take a person with the group G_i and an
-adversary with any prior, however correlated, who knows every report outside G_i, who sent each of
-those, and the bag of reports of G_i, but not who in G_i sent which. For any two values a and b of
-the person,
+*Odds.* An (alpha, G)-d_sigma-private release moves the odds of two values of a person by at most
+e^alpha, for an adversary with any prior who knows every report outside the person's group, who sent
+each of those, and the bag of reports of the group (Theorem 4.1). What that bag tells is not bounded
+by alpha; that is what epsilon0 is for.
 
-    e^-alpha <= odds(a : b | release) / odds(a : b) <= e^alpha.                              (4.1)
+*Re-identification.* The adversary sees z and names k rows; more than k/2 of them hold a report of
+the k users of a set I, inside one group of r, with a probability of at most
 
-*Proof.* Given what the adversary knows, y is one of the arrangements s(y*) of one sequence y* that
-agree outside G_i. So Pr[z | x_i = a] and Pr[z | x_i = b] are averages of Pr[z | s(y*)] over s,
-with different weights; any two of its values are within e^alpha, and so are any two averages. By
-Bayes' rule their ratio is the factor by which the odds move. The same holds for a against "anything
-but a", whose likelihood is one more average. ∎
+    1 / (1 + R e^-(2 k epsilon0 + alpha)),   R = 1 / Pr[Hyp(r - k, k, k) > k/2],      (*)
 
-The comparison is with what this adversary knew already. What the bag of reports of the group tells
-is not bounded by alpha; that is what epsilon0 is for.
+where Hyp(N, K, d) counts the marked among d drawn without replacement from N with K marked, if all
+of the group run one randomizer and the shuffle does not depend on the reports. The paper has the
+same with floor((r - k)/k) for R, which is never larger.
 
 Source: Meehan, Roy Chowdhury, Chaudhuri, Jha, "Privacy Implications of Shuffling", ICLR 2022,
-arXiv:2106.06603v3, Theorem 4.1.
-
-*Re-identification.* The game: the adversary sees z and names k rows. The k users of a set I, inside
-one group of r, are hit by a row if it holds a report that one of them sent. The adversary wins if
-more than k/2 rows hit. All users of the group run one epsilon0-LDP randomizer; the shuffle is
-(alpha, G)-d_sigma- private and draws its permutation independently of the reports. Then
-
-    Pr[win] <= 1 / (1 + R e^-(2 k epsilon0 + alpha)),   R = 1 / Pr[Hyp(r - k, k, k) > k/2],      (*)
-
-where Hyp(N, K, d) counts the marked among d drawn without replacement from N with K marked. The
-paper has the same with floor((r - k)/k) for R, which is never larger.
-
-*Proof.* Let s be the permutation, and fix z. It determines the rows H named, size k at most. Write
-s^-1(i) for the row that shows user i's report; the rows of I are s^-1(I), and s wins if it has more
-than k/2 rows in H. For a set J of k users of the group outside I, let s_J be s with the rows of I
-and of J exchanged, member by member in ascending order.
-
-- If s wins every s_J loses: the rows of J and those of I are disjoint, so J had fewer than k/2 in
-  H, and I has them now. There are C(r - k, k) sets J.
-- Exchanging is its own inverse. So an s' that loses is s_J for as many winning s as there are J
-  with more than k/2 rows of s' in H. With h <= k rows of H held by the r - k others, that is
-  C(r - k, k) Pr[Hyp(r - k, h, k) > k/2], which grows with h: at most C(r - k, k) / R.
-- Pr[s | z] <= e^(2 k epsilon0 + alpha) Pr[s_J | z]. The inverses agree outside the group, so the
-  shuffle draws them with probabilities within e^alpha. The reports behind z differ by an exchange
-  of k pairs, u sent from x and v from x' against v from x and u from x'; as R(u | x) <= e^epsilon0
-  R(u | x') for one *common* R, each pair costs e^(2 epsilon0).
-
-Summing Pr[s | z] <= e^(2 k epsilon0 + alpha) Pr[s_J | z] over the winning s and all J,
-C(r - k, k) Pr[win | z] <= e^(2 k epsilon0 + alpha) (C(r - k, k) / R) Pr[lose | z]. That is (*)
-given z, hence on average; and an adversary who tosses coins is a mixture of such. ∎
-
-*R >= floor((r - k)/k) = m.* Cut the r - k others at random into m disjoint sets of k (and a rest).
-At most one of the m can hold more than half of k marks, and each is a uniform set: m/R <= 1.
-
-Source: Meehan, Roy Chowdhury, Chaudhuri, Jha, "Privacy Implications of Shuffling", ICLR 2022,
-arXiv:2106.06603v3, Theorem 4.2 (stated there for k < r/2; the proof covers k = r/2). R is ours.
+arXiv:2106.06603v3, Theorems 4.1 and 4.2 (for k < r/2; the proof covers k = r/2). R is ours, and
+docs/results/ordinal.md has the proofs.
 """
 
 import math
