@@ -5,11 +5,11 @@ with mass proportional to exp(-theta norm). What is seen is the multiset of the 
 report). No permutation is drawn and nobody need hold all reports: each user can add the noise.
 
 Why it protects: if reports are rearranged inside a group G, the report of each person moves from
-one place of the group to another, so by the triangle inequality the probability of all noisy
-places together changes by a factor of at most exp(theta sum of d(c_i, c_s(i))). Forgetting who
-sent what is post-processing. So it is d_sigma-private with alpha = theta Delta(G), Delta being the
-maximum of that sum, an assignment problem, see `place_tree.py`. docs/results/grouped.md has the proof,
-and the central guarantee.
+one place of the group to another, so by the triangle inequality the probability of all noisy places
+together changes by a factor of at most exp(theta sum of d(c_i, c_s(i))). Forgetting who sent what
+is post-processing. So it is d_sigma-private with alpha = theta Delta(G), Delta being the maximum of
+that sum, an assignment problem, see `place_tree.py`. docs/results/grouped.md has the proof, and the
+central guarantee.
 
 To lay the reports beside the rows of a table, as a Mallows shuffle does, noisy places are matched
 with people one to one, by the noisy places alone: `place_tree.py`.
