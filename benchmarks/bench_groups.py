@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.groups.formation import Groups
+from shuffledp.groups.groups import Groups
 
 NUM_USERS = 100_000
 GROUP_SIZE = 200

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.groups.permutations import rank_distances
-from shuffledp.groups.permutations.mallows import mallows_model
+from shuffledp.groups import permutations as rank_distances
+from shuffledp.groups.mallows import mallows_model
 
 # Kendall: from nearly uniform to nearly the identity; the others: half the items move.
 THETAS = {

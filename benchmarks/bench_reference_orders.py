@@ -13,18 +13,15 @@ import numpy as np
 import pytest
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.groups.formation.groups import Groups
-from shuffledp.groups.formation.memberships import Memberships
-from shuffledp.groups.orders.reference_orders import (
+from shuffledp.groups.groups import Groups, Memberships
+from shuffledp.groups.permutations import inverse
+from shuffledp.groups.reference_orders import (
     breadth_first_order,
     choose_reference_order,
-)
-from shuffledp.groups.orders.sensitivity import (
     paper_sensitivity,
     sensitivities_in_order,
     sensitivity,
 )
-from shuffledp.groups.permutations.permutation_arrays import inverse
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 

@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 from shuffledp.collection.uniform import UniformShuffler
 from shuffledp.core.entropy import Entropy
 from shuffledp.groups.arrangement import DisplacementArrangement, GroupArrangement
-from shuffledp.groups.attacks.attacked_survey import (
+from shuffledp.groups.attacks.attacking import attack_by_majority_vote
+from shuffledp.groups.attacks.learnability import LAMBDA_DEBIASED, learn_local_laws
+from shuffledp.groups.attacks.survey import (
     AttackedSurvey,
     ComparedArrangement,
     euclidean_positions,
 )
-from shuffledp.groups.attacks.attacking import attack_by_majority_vote
-from shuffledp.groups.attacks.learning import LAMBDA_DEBIASED, learn_local_laws
-from shuffledp.groups.displacement.shuffler import DisplacementShuffler
-from shuffledp.groups.formation.groups import Groups
-from shuffledp.groups.permutations.preservation import simulated_preservation
+from shuffledp.groups.displacement import DisplacementShuffler
+from shuffledp.groups.groups import Groups
+from shuffledp.groups.preservation import simulated_preservation
 from shuffledp.groups.shuffler import MallowsShuffler
 from shuffledp.randomizers.k_randomized_response import (
     KRandomizedResponse,

@@ -44,10 +44,10 @@ from releases import (
     within_groups,
 )
 from shuffledp import Entropy, Groups, KendallMallows, KRandomizedResponse
-from shuffledp.groups.attacks.attacked_survey import AttackedSurvey
+from shuffledp.groups.attacks.adversaries import gaussian_process_guess
 from shuffledp.groups.attacks.attacking import attack_by_gaussian_process
-from shuffledp.groups.attacks.gaussian_process import gaussian_process_guess
-from shuffledp.groups.orders.sensitivity import paper_sensitivity, sensitivity
+from shuffledp.groups.attacks.survey import AttackedSurvey
+from shuffledp.groups.reference_orders import paper_sensitivity, sensitivity
 
 _WAYS = (8, 4, 2)
 _MERGED = {f"{ways}": coarser(np.arange(len(LABELS)), ways) for ways in _WAYS}

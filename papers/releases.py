@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from charts import Line
 from paper import Settings
 from shuffledp import Entropy, Groups, MallowsShuffler, UniformShuffler, choose_reference_order
-from shuffledp.groups.attacks.attacked_survey import AttackedSurvey, ComparedArrangement
 from shuffledp.groups.attacks.attacking import attack_by_majority_vote
-from shuffledp.groups.attacks.learning import LAMBDA_DEBIASED, learn_local_laws
-from shuffledp.groups.attacks.trials import Measured
+from shuffledp.groups.attacks.learnability import LAMBDA_DEBIASED, learn_local_laws
+from shuffledp.groups.attacks.survey import AttackedSurvey, ComparedArrangement, Measured
 
 RAW, UNIFORM = "local reports, not shuffled", "uniform shuffle"
 PUBLISHED, OURS = "within groups, as published", "within groups, exact sensitivity"

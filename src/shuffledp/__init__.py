@@ -42,16 +42,16 @@ if TYPE_CHECKING:
     from shuffledp.core.reports import Counts, Reports, Sums
     from shuffledp.estimation.frequencies import estimate_frequencies
     from shuffledp.estimation.iterative_bayesian_update import iterative_bayesian_update
-    from shuffledp.groups.displacement.shuffler import DisplacementShuffler
-    from shuffledp.groups.formation.groups import Groups
+    from shuffledp.groups.cayley import CayleyMallows
+    from shuffledp.groups.displacement import DisplacementShuffler
     from shuffledp.groups.grouping import Grouping
-    from shuffledp.groups.orders.reference_orders import (
+    from shuffledp.groups.groups import Groups
+    from shuffledp.groups.hamming import HammingMallows
+    from shuffledp.groups.kendall import KendallMallows
+    from shuffledp.groups.reference_orders import (
         ReferenceOrder,
         choose_reference_order,
     )
-    from shuffledp.groups.permutations.cayley import CayleyMallows
-    from shuffledp.groups.permutations.hamming import HammingMallows
-    from shuffledp.groups.permutations.kendall import KendallMallows
     from shuffledp.groups.shuffler import MallowsShuffler
     from shuffledp.leakage.account import LeakageAccount
     from shuffledp.leakage.channel import Channel
@@ -138,11 +138,11 @@ _HOMES = {
     "core.profile": ("LocalProfile",),
     "estimation.frequencies": ("estimate_frequencies",),
     "estimation.iterative_bayesian_update": ("iterative_bayesian_update",),
-    "groups.permutations.cayley": ("CayleyMallows",),
-    "groups.formation.groups": ("Groups",),
-    "groups.permutations.hamming": ("HammingMallows",),
-    "groups.permutations.kendall": ("KendallMallows",),
-    "groups.orders.reference_orders": (
+    "groups.cayley": ("CayleyMallows",),
+    "groups.groups": ("Groups",),
+    "groups.hamming": ("HammingMallows",),
+    "groups.kendall": ("KendallMallows",),
+    "groups.reference_orders": (
         "ReferenceOrder",
         "choose_reference_order",
     ),
@@ -172,7 +172,7 @@ _HOMES = {
         "Reports",
         "Sums",
     ),
-    "groups.displacement.shuffler": ("DisplacementShuffler",),
+    "groups.displacement": ("DisplacementShuffler",),
     "groups.shuffler": ("MallowsShuffler",),
     "collection.uniform": ("UniformShuffler",),
     "accounting.calibration": (

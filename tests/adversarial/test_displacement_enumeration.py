@@ -14,9 +14,8 @@ from scipy.special import chdtri
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
-from shuffledp.groups.displacement.public_places import PublicPlaces
-from shuffledp.groups.displacement.shuffler import DisplacementShuffler
-from shuffledp.groups.formation.groups import Groups
+from shuffledp.groups.displacement import DisplacementShuffler, PublicPlaces
+from shuffledp.groups.groups import Groups
 from shuffledp.groups.privacy.displaced import displaced_delta
 
 # For the whole module; the tests of the order's law take equal shares.

@@ -14,10 +14,9 @@ import pytest
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.groups import shuffler as mallows
-from shuffledp.groups.formation.groups import Groups
-from shuffledp.groups.orders.reference_orders import ReferenceOrder
-from shuffledp.groups.orders.sensitivity import DISTANCES, group_sensitivities
-from shuffledp.groups.permutations.mallows import MALLOWS_MODELS, mallows_model
+from shuffledp.groups.groups import Groups
+from shuffledp.groups.mallows import MALLOWS_MODELS, mallows_model
+from shuffledp.groups.reference_orders import DISTANCES, ReferenceOrder, group_sensitivities
 from shuffledp.groups.shuffler import MallowsShuffler
 
 # People in overlapping groups, not in a row in these reference orders.

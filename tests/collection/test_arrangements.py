@@ -13,12 +13,11 @@ from shuffledp.collection.run import fixed_setting, run_plan
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, InfeasibleTargetError, ParameterError
 from shuffledp.groups.arrangement import DisplacementArrangement, GroupArrangement
-from shuffledp.groups.displacement.shuffler import DisplacementShuffler
-from shuffledp.groups.formation.groups import Groups
+from shuffledp.groups.displacement import DisplacementShuffler
 from shuffledp.groups.grouping import Grouping
+from shuffledp.groups.groups import Groups
 from shuffledp.groups.privacy.displaced import displaced_epsilon
-from shuffledp.groups.released_rows import rows_writer
-from shuffledp.groups.run import Subset, group_facts, largest_group, read_subsets
+from shuffledp.groups.run import Subset, group_facts, largest_group, read_subsets, rows_writer
 from shuffledp.groups.shuffler import MallowsShuffler
 from shuffledp.leakage.of_runs import of_run
 
@@ -199,7 +198,7 @@ def test_nothing_moves_at_an_infinite_alpha(tmp_path):
 def test_a_simulated_displacement_is_near_the_exact_one(tmp_path, monkeypatch):
     exact = facts_of("kendall", tmp_path)
     monkeypatch.setattr(
-        "shuffledp.groups.permutations.kendall.KendallMallows.mean_displacement",
+        "shuffledp.groups.kendall.KendallMallows.mean_displacement",
         lambda self: None,
     )
     simulated = facts_of("kendall", tmp_path)

@@ -14,9 +14,8 @@ from scipy.special import chdtri
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.groups import shuffler as mallows
-from shuffledp.groups.formation.groups import Groups
-from shuffledp.groups.orders.reference_orders import ReferenceOrder
-from shuffledp.groups.orders.sensitivity import sensitivity
+from shuffledp.groups.groups import Groups
+from shuffledp.groups.reference_orders import ReferenceOrder, sensitivity
 from shuffledp.groups.shuffler import MallowsShuffler
 
 # For the whole module; each of the tests takes an equal share.

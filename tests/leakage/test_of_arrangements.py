@@ -18,8 +18,8 @@ from shuffledp.collection.source.prior_files import PriorKnowledge
 from shuffledp.core.bound import Bound
 from shuffledp.core.entropy import Entropy
 from shuffledp.groups.arrangement import GroupArrangement
-from shuffledp.groups.orders.reference_orders import ReferenceOrder
-from shuffledp.groups.permutations.mallows import mallows_model
+from shuffledp.groups.mallows import mallows_model
+from shuffledp.groups.reference_orders import ReferenceOrder
 from shuffledp.groups.shuffler import MallowsShuffler
 from shuffledp.leakage import of_runs as module
 from shuffledp.leakage.any_shuffler import positions_vulnerability, target_place_law

@@ -8,8 +8,8 @@ import pytest
 from oracles.shuffler_channels import all_permutations, mallows_channel
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups.orders.reference_orders import ReferenceOrder
-from shuffledp.groups.permutations.mallows import MALLOWS_MODELS, mallows_model
+from shuffledp.groups.mallows import MALLOWS_MODELS, mallows_model
+from shuffledp.groups.reference_orders import ReferenceOrder
 from shuffledp.groups.shuffler import MallowsShuffler
 from shuffledp.leakage.any_shuffler import (
     crowd_vulnerability_upper,

@@ -5,7 +5,7 @@ import builtins
 import pytest
 
 from shuffledp.core.errors import MissingPackageError
-from shuffledp.groups.attacks.trials import Measured
+from shuffledp.groups.attacks.survey import Measured
 from shuffledp.report import attack_figures
 from shuffledp.report.attack_figures import write_measured_figure
 from shuffledp.report.drawing import require_matplotlib

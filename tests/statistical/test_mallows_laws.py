@@ -13,13 +13,12 @@ from scipy.special import chdtri
 from scipy.stats import binom
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.groups.permutations import rank_distances
-from shuffledp.groups.permutations.cayley import draw_by_swaps
-from shuffledp.groups.permutations.exact_draws import LazyUniform
-from shuffledp.groups.permutations.hamming import permute_all_but
-from shuffledp.groups.permutations.kendall import draw_lehmer_code, permutation_of_code
-from shuffledp.groups.permutations.mallows import MALLOWS_MODELS, mallows_model
-from shuffledp.groups.permutations.truncated_poisson import draw_truncated_poisson
+from shuffledp.groups import permutations as rank_distances
+from shuffledp.groups.cayley import draw_by_swaps
+from shuffledp.groups.exact_draws import LazyUniform, draw_truncated_poisson
+from shuffledp.groups.hamming import permute_all_but
+from shuffledp.groups.kendall import draw_lehmer_code, permutation_of_code
+from shuffledp.groups.mallows import MALLOWS_MODELS, mallows_model
 
 # For the whole module; each of the tests takes an equal share.
 FALSE_POSITIVE_RATE = 1e-9

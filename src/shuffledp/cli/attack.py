@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from shuffledp.cli.simulation import Opened
     from shuffledp.core.entropy import Entropy
     from shuffledp.core.progress import Progress
-    from shuffledp.groups.attacks.trials import Measured
+    from shuffledp.groups.attacks.survey import Measured
 
 _ATTACKS = ("majority-vote", "gaussian-process", "re-identification")
 
@@ -119,12 +119,12 @@ def _attacked(
     """Run the attacks that were asked for, one after the other."""
     from dataclasses import replace
 
-    from shuffledp.groups.attacks.attacked_survey import euclidean_positions
     from shuffledp.groups.attacks.attacking import (
         attack_by_gaussian_process,
         attack_by_majority_vote,
         play_reidentification,
     )
+    from shuffledp.groups.attacks.survey import euclidean_positions
 
     wanted = _ATTACKS if how["name"] == "all" else (how["name"],)
     survey = opened.survey

@@ -117,7 +117,7 @@ def group_arrangement(
 ) -> "GroupArrangement | DisplacementArrangement":
     """Return the arrangement of a shuffler within groups."""
     from shuffledp.groups.arrangement import DisplacementArrangement, GroupArrangement
-    from shuffledp.groups.displacement.shuffler import DisplacementShuffler
+    from shuffledp.groups.displacement import DisplacementShuffler
 
     if isinstance(shuffler, DisplacementShuffler):
         return DisplacementArrangement(shuffler=shuffler)

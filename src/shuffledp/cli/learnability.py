@@ -30,7 +30,7 @@ def learnability(
     private.
     """
     from shuffledp.core.entropy import Entropy
-    from shuffledp.groups.attacks.learning import learn_local_laws
+    from shuffledp.groups.attacks.learnability import learn_local_laws
     from shuffledp.report.drawing import require_matplotlib
 
     simulation = Simulation.take(options)

@@ -262,7 +262,7 @@ def _sink(
     """Return what stores the shuffled reports, if anything does."""
     from shuffledp.collection.output import REPORTS_FILE
     from shuffledp.collection.report_files import reports_writer
-    from shuffledp.groups.released_rows import rows_writer
+    from shuffledp.groups.run import rows_writer
 
     if within is not None:
         return rows_writer(

@@ -21,10 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from shuffledp.core.progress import Progress
-    from shuffledp.groups.attacks.attacked_survey import AttackedSurvey, ComparedArrangement
-    from shuffledp.groups.attacks.trials import Measured
-    from shuffledp.groups.formation.groups import Groups
+    from shuffledp.groups.attacks.survey import AttackedSurvey, ComparedArrangement, Measured
     from shuffledp.groups.grouping import GroupShuffler, OpenedGroups
+    from shuffledp.groups.groups import Groups
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -154,8 +153,7 @@ class Simulation:
 
         from shuffledp.collection.source.labels import checked_domain
         from shuffledp.collection.source.tables import open_table, read_domain
-        from shuffledp.groups.attacks.attacked_survey import AttackedSurvey
-        from shuffledp.groups.attacks.traits import read_traits
+        from shuffledp.groups.attacks.survey import AttackedSurvey, read_traits
         from shuffledp.randomizers.k_randomized_response import (
             KRandomizedResponse,
         )
@@ -196,7 +194,7 @@ class Simulation:
     def _public(self, table: Path, opened: "OpenedGroups") -> Any:
         """Return the public values: named columns, or where people are."""
         from shuffledp.core.errors import DataError
-        from shuffledp.groups.attacks.traits import read_traits
+        from shuffledp.groups.attacks.survey import read_traits
 
         if not self.public:
             return opened.coordinates
@@ -213,7 +211,7 @@ class Simulation:
     ) -> "tuple[tuple[ComparedArrangement, ...], tuple[tuple[str, str], ...]]":
         """Return the three arrangements, and what there is to say about the middle one."""
         from shuffledp.collection.uniform import UniformShuffler
-        from shuffledp.groups.attacks.attacked_survey import (
+        from shuffledp.groups.attacks.survey import (
             RAW,
             UNIFORM,
             WITHIN_GROUPS,
@@ -238,7 +236,7 @@ class Simulation:
 
     def _model(self, shuffler: "GroupShuffler") -> tuple[str, str]:
         """Return the fact that says how far reports move."""
-        from shuffledp.groups.displacement.shuffler import DisplacementShuffler
+        from shuffledp.groups.displacement import DisplacementShuffler
 
         if isinstance(shuffler, DisplacementShuffler):
             places = shuffler.places
@@ -296,7 +294,7 @@ def write_measured_folder(
 ) -> None:
     """Create the folder with ``name``.csv and ``name``.png: both, or nothing."""
     from shuffledp.collection.output import results_folder
-    from shuffledp.groups.attacks.trials import write_measured
+    from shuffledp.groups.attacks.survey import write_measured
     from shuffledp.report.attack_figures import write_measured_figure
 
     with results_folder(out, overwrite=overwrite, inputs=read_paths(out)) as folder:

@@ -13,7 +13,7 @@ from shuffledp.collection.results import Guarantee
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
 from shuffledp.core.profile import LocalProfile
-from shuffledp.groups.displacement.shuffler import DisplacementShuffler
+from shuffledp.groups.displacement import DisplacementShuffler
 from shuffledp.groups.privacy.displaced import displaced_epsilon
 from shuffledp.groups.privacy.grouped import grouped_epsilon
 from shuffledp.groups.shuffler import MallowsShuffler
@@ -40,13 +40,7 @@ class _InMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupArrangement(_InMemory):
-    """Reports stay near their users: a Mallows permutation of a public reference order.
-
-    Parameters
-    ----------
-    shuffler : MallowsShuffler
-        Made for the people of one table, in the order of its rows.
-    """
+    """Reports stay near their users: a Mallows permutation of a public reference order."""
 
     name: ClassVar[str] = "mallows"
     remedy: ClassVar[str] = "lower alpha (which mixes reports more)"
@@ -56,13 +50,7 @@ class GroupArrangement(_InMemory):
     def guarantee(
         self, profile: LocalProfile, num_users: int, *, delta: float, with_lower: bool = True
     ) -> Guarantee:
-        """Return the central guarantee of the release.
-
-        Raises
-        ------
-        DataError
-            If ``num_users`` is not the number of people that the groups were formed of.
-        """
+        """Return the central guarantee of the release."""
         _require_people(num_users, self.shuffler.num_users)
         bound = grouped_epsilon(
             profile,
@@ -77,13 +65,7 @@ class GroupArrangement(_InMemory):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DisplacementArrangement(_InMemory):
-    """Reports stay near their users: each lies at its user's public place plus noise.
-
-    Parameters
-    ----------
-    shuffler : DisplacementShuffler
-        Made for the people of one table, in the order of its rows.
-    """
+    """Reports stay near their users: each lies at its user's public place plus noise."""
 
     name: ClassVar[str] = "displacement"
     remedy: ClassVar[str] = "lower alpha (which adds more noise to places)"
@@ -97,13 +79,7 @@ class DisplacementArrangement(_InMemory):
     def guarantee(
         self, profile: LocalProfile, num_users: int, *, delta: float, with_lower: bool = True
     ) -> Guarantee:
-        """Return the central guarantee of the release, for the user whom the fewest hide.
-
-        Raises
-        ------
-        DataError
-            If ``num_users`` is not the number of people that the groups were formed of.
-        """
+        """Return the central guarantee of the release, for the user whom the fewest hide."""
         _require_people(num_users, self.shuffler.num_users)
         bound = displaced_epsilon(
             profile,

@@ -1,6 +1,10 @@
 """Groups of a survey's respondents, from the columns and files that say who belongs together."""
 
+import math
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,17 +12,128 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.collection.source.reading import reading
+from shuffledp.collection.source.tables import require_column, scan
+from shuffledp.collection.source.two_columns import (
+    num_header_lines,
+    numbers_of,
+    read_two_columns,
+    require_policy,
+    unknown_label,
+)
 from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.groups.displacement.shuffler import DisplacementShuffler
-from shuffledp.groups.formation.groups import Groups
+from shuffledp.groups.displacement import DisplacementShuffler
+from shuffledp.groups.groups import Groups
+from shuffledp.groups.nearby_groups import first_fault, require_metric
 from shuffledp.groups.shuffler import MallowsShuffler
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import polars as pl
+_METRES = {"": Decimal(1), "m": Decimal(1), "km": Decimal(1000), "mi": Decimal("1609.344")}
+_LENGTH = re.compile(r"\s*((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d{1,3})?)\s*([a-z]*)\s*", re.IGNORECASE)
 
+
+def parse_length(text: str) -> float:
+    """Return a length in metres: a number >= 0 and m, km or mi, or metres alone."""
+    match = _LENGTH.fullmatch(text)
+    if match is None or match[2].lower() not in _METRES:
+        raise ParameterError(
+            f"length = {text!r} is no length: write a number >= 0 and a unit, one of m, km, mi, "
+            "for example 5km"
+        )
+    metres = float(Decimal(match[1]) * _METRES[match[2].lower()])
+    if not math.isfinite(metres):
+        raise ParameterError(
+            f"length = {text!r} is not finite: give at most 20000km, half way round"
+        )
+    return metres
+
+
+def read_coordinates(
+    path: str | PathLike[str], columns: Sequence[str], *, metric: str
+) -> NDArray[np.float64]:
+    """Read the public coordinates of each person, latitude before longitude: finite, in file order.
+
+    The metric decides how many columns and which values there may be. `DataError` names row and
+    column of a value that is missing, no number or out of range: everybody needs a place.
+    """
+    location = Path(path)
+    names = [columns] if isinstance(columns, str) else list(columns)
+    if len(set(names)) < len(names):
+        raise ParameterError(f"columns {', '.join(names)}: name each column once")
+    require_metric(metric, len(names))
+    with reading(location.name):
+        frame = scan(location)
+        schema = frame.collect_schema()
+        for name in names:
+            require_column(name, schema.names(), location)
+        selected = frame.select(
+            *(_number(name, schema[name]).alias(f"number {i}") for i, name in enumerate(names)),
+        ).collect()
+    if selected.is_empty():
+        raise DataError(f"{location.name} has no rows: give one row a person")
+    # Contiguous, and with NaN where there was no number.
+    points = np.ascontiguousarray(selected.to_numpy(), dtype=np.float64)
+    if fault := first_fault(points, metric):
+        row, column, reason = fault
+        if not math.isfinite(points[row, column]):
+            with reading(location.name):
+                held = frame.select(names[column]).slice(row, 1).collect().item()
+            shown = "nothing" if held is None or held == "" else f"{held!r}, which is no number"
+            reason = f"holds {shown}; correct it, or leave such people out beforehand"
+        raise DataError(f"row {row + 1:,} of column {names[column]!r} of {location.name}: {reason}")
+    return points
+
+
+def _number(name: str, dtype: "pl.DataType") -> "pl.Expr":
+    """Return the polars expression of a column as numbers, null where the text is none."""
+    import polars as pl
+
+    if dtype == pl.String:
+        return pl.col(name).str.strip_chars().cast(pl.Float64, strict=False)
+    if dtype.is_numeric() or dtype == pl.Null:
+        return pl.col(name).cast(pl.Float64)
+    raise DataError(f"column {name!r} is of type {dtype}: coordinates are numbers")
+
+
+def read_groups(
+    path: str | PathLike[str], ids: Sequence[str] | None = None, *, unknown: str = "error"
+) -> tuple[NDArray[np.int64], ...]:
+    """Read groups, for `Groups.from_sets`, in order of first appearance.
+
+    A Parquet file of two columns, the name of a group and a member of it; or text, in the forms
+    that `read_edges` takes. Without ``ids`` members are named by their number, from 0. ``unknown``
+    members are an error, or dropped. The first line is taken for a header if its second field
+    stands for nobody, and neither field occurs again in its column.
+    """
+    import polars as pl
+
+    require_policy(unknown)
+    table = read_two_columns(path)
+    members, is_known = numbers_of(table["second"], ids)
+    origin = Path(path).name
+    start = num_header_lines(table, origin, names_nobody=not is_known[0])
+    is_known = is_known[start:]
+    if unknown == "error" and not is_known.all():
+        label = table["second"][start + int(np.argmin(is_known))]
+        num_rows = int(np.count_nonzero(~is_known))
+        raise unknown_label(origin, label, num_rows=num_rows, total=is_known.size, ids=ids)
+    named = table[start:].select(group="first", member=pl.Series(members[start:]))
+    named = named.filter(pl.Series(is_known))
+    if (twice := named.is_duplicated()).any():
+        group, member = named.filter(twice).row(0)
+        label = member if ids is None else ids[member]
+        raise DataError(
+            f"{origin} lists {label!r} more than once in group {group!r}: list each member once"
+        )
+    parts = named.group_by("group", maintain_order=True).agg("member")["member"]
+    return tuple(np.asarray(part, dtype=np.int64) for part in parts)
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 #: What shuffles within groups, by the name of the shuffler.
 GroupShuffler = MallowsShuffler | DisplacementShuffler
-
 _WAYS = "by columns, by a graph, or by a file of groups"
 
 
@@ -45,11 +160,6 @@ class Grouping:
         A file that lists groups: one row a membership, columns group and member.
     id_column : str, optional
         Column by which ``graph`` or ``groups_file`` name people; row numbers from 0 by default.
-
-    Raises
-    ------
-    ParameterError
-        If not exactly one way is given, or an option does not belong to it.
     """
 
     by: tuple[str, ...] = ()
@@ -85,13 +195,7 @@ class Grouping:
         return self.by or ((self.id_column,) if self.id_column else ())
 
     def varied(self, value: str) -> "Grouping":
-        """Return the same way of forming groups with another size of them.
-
-        Parameters
-        ----------
-        value : str
-            Another radius, group size, number of hops, or file of groups.
-        """
+        """Return the same grouping with another radius, size, number of hops, or file."""
         if self.radius is not None:
             return replace(self, radius=value)
         if self.groups_file is not None:
@@ -108,11 +212,8 @@ class Grouping:
     def within(self, reach: str) -> "Grouping":
         """Return groups of all people within a reach, whatever these groups' sizes are.
 
-        Parameters
-        ----------
-        reach : str
-            A radius for groups by columns, also where those have a size; a number of hops for a
-            graph; else another file of groups.
+        A radius for groups by columns, also where those have a size; a number of hops for a graph;
+        else another file of groups.
         """
         if self.by:
             return replace(self, radius=reach, group_size=None)
@@ -130,30 +231,11 @@ class Grouping:
         return f"groups listed in {self.groups_file.name if self.groups_file else ''}"
 
     def open(self, table: str | PathLike[str], *, num_users: int | None = None) -> "OpenedGroups":
-        """Form the groups of the people in a table, one a row.
-
-        Parameters
-        ----------
-        table : path
-            The survey: a CSV, TSV or Parquet file.
-        num_users : int, optional
-            Number of rows, where it is known already.
-
-        Returns
-        -------
-        OpenedGroups
-            In the order of the rows.
-
-        Raises
-        ------
-        DataError, ParameterError
-            If a file or column cannot be used; see the readers.
-        """
+        """Form the groups of a table's people, one a row; ``num_users`` where it is known."""
         path = Path(table)
         if self.by:
             return self._by_columns(path)
         from shuffledp.collection.source.identifiers import read_ids
-        from shuffledp.groups.group_files import read_groups
 
         ids = None if self.id_column is None else read_ids(path, self.id_column)
         users = _num_rows(path, ids, num_users)
@@ -169,8 +251,6 @@ class Grouping:
 
     def _by_columns(self, path: Path) -> "OpenedGroups":
         """Form groups by the distance between public values."""
-        from shuffledp.groups.grouping_columns import parse_length, read_coordinates
-
         metric = self.metric_used
         points = read_coordinates(path, self.by, metric=metric)
         if self.group_size is not None:
@@ -185,17 +265,7 @@ class Grouping:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedGroups:
-    """The groups of a table's people.
-
-    Parameters
-    ----------
-    groups : Groups
-        In the order of the rows.
-    grouping : Grouping
-        How they were formed.
-    coordinates : ndarray of shape (num_users, d), optional
-        Where people are, if groups were formed by columns.
-    """
+    """The groups of a table's people, in its order, and where people are if by columns."""
 
     groups: Groups
     grouping: Grouping
@@ -209,17 +279,7 @@ class OpenedGroups:
     def shuffler(
         self, alpha: float, *, name: str = "mallows", distance: str = "kendall"
     ) -> GroupShuffler:
-        """Return a shuffler within these groups, which knows where people are.
-
-        Parameters
-        ----------
-        alpha : float
-            As for `MallowsShuffler.for_groups`.
-        name : {"mallows", "displacement"}
-            By permutations of a reference order, or by noise on places.
-        distance : {"kendall", "hamming", "cayley"}
-            Of the Mallows model.
-        """
+        """Return a shuffler within these groups by its name, "mallows" or "displacement"."""
         if name == DisplacementShuffler.name:
             return DisplacementShuffler.for_groups(
                 self.groups,

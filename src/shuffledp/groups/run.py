@@ -1,6 +1,6 @@
 """Running a collection whose reports are shuffled within groups, and the facts about it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -15,51 +15,109 @@ from shuffledp.collection.group_facts import (
     Reidentification,
     SubsetPreservation,
 )
+from shuffledp.collection.output import ROWS_STEM, harmless_text, writing
+from shuffledp.collection.report_files import COLUMN, to_frame
+from shuffledp.collection.run import Setting
+from shuffledp.collection.source.reading import reading
+from shuffledp.collection.source.tables import require_column, scan
 from shuffledp.core.entropy import Entropy
-from shuffledp.groups.displacement.shuffler import DisplacementShuffler
-from shuffledp.groups.formation.groups import Groups
+from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.reports import Reports
+from shuffledp.groups.displacement import DisplacementShuffler
 from shuffledp.groups.grouping import GroupShuffler, OpenedGroups
-from shuffledp.groups.orders.sensitivity import (
-    group_widths,
-    paper_sensitivity,
-    sensitivity,
-)
-from shuffledp.groups.permutations.preservation import (
+from shuffledp.groups.groups import Groups
+from shuffledp.groups.preservation import (
     MOST_ITEMS,
     largest_preserved_share,
     simulated_preservation,
 )
-from shuffledp.groups.privacy.odds import odds_factor
-from shuffledp.groups.privacy.reidentification import reidentification_bound
+from shuffledp.groups.privacy.reidentification import odds_factor, reidentification_bound
+from shuffledp.groups.reference_orders import (
+    group_widths,
+    paper_sensitivity,
+    sensitivity,
+)
 from shuffledp.groups.shuffler import MallowsShuffler
 
 if TYPE_CHECKING:
-    from shuffledp.core.profile import LocalProfile
+    import polars as pl
 
+
+def rows_writer(
+    table: str | PathLike[str],
+    folder: Path,
+    *,
+    column: str,
+    public: tuple[str, ...],
+    setting: Setting,
+) -> Callable[[Iterator[Reports]], None]:
+    """Return a function that writes reports, in the order of the rows, beside public columns.
+
+    To ``rows.csv`` or ``rows.parquet`` in ``folder``: the table's own format, but Parquet where a
+    report is a list. Nothing else of the table is written; the answers' column, which would be
+    published as it is, is refused.
+    """
+    import polars as pl
+
+    path = Path(table)
+    if column in public:
+        raise ParameterError(
+            f"keep = {column!r} is the column of answers, which is private: name public columns "
+            "only"
+        )
+    with reading(path.name):
+        frame = scan(path)
+        names = frame.collect_schema().names()
+        for name in public:
+            require_column(name, names, path)
+    labels = setting.question.labels if setting.randomizer.name == "k-rr" else None
+
+    def write(stream: Iterator[Reports]) -> None:
+        reports = pl.concat([to_frame(each, labels=labels) for each in stream])
+        rows = reports.rename({COLUMN: column})
+        if public:
+            with reading(path.name):
+                kept = frame.select(public).collect()
+            if kept.height != rows.height:
+                raise DataError(
+                    f"{path.name} changed while it was being read: run again when nothing writes "
+                    "to it"
+                )
+            rows = kept.hstack(rows)
+        _write(rows, folder, path)
+
+    return write
+
+
+def _write(frame: "pl.DataFrame", folder: Path, table: Path) -> None:
+    """Write a frame in the format of the table that it comes from, if that can hold it."""
+    import polars as pl
+
+    is_parquet = table.suffix.lower() in {".parquet", ".pq"} or frame.dtypes[-1].is_nested()
+    with writing(folder):
+        if is_parquet:
+            frame.write_parquet(folder / f"{ROWS_STEM}.parquet")
+        else:
+            texts = pl.selectors.string() | pl.selectors.enum()
+            frame.with_columns(harmless_text(texts)).write_csv(folder / f"{ROWS_STEM}.csv")
+
+
+if TYPE_CHECKING:
+    from shuffledp.core.profile import LocalProfile
 # Sizes of households, say, for which the report gives Theorem 4.2.
 _SUBSET_SIZES = (1, 2, 5)
-
 # That many shuffles, in all of which a share stays, show with 95 % confidence that it stays but
 # for a chance of 5 %: 0.95^59 < 0.05.
 _DRAWS = 59
 _PRESERVATION_DELTA = 0.05
 _CONFIDENCE = 0.95
-
 # Simulated shuffles of more people than this take longer than their report is worth.
 _MOST_SIMULATED = 300_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subset:
-    """People whose statistics are of interest.
-
-    Parameters
-    ----------
-    name : str
-        What to call them.
-    members : ndarray of int64
-        Their rows, in rising order.
-    """
+    """People whose statistics are of interest: what to call them, and their rows, rising."""
 
     name: str
     members: NDArray[np.int64]
@@ -73,27 +131,7 @@ def largest_group(opened: OpenedGroups) -> Subset:
 
 
 def read_subsets(table: str | PathLike[str], column: str, *, most: int = 20) -> list[Subset]:
-    """Return the people of each value of a public column, the most frequent values first.
-
-    Parameters
-    ----------
-    table : path
-        The survey.
-    column : str
-        A public column, such as a region.
-    most : int
-        How many values at most.
-
-    Returns
-    -------
-    list of Subset
-        Rows without a value belong to none.
-
-    Raises
-    ------
-    DataError
-        If the column cannot be read.
-    """
+    """Return the people of each value of a public column, the ``most`` frequent values first."""
     import polars as pl
 
     from shuffledp.collection.source.reading import reading
@@ -128,29 +166,10 @@ def group_facts(
     others: Sequence[OpenedGroups] = (),
     entropy: Entropy,
 ) -> GroupFacts:
-    """Return what a report says about a shuffle within groups.
+    """Return what a report says about a shuffle within groups; what claims privacy is rounded up.
 
-    Parameters
-    ----------
-    opened : OpenedGroups
-        The groups.
-    shuffler : MallowsShuffler or DisplacementShuffler
-        Made for them.
-    alpha : float
-        What was asked for; an upper bound on ``shuffler.alpha_for(opened.groups)``.
-    profile : LocalProfile
-        Of the randomizer.
-    subsets : sequence of Subset
-        Whose preservation is wanted.
-    others : sequence of OpenedGroups
-        Other groupings of the same people, for Theorem 4.4.
-    entropy : Entropy
-        For simulated shuffles; none of them is released.
-
-    Returns
-    -------
-    GroupFacts
-        Numbers that claim privacy are rounded up.
+    ``alpha`` is what was asked for; ``others`` are other groupings of the same people, for Theorem
+    4.4; ``entropy`` is for simulated shuffles, of which none is released.
     """
     groups, sizes = opened.groups, opened.groups.sizes
     if isinstance(shuffler, DisplacementShuffler):

@@ -25,21 +25,22 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.collection.uniform import require_plain_rows
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups.formation.groups import Groups
-from shuffledp.groups.orders.reference_orders import (
-    ReferenceOrder,
-    breadth_first_order,
-    choose_reference_order,
-)
-from shuffledp.groups.orders.sensitivity import paper_sensitivity, sensitivity
-from shuffledp.groups.permutations.mallows import MALLOWS_MODELS, MallowsModel, mallows_model
-from shuffledp.groups.permutations.model_checks import (
+from shuffledp.groups.groups import Groups
+from shuffledp.groups.mallows import MALLOWS_MODELS, MallowsModel, mallows_model
+from shuffledp.groups.permutations import (
     alpha_above,
+    inverse,
     require_alpha,
     require_theta,
     theta_below,
 )
-from shuffledp.groups.permutations.permutation_arrays import inverse
+from shuffledp.groups.reference_orders import (
+    ReferenceOrder,
+    breadth_first_order,
+    choose_reference_order,
+    paper_sensitivity,
+    sensitivity,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,11 +56,6 @@ class MallowsShuffler:
     theta : float
         Concentration of the Mallows model, in [0, inf]: 0 is a uniform shuffle of everybody, inf
         leaves all as it was.
-
-    Raises
-    ------
-    ParameterError
-        If theta is negative or NaN, or the distance has no sampler.
 
     Notes
     -----
@@ -120,11 +116,6 @@ class MallowsShuffler:
         MallowsShuffler
             With theta = alpha / Delta rounded down, so that theta Delta <= alpha exactly. If every
             group is one person, there is nothing to hide, and theta is inf.
-
-        Raises
-        ------
-        ParameterError
-            If alpha is negative or NaN, the distance has no sampler, or the coordinates are bad.
         """
         wanted = require_alpha(alpha)
         _require_sampler(distance)
@@ -135,32 +126,10 @@ class MallowsShuffler:
 
     @classmethod
     def as_published(cls, groups: Groups, alpha: SupportsFloat) -> Self:
-        """Return the paper's shuffler: breadth-first order, Kendall, Delta from the width.
+        """Return the paper's shuffler: breadth first, Kendall, Delta from the largest width w.
 
-        It shuffles more than alpha needs; `alpha_for` says what it gives in truth. The
-        permutation is applied in the private form of this module.
-
-        Parameters
-        ----------
-        groups, alpha
-            As for `for_groups`.
-
-        Returns
-        -------
-        MallowsShuffler
-            With theta = alpha / (w (w + 1) / 2) rounded down, w being the largest width.
-
-        Raises
-        ------
-        ParameterError
-            If alpha is negative or NaN.
-
-        Examples
-        --------
-        >>> groups = Groups.from_sets([[0, 1], [1, 2, 3], [3, 0]], num_users=4)
-        >>> published = MallowsShuffler.as_published(groups, 4.0)
-        >>> published.theta, published.alpha_for(groups)
-        (0.6666666666666666, 3.3333333333333335)
+        theta = alpha / (w (w + 1) / 2) rounded down. It shuffles more than alpha needs; `alpha_for`
+        says what it gives in truth. The permutation is applied in the private form of this module.
         """
         wanted = require_alpha(alpha)
         order = breadth_first_order(groups)
@@ -190,25 +159,8 @@ class MallowsShuffler:
     def alpha_for(self, groups: Groups) -> float:
         """Return the alpha that this shuffler gives to any groups of the same people.
 
-        Parameters
-        ----------
-        groups : Groups
-            Those that the shuffler was made for, or others.
-
-        Returns
-        -------
-        float
-            theta Delta(groups), never below the exact product; inf if theta is inf and some group
-            has two members.
-
-        Raises
-        ------
-        ParameterError
-            If the groups are of another number of people.
-
-        Notes
-        -----
-        Source: the paper's Theorem 4.4, for the exact sensitivity. Cost: O(memberships).
+        theta Delta(groups), never below the exact product; the paper's Theorem 4.4, for the exact
+        sensitivity. Inf if theta is inf and some group has two members. Cost: O(memberships).
         """
         exact = sensitivity(self.reference.distance, groups, self.reference.places)
         return alpha_above(self.theta, exact)
@@ -216,17 +168,7 @@ class MallowsShuffler:
     def draw(self, entropy: Entropy) -> NDArray[np.int64]:
         """Draw sigma*: person i gets the answer of person ``sigma[i]``.
 
-        Parameters
-        ----------
-        entropy : Entropy
-            Where the permutation comes from; from the operating system unless this is a
-            simulation.
-
-        Returns
-        -------
-        ndarray of int64, shape (num_users,)
-            A permutation, exactly of this law given uniform words. Whoever sees it sees through
-            the shuffle.
+        Exactly of this law given uniform words. Whoever sees it sees through the shuffle.
         """
         order = self.reference.order
         sigma = np.empty_like(order)

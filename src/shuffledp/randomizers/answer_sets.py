@@ -292,8 +292,7 @@ class SampledAnswers(SetRandomizer):
     max_answers : int
         The most answers s that a user may hold, in [1, k].
     epsilon0 : float
-        Local privacy loss asked for, in nats, in [0, inf). The attribute of the same name is the
-        loss of the law that is drawn, rounded up, which is at most that.
+        Local privacy loss asked for, in nats, in [0, inf); then that of the law drawn, rounded up.
 
     Attributes
     ----------
@@ -320,16 +319,8 @@ class SampledAnswers(SetRandomizer):
     so weak that the draw itself makes the error, f (s - 1)/n. For a rare category and base
     optimized-unary these are s^2 / sinh(epsilon0/2)^2 against s / sinh(epsilon0/(2 s))^2, and
     sinh(s x) >= s sinh(x) makes sampling better at every epsilon0, by a factor of at least s. For
-    f > 0, splitting wins from this epsilon0 on (k = 16):
-
-    ================  =========  =========  =========  =======
-    base              s          f = 0.01   f = 0.1    f = 0.5
-    ================  =========  =========  =========  =======
-    k-rr              2          10.9       7.5        6.2
-    k-rr              3          15.5       10.4       8.1
-    optimized-unary   2          12.0       7.4        4.3
-    optimized-unary   3          17.2       10.4       6.1
-    ================  =========  =========  =========  =======
+    f > 0, splitting wins from some epsilon0 on: at k = 16 from 4.3 (optimized-unary, s = 2,
+    f = 0.5) to 17.2 (s = 3, f = 0.01).
 
     Cost: that of the base, and 8 random bytes a report; sorting each set.
 

@@ -18,42 +18,11 @@ from shuffledp.estimation.means import MeanEstimates, NoiseLaw, estimate_means
 # Probabilities of outputs (columns) given inputs (rows); each row sums to exactly 1.
 Channel = tuple[tuple[Fraction, ...], ...]
 
+# What every estimator returns: unbiased values, and how far they may be off.
+Estimates = FrequencyEstimates | MeanEstimates
+
 # Cells of a matrix of reports and categories that are looked at together.
 _CELLS_AT_A_TIME = 2**22
-
-
-class Estimates(Protocol):
-    """What every estimator returns: unbiased values, and how far they may be off."""
-
-    @property
-    def standard_error(self) -> NDArray[Any]:
-        """Of each unbiased value about these users: the randomization alone."""
-        ...
-
-    @property
-    def population_standard_error(self) -> NDArray[Any]:
-        """The same about a population that the users are a random sample of."""
-        ...
-
-    @property
-    def lower(self) -> NDArray[Any]:
-        """Lower ends of the confidence intervals."""
-        ...
-
-    @property
-    def upper(self) -> NDArray[Any]:
-        """Upper ends of the confidence intervals."""
-        ...
-
-    @property
-    def num_users(self) -> int:
-        """Number of reports."""
-        ...
-
-    @property
-    def confidence(self) -> float:
-        """Nominal coverage of the intervals."""
-        ...
 
 
 class LocalRandomizer(Protocol):

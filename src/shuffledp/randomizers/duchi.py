@@ -32,8 +32,7 @@ class Duchi(NumberRandomizer):
     low, high : float
         Range of the values: finite, low < high.
     epsilon0 : float
-        Local privacy loss asked for, in nats, in [0, inf). The attribute of the same name is the
-        loss of the law that is drawn, rounded up, which is at most that.
+        Local privacy loss asked for, in nats, in [0, inf); then that of the law drawn, rounded up.
 
     Attributes
     ----------
@@ -83,13 +82,8 @@ class Duchi(NumberRandomizer):
     def profile(self) -> LocalProfile:
         """What the accountant needs: binary randomized response, with its blanket.
 
-        A report is randomized response of a random bit, so that the reports of n users are a
-        mixture, over their bits, of the reports of users who *have* these bits. Compare two sets
-        of values that differ in one user: draw the bits of both sets together, such that all the
-        others have the same bits in both. Then the two laws are mixtures of the same weights,
-        component by component of neighbouring bits, and their divergence is at most the largest
-        between such components (joint convexity). So whatever holds for randomized response of
-        bits holds here, and users at the ends of the range attain it.
+        A report is that of a random one of the two ends, which are the worst case; see
+        docs/results/worst-pairs.md.
         """
         return LocalProfile(
             epsilon0=self.epsilon0,

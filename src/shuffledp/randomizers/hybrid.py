@@ -52,8 +52,7 @@ class Hybrid(NumberRandomizer):
     low, high : float
         Range of the values: finite, low < high.
     epsilon0 : float
-        Local privacy loss asked for, in nats, in [0, inf). The attribute of the same name is the
-        loss of the law that is drawn, rounded up, which is at most that.
+        Local privacy loss asked for, in nats, in [0, inf); then that of the law drawn, rounded up.
     resolution : int, optional
         As for `Piecewise`.
 
@@ -114,19 +113,11 @@ class Hybrid(NumberRandomizer):
     def profile(self) -> LocalProfile:
         """What the accountant needs: the exact loss, and the blankets of both mechanisms.
 
-        The report says which mechanism made it, and the coin does not look at the value. The
-        infimum over inputs is taken report by report, so the blanket is that of either mechanism,
-        times the probability of its choice.
-
-        The ends of the range are the worst pair for both in convex order, and hence for the
-        mixture: for the piecewise mechanism see its profile. For Duchi's, two values have ratios
-        (r, s) at one bit and (p + 1 - r, p + 1 - s) at the other, with equal masses and r, s in
-        [1, p]; so r - e s has the mean that it has for the ends and lies between 1 - p e and
-        p - e, which are its two values for the ends.
-
-        The attack is that of the ends, where all others hold the lower end or the point that is
-        best against the piecewise mechanism, whichever separates the ends more (chi^2). Where the
-        coin always chooses Duchi's mechanism the profile is that of binary randomized response.
+        The blanket is that of either mechanism, times the probability of its choice; the ends of
+        the range are the worst pair for both; see docs/results/worst-pairs.md. The attack is that
+        of the ends, where all others hold the lower end or the point that is best against the
+        piecewise mechanism, whichever separates the ends more (chi^2). Where the coin always
+        chooses Duchi's mechanism the profile is that of binary randomized response.
         """
         duchi, piecewise, coin = self.law
         if coin == 0:

@@ -1,55 +1,8 @@
 """The Laplace mechanism on a grid: a number with discrete Laplace noise, and its atoms.
 
-*Atoms.* Write a = s / 2^52 for the loss of one step, q = e^-a, and R_i(y) = c q^abs(y - i),
-c = (1 - q) / (1 + q), for the law of a report of grid point i in 0, ..., m. Reports beyond an end
-of the grid, clamped or not, have the same likelihood ratios as that end: each end stands for all of
-them and has the mass q^abs(y - i) / (1 + q).
-
-*Blanket.* The infimum over all grid points is that of the two ends, omega(y) = c q^max(y, m - y).
-For the ends x1 = 0 and x1' = m the ratios are (e^(a (m - 2 y)), 1) left of the middle and mirrored
-right of it.
-
-*The ends are the worst pair.* For a pair (i, j), e > 0 and t >= 0 let
-
-    F(i, j) = sum over y of (R_i(y) - e R_j(y) - t omega(y))_+.
-
-If F(i, j) <= F(0, m) for all e and t, then the law of G = r0 - e r1 of the ends dominates that of
-any pair in convex order: for t >= 0 this is E(G - t)_+, and for t < 0, as the means of G are equal,
-it is E(t - G)_+, which is the same for 1 / e and the pair (j, i). Convex order survives sums of
-independent terms, so that the ends maximise the right-hand side of the blanket's bound (B).
-
-Let i < j; the mirror y -> m - y takes care of i > j. Let S be where h = (R_i - e R_j) / omega > t,
-so that F(i, j) = (R_i - e R_j - t omega)(S). As R_i / R_j is constant up to i and falls after it, S
-is empty unless R_i > e R_j on y <= i; let that be so.
-
-- i <= m / 2. Up to i, h is constant, and after it h falls where it is positive: between i and j the
-  ratio R_i / omega falls or stays and R_j / omega stays or rises, and from j on h is a constant
-  times q^(y - max(y, m - y)). So S is a lower set {y <= b}. Reports rise stochastically with the
-  input, hence R_i(S) <= R_0(S) and R_j(S) >= R_m(S), and F(i, j) <= F(0, m).
-- i > m / 2. Up to m / 2, h is constant; from there to i it rises, and then it falls. So S is a
-  lower set, as above, or lies right of the middle. Then take its mirror image S' and the pair
-  (m - i, j): R_(m-i)(S') = R_i(S), omega(S') = omega(S), and R_j(S') <= R_j(S), since j is right
-  of the middle. So F(i, j) <= F(m - i, j), to which the first case applies.
-
-A value between grid points is a mixture of two of them, independent of all else; so the reports of
-n users are a mixture over grid points, and divergences are jointly convex.
-
-*Few atoms.* All points left of the middle lie on the line r1 = 1. A point between two anchors of
-that line becomes a mixture of both with the same mean: a mean-preserving spread, which raises (B).
-It adds about 0.5 / K^2 of the variance, K anchors a side, for losses up to 4: 6e-4 of epsilon for
-K = 20. At a loss of 20 it is 5e-3.
-
-*Digits.* Masses and ratios are computed to 60 decimal digits, of which rounding costs at most 12:
-1 - q >= 1e-8 cancels eight, 512 factors three. Pairs are stated 1e-45 too large in mass and in
-ratio, and shares of anchors 1e-40, which adds less than 1e-30 to the weight of all pairs; that much
-is taken off the middle, of weight 1. So what is rounded to floats dominates the law, by the steps
-of docs/results/stated-blanket.md, "Several pairs", and rounding follows the same steps. Where the
-middle has too little to give, as with one step, the law is widened to one pair of the largest
-ratio, p: that is the law of binary randomized response, which one step has itself.
-
-*Explicit data.* All others hold x1 = 0: the ratios are 1 and e^(a (2 y - m)). Among the inputs that
-they may share the ends have the largest chi^2 = sum (R_0 - R_m)^2 / R_i, as 1 / R_i is convex in i.
-Neighbouring reports are merged, which is post-processing.
+a = s / 2^52 is the loss of one step, q = e^-a. Each end of the grid stands for all reports beyond
+it. The ends are the worst pair; pairs are spread onto anchors, which raises every bound by less
+than a part in a hundred, and rounded outwards: docs/results/worst-pairs.md has the proofs.
 """
 
 import math

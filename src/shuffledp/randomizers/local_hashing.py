@@ -107,8 +107,7 @@ class OptimizedLocalHashing(HashedReports):
     k : int
         Number of categories, in [2, 2^32 - 1].
     epsilon0 : float
-        Local privacy loss asked for, in nats, in [0, inf). The attribute of the same name is the
-        loss of the law that is drawn, rounded up, which is at most that.
+        Local privacy loss asked for, in nats, in [0, inf); then that of the law drawn, rounded up.
 
     Attributes
     ----------
@@ -167,8 +166,7 @@ class BinaryLocalHashing(HashedReports):
     k : int
         Number of categories, in [2, 2^32 - 1].
     epsilon0 : float
-        Local privacy loss asked for, in nats, in [0, inf). The attribute of the same name is the
-        loss of the law that is drawn, rounded up, which is at most that.
+        Local privacy loss asked for, in nats, in [0, inf); then that of the law drawn, rounded up.
 
     Attributes
     ----------
@@ -213,8 +211,7 @@ class HadamardResponse(HashedReports):
     k : int
         Number of categories, in [2, 2^32 - 1].
     epsilon0 : float
-        Local privacy loss asked for, in nats, in [0, inf). The attribute of the same name is the
-        loss of the law that is drawn, rounded up, which is at most that.
+        Local privacy loss asked for, in nats, in [0, inf); then that of the law drawn, rounded up.
 
     Attributes
     ----------

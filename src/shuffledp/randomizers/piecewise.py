@@ -81,12 +81,8 @@ class PiecewiseLaw(NamedTuple):
     def attack(self, point: int) -> list[ExactAtom]:
         """Return the ratios of both ends' reports to those of what all others hold.
 
-        That is 0, or a ``point`` from min(W, m - W) to max(W, m - W). Under i the W outputs of its
-        window have probability H / 2^64, the m others T / 2^64. Outputs that tell the ends apart
-        are those of the two end windows, which do not overlap as W <= m.
-        chi^2 = sum (R_0 - R_m)^2 / R_i counts each of them as (H - T)^2 over T or over H, so that
-        the best i has the window that overlaps those two the least: i = W if m >= 2 W, and then
-        not at all; else the overlap is 2 W - m for all i in [m - W, W].
+        That is 0, or a ``point`` from min(W, m - W) to max(W, m - W). The best one has the window
+        that overlaps those of the ends the least.
         """
         with_lower = max(0, self.window - point)
         with_upper = max(0, point + self.window - self.num_steps)
@@ -112,8 +108,7 @@ class Piecewise(NumberRandomizer):
     low, high : float
         Range of the values: finite, low < high.
     epsilon0 : float
-        Local privacy loss asked for, in nats, in [0, inf). The attribute of the same name is the
-        loss of the law that is drawn, rounded up, which is at most that.
+        Local privacy loss asked for, in nats, in [0, inf); then that of the law drawn, rounded up.
     resolution : int, optional
         Largest window W, a power of two in [1, 256]; the default is 256. Smaller ones are for
         tests, which write out the whole law.
@@ -184,16 +179,9 @@ class Piecewise(NumberRandomizer):
     def profile(self) -> LocalProfile:
         """What the accountant needs: the exact loss, and the blanket T / 2^64 on every output.
 
-        A value's report is a mixture of those of grid points, so that grid points are the worst
-        case (joint convexity; see `Duchi.profile`). Every output lies outside some window, since
-        W <= m; so the blanket is T / 2^64 on each of the N = m + W outputs. For two windows that
-        do not overlap, such as those of both ends of the range, W outputs have the ratios (p, 1),
-        p = H / T, another W have (1, p), and the m - W others (1, 1).
-
-        These are the worst pairs. Where windows overlap by v outputs, v of each kind of the first
-        2 W become v of (p, p) and v of (1, 1). In the terms r0 - e r1 of the blanket's bound, v at
-        p - e and v at 1 - p e become v at p (1 - e) and v at 1 - e: the same sum, and both lie
-        between the two. That is smaller in convex order, and so is the bound.
+        For the ends of the range, whose windows do not overlap: W outputs have the ratios (p, 1), p
+        = H / T, another W have (1, p), and the m - W others (1, 1). They are the worst pair; see
+        docs/results/worst-pairs.md.
         """
         return LocalProfile(
             epsilon0=self.epsilon0,

@@ -156,8 +156,8 @@ class TwoPieceRandomizer(MeanRandomizer):
     def profile(self) -> LocalProfile:
         """What the accountant needs: the loss, the blanket of opposite points, and an attack.
 
-        Proved in `shuffledp.randomizers.two_piece`, for the law of real numbers; see the known
-        limitation above.
+        Proved in docs/results/worst-pairs.md, for the law of real numbers; see the known limitation
+        above.
         """
         measure = self._measure
         right_angle = self._right_angle(measure)
@@ -246,8 +246,7 @@ class PrivUnit(TwoPieceRandomizer):
     dimension : int
         Number of coordinates d, in [2, 10^6].
     epsilon0 : float
-        Local privacy loss asked for, in nats, in [0, inf). The attribute of the same name is the
-        loss of the law that is drawn, rounded up, which is at most that.
+        Local privacy loss asked for, in nats, in [0, inf); then that of the law drawn, rounded up.
     norm_bound : float
         Radius of the ball that holds all values, in [1e-100, 1e100].
 
@@ -357,8 +356,7 @@ class PrivUnitGaussian(TwoPieceRandomizer):
     dimension : int
         Number of coordinates d, in [2, 10^6].
     epsilon0 : float
-        Local privacy loss asked for, in nats, in [0, inf). The attribute of the same name is the
-        loss of the law that is drawn, rounded up, which is at most that.
+        Local privacy loss asked for, in nats, in [0, inf); then that of the law drawn, rounded up.
     norm_bound : float
         Radius of the ball that holds all values, in [1e-100, 1e100].
 

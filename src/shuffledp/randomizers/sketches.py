@@ -370,8 +370,7 @@ class CountMeanSketch(StringSketch):
     Parameters
     ----------
     epsilon0 : float
-        Local privacy loss asked for, in nats, in [0, inf). The attribute of the same name is the
-        loss of the law that is drawn, rounded up, which is at most that.
+        Local privacy loss asked for, in nats, in [0, inf); then that of the law drawn, rounded up.
     key : bytes
         The task's public key, 16 bytes; see `new_key`.
     num_hashes : int
@@ -547,8 +546,7 @@ class HadamardCountMeanSketch(StringSketch):
     Parameters
     ----------
     epsilon0 : float
-        Local privacy loss asked for, in nats, in [0, inf). The attribute of the same name is the
-        loss of the law that is drawn, rounded up, which is at most that.
+        Local privacy loss asked for, in nats, in [0, inf); then that of the law drawn, rounded up.
     key : bytes
         The task's public key, 16 bytes; see `new_key`.
     num_hashes : int

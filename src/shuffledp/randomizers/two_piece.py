@@ -10,32 +10,10 @@ part is met and the other's is not; so the exact local loss is
 P = 1 - T / 2^64 is exact. q depends on gamma through a special function in floating point, whose
 error is covered by a stated margin.
 
-Relative to the base law a report of the point x has the density P / q inside x's part, of base
-measure q <= 1/2, and (1 - P) / (1 - q) outside; p = e^epsilon0 is the ratio of the two.
-
-*Blanket.* Every report lies outside the part of some input, of -V / norm(V) for instance. So the
-infimum over all inputs has the density (1 - P) / (1 - q) everywhere. For x and -x, whose parts do
-not overlap, it has the atoms (a; p, 1), (a; 1, p) and (b; 1, 1), with a (p + 1) + b = 1 and
-
-    b = (1 - 2 q) (1 - P) / (1 - q).
-
-*Opposite points are the worst pair.* For other pairs the parts overlap by a measure v: of the base
-measure q - v each is in one part only, v in both and 1 - 2 q + v in none. In the terms r0 - e r1
-of the blanket's bound, v at p - e and v at 1 - p e become v at p (1 - e) and v at 1 - e: the same
-sum, and both lie between the two. That is smaller in convex order, and so is the bound. A vector
-of the ball is a mixture of points of the sphere, which adds nothing (joint convexity).
-
-*Rounding.* p and b depend on q, a floating-point number with a relative error of at most 3e-10 (see
-`log_odds_upper`). What is stated has p' = e^epsilon0 >= p, rounded up already, b' = (1 - 1e-9) b
-and a' = (1 - b') / (p' + 1). It dominates the true law by steps that do not lower the bound: mass
-of (1, 1) is spread onto (p, 1), (1, p) and what is outside the blanket, with the means kept; and
-the pair is spread to weight (p' + 1) / 2 and outside, and then widened. Last, a' is lowered and p'
-raised by some units in the last place, as in docs/results/stated-blanket.md, "Exact laws".
-
-*Explicit data.* The pair is x and -x, and all others hold a point z at a right angle to both. Under
-z the atoms are those of six kinds of reports, in the part of x, of -x or of none, and in that of z
-or not. If v is the base measure of the parts of x and z together, chi^2 is 2 a (p - 1)^2 times
-1 - (v / q) (1 - 1 / p), the largest where parts overlap the least.
+Blanket and explicit data, as atoms: docs/results/worst-pairs.md proves that opposite points are the
+worst pair. p = e^epsilon0 and b = (1 - 2 q) (1 - P) / (1 - q), the mass of ratios (1, 1), depend on
+q, a floating-point number with a relative error of at most 3e-10; what is stated has b smaller by
+1e-9 of itself and p rounded up, and dominates the true law.
 """
 
 import math

@@ -156,8 +156,7 @@ class SymmetricUnaryEncoding(UnaryEncoding):
     k : int
         Number of categories, in [2, 2^32 - 1]. A report takes ceil(k / 8) bytes.
     epsilon0 : float
-        Local privacy loss asked for, in nats, in [0, inf). The attribute of the same name is the
-        loss of the law that is drawn, rounded up, which is at most that.
+        Local privacy loss asked for, in nats, in [0, inf); then that of the law drawn, rounded up.
 
     Attributes
     ----------
@@ -214,8 +213,7 @@ class OptimizedUnaryEncoding(UnaryEncoding):
     k : int
         Number of categories, in [2, 2^32 - 1]. A report takes ceil(k / 8) bytes.
     epsilon0 : float
-        Local privacy loss asked for, in nats, in [0, inf). The attribute of the same name is the
-        loss of the law that is drawn, rounded up, which is at most that.
+        Local privacy loss asked for, in nats, in [0, inf); then that of the law drawn, rounded up.
 
     Attributes
     ----------

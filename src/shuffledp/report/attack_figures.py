@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from shuffledp.report.drawing import require_matplotlib
 
 if TYPE_CHECKING:
-    from shuffledp.groups.attacks.trials import Measured
+    from shuffledp.groups.attacks.survey import Measured
 
 # Okabe and Ito's colours, which people with any colour vision tell apart.
 _COLOURS = ("#d55e00", "#009e73", "#0072b2", "#cc79a7", "#e69f00", "#56b4e9")

@@ -8,7 +8,7 @@ import pytest
 
 from shuffledp.collection.source.edge_files import read_edges
 from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.groups.formation import Groups
+from shuffledp.groups.groups import Groups
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
 EXPECTED = [[0, 1], [1, 2], [2, 2]]

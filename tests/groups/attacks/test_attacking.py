@@ -9,18 +9,18 @@ from shuffledp.collection.uniform import UniformShuffler
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.groups.attacks import attacking
-from shuffledp.groups.attacks.attacked_survey import (
-    AttackedSurvey,
-    ComparedArrangement,
-    euclidean_positions,
-    own_neighbourhoods,
-)
 from shuffledp.groups.attacks.attacking import (
     attack_by_gaussian_process,
     attack_by_majority_vote,
     play_reidentification,
 )
-from shuffledp.groups.formation.groups import Groups
+from shuffledp.groups.attacks.survey import (
+    AttackedSurvey,
+    ComparedArrangement,
+    euclidean_positions,
+    own_neighbourhoods,
+)
+from shuffledp.groups.groups import Groups
 from shuffledp.groups.shuffler import MallowsShuffler
 from shuffledp.randomizers.k_randomized_response import KRandomizedResponse
 

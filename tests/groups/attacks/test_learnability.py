@@ -9,18 +9,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shuffledp.collection.uniform import UniformShuffler
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import MissingPackageError, OutOfRegimeError, ParameterError
 from shuffledp.groups.attacks.learnability import (
+    LAMBDA,
+    LAMBDA_DEBIASED,
     debiased_laws,
+    learn_local_laws,
     learnability,
     local_laws,
     mean_total_variation,
     merged,
     predicted_laws,
 )
+from shuffledp.groups.attacks.survey import AttackedSurvey, ComparedArrangement
+from shuffledp.groups.groups import Groups
+from shuffledp.randomizers.k_randomized_response import KRandomizedResponse
 
-STARTS, MEMBERS, OWN = np.array([0, 3, 5]), np.array([0, 1, 2, 2, 3]), np.array([0, 0, 1, 1])
+GROUPS = Groups(num_users=4, starts=[0, 3, 5], members=[0, 1, 2, 2, 3])
+OWN = np.array([0, 0, 1, 1])
 
 
 def entropy():
@@ -28,7 +36,7 @@ def entropy():
 
 
 def test_local_laws_are_counts():
-    laws = local_laws(np.array([0, 2, 2, 1]), STARTS, MEMBERS, OWN, num_values=3)
+    laws = local_laws(np.array([0, 2, 2, 1]), GROUPS, OWN, num_values=3)
     third, half = 1 / 3, 1 / 2
     assert laws.tolist() == [
         [third, 0.0, 2 * third],
@@ -43,16 +51,14 @@ def test_local_laws_are_counts():
     [
         ({"codes": np.zeros(3, dtype=int)}, "codes has 3 rows"),
         ({"codes": np.array([0, 0, 0, 2])}, r"outside \[0, 2\)"),
-        ({"starts": np.array([0, 5, 5])}, "neighbourhood 1 has no members"),
         ({"num_values": 0}, "num_values = 0"),
     ],
 )
 def test_local_laws_refuse(changes, message):
     arguments = {
         "codes": np.zeros(4, dtype=int),
-        "starts": STARTS,
-        "members": MEMBERS,
-        "group_of": OWN,
+        "neighbourhoods": GROUPS,
+        "own": OWN,
         "num_values": 2,
     }
     with pytest.raises(ParameterError, match=message):
@@ -199,3 +205,47 @@ def test_other_missing_modules_are_not_blamed_on_scikit_learn(monkeypatch):
     with pytest.raises(ModuleNotFoundError, match="joblib") as caught:
         predicted_laws(*steps(), num_values=2, entropy=entropy())
     assert not isinstance(caught.value, MissingPackageError)
+
+
+ARRANGEMENTS = (
+    ComparedArrangement(name="raw"),
+    ComparedArrangement(name="uniform", shuffler=UniformShuffler(), alpha=0.0),
+)
+AGES = np.arange(400) % 40
+
+
+def survey(epsilon0=2.0, **changes):
+    return AttackedSurvey(
+        **{
+            "codes": (AGES >= 20).astype(int),
+            "randomizer": KRandomizedResponse(k=2, epsilon0=epsilon0),
+            "neighbourhoods": Groups.from_distance(AGES, 2.0, metric="absolute"),
+            "public": AGES,
+        }
+        | changes
+    )
+
+
+def test_lambda_tells_raw_from_shuffled_and_inverting_the_noise_helps():
+    steps = []
+    results = learn_local_laws(
+        survey(), ARRANGEMENTS, num_trials=2, entropy=Entropy.from_seed(1),
+        on_progress=lambda *step: steps.append(step),
+    )  # fmt: skip
+    found = {(result.arrangement, result.measure): result.mean for result in results}
+    assert found["raw", LAMBDA_DEBIASED] < found["raw", LAMBDA] < 0.8
+    assert found["uniform", LAMBDA] > 0.9
+    assert steps[-1] == ("learning", 2, 2)
+    assert all(len(result.trials) == 2 for result in results)
+
+
+def test_reports_without_information_have_no_inverse():
+    results = learn_local_laws(
+        survey(epsilon0=0.0), ARRANGEMENTS[:1], num_trials=1, entropy=Entropy.from_seed(1)
+    )
+    assert [result.measure for result in results] == [LAMBDA]
+
+
+def test_public_values_are_needed():
+    with pytest.raises(ParameterError, match="public values are needed"):
+        learn_local_laws(survey(public=None), ARRANGEMENTS, entropy=Entropy.from_seed(1))

@@ -17,21 +17,23 @@ from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.progress import Progress, no_progress
-from shuffledp.groups.attacks.attacked_survey import (
-    AttackedSurvey,
-    ComparedArrangement,
-    own_neighbourhoods,
-)
-from shuffledp.groups.attacks.gaussian_process import gaussian_process_guess
-from shuffledp.groups.attacks.learnability import merged
-from shuffledp.groups.attacks.majority_vote import (
+from shuffledp.groups.attacks.adversaries import (
     choose_neighbours,
+    gaussian_process_guess,
+    informed_rows,
     is_vulnerable,
     majority_guesses,
+    win_rate,
+    wins_game,
 )
-from shuffledp.groups.attacks.reidentification import informed_rows, win_rate, wins_game
-from shuffledp.groups.attacks.trials import Measured
-from shuffledp.groups.formation.groups import Groups
+from shuffledp.groups.attacks.learnability import merged
+from shuffledp.groups.attacks.survey import (
+    AttackedSurvey,
+    ComparedArrangement,
+    Measured,
+    own_neighbourhoods,
+)
+from shuffledp.groups.groups import Groups
 from shuffledp.groups.privacy.reidentification import reidentification_bound
 
 # Draws by which the informed adversary learns where a subset's values may lie: the law of the
@@ -52,35 +54,11 @@ def attack_by_majority_vote(
 ) -> tuple[Measured, ...]:
     """Return the share of people whose answer a majority vote of their neighbours gives away.
 
-    Parameters
-    ----------
-    survey : AttackedSurvey
-        Whom to attack.
-    arrangements : sequence of ComparedArrangement
-        What to compare.
-    num_neighbours : int
-        Rows that are read about each person, >= 1, the person's own among them.
-    num_resamplings : int
-        Fresh local reports a trial, each with a fresh shuffle, >= 1.
-    num_trials : int
-        Repetitions, for the error bars, >= 1.
-    success : float
-        Who is guessed right in at least this share of the resamplings is vulnerable; in (0, 1].
-    entropy : Entropy
-        Of reports, shuffles and ties.
-    on_progress : callable, optional
-        Called with the stage, the trials done and the trials in total.
-
-    Returns
-    -------
-    tuple of Measured
-        One an arrangement; each trial is the share rho of vulnerable people. ``own_report`` is that
-        by the report in everybody's own place alone.
-
-    Notes
-    -----
-    Neighbours are chosen once a trial, the same for all arrangements. Cost for n = 30,000 and the
-    defaults: about a third of a second a trial and arrangement, besides reports and shuffles.
+    One result an arrangement; each trial is the share rho of people who are guessed right in at
+    least the share ``success`` of so many resamplings, each with fresh local reports and a fresh
+    shuffle. Neighbours are chosen once a trial, the same for all arrangements. Cost for n = 30,000
+    and the defaults: about a third of a second a trial and arrangement, besides reports and
+    shuffles.
     """
     trials = require_at_least("num_trials", num_trials, 1)
     resamplings = require_at_least("num_resamplings", num_resamplings, 1)
@@ -91,8 +69,7 @@ def attack_by_majority_vote(
     of_own: list[list[float]] = [[] for _ in arrangements]
     for trial in range(trials):
         neighbours = choose_neighbours(
-            groups.starts,
-            groups.members,
+            groups,
             own,
             num_neighbours=num_neighbours,
             privileged=survey.privileged,
@@ -136,33 +113,8 @@ def attack_by_gaussian_process(
 ) -> tuple[Measured, ...]:
     """Return the accuracy of guesses by Gaussian-process correlation of public positions.
 
-    Parameters
-    ----------
-    survey : AttackedSurvey
-        Whom to attack; with ``public`` positions.
-    arrangements : sequence of ComparedArrangement
-        What to compare.
-    label_maps : mapping of str to ndarray, optional
-        Coarser classes of the answers, by name: each adds a result, of guesses so merged.
-    num_inducing : int
-        Inducing positions of the sparse process, >= 1.
-    num_trials : int
-        Fresh collections, for the error bars, >= 1.
-    entropy : Entropy
-        Of reports, shuffles and the attack.
-    on_progress : callable, optional
-        Called with the stage, the trials done and the trials in total.
-
-    Returns
-    -------
-    tuple of Measured
-        For each arrangement the accuracy, then that for each label map; ``own_report`` is that of
-        the report in everybody's own place alone.
-
-    Raises
-    ------
-    ParameterError
-        If there are no public values, or a map does not fit.
+    For each arrangement, then for each of ``label_maps``: coarser classes of the answers, by name,
+    into which guesses are merged.
     """
     trials = require_at_least("num_trials", num_trials, 1)
     report = on_progress or no_progress
@@ -214,37 +166,10 @@ def play_reidentification(
 ) -> tuple[Measured, ...]:
     """Return how often two adversaries find the rows that came from a few people.
 
-    Parameters
-    ----------
-    survey : AttackedSurvey
-        Whom to attack.
-    arrangements : sequence of ComparedArrangement
-        What to compare.
-    groups : Groups
-        The groups that were shuffled within. People are picked at random from a largest one, and
-        stay the same throughout.
-    subset_size : int
-        How many people are looked for, in [1, size of that group].
-    num_plays : int
-        Games an adversary and arrangement, >= 1.
-    confidence : float
-        Of the Clopper-Pearson limits, in (0, 1).
-    entropy : Entropy
-        Of reports, shuffles and the choice of people.
-    on_progress : callable, optional
-        Called with the stage, the games done and the games in total.
-
-    Returns
-    -------
-    tuple of Measured
-        Two an arrangement: the natural adversary names the people's own rows; the informed one
-        knows all true answers and the law of the shuffle, and names the likeliest rows. ``trials``
-        is the share of games won, ``bound`` that of Theorem 4.2, where its hypotheses hold.
-
-    Raises
-    ------
-    ParameterError
-        If a number is out of range.
+    People are picked at random from a largest group, and stay the same throughout. Two results an
+    arrangement: the natural adversary names the people's own rows; the informed one knows all true
+    answers and the law of the shuffle, and names the likeliest rows. ``trials`` is the share of
+    games won, ``bound`` that of Theorem 4.2, where its hypotheses hold.
     """
     plays = require_at_least("num_plays", num_plays, 1)
     size = require_at_least("subset_size", subset_size, 1)

@@ -7,6 +7,7 @@ truth, averaged over people, divided by that of the uniform guess: 0 is perfect,
 knowing nothing.
 """
 
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, SupportsFloat, SupportsIndex
 
@@ -16,69 +17,42 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import MissingPackageError, OutOfRegimeError, ParameterError
+from shuffledp.core.progress import Progress, no_progress
 from shuffledp.core.threads import one_thread
-from shuffledp.groups.attacks.rows import (
+from shuffledp.groups.attacks.survey import (
+    AttackedSurvey,
+    ComparedArrangement,
+    Measured,
+    own_neighbourhoods,
     require_codes_below,
-    require_neighbourhoods,
     require_points,
 )
+from shuffledp.groups.groups import Groups
 
 # Trees a class; beyond 10,000 people boosting stops earlier, when it no longer helps.
 _MOST_ITERATIONS = 100
-
 # A uniform guess with an error below this is right but for rounding.
 _TOLERANCE = 1e-9
 
 
 def local_laws(
     codes: NDArray[np.integer[Any]],
-    starts: NDArray[np.integer[Any]],
-    members: NDArray[np.integer[Any]],
-    group_of: NDArray[np.integer[Any]],
+    neighbourhoods: Groups,
+    own: NDArray[np.int64],
     *,
     num_values: SupportsIndex,
 ) -> NDArray[np.float64]:
-    """Return the empirical law of the true answers around each person.
-
-    Parameters
-    ----------
-    codes : ndarray of integers, shape (n,)
-        True answers, in [0, num_values).
-    starts, members, group_of : ndarrays of integers
-        Neighbourhoods; see `choose_neighbours`. None may be empty.
-    num_values : int
-        Number of possible answers, >= 1.
-
-    Returns
-    -------
-    ndarray, shape (n, num_values)
-        Rows sum to 1.
-
-    Raises
-    ------
-    ParameterError
-        If shapes do not fit together, or a neighbourhood has no members.
-
-    Examples
-    --------
-    >>> local_laws(
-    ...     np.array([0, 1]), np.array([0, 2]), np.arange(2), np.zeros(2, int), num_values=2
-    ... ).tolist()
-    [[0.5, 0.5], [0.5, 0.5]]
-    """
+    """Return the empirical law of the true answers around each person, shape (n, num_values)."""
     count = require_at_least("num_values", num_values, 1)
-    rows = require_neighbourhoods(starts, members, group_of)
     values = require_codes_below("codes", codes, count)
-    sizes = rows.sizes
-    if values.size != rows.group_of.size:
+    if values.size != own.size:
         raise ParameterError(
-            f"codes has {values.size} rows and group_of {rows.group_of.size}: give one a person"
+            f"codes has {values.size} rows for {own.size} people: give one a person"
         )
-    if (sizes == 0).any():
-        raise ParameterError(f"neighbourhood {int(np.argmin(sizes))} has no members")
-    groups = np.repeat(np.arange(sizes.size), sizes)
-    cells = np.bincount(groups * count + values[rows.members], minlength=sizes.size * count)
-    laws: NDArray[np.float64] = (cells.reshape(sizes.size, count) / sizes[:, None])[rows.group_of]
+    sizes = neighbourhoods.sizes
+    rows = np.repeat(np.arange(sizes.size), sizes)
+    cells = np.bincount(rows * count + values[neighbourhoods.members], minlength=sizes.size * count)
+    laws: NDArray[np.float64] = (cells.reshape(sizes.size, count) / sizes[:, None])[own]
     return laws
 
 
@@ -91,48 +65,12 @@ def predicted_laws(
     num_folds: SupportsIndex = 3,
     entropy: Entropy,
 ) -> NDArray[np.float64]:
-    """Return the law of released values that a model learns at each public value.
+    """Return the law of *released* values that a model learns at each public value, or at ``at``.
 
-    Parameters
-    ----------
-    public : ndarray, shape (n,) or (n, d)
-        Public values, finite.
-    released : ndarray of integers, shape (n,)
-        Row i lies in person i's place; in [0, num_values).
-    num_values : int
-        Number of possible values, >= 1.
-    at : ndarray, shape (m,) or (m, d), optional
-        Where to predict; by default at ``public``.
-    num_folds : int
-        Folds of the cross-validation by which Platt scaling is fitted, >= 2.
-    entropy : Entropy
-        Splits and subsamples.
-
-    Returns
-    -------
-    ndarray, shape (m, num_values)
-        Rows sum to 1. These are laws of *released* values: they hold the noise of the local
-        randomizer; see `debiased_laws`.
-
-    Raises
-    ------
-    ParameterError
-        If shapes do not fit together, or numbers are out of range or not finite.
-    MissingPackageError
-        If scikit-learn is not installed.
-
-    Notes
-    -----
-    Source: this module's docstring; Platt, "Probabilistic outputs for support vector machines",
-    1999. A value that is rarer than ``num_folds`` cannot be cross-validated: it is predicted
-    nowhere, and if one value alone is left, everywhere. Cost: seconds for n = 30,000.
-
-    Examples
-    --------
-    >>> predicted_laws(
-    ...     np.arange(4), np.ones(4, int), num_values=2, entropy=Entropy.from_seed(0)
-    ... )[0].tolist()
-    [0.0, 1.0]
+    They hold the noise of the local randomizer; see `debiased_laws`. Platt, "Probabilistic outputs
+    for support vector machines", 1999. A value that is rarer than ``num_folds`` cannot be
+    cross-validated: it is predicted nowhere, and if one value alone is left, everywhere. Cost:
+    seconds for n = 30,000.
     """
     count = require_at_least("num_values", num_values, 1)
     folds = require_at_least("num_folds", num_folds, 2)
@@ -169,35 +107,8 @@ def debiased_laws(
 ) -> NDArray[np.float64]:
     """Return laws of true answers from laws of reports of k-ary randomized response.
 
-    Parameters
-    ----------
-    laws : ndarray, shape (m, k)
-        Predicted laws of reports.
-    truth_probability, other_probability : float
-        Probability that a report names the true answer, and that it names a given other one.
-
-    Returns
-    -------
-    ndarray, shape (m, k)
-        (law - other) / (truth - other), projected to the nearest law (Euclidean distance).
-
-    Raises
-    ------
-    OutOfRegimeError
-        If reports do not depend on the truth, so that nothing can be inverted.
-    ParameterError
-        If a probability is not in [0, 1].
-
-    Notes
-    -----
-    Source of the projection: Held, Wolfe, Crowder, "Validation of subgradient optimization",
-    Mathematical Programming 6, 1974: subtract the one threshold that makes the positive parts sum
-    to 1. Cost: m k log k.
-
-    Examples
-    --------
-    >>> debiased_laws(np.array([[0.7, 0.3]]), truth_probability=0.75, other_probability=0.25)
-    array([[0.9, 0.1]])
+    (law - other) / (truth - other), projected to the nearest law: subtract the one threshold that
+    makes the positive parts sum to 1 (Held, Wolfe, Crowder, Mathematical Programming 6, 1974).
     """
     truth, other = float(truth_probability), float(other_probability)
     if not 0.0 <= other <= 1.0 or not 0.0 <= truth <= 1.0:
@@ -220,63 +131,14 @@ def debiased_laws(
 
 
 def mean_total_variation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    """Return the total variation between two laws, averaged over rows.
-
-    Parameters
-    ----------
-    first, second : ndarray, shape (m, k)
-        Rows sum to 1; m >= 1.
-
-    Returns
-    -------
-    float
-        In [0, 1], up to rounding.
-
-    Raises
-    ------
-    ParameterError
-        If shapes differ or there are no rows.
-
-    Examples
-    --------
-    >>> mean_total_variation(np.array([[1.0, 0.0]]), np.array([[0.5, 0.5]]))
-    0.5
-    """
+    """Return the total variation between two laws, averaged over rows."""
     if first.shape != second.shape or first.ndim != 2 or not first.size:
         raise ParameterError(f"laws have shapes {first.shape} and {second.shape}: give one shape")
     return float(0.5 * np.abs(first - second).sum(axis=1).mean())
 
 
 def learnability(predicted: NDArray[np.float64], truth: NDArray[np.float64]) -> float:
-    """Return lambda: the error of the predicted laws over that of the uniform guess.
-
-    Parameters
-    ----------
-    predicted, truth : ndarray, shape (n, k)
-        Law of the answers around each person, as learnt and in truth.
-
-    Returns
-    -------
-    float
-        0 is perfect, 1 as good as knowing nothing, above 1 misleading.
-
-    Raises
-    ------
-    OutOfRegimeError
-        If the answers are uniform around everybody: then the uniform guess has no error to
-        compare with.
-    ParameterError
-        If shapes differ or there are no rows.
-
-    Notes
-    -----
-    Source: this module's docstring.
-
-    Examples
-    --------
-    >>> learnability(np.array([[0.75, 0.25]]), np.array([[1.0, 0.0]]))
-    0.5
-    """
+    """Return lambda: the error of the predicted laws over that of the uniform guess."""
     error = mean_total_variation(predicted, truth)
     uniform = np.full(truth.shape, 1.0 / truth.shape[1])
     naive = mean_total_variation(uniform, truth)
@@ -291,32 +153,7 @@ def learnability(predicted: NDArray[np.float64], truth: NDArray[np.float64]) -> 
 def merged(
     codes: NDArray[np.integer[Any]], label_map: NDArray[np.integer[Any]], num_values: int
 ) -> NDArray[np.int32]:
-    """Return the coarser class of each code.
-
-    Parameters
-    ----------
-    codes : ndarray of integers
-        In [0, num_values).
-    label_map : ndarray of integers, shape (num_values,)
-        Class of each value, >= 0.
-    num_values : int
-        Number of values.
-
-    Returns
-    -------
-    ndarray of int32
-        As many classes.
-
-    Raises
-    ------
-    ParameterError
-        If the map has not one class for each value.
-
-    Examples
-    --------
-    >>> merged(np.array([0, 3, 1]), np.array([0, 0, 1, 1]), 4).tolist()
-    [0, 1, 0]
-    """
+    """Return the coarser class of each code."""
     classes = np.asarray(label_map)
     if classes.shape != (num_values,) or classes.dtype.kind not in "iu" or int(classes.min()) < 0:
         raise ParameterError(
@@ -342,4 +179,58 @@ def _scikit_learn() -> SimpleNamespace:
         trees=HistGradientBoostingClassifier,
         calibrated=CalibratedClassifierCV,
         folds=StratifiedKFold,
+    )
+
+
+LAMBDA = "lambda"
+LAMBDA_DEBIASED = "lambda, noise inverted"
+
+
+def learn_local_laws(
+    survey: AttackedSurvey,
+    arrangements: Sequence[ComparedArrangement],
+    *,
+    num_trials: SupportsIndex = 10,
+    entropy: Entropy,
+    on_progress: Progress | None = None,
+) -> tuple[Measured, ...]:
+    """Return lambda: how far the learnt local law of the answers is from the true one.
+
+    For each arrangement that of the predictions as they are, which is the paper's, and of
+    predictions whose noise is inverted, where epsilon0 > 0. Reports are noisy, so predictions as
+    they are lean towards the uniform law by a factor that the randomizer fixes; inverting it shows
+    what an analyst who knows the randomizer learns.
+    """
+    trials = require_at_least("num_trials", num_trials, 1)
+    report = on_progress or no_progress
+    public = survey.require_public()
+    groups = survey.neighbourhoods
+    truth = local_laws(survey.codes, groups, own_neighbourhoods(groups), num_values=survey.k)
+    says_truth, says_other = survey.randomizer.support_probabilities
+    found: dict[tuple[str, str], list[float]] = {}
+    for trial in range(trials):
+        for arrangement in arrangements:
+            laws = predicted_laws(
+                public,
+                arrangement.arranged(survey.reports(entropy), entropy),
+                num_values=survey.k,
+                entropy=entropy,
+            )
+            found.setdefault((arrangement.name, LAMBDA), []).append(learnability(laws, truth))
+            if says_truth > says_other:
+                inverted = debiased_laws(
+                    laws, truth_probability=says_truth, other_probability=says_other
+                )
+                found.setdefault((arrangement.name, LAMBDA_DEBIASED), []).append(
+                    learnability(inverted, truth)
+                )
+        report("learning", trial + 1, trials)
+    return _measured(found)
+
+
+def _measured(found: Mapping[tuple[str, str], list[float]]) -> tuple[Measured, ...]:
+    """Return one result for each arrangement and measure."""
+    return tuple(
+        Measured(task="learnability", measure=measure, arrangement=name, trials=tuple(numbers))
+        for (name, measure), numbers in found.items()
     )

@@ -1,35 +1,14 @@
 """Randomize, then release each report at its user's public place plus noise: the central guarantee.
 
-All n users run one randomizer. Report i is released at a place of law P_i, of mass proportional
-to e^(-theta d(., c_i)) around a public place c_i, with the same normalising constant for all i.
-What is seen is the multiset of (place, report). Fix the victim v, let kappa_i be
-e^(-theta d(c_i, c_v)) and N a sum of independent coins with these chances, i != v. With D(m) for a
-uniform shuffle of m users,
+All n users run one randomizer; what is seen is the multiset of (noisy place, report). For the
+victim v let kappa_i be e^(-theta d(c_i, c_v)) and N a sum of independent coins with these chances,
+i != v. With D(m) for a uniform shuffle of m users, delta(epsilon) <= E[D(N + 1)].
 
-    delta(epsilon) <= E[D(N + 1)].
+All that is asked for is a number M that no victim's sum of kappa_i is below: N has at most k with a
+probability of at most that of Poisson(M), for k <= M - 1, which is bounded by Chernoff and
+Stirling. What no analysis of a uniform shuffle of all n can go below is unavoidable here too.
 
-*Proof.* By the triangle inequality P_i >= kappa_i P_v everywhere. Draw the place of report i from
-P_v with probability kappa_i, by a coin of its own, and else from what is left of P_i. Reveal the
-coins, and place and report of all whose coins failed. The N + 1 others have i.i.d. places of law
-P_v: given the list of these places, who is where is a uniform permutation, independent of all
-values. So what is left to see is made from a uniform shuffle of N + 1 reports. ∎
-
-**Everybody at once.** All that is asked for is a number M that no victim's sum of kappa_i is below.
-For whole k <= M - 1,
-
-    Pr[N <= k] <= Pr[Poisson(M) <= k] <= e^(-h(k)) min(1, 1 / (sqrt(2 pi k) (1 - k/M))),
-    h(k) = M - k + k ln(k/M); for k = 0 that is e^-M.
-
-*Proof.* Hoeffding 1956 (Annals of Mathematical Statistics 27, Theorem 4) and Anderson, Samuels 1967
-(Fifth Berkeley Symposium, Theorem 2.1): a sum of coins with the mean m has no more below k <= m - 1
-than Poisson(m), which has no more than Poisson(M) for M <= m. The first factor is Chernoff's bound;
-the second holds because Poisson(M) has at k the mass e^-M M^k / k! <= e^(-h(k)) / sqrt(2 pi k) by
-Stirling's lower bound of k!, and below k masses fall by a factor of at most k/M each. ∎
-
-*Lower end.* The analyst may forget the places: what no analysis of a uniform shuffle of all n can
-go below is unavoidable here too.
-
-Source: ours; docs/results/grouped.md.
+Source: ours; docs/results/grouped.md, "Displacement", has the proofs.
 """
 
 import math
@@ -76,33 +55,8 @@ _ULP = math.ulp(1.0)
 def crowd_with_mean(mean: float, *, delta: float) -> CrowdLaw | None:
     """Return the law of 1 + N for any independent coins whose chances add up to ``mean`` or more.
 
-    Parameters
-    ----------
-    mean : float
-        M >= 0.
-    delta : float
-        About what the central delta will be, in (0, 1]: sizes are chosen so that little of it is
-        lost. Any value is safe.
-
-    Returns
-    -------
-    CrowdLaw or None
-        Sizes err downwards, misses upwards; None where the mean is below 1.
-
-    Raises
-    ------
-    ParameterError
-        If the mean is negative or not finite.
-
-    Notes
-    -----
-    Source: the module.
-
-    Examples
-    --------
-    >>> law = crowd_with_mean(100.0, delta=1e-6)
-    >>> law.sizes[0], round(law.misses[0], 2)  # Pr[Poisson(100) < 96] = 0.33
-    (97, 0.72)
+    Sizes err downwards, misses upwards; None where the mean is below 1. ``delta`` is about what the
+    central delta will be: sizes are chosen so that little of it is lost. Any value is safe.
     """
     most = require_non_negative("mean", mean)
     smallest = min(max(_LOST * delta, _SMALLEST_MISS), 0.1)
@@ -194,7 +148,7 @@ def displaced_epsilon(
     -----
     Some twelve sizes of the crowd in each of some ten evaluations of delta: tenths of a second.
 
-    Source: ours; the module and docs/results/grouped.md have the proof.
+    Source: ours; docs/results/grouped.md has the proof.
 
     Examples
     --------
@@ -236,31 +190,7 @@ def displaced_delta(
     epsilon: float,
     with_lower: bool = True,
 ) -> Bound:
-    """Bound the central delta of reports that are released at noisy places, at a given epsilon.
-
-    Parameters
-    ----------
-    profile, num_users, expected_crowd, with_lower
-        As for `displaced_epsilon`.
-    epsilon : float
-        Central epsilon in nats, >= 0.
-
-    Returns
-    -------
-    Bound
-        On delta, for every user; ``upper`` errs upwards, ``lower`` downwards.
-
-    Raises
-    ------
-    ParameterError
-        If an argument is out of range.
-
-    Examples
-    --------
-    >>> one = LocalProfile(epsilon0=1.0)
-    >>> displaced_delta(one, num_users=10, expected_crowd=5.0, epsilon=1.0).upper
-    0.0
-    """
+    """Bound the central delta of reports that are released at noisy places, at a given epsilon."""
     epsilon = require_non_negative("epsilon", epsilon)
     n = require_at_least("num_users", num_users, 1)
     mean = _require_crowd(expected_crowd, n)

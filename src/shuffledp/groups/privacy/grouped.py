@@ -3,50 +3,18 @@
 All n users run one randomizer; z'_j = y'_pi(j) along a public order of the users, and pi has a
 Mallows law with the parameter theta. Two results, of which the smaller counts, and epsilon0.
 
-**Thinned.** Cut the places into blocks, each of L or fewer, and let b bound by how much exchanging
-two entries of pi inside a block can change the distance: Cayley b = 1 and Hamming b = 2 at any L,
-so one block of all n; Kendall b = 2 L - 3. Let kappa = e^(-theta b). Then
+*Thinned.* Cut the places into blocks, each of L or fewer, L' the smallest; let b bound by how much
+exchanging two entries of pi inside a block can change the distance (Cayley 1, Hamming 2, Kendall
+2 L - 3), and kappa = e^(-theta b). Then (B) holds for L' users and the blanket kappa omega.
 
-    delta(epsilon) <= E_N[delta_(B)(epsilon; N + 1)],   N ~ Bin(L' - 1, kappa),
+*Window.* For w consecutive places with the victim's (for Hamming and Cayley any w users) that cost
+alpha_w = theta Delta_w: if uniform shuffling of w users is (eps, delta)-private, the release is
+(eps + alpha_w, M delta)-private, where ln M is at most theta times the mean distance of a uniform
+permutation of w items.
 
-L' the size of the smallest block and delta_(B)(epsilon; m) the right-hand side of (B) in
-docs/results/kernel.md for m users. That is (B) itself for L' users and the blanket kappa omega.
+What no analysis of a uniform shuffle of all n can go below is unavoidable here too.
 
-*Proof.* Each other user reports from the blanket omega with probability gamma, by a coin of their
-own, and otherwise from what is left of their law. Reveal who does not, with the place and report
-of each of them, and the block that the victim's report ended in. In that block let T be the places
-not revealed. Given pi the coins are independent, so size(T) - 1 ~ Bin(block - 1, gamma). Let p be
-the law of the victim's place in T given all this. Exchanging the entries of pi at two places t, t'
-of T maps the arrangements with the victim at t one to one to those with the victim at t', so
-p_t <= e^(theta b) p_t'. Now put the victim's place J and, by independent coins, each other t of T
-with probability p_t / max p into a set S, and reveal S. Pr[S, J = t] is max p times the product of
-p_s / max p over S and of 1 - p_s / max p outside: the same for all t in S. So J is uniform in S;
-the places of T outside S hold i.i.d. reports of law omega / gamma, those in S a uniform shuffle of
-such reports and the victim's. Each other place of T is in S with probability at least kappa, and
-more reports hide better. So all in all Bin(block - 1, gamma kappa) reports from the blanket hide
-the victim's, and (B) with kappa omega says just that. ∎
-
-**Window.** Take w consecutive places of the order that include the victim's (for Hamming and
-Cayley any w users). Let alpha_w = theta Delta_w be what the group of these users costs: Delta_w is
-w (w - 1)/2 for Kendall, w for Hamming (w >= 2), w - 1 for Cayley. If uniform shuffling of w users
-is (eps, delta)-private, the release is (eps + alpha_w, M delta)-private, where 1/M is the mean of
-e^(-theta d) over the permutations of w items.
-
-*Proof.* Let tau be uniform on the permutations of the window. The release with tau pi in place of
-pi first shuffles the window uniformly, and then does something that does not depend on its values:
-it is (eps, delta)-private. It is enough that the mean of Pr over the coset {tau pi} is between
-Pr[pi] / M and Pr[pi] e^alpha_w / M for every pi: pass to that release at a factor M, change the
-value there, and return at a factor e^alpha_w / M. For Kendall tau permutes consecutive values among
-fixed places, which keeps all inversions with values outside; for Cayley the cycles through the
-window are those of tau times the first-return map of pi. So there d along the coset is a constant
-plus the distance of a uniform permutation of w items, between 0 and Delta_w. For Hamming only b of
-the w items may find a place where they match, and b = w is the worst. ∎ By Jensen's inequality
-ln M is at most theta times the mean distance of a uniform permutation of w items: used here.
-
-*Lower end.* The analyst may shuffle the release again, uniformly. So what no analysis of a uniform
-shuffle of all n can go below is unavoidable here too.
-
-Source: ours; docs/results/grouped.md.
+Source: ours; docs/results/grouped.md has the proofs.
 """
 
 import math
@@ -146,22 +114,7 @@ def _require_distance(distance: str) -> str:
 
 
 def window_alpha(distance: str, size: int, theta: float) -> float:
-    """Return theta Delta_w of w consecutive places, rounded up.
-
-    Parameters
-    ----------
-    distance : {"kendall", "hamming", "cayley"}
-        Of the Mallows model.
-    size : int
-        Users w in the window, at least 1.
-    theta : float
-        In [0, inf).
-
-    Examples
-    --------
-    >>> round(window_alpha("kendall", 4, 0.5), 9), round(window_alpha("cayley", 4, 0.5), 9)
-    (3.0, 1.5)
-    """
+    """Return theta Delta_w of w consecutive places, rounded up."""
     w = require_at_least("size", size, 1)
     widest = {"kendall": w * (w - 1) // 2, "hamming": w if w >= 2 else 0, "cayley": w - 1}
     return round_up(_require_theta(theta) * widest[_require_distance(distance)], operations=4)
@@ -361,31 +314,7 @@ def grouped_delta(
     epsilon: float,
     with_lower: bool = True,
 ) -> Bound:
-    """Bound the central delta of a Mallows-shuffled collection at a given epsilon.
-
-    Parameters
-    ----------
-    profile, num_users, theta, distance, with_lower
-        As for `grouped_epsilon`.
-    epsilon : float
-        Central epsilon in nats, >= 0.
-
-    Returns
-    -------
-    Bound
-        On delta; ``upper`` errs upwards, ``lower`` downwards.
-
-    Raises
-    ------
-    ParameterError
-        If an argument is out of range.
-
-    Examples
-    --------
-    >>> one = LocalProfile(epsilon0=1.0)
-    >>> grouped_delta(one, num_users=10, theta=0.1, distance="kendall", epsilon=1.0).upper
-    0.0
-    """
+    """Bound the central delta of a Mallows-shuffled collection at a given epsilon."""
     theta = _require_theta(theta)
     distance = _require_distance(distance)
     epsilon = require_non_negative("epsilon", epsilon)
@@ -429,44 +358,13 @@ def grouped_epsilon_from_alpha(
 ) -> Bound:
     """Bound the central epsilon of any d_sigma-private shuffle, from alpha and the group sizes.
 
-    Parameters
-    ----------
-    profile : LocalProfile
-        The randomizer's law, common to all users.
-    smallest_group : int
-        Every user is in a group of at least so many honest users, r >= 1.
-    alpha : float
-        d_sigma-privacy of the shuffle for these groups, in [0, inf].
-    delta : float
-        Central failure probability, in [0, 1).
-
-    Returns
-    -------
-    Bound
-        On epsilon in nats: 2 alpha + eps_s(r, delta e^-alpha), or epsilon0 if that is smaller.
-        Errs upwards. No lower end.
-
-    Raises
-    ------
-    ParameterError
-        If an argument is out of range.
-
-    Notes
-    -----
-    It needs nothing but the definition, so it holds for shuffles that are not Mallows models. For
-    these `grouped_epsilon` is far smaller.
+    2 alpha + eps_s(r, delta e^-alpha) for groups of at least r honest users, or epsilon0 if that is
+    smaller. It needs nothing but the definition; for Mallows models `grouped_epsilon` is far
+    smaller.
 
     *Proof.* With tau uniform on the permutations of the victim's group, Pr[A(y) in O] is at most
     e^alpha times Pr[A(tau y) in O], and A(tau y) is a uniform shuffle of the group, post-processed.
     Change the value there, and return at another e^alpha. A larger group does no worse. ∎
-
-    Examples
-    --------
-    >>> found = grouped_epsilon_from_alpha(
-    ...     LocalProfile(epsilon0=1.0), smallest_group=10_000, alpha=0.0, delta=1e-6
-    ... )
-    >>> round(found.upper, 8)
-    0.04320616
     """
     alpha = require_extended("alpha", alpha, "give a number >= 0, such as 4")
     delta = require_delta(delta)

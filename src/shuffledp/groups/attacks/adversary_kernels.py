@@ -1,0 +1,176 @@
+"""Compiled loops of the majority vote: who is most similar, and what the vote is.
+
+A neighbourhood a is ``members[starts[a]:starts[a + 1]]``, sorted and distinct. Coins that break
+ties, and the choice among strangers, come from one uniform word a person by SplitMix64: they play
+an adversary in a simulation, and protect nobody.
+"""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_FIRST = np.uint64(0xBF58476D1CE4E5B9)
+_SECOND = np.uint64(0x94D049BB133111EB)
+_SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
+_HALF = np.uint64(32)
+
+
+@njit(cache=True, nogil=True)
+def mixed(word: np.uint64, index: int) -> np.uint64:
+    """Return number ``index`` of the SplitMix64 stream that starts at ``word``."""
+    state = np.uint64(word) + _STEP * np.uint64(index + 1)
+    state = (state ^ (state >> _SHIFTS[0])) * _FIRST
+    state = (state ^ (state >> _SHIFTS[1])) * _SECOND
+    return np.uint64(state ^ (state >> _SHIFTS[2]))
+
+
+@njit(cache=True, nogil=True)
+def below(word: np.uint64, bound: int) -> np.int64:
+    """Return an integer in [0, bound), uniform up to bound / 2^32."""
+    return np.int64(((word >> _HALF) * np.uint64(bound)) >> _HALF)
+
+
+@njit(cache=True, nogil=True)
+def dissimilarity(
+    traits: NDArray[np.float64], is_category: NDArray[np.bool_], one: int, other: int
+) -> float:
+    """Return the sum over columns of the difference, or of one for each unequal category."""
+    total = 0.0
+    for column in range(traits.shape[1]):
+        difference = abs(traits[one, column] - traits[other, column])
+        if is_category[column] and difference > 0.0:
+            difference = 1.0
+        total += difference
+    return total
+
+
+@njit(cache=True, nogil=True)
+def choose_most_similar(
+    starts: NDArray[np.int64],
+    members: NDArray[np.int32],
+    group_of: NDArray[np.int64],
+    traits: NDArray[np.float64],
+    is_category: NDArray[np.bool_],
+    include_own: bool,
+    words: NDArray[np.uint64],
+    chosen: NDArray[np.int32],
+) -> None:
+    """Write the most similar members of each person's neighbourhood; places left over keep -1.
+
+    A list sorted by dissimilarity, then by a random key, takes in each better member: of m
+    members in an order that says nothing, about K ln(m / K) are ever put into a list of K.
+    """
+    size = chosen.shape[1]
+    distances = np.empty(size, dtype=np.float64)
+    keys = np.empty(size, dtype=np.uint64)
+    for person in range(group_of.size):
+        filled = 0
+        first = 0
+        if include_own:
+            chosen[person, 0] = person
+            first = filled = 1
+        for index in range(starts[group_of[person]], starts[group_of[person] + 1]):
+            other = members[index]
+            if other == person:
+                continue
+            distance = dissimilarity(traits, is_category, person, other)
+            if filled == size and (size == first or distance > distances[size - 1]):
+                continue
+            key = mixed(words[person], other)
+            if filled < size:
+                place = filled
+                filled += 1
+            elif distance == distances[size - 1] and key >= keys[size - 1]:
+                continue
+            else:
+                place = size - 1
+            while place > first and (
+                distances[place - 1] > distance
+                or (distances[place - 1] == distance and keys[place - 1] > key)
+            ):
+                distances[place] = distances[place - 1]
+                keys[place] = keys[place - 1]
+                chosen[person, place] = chosen[person, place - 1]
+                place -= 1
+            distances[place] = distance
+            keys[place] = key
+            chosen[person, place] = other
+
+
+@njit(cache=True, nogil=True)
+def choose_at_random(
+    starts: NDArray[np.int64],
+    members: NDArray[np.int32],
+    group_of: NDArray[np.int64],
+    include_own: bool,
+    words: NDArray[np.uint64],
+    chosen: NDArray[np.int32],
+) -> None:
+    """Write random distinct members of each person's neighbourhood; places left over keep -1.
+
+    Floyd's method: for t = m - w, ..., m - 1 take a uniform position in [0, t], or t itself where
+    that one is taken already.
+    """
+    positions = np.empty(chosen.shape[1], dtype=np.int64)
+    for person in range(group_of.size):
+        start = starts[group_of[person]]
+        row = members[start : starts[group_of[person] + 1]]
+        own = np.searchsorted(row, person)
+        is_member = own < row.size and row[own] == person
+        others = row.size - 1 if is_member else row.size
+        first = 0
+        if include_own:
+            chosen[person, 0] = person
+            first = 1
+        wanted = min(chosen.shape[1] - first, others)
+        for taken in range(wanted):
+            top = others - wanted + taken
+            position = below(mixed(words[person], taken), top + 1)
+            for earlier in range(taken):
+                if positions[earlier] == position:
+                    position = top
+                    break
+            positions[taken] = position
+            # Positions count the others only: step over the person's own place.
+            step = 1 if is_member and position >= own else 0
+            chosen[person, first + taken] = row[position + step]
+
+
+@njit(cache=True, nogil=True)
+def vote(
+    released: NDArray[np.int32],
+    chosen: NDArray[np.int32],
+    num_values: int,
+    tie_word: np.uint64,
+    guesses: NDArray[np.int32],
+) -> None:
+    """Write the most frequent released value among each person's neighbours; -1 if there is none.
+
+    Values that are equally frequent are equally likely. Each list is walked twice: to count, and
+    to look for the winners, which also sets the counts back to zero.
+    """
+    counts = np.zeros(num_values, dtype=np.int32)
+    for person in range(chosen.shape[0]):
+        most = 0
+        for slot in range(chosen.shape[1]):
+            neighbour = chosen[person, slot]
+            if neighbour < 0:
+                break
+            value = released[neighbour]
+            counts[value] += 1
+            most = max(most, counts[value])
+        winners = 0
+        guess = -1
+        word = mixed(tie_word, person)
+        for slot in range(chosen.shape[1]):
+            neighbour = chosen[person, slot]
+            if neighbour < 0:
+                break
+            value = released[neighbour]
+            if counts[value] == most:
+                winners += 1
+                if winners == 1 or below(mixed(word, winners), winners) == 0:
+                    guess = value
+            counts[value] = 0
+        guesses[person] = guess

@@ -1,0 +1,320 @@
+"""What simulated attacks and models are given: a survey, and arrangements of its reports.
+
+The adversary and the analyst of Meehan, Roy Chowdhury, Chaudhuri, Jha, "Privacy Implications of
+Shuffling", ICLR 2022, arXiv:2106.06603v3, see the same releases.
+"""
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.collection.in_memory_shuffle import Shuffler
+from shuffledp.collection.output import write_rows
+from shuffledp.collection.source.reading import reading
+from shuffledp.collection.source.tables import require_column, scan
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.groups.groups import Groups
+from shuffledp.groups.nearby_groups import EARTH_RADIUS
+from shuffledp.randomizers.k_randomized_response import KRandomizedResponse
+
+RAW, WITHIN_GROUPS, UNIFORM = "raw", "within groups", "uniform"
+"""Names of the three arrangements that are usually compared."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedArrangement:
+    """How the local reports are arranged before anybody sees them; without shuffler, not at all.
+
+    ``alpha`` is the d_sigma-privacy of the order for the groups that `play_reidentification` is
+    given; 0 stands for a uniform shuffle of everybody.
+    """
+
+    name: str
+    shuffler: Shuffler | None = None
+    alpha: float = math.inf
+
+    def arranged(self, reports: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
+        """Return the reports as they are released."""
+        return reports if self.shuffler is None else self.shuffler.shuffle(reports, entropy)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AttackedSurvey:
+    """A survey whose collection is simulated, and what the adversary knows about people.
+
+    ``codes`` are the true answers, in [0, k); ``neighbourhoods`` has everybody within the attack's
+    radius of each person; ``privileged`` is further data that the adversary has, with
+    ``is_category`` for columns of codes; ``public`` values are for attacks and models that use
+    them.
+    """
+
+    codes: NDArray[Any]
+    randomizer: KRandomizedResponse
+    neighbourhoods: Groups
+    privileged: NDArray[Any] | None = None
+    is_category: NDArray[np.bool_] | None = None
+    public: NDArray[Any] | None = None
+
+    def __post_init__(self) -> None:
+        codes = np.asarray(self.codes)
+        if codes.ndim != 1 or codes.dtype.kind not in "iu" or not codes.size:
+            raise ParameterError(
+                f"codes is an array of {codes.dtype} with shape {codes.shape}: give one whole "
+                "number a person, for one person or more"
+            )
+        for name in ("privileged", "public"):
+            table = getattr(self, name)
+            if table is not None and len(table) != codes.size:
+                raise ParameterError(
+                    f"{name} has {len(table)} rows for {codes.size} people: give one a person"
+                )
+        if self.neighbourhoods.num_users != codes.size:
+            raise ParameterError(
+                f"neighbourhoods are of {self.neighbourhoods.num_users} people and codes of "
+                f"{codes.size}: give both in the order of the same rows"
+            )
+        if not 0 <= int(codes.min()) <= int(codes.max()) < self.randomizer.k:
+            raise ParameterError(
+                f"codes go from {codes.min()} to {codes.max()}: with k = {self.randomizer.k} they "
+                f"must lie in [0, {self.randomizer.k})"
+            )
+        object.__setattr__(self, "codes", codes)
+
+    @property
+    def num_users(self) -> int:
+        """Number of people."""
+        return int(self.codes.size)
+
+    @property
+    def k(self) -> int:
+        """Number of possible answers."""
+        return self.randomizer.k
+
+    def reports(self, entropy: Entropy) -> NDArray[Any]:
+        """Return fresh local reports, one a person."""
+        return self.randomizer.randomize(self.codes, entropy).data
+
+    def require_public(self) -> NDArray[Any]:
+        """Return the public values, or raise `ParameterError` if there are none."""
+        if self.public is None:
+            raise ParameterError(
+                "public values are needed, and these groups come without coordinates: name public "
+                "columns (--public age,income), or choose another attack"
+            )
+        return self.public
+
+
+def own_neighbourhoods(groups: Groups) -> NDArray[np.int64]:
+    """Return each person's group: the chosen one, else the largest, of equals the last."""
+    if groups.group_of is not None:
+        return groups.group_of
+    own = np.full(groups.num_users, -1, dtype=np.int64)
+    for group in np.argsort(groups.sizes, kind="stable"):
+        own[groups.group(group)] = group
+    if own.size and int(own.min()) < 0:
+        raise DataError(
+            f"person {int(np.argmin(own))} is in no group: put everybody into at least one"
+        )
+    return own
+
+
+def euclidean_positions(coordinates: NDArray[Any], metric: str) -> NDArray[np.float64]:
+    """Return coordinates between which the straight line is the distance, or nearly.
+
+    Points on the Earth become points in space, in kilometres: chords differ from ways along the
+    surface by less than 0.1 % up to 1,000 km.
+    """
+    table = np.array(coordinates, dtype=np.float64)
+    if metric != "haversine":
+        return table
+    latitude, longitude = np.radians(table).T
+    flat = np.cos(latitude)
+    return (
+        EARTH_RADIUS
+        / 1000.0
+        * np.stack([flat * np.cos(longitude), flat * np.sin(longitude), np.sin(latitude)], axis=1)
+    )
+
+
+def require_codes_below(
+    name: str, codes: NDArray[np.integer[Any]], num_values: int
+) -> NDArray[np.int32]:
+    """Return a writable copy of codes, or raise unless all lie in [0, num_values)."""
+    array = np.asarray(codes)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise ParameterError(
+            f"{name} is an array of {array.dtype} with {array.ndim} axes: give one whole number a "
+            "person"
+        )
+    if array.size and not 0 <= int(array.min()) <= int(array.max()) < num_values:
+        raise ParameterError(f"{name} holds values outside [0, {num_values})")
+    return np.array(array, dtype=np.int32)
+
+
+def require_points(name: str, points: NDArray[Any], num_people: int | None) -> NDArray[np.float64]:
+    """Return public values as a table of finite numbers, one row a person."""
+    table = np.array(points, dtype=np.float64, ndmin=1)
+    table = table[:, None] if table.ndim == 1 else table
+    if table.ndim != 2 or table.shape[1] == 0 or num_people not in (None, table.shape[0]):
+        wanted = "one row a person" if num_people is None else f"{num_people} rows"
+        raise ParameterError(f"{name} has shape {table.shape}: give {wanted}, one column or more")
+    if not np.isfinite(table).all():
+        raise ParameterError(f"{name} holds numbers that are not finite: fill or drop them first")
+    return table
+
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Traits:
+    """What is known about people: numbers over their range, or codes of categories."""
+
+    values: NDArray[np.float64]
+    is_category: NDArray[np.bool_]
+
+
+def read_traits(path: str | PathLike[str], columns: Sequence[str]) -> Traits:
+    """Read columns of numbers or of categories; two people are at most 1 apart in each.
+
+    A column of which every value is a number counts as numbers. Source: Gower, "A general
+    coefficient of similarity and some of its properties", Biometrics 27, 1971.
+    """
+    import polars as pl
+
+    location = Path(path)
+    if not columns:
+        raise DataError(f"no column of {location.name} is named: name at least one")
+    with reading(location.name):
+        frame = scan(location)
+        names = frame.collect_schema().names()
+        for column in columns:
+            require_column(column, names, location)
+        table = frame.select([pl.col(column) for column in columns]).collect()
+    values = np.empty((table.height, len(columns)))
+    is_category = np.zeros(len(columns), dtype=np.bool_)
+    for index, column in enumerate(columns):
+        values[:, index], is_category[index] = _numbers(table[column], location.name)
+    return Traits(values=values, is_category=is_category)
+
+
+def _numbers(column: "pl.Series", origin: str) -> tuple[NDArray[np.float64], bool]:
+    """Return a column's numbers over their range, or codes of its categories."""
+    import polars as pl
+
+    text = column.cast(pl.String, strict=False).str.strip_chars()
+    absent = text.is_null() | (text == "")
+    if absent.any():
+        row = int(absent.arg_true()[0]) + 1
+        raise DataError(
+            f"column {column.name!r} of {origin} has no value in row {row:,}: fill it or leave "
+            "the row out first"
+        )
+    numbers = text.cast(pl.Float64, strict=False)
+    if column.dtype == pl.Boolean or numbers.null_count():
+        codes = np.unique(text.to_numpy(), return_inverse=True)[1]
+        return codes.astype(np.float64).reshape(-1), True
+    found = numbers.to_numpy().astype(np.float64)
+    if not np.isfinite(found).all():
+        row = int(np.argmin(np.isfinite(found))) + 1
+        raise DataError(
+            f"column {column.name!r} of {origin} is not finite in row {row:,}: fill it or leave "
+            "the row out first"
+        )
+    spread = float(found.max() - found.min()) if found.size else 0.0
+    return (found / spread if spread > 0.0 else found), False
+
+
+OWN_REPORT = "own report"
+"""Name of the guess that everybody's answer is the report in their own place."""
+COLUMNS = (
+    "task",
+    "measure",
+    "arrangement",
+    "mean",
+    "standard_deviation",
+    "num_trials",
+    "lower",
+    "upper",
+    "bound",
+    "own_report",
+    "better",
+)
+"""Columns of the CSV form, in their order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What a simulation found about one arrangement of the reports: one number a trial.
+
+    ``lower`` and ``upper`` are exact confidence limits where the number estimates a probability,
+    and ``bound`` what a theorem says that cannot exceed. ``own_report`` is the same number for the
+    guess that everybody's answer is the report in their own place; empty where there is no such
+    guess.
+    """
+
+    task: str
+    measure: str
+    arrangement: str
+    trials: tuple[float, ...]
+    lower: float | None = None
+    upper: float | None = None
+    bound: float | None = None
+    own_report: tuple[float, ...] = ()
+
+    @property
+    def better(self) -> str:
+        """Which of the task and ``"own report"`` has the larger mean."""
+        own = bool(self.own_report) and statistics.fmean(self.own_report) > self.mean
+        return OWN_REPORT if own else self.task
+
+    def of_better(self) -> "Measured":
+        """Return what the better of the two found, as this attack's."""
+        if self.better == self.task:
+            return self
+        return replace(self, task=OWN_REPORT, trials=self.own_report, own_report=())
+
+    @property
+    def mean(self) -> float:
+        """Mean over the trials."""
+        return statistics.fmean(self.trials)
+
+    @property
+    def standard_deviation(self) -> float | None:
+        """Sample standard deviation over the trials (divisor: trials - 1); None for one trial."""
+        return statistics.stdev(self.trials) if len(self.trials) > 1 else None
+
+    def to_json_dict(self) -> dict[str, object]:
+        """Return everything as JSON values, the trials included."""
+        return {**self.row(), "trials": list(self.trials)}
+
+    def row(self) -> dict[str, object]:
+        """Return the row of the CSV form."""
+        values = (
+            self.task,
+            self.measure,
+            self.arrangement,
+            self.mean,
+            self.standard_deviation,
+            len(self.trials),
+            self.lower,
+            self.upper,
+            self.bound,
+            statistics.fmean(self.own_report) if self.own_report else None,
+            self.better if self.own_report else None,
+        )
+        return dict(zip(COLUMNS, values, strict=True))
+
+
+def write_measured(results: Iterable[Measured], path: Path) -> None:
+    """Write one row a result; what does not apply stays empty."""
+    write_rows((result.row() for result in results), path)

@@ -1,0 +1,125 @@
+"""The Mallows model of Cayley's distance: swaps, drawn exactly by Fisher-Yates.
+
+Start from the identity; for j = 1, ..., n - 1 either leave place j, or swap it with a uniformly
+chosen earlier one. Leaving it makes j a cycle of its own; a swap puts j into the cycle of the
+other place. Each permutation arises in exactly one way, with as many swaps as its distance is. So
+leaving with probability e^theta / (e^theta + j), and each swap with 1 / (e^theta + j), gives
+P(pi) = e^(theta (n - 1 - d)) / product of (e^theta + j): proportional to e^(-theta d).
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.core.entropy import Entropy
+from shuffledp.groups.exact_draws import LazyUniform, draw_against_odds
+from shuffledp.groups.permutations import (
+    LIBRARY_MARGIN,
+    MallowsModel,
+    cayley_distance,
+    uniform_permutation,
+)
+
+_WORDS_AT_A_TIME = 1 << 15
+_HALF_BITS = 32
+_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CayleyMallows(MallowsModel):
+    """Permutations with probability proportional to exp(-theta swaps).
+
+    Parameters
+    ----------
+    num_items : int
+        Number of items n, in [1, 2^32 - 1].
+    theta : float
+        Concentration, in [0, inf]: 0 is the uniform law, inf the identity.
+
+    Notes
+    -----
+    Source: this module's docstring (the Chinese restaurant process; Fligner and Verducci,
+    "Distance based ranking models", Journal of the Royal Statistical Society B 48, 1986). The
+    draws are exact given uniform words. Cost: 5 to 100 ns an item, the more swaps the more;
+    memory: 8 bytes an item.
+
+    Examples
+    --------
+    >>> law = CayleyMallows(num_items=3, theta=math.log(2))
+    >>> round(math.exp(law.log_partition()), 12)  # (1 + 1/2) (1 + 2/2)
+    3.0
+    """
+
+    distance: ClassVar[str] = "cayley"
+
+    num_items: int
+    theta: float
+
+    def _draw(self, entropy: Entropy) -> NDArray[np.int64]:
+        if self.theta == 0.0:
+            return uniform_permutation(self.num_items, entropy)
+        return draw_by_swaps(self.num_items, self.theta, entropy)
+
+    def log_partition(self) -> float:
+        """Return ln psi, psi being the product over j = 1, ..., n - 1 of 1 + j e^-theta."""
+        return math.fsum(float(np.log1p(odds).sum()) for odds in self._odds())
+
+    def mean_distance(self) -> float:
+        """Return the mean number of swaps."""
+        return math.fsum(float((odds / (1.0 + odds)).sum()) for odds in self._odds())
+
+    def variance_of_distance(self) -> float:
+        """Return the variance of the number of swaps."""
+        return math.fsum(float((odds / (1.0 + odds) ** 2).sum()) for odds in self._odds())
+
+    def distance_of(self, pi: ArrayLike) -> int:
+        """Return the least number of swaps."""
+        return cayley_distance(pi)
+
+    def mean_displacement(self) -> float:
+        """Return the mean of abs(pi[i] - i), over the law and over the places i."""
+        odds = (self.num_items - 1) * math.exp(-self.theta)
+        return odds / (1.0 + odds) * (self.num_items + 1) / 3.0
+
+    def _odds(self) -> Iterator[NDArray[np.float64]]:
+        """Yield the odds j e^-theta of a swap, in pieces."""
+        q = math.exp(-self.theta)
+        for first in range(1, self.num_items, _CHUNK):
+            yield q * np.arange(first, min(first + _CHUNK, self.num_items), dtype=np.float64)
+
+
+def draw_by_swaps(
+    num_items: int, theta: float, entropy: Entropy, *, margin: float = LIBRARY_MARGIN
+) -> NDArray[np.int64]:
+    """Draw a permutation with probability proportional to e^(-theta swaps), exactly.
+
+    ``margin`` is the relative error that floats may have; larger is slower and gives the same
+    permutation, with ``inf`` every swap is settled with decimals.
+    """
+    from shuffledp.groups import shuffler_kernels as kernels
+
+    pi = np.arange(num_items, dtype=np.int64)
+    place = 1
+    while place < num_items:
+        words = entropy.words(min(_WORDS_AT_A_TIME, num_items - place))
+        while words.size and place < num_items:
+            place, used, is_undecided = kernels.draw_swaps(pi, place, theta, margin, words)
+            if is_undecided:
+                _settle_swap(pi, place, theta, int(words[used - 1]), entropy)
+                place += 1
+            words = words[used:]
+    return pi
+
+
+def _settle_swap(
+    pi: NDArray[np.int64], place: int, theta: float, word: int, entropy: Entropy
+) -> None:
+    """Swap or leave a place as an undecided, accepted word says."""
+    uniform = LazyUniform(prefix=word >> _HALF_BITS, num_bits=_HALF_BITS, entropy=entropy)
+    if draw_against_odds(uniform, place, theta):
+        other = ((word & ((1 << _HALF_BITS) - 1)) * place) >> _HALF_BITS
+        pi[other], pi[place] = pi[place], pi[other]

@@ -1,1 +1,0 @@
-"""Noise on public places, and who hides whom there."""

@@ -1,0 +1,278 @@
+"""Compressed rows of groups: joined, sorted, each distinct one once; as given or by hops."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple, SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.core.checks import require_at_least
+from shuffledp.core.errors import ParameterError
+
+#: Most people: their numbers must fit 32 bits, with a sign.
+MOST_USERS = 2**31 - 1
+#: Most memberships, counted before any is stored: 1 GB of them.
+MOST_MEMBERSHIPS = 250_000_000
+#: Memberships worked on at a time, about.
+BLOCK_MEMBERSHIPS = 1 << 20
+
+
+class Rows(NamedTuple):
+    """What a builder of groups returns; see `Groups` for the fields."""
+
+    num_users: int
+    starts: NDArray[np.int64]
+    members: NDArray[np.int32]
+    group_of: NDArray[np.int64] | None
+
+
+def require_users(num_users: SupportsIndex) -> int:
+    """Return the number of people if it is in [1, 2^31 - 1], else raise `ParameterError`."""
+    number = require_at_least("num_users", num_users, 1)
+    if number > MOST_USERS:
+        raise ParameterError(
+            f"num_users = {number:,} is above {MOST_USERS:,}: shuffle in several batches"
+        )
+    return number
+
+
+def require_memberships(count: int, *, remedy: str, at_least: bool = False) -> None:
+    """Raise `ParameterError` if groups would have too many memberships; try ``remedy``.
+
+    ``at_least`` says that ``count`` is where counting was given up.
+    """
+    if count > MOST_MEMBERSHIPS:
+        raise ParameterError(
+            f"these groups would have {'over ' * at_least}{count:,} memberships, above the limit "
+            f"of {MOST_MEMBERSHIPS:,}: try {remedy}, or a uniform shuffle of everybody"
+        )
+
+
+def one_group(num_users: int) -> Rows:
+    """Return one group of everybody, chosen by everybody."""
+    return Rows(
+        num_users,
+        np.array([0, num_users]),
+        np.arange(num_users, dtype=np.int32),
+        np.zeros(num_users, dtype=np.int64),
+    )
+
+
+def joined(blocks: list[NDArray[np.int32]]) -> NDArray[np.int32]:
+    """Return the blocks one after the other, and empty the list.
+
+    A block is freed as soon as it is copied, and fresh memory is only taken when it is written
+    to. So this never takes twice the memory of the result, as np.concatenate does.
+    """
+    out = np.empty(sum(block.size for block in blocks), dtype=np.int32)
+    end = out.size
+    while blocks:
+        block = blocks.pop()
+        out[end - block.size : end] = block
+        end -= block.size
+    return out
+
+
+def distinct_rows(rows: Rows) -> Rows:
+    """Keep the first of each set of equal rows, in order; members ascend, arrays are writeable.
+
+    Rows with equal hashes are compared member by member, so that rows that differ are never
+    merged. Cost: O(memberships).
+    """
+    from shuffledp.groups import group_kernels as kernels
+
+    num_rows = rows.starts.size - 1
+    hashes = np.empty(num_rows, dtype=np.uint64)
+    kernels.hash_rows(rows.starts, rows.members, hashes)
+    first = np.empty(num_rows, dtype=np.int64)
+    kernels.first_equal_rows(
+        rows.starts, rows.members, hashes, np.argsort(hashes, kind="stable"), first
+    )
+    kept = first == np.arange(num_rows)
+    if kept.all():
+        return rows
+    sizes = np.diff(rows.starts)
+    number = np.cumsum(kept) - 1
+    return Rows(
+        rows.num_users,
+        starts_of(sizes[kept]),
+        rows.members[np.repeat(kept, sizes)],
+        None if rows.group_of is None else number[first[rows.group_of]],
+    )
+
+
+def starts_of(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return where rows of these sizes start, and the end of the last."""
+    starts = np.zeros(sizes.size + 1, dtype=np.int64)
+    np.cumsum(sizes, out=starts[1:])
+    return starts
+
+
+def count_of(number: int, singular: str, plural: str) -> str:
+    """Return ``"1 person"`` or ``"2 people"``."""
+    return f"{number:,} {singular if number == 1 else plural}"
+
+
+def groups_of_sets(
+    sets: Iterable[Iterable[SupportsIndex]], *, num_users: SupportsIndex
+) -> tuple[Rows, str]:
+    """Return the given groups, each once, in order of first appearance; and a description."""
+    number = require_users(num_users)
+    blocks: list[NDArray[np.int32]] = []
+    sizes: list[int] = []
+    total = 0
+    is_covered = np.zeros(number, dtype=bool)
+    for index, people in enumerate(sets):
+        block = _checked_set(index, people, number)
+        total += block.size
+        require_memberships(total, remedy="fewer or smaller groups", at_least=True)
+        is_covered[block] = True
+        blocks.append(block)
+        sizes.append(block.size)
+    missing = np.flatnonzero(~is_covered)
+    if missing.size:
+        verb = "is" if missing.size == 1 else "are"
+        raise ParameterError(
+            f"{count_of(missing.size, 'person', 'people')} of {number:,} {verb} in no group, the "
+            f"first is {missing[0]}: put them in a group, if need be of their own"
+        )
+    starts = starts_of(np.array(sizes, dtype=np.int64))
+    rows = Rows(number, starts, joined(blocks), None)
+    return distinct_rows(rows), "given groups"
+
+
+def _checked_set(index: int, people: Iterable[SupportsIndex], num_users: int) -> NDArray[np.int32]:
+    """Return the members of a group, ascending, else raise."""
+    try:
+        members = np.asarray(people if isinstance(people, np.ndarray) else list(people))
+    except (TypeError, ValueError):
+        raise ParameterError(
+            f"group {index} is {people!r}: give the numbers of its members"
+        ) from None
+    if members.size == 0:
+        raise ParameterError(f"group {index} is empty: leave it out")
+    if members.ndim != 1 or members.dtype.kind not in "iu":
+        raise ParameterError(
+            f"group {index} has members of dtype {members.dtype}: give numbers of people, from 0"
+        )
+    members = np.sort(members)
+    if members[0] < 0 or members[-1] >= num_users:
+        member = members[0] if members[0] < 0 else members[-1]
+        raise ParameterError(
+            f"group {index} has member {member}, which is not in [0, {num_users}): number people "
+            "from 0, and give num_users for all of them"
+        )
+    twice = members[1:][members[1:] == members[:-1]]
+    if twice.size:
+        raise ParameterError(
+            f"group {index} has member {twice[0]} {np.count_nonzero(members == twice[0])} times: "
+            "list each member once"
+        )
+    return members.astype(np.int32)
+
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+
+def groups_by_hops(
+    edges: ArrayLike, *, num_users: SupportsIndex, hops: SupportsIndex = 1
+) -> tuple[Rows, str]:
+    """Return the group of each person, everybody within some hops; and a description.
+
+    Cost: the edges that touch each group, twice. Where so many hops reach everybody who can be
+    reached at all, groups are the connected components, and the cost is O(num_users + edges).
+    """
+    number = require_users(num_users)
+    # More than num_users hops reach nobody else.
+    steps = min(require_at_least("hops", hops, 0), number)
+    graph = _adjacency(_checked_edges(edges, number), number)
+    description = f"people within {count_of(steps, 'hop', 'hops')} of each other"
+    labels = _components_if_within(graph, steps)
+    if labels is not None:
+        return _rows_of_labels(labels), description
+    return distinct_rows(_reached(graph, steps)), description
+
+
+def _checked_edges(edges: ArrayLike, num_users: int) -> NDArray[np.int64]:
+    """Return the edges as an array (m, 2), else raise."""
+    try:
+        array = np.asarray(edges)
+    except ValueError:
+        raise ParameterError(
+            "edges are not all pairs: give two numbers of people an edge"
+        ) from None
+    if array.size == 0:
+        return np.empty((0, 2), dtype=np.int64)
+    if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
+        raise ParameterError(
+            f"edges has shape {array.shape} and dtype {array.dtype}: give integers, "
+            "two numbers of people an edge"
+        )
+    outside = np.argwhere((array < 0) | (array >= num_users))
+    if outside.size:
+        row, column = outside[0]
+        raise ParameterError(
+            f"edges[{row}, {column}] = {array[row, column]} is not in [0, {num_users}): number "
+            "people from 0, and give num_users for all of them"
+        )
+    return array.astype(np.int64, copy=False)
+
+
+def _adjacency(edges: NDArray[np.int64], num_users: int) -> "csr_array":
+    """Return the sparse matrix of who is joined to whom, both ways, each pair once."""
+    from scipy.sparse import csr_array
+
+    proper = edges[edges[:, 0] != edges[:, 1]]
+    ends = np.concatenate([proper, proper[:, ::-1]])
+    ones = np.ones(len(ends), dtype=bool)
+    return csr_array((ones, (ends[:, 0], ends[:, 1])), shape=(num_users, num_users))
+
+
+def _components_if_within(graph: "csr_array", hops: int) -> NDArray[np.int64] | None:
+    """Return the connected component of each person if hops surely reach all of it, else None.
+
+    If nobody is farther than e from one person of the component, no two are farther than 2 e.
+    """
+    from scipy.sparse.csgraph import connected_components
+
+    from shuffledp.groups import group_kernels as kernels
+
+    _, labels = connected_components(graph, directed=False)
+    _, sources = np.unique(labels, return_index=True)
+    queue = np.zeros(labels.size, dtype=np.int32)
+    queue[: sources.size] = sources
+    marks = np.full(labels.size, -1, dtype=np.int64)
+    marks[sources] = 0
+    _, farthest = kernels.spread(*_arrays(graph), labels.size, 0, marks, queue, sources.size)
+    return labels.astype(np.int64) if hops >= 2 * farthest else None
+
+
+def _rows_of_labels(labels: NDArray[np.int64]) -> Rows:
+    """Return one group for each label."""
+    return Rows(
+        labels.size,
+        starts_of(np.bincount(labels)),
+        np.argsort(labels, kind="stable").astype(np.int32),
+        labels,
+    )
+
+
+def _reached(graph: "csr_array", hops: int) -> Rows:
+    """Return the groups of all people, one after the other."""
+    from shuffledp.groups import group_kernels as kernels
+
+    num_users = graph.shape[0]
+    sizes = np.zeros(num_users, dtype=np.int64)
+    limit = MOST_MEMBERSHIPS
+    total = kernels.count_reached(*_arrays(graph), hops, limit, sizes)
+    require_memberships(total, remedy="fewer hops (--hops)", at_least=True)
+    starts = starts_of(sizes)
+    members = np.empty(total, dtype=np.int32)
+    kernels.copy_reached(*_arrays(graph), hops, starts, members)
+    return Rows(num_users, starts, members, np.arange(num_users))
+
+
+def _arrays(graph: "csr_array") -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return where the neighbours of each person start, and the neighbours."""
+    return graph.indptr.astype(np.int64), graph.indices.astype(np.int32)

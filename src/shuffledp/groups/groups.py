@@ -1,0 +1,381 @@
+"""``Groups``: who is hidden among whom, as overlapping groups in compressed rows.
+
+A shuffle within groups hides how answers are ordered inside each group. A group is given by public
+data: the people nearby, the friends of somebody, a household. People who have the same group
+share one copy of it: 32,561 people of 73 ages have at most 73 groups by age.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self, SupportsFloat, SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.core.checks import require_at_least
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.reports import read_only
+from shuffledp.groups.group_rows import (
+    MOST_USERS,
+    Rows,
+    count_of,
+    require_users,
+)
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Groups:
+    """Overlapping groups of people, each distinct group once.
+
+    Made by `from_distance`, `from_graph`, `from_nearest` or `from_sets`, which promise that
+    everybody is in a group. The constructor takes any groups.
+
+    Parameters
+    ----------
+    num_users : int
+        Number of people, >= 1. They are numbered from 0.
+    starts : ndarray of int64, shape (g + 1,)
+        Where the groups start: the members of group a are ``members[starts[a]:starts[a + 1]]``,
+        at least one of them. Kept as a read-only view.
+    members : ndarray of int32, shape (m,)
+        Numbers of people, ascending and distinct within each group. Kept as a read-only view.
+    group_of : ndarray of int64, shape (num_users,), optional
+        Which group each person chose; it contains the person. None where groups were given
+        without saying whose they are. Kept as a read-only view.
+    description : str
+        What the groups are, for reports: ``"people within 5,000 m of each other"``.
+
+    Notes
+    -----
+    Source: the groups of Meehan, Roy Chowdhury, Chaudhuri, Jha, "Privacy Implications of
+    Shuffling", ICLR 2022, arXiv:2106.06603v3, Section 3. Memory: 4 bytes a membership. Cost of
+    the checks: O(memberships).
+
+    Examples
+    --------
+    >>> groups = Groups.from_distance([20, 21, 35, 21], 1, metric="absolute")
+    >>> groups.num_groups, groups.sizes.tolist(), groups.of(0).tolist()
+    (2, [3, 1], [0, 1, 3])
+    """
+
+    num_users: int
+    starts: NDArray[np.int64] = field(repr=False)
+    members: NDArray[np.int32] = field(repr=False)
+    group_of: NDArray[np.int64] | None = field(default=None, repr=False)
+    description: str = "given groups"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "num_users", require_users(self.num_users))
+        starts = _whole_numbers("starts", self.starts, np.iinfo(np.int64).max)
+        members = _whole_numbers("members", self.members, self.num_users - 1)
+        if starts.size == 0 or starts[0] != 0 or starts[-1] != members.size:
+            raise ParameterError(
+                f"starts must go from 0 to the number of members, which is {members.size:,}"
+            )
+        if (empty := np.flatnonzero(np.diff(starts) <= 0)).size:
+            raise ParameterError(f"group {empty[0]} has no members: leave it out")
+        object.__setattr__(self, "starts", read_only(starts.astype(np.int64, copy=False)))
+        object.__setattr__(self, "members", read_only(members.astype(np.int32, copy=False)))
+        self._check_members()
+        if self.group_of is not None:
+            self._keep_choices(self.group_of)
+
+    @classmethod
+    def from_distance(
+        cls, points: ArrayLike, radius: SupportsFloat, *, metric: str = "euclidean"
+    ) -> Self:
+        """Group each person with everybody within a distance.
+
+        Parameters
+        ----------
+        points : array-like of float, shape (num_users, d) or (num_users,)
+            Public coordinates of each person. For ``"haversine"`` latitude and longitude in
+            degrees; for ``"absolute"`` one column.
+        radius : float
+            Largest distance, >= 0: in metres for ``"haversine"``, else in units of the points.
+            Whoever is at exactly this distance is inside, rounding errors notwithstanding.
+        metric : {"euclidean", "haversine", "absolute"}
+            How to measure: along a straight line, along the surface of the Earth, or as the
+            difference of one number.
+
+        Examples
+        --------
+        >>> paris, versailles, lyon = (48.8566, 2.3522), (48.8049, 2.1204), (45.7640, 4.8357)
+        >>> groups = Groups.from_distance([paris, lyon, versailles], 20_000, metric="haversine")
+        >>> [groups.of(user).tolist() for user in range(3)]
+        [[0, 2], [1], [0, 2]]
+        """
+        from shuffledp.groups.nearby_groups import groups_by_distance
+
+        return cls._of(*groups_by_distance(points, radius, metric=metric))
+
+    @classmethod
+    def from_graph(
+        cls, edges: ArrayLike, *, num_users: SupportsIndex, hops: SupportsIndex = 1
+    ) -> Self:
+        """Group each person with everybody within some steps in a graph.
+
+        Parameters
+        ----------
+        edges : array-like of int, shape (m, 2)
+            Pairs of people, in either direction. Self-loops and repeated edges do nothing.
+        num_users : int
+            Number of people, >= 1. Who has no edge is alone in a group.
+        hops : int
+            Largest number of steps, >= 0.
+
+        Examples
+        --------
+        >>> groups = Groups.from_graph([(0, 1), (1, 2)], num_users=4)
+        >>> [groups.of(user).tolist() for user in range(4)]
+        [[0, 1], [0, 1, 2], [1, 2], [3]]
+        """
+        from shuffledp.groups.group_rows import groups_by_hops
+
+        return cls._of(*groups_by_hops(edges, num_users=num_users, hops=hops))
+
+    @classmethod
+    def from_nearest(
+        cls, points: ArrayLike, group_size: SupportsIndex, *, metric: str = "euclidean"
+    ) -> Self:
+        """Group each person with the nearest others.
+
+        Parameters
+        ----------
+        points : array-like of float, shape (num_users, d) or (num_users,)
+            As for `from_distance`.
+        group_size : int
+            Members of each group, in [1, num_users].
+        metric : {"euclidean", "haversine", "absolute"}
+            As for `from_distance`.
+
+        Examples
+        --------
+        >>> groups = Groups.from_nearest([0.0, 1.0, 3.0, 9.0], 2, metric="absolute")
+        >>> [groups.of(user).tolist() for user in range(4)]
+        [[0, 1], [0, 1], [1, 2], [2, 3]]
+        """
+        from shuffledp.groups.nearby_groups import groups_of_nearest
+
+        return cls._of(*groups_of_nearest(points, group_size, metric=metric))
+
+    @classmethod
+    def from_sets(
+        cls, sets: Iterable[Iterable[SupportsIndex]], *, num_users: SupportsIndex
+    ) -> Self:
+        """Take groups as they are given, such as households.
+
+        Parameters
+        ----------
+        sets : iterable of iterables of int
+            The numbers of the members of each group. Groups may overlap; equal ones are kept once,
+            in order of first appearance.
+        num_users : int
+            Number of people, >= 1, all of whom must be in a group.
+
+        Examples
+        --------
+        >>> Groups.from_sets([{2, 0}, {1, 2}], num_users=3).members.tolist()
+        [0, 2, 1, 2]
+        """
+        from shuffledp.groups.group_rows import groups_of_sets
+
+        return cls._of(*groups_of_sets(sets, num_users=num_users))
+
+    @property
+    def num_groups(self) -> int:
+        """Number of distinct groups."""
+        return int(self.starts.size) - 1
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Number of members of each group, shape (num_groups,)."""
+        return np.diff(self.starts)
+
+    @property
+    def largest_size(self) -> int:
+        """Number of members of the largest group; 0 if there is no group."""
+        return int(self.sizes.max(initial=0))
+
+    def group(self, index: SupportsIndex) -> NDArray[np.int32]:
+        """Return the members of a group, ascending."""
+        row = _index("index", index, self.num_groups)
+        return self.members[self.starts[row] : self.starts[row + 1]]
+
+    def of(self, user: SupportsIndex) -> NDArray[np.int32]:
+        """Return the members of the group that a person chose, the person included."""
+        if self.group_of is None:
+            raise ParameterError(
+                "these groups were given without saying whose they are: use groups_containing(user)"
+            )
+        return self.group(self.group_of[_index("user", user, self.num_users)])
+
+    def groups_containing(self, user: SupportsIndex) -> NDArray[np.int64]:
+        """Return the numbers of the groups that a person is in, ascending; O(memberships)."""
+        positions = np.flatnonzero(self.members == _index("user", user, self.num_users))
+        return np.searchsorted(self.starts, positions, side="right") - 1
+
+    def incidence(self) -> "csr_array":
+        """Return the sparse matrix that has a 1 where a person (column) is in a group (row)."""
+        from scipy.sparse import csr_array
+
+        ones = np.ones(self.members.size, dtype=np.int8)
+        shape = (self.num_groups, self.num_users)
+        matrix = csr_array((ones, self.members, self.starts), shape=shape)
+        matrix.has_sorted_indices = matrix.has_canonical_format = True
+        return matrix
+
+    def size_protecting(self) -> NDArray[np.int64]:
+        """Return the size of the largest group that each person is in: int64, shape (num_users,).
+
+        1 for people who are alone in all their groups, 0 for people in no group: both are hidden
+        among nobody.
+        """
+        from shuffledp.groups import group_kernels as kernels
+
+        largest = np.zeros(self.num_users, dtype=np.int64)
+        kernels.largest_sizes(self.starts, self.members, largest)
+        return largest
+
+    def cautions(self) -> tuple[str, ...]:
+        """Return what the owner of the data should know about these groups, one sentence each."""
+        alone = int(np.count_nonzero(self.size_protecting() <= 1))
+        if alone == self.num_users:
+            return (
+                "Every group is one person, so nothing is shuffled: each answer stays with the "
+                "person who gave it. Take larger groups.",
+            )
+        sentences = []
+        if alone:
+            whose, verb = ("their", "are") if alone > 1 else ("that person's", "is")
+            sentences.append(
+                f"{count_of(alone, 'person', 'people')} of {self.num_users:,} {verb} alone in "
+                f"every group: {whose} place in the order is not protected, only the local "
+                "randomizer is."
+            )
+        if self.largest_size == self.num_users:
+            sentences.append(
+                f"One group holds all {self.num_users:,} people: this is nearly a uniform shuffle "
+                "of everybody, and --shuffler uniform hides more."
+            )
+        return tuple(sentences)
+
+    @classmethod
+    def _of(cls, rows: Rows, description: str) -> Self:
+        """Return groups of rows that a builder has made."""
+        return cls(
+            num_users=rows.num_users,
+            starts=rows.starts,
+            members=rows.members,
+            group_of=rows.group_of,
+            description=description,
+        )
+
+    def _check_members(self) -> None:
+        """Raise unless members ascend within each group."""
+        from shuffledp.groups import group_kernels as kernels
+
+        position = kernels.first_not_ascending(self.starts, self.members)
+        if position >= 0:
+            row = int(np.searchsorted(self.starts, position, side="right")) - 1
+            raise ParameterError(
+                f"group {row} has member {self.members[position]} twice or out of order: sort "
+                "them, or use Groups.from_sets"
+            )
+
+    def _keep_choices(self, group_of: NDArray[np.int64]) -> None:
+        """Keep who chose which group, or raise unless everybody is in the group they chose."""
+        from shuffledp.groups import group_kernels as kernels
+
+        chosen = _whole_numbers("group_of", group_of, self.num_groups - 1)
+        chosen = read_only(chosen.astype(np.int64, copy=False))
+        if chosen.size != self.num_users:
+            raise ParameterError(
+                f"group_of has {chosen.size:,} entries for {self.num_users:,} people: "
+                "give one group a person"
+            )
+        outside = np.flatnonzero(kernels.is_outside(self.starts, self.members, chosen))
+        if outside.size:
+            user = int(outside[0])
+            raise ParameterError(
+                f"group_of[{user}] = {chosen[user]}, but that group does not contain "
+                f"person {user}: people are in the groups that they choose"
+            )
+        object.__setattr__(self, "group_of", chosen)
+
+
+def _whole_numbers(name: str, values: Sequence[int] | NDArray[Any], highest: int) -> NDArray[Any]:
+    """Return a flat contiguous array of whole numbers in [0, highest], else raise."""
+    array = np.ascontiguousarray(values)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise ParameterError(
+            f"{name} has shape {array.shape} and dtype {array.dtype}: give a flat array of integers"
+        )
+    outside = np.flatnonzero((array < 0) | (array > highest))
+    if outside.size:
+        raise ParameterError(
+            f"{name}[{outside[0]}] = {array[outside[0]]} is not in [0, {highest}]: number people "
+            f"and groups from 0; people at most to {MOST_USERS - 1:,}"
+        )
+    return array
+
+
+def _index(name: str, value: SupportsIndex, size: int) -> int:
+    """Return a number in [0, size), else raise."""
+    index = require_at_least(name, value, 0)
+    if index >= size:
+        raise ParameterError(f"{name} = {index} is not in [0, {size}): they are numbered from 0")
+    return index
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Memberships:
+    """Groups in compressed rows, by group and by person. Made by `of`; arrays are read-only.
+
+    ``user_groups[user_starts[i]:user_starts[i + 1]]`` are the groups of person i, ascending.
+    Reference orders go from people to their groups as often as from groups to their members;
+    turning the rows round costs one pass, and is done once for all the orders that are tried.
+    """
+
+    groups: Groups
+    sizes: NDArray[np.int64] = field(repr=False)
+    user_starts: NDArray[np.int64] = field(repr=False)
+    user_groups: NDArray[np.int32] = field(repr=False)
+
+    @classmethod
+    def of(cls, groups: Groups) -> Self:
+        """Turn the rows of groups round. Cost: O(memberships); memory: 4 bytes a membership."""
+        from shuffledp.groups import group_kernels as kernels
+
+        user_starts, user_groups = kernels.turn_round(
+            groups.starts, groups.members, groups.num_users
+        )
+        return cls(
+            groups=groups,
+            sizes=read_only(groups.sizes),
+            user_starts=read_only(user_starts),
+            user_groups=read_only(user_groups),
+        )
+
+    def sums_over_members(
+        self, rows: NDArray[np.int64], values: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the sum of the values (num_users,) of the members, for each group of ``rows``."""
+        from shuffledp.groups import group_kernels as kernels
+
+        return kernels.row_sums(
+            read_only(rows), self.groups.starts, self.groups.members, read_only(values)
+        )
+
+    def sums_over_groups(
+        self, users: NDArray[np.int64], values: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the sum of the values (num_groups,) of their groups, for each of ``users``."""
+        from shuffledp.groups import group_kernels as kernels
+
+        return kernels.row_sums(
+            read_only(users), self.user_starts, self.user_groups, read_only(values)
+        )

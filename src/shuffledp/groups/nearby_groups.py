@@ -1,0 +1,340 @@
+"""Public coordinates: which are allowed, and where they lie in the space they are measured in.
+
+Distances along the surface of the Earth, taken as a sphere, grow with the straight line through
+it, the chord. So all three metrics become straight lines between points, which trees can search:
+
+===========  ==========================================================================
+metric       measured between
+===========  ==========================================================================
+euclidean    the points as they are
+absolute     numbers, as points of one coordinate
+haversine    unit vectors from the middle of the Earth; see `chord_of`
+===========  ==========================================================================
+
+*Groups by distance.* Whoever is at exactly the radius is inside. Coordinates such as 0.1 are
+rounded when they are stored, and so are distances, so the radius is widened by as much as that can
+amount to; see `_widened`. A group may so gain somebody who is farther than the radius by a rounding
+error, and never lacks anybody who is within: errors fall on the side that hides more.
+"""
+
+import math
+from typing import TYPE_CHECKING, NamedTuple, SupportsFloat, SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.core.checks import require_at_least, require_non_negative
+from shuffledp.core.errors import ParameterError
+from shuffledp.groups import group_rows as compressed
+from shuffledp.groups.group_rows import Rows, count_of, require_users
+
+#: The names of the metrics, and how many columns each takes (None: any number).
+METRICS: dict[str, int | None] = {"euclidean": None, "haversine": 2, "absolute": 1}
+#: Mean radius of the Earth in metres (Moritz, "Geodetic Reference System 1980", R1). Real
+#: distances differ from those on the sphere by up to 0.56 %.
+EARTH_RADIUS = 6_371_008.8
+#: Squares of coordinates up to this size stay within double precision.
+LARGEST_COORDINATE = 1e150
+_LIMITS = {"haversine": (("latitude", 90.0), ("longitude", 180.0))}
+
+
+class Places(NamedTuple):
+    """The distinct places of people: ``points`` (g, d), ascending, and ``place_of`` each person."""
+
+    points: NDArray[np.float64]
+    place_of: NDArray[np.int64]
+
+
+def require_metric(metric: str, num_columns: int) -> str:
+    """Return the name of a metric if it exists and takes so many columns, else raise."""
+    if metric not in METRICS:
+        raise ParameterError(f"metric = {metric!r} is not one of {', '.join(METRICS)}")
+    wanted = METRICS[metric]
+    if num_columns < 1 or (wanted is not None and num_columns != wanted):
+        columns = {None: "one column or more", 1: "one column", 2: "latitude and longitude"}
+        raise ParameterError(
+            f"metric = {metric!r} takes {columns[wanted]}, not {num_columns} columns"
+        )
+    return metric
+
+
+def first_fault(points: NDArray[np.float64], metric: str) -> tuple[int, int, str] | None:
+    """Return row, column and what is wrong there with the first unusable coordinate, or None."""
+    named = _LIMITS.get(metric, (("coordinate", LARGEST_COORDINATE),) * points.shape[1])
+    limits = np.array([limit for _, limit in named])
+    is_bad = ~(np.abs(points) <= limits)  # so that NaN is bad
+    if not is_bad.any():
+        return None
+    row, column = (int(index) for index in np.argwhere(is_bad)[0])
+    value = points[row, column]
+    if not math.isfinite(value):
+        return row, column, f"{value} is not finite"
+    name, limit = named[column]
+    return row, column, f"{name} {value} is not in [-{limit:g}, {limit:g}]"
+
+
+def distinct_places(points: ArrayLike, metric: str) -> Places:
+    """Check coordinates and return the distinct places among them, in the space of the metric.
+
+    For ``"haversine"`` these are unit vectors: a pole is one place whatever the longitude, and the
+    date line is one line.
+    """
+    try:
+        array = np.asarray(points, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError(
+            "points do not form an array of numbers: give the same coordinates for every person"
+        ) from None
+    if array.ndim == 1:
+        array = array[:, np.newaxis]
+    if array.ndim != 2:
+        raise ParameterError(
+            f"points has shape {array.shape}: give one row a person, one column a coordinate"
+        )
+    require_metric(metric, array.shape[1])
+    require_users(array.shape[0])
+    if fault := first_fault(array, metric):
+        row, column, reason = fault
+        raise ParameterError(f"points[{row}, {column}]: {reason}")
+    return _distinct(_unit_vectors(array) if metric == "haversine" else array + 0.0)
+
+
+def chord_of(metres: float) -> float:
+    """Return the chord between points so far apart, in radii of the Earth; at most 2."""
+    return 2.0 * math.sin(min(metres / (2.0 * EARTH_RADIUS), math.pi / 2.0))
+
+
+def _unit_vectors(degrees: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return points (n, 3) of the unit sphere from latitudes and longitudes (n, 2)."""
+    latitude = np.radians(degrees[:, 0])
+    # The same meridian by two names, which sines would tell apart by their rounding.
+    longitude = np.radians(np.where(degrees[:, 1] == -180.0, 180.0, degrees[:, 1]))
+    across = np.where(np.abs(degrees[:, 0]) == 90.0, 0.0, np.cos(latitude))
+    vectors = (across * np.cos(longitude), across * np.sin(longitude), np.sin(latitude))
+    return np.stack(vectors, axis=1) + 0.0
+
+
+def _distinct(points: NDArray[np.float64]) -> Places:
+    """Return the distinct rows, by the first column, then the second and so on."""
+    # Adding 0.0 has made -0.0 the same as 0.0.
+    order = np.lexsort(points.T[::-1])
+    by_value = points[order]
+    is_new = np.ones(order.size, dtype=bool)
+    is_new[1:] = (by_value[1:] != by_value[:-1]).any(axis=1)
+    place_of = np.empty(order.size, dtype=np.int64)
+    place_of[order] = np.cumsum(is_new) - 1
+    return Places(by_value[is_new], place_of)
+
+
+if TYPE_CHECKING:
+    from scipy.spatial import cKDTree
+_REMEDY = "a smaller radius, groups of a stated size (--group-size)"
+# Angles up to pi, rounded, turned into radians and into sines, put unit vectors at most 13 units
+# of 2^-53 away from where they belong. `_widened` allows for sqrt(3) times this, each. That is
+# 40 nm on the ground, and a metre for radii of half the circumference, where chords hardly grow.
+_ROUNDING_OF_UNIT_VECTORS = 8.0
+
+
+def groups_by_distance(
+    points: ArrayLike, radius: SupportsFloat, *, metric: str = "euclidean"
+) -> tuple[Rows, str]:
+    """Return the group of each person, everybody within a distance; and a description.
+
+    ``"haversine"`` takes the Earth for a sphere of 6,371,008.8 m. Cost: O(n log n + memberships)
+    for one column; for more a k-d tree, whose cost grows fast with the number of columns. Memory:
+    the result, and some 100 MB. Memberships are counted before any is stored.
+    """
+    places = distinct_places(points, metric)
+    distance = require_non_negative("radius", radius)
+    largest = float(np.abs(places.points).max())
+    if metric == "haversine":
+        description = f"people within {distance:,.6g} m of each other"
+        reach = _widened(chord_of(distance), _ROUNDING_OF_UNIT_VECTORS, 3)
+    else:
+        description = f"people within {distance:g} of each other"
+        reach = _widened(distance, largest, places.points.shape[1])
+    if metric == "absolute":
+        description = f"people whose values differ by at most {distance:g}"
+    return _distinct_groups(places, reach), description
+
+
+def _widened(reach: float, largest: float, num_columns: int) -> float:
+    """Return a reach in which rounding errors hide nobody who is at the distance or nearer.
+
+    With u = 2^-53: two coordinates of size at most X, rounded from the numbers meant, change a
+    distance by at most 2 u sqrt(d) X; subtracting, squaring and adding d of them changes it by a
+    factor of at most 1 + (d + 4) u / 2, and forming a window in one column by 2 u (X + reach).
+    All that is below 4 u (sqrt(d) X + d reach).
+    """
+    if reach == 0.0:
+        return 0.0  # equal values are equal however they were rounded
+    slack = 2.0**-51 * (num_columns**0.5 * largest + num_columns * reach)
+    return float(reach + slack)
+
+
+def _distinct_groups(places: Places, reach: float) -> Rows:
+    """Return the groups of people whose places are within reach of each other."""
+    num_users = places.place_of.size
+    spread = np.ptp(places.points, axis=0)
+    if reach >= float(np.sqrt((spread**2).sum())):
+        return compressed.one_group(num_users)
+    counts = np.bincount(places.place_of)
+    place_starts = compressed.starts_of(counts)
+    people = np.argsort(places.place_of, kind="stable").astype(np.int32)
+    gather = _gather_windows if places.points.shape[1] == 1 else _gather_by_tree
+    starts, members = gather(places.points, reach, place_starts, people)
+    return compressed.distinct_rows(Rows(num_users, starts, members, places.place_of))
+
+
+def _gather_windows(
+    points: NDArray[np.float64],
+    reach: float,
+    place_starts: NDArray[np.int64],
+    people: NDArray[np.int32],
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return starts and members of the groups around the ascending places of one column."""
+    from shuffledp.groups import group_kernels as kernels
+
+    values = points[:, 0]
+    first = place_starts[np.searchsorted(values, values - reach, side="left")]
+    end = place_starts[np.searchsorted(values, values + reach, side="right")]
+    starts = compressed.starts_of(end - first)
+    compressed.require_memberships(int(starts[-1]), remedy=_REMEDY)
+    members = np.empty(starts[-1], dtype=np.int32)
+    kernels.copy_windows(people, first, starts, members)
+    kernels.sort_rows(starts, members)
+    return starts, members
+
+
+def _gather_by_tree(
+    points: NDArray[np.float64],
+    reach: float,
+    place_starts: NDArray[np.int64],
+    people: NDArray[np.int32],
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return starts and members of the groups around places of several columns."""
+    from scipy.spatial import cKDTree
+
+    from shuffledp.groups import group_kernels as kernels
+
+    tree = cKDTree(points)
+    counts = np.diff(place_starts)
+    # Both counts are exact in double precision, where the limit lies far below 2^53.
+    total = int(tree.count_neighbors(tree, reach, weights=(None, counts.astype(np.float64))))
+    compressed.require_memberships(total, remedy=_REMEDY)
+    all_sizes: list[NDArray[np.int64]] = []
+    blocks: list[NDArray[np.int32]] = []
+    # Blocks of places whose pairs are about BLOCK_MEMBERSHIPS; where people are dense, halved.
+    step = max(1, len(points) * compressed.BLOCK_MEMBERSHIPS // total)
+    pending = [(first, min(first + step, len(points))) for first in range(0, len(points), step)]
+    pending.reverse()
+    while pending:
+        first, end = pending.pop()
+        block = cKDTree(points[first:end])
+        if end - first > 1 and _num_pairs(block, tree, reach) > 2 * compressed.BLOCK_MEMBERSHIPS:
+            middle = (first + end) // 2
+            pending += [(middle, end), (first, middle)]
+            continue
+        pairs = block.sparse_distance_matrix(tree, reach, output_type="ndarray")
+        centres, near = np.ascontiguousarray(pairs["i"]), np.ascontiguousarray(pairs["j"])
+        sizes = np.zeros(end - first, dtype=np.int64)
+        kernels.count_people(centres, near, place_starts, sizes)
+        starts = compressed.starts_of(sizes)
+        members = np.empty(starts[-1], dtype=np.int32)
+        kernels.copy_people(centres, near, place_starts, people, starts[:-1].copy(), members)
+        kernels.sort_rows(starts, members)
+        all_sizes.append(sizes)
+        blocks.append(members)
+    return compressed.starts_of(np.concatenate(all_sizes)), compressed.joined(blocks)
+
+
+def _num_pairs(block: "cKDTree", tree: "cKDTree", reach: float) -> int:
+    """Return how many pairs of places are within reach, one of them in the block."""
+    return int(block.count_neighbors(tree, reach))
+
+
+def groups_of_nearest(
+    points: ArrayLike, group_size: SupportsIndex, *, metric: str = "euclidean"
+) -> tuple[Rows, str]:
+    """Return the group of each person, the person and the nearest others; and a description.
+
+    Others are taken by distance, as computed in double precision, and then by number. People of one
+    place so share the group of its first ``group_size`` people, in that order; who is not among
+    them takes the place of the last. Cost: O(n (log n + group_size)) in two or three dimensions, by
+    a k-d tree. Memory: the result, and some 50 MB.
+    """
+    places = distinct_places(points, metric)
+    num_users = places.place_of.size
+    size = require_at_least("group_size", group_size, 1)
+    if size > num_users:
+        raise ParameterError(
+            f"group_size = {size} is not in [1, {num_users}]: there are only "
+            f"{count_of(num_users, 'person', 'people')}"
+        )
+    others = count_of(size - 1, "nearest other", "nearest others")
+    description = f"each person and the {others}"
+    if size == num_users:
+        return compressed.one_group(num_users), description
+    counts = np.bincount(places.place_of)
+    # One group a place, and one for each of its people who is not among the first of it.
+    total = size * int((1 + np.maximum(counts - size, 0)).sum())
+    compressed.require_memberships(total, remedy="smaller groups (--group-size)")
+    return compressed.distinct_rows(
+        _groups(places, compressed.starts_of(counts), size)
+    ), description
+
+
+def _groups(places: Places, place_starts: NDArray[np.int64], size: int) -> Rows:
+    """Return the groups of places, and then those of people who are not in their place's."""
+    from shuffledp.groups import group_kernels as kernels
+
+    place_of = places.place_of
+    people = np.argsort(place_of, kind="stable").astype(np.int32)
+    nearest = _nearest_people(places.points, place_starts, people, size)
+    last = nearest[:, -1].copy()
+    all_starts = np.arange(len(nearest) + 1, dtype=np.int64) * size
+    kernels.sort_rows(all_starts, nearest.reshape(-1))
+    outsiders = np.flatnonzero(kernels.is_outside(all_starts, nearest.reshape(-1), place_of))
+    own = nearest[place_of[outsiders]]
+    own[own == last[place_of[outsiders], np.newaxis]] = outsiders
+    group_of = place_of.copy()
+    group_of[outsiders] = len(nearest) + np.arange(outsiders.size)
+    starts = np.arange(len(nearest) + outsiders.size + 1, dtype=np.int64) * size
+    kernels.sort_rows(all_starts[: outsiders.size + 1], own.reshape(-1))
+    members = compressed.joined([nearest.reshape(-1), own.reshape(-1)])
+    return Rows(place_of.size, starts, members, group_of)
+
+
+def _nearest_people(
+    points: NDArray[np.float64],
+    place_starts: NDArray[np.int64],
+    people: NDArray[np.int32],
+    size: int,
+) -> NDArray[np.int32]:
+    """Return the nearest people of each place (g, size), by distance and then by number."""
+    from scipy.spatial import cKDTree
+
+    from shuffledp.groups import group_kernels as kernels
+
+    tree = cKDTree(points)
+    nearest = np.empty((len(points), size), dtype=np.int32)
+    remaining = np.arange(len(points))
+    # One place more than may be needed, to see whether the last one needed is the only such.
+    num_found = min(size + 1, len(points))
+    while remaining.size:
+        unresolved = []
+        step = max(1, compressed.BLOCK_MEMBERSHIPS // num_found)
+        for first in range(0, remaining.size, step):
+            block = remaining[first : first + step]
+            distances, found = tree.query(points[block], k=num_found)
+            shape = (block.size, num_found)
+            taken = np.empty((block.size, size), dtype=np.int32)
+            is_done = np.empty(block.size, dtype=np.bool_)
+            kernels.take_nearest(
+                distances.reshape(shape), found.reshape(shape), place_starts, people, taken, is_done
+            )
+            nearest[block[is_done]] = taken[is_done]
+            unresolved.append(block[~is_done])
+        remaining = np.concatenate(unresolved)
+        num_found = min(2 * num_found, len(points))
+    return nearest

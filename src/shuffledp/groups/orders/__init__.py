@@ -1,1 +1,0 @@
-"""Reference orders, and how sensitive rank distances are to them."""

@@ -1,0 +1,235 @@
+"""Permutations of n items: arrays, distances, and what every Mallows model is checked for.
+
+Kendall's, Hamming's, Cayley's distance and the footrule are right-invariant: they do not change
+when the places of both permutations are relabelled in the same way. So the distance of two
+permutations is that of first second^-1 from the identity.
+"""
+
+import math
+import sys
+from abc import ABC, abstractmethod
+from fractions import Fraction
+from typing import ClassVar, SupportsFloat, SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.collection.uniform import UniformShuffler
+from shuffledp.core.checks import require_at_least, require_extended
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.numerics.rounding import float_above, float_below
+from shuffledp.core.reports import read_only
+
+#: Places are drawn from halves of 64-bit words.
+MAX_ITEMS = 2**32 - 1
+#: Relative error that exp and log of the C library may have: 32 units in the last place, where
+#: the usual libraries stay below one. What lies within it is settled with decimals.
+LIBRARY_MARGIN = 2.0**-48
+
+
+def require_num_items(value: SupportsIndex) -> int:
+    """Return ``value`` as an int if it is in [1, 2^32 - 1], else raise `ParameterError`."""
+    number = require_at_least("num_items", value, 1)
+    if number > MAX_ITEMS:
+        raise ParameterError(
+            f"num_items = {number} is above 2^32 - 1: shuffle parts of that size, one by one"
+        )
+    return number
+
+
+def require_theta(value: SupportsFloat) -> float:
+    """Return ``value`` as a float if it is in [0, inf], else raise `ParameterError`."""
+    return require_extended("theta", value, "0 shuffles uniformly, inf leaves the order; try 0.1")
+
+
+def require_alpha(value: SupportsFloat) -> float:
+    """Return a number in [0, inf], else raise `ParameterError`."""
+    try:
+        number = math.nan if isinstance(value, (str, bytes)) else float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    except OverflowError:
+        # A whole number beyond all floats: the largest of them is below it, and so is safe.
+        number = sys.float_info.max if value > 0 else math.nan  # type: ignore[operator]
+    if not number >= 0.0:
+        raise ParameterError(
+            f"alpha = {value!r} is not in [0, inf]: 0 shuffles everybody uniformly, and a larger "
+            "number protects less; try 1"
+        )
+    return number
+
+
+def theta_below(alpha: float, divisor: float) -> float:
+    """Return the largest float theta with theta * divisor <= alpha in exact arithmetic."""
+    if divisor == 0 or math.isinf(alpha):
+        return math.inf
+    return float_below(Fraction(alpha) / Fraction(divisor))
+
+
+def alpha_above(theta: float, factor: float) -> float:
+    """Return the smallest float that is at least theta * factor in exact arithmetic."""
+    if factor == 0 or math.isinf(theta):
+        return 0.0 if factor == 0 else math.inf
+    try:
+        return float_above(Fraction(theta) * Fraction(factor))
+    except OverflowError:
+        return math.inf
+
+
+def require_permutation(
+    name: str, values: ArrayLike, num_users: int | None = None
+) -> NDArray[np.int64]:
+    """Return a permutation of 0, ..., n - 1 as a contiguous read-only array, else raise."""
+    array = np.asarray(values)
+    if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu":
+        raise ParameterError(
+            f"{name} has shape {array.shape} and dtype {array.dtype}: "
+            "give a flat, non-empty array of integers"
+        )
+    if num_users is not None and array.size != num_users:
+        raise ParameterError(
+            f"{name} has {array.size:,} entries for {num_users:,} people: give one for each"
+        )
+    inside = (array >= 0) & (array < array.size)
+    if not inside.all():
+        raise ParameterError(
+            f"{name} has the entry {array[~inside][0]}, which is not in [0, {array.size}): "
+            "people and places are numbered from 0"
+        )
+    permutation = np.ascontiguousarray(array, dtype=np.int64)
+    seen = np.zeros(array.size, dtype=np.bool_)
+    seen[permutation] = True
+    if not seen.all():
+        raise ParameterError(
+            f"{name} misses {int(np.argmin(seen))} and repeats another number: "
+            f"give each of 0, ..., {array.size - 1} once"
+        )
+    return read_only(permutation)
+
+
+def inverse(permutation: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the inverse of a permutation of 0, ..., n - 1, read-only."""
+    places = np.empty_like(permutation)
+    places[permutation] = np.arange(permutation.size)
+    return read_only(places)
+
+
+def kendall_distance(first: ArrayLike, second: ArrayLike | None = None) -> int:
+    """Return how many pairs two permutations, or one and the identity, order differently."""
+    from shuffledp.groups import shuffler_kernels as kernels
+
+    pi = _relative(first, second)
+    return int(kernels.count_inversions(pi, np.empty_like(pi)))
+
+
+def hamming_distance(first: ArrayLike, second: ArrayLike | None = None) -> int:
+    """Return the number of places at which two permutations, or one and the identity, differ."""
+    pi = _relative(first, second)
+    return int(np.count_nonzero(pi != np.arange(pi.size)))
+
+
+def cayley_distance(first: ArrayLike, second: ArrayLike | None = None) -> int:
+    """Return the least number of swaps that turn one permutation, or the identity, into another."""
+    from shuffledp.groups import shuffler_kernels as kernels
+
+    pi = _relative(first, second)
+    return pi.size - int(kernels.count_cycles(pi))
+
+
+def footrule_distance(first: ArrayLike, second: ArrayLike | None = None) -> int:
+    """Return Spearman's footrule: the sum over places of abs(first[i] - second[i])."""
+    pi = _relative(first, second)
+    return int(np.abs(pi - np.arange(pi.size)).sum())
+
+
+def _relative(first: ArrayLike, second: ArrayLike | None) -> NDArray[np.int64]:
+    """Return first second^-1, a new array."""
+    pi = require_permutation("first", first)
+    if second is None:
+        return pi.copy()
+    other = require_permutation("second", second)
+    if other.size != pi.size:
+        raise ParameterError(
+            f"first has {pi.size} places and second {other.size}: give permutations of one size"
+        )
+    relative = np.empty_like(pi)
+    relative[other] = pi
+    return relative
+
+
+class MallowsModel(ABC):
+    """A law of permutations that prefers those near the identity.
+
+    With concentration theta and distance d a permutation pi of n items has the probability
+    exp(-theta d(pi, identity)) / psi, where the partition function psi makes the probabilities sum
+    to 1. The privacy of shuffling within groups is a statement about ratios of these probabilities
+    (Meehan, Roy Chowdhury, Chaudhuri, Jha, "Privacy Implications of Shuffling", ICLR 2022,
+    arXiv:2106.06603v3), so each model is drawn exactly, tails included. ``pi[i]`` is the item at
+    place i.
+    """
+
+    __slots__ = ()
+
+    #: "kendall", "hamming" or "cayley".
+    distance: ClassVar[str]
+
+    num_items: int
+    theta: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "num_items", require_num_items(self.num_items))
+        object.__setattr__(self, "theta", require_theta(self.theta))
+
+    def sample(self, entropy: Entropy) -> NDArray[np.int64]:
+        """Draw a permutation, exactly from this law if the words of ``entropy`` are uniform."""
+        if math.isinf(self.theta):
+            return np.arange(self.num_items, dtype=np.int64)
+        return self._draw(entropy)
+
+    @abstractmethod
+    def _draw(self, entropy: Entropy) -> NDArray[np.int64]:
+        """Draw a permutation, theta being finite."""
+
+    @abstractmethod
+    def distance_of(self, pi: ArrayLike) -> int:
+        """Return the distance of a permutation from the identity."""
+
+    @abstractmethod
+    def log_partition(self) -> float:
+        """Return ln psi, in [0, ln n!], to nearest."""
+
+    @abstractmethod
+    def mean_distance(self) -> float:
+        """Return the mean of the distance from the identity, to nearest."""
+
+    @abstractmethod
+    def variance_of_distance(self) -> float:
+        """Return the variance of the distance from the identity, to nearest."""
+
+    @abstractmethod
+    def mean_displacement(self) -> float | None:
+        """Return the mean of abs(pi[i] - i), over the law and over the places i, to nearest.
+
+        None where it would take longer than a few seconds; then it is quicker to draw.
+        """
+
+    def log_probability(self, pi: ArrayLike) -> float:
+        """Return ln P(pi) = -theta d(pi) - ln psi, to nearest.
+
+        `ParameterError` if ``pi`` is not a permutation of so many items.
+        """
+        steps = self.distance_of(pi)
+        size = np.size(pi)
+        if size != self.num_items:
+            raise ParameterError(
+                f"pi has {size} items and the model {self.num_items}: give a permutation of that "
+                "size"
+            )
+        exponent = self.theta * steps if steps else 0.0  # inf times 0 is 0 here
+        return -exponent - self.log_partition()
+
+
+def uniform_permutation(num_items: int, entropy: Entropy) -> NDArray[np.int64]:
+    """Draw a permutation of which all are equally likely."""
+    return UniformShuffler().shuffle(np.arange(num_items, dtype=np.int64), entropy)

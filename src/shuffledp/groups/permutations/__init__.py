@@ -1,1 +1,0 @@
-"""Permutations near a reference order: distances, Mallows models, groups and sensitivities."""

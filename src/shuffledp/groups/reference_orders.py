@@ -1,0 +1,439 @@
+"""The reference order: where people stand while they are shuffled, so that groups stay together.
+
+The shuffle moves people by few places, and must hide the order inside every group; how much it has
+to move people for that is decided by the group of the largest sensitivity. To make that small is
+NP-hard (the paper's Theorem A.3). So several good ideas are tried, each is improved by sweeps, and
+the smallest exact sensitivity wins. The order is public, and made from public data only.
+
+*Sensitivities.* The shuffle draws a permutation pi with probability proportional to exp(-theta
+d(pi)), where d is the distance from the identity, in the coordinates of a reference order. If two
+data sets differ by a rearrangement inside a group, then pi gives from one what kappa pi gives from
+the other, where kappa moves only the set W of the places of the group. So the logarithms of the
+probabilities of an output differ by at most theta Delta, with
+
+    Delta = max over pi, and kappa that moves only W, of d(kappa pi) - d(pi).
+
+Let w_1 < ... < w_g be the members of W. Each maximum is attained with pi the identity.
+
+- Kendall, the number of inversions: Delta = g (g - 1) / 2 + 2 sum of min(a_m, b_m) over all
+  m outside W, with b_m members of W below m and a_m = g - b_m above.
+  Proof: kappa rearranges the values of W among the positions that hold them; other values stay.
+  Each pair of those positions adds at most 1 to the change. A value m outside W stays where it is,
+  with s of those positions to its left. If x of the b_m smaller values of W stand to its right,
+  then s - b_m + x of the larger ones stand to its left, so it is in 2 x + s - b_m inversions with
+  W. As max(0, b_m - s) <= x <= min(b_m, g - s), that changes by at most 2 min(a_m, b_m). For the
+  identity against the reversal of W, s = b_m, and x goes from 0 to min(a_m, b_m): the reversal of
+  W has exactly Delta inversions.
+- Hamming, the number of places that are moved: g for g >= 2, else 0. It changes only where a value
+  of W stands. A cycle through W moves them all.
+- Cayley, n minus the number of cycles: g - 1. A rearrangement of W is a product of at most g - 1
+  transpositions, and each changes the number of cycles by one. A cycle through W needs them all.
+- Spearman's footrule, the sum of abs(pi(i) - i): Delta = sum over i of abs(w_i - w_{g+1-i}). By
+  the triangle inequality the change is at most the sum of abs(kappa(w) - w) over W, which is
+  largest for the reversal of W.
+
+The paper's bound for Kendall, from the width w_g - w_1 alone, is safe but mostly many times larger,
+so that answers are shuffled more than their privacy needs.
+
+Source: Meehan, Roy Chowdhury, Chaudhuri, Jha, "Privacy Implications of Shuffling", ICLR 2022,
+arXiv:2106.06603v3, Definition 4.3, Section 4.3 and Property 4 of the appendix, for the
+definition and the bound by the width. The exact forms are proved above.
+
+*Sweeps.* A sweep puts each group at the mean place of its members, each person at a weighted mean
+of their groups, and numbers people anew in that order. Groups count by their sensitivity: only the
+largest decides how much the shuffle must hide, so the members of the worst groups are drawn most. A
+sweep may make things worse, and then the best order met so far is kept.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.core.checks import require_at_least
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.reports import read_only
+from shuffledp.groups.groups import Groups, Memberships
+from shuffledp.groups.nearby_groups import distinct_places
+from shuffledp.groups.permutations import inverse, require_permutation
+
+#: The rank distances whose sensitivities are known.
+DISTANCES = ("kendall", "hamming", "cayley", "footrule")
+#: Those that are the same in every reference order.
+ORDER_FREE_DISTANCES = ("hamming", "cayley")
+
+
+def require_distance(distance: str) -> str:
+    """Return the name of a rank distance, else raise `ParameterError`."""
+    if distance not in DISTANCES:
+        raise ParameterError(f"distance = {distance!r} is not one of {', '.join(DISTANCES)}")
+    return distance
+
+
+def group_sensitivities(distance: str, groups: Groups, places: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the exact sensitivity of a rank distance to each group; 0 for groups of one.
+
+    ``places[i]`` is the place of person i in the reference order. Up to 2^31 people there is no
+    overflow. Cost: O(memberships + num_users), without sorting.
+    """
+    require_distance(distance)
+    order = inverse(require_permutation("places", places, groups.num_users))
+    if distance in ORDER_FREE_DISTANCES:
+        return _order_free(distance, groups.sizes)
+    return sensitivities_in_order(distance, Memberships.of(groups), order)
+
+
+def sensitivity(distance: str, groups: Groups, places: NDArray[Any]) -> int:
+    """Return the exact sensitivity of a rank distance: the largest over the groups.
+
+    Examples
+    --------
+    >>> groups = Groups.from_sets([[0, 2, 4], [1, 2], [3]], num_users=5)
+    >>> [sensitivity(distance, groups, np.arange(5)) for distance in DISTANCES]
+    [7, 3, 2, 8]
+    """
+    return int(group_sensitivities(distance, groups, places).max(initial=0))
+
+
+def smallest_possible_sensitivity(distance: str, groups: Groups) -> int:
+    """Return what the sensitivity cannot go below, whatever the reference order.
+
+    It is that of the largest group at places in a row: no place in between makes it smaller. An
+    order may not exist that puts all groups in a row, so this is a lower bound only.
+    """
+    size = groups.largest_size
+    if require_distance(distance) == "kendall":
+        return size * (size - 1) // 2
+    if distance == "footrule":
+        return size * size // 2
+    return int(_order_free(distance, np.array([size])).max())
+
+
+def group_widths(groups: Groups, places: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the largest place minus the smallest of each group, exact: the paper's Section 4.3."""
+    from shuffledp.groups import group_kernels as kernels
+
+    checked = require_permutation("places", places, groups.num_users)
+    return kernels.widths(groups.starts, groups.members, checked)
+
+
+def paper_sensitivity(groups: Groups, places: NDArray[Any]) -> int:
+    """Return the paper's bound of Kendall's sensitivity: w (w + 1) / 2 for the largest width w.
+
+    At least `sensitivity`, with equality if a group fills its width; for comparison only. Section
+    4.3 and Property 4, where it is printed as an equality.
+    """
+    width = int(group_widths(groups, places).max(initial=0))
+    return width * (width + 1) // 2
+
+
+def sensitivities_in_order(
+    distance: str, memberships: Memberships, order: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Do what `group_sensitivities` does for Kendall or the footrule, unchecked."""
+    from shuffledp.groups import group_kernels as kernels
+
+    loop = (
+        kernels.kendall_sensitivities if distance == "kendall" else kernels.footrule_sensitivities
+    )
+    return loop(
+        read_only(order), memberships.user_starts, memberships.user_groups, memberships.sizes
+    )
+
+
+def _order_free(distance: str, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the sensitivities of Hamming's or Cayley's distance to groups of these sizes."""
+    if distance == "cayley":
+        return np.maximum(sizes - 1, 0)
+    return np.where(sizes > 1, sizes, 0)
+
+
+def breadth_first(memberships: Memberships) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Visit people breadth first from the largest group; return that order, and components.
+
+    Each component, that is people linked by shared groups, fills places in a row, and starts with
+    the one whose group is largest. Source: the paper's Algorithm 1, steps 2 to 4. Ties, which the
+    paper leaves open, go to the lower number; people open their own group before the others that
+    they are in, as in the paper's Appendix A.10. Cost: O(memberships + num_users log num_users).
+    """
+    groups = memberships.groups
+    if groups.group_of is None:
+        size_of = groups.size_protecting()
+    else:
+        size_of = memberships.sizes[groups.group_of]
+    roots = np.argsort(-size_of, kind="stable")
+    return _traverse(memberships, roots, np.arange(groups.num_users))
+
+
+def cuthill_mckee(memberships: Memberships, order: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Visit people breadth first from the far end of each component, those in few groups first.
+
+    ``order`` is that of `breadth_first`. The reversed order, which saves fill-in when matrices are
+    factorised, has the same sensitivities. Source: Cuthill, McKee, "Reducing the bandwidth of
+    sparse symmetric matrices", ACM National Conference, 1969; the far end as by Gibbs, Poole,
+    Stockmeyer, SIAM Journal on Numerical Analysis 13(2), 1976, with two rounds.
+    """
+    by_degree = np.argsort(np.diff(memberships.user_starts), kind="stable")
+    for _ in range(2):
+        # Components fill places in a row, so their last persons come first when reversed.
+        order, _ = _traverse(memberships, order[::-1], by_degree)
+    return order
+
+
+def principal_axis_order(points: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Sort people along the line on which their coordinates spread most; ties by number.
+
+    Source: Pearson, "On lines and planes of closest fit to systems of points in space",
+    Philosophical Magazine 2(11), 1901. Coordinates are finite, in a space where distances are
+    straight lines.
+    """
+    # In units of the largest coordinate, so that squares stay in range.
+    scaled = points / max(1.0, float(np.abs(points).max()))
+    scaled -= scaled.mean(axis=0)
+    _, axes = np.linalg.eigh(scaled.T @ scaled)
+    axis = axes[:, -1]
+    # An axis has two directions; this one has its largest entry positive.
+    along = scaled @ (axis * np.sign(axis[np.argmax(np.abs(axis))]))
+    return np.argsort(along, kind="stable")
+
+
+def _traverse(
+    memberships: Memberships, roots: NDArray[np.int64], by_rank: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Call the compiled traversal with arrays of one layout, so that it is compiled once."""
+    from shuffledp.groups import group_kernels as kernels
+
+    groups = memberships.groups
+    chosen = np.full(groups.num_users, -1) if groups.group_of is None else groups.group_of
+    return kernels.traverse(
+        read_only(np.ascontiguousarray(roots)),
+        read_only(chosen),
+        memberships.user_starts,
+        memberships.user_groups,
+        groups.starts,
+        groups.members,
+        inverse(by_rank),
+        read_only(by_rank),
+    )
+
+
+#: Sweeps in a row without gain after which there is little hope.
+PATIENCE = 4
+# So that people whose groups all have sensitivity 0 stay where they are.
+_LEAST_WEIGHT = 1e-9
+
+
+def improve_by_sweeps(
+    distance: str,
+    memberships: Memberships,
+    order: NDArray[np.int64],
+    *,
+    sweeps: int,
+    good_enough: int,
+) -> tuple[NDArray[np.int64], int]:
+    """Return the best order met, and its exact sensitivity; never worse than the one given.
+
+    At most so many sweeps, or until the sensitivity is ``good_enough``. Best if each component
+    fills places in a row, as then it will stay so. Source: ours; the unweighted sweep is the
+    barycentre heuristic of Sugiyama, Tagawa, Toda, IEEE Transactions on Systems, Man, and
+    Cybernetics 11(2), 1981. Cost: three passes over the memberships and one sort of the people a
+    sweep.
+    """
+    values = sensitivities_in_order(distance, memberships, order)
+    best_order, best = order, int(values.max(initial=0))
+    without_gain = 0
+    for _ in range(sweeps):
+        if best <= good_enough or without_gain == PATIENCE:
+            break
+        order = _sweep(memberships, order, values)
+        values = sensitivities_in_order(distance, memberships, order)
+        worst = int(values.max())
+        without_gain = 0 if worst < best else without_gain + 1
+        if worst < best:
+            best_order, best = order, worst
+    return best_order, best
+
+
+def _sweep(
+    memberships: Memberships, order: NDArray[np.int64], values: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return the order of the people by the weighted centres of their groups."""
+    everybody = np.arange(order.size)
+    places = inverse(order).astype(np.float64)
+    centres = memberships.sums_over_members(np.arange(values.size), places) / memberships.sizes
+    weights = values / values.max() + _LEAST_WEIGHT
+    weighted = memberships.sums_over_groups(everybody, weights * centres)
+    total = memberships.sums_over_groups(everybody, weights)
+    np.divide(weighted, total, out=places, where=total > 0.0)
+    # Of people who are drawn to one point, the earlier stays the earlier.
+    return order[np.argsort(places[order], kind="stable")]
+
+
+#: Sweeps that each order is improved by, at most. Mostly a dozen suffice.
+SWEEPS = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ReferenceOrder:
+    """An order of the people, and how sensitive a rank distance is in it.
+
+    Parameters
+    ----------
+    order : ndarray of int, shape (num_users,)
+        ``order[j]`` is the person at place j. Kept as read-only int64.
+    name : str
+        How it was found, for reports.
+    distance : {"kendall", "hamming", "cayley", "footrule"}
+        The rank distance that it was chosen for.
+    sensitivity : int
+        The exact sensitivity of that distance, for the groups that it was chosen for.
+    tried : tuple of (str, int)
+        The name and the sensitivity of every order that was tried.
+    smallest_possible : int
+        What no order can go below; 0 where it is not known.
+
+    Examples
+    --------
+    >>> found = choose_reference_order(Groups.from_sets([[0, 2], [2, 1]], num_users=3))
+    >>> found.order.tolist(), found.places.tolist(), found.sensitivity, found.is_best
+    ([0, 2, 1], [0, 2, 1], 1, True)
+    """
+
+    order: NDArray[np.int64] = field(repr=False)
+    name: str
+    distance: str
+    sensitivity: int
+    tried: tuple[tuple[str, int], ...] = field(default=(), repr=False)
+    smallest_possible: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "order", require_permutation("order", self.order))
+        require_distance(self.distance)
+        smallest = require_at_least("smallest_possible", self.smallest_possible, 0)
+        require_at_least("sensitivity", self.sensitivity, smallest)
+
+    @property
+    def num_users(self) -> int:
+        """Number of people."""
+        return int(self.order.size)
+
+    @property
+    def places(self) -> NDArray[np.int64]:
+        """The place of each person, shape (num_users,): the inverse of ``order``."""
+        return inverse(self.order)
+
+    @property
+    def is_best(self) -> bool:
+        """Whether it is proved that no order has a smaller sensitivity."""
+        return self.sensitivity == self.smallest_possible
+
+
+def breadth_first_order(groups: Groups) -> NDArray[np.int64]:
+    """Return the paper's reference order; see `breadth_first`."""
+    return breadth_first(Memberships.of(groups))[0]
+
+
+def choose_reference_order(
+    groups: Groups,
+    *,
+    distance: str = "kendall",
+    coordinates: ArrayLike | None = None,
+    metric: str = "euclidean",
+    sweeps: SupportsIndex = SWEEPS,
+) -> ReferenceOrder:
+    """Return the order with the smallest exact sensitivity that was found.
+
+    Tried in turn, each with centroid sweeps: breadth first (the paper's), the longest axis of
+    coordinates, Cuthill-McKee. It stops early at an order that is proved to be best.
+
+    Parameters
+    ----------
+    groups : Groups
+        Who is hidden among whom.
+    distance : {"kendall", "hamming", "cayley", "footrule"}
+        The rank distance. For Hamming and Cayley the sensitivity, and even the law of the shuffle,
+        is the same for every order, so people keep the order that they have.
+    coordinates : array-like of float, shape (num_users, d) or (num_users,), optional
+        Public coordinates of the people; they need not be what the groups were made from.
+    metric : {"euclidean", "haversine", "absolute"}
+        How the coordinates are measured; for ``"haversine"`` they are latitude and longitude.
+    sweeps : int
+        Largest number of sweeps for each order, >= 0.
+
+    Returns
+    -------
+    ReferenceOrder
+        The same for the same arguments. Its sensitivity is exact, so privacy never depends on how
+        well the search went: only the usefulness of the answers does.
+
+    Notes
+    -----
+    Source: this module's docstring. Cost: some
+    hundred passes over the memberships at most; memory: 4 bytes a membership and some arrays of
+    num_users.
+
+    Examples
+    --------
+    >>> groups = Groups.from_distance([3.0, 1.0, 2.0, 0.0], 1.0, metric="absolute")
+    >>> found = choose_reference_order(groups, coordinates=[3.0, 1.0, 2.0, 0.0], metric="absolute")
+    >>> found.order.tolist(), found.sensitivity
+    ([3, 1, 2, 0], 3)
+    """
+    least = smallest_possible_sensitivity(distance, groups)
+    most_sweeps = require_at_least("sweeps", sweeps, 0)
+    points = None if coordinates is None else _checked_points(coordinates, metric, groups.num_users)
+    if distance in ORDER_FREE_DISTANCES:
+        return ReferenceOrder(
+            order=np.arange(groups.num_users),
+            name="as given",
+            distance=distance,
+            sensitivity=least,
+            tried=(("as given", least),),
+            smallest_possible=least,
+        )
+    memberships = Memberships.of(groups)
+    tried: list[tuple[str, int]] = []
+    found: list[tuple[int, str, NDArray[np.int64]]] = []
+    for name, start in _ideas(memberships, points):
+        before = int(sensitivities_in_order(distance, memberships, start).max(initial=0))
+        tried.append((name, before))
+        order, after = improve_by_sweeps(
+            distance, memberships, start, sweeps=most_sweeps, good_enough=least
+        )
+        if after < before:
+            tried.append((f"{name}, swept", after))
+        found.append((after, tried[-1][0], order))
+        if after == least:
+            break
+    best, best_name, best_order = min(found, key=lambda candidate: candidate[0])
+    return ReferenceOrder(
+        order=best_order,
+        name=best_name,
+        distance=distance,
+        sensitivity=best,
+        tried=tuple(tried),
+        smallest_possible=least,
+    )
+
+
+def _ideas(
+    memberships: Memberships, points: NDArray[np.float64] | None
+) -> Iterator[tuple[str, NDArray[np.int64]]]:
+    """Yield the orders to start from by name, each made when it is asked for; the quick first."""
+    first, _ = breadth_first(memberships)
+    yield "breadth first", first
+    if points is not None:
+        yield "longest axis", principal_axis_order(points)
+    yield "Cuthill-McKee", cuthill_mckee(memberships, first)
+
+
+def _checked_points(coordinates: ArrayLike, metric: str, num_users: int) -> NDArray[np.float64]:
+    """Return checked coordinates (num_users, d) in a space of straight lines."""
+    points, place_of = distinct_places(coordinates, metric)
+    if place_of.size != num_users:
+        raise ParameterError(
+            f"coordinates has {place_of.size:,} rows for {num_users:,} people: give one for each"
+        )
+    return points[place_of]

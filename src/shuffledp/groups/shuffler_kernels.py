@@ -1,0 +1,382 @@
+"""Compiled loops of the shufflers: Mallows models, rank distances, and who hides whom on places."""
+
+import math
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from shuffledp.core.numerics.uniform_kernels import bounded_integer
+
+_HALF = np.uint64(32)
+_LOWER_HALF = np.uint64(0xFFFFFFFF)
+_WORD_UNIT = 2.0**-64
+_HALF_UNIT = 2.0**-32
+# Of -ln U: rounding U to a float, 2^-53, with room.
+_ABSOLUTE_MARGIN = 2.0**-50
+_EACH_BYTE = np.uint64(0x0101010101010101)
+_TOP_BITS = np.uint64(0x8080808080808080)
+#: Items decoded at a time: 4 kB of bits and 2 kB of counts, well within the smallest cache.
+BLOCK_ITEMS = 1 << 15
+
+
+@njit(cache=True, nogil=True)
+def draw_code(
+    code: NDArray[np.int64], start: int, theta: float, margin: float, words: NDArray[np.uint64]
+) -> tuple[int, int, bool]:
+    """Draw entries of the Lehmer code from ``start`` on, one word each, as far as words go.
+
+    Returns the place to go on from, the number of words used, and whether the last word used is
+    undecided: then the entry at that place is to be settled from it (see ``kendall.py``).
+    """
+    num_items = code.size
+    used = 0
+    while start < num_items and used < words.size:
+        word = words[used]
+        used += 1
+        bound = num_items - start
+        if theta * bound > 1.0:
+            value = geometric_remainder(word, bound, theta, margin)
+        else:
+            value = tilted_integer(word, bound, theta, margin)
+        if value == -2:
+            return start, used, True
+        if value >= 0:
+            code[start] = value
+            start += 1
+    return start, used, False
+
+
+@njit(cache=True, nogil=True)
+def geometric_remainder(word: np.uint64, bound: int, theta: float, margin: float) -> int:
+    """Return floor(-ln U / theta) mod ``bound`` for the U that begins with 64 bits; -2: undecided.
+
+    -ln U is known up to ``margin`` times itself (the error of ``log``), an absolute error (of
+    rounding U), and ln((w + 1) / w) <= 1 / w (of the bits of U not drawn).
+    """
+    if word == 0:
+        return -2
+    size = float(word)
+    exponential = -math.log(size * _WORD_UNIT)
+    spread = (exponential * margin + _ABSOLUTE_MARGIN + 2.0 / size) / theta
+    quotient = exponential / theta
+    low = math.floor(max(quotient - spread, 0.0))
+    if quotient + spread >= low + 1.0:
+        return -2
+    return int(low) % bound
+
+
+@njit(cache=True, nogil=True)
+def tilted_integer(word: np.uint64, bound: int, theta: float, margin: float) -> int:
+    """Return a uniform j below ``bound``, accepted with probability e^(-theta j).
+
+    The upper half of the word gives j, the lower half the first 32 bits of the U that is compared
+    with e^(-theta j). Returns -1: refused, and -2: undecided.
+    """
+    value = bounded_integer(np.uint32(word >> _HALF), np.uint64(bound))
+    if value < 0:
+        return -1
+    probability = math.exp(-theta * value)
+    size = float(word & _LOWER_HALF)
+    if (size + 1.0) * _HALF_UNIT <= probability - margin:
+        return int(value)
+    if size * _HALF_UNIT >= probability + margin:
+        return -1
+    return -2
+
+
+@njit(cache=True, nogil=True)
+def select_bit(word: np.uint64, rank: int) -> int:
+    """Return the place of the bit of ``word`` that has ``rank`` set bits below it."""
+    one = np.uint64(1)
+    pairs = word - ((word >> one) & np.uint64(0x5555555555555555))
+    fours = (pairs & np.uint64(0x3333333333333333)) + (
+        (pairs >> np.uint64(2)) & np.uint64(0x3333333333333333)
+    )
+    eights = (fours + (fours >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    # Byte k of `sums` counts the bits of bytes 0 to k; a top bit of `beyond` says: at most `rank`.
+    sums = eights * _EACH_BYTE
+    left = np.uint64(rank)
+    beyond = ((left * _EACH_BYTE | _TOP_BITS) - sums) & _TOP_BITS
+    place = (((beyond >> np.uint64(7)) * _EACH_BYTE) >> np.uint64(56)) << np.uint64(3)
+    left -= ((sums << np.uint64(8)) >> place) & np.uint64(0xFF)
+    # Within the byte: skip the lower four bits, then two, then one, where the bit lies above.
+    count = (fours >> place) & np.uint64(0xF)
+    above = np.uint64(left >= count)
+    place += above << np.uint64(2)
+    left -= count * above
+    count = (pairs >> place) & np.uint64(3)
+    above = np.uint64(left >= count)
+    place += above << one
+    left -= count * above
+    return int(place + np.uint64(left >= ((word >> place) & one)))
+
+
+@njit(cache=True, nogil=True)
+def plant_tree(num_items: int, items_per_leaf: int) -> NDArray[np.int32]:
+    """Return a binary tree of counts over the leaves 0, 1, ... of ``items_per_leaf`` items each.
+
+    Entry k counts the items under the left child of node k; the root is 1, the children of k are
+    2 k and 2 k + 1. There are as many leaves as entries, a power of two.
+    """
+    num_leaves = 1
+    while num_leaves * items_per_leaf < num_items:
+        num_leaves *= 2
+    below = np.zeros(num_leaves, dtype=np.int32)
+    nodes, span = 1, num_leaves * items_per_leaf
+    while nodes < num_leaves:
+        for node in range(nodes):
+            first = node * span
+            below[nodes + node] = max(0, min(span // 2, num_items - first))
+        nodes *= 2
+        span //= 2
+    return below
+
+
+@njit(cache=True, nogil=True)
+def take_from_tree(below: NDArray[np.int32], rank: int) -> tuple[int, int]:
+    """Take the item of a rank from the tree; return its leaf, and its rank in the leaf."""
+    node = 1
+    while node < below.size:
+        count = int(below[node])
+        goes_right = int(rank >= count)
+        below[node] -= 1 - goes_right
+        rank -= count * goes_right
+        node = 2 * node + goes_right
+    return node - below.size, rank
+
+
+@njit(cache=True, nogil=True)
+def decode(code: NDArray[np.int64], out: NDArray[np.int64]) -> None:
+    """Write the permutation of a Lehmer code: out[i] is the code[i]-th smallest item left.
+
+    First each place finds the block of 2^15 items that its item is in; then the places of one
+    block after the other find the item. So each of the two searches stays in the cache, whereas
+    one tree over all items would miss it at every step once there are millions.
+    """
+    num_items = code.size
+    blocks = plant_tree(num_items, BLOCK_ITEMS)
+    filled = np.zeros(blocks.size, dtype=np.int64)
+    # A block of m items is chosen by m places, so where it begins is known beforehand.
+    places = np.empty(num_items, dtype=np.uint32)
+    ranks = np.empty(num_items, dtype=np.uint16)
+    for place in range(num_items):
+        block, rank = take_from_tree(blocks, code[place])
+        slot = block * BLOCK_ITEMS + filled[block]
+        filled[block] += 1
+        places[slot] = place
+        ranks[slot] = rank
+    for first in range(0, num_items, BLOCK_ITEMS):
+        size = min(BLOCK_ITEMS, num_items - first)
+        words = plant_tree(size, 64)
+        left = np.full(words.size, ~np.uint64(0), dtype=np.uint64)
+        for slot in range(first, first + size):
+            word, rank = take_from_tree(words, int(ranks[slot]))
+            bit = select_bit(left[word], rank)
+            left[word] ^= np.uint64(1) << np.uint64(bit)
+            out[places[slot]] = first + 64 * word + bit
+
+
+# Terms below this share of the sum are left out, with all that follow: these fall faster still.
+_NEGLIGIBLE_SHARE = 1e-20
+
+
+@njit(cache=True, nogil=True)
+def mean_crossings(
+    num_items: int, last: int, brackets: NDArray[np.float64], rises: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the mean number of items that cross from the first k places, for k = 1, ..., last.
+
+    j items cross with a weight whose ratio to that of j - 1 is
+    rises[j] brackets[k - j + 1] brackets[num_items - k - j + 1]. The weights are log-concave in j,
+    so that the sum is taken from the mode outwards. ``last`` is at most num_items / 2; brackets
+    beyond the end of the array equal its last.
+    """
+    means = np.empty(last, dtype=np.float64)
+    end = brackets.size - 1
+    mode = 0
+    for k in range(1, last + 1):
+        # The mode does not fall as k grows to num_items / 2.
+        while mode < k:
+            j = mode + 1
+            ratio = rises[j] * brackets[min(k - j + 1, end)]
+            if ratio * brackets[min(num_items - k - j + 1, end)] <= 1.0:
+                break
+            mode = j
+        total, moment, weight = 1.0, float(mode), 1.0
+        for j in range(mode + 1, k + 1):
+            ratio = rises[j] * brackets[min(k - j + 1, end)]
+            weight *= ratio * brackets[min(num_items - k - j + 1, end)]
+            total += weight
+            moment += j * weight
+            if j * weight <= _NEGLIGIBLE_SHARE * moment:
+                break
+        weight = 1.0
+        for j in range(mode, 0, -1):
+            ratio = rises[j] * brackets[min(k - j + 1, end)]
+            weight /= ratio * brackets[min(num_items - k - j + 1, end)]
+            total += weight
+            moment += (j - 1) * weight
+            if weight <= _NEGLIGIBLE_SHARE * total:
+                break
+        means[k - 1] = moment / total
+    return means
+
+
+_HALF = np.uint64(32)
+_LOWER_HALF = np.uint64(0xFFFFFFFF)
+_HALF_UNIT = 2.0**-32
+
+
+@njit(cache=True, nogil=True)
+def draw_swaps(
+    pi: NDArray[np.int64], start: int, theta: float, margin: float, words: NDArray[np.uint64]
+) -> tuple[int, int, bool]:
+    """Swap each place from ``start`` on with an earlier one, or leave it, as far as words go.
+
+    The lower half of a word gives the earlier place, the upper half the first 32 bits of the U
+    that is compared with j / (j + e^theta). A word is refused before its upper half is looked at,
+    so that this does not depend on it. Returns the place to go on from, the number of words used,
+    and whether the last word used is undecided.
+    """
+    used = 0
+    # From theta = 700 on, no 32 bits but zeros decide, and these are always settled elsewhere.
+    weight = math.exp(min(theta, 700.0))
+    while start < pi.size and used < words.size:
+        word = words[used]
+        used += 1
+        other = bounded_integer(np.uint32(word & _LOWER_HALF), np.uint64(start))
+        if other < 0:
+            continue
+        probability = start / (start + weight)
+        size = float(word >> _HALF)
+        if (size + 1.0) * _HALF_UNIT <= probability * (1.0 - margin):
+            held = pi[other]
+            pi[other] = pi[start]
+            pi[start] = held
+        elif size * _HALF_UNIT < probability * (1.0 + margin):
+            return start, used, True
+        start += 1
+    return start, used, False
+
+
+@njit(cache=True, nogil=True)
+def count_inversions(values: NDArray[np.int64], spare: NDArray[np.int64]) -> int:
+    """Return the number of i < j with values[i] > values[j]; sorts ``values`` on the way.
+
+    Merge sort from runs of one upwards: an item that is taken from the right run overtakes all
+    that are left of the left run. ``spare`` has the same size.
+    """
+    size = values.size
+    inversions = 0
+    width = 1
+    while width < size:
+        for start in range(0, size, 2 * width):
+            middle = min(start + width, size)
+            end = min(middle + width, size)
+            left, right = start, middle
+            for place in range(start, end):
+                if left < middle and (right == end or values[left] <= values[right]):
+                    spare[place] = values[left]
+                    left += 1
+                else:
+                    spare[place] = values[right]
+                    right += 1
+                    inversions += middle - left
+        values[:] = spare
+        width *= 2
+    return inversions
+
+
+@njit(cache=True, nogil=True)
+def count_cycles(pi: NDArray[np.int64]) -> int:
+    """Return the number of cycles of a permutation, fixed points included."""
+    seen = np.zeros(pi.size, dtype=np.bool_)
+    cycles = 0
+    for start in range(pi.size):
+        if not seen[start]:
+            cycles += 1
+            place = start
+            while not seen[place]:
+                seen[place] = True
+                place = pi[place]
+    return cycles
+
+
+# Parts no nearer than x / theta are taken as a whole where that costs less than this share, times
+# (1 + x)^2, of what they add: far parts count for little.
+_TOLERANCE = 0.003
+# Parts all of whose people count for less than e^-14 are left out.
+_FARTHEST = 14.0
+# Relative error of exp, sqrt and their arguments, with room; it is taken off.
+_ROUNDING = 2.0**-46
+
+
+@njit(cache=True, nogil=True)
+def crowds(
+    cells: NDArray[np.float64],
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    means: NDArray[np.float64],
+    spreads: NDArray[np.float64],
+    lows: NDArray[np.float64],
+    highs: NDArray[np.float64],
+    theta: float,
+    slack: float,
+    sums: NDArray[np.float64],
+) -> None:
+    """Write lower bounds of the sums of e^(-theta d) over everybody; cells in the tree's order."""
+    stack = np.empty(128, dtype=np.int64)
+    for i in range(cells.shape[0]):
+        if i > 0 and _distance(cells[i], cells[i - 1]) == 0.0:
+            sums[i] = sums[i - 1]
+            continue
+        total = 0.0
+        stack[0] = 0
+        top = 1
+        while top > 0:
+            top -= 1
+            part = stack[top]
+            nearest = theta * _distance_to_box(cells[i], lows[part], highs[part])
+            if nearest > _FARTHEST:
+                continue
+            distance = _distance(cells[i], means[part])
+            reach = math.sqrt(distance * distance + spreads[part])
+            if theta * (reach - distance) <= _TOLERANCE * (1.0 + nearest) ** 2:
+                total += (ends[part] - starts[part]) * _weight(theta, reach, slack)
+            elif 2 * part + 2 < starts.size:
+                stack[top] = 2 * part + 1
+                stack[top + 1] = 2 * part + 2
+                top += 2
+            else:
+                for j in range(starts[part], ends[part]):
+                    total += _weight(theta, _distance(cells[i], cells[j]), slack)
+        sums[i] = total
+
+
+@njit(cache=True, nogil=True)
+def _distance(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+    """Return the Euclidean distance of two points."""
+    square = 0.0
+    for axis in range(first.size):
+        square += (first[axis] - second[axis]) ** 2
+    return math.sqrt(square)
+
+
+@njit(cache=True, nogil=True)
+def _distance_to_box(
+    point: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
+) -> float:
+    """Return the distance from a point to the nearest one of a box."""
+    square = 0.0
+    for axis in range(point.size):
+        gap = max(low[axis] - point[axis], point[axis] - high[axis], 0.0)
+        square += gap * gap
+    return math.sqrt(square)
+
+
+@njit(cache=True, nogil=True)
+def _weight(theta: float, distance: float, slack: float) -> float:
+    """Return e^(-theta d), rounded down."""
+    exponent = theta * (distance + slack)
+    return math.exp(-exponent) * (1.0 - _ROUNDING * (1.0 + exponent))

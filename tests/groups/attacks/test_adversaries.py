@@ -1,0 +1,501 @@
+"""The majority vote by hand and against plain Python; ties and strangers are drawn fairly."""
+
+from collections import Counter
+from itertools import combinations, permutations
+
+import numpy as np
+import pytest
+from scipy.special import chdtri
+from scipy.stats import binomtest
+
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.groups.attacks import adversaries as attack
+from shuffledp.groups.attacks.adversaries import (
+    choose_neighbours,
+    gaussian_process_guess,
+    informed_rows,
+    is_vulnerable,
+    majority_guesses,
+    win_rate,
+    wins_game,
+)
+from shuffledp.groups.groups import Groups
+
+# For the whole module; each of its statistical tests takes an equal share.
+FALSE_POSITIVE_RATE = 1e-9
+NUM_TESTS = 3
+RATE_PER_TEST = FALSE_POSITIVE_RATE / NUM_TESTS
+
+
+def entropy():
+    return Entropy.from_seed(17)
+
+
+def everybody(num_people):
+    """Return one neighbourhood of all, and that it is everybody's."""
+    groups = Groups(num_users=num_people, starts=[0, num_people], members=np.arange(num_people))
+    return groups, np.zeros(num_people, dtype=np.int64)
+
+
+EVERYBODY = everybody(5)
+
+
+def by_sorting(person, row, traits, is_category, size):
+    """Return the most similar members of a row, in plain Python."""
+
+    def distance(other):
+        apart = np.abs(traits[person] - traits[other])
+        return float(np.where(is_category, apart > 0, apart).sum())
+
+    return [person, *sorted(set(row) - {person}, key=distance)][:size]
+
+
+def test_the_most_similar_are_read():
+    traits = np.array([0.0, 10.0, 1.0, 11.0, 3.0])
+    rows = choose_neighbours(*EVERYBODY, num_neighbours=3, privileged=traits, entropy=entropy())
+    assert [set(row) for row in rows.tolist()] == [
+        {0, 2, 4},
+        {1, 3, 4},
+        {2, 0, 4},
+        {3, 1, 4},
+        {4, 2, 0},
+    ]
+    assert rows[:, 0].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_without_the_own_row():
+    traits = np.array([0.0, 10.0, 1.0, 11.0, 3.0])
+    rows = choose_neighbours(
+        *EVERYBODY, num_neighbours=1, privileged=traits, include_own=False, entropy=entropy()
+    )
+    assert rows.tolist() == [[2], [3], [0], [1], [2]]
+    rows = choose_neighbours(*EVERYBODY, num_neighbours=9, include_own=False, entropy=entropy())
+    assert [sorted(row) for row in rows.tolist()] == [
+        [-1] * 5 + sorted(set(range(5)) - {person}) for person in range(5)
+    ]
+
+
+@pytest.mark.parametrize("privileged", [None, np.arange(5.0)])
+def test_only_the_own_row(privileged):
+    rows = choose_neighbours(*EVERYBODY, num_neighbours=1, privileged=privileged, entropy=entropy())
+    assert rows.tolist() == [[0], [1], [2], [3], [4]]
+
+
+@pytest.mark.parametrize("privileged", [None, np.arange(5.0)])
+def test_small_neighbourhoods_leave_places_free(privileged):
+    groups = Groups(num_users=5, starts=[0, 1, 5], members=np.arange(5))
+    rows = choose_neighbours(
+        groups, np.array([0, 1, 1, 1, 1]), num_neighbours=6, privileged=privileged,
+        entropy=entropy(),
+    )  # fmt: skip
+    assert rows[0].tolist() == [0, -1, -1, -1, -1, -1]
+    assert sorted(rows[3].tolist()) == [-1, -1, 1, 2, 3, 4]
+
+
+def test_categories_are_one_apart_or_equal():
+    traits = np.array([[0, 0.0], [7, 0.0], [0, 0.9], [7, 0.3], [1, 0.0]])
+    rows = choose_neighbours(
+        *EVERYBODY, num_neighbours=2, privileged=traits, is_category=np.array([True, False]),
+        entropy=entropy(),
+    )  # fmt: skip
+    # Person 0: row 2 is 0.9 away, rows 1 and 4 are 1 away whatever their codes.
+    assert rows.tolist()[:4] == [[0, 2], [1, 3], [2, 0], [3, 1]]
+
+
+def test_large_neighbourhoods_agree_with_sorting():
+    generator = entropy().generator()
+    num_people = 60
+    traits = np.stack([generator.integers(0, 3, num_people), generator.random(num_people)], axis=1)
+    is_category = np.array([True, False])
+    cuts = np.array([0, 40, 85])
+    rows = np.concatenate(
+        [np.sort(generator.permutation(60)[:40]), np.sort(generator.permutation(60)[:45])]
+    )
+    own = generator.integers(0, 2, num_people)
+    chosen = choose_neighbours(
+        Groups(num_users=60, starts=cuts, members=rows), own, num_neighbours=7,
+        privileged=traits, is_category=is_category, entropy=entropy(),
+    )  # fmt: skip
+    for person in range(num_people):
+        row = rows[cuts[own[person]] : cuts[own[person] + 1]].tolist()
+        expected = by_sorting(person, row, traits, is_category, 7)
+        assert sorted(chosen[person].tolist()) == sorted(expected)
+
+
+def test_strangers_are_members_and_distinct():
+    starts, members = np.array([0, 30, 70]), np.concatenate([np.arange(30), np.arange(30, 70)])
+    own = np.repeat([0, 1], [35, 35])  # people 30 to 34 read a neighbourhood without themselves
+    groups = Groups(num_users=70, starts=starts, members=members)
+    chosen = choose_neighbours(groups, own, num_neighbours=10, entropy=entropy())
+    for person, row in enumerate(chosen.tolist()):
+        assert row[0] == person
+        assert len(set(row)) == 10
+        group = set(members[starts[own[person]] : starts[own[person] + 1]].tolist())
+        assert set(row[1:]) <= group
+
+
+def test_every_set_of_strangers_is_equally_likely():
+    source = entropy()
+    counts = Counter(
+        frozenset(row[1:])
+        for _ in range(1_500)
+        for row in choose_neighbours(*everybody(6), num_neighbours=3, entropy=source).tolist()
+        if row[0] == 2
+    )
+    assert len(counts) == 10  # 2 of the 5 others
+    observed = np.array(list(counts.values()))
+    statistic = ((observed - 150.0) ** 2 / 150.0).sum()
+    limit = chdtri(9, RATE_PER_TEST)
+    assert statistic <= limit
+    observed[0] += 150  # a set that is twice as likely is found
+    assert ((observed - 165.0) ** 2 / 165.0).sum() > limit
+
+
+def test_the_equally_similar_are_equally_likely():
+    source = entropy()
+    chosen = np.concatenate(
+        [
+            choose_neighbours(
+                *everybody(5), num_neighbours=2, privileged=np.zeros(5), entropy=source
+            )[0:1, 1]
+            for _ in range(2_000)
+        ]
+    )
+    observed = np.bincount(chosen, minlength=5)[1:]
+    assert observed.sum() == 2_000
+    assert ((observed - 500.0) ** 2 / 500.0).sum() <= chdtri(3, RATE_PER_TEST)
+
+
+def test_equally_frequent_values_are_equally_likely():
+    neighbours = np.tile(np.arange(4, dtype=np.int32), (4_000, 1))
+    guesses = majority_guesses(np.array([0, 2, 2, 0]), neighbours, num_values=3, entropy=entropy())
+    assert set(guesses.tolist()) == {0, 2}
+    assert binomtest(int((guesses == 0).sum()), 4_000).pvalue > RATE_PER_TEST
+    assert binomtest(2_300, 4_000).pvalue < RATE_PER_TEST
+
+
+def test_votes_by_hand():
+    released = np.array([0, 1, 1, 2, 2, 2], dtype=np.uint8)
+    neighbours = np.array(
+        [[0, 1, 2, -1], [3, 4, 1, 2], [3, 4, 5, 1], [-1, -1, -1, -1], [0, -1, -1, -1]],
+        dtype=np.int32,
+    )
+    guesses = majority_guesses(released, neighbours, num_values=3, entropy=entropy())
+    assert guesses[[0, 2, 3, 4]].tolist() == [1, 2, -1, 0]
+    assert guesses[1] in {1, 2}
+
+
+def test_renaming_the_values_renames_the_guesses():
+    generator = entropy().generator()
+    released = generator.integers(0, 5, 200)
+    neighbours = choose_neighbours(
+        *everybody(200), num_neighbours=25, privileged=generator.random(200), entropy=entropy()
+    )
+    counts = np.array([np.bincount(released[row], minlength=5) for row in neighbours])
+    clear = (counts == counts.max(axis=1, keepdims=True)).sum(axis=1) == 1
+    names = np.array([3, 0, 4, 1, 2])
+    before, after = (
+        majority_guesses(codes, neighbours, num_values=5, entropy=entropy())
+        for codes in (released, names[released])
+    )
+    assert clear.sum() > 50
+    assert (before[clear] == counts.argmax(axis=1)[clear]).all()
+    assert (names[before[clear]] == after[clear]).all()
+
+
+@pytest.mark.parametrize(
+    ("success", "expected"),
+    [(0.9, [False, True, True]), (1.0, [False, False, True]), (0.87, [True, True, True])],
+)
+def test_who_is_vulnerable(success, expected):
+    found = is_vulnerable(np.array([44, 45, 50]), num_resamplings=50, success=success)
+    assert found.tolist() == expected
+
+
+@pytest.mark.parametrize("success", [0.0, 1.1, float("nan")])
+def test_a_share_out_of_range(success):
+    with pytest.raises(ParameterError, match="success"):
+        is_vulnerable(np.array([1]), num_resamplings=1, success=success)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_neighbours": 0}, "num_neighbours = 0"),
+        ({"privileged": np.zeros(4)}, "one row for each of the 5"),
+        ({"privileged": np.zeros((5, 1, 1))}, "one row for each of the 5"),
+        (
+            {"privileged": np.zeros(5), "is_category": np.zeros(2, dtype=bool)},
+            "each of the 1 columns",
+        ),
+    ],
+)
+def test_neighbours_refuse(changes, message):
+    with pytest.raises(ParameterError, match=message):
+        choose_neighbours(*EVERYBODY, **changes, entropy=entropy())
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_privileged_data_must_be_finite(bad):
+    with pytest.raises(DataError, match="row 1"):
+        choose_neighbours(
+            *EVERYBODY, privileged=np.array([0.0, bad, 0.0, 0.0, 0.0]), entropy=entropy()
+        )
+
+
+@pytest.mark.parametrize(
+    ("released", "neighbours", "message"),
+    [
+        ([0.5, 1.0], [[0, 1]], "whole number a person"),
+        ([[0, 1]], [[0, 1]], "whole number a person"),
+        ([0, 2], [[0, 1]], r"outside \[0, 2\)"),
+        ([-1, 0], [[0, 1]], r"outside \[0, 2\)"),
+        ([0, 1], [0, 1], "1 axes"),
+        ([0, 1], [[0, 2]], "the release has 2 rows"),
+        ([0, 1], [[0, -2]], "the release has 2 rows"),
+    ],
+)
+def test_votes_refuse(released, neighbours, message):
+    with pytest.raises(ParameterError, match=message):
+        majority_guesses(np.array(released), np.array(neighbours), num_values=2, entropy=entropy())
+
+
+def test_nobody():
+    empty = np.empty(0, dtype=int)
+    rows = np.empty((0, 25), dtype=np.int32)
+    assert majority_guesses(empty, rows, num_values=2, entropy=entropy()).size == 0
+
+
+def entropy_of_gaussian_process():
+    return Entropy.from_seed(23)
+
+
+def two_halves(num_people=240):
+    """Return positions in the unit square, three values by position, and noisy labels."""
+    generator = entropy_of_gaussian_process().generator()
+    positions = generator.random((num_people, 2))
+    truth = (positions[:, 0] > 0.5).astype(int) * (1 + (positions[:, 1] > 0.5))
+    noisy = np.where(
+        generator.random(num_people) < 0.7, truth, generator.integers(0, 3, num_people)
+    )
+    return positions, truth, noisy
+
+
+def test_with_all_positions_it_is_the_full_posterior_mean():
+    positions, _, labels = two_halves(40)
+    shares = np.bincount(labels, minlength=3) / 40
+    length, noise = 0.4, 0.5
+    covariances = np.exp(
+        -((positions[:, None] - positions[None]) ** 2).sum(axis=2) / (2 * length**2)
+    )
+    targets = np.eye(3)[labels] - shares
+    full = covariances @ np.linalg.solve(covariances + noise * np.eye(40), targets)
+    weights, basis = attack._fitted(
+        positions, labels.astype(np.int32), shares, positions, (length, noise)
+    )
+    sparse = attack._covariances(positions, positions, length) @ basis @ weights
+    assert np.abs(sparse - full).max() < 1e-6
+
+
+def test_one_decomposition_serves_every_noise():
+    generator = entropy_of_gaussian_process().generator()
+    features, targets = generator.random((20, 4)), generator.random((20, 2))
+    for noise, weights in zip(
+        (0.1, 7.0), attack._ridge(features, targets, (0.1, 7.0)), strict=True
+    ):
+        expected = np.linalg.solve(features.T @ features + noise * np.eye(4), features.T @ targets)
+        assert np.allclose(weights, expected, rtol=1e-9)
+
+
+def test_it_finds_what_goes_with_the_position():
+    positions, truth, labels = two_halves()
+    found = gaussian_process_guess(
+        positions,
+        labels,
+        num_values=3,
+        num_inducing=50,
+        entropy=entropy_of_gaussian_process(),
+    )
+    assert (found.guesses == truth).mean() > 0.9 > (labels == truth).mean() + 0.05
+    assert found.num_inducing == 50
+    assert found.length_scale > 0.0
+
+
+def test_it_finds_nothing_in_shuffled_labels():
+    positions, truth, labels = two_halves()
+    shuffled = entropy_of_gaussian_process().generator().permutation(labels)
+    found = gaussian_process_guess(
+        positions,
+        shuffled,
+        num_values=3,
+        num_inducing=50,
+        entropy=entropy_of_gaussian_process(),
+    )
+    assert (found.guesses == truth).mean() < 0.65  # half of the people have value 0
+
+
+def test_position_and_unit_do_not_matter():
+    positions, _, labels = two_halves()
+    plain, moved = (
+        gaussian_process_guess(
+            points,
+            labels,
+            num_values=3,
+            num_inducing=50,
+            entropy=entropy_of_gaussian_process(),
+        )
+        for points in (positions, 1024.0 * positions + 4096.0)
+    )
+    assert (plain.guesses == moved.guesses).mean() > 0.99
+    assert moved.length_scale == pytest.approx(1024.0 * plain.length_scale)
+    assert plain.num_inducing == 50
+
+
+def test_blocks_change_nothing(monkeypatch):
+    positions, _, labels = two_halves()
+    at_once = gaussian_process_guess(
+        positions,
+        labels,
+        num_values=3,
+        num_inducing=50,
+        entropy=entropy_of_gaussian_process(),
+    )
+    monkeypatch.setattr(attack, "_BLOCK_ROWS", 7)
+    in_blocks = gaussian_process_guess(
+        positions,
+        labels,
+        num_values=3,
+        num_inducing=50,
+        entropy=entropy_of_gaussian_process(),
+    )
+    assert (at_once.guesses == in_blocks.guesses).all()
+
+
+def test_one_place_gives_the_commonest_value():
+    found = gaussian_process_guess(
+        np.zeros(9),
+        np.array([2] * 5 + [0] * 4),
+        num_values=3,
+        entropy=entropy_of_gaussian_process(),
+    )
+    assert found.guesses.tolist() == [2] * 9
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_values": 1}, r"outside \[0, 1\)"),
+        ({"num_values": 0}, "num_values = 0"),
+        ({"num_inducing": 0}, "num_inducing = 0"),
+        ({"positions": np.zeros(3)}, "give 2 rows"),
+        ({"positions": np.zeros((2, 0))}, "one column or more"),
+        ({"positions": np.array([0.0, np.nan])}, "not finite"),
+        ({"positions": np.zeros(1), "released": np.zeros(1, dtype=int)}, "number of people = 1"),
+    ],
+)
+def test_refusals(changes, message):
+    arguments = {"positions": np.zeros(2), "released": np.array([0, 1]), "num_values": 2}
+    with pytest.raises(ParameterError, match=message):
+        gaussian_process_guess(**(arguments | changes), entropy=entropy_of_gaussian_process())
+
+
+def test_games_by_hand():
+    origins = np.array([2, 0, 1, 3])
+    assert wins_game(origins, np.array([1, 2]), np.array([0, 1]))
+    assert not wins_game(origins, np.array([0, 1]), np.array([0, 1]))  # half is not more than half
+    assert wins_game(origins, np.array([0, 1, 3]), np.array([0, 2, 1]))  # two of three
+    assert not wins_game(origins, np.array([3]), np.array([0]))
+
+
+def test_naming_rows_of_a_uniform_shuffle_wins_as_often_as_counting_says():
+    subset = np.array([0, 1, 2])
+    wins = sum(wins_game(np.array(order), subset, subset) for order in permutations(range(5)))
+    # At least 2 of 3 named rows hold one of 3 values out of 5: (3 * 2 + 1) / 10 of all sets.
+    assert wins == 120 * 7 // 10
+
+
+@pytest.mark.parametrize(
+    ("rows", "subset"), [([0], [0, 1]), ([0, 0], [0, 1]), ([0, 1], [1, 1]), ([], [])]
+)
+def test_games_refuse(rows, subset):
+    with pytest.raises(ParameterError, match="as many distinct rows"):
+        wins_game(np.arange(3), np.array(rows), np.array(subset))
+
+
+def test_the_informed_adversary_names_the_likeliest_rows():
+    released = np.array([0, 1, 1, 0, 1])
+    places = np.array([0.5, 0.5, 0.1, 0.4, 0.0])
+    subset_law, other_law = np.array([0.2, 0.8]), np.array([0.7, 0.3])
+    posterior = [
+        place * subset_law[value] / (place * subset_law[value] + (1 - place) * other_law[value])
+        for place, value in zip(places, released, strict=True)
+    ]
+    for size in range(1, 6):
+        rows = informed_rows(
+            released, place_probabilities=places, subset_law=subset_law, other_law=other_law,
+            num_rows=size,
+        ).tolist()  # fmt: skip
+        best = max(combinations(range(5), size), key=lambda named: sum(posterior[i] for i in named))
+        assert sum(posterior[i] for i in rows) == pytest.approx(sum(posterior[i] for i in best))
+
+
+def test_certain_places_decide_and_impossible_values_do_not_divide_by_zero():
+    rows = informed_rows(
+        np.array([0, 1, 0]),
+        place_probabilities=np.array([1.0, 0.0, 0.0]),
+        subset_law=np.array([0.0, 1.0]),
+        other_law=np.array([1.0, 0.0]),
+        num_rows=2,
+    )
+    assert rows.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_rows": 0}, "num_rows = 0"),
+        ({"num_rows": 3}, "num_rows = 3 is above the 2 rows"),
+        ({"place_probabilities": np.array([0.5])}, "each of the 2 rows"),
+        ({"place_probabilities": np.array([0.5, np.nan])}, "probabilities"),
+        ({"place_probabilities": np.array([0.5, 1.5])}, "probabilities"),
+        ({"subset_law": np.array([1.0])}, "one probability a value"),
+        ({"subset_law": np.empty(0), "other_law": np.empty(0)}, "one probability a value"),
+        ({"released": np.array([0, 2])}, r"outside \[0, 2\)"),
+    ],
+)
+def test_informed_rows_refuse(changes, message):
+    arguments = {
+        "released": np.array([0, 1]),
+        "place_probabilities": np.array([0.5, 0.5]),
+        "subset_law": np.array([0.5, 0.5]),
+        "other_law": np.array([0.5, 0.5]),
+        "num_rows": 1,
+    }
+    with pytest.raises(ParameterError, match=message):
+        informed_rows(**(arguments | changes))
+
+
+@pytest.mark.parametrize(("wins", "plays"), [(0, 7), (7, 7), (3, 7), (150, 1000)])
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
+def test_limits_are_clopper_and_pearsons(wins, plays, confidence):
+    found = win_rate(wins, plays, confidence=confidence)
+    limits = binomtest(wins, plays).proportion_ci(confidence, method="exact")
+    assert (found.lower, found.upper) == pytest.approx((limits.low, limits.high), rel=1e-9)
+    assert found.rate == wins / plays
+    assert 0.0 <= found.lower <= found.rate <= found.upper <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("wins", "plays", "confidence", "message"),
+    [
+        (0, 0, 0.9, "num_plays = 0"),
+        (-1, 2, 0.9, "num_wins = -1"),
+        (3, 2, 0.9, "num_wins = 3 is above"),
+        (1, 2, 1.0, "confidence"),
+        (1, 2, float("nan"), "confidence"),
+    ],
+)
+def test_limits_refuse(wins, plays, confidence, message):
+    with pytest.raises(ParameterError, match=message):
+        win_rate(wins, plays, confidence=confidence)

@@ -1,0 +1,203 @@
+"""The compressed rows themselves: what is refused, what they answer, and equal groups kept once."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shuffledp.core.errors import ParameterError
+from shuffledp.groups import group_kernels as groups_kernels
+from shuffledp.groups.group_rows import (
+    MOST_USERS,
+    Rows,
+    count_of,
+    distinct_rows,
+    joined,
+    starts_of,
+)
+from shuffledp.groups.groups import Groups, Memberships
+
+
+@st.composite
+def coverings(draw):
+    """Return a number of people, and sets of them that cover all."""
+    num_users = draw(st.integers(1, 9))
+    people = st.integers(0, num_users - 1)
+    sets = draw(st.lists(st.sets(people, min_size=1), max_size=8))
+    missing = set(range(num_users)).difference(*sets)
+    return num_users, sets + [missing] * bool(missing)
+
+
+@given(coverings())
+def test_what_groups_answer_is_what_sets_say(covering):
+    num_users, sets = covering
+    groups = Groups.from_sets(sets, num_users=num_users)
+    distinct = list(dict.fromkeys(frozenset(people) for people in sets))
+    assert [set(groups.group(row).tolist()) for row in range(groups.num_groups)] == distinct
+    assert groups.sizes.tolist() == [len(people) for people in distinct]
+    assert groups.largest_size == max(map(len, distinct))
+    expected = np.array([[user in people for user in range(num_users)] for people in distinct])
+    assert (groups.incidence().toarray() == expected).all()
+    for user in range(num_users):
+        containing = [row for row, people in enumerate(distinct) if user in people]
+        assert groups.groups_containing(user).tolist() == containing
+        assert groups.size_protecting()[user] == max(len(distinct[row]) for row in containing)
+
+
+def test_types_and_protection_from_writing():
+    groups = Groups(num_users=3, starts=[0, 2, 3], members=np.array([0, 1, 2]), group_of=[0, 0, 1])
+    assert (groups.starts.dtype, groups.members.dtype) == (np.int64, np.int32)
+    assert groups.group_of.dtype == np.int64
+    for array in (groups.starts, groups.members, groups.group_of):
+        assert not array.flags.writeable
+    matrix = groups.incidence()
+    assert (matrix.dtype, matrix.shape, matrix.nnz) == (np.int8, (2, 3), 3)
+    assert "members" not in repr(groups)
+
+
+def test_people_in_no_group_are_protected_by_nobody():
+    groups = Groups(num_users=3, starts=[0, 2], members=[0, 2])
+    assert groups.size_protecting().tolist() == [2, 0, 2]
+    assert len(groups.cautions()) == 1
+
+
+def test_no_group_at_all():
+    groups = Groups(num_users=2, starts=[0], members=[])
+    assert (groups.num_groups, groups.largest_size) == (0, 0)
+    assert "nothing is shuffled" in groups.cautions()[0]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"num_users": 0}, "num_users = 0 is below 1"),
+        ({"num_users": MOST_USERS + 1}, "several batches"),
+        ({"starts": []}, "from 0 to the number of members, which is 4"),
+        ({"starts": [1, 4]}, "from 0 to the number"),
+        ({"starts": [0, 3]}, "from 0 to the number"),
+        ({"starts": [0, 2, 2, 4]}, "group 1 has no members"),
+        ({"starts": [0, 3, 2, 4]}, "group 1 has no members"),
+        ({"starts": [[0, 4]]}, "flat array of integers"),
+        ({"members": [0.0, 1.0, 0.0, 2.0]}, "dtype float64"),
+        ({"members": [0, 1, 0, 3]}, r"members\[3\] = 3 is not in \[0, 2\]"),
+        ({"members": [0, -1, 0, 2]}, r"members\[1\] = -1"),
+        ({"members": [1, 0, 0, 2]}, "group 0 has member 0 twice or out of order"),
+        ({"members": [0, 1, 2, 2]}, "group 1 has member 2 twice"),
+        ({"group_of": [0, 0]}, "2 entries for 3 people"),
+        ({"group_of": [0, 0, 2]}, r"group_of\[2\] = 2 is not in \[0, 1\]"),
+        ({"group_of": [0, 1, 1]}, r"group_of\[1\] = 1, but .* does not contain person 1"),
+        ({"group_of": [0, 0, 0]}, r"group_of\[2\] = 0, but"),
+    ],
+)
+def test_arrays_that_do_not_fit_together(fields, message):
+    right = {"num_users": 3, "starts": [0, 2, 4], "members": [0, 1, 0, 2], "group_of": [0, 0, 1]}
+    assert Groups(**right).num_groups == 2
+    with pytest.raises(ParameterError, match=message) as error:
+        Groups(**(right | fields))
+    assert "\n" not in str(error.value)
+
+
+def test_indices_out_of_range():
+    groups = Groups.from_sets([[0], [1]], num_users=2)
+    for ask in (groups.group, groups.groups_containing):
+        with pytest.raises(ParameterError, match=r"= 2 is not in \[0, 2\)"):
+            ask(2)
+        with pytest.raises(ParameterError, match="below 0"):
+            ask(-1)
+    with pytest.raises(ParameterError, match=r"use groups_containing"):
+        groups.of(0)
+    with pytest.raises(ParameterError, match=r"user = 2 is not in"):
+        Groups.from_graph([], num_users=2).of(2)
+
+
+# ------------------------------------------------------------------ cautions
+
+
+def test_nothing_to_say():
+    assert Groups.from_sets([[0, 1], [1, 2]], num_users=3).cautions() == ()
+
+
+def test_who_is_alone_is_counted():
+    (one,) = Groups.from_sets([[0, 1], [2], [2]], num_users=3).cautions()
+    assert "1 person of 3 is alone" in one
+    (two,) = Groups.from_sets([[0, 1], [2], [3]], num_users=4).cautions()
+    assert "2 people of 4 are alone" in two
+
+
+def test_everybody_alone():
+    for num_users in (1, 3):
+        groups = Groups.from_sets([[user] for user in range(num_users)], num_users=num_users)
+        (caution,) = groups.cautions()
+        assert "nothing is shuffled" in caution
+
+
+def test_a_group_of_everybody():
+    (caution,) = Groups.from_sets([[0, 1], [0, 1, 2]], num_users=3).cautions()
+    assert "all 3 people" in caution
+    assert "--shuffler uniform" in caution
+
+
+# ------------------------------------------------------------------ rows in the making
+
+
+def test_rows_of_one_hash_are_kept_apart():
+    starts, members = np.array([0, 2, 4, 6, 8]), np.array([0, 1, 0, 2, 0, 1, 0, 2], dtype=np.int32)
+    hashes = np.zeros(4, dtype=np.uint64)
+    first = np.empty(4, dtype=np.int64)
+    groups_kernels.first_equal_rows(starts, members, hashes, np.arange(4), first)
+    assert first.tolist() == [0, 1, 0, 3]
+
+
+def test_equal_rows_are_kept_once_with_whoever_chose_them():
+    members = np.array([0, 1, 0, 1, 2, 0, 1], dtype=np.int32)
+    rows = Rows(3, np.array([0, 2, 5, 7]), members, np.array([2, 0, 1]))
+    kept = distinct_rows(rows)
+    assert kept.starts.tolist() == [0, 2, 5]
+    assert kept.members.tolist() == [0, 1, 0, 1, 2]
+    assert kept.group_of.tolist() == [0, 0, 1]
+
+
+def test_hashes_tell_near_rows_apart():
+    members = np.arange(10_000, dtype=np.int32)
+    hashes = np.empty(10_000, dtype=np.uint64)
+    groups_kernels.hash_rows(np.arange(10_001), members, hashes)
+    assert np.unique(hashes).size == 10_000
+
+
+def test_blocks_are_joined_in_order_and_given_up():
+    blocks = [np.array(part, dtype=np.int32) for part in ([3, 1], [], [2])]
+    assert joined(blocks).tolist() == [3, 1, 2]
+    assert blocks == []
+    assert starts_of(np.array([2, 0, 1])).tolist() == [0, 2, 2, 3]
+
+
+def test_counting_words():
+    assert [count_of(n, "hop", "hops") for n in (0, 1, 2000)] == ["0 hops", "1 hop", "2,000 hops"]
+
+
+@given(st.lists(st.sets(st.integers(0, 8), min_size=1), max_size=7))
+def test_rows_turned_round(sets):
+    members = [user for one in sets for user in sorted(one)]
+    starts = np.cumsum([0, *map(len, sets)])
+    groups = Groups(num_users=9, starts=starts, members=np.array(members, dtype=np.int64))
+    memberships = Memberships.of(groups)
+    assert memberships.sizes.tolist() == [len(one) for one in sets]
+    rows = np.split(memberships.user_groups, memberships.user_starts[1:-1])
+    assert [row.tolist() for row in rows] == [
+        [a for a, one in enumerate(sets) if user in one] for user in range(9)
+    ]
+    values = np.arange(9.0) ** 2
+    some = np.arange(len(sets))[::2]
+    assert memberships.sums_over_members(some, values).tolist() == [
+        sum(user**2 for user in sets[a]) for a in some
+    ]
+    of_groups = np.arange(float(len(sets)))
+    assert memberships.sums_over_groups(np.array([3, 0]), of_groups).tolist() == [
+        sum(a for a, one in enumerate(sets) if user in one) for user in (3, 0)
+    ]
+
+
+def test_arrays_are_read_only():
+    memberships = Memberships.of(Groups.from_sets([[0, 1]], num_users=2))
+    for array in (memberships.sizes, memberships.user_starts, memberships.user_groups):
+        assert not array.flags.writeable

@@ -1,0 +1,253 @@
+"""Kendall's Mallows model: Lehmer codes decoded and drawn, fast and slow alike; its moments."""
+
+import math
+from itertools import permutations, product
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import ParameterError
+from shuffledp.groups import kendall as displacement
+from shuffledp.groups import shuffler_kernels as kernels
+from shuffledp.groups.kendall import (
+    KendallMallows,
+    displacement_law,
+    draw_lehmer_code,
+    mean_displacement,
+    permutation_of_code,
+    settle_entry,
+)
+from shuffledp.groups.permutations import LIBRARY_MARGIN, kendall_distance
+
+
+def decoded(code):
+    """Return the permutation of a code by the definition."""
+    left = list(range(len(code)))
+    return [left.pop(value) for value in code]
+
+
+@pytest.mark.parametrize("num_items", range(7))
+def test_every_short_code(num_items):
+    for code in product(*(range(num_items - i) for i in range(num_items))):
+        assert permutation_of_code(np.array(code, dtype=np.int64)).tolist() == decoded(code)
+
+
+@pytest.mark.parametrize(
+    "size", [1, 63, 64, 65, 128, 129, 5000, kernels.BLOCK_ITEMS, kernels.BLOCK_ITEMS + 1]
+)
+@pytest.mark.parametrize("reach", [1, 5, 500, 2**40])
+def test_long_codes(size, reach):
+    generator = Entropy.from_seed(1).generator()
+    code = generator.integers(0, np.minimum(np.arange(size, 0, -1), reach))
+    assert permutation_of_code(code).tolist() == decoded(code)
+
+
+def test_codes_of_many_blocks():
+    size = 5 * kernels.BLOCK_ITEMS + 77
+    for code in (np.zeros(size, dtype=np.int64), np.arange(size - 1, -1, -1)):
+        expected = np.arange(size) if code[0] == 0 else np.arange(size)[::-1]
+        assert (permutation_of_code(code) == expected).all()
+    code = Entropy.from_seed(2).generator().integers(0, np.arange(size, 0, -1))
+    pi = permutation_of_code(code)
+    for place in range(0, size, size // 20):
+        assert np.count_nonzero(pi[place:] < pi[place]) == code[place]
+
+
+@given(word=st.integers(1, 2**64 - 1) | st.sampled_from([1, 2**63, 2**64 - 1]))
+def test_selecting_bits(word):
+    places = [place for place in range(64) if word >> place & 1]
+    for rank in {0, len(places) // 3, len(places) // 2, len(places) - 1}:
+        assert kernels.select_bit(np.uint64(word), rank) == places[rank]
+
+
+@pytest.mark.parametrize("theta", [5e-324, 1e-300, 1e-12, 1e-3, 0.01, 0.3, 1.0, 5.0, 50.0, 700.0])
+def test_fast_and_slow_decisions_agree_on_the_same_words(theta):
+    fast = draw_lehmer_code(1500, theta, Entropy.from_seed(3))
+    slow = draw_lehmer_code(1500, theta, Entropy.from_seed(3), margin=math.inf)
+    some = draw_lehmer_code(1500, theta, Entropy.from_seed(3), margin=0.05)
+    assert (fast == slow).all()
+    assert (fast == some).all()
+    assert (fast >= 0).all()
+    assert (fast < np.arange(1500, 0, -1)).all()
+
+
+HALVES = st.integers(0, 2**32 - 1) | st.sampled_from([0, 1, 2**32 - 2, 2**32 - 1])
+
+
+@given(
+    high=HALVES,
+    low=HALVES,
+    bound=st.integers(1, 2**32 - 1),
+    theta=st.floats(5e-324, 1e300) | st.floats(1e-10, 10.0),
+)
+def test_every_decision_of_the_kernel_is_that_of_exact_arithmetic(high, low, bound, theta):
+    word = high << 32 | low
+    if theta * bound > 1.0:
+        found = kernels.geometric_remainder(np.uint64(word), bound, theta, LIBRARY_MARGIN)
+    else:
+        found = kernels.tilted_integer(np.uint64(word), bound, theta, LIBRARY_MARGIN)
+    if found != -2:
+        settled = settle_entry(word, bound, theta, Entropy.from_seed(4))
+        assert (-1 if settled is None else settled) == found
+
+
+@pytest.mark.parametrize("theta", [0.01, 0.3, 2.0])
+def test_words_next_to_a_boundary_are_left_undecided(theta):
+    # U = e^(-theta j) is where the variate passes from j - 1 to j.
+    for j in (1, 2, 7):
+        with mpmath.workdps(60):
+            word = int(mpmath.floor(mpmath.exp(-mpmath.mpf(theta) * j) * 2**64))
+        assert kernels.geometric_remainder(np.uint64(word), 1000, theta, LIBRARY_MARGIN) == -2
+        assert settle_entry(word, 1000, theta, Entropy.from_seed(5)) in {j - 1, j}
+        for change, value in ((-(2**20), j), (2**20, j - 1)):
+            near = np.uint64(word + change)
+            assert kernels.geometric_remainder(near, 1000, theta, LIBRARY_MARGIN) == value
+    assert kernels.geometric_remainder(np.uint64(0), 1000, theta, LIBRARY_MARGIN) == -2
+
+
+def test_words_that_make_some_values_more_likely_are_refused():
+    # 2^32 = 1 mod 3: of the upper halves, 0 is one too many for the value 0.
+    assert settle_entry(0, 3, 1e-9, Entropy.from_seed(7)) is None
+    assert kernels.tilted_integer(np.uint64(0), 3, 1e-9, LIBRARY_MARGIN) == -1
+    assert settle_entry(1 << 32, 3, 1e-9, Entropy.from_seed(7)) == 0
+
+
+def test_margins_exceed_the_errors_of_the_library():
+    # The margins assume that log and exp err by at most 2^-48; they err by less than 2^-51 here.
+    generator = Entropy.from_seed(6).generator()
+    with mpmath.workdps(40):
+        for u in (*generator.random(300), *(2.0 ** -generator.uniform(0, 64, 100))):
+            exact = mpmath.log(mpmath.mpf(float(u)))
+            assert abs(math.log(u) - exact) <= abs(exact) * LIBRARY_MARGIN / 8
+            exact = mpmath.exp(-mpmath.mpf(float(u)))
+            assert abs(math.exp(-u) - exact) <= exact * LIBRARY_MARGIN / 8
+
+
+@pytest.mark.parametrize("num_items", [7, 300])
+@pytest.mark.parametrize("theta", [1e-300, 1e-5, 0.01, 1 / 7, 0.3, 0.99, 1.0, 1.01, 30.0, 700.0])
+def test_moments_in_many_digits(num_items, theta):
+    model = KendallMallows(num_items=num_items, theta=theta)
+    with mpmath.workdps(1000):
+        q = mpmath.exp(-mpmath.mpf(theta))
+        sizes = range(1, num_items + 1)
+        psi = mpmath.fprod((1 - q**m) / (1 - q) for m in sizes)
+        mean = mpmath.fsum(q / (1 - q) - m * q**m / (1 - q**m) for m in sizes)
+        variance = mpmath.fsum(q / (1 - q) ** 2 - m**2 * q**m / (1 - q**m) ** 2 for m in sizes)
+        log_psi = mpmath.log(psi)
+    for found, expected in (
+        (model.log_partition(), log_psi),
+        (model.mean_distance(), mean),
+        (model.variance_of_distance(), variance),
+    ):
+        assert abs(found - expected) <= 1e-13 * abs(expected)
+
+
+def test_moments_of_many_items():
+    # Beyond 800 / theta all terms are the same, so that 1e9 items take no longer than 1e5.
+    small, large = (KendallMallows(num_items=n, theta=0.01) for n in (10**6, 10**9))
+    more = 10**9 - 10**6
+    geometric = 1 / math.expm1(0.01)
+    assert large.mean_distance() - small.mean_distance() == pytest.approx(more * geometric)
+    rest = large.log_partition() - small.log_partition()
+    assert rest == pytest.approx(-more * math.log(-math.expm1(-0.01)))
+    rest = large.variance_of_distance() - small.variance_of_distance()
+    assert rest == pytest.approx(more * geometric * (1 + geometric))
+
+
+def as_table(law, num_items, place):
+    """Return the probability of each item at a place."""
+    displacements, probabilities = law
+    table = np.zeros(num_items)
+    inside = (displacements + place >= 0) & (displacements + place < num_items)
+    assert probabilities[~inside].sum() == 0.0
+    table[displacements[inside] + place] = probabilities[inside]
+    return table
+
+
+@pytest.mark.parametrize("num_items", [1, 2, 3, 6])
+@pytest.mark.parametrize("theta", [0.0, 5e-324, 1e-12, 0.3, 1.0, 5.0, 50.0, math.inf])
+def test_laws_of_every_place_by_enumeration(num_items, theta):
+    expected = np.zeros((num_items, num_items))
+    for pi in permutations(range(num_items)):
+        inversions = kendall_distance(pi)
+        expected[np.arange(num_items), pi] += math.exp(-theta * inversions) if inversions else 1.0
+    expected /= expected[0].sum()
+    for place in range(num_items):
+        found = as_table(displacement_law(num_items, theta, place), num_items, place)
+        assert found == pytest.approx(expected[place], rel=1e-13, abs=1e-20)
+    moved = np.abs(np.subtract.outer(np.arange(num_items), np.arange(num_items)))
+    mean = (expected * moved).sum() / num_items
+    assert mean_displacement(num_items, theta) == pytest.approx(mean, rel=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("num_items", "theta"),
+    [(40, 1e-9), (40, 0.02), (41, 0.1), (150, 0.02), (151, 0.5), (151, 3.0), (300, 1.0)],
+)
+def test_both_formulas_give_the_same_mean(num_items, theta):
+    means = []
+    for place in range(num_items):
+        displacements, probabilities = displacement_law(num_items, theta, place)
+        assert probabilities.sum() == pytest.approx(1.0, rel=1e-12)
+        means.append((np.abs(displacements) * probabilities).sum())
+    found = mean_displacement(num_items, theta)
+    assert found == pytest.approx(math.fsum(means) / num_items, rel=1e-11)
+
+
+def test_places_far_from_the_ends_are_alike():
+    middle = displacement_law(20_000, 0.5, 10_000)
+    other = displacement_law(20_000, 0.5, 4_000)
+    assert (middle[0] == other[0]).all()
+    assert middle[1] == pytest.approx(other[1], rel=1e-9, abs=1e-22)
+    assert middle[1] == pytest.approx(middle[1][::-1], rel=1e-9, abs=1e-22)
+    mean = (np.abs(middle[0]) * middle[1]).sum()
+    assert mean_displacement(10**7, 0.5) == pytest.approx(mean, rel=1e-5)
+
+
+def test_small_theta_tends_to_the_uniform_law():
+    assert mean_displacement(5001, 1e-13) == pytest.approx(mean_displacement(5001, 0.0), rel=1e-8)
+    # For small theta and many items it is c / theta, c = 2 ln 2 by the mode of q^(j^2) / (q)_j^2.
+    assert mean_displacement(10**6, 1e-3) * 1e-3 == pytest.approx(2 * math.log(2), rel=2e-3)
+
+
+def test_large_theta():
+    # One swap of neighbours: n - 1 of them, each moves two items by one.
+    assert mean_displacement(100, 40.0) == pytest.approx(2 * 99 / 100 * math.exp(-40.0), rel=1e-12)
+    assert mean_displacement(100, 1e308) == 0.0
+    _, probabilities = displacement_law(100, 1e308, 50)
+    assert probabilities.max() == probabilities.sum() == 1.0
+
+
+def test_many_draws_have_this_mean():
+    # 4 draws of 1e5 items at theta = 0.3: some 4e4 stretches that do not touch, each with a
+    # relative standard deviation below 2: 0.05 is five of them, of a fixed seed.
+    model = KendallMallows(num_items=100_000, theta=0.3)
+    entropy = Entropy.from_seed(1)
+    moved = [np.abs(model.sample(entropy) - np.arange(100_000)).mean() for _ in range(4)]
+    assert np.mean(moved) == pytest.approx(model.mean_displacement(), rel=0.05)
+
+
+def test_too_much_work_is_refused(monkeypatch):
+    assert mean_displacement(10**7, 1e-6) is None
+    with pytest.raises(ParameterError, match=r"need 1\.0e\+12 terms, above 5e\+08"):
+        displacement_law(2_000_000, 1e-9, 1_000_000)
+    monkeypatch.setattr(displacement, "MAX_TERMS", 100)
+    assert mean_displacement(100, 0.1) is None
+    assert mean_displacement(100, 0.0) is not None
+
+
+@pytest.mark.parametrize("place", [-1, 3])
+def test_places_out_of_range_are_refused(place):
+    with pytest.raises(ParameterError, match=r"is not in \[0, 2\]"):
+        displacement_law(3, 1.0, place)
+
+
+def test_bad_parameters_are_refused():
+    with pytest.raises(ParameterError, match="theta = nan"):
+        mean_displacement(3, math.nan)
+    with pytest.raises(ParameterError, match="num_items = 0"):
+        displacement_law(0, 1.0, 0)
