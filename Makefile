@@ -15,6 +15,8 @@ DEMO := demo-results
 
 # Compiled loops are kept here between runs, so that sources may be read-only.
 export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba
+# Bytecode is kept too, or each worker and each program that a test starts compiles everything anew.
+export PYTHONDONTWRITEBYTECODE :=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Command-line options of the test run, for example: make pytest ARGS='-k shuffle -x'
 ARGS ?=

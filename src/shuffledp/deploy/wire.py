@@ -11,6 +11,11 @@ from enum import StrEnum
 
 from shuffledp.core.errors import DataError, ShuffledpError
 
+DIGEST_BYTES = 32
+KEY_BYTES = 32
+SIGNATURE_BYTES = 64
+NUMBER_BYTES = 4
+
 
 class Fault(StrEnum):
     """Who made the mistake."""
@@ -41,12 +46,6 @@ class ProtocolError(ShuffledpError, ValueError):
         super().__init__(message)
         self.fault = fault
         self.reason = reason
-
-
-DIGEST_BYTES = 32
-KEY_BYTES = 32
-SIGNATURE_BYTES = 64
-NUMBER_BYTES = 4
 
 
 def number(value: int) -> bytes:
@@ -131,12 +130,9 @@ class Reader:
             raise self.error(f"{left} bytes too many: send one message only")
 
 
-_LENGTH_BYTES = 4
-
-
 def join_messages(messages: Iterable[bytes]) -> bytes:
     """Return messages in one body, each behind its length, four bytes, big-endian."""
-    return b"".join(len(each).to_bytes(_LENGTH_BYTES, "big") + each for each in messages)
+    return b"".join(len(each).to_bytes(NUMBER_BYTES, "big") + each for each in messages)
 
 
 def split_messages(body: bytes) -> list[bytes]:
@@ -144,7 +140,7 @@ def split_messages(body: bytes) -> list[bytes]:
     messages: list[bytes] = []
     place = 0
     while place < len(body):
-        start = place + _LENGTH_BYTES
+        start = place + NUMBER_BYTES
         end = start + int.from_bytes(body[place:start], "big")
         if start > len(body) or end > len(body):
             raise DataError(

@@ -45,6 +45,10 @@ from shuffledp.network.graphs.graph import Graph
 
 CLOCK_MODES = ("interval", "all", "manual")
 
+# Seal, signature, digests and numbers around the messages of a batch or hand-in.
+_MOST_HEAD_BYTES = 1024
+_TICK_SECONDS = 0.05
+
 
 @dataclass(slots=True, kw_only=True)
 class RoundClock:
@@ -110,10 +114,6 @@ class RoundClock:
         if phase == "hand-in":
             return self.hand_in_seconds or 10.0 * self.round_seconds
         return self.round_seconds
-
-
-# Seal, signature, digests and numbers around the messages of a batch or hand-in.
-_MOST_HEAD_BYTES = 1024
 
 
 class RelayService:
@@ -254,9 +254,6 @@ class RelayService:
         if phase == "round":
             return self._store.num_sent(self._store.round_number()) == num_registered
         return self._store.num_handed_in() == num_registered
-
-
-_TICK_SECONDS = 0.05
 
 
 def make_app(

@@ -30,6 +30,15 @@ from shuffledp.deploy.peers.protocol.terms import CODE_BYTES, SEAL_BYTES, Terms
 from shuffledp.deploy.sealing import is_signed, lock, open_seal, seal, unlock
 from shuffledp.deploy.wire import Fault, Reason
 
+_BATCH_MAGIC: Final = b"SPB\x03"
+_MAIL_MAGIC: Final = b"SPM\x03"
+_HAND_IN_MAGIC: Final = b"SPH\x02"
+
+_CONFIRMATION_BYTES: Final = wire.DIGEST_BYTES + wire.NUMBER_BYTES
+
+_COVER: Final = b"\x00"
+_REAL: Final = b"\x01"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirmation:
@@ -73,16 +82,6 @@ def delivery_code(  # one keyword a part of the place
     place = wire.numbers(round_number, sender, recipient)
     text = wire.digest(b"code", transcript, place, *sealed)
     return hmac.digest(key, text, "sha256")[:CODE_BYTES]
-
-
-_BATCH_MAGIC: Final = b"SPB\x03"
-_MAIL_MAGIC: Final = b"SPM\x03"
-_HAND_IN_MAGIC: Final = b"SPH\x02"
-
-_CONFIRMATION_BYTES: Final = wire.DIGEST_BYTES + wire.NUMBER_BYTES
-
-_COVER: Final = b"\x00"
-_REAL: Final = b"\x01"
 
 
 class Refusal(StrEnum):

@@ -38,7 +38,7 @@ def slots_for(
 ) -> NDArray[np.int64]:
     """Return how many messages each user sends a round, at least 1.
 
-    But with probability ``failure`` no user ever holds more reports if everybody registers and
+    No user ever holds more reports, except with probability ``failure``, if everybody registers and
     nobody is absent; otherwise `overload_probability` says what holds.
 
     >>> pair = Graph.from_edges([(0, 1)])

@@ -43,6 +43,9 @@ _MOST_ROUNDS = 1 << 20
 _MOST_SLOTS = 1 << 20
 _MOST_EPSILON0 = 1e6
 
+# Hand in nothing after more absences than this share of the rounds.
+_SHARE_OF_ABSENCES = 4
+
 _BYTE_FIELDS = {
     "collection_id": COLLECTION_ID_BYTES,
     "graph_digest": wire.DIGEST_BYTES,
@@ -316,10 +319,6 @@ def _from_hexadecimal(name: str, text: object) -> bytes:
         return bytes.fromhex(text)  # type: ignore[arg-type]  # what is no text is caught
     except (ValueError, TypeError):
         raise ParameterError(f"{name} = {text!r} is not hexadecimal") from None
-
-
-# Hand in nothing after more absences than this share of the rounds.
-_SHARE_OF_ABSENCES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
