@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, DomainError, FingerprintError, ParameterError
 from shuffledp.monitoring import client as client_module
-from shuffledp.monitoring.client import ClientState, MonitorClient
-from shuffledp.monitoring.design import MonitorDesign
-from shuffledp.monitoring.encodings import encoding_for
-from shuffledp.monitoring.reports import MonitorReports, require_reports
+from shuffledp.monitoring.client import ClientState, MonitorClient, MonitorReports, require_reports
+from shuffledp.monitoring.design import MonitorDesign, encoding_for
 from shuffledp.monitoring.signs import SIGN_LAWS
 
 DESIGN = MonitorDesign(periods=8, max_changes=2, epsilon0=1.0)

@@ -11,8 +11,7 @@ import pytest
 
 from shuffledp.core.errors import DataError, FingerprintError
 from shuffledp.monitoring.client import ClientState
-from shuffledp.monitoring.design import MonitorDesign
-from shuffledp.monitoring.encodings import encoding_for
+from shuffledp.monitoring.design import MonitorDesign, encoding_for
 from shuffledp.monitoring.signs import SIGN_LAWS
 
 LAST_WORD = 2**64 - 1

@@ -5,8 +5,7 @@ import math
 import pytest
 
 from shuffledp.core.errors import ParameterError
-from shuffledp.monitoring.design import MonitorDesign
-from shuffledp.monitoring.encodings import encoding_for
+from shuffledp.monitoring.design import MonitorDesign, encoding_for
 from shuffledp.monitoring.signs import SIGN_LAWS
 
 

@@ -8,7 +8,7 @@ from scipy.linalg import hadamard
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
-from shuffledp.monitoring.encodings import (
+from shuffledp.monitoring.design import (
     BooleanEncoding,
     HadamardEncoding,
     OneHotEncoding,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.monitoring.client import MonitorReport, MonitorReports, require_reports
 from shuffledp.monitoring.design import MonitorDesign
-from shuffledp.monitoring.reports import MonitorReport, MonitorReports, require_reports
 
 DESIGN = MonitorDesign(periods=6, max_changes=2, epsilon0=1.0)
 GOOD = [

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shuffledp.core.errors import ParameterError
-from shuffledp.monitoring.tree import PeriodTree
+from shuffledp.monitoring.design import PeriodTree
 
 PERIODS = st.integers(1, 300)
 
