@@ -1,4 +1,4 @@
-"""Variances of running counts: against matrices, and against one user's law written out in full."""
+"""Errors of running counts: variances, their weights, and numbers of reports."""
 
 import itertools
 import math
@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.monitoring.design import PeriodTree
 from shuffledp.monitoring.running_counts import (
@@ -15,13 +16,66 @@ from shuffledp.monitoring.running_counts import (
     smoothed_running_counts,
 )
 from shuffledp.monitoring.running_errors import (
+    ReceivedReports,
     block_variance,
     expected_standard_errors,
+    prefix_walk,
     smoothed_pairs,
+    trees_of,
     variance_factors,
     with_pairs,
 )
 from shuffledp.monitoring.signs import ExchangeableSigns
+
+
+def weights_by_walking(tree):
+    """Return the weight of each node in the smoothed count at each t, for 2^m periods."""
+    weights = np.zeros((tree.periods, tree.num_nodes))
+    for step in prefix_walk(tree.num_levels - 1):
+        for t in range(tree.periods):
+            weights[t, tree.index(step.height + 1, step.place[t] + 1)] = step.weight[t]
+            if not step.height:
+                continue
+            for level in range(1, step.height + 1):
+                below = 1 << (step.height - level)
+                first = tree.index(level, below * step.sibling[t] + 1)
+                weights[t, first : first + below] = step.coefficient[t] * tree.length(level)
+    return weights
+
+
+@pytest.mark.parametrize("height", range(7))
+def test_the_walk_gives_every_weight(height):
+    tree = PeriodTree(periods=1 << height)
+    weighted = level_weighted_sums(tree, np.eye(tree.num_nodes))
+    expected = smoothed_running_counts(tree, weighted, tree.periods)
+    np.testing.assert_allclose(weights_by_walking(tree), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("periods", [*range(1, 41), 63, 64, 100])
+def test_weights_rise_up_to_the_path_and_rise_from_below_zero_behind_it(periods):
+    tree = PeriodTree(periods=periods)
+    weighted = level_weighted_sums(tree, np.eye(tree.num_nodes))
+    smoothed = smoothed_running_counts(tree, weighted, periods)
+    for level in range(1, tree.num_levels + 1):
+        first = tree.offset(level)
+        rows = smoothed[:, first : first + tree.nodes_at(level)]
+        for t in range(1, periods + 1):
+            path = (t - 1) >> (level - 1)
+            left, right = rows[t - 1, :path], rows[t - 1, path + 1 :]
+            assert (left >= -1e-12).all()
+            assert (right <= 1e-12).all()
+            assert (np.diff(left) >= -1e-12).all()
+            assert (np.diff(right) >= -1e-12).all()
+
+
+def test_trees_partition_the_periods():
+    tree = PeriodTree(periods=40)
+    for through in range(1, 41):
+        ends = [start + (1 << height) for height, start in trees_of(tree, through)]
+        starts = [start for _, start in trees_of(tree, through)]
+        assert starts == [0, *ends[:-1]]
+        assert ends[-1] == through
+
 
 KINDS = {
     "cover": {"method": "cover"},
@@ -228,3 +282,52 @@ def test_arguments_out_of_range_are_refused(changed, message):
     arguments = {"num_users": 5, "scale": 2.0} | changed
     with pytest.raises(ParameterError, match=message):
         expected_standard_errors(PeriodTree(periods=8), **arguments)
+
+
+@pytest.mark.parametrize("periods", [1, 2, 3, 7, 16, 29])
+def test_squares_are_those_of_the_weights(periods):
+    tree = PeriodTree(periods=periods)
+    numbers = Entropy.from_seed(5).generator().integers(0, 50, tree.num_nodes)
+    received = ReceivedReports.of(tree, numbers)
+    unit = np.eye(tree.num_nodes)
+    weighted = level_weighted_sums(tree, unit)
+    for through in {1, periods // 2 + 1, periods}:
+        for weights, squares in (
+            (running_sums(tree, unit, through), received.running_squares(through, method="cover")),
+            (online_running_counts(tree, weighted, through), received.running_squares(through)),
+            (
+                smoothed_running_counts(tree, weighted, through),
+                received.running_squares(through, smoothed=True),
+            ),
+        ):
+            np.testing.assert_allclose(squares, weights**2 @ numbers, rtol=1e-12)
+
+
+def test_pairs_take_the_fullest_node_of_each_level():
+    tree = PeriodTree(periods=6)
+    numbers = np.array([3, 9, 4, 4, 50, 50, 7, 2, 60, 5])
+    pairs = ReceivedReports.of(tree, numbers).running_pairs(4)
+    np.testing.assert_allclose(pairs, smoothed_pairs(tree, 4, np.array([9.0, 7.0, 5.0])))
+
+
+def test_gaps_are_looked_for_in_nodes_of_covers_only():
+    tree = PeriodTree(periods=6)
+    numbers = np.array([1, 0, 1, 0, 1, 0, 1, 0, 1, 1])  # all of even position are empty
+    received = ReceivedReports.of(tree, numbers)
+    assert received.first_gap(6) is None
+    numbers[tree.index(2, 3)] = 0
+    assert received.first_gap(5) is None
+    assert received.first_gap(6) == (2, 3)
+    numbers[tree.index(1, 5)] = 0
+    assert received.first_gap(6) == (1, 5)
+
+
+def test_the_last_period_is_that_of_the_last_node():
+    tree = PeriodTree(periods=6)
+    numbers = np.zeros(tree.num_nodes, dtype=np.int64)
+    received = ReceivedReports.of(tree, numbers)
+    assert received.last_period() == 0
+    numbers[tree.index(1, 3)] = 1
+    assert received.last_period() == 3
+    numbers[tree.index(3, 1)] = 1
+    assert received.last_period() == 4

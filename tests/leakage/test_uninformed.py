@@ -1,8 +1,9 @@
-"""One target in an exchangeable crowd: every way against enumeration, and against the others."""
+"""The uninformed adversary, against all data and all ways against one another."""
 
 import json
 import math
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -16,15 +17,180 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.leakage import uninformed as exchangeable
+from shuffledp.leakage.fullest_bin import maximum_load
 from shuffledp.leakage.uninformed import (
+    exact_shuffled_vulnerability,
     exchangeable_vulnerability,
+    largest_share_upper,
     randomizer_vulnerability,
+    response_ends,
     shuffled_vulnerability,
+    shuffler_vulnerability,
 )
+
+GOLDEN = json.loads(
+    (Path(__file__).parents[1] / "golden" / "leakage_values.json").read_text(encoding="ascii")
+)
+TRUTHS = (Fraction(1), Fraction(9, 10), Fraction(3, 5))
+
+
+def uniform(num_values):
+    return [Fraction(1, num_values)] * num_values
+
+
+@pytest.mark.parametrize("num_values", [2, 3, 4])
+@pytest.mark.parametrize("truth", [Fraction(1), Fraction(3, 5), "least"])
+def test_all_data_listed(num_values, truth):
+    truth = Fraction(1, num_values) if truth == "least" else truth
+    for num_users in range(1, 7 if num_values == 2 else 5):
+        exact = one_target(num_users, k_rr(num_values, truth), uniform(num_values))
+        assert exact_shuffled_vulnerability(num_users, num_values, truth) == exact
+        found = shuffled_vulnerability(num_users, num_values, truth)
+        assert found.lower <= exact <= found.upper
+        assert found.upper - found.lower <= 2e-12
+        as_float = shuffled_vulnerability(num_users, num_values, float(truth))
+        assert as_float.upper == pytest.approx(float(exact), rel=1e-12)
+
+
+@pytest.mark.parametrize("truth", TRUTHS)
+def test_propositions_by_histograms(truth):
+    # Props. 16, 18, 20 and 21 sum over histograms; Theorems 17 and 19 and eq. 17 do not.
+    for num_users, num_values in ((7, 2), (24, 2), (9, 3), (20, 3), (8, 5)):
+        summed = exact_exchangeable_vulnerability(num_users, k_rr(num_values, truth))
+        assert exact_shuffled_vulnerability(num_users, num_values, truth) == summed
+
+
+def test_theorem_17_as_printed():
+    for num_users in [*range(1, 60), 200, 1001]:
+        printed = Fraction(1, 2) + Fraction(
+            math.comb(num_users - 1, (num_users - 1) // 2), 2**num_users
+        )
+        found = shuffler_vulnerability(num_users, 2)
+        assert found.lower <= printed <= found.upper
+        assert found.upper - found.lower <= 1e-14
+
+
+@pytest.mark.parametrize("num_users", [126, 128, 129, 130, 131, 1000, 99_999, 100_000])
+def test_theorem_17_across_the_series(num_users):
+    exact = exact_shuffled_vulnerability(num_users, 2, 1)
+    found = shuffler_vulnerability(num_users, 2)
+    assert found.lower <= exact <= found.upper
+
+
+@pytest.mark.parametrize("entry", GOLDEN["shuffled"])
+def test_golden(entry):
+    found = shuffled_vulnerability(entry["num_users"], entry["num_values"], entry["truth"])
+    assert found.lower <= entry["value"] <= found.upper or found.upper == pytest.approx(
+        entry["value"], rel=1e-14
+    )
+    assert found.upper - found.lower <= 1e-10 * found.upper
+
+
+@pytest.mark.parametrize(
+    ("num_users", "num_values", "truth", "digits"),
+    [
+        (200, 2, 1.0, "0.5282"),  # printed as .5286
+        (200, 2, 0.9, "0.5225"),
+        (200, 2, 0.6, "0.5056"),
+        (100, 3, 1.0, "0.3826"),
+        (1000, 3, 1.0, "0.3488"),
+    ],
+)
+def test_values_in_the_text(num_users, num_values, truth, digits):
+    found = shuffled_vulnerability(num_users, num_values, truth)
+    assert f"{found.lower:.4f}" == f"{found.upper:.4f}" == digits
+
+
+@pytest.mark.parametrize(("num_values", "truth"), [(2, 0.9), (5, 0.8)])
+def test_the_excess_falls_as_a_root_and_not_exponentially(num_values, truth):
+    few, many = (  # Sec. IV-B and VI-B print "exponentially"
+        shuffled_vulnerability(n, num_values, truth).lower - 1.0 / num_values for n in (200, 20_000)
+    )
+    assert few / many == pytest.approx(10.0, rel=0.02)
+
+
+def test_reports_without_a_shuffle():
+    for truth in (Fraction(1, 4), Fraction(2, 3), Fraction(1)):
+        rows = k_rr(4, truth)
+        found = randomizer_vulnerability(rows)
+        assert found.lower <= truth <= found.upper <= 1.0
+        assert found.upper - found.lower <= 1e-14
+    # With a prior the sum of the columns' largest products.
+    found = randomizer_vulnerability(k_rr(2, 0.75), [0.9, 0.1])
+    assert found.upper == pytest.approx(0.9, rel=1e-14)
+    found = randomizer_vulnerability(k_rr(2, 0.75), [0.6, 0.4])
+    assert found.upper == pytest.approx(0.45 + 0.3, rel=1e-14)
+
+
+@given(st.integers(1, 10**15), st.floats(0.5, 1.0), st.floats(0.5, 1.0))
+def test_two_values_monotone(num_users, first, second):
+    low, high = sorted((first, second))
+    noisy, clear = (shuffled_vulnerability(num_users, 2, truth) for truth in (low, high))
+    assert noisy.lower <= clear.upper
+    assert 0.5 * (1.0 - 1e-12) <= noisy.lower <= noisy.upper <= high * (1.0 + 1e-12)
+    more = shuffled_vulnerability(min(num_users + 1, 10**15), 2, low)
+    assert more.lower <= noisy.upper
+
+
+@given(st.integers(1, 400), st.integers(3, 30), st.floats(0.0, 1.0))
+def test_many_values_monotone(num_users, num_values, share):
+    truth = 1.0 / num_values + share * (1.0 - 1.0 / num_values)
+    found = shuffled_vulnerability(num_users, num_values, truth)
+    assert found.lower <= truth * (1.0 + 1e-12)  # never beyond the randomizer alone
+    assert found.upper >= 1.0 / num_values
+    assert shuffled_vulnerability(num_users + 1, num_values, truth).lower <= found.upper
+    assert found.lower <= shuffler_vulnerability(num_users, num_values).upper
+
+
+def test_edges():
+    for num_values in (2, 3, 10_000):
+        for num_users in (1, 2, 10**9):
+            blind = shuffled_vulnerability(num_users, num_values, 1.0 / num_values)
+            assert blind.upper == pytest.approx(1.0 / num_values, rel=1e-14)
+        alone = shuffler_vulnerability(1, num_values)
+        assert alone.upper == 1.0
+        assert alone.lower == pytest.approx(1.0, rel=1e-14)
+    half = shuffled_vulnerability(1, 3, Fraction(1, 2))
+    assert half.lower <= Fraction(1, 2) <= half.upper
+
+
+@pytest.mark.parametrize("num_values", [2, 3, 7, 10_000])
+def test_a_rounded_blind_guess_is_no_refusal(num_values):
+    truth = 1.0 / (1.0 + (num_values - 1) * math.exp(-0.0))
+    assert shuffled_vulnerability(10, num_values, truth).upper == pytest.approx(1.0 / num_values)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "match"),
+    [
+        (lambda: shuffled_vulnerability(0, 2, 1.0), ParameterError, "num_users = 0"),
+        (lambda: shuffled_vulnerability(10**15 + 1, 2, 1.0), ParameterError, "above 1e"),
+        (lambda: shuffled_vulnerability(5, 1, 1.0), ParameterError, "num_values = 1"),
+        (lambda: shuffled_vulnerability(5, 2, 1.01), ParameterError, "truth"),
+        (lambda: shuffled_vulnerability(5, 2, -0.1), ParameterError, "truth"),
+        (lambda: shuffled_vulnerability(5, 2, math.nan), ParameterError, "truth"),
+        (lambda: shuffled_vulnerability(5, 3, 0.3), OutOfRegimeError, "p >= 1/k"),
+        (lambda: shuffled_vulnerability(5, 3, Fraction(3, 10)), OutOfRegimeError, "p >= 1/k"),
+        (lambda: exact_shuffled_vulnerability(5, 2, 0.75), ParameterError, "give a Fraction"),
+        (lambda: exact_shuffled_vulnerability(5, 3, Fraction(1, 4)), OutOfRegimeError, "1/k"),
+        (lambda: exact_shuffled_vulnerability(100_001, 2, 1), ParameterError, "above 100000"),
+        (lambda: randomizer_vulnerability([[1.0]]), ParameterError, "1 row"),
+        (lambda: randomizer_vulnerability(np.full((2, 2), 0.4)), ParameterError, "row 0"),
+    ],
+)
+def test_refusals(call, error, match):
+    with pytest.raises(error, match=match):
+        call()
+
+
+def test_oracle_knows_the_shuffler():
+    # Three users, two values: 3/4 by hand.
+    assert one_target(3, identity(2), uniform(2)) == Fraction(3, 4)
+
 
 FALSE_POSITIVE_RATE = 1e-8  # ten sampled calls at most, each of which fails with 1e-9
 
-GOLDEN = json.loads(
+GOLDEN_EXCHANGEABLE = json.loads(
     (Path(__file__).parents[1] / "golden" / "leakage_values.json").read_text(encoding="ascii")
 )
 
@@ -48,7 +214,7 @@ def contains(found, exact, width):
 
 @settings(max_examples=60)
 @given(problems())
-def test_all_data_listed(problem):
+def test_all_data_listed_of_exchangeable(problem):
     num_users, channel, prior, crowd = problem
     if crowd is None and len(channel) ** num_users > 300:
         num_users = 3
@@ -80,8 +246,8 @@ def test_every_way_agrees(problem):
     assert paired.lower - 1e-13 <= exact <= paired.upper + 1e-13
 
 
-@pytest.mark.parametrize("entry", GOLDEN["exchangeable"])
-def test_golden(entry):
+@pytest.mark.parametrize("entry", GOLDEN_EXCHANGEABLE["exchangeable"])
+def test_golden_of_exchangeable(entry):
     def law(weights):
         return None if weights is None else np.array(weights) / sum(weights)
 
@@ -236,7 +402,7 @@ def test_the_target_who_gives_himself_away():
     assert contains(nobody, Fraction(1, 2), 1e-13)
 
 
-def test_edges():
+def test_edges_of_exchangeable():
     point = exchangeable_vulnerability(10**9, k_rr(3, 0.8), prior=[0, 1, 0])
     assert point.method == "one guess"
     assert contains(point, 1, 1e-9)
@@ -317,7 +483,7 @@ def test_invariances(problem, seed):
         ((5, k_rr(2, 0.8)), {"num_samples": -1}, "num_samples = -1"),
     ],
 )
-def test_refusals(arguments, named, match):
+def test_refusals_of_exchangeable(arguments, named, match):
     with pytest.raises(ParameterError, match=match):
         exchangeable_vulnerability(*arguments, **named)
 
@@ -334,3 +500,73 @@ def test_refusals(arguments, named, match):
 def test_exact_refusals(arguments, named, match):
     with pytest.raises(ParameterError, match=match):
         exact_exchangeable_vulnerability(*arguments, **named)
+
+
+@pytest.mark.parametrize("law", [[0.5, 0.5], [0.7, 0.2, 0.1], [1.0, 0.0], [1.0]])
+@pytest.mark.parametrize("num_balls", [1, 3, 7])
+def test_it_is_above_the_exact_mean(num_balls, law):
+    exact = sum(
+        math.prod(law[place] for place in places) * max(map(places.count, range(len(law))))
+        for places in product(range(len(law)), repeat=num_balls)
+    )
+    upper = largest_share_upper(num_balls, law)
+    assert exact / num_balls <= upper <= 1.0
+
+
+@pytest.mark.parametrize(("num_balls", "num_bins"), [(1_000, 10), (10**6, 1_000), (10**9, 10**4)])
+def test_it_is_near_for_many_balls(num_balls, num_bins):
+    upper = largest_share_upper(num_balls, np.full(num_bins, 1.0 / num_bins))
+    exact = maximum_load(num_balls, num_bins).upper / num_balls
+    assert exact <= upper
+    # The excess over an even share is at most doubled.
+    assert upper - 1.0 / num_bins <= 2.0 * (exact - 1.0 / num_bins)
+
+
+def test_what_is_no_law_is_refused():
+    with pytest.raises(ParameterError, match="num_balls = 0"):
+        largest_share_upper(0, [0.5, 0.5])
+    with pytest.raises(ParameterError, match="sums to"):
+        largest_share_upper(1, [0.5, 0.4])
+
+
+LAWS = ([Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)], [Fraction(1, 3)] * 3, [1, 0, 0])
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("truth", [Fraction(1), Fraction(3, 5), Fraction(1, 3)])
+def test_the_ends_hold_for_all_reports_of_few_users(law, truth, monkeypatch):
+    for num_users in (1, 2, 5):
+        prior = [Fraction(each) for each in law]
+        exact = float(one_target(num_users, k_rr(3, truth), prior))
+        wide = []
+        for is_halved in (True, False):
+            monkeypatch.setattr(exchangeable, "_MOST_HALVED", 10 if is_halved else 1)
+            found = response_ends(num_users, truth, [float(each) for each in law])
+            assert found.lower - 1e-15 <= exact <= found.upper + 1e-15
+            wide.append(found.upper - found.lower)
+        assert wide[0] <= wide[1] + 1e-15
+        # As far apart as is promised.
+        spare = 3.0 * float((1 - truth) / 2) * float(max(prior) - min(prior))
+        assert wide[1] <= spare + 1e-9
+
+
+def test_moments_where_the_load_takes_long(monkeypatch):
+    law = np.arange(5.0, 15.0) / 95.0
+    sharp = response_ends(1000, 0.6, law)
+
+    def refuse(*_):
+        raise OutOfRegimeError("too many steps")
+
+    monkeypatch.setattr(exchangeable, "weighted_maximum", refuse)
+    wide = response_ends(1000, 0.6, law)
+    assert law.max() * (1 - 1e-12) <= wide.lower <= sharp.lower
+    assert sharp.upper <= wide.upper < 1.2 * sharp.upper
+
+
+def test_a_bound_on_weighted_bins():
+    exact = sum(
+        0.5**3 * max(weight * places.count(x) for x, weight in enumerate((1.0, 0.25)))
+        for places in product(range(2), repeat=3)
+    )
+    upper = largest_share_upper(3, [0.5, 0.5], [1.0, 0.25])
+    assert exact / 3 <= upper < largest_share_upper(3, [0.5, 0.5])
