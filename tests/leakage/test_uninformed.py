@@ -321,7 +321,7 @@ def test_where_a_load_takes_too_long(monkeypatch):
         raise OutOfRegimeError("too many balls")
 
     exact = exchangeable_vulnerability(300, identity(3))
-    monkeypatch.setattr("shuffledp.leakage.fullest_bin.maximum_load", refuse)
+    monkeypatch.setattr("shuffledp.leakage.weighted_loads.maximum_load", refuse)
     found = exchangeable_vulnerability(300, identity(3))
     assert (exact.method, found.method) == ("load", "histograms")
     assert max(exact.lower, found.lower) <= min(exact.upper, found.upper)
