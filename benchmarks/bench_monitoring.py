@@ -27,22 +27,22 @@ from oracles.made_histories import dense as dense_rows
 from oracles.made_histories import outage
 from oracles.published_monitoring import published_scale
 from shuffledp.core.entropy import Entropy
-from shuffledp.monitoring.design import MonitorDesign
-from shuffledp.monitoring.fleet import ClientFleet
-from shuffledp.monitoring.histories.histories import open_histories
-from shuffledp.monitoring.planning.comparison import (
+from shuffledp.monitoring.client import MonitorReports
+from shuffledp.monitoring.comparison import (
     RepeatedTask,
     everybody_at_central,
     everybody_at_local,
     few_answers,
 )
+from shuffledp.monitoring.design import MonitorDesign
+from shuffledp.monitoring.fleet import ClientFleet
+from shuffledp.monitoring.histories import open_histories
 from shuffledp.monitoring.privacy.central import calibrate_monitoring, central_guarantee
-from shuffledp.monitoring.reports import MonitorReports
-from shuffledp.monitoring.running_counts.sums import running_sums
-from shuffledp.monitoring.running_counts.variances import expected_standard_errors
+from shuffledp.monitoring.running_counts import running_sums
+from shuffledp.monitoring.running_errors import expected_standard_errors
 from shuffledp.monitoring.server import MonitorServer
 from shuffledp.monitoring.signs import sign_law
-from shuffledp.monitoring.simulation.simulate import simulate_monitoring
+from shuffledp.monitoring.simulation import simulate_monitoring
 
 PERIODS, MAX_CHANGES, EPSILON0, DELTA = 365, 4, 1.0, 1e-8
 MANY_USERS, FEW_USERS = 10**6, 10**4

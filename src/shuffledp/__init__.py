@@ -57,9 +57,9 @@ if TYPE_CHECKING:
     from shuffledp.leakage.channel import Channel
     from shuffledp.leakage.of_collections import account_leakage
     from shuffledp.monitoring.client import MonitorClient
-    from shuffledp.monitoring.planning.plan import plan_monitoring
+    from shuffledp.monitoring.plan import plan_monitoring
     from shuffledp.monitoring.server import MonitorServer
-    from shuffledp.monitoring.simulation.simulate import simulate_monitoring
+    from shuffledp.monitoring.simulation import simulate_monitoring
     from shuffledp.network.account import account_network
     from shuffledp.network.graphs.graph import Graph
     from shuffledp.network.graphs.graph_files import read_graph
@@ -181,8 +181,8 @@ _HOMES = {
     ),
     "network.graphs.graph_files": ("read_graph",),
     "leakage.of_collections": ("account_leakage",),
-    "monitoring.planning.plan": ("plan_monitoring",),
-    "monitoring.simulation.simulate": ("simulate_monitoring",),
+    "monitoring.plan": ("plan_monitoring",),
+    "monitoring.simulation": ("simulate_monitoring",),
     "network.account": ("account_network",),
     "network.mixing": ("NetworkMixing",),
     "monitoring.client": ("MonitorClient",),

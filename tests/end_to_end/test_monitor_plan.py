@@ -5,7 +5,7 @@ import json
 import pytest
 
 from shuffledp.cli.main import main
-from shuffledp.monitoring.planning.plan import plan_monitoring
+from shuffledp.monitoring.plan import plan_monitoring
 
 SIZE = ("--periods", "16", "--max-changes", "2", "--num-users", "5000", "--delta", "1e-7")
 

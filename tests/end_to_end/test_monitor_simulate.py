@@ -13,7 +13,7 @@ from shuffledp.cli.main import main
 from shuffledp.cli.monitor_options import ENCODINGS, PROTOCOLS
 from shuffledp.collection.output import MARKER_FILE
 from shuffledp.core.errors import MissingPackageError
-from shuffledp.monitoring.encodings import encoding_for
+from shuffledp.monitoring.design import encoding_for
 from shuffledp.monitoring.fleet import ClientFleet
 from shuffledp.monitoring.signs import SIGN_LAWS
 
@@ -138,7 +138,7 @@ def test_an_interrupt_while_reading_leaves_nothing(simulate, tmp_path, monkeypat
     def interrupted(*_arguments, **_options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("shuffledp.monitoring.histories.histories.open_histories", interrupted)
+    monkeypatch.setattr("shuffledp.monitoring.histories.open_histories", interrupted)
     status, printed = simulate()
     assert status == 130
     assert "--resume" not in printed.err

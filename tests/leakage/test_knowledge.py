@@ -12,12 +12,10 @@ from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.leakage import coarse_lattice, knowledge
 from shuffledp.leakage.knowledge import (
     balanced_mode,
-    best_knowledge,
     compared_knowledge,
     extreme_knowledge,
     least_mode_lower,
     modes,
-    worst_knowledge,
 )
 from shuffledp.leakage.others import Coins, mode_mass
 from shuffledp.leakage.strong import strong_vulnerability
@@ -40,10 +38,8 @@ def test_all_knowledge_by_enumeration(num_users, num_values, truth):
         counts: informed_guess(uniform(num_values), channel, known_laws(channel, counts))
         for counts in all_counts(num_users - 1, num_values)
     }
-    for found, exact in [
-        (worst_knowledge(num_users, num_values, truth), max(values.values())),
-        (best_knowledge(num_users, num_values, truth), min(values.values())),
-    ]:
+    extremes = extreme_knowledge(num_users, num_values, truth)
+    for found, exact in zip(extremes, (max(values.values()), min(values.values())), strict=True):
         assert found.vulnerability.lower <= exact <= found.vulnerability.upper
         assert found.vulnerability.upper - found.vulnerability.lower < 1e-10
         assert found.is_extreme
@@ -59,7 +55,7 @@ def test_half_of_an_even_number_is_the_worst_case():
         )
         balanced = balanced_mode(others, truth)
         assert best <= balanced.upper
-        assert worst_knowledge(others + 1, 2, truth).counts == (others // 2, others // 2)
+        assert extreme_knowledge(others + 1, 2, truth).worst.counts == (others // 2, others // 2)
 
 
 @pytest.mark.parametrize("others", [1, 3, 50, 201, 1000])
@@ -77,10 +73,10 @@ def test_modes_one_by_one(others, truth):
 
 
 def test_ends_are_close_where_not_all_is_compared(monkeypatch):
-    exact = [each(1200, 2, 0.8) for each in (worst_knowledge, best_knowledge)]
+    exact = extreme_knowledge(1200, 2, 0.8)
     monkeypatch.setattr(knowledge, "_MOST_SCANNED", 10)
     monkeypatch.setattr(knowledge, "_SCANNED_BEYOND", 5)
-    ends = [each(1200, 2, 0.8) for each in (worst_knowledge, best_knowledge)]
+    ends = extreme_knowledge(1200, 2, 0.8)
     for one, other in zip(exact, ends, strict=True):
         assert one.is_extreme
         assert not other.is_extreme
@@ -91,7 +87,7 @@ def test_ends_are_close_where_not_all_is_compared(monkeypatch):
 
 @pytest.mark.parametrize("num_users", [10**9, 10**9 + 1])
 def test_two_values_at_any_size(num_users):
-    worst, best = worst_knowledge(num_users, 2, 0.8), best_knowledge(num_users, 2, 0.8)
+    worst, best = extreme_knowledge(num_users, 2, 0.8)
     assert best.vulnerability.lower <= worst.vulnerability.upper
     assert worst.vulnerability.upper - best.vulnerability.lower < 1e-12
     assert sum(worst.counts) == sum(best.counts) == num_users - 1
@@ -102,9 +98,9 @@ def test_two_values_at_any_size(num_users):
 
 
 def test_ends_for_more_values(monkeypatch):
-    exact = [each(12, 3, 0.6) for each in (worst_knowledge, best_knowledge)]
+    exact = extreme_knowledge(12, 3, 0.6)
     monkeypatch.setattr(knowledge, "_MOST_VALUES", 2)
-    ends = [each(12, 3, 0.6) for each in (worst_knowledge, best_knowledge)]
+    ends = extreme_knowledge(12, 3, 0.6)
     for one, other in zip(exact, ends, strict=True):
         assert one.is_extreme
         assert not other.is_extreme
@@ -112,24 +108,17 @@ def test_ends_for_more_values(monkeypatch):
         assert one.vulnerability.upper <= other.vulnerability.upper
     monkeypatch.setattr(knowledge, "_MOST_VALUES", 8)
     monkeypatch.setattr(knowledge, "_MOST_MULTISETS", 3)
-    assert not worst_knowledge(12, 3, 0.6).is_extreme
+    assert not extreme_knowledge(12, 3, 0.6).worst.is_extreme
 
 
 @pytest.mark.parametrize(("num_users", "num_values"), [(10**4, 5), (10**6, 100), (10**9, 10**4)])
 def test_large_sizes(num_users, num_values, few_blocks):
-    worst = worst_knowledge(num_users, num_values, 0.6)
-    best = best_knowledge(num_users, num_values, 0.6)
+    worst, best = extreme_knowledge(num_users, num_values, 0.6)
     for found in (worst, best):
         assert 1.0 / num_values < found.vulnerability.lower < found.vulnerability.upper < 0.6
         assert sum(found.counts) == num_users - 1
     assert best.vulnerability.lower <= worst.vulnerability.upper
     assert worst.vulnerability.upper < 1.2 / num_values
-
-
-def test_both_extremes_at_once(few_blocks):
-    for law in ((7, 2, 0.8), (8, 3, 0.6), (300, 4, 0.6), (9, 3, 1)):
-        both = extreme_knowledge(*law)
-        assert both == (worst_knowledge(*law), best_knowledge(*law))
 
 
 @pytest.mark.parametrize("law", [(10**9, 5, 0.6), (10**9, 3, 0.34)])
@@ -141,16 +130,19 @@ def test_where_the_quick_ways_take_long(law, few_blocks):
 
 
 def test_edges():
-    for find, values in itertools.product((worst_knowledge, best_knowledge), (2, 3)):
-        assert find(1, values, 0.75).vulnerability.upper == pytest.approx(0.75)
-        assert find(9, values, 1).vulnerability.lower == 1.0
-        assert find(9, values, 1 / values).vulnerability.upper == pytest.approx(1.0 / values)
+    def find(which, *law):
+        return extreme_knowledge(*law)[which]
+
+    for which, values in itertools.product((0, 1), (2, 3)):
+        assert find(which, 1, values, 0.75).vulnerability.upper == pytest.approx(0.75)
+        assert find(which, 9, values, 1).vulnerability.lower == 1.0
+        assert find(which, 9, values, 1 / values).vulnerability.upper == pytest.approx(1.0 / values)
         with pytest.raises(OutOfRegimeError):
-            find(9, values, 0.2)
+            find(which, 9, values, 0.2)
         with pytest.raises(ParameterError):
-            find(0, values, 0.75)
+            find(which, 0, values, 0.75)
     with pytest.raises(ParameterError):
-        worst_knowledge(9, 1, 0.75)
+        extreme_knowledge(9, 1, 0.75)
 
 
 @pytest.mark.parametrize("prior", [[0.5, 0.3, 0.2], [1 / 3, 1 / 3, 1 / 3]])
@@ -178,14 +170,14 @@ def test_the_worst_case_of_fewer_users_is_above(monkeypatch):
     """More users never help: neither what is compared, nor the ends beyond."""
     last = 1.0
     for num_users in (2, 5, 9, 14):
-        worst = worst_knowledge(num_users, 3, 0.6).vulnerability
+        worst = extreme_knowledge(num_users, 3, 0.6).worst.vulnerability
         assert worst.upper <= last
         last = worst.upper
-    exact = worst_knowledge(14, 3, 0.6).vulnerability
+    exact = extreme_knowledge(14, 3, 0.6).worst.vulnerability
     monkeypatch.setattr(knowledge, "_MOST_MULTISETS", 21)
-    assert worst_knowledge(13, 3, 0.6).is_extreme
-    ends = worst_knowledge(14, 3, 0.6).vulnerability
-    assert exact.upper <= ends.upper <= worst_knowledge(13, 3, 0.6).vulnerability.upper
+    assert extreme_knowledge(13, 3, 0.6).worst.is_extreme
+    ends = extreme_knowledge(14, 3, 0.6).worst.vulnerability
+    assert exact.upper <= ends.upper <= extreme_knowledge(13, 3, 0.6).worst.vulnerability.upper
     monkeypatch.setattr(knowledge, "_MOST_COUNTS", 30)
     compared, both = compared_knowledge(20, 0.6, np.array([0.5, 0.3, 0.2]))
     assert compared == 7

@@ -123,7 +123,7 @@ def test_the_figure_of_the_source():
 @pytest.mark.parametrize("truth", [0.55, 0.8, 0.99])
 def test_total_variation_of_the_accountant(num_users, truth):
     """At the worst knowledge 2 V - 1 is delta at epsilon = 0, which is accounted for otherwise."""
-    from shuffledp.leakage.knowledge import worst_knowledge
+    from shuffledp.leakage.knowledge import extreme_knowledge
 
     profile = LocalProfile(
         epsilon0=float(np.log(truth / (1.0 - truth))),
@@ -131,7 +131,7 @@ def test_total_variation_of_the_accountant(num_users, truth):
         domain_size=2,
     )
     delta = account_delta(profile, num_users=num_users, epsilon=0.0, method="binary-exact")
-    worst = worst_knowledge(num_users, 2, truth)
+    worst = extreme_knowledge(num_users, 2, truth).worst
     assert worst.is_extreme == (num_users % 2 == 1 or num_users <= 20_001)
     assert 2.0 * worst.vulnerability.upper - 1.0 >= delta.lower * (1.0 - 1e-9)
     assert 2.0 * worst.vulnerability.lower - 1.0 <= delta.upper * (1.0 + 1e-9)

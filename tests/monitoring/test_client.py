@@ -1,6 +1,12 @@
-"""A single client: what it may be told, what it hands out, and what survives a restart."""
+"""Clients: what they report, remember and refuse."""
 
 import copy
+import itertools
+import math
+from collections import defaultdict
+from dataclasses import replace
+from fractions import Fraction
+from math import comb
 
 import numpy as np
 import pytest
@@ -10,13 +16,144 @@ from hypothesis import strategies as st
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, DomainError, FingerprintError, ParameterError
 from shuffledp.monitoring import client as client_module
-from shuffledp.monitoring.client import ClientState, MonitorClient
-from shuffledp.monitoring.design import MonitorDesign
-from shuffledp.monitoring.encodings import encoding_for
-from shuffledp.monitoring.reports import MonitorReports, require_reports
+from shuffledp.monitoring.client import (
+    ClientState,
+    MonitorClient,
+    MonitorReport,
+    MonitorReports,
+    require_reports,
+)
+from shuffledp.monitoring.design import MonitorDesign, encoding_for
 from shuffledp.monitoring.signs import SIGN_LAWS
 
-DESIGN = MonitorDesign(periods=8, max_changes=2, epsilon0=1.0)
+DESIGN = MonitorDesign(periods=6, max_changes=2, epsilon0=1.0)
+GOOD = [
+    MonitorReport(level=1, period=5, sign=1),
+    MonitorReport(level=3, period=4, sign=-1),
+    MonitorReport(level=2, period=6, sign=1),
+]
+
+
+def arrays(**changes):
+    fields = {
+        "levels": np.array([1, 2], dtype=np.uint8),
+        "periods": np.array([1, 2], dtype=np.int64),
+        "signs": np.array([1, -1], dtype=np.int8),
+        "columns": np.zeros(2, dtype=np.int64),
+    }
+    return fields | changes
+
+
+def test_reports_become_arrays_in_their_order():
+    reports = MonitorReports.from_reports(iter(GOOD))
+    columns = (reports.levels, reports.periods, reports.signs, reports.columns)
+    back = [MonitorReport(*map(int, row)) for row in zip(*columns, strict=True)]
+    assert back == GOOD
+    assert len(reports) == 3
+
+
+def test_there_may_be_no_report():
+    reports = MonitorReports.from_reports([])
+    assert len(reports) == 0
+    assert require_reports(DESIGN, reports) is reports
+
+
+def test_arrays_cannot_be_written_through():
+    given = arrays()
+    reports = MonitorReports(**given)
+    with pytest.raises(ValueError, match="read-only"):
+        reports.signs[0] = -1
+    given["signs"][0] = -1  # the caller's own array stays writable
+    assert reports.signs[0] == -1
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"levels": np.array([1, 2])},
+        {"periods": np.array([1.0, 2.0])},
+        {"signs": [1, -1]},
+        {"columns": np.zeros((2, 1), dtype=np.int64)},
+        {"columns": None},
+    ],
+)
+def test_arrays_of_other_types_are_refused(changes):
+    (name,) = changes
+    with pytest.raises(ParameterError, match=f"^{name} is an? .*from_reports$"):
+        MonitorReports(**arrays(**changes))
+
+
+@pytest.mark.parametrize("name", ["periods", "signs", "columns"])
+def test_arrays_have_one_length(name):
+    with pytest.raises(ParameterError, match=f"{name} has 1 entries but levels has 2"):
+        MonitorReports(**arrays(**{name: arrays()[name][:1]}))
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        (1, 1, 1),
+        (1, 1, 1, 0, 0),
+        (1.5, 1, 1, 0),
+        (1, math.nan, 1, 0),
+        (1, math.inf, 1, 0),
+        ("1", 1, 1, 0),
+        (None, 1, 1, 0),
+        (1, 2**63, 1, 0),
+        (256 + 1, 1, 1, 0),
+        (-255, 1, 1, 0),
+        (1, 1, 255, 0),
+        (1, 1, -2, 0),
+        "text",
+        7,
+    ],
+)
+def test_what_is_no_report_is_refused_not_wrapped_around(report):
+    with pytest.raises(DataError, match="no MonitorReport"):
+        MonitorReports.from_reports([GOOD[0], report])
+
+
+def test_reports_of_the_design_are_let_through():
+    reports = MonitorReports.from_reports(GOOD)
+    assert require_reports(DESIGN, reports) is reports
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (MonitorReport(level=0, period=4, sign=1), "level = 0: this design has levels 1 to 3"),
+        (MonitorReport(level=4, period=4, sign=1), "level = 4"),
+        (MonitorReport(level=1, period=0, sign=1), "period = 0: this design has periods 1 to 6"),
+        (MonitorReport(level=1, period=7, sign=1), "period = 7"),
+        (MonitorReport(level=1, period=-(2**63), sign=1), "period = -9223372036854775808"),
+        (MonitorReport(level=2, period=5, sign=1), "period = 5: no node of its level ends there"),
+        (MonitorReport(level=3, period=6, sign=1), "period = 6: no node"),
+        (MonitorReport(level=1, period=1, sign=0), "sign = 0"),
+        (MonitorReport(level=1, period=1, sign=1, column=1), "column = 1"),
+        (MonitorReport(level=1, period=1, sign=1, column=-1), "column = -1"),
+    ],
+)
+def test_reports_that_no_client_makes_are_named(wrong, says):
+    with pytest.raises(DataError, match=f"^report 3 has {says}"):
+        require_reports(DESIGN, MonitorReports.from_reports([*GOOD, wrong]))
+
+
+def test_the_least_sign_of_its_type_is_refused():
+    # Its absolute value overflows to itself.
+    reports = MonitorReports(**arrays(signs=np.array([1, -128], dtype=np.int8)))
+    with pytest.raises(DataError, match="report 1 has sign = -128"):
+        require_reports(DESIGN, reports)
+
+
+def test_high_levels_do_not_overflow():
+    design = MonitorDesign(periods=2**20, max_changes=1, epsilon0=1.0)
+    reports = MonitorReports.from_reports([MonitorReport(level=21, period=2**20, sign=1)])
+    assert require_reports(design, reports) is reports
+    with pytest.raises(DataError, match="no node"):
+        require_reports(design, MonitorReports.from_reports([MonitorReport(21, 2**19, 1)]))
+
+
+DESIGN_CLIENT = MonitorDesign(periods=8, max_changes=2, epsilon0=1.0)
 VERSIONS = MonitorDesign(
     periods=8, max_changes=3, epsilon0=1.0, encoding=encoding_for(["1.0", "1.1", "2.0", "2.1"])
 )
@@ -24,7 +161,7 @@ VERSIONS = MonitorDesign(
 SAMPLED = MonitorDesign(periods=8, max_changes=2, epsilon0=1.0, protocol="sampled-change")
 
 
-def client_at(level, *, design=DESIGN):
+def client_at(level, *, design=DESIGN_CLIENT):
     """A client whose draw was that level."""
     for seed in range(1000):
         client = MonitorClient.of(design, entropy=Entropy.from_seed(seed))
@@ -33,7 +170,7 @@ def client_at(level, *, design=DESIGN):
     raise AssertionError(f"no client at level {level}")
 
 
-@pytest.mark.parametrize("design", [DESIGN, VERSIONS])
+@pytest.mark.parametrize("design", [DESIGN_CLIENT, VERSIONS])
 @pytest.mark.parametrize("level", [1, 2, 3, 4])
 def test_a_report_falls_due_when_a_node_of_the_level_ends(design, level):
     client = client_at(level, design=design)
@@ -50,8 +187,11 @@ def test_a_report_falls_due_when_a_node_of_the_level_ends(design, level):
 
 def test_made_from_numbers_or_from_a_design():
     client = MonitorClient(np.int64(8), 2, 1.0, entropy=Entropy.from_seed(1))
-    assert client.design == DESIGN
-    assert client.to_bytes() == MonitorClient.of(DESIGN, entropy=Entropy.from_seed(1)).to_bytes()
+    assert client.design == DESIGN_CLIENT
+    assert (
+        client.to_bytes()
+        == MonitorClient.of(DESIGN_CLIENT, entropy=Entropy.from_seed(1)).to_bytes()
+    )
     other = MonitorClient(
         8, 3, 1.0, protocol="sampled-change", encoding=VERSIONS.encoding
     )  # of the operating system
@@ -123,7 +263,7 @@ def test_a_late_joiner_hands_out_nothing_for_the_past():
     client = client_at(2)
     assert [report.period for report in client.advance(3, True)] == []
     assert client.update(4, True).period == 4
-    state = ClientState.from_bytes(client.to_bytes(), DESIGN)
+    state = ClientState.from_bytes(client.to_bytes(), DESIGN_CLIENT)
     assert (state.num_changes, state.num_increments) == (1, 1)  # nothing, then True
 
 
@@ -146,7 +286,7 @@ def test_advancing_is_holding_the_last_value(protocol, data):
 
 
 def test_changes_beyond_the_most_are_counted_and_not_followed():
-    client = MonitorClient.of(DESIGN, entropy=Entropy.from_seed(3))
+    client = MonitorClient.of(DESIGN_CLIENT, entropy=Entropy.from_seed(3))
     counts = []
     for t, value in enumerate([1, 0, 1, 1, 0, 1, 1, 0], 1):
         client.update(t, value)
@@ -159,7 +299,7 @@ def test_changes_beyond_the_most_are_counted_and_not_followed():
     assert client.ignored_changes == 2
 
 
-@pytest.mark.parametrize("design", [DESIGN, VERSIONS])
+@pytest.mark.parametrize("design", [DESIGN_CLIENT, VERSIONS])
 def test_a_restored_client_goes_on_and_repeats_nothing(design):
     values = [design.encoding.labels[0]] * 3 + [None] * 5
     for saved_after in range(9):
@@ -177,7 +317,7 @@ def test_a_restored_client_goes_on_and_repeats_nothing(design):
         assert [report.period for report in reports] == list(range(1, 9))
 
 
-@pytest.mark.parametrize("design", [DESIGN, VERSIONS, SAMPLED])
+@pytest.mark.parametrize("design", [DESIGN_CLIENT, VERSIONS, SAMPLED])
 def test_a_client_restored_from_a_backup_repeats_its_reports(design):
     """What is drawn anew at each replay could be averaged until the value shows."""
     labels = design.encoding.labels
@@ -196,7 +336,9 @@ def test_a_client_restored_from_a_backup_repeats_its_reports(design):
 
 
 def test_coins_differ_between_clients_and_periods():
-    clients = [MonitorClient.of(DESIGN, entropy=Entropy.from_seed(seed)) for seed in range(60)]
+    clients = [
+        MonitorClient.of(DESIGN_CLIENT, entropy=Entropy.from_seed(seed)) for seed in range(60)
+    ]
     rows = [[client.update(t, None) for t in range(1, 9)] for client in clients]
     signs = {tuple(report.sign for report in row) for row in rows if all(row)}
     assert len(signs) > 4
@@ -204,12 +346,12 @@ def test_coins_differ_between_clients_and_periods():
 
 
 def test_bytes_of_another_design_or_damaged_are_refused():
-    data = MonitorClient.of(DESIGN).to_bytes()
+    data = MonitorClient.of(DESIGN_CLIENT).to_bytes()
     assert len(data) == 97
     with pytest.raises(FingerprintError, match="of another collection"):
         MonitorClient.from_bytes(data, VERSIONS)
     with pytest.raises(DataError, match="cut short"):
-        MonitorClient.from_bytes(data[:-1], DESIGN)
+        MonitorClient.from_bytes(data[:-1], DESIGN_CLIENT)
 
 
 def test_a_failing_draw_leaves_the_client_as_it_was(monkeypatch):
@@ -230,6 +372,326 @@ def test_a_failing_draw_leaves_the_client_as_it_was(monkeypatch):
 def test_a_client_says_nothing_of_its_secrets_and_is_not_copied():
     client = client_at(1)
     client.update(1, True)
-    assert repr(client) == f"MonitorClient({DESIGN!r}, last_period=1)"
+    assert repr(client) == f"MonitorClient({DESIGN_CLIENT!r}, last_period=1)"
     with pytest.raises(ParameterError, match="cannot be pickled or copied"):
         copy.deepcopy(client)
+
+
+LAST_WORD = 2**64 - 1
+COINS = bytes(range(32))
+protocols = pytest.mark.parametrize("protocol", list(SIGN_LAWS))
+
+
+def keys_of(law):
+    """Every key with its exact probability."""
+    k = law.max_changes
+    if law.kind == "sampled-change":
+        return {kappa: Fraction(1, k) for kappa in range(1, k + 1)}
+    weights = law.signs.weights
+    total = sum(comb(k, i) * weights[i] for i in range(k + 1))
+    return {key: Fraction(weights[key.bit_count()], total) for key in range(2**k)}
+
+
+def nodes(design, level, codes, start=1):
+    """For each node: pairs of distributions of states before it ends, told the codes."""
+    length = design.tree.length(level)
+    law = {
+        ClientState.fresh(
+            coins=COINS, level=level, key=key, nothing=design.encoding.nothing
+        ): chance
+        for key, chance in keys_of(design.law).items()
+    }
+    for period, code in enumerate(codes, start):
+        told = defaultdict(Fraction)
+        for state, chance in law.items():
+            told[state.after_telling(period, code, design)] += chance
+        law = told
+        if period % length == 0:
+            outcomes = list(reports(law, design))
+            yield outcomes
+            law = defaultdict(Fraction)
+            for _, _, state, chance in outcomes:
+                law[state] += chance
+
+
+def reports(law, design):
+    """All (column, sign, state after, probability) of a node's end; word and coin enumerated."""
+    flip = Fraction(design.law.flip_threshold, 2**64)
+    num_columns = design.encoding.num_columns
+    for state, chance in law.items():
+        for column, coin, (word, share) in itertools.product(
+            range(num_columns), (0, 1), ((0, flip), (LAST_WORD, 1 - flip))
+        ):
+            if share:
+                sign, after = state.after_node(column, coin, word, design)
+                yield column, sign, after, chance * share / (2 * num_columns)
+
+
+def expected_estimates(design, level, codes, start=1):
+    """E[decoded scale * sum of signs] at each node of a level, exactly."""
+    for outcomes in nodes(design, level, codes, start):
+        sums = np.array([Fraction(0)] * design.encoding.num_columns)
+        for column, sign, _, chance in outcomes:
+            sums[column] += sign * chance / design.law.exact_gap
+        yield design.encoding.decode(sums).tolist()
+
+
+def indicators(encoding, code):
+    if encoding.name == "boolean":
+        return [int(code == 1)]
+    return [int(code == j) for j in range(encoding.num_values)]
+
+
+def num_changes(nothing, codes):
+    return sum(old != new for old, new in itertools.pairwise((nothing, *codes)))
+
+
+def followed(design, codes):
+    """What a client follows, written out: it freezes after ``max_changes`` changes."""
+    nothing, changes, out = design.encoding.nothing, 0, []
+    value = nothing
+    for code in codes:
+        if code != value and changes < design.max_changes:
+            value, changes = code, changes + 1
+        out.append(value)
+    return out
+
+
+def true_increments(design, level, codes):
+    length = design.tree.length(level)
+    values = [design.encoding.nothing, *followed(design, codes)]
+    for start in range(0, len(codes) - length + 1, length):
+        ends = (indicators(design.encoding, values[p]) for p in (start + length, start))
+        yield [new - old for new, old in zip(*ends, strict=True)]
+
+
+def assert_unbiased(design, sequences):
+    for codes in sequences:
+        for level in range(1, design.num_levels + 1):
+            found = list(expected_estimates(design, level, codes))
+            assert found == list(true_increments(design, level, codes))
+            assert len(found) == design.tree.nodes_at(level)
+
+
+@protocols
+@pytest.mark.parametrize(
+    ("periods", "max_changes"),
+    [(d, k) for d in (1, 2, 3, 5, 7, 8) for k in (1, 2, 3) if k <= d],
+)
+def test_every_sequence_of_states_is_estimated_without_bias(protocol, periods, max_changes):
+    design = MonitorDesign(
+        periods=periods, max_changes=max_changes, epsilon0=1.0, protocol=protocol
+    )
+    sequences = list(itertools.product((0, 1), repeat=periods))
+    few = [each for each in sequences if num_changes(0, each) <= max_changes]
+    assert_unbiased(design, few)
+    for codes in few:
+        assert followed(design, codes) == list(codes)
+    # Sequences with more changes are estimated as the one that freezes.
+    assert_unbiased(design, sequences[:: max(1, len(sequences) // 16)])
+
+
+@protocols
+@pytest.mark.parametrize(
+    ("domain", "name"),
+    [
+        ("ab", "one-hot"),
+        ("abc", "one-hot"),
+        ("ab", "hadamard"),
+        ("abc", "hadamard"),
+    ],
+)
+def test_every_sequence_of_values_is_estimated_without_bias(protocol, domain, name):
+    encoding = encoding_for(tuple(domain), name=name)
+    design = MonitorDesign(
+        periods=4, max_changes=2, epsilon0=0.7, protocol=protocol, encoding=encoding
+    )
+    codes = range(encoding.nothing, encoding.largest_code + 1)
+    sequences = list(itertools.product(codes, repeat=4))
+    assert_unbiased(design, [s for s in sequences if num_changes(codes[0], s) <= 2])
+    # Sequences with more changes are estimated as the one that freezes.
+    assert_unbiased(design, sequences[::16])
+
+
+@protocols
+@pytest.mark.parametrize("first", [2, 3, 4, 6])
+def test_late_joiners_are_estimated_without_bias(protocol, first):
+    design = MonitorDesign(periods=8, max_changes=2, epsilon0=1.0, protocol=protocol)
+    tails = list(itertools.product((0, 1), repeat=9 - first))
+    for tail in tails[:: max(1, len(tails) // 32)]:
+        codes = [0] * (first - 1) + list(tail)
+        for level in range(1, design.num_levels + 1):
+            truth = list(true_increments(design, level, codes))
+            missing = (first - 1) // design.tree.length(level)
+            assert not any(any(increment) for increment in truth[:missing])
+            found = list(expected_estimates(design, level, tail, first))
+            assert found == truth[missing:]
+
+
+def transcripts(design, level, codes):
+    """The exact law of everything that a client reports."""
+    law = {((), state): p for state, p in starts(design, level).items()}
+    length = design.tree.length(level)
+    for period, code in enumerate(codes, 1):
+        told = defaultdict(Fraction)
+        for (said, state), chance in law.items():
+            told[said, state.after_telling(period, code, design)] += chance
+        law = told
+        if period % length == 0:
+            law = defaultdict(Fraction)
+            for (said, state), chance in told.items():
+                for column, sign, after, share in reports({state: chance}, design):
+                    law[(*said, (column, sign)), after] += share
+    out = defaultdict(Fraction)
+    for (said, _), chance in law.items():
+        out[said] += chance
+    return out
+
+
+def starts(design, level):
+    return {
+        ClientState.fresh(
+            coins=COINS, level=level, key=key, nothing=design.encoding.nothing
+        ): chance
+        for key, chance in keys_of(design.law).items()
+    }
+
+
+def exact_loss(design):
+    """e^epsilon0 of the law that is drawn."""
+    law = design.law
+    if law.kind == "sampled-change":
+        return Fraction(2**64 - law.flip_threshold, law.flip_threshold)
+    return Fraction(max(law.signs.weights), min(law.signs.weights))
+
+
+@protocols
+@pytest.mark.parametrize(
+    ("domain", "name", "periods", "max_changes"),
+    [
+        (None, None, 4, 1),
+        (None, None, 4, 2),
+        (None, None, 4, 3),
+        (None, None, 5, 2),
+        ("ab", "one-hot", 2, 2),
+        ("ab", "one-hot", 3, 1),
+        ("ab", "hadamard", 2, 1),
+    ],
+)
+def test_the_local_loss_is_exactly_epsilon0_however_often_values_change(
+    protocol, domain, name, periods, max_changes
+):
+    encoding = encoding_for(domain and tuple(domain), name=name)
+    design = MonitorDesign(
+        periods=periods,
+        max_changes=max_changes,
+        epsilon0=1.0,
+        protocol=protocol,
+        encoding=encoding,
+    )
+    codes = range(encoding.nothing, encoding.largest_code + 1)
+    worst = Fraction(0)
+    for level in range(1, design.num_levels + 1):
+        laws = [
+            transcripts(design, level, told) for told in itertools.product(codes, repeat=periods)
+        ]
+        for said in laws[0]:
+            chances = [law[said] for law in laws]
+            assert min(chances) > 0
+            worst = max(worst, max(chances) / min(chances))
+        assert all(sum(law.values()) == 1 for law in laws)
+    assert worst <= exact_loss(design)
+    if domain is None or max_changes == 1:
+        assert worst == exact_loss(design)
+
+
+def test_a_sampled_change_counts_though_another_one_undoes_it():
+    design = MonitorDesign(periods=2, max_changes=2, epsilon0=60.0, protocol="sampled-change")
+    for kappa, expected in ((1, 1), (2, -1)):
+        state = ClientState.fresh(coins=COINS, level=2, key=kappa, nothing=0)
+        state = state.after_telling(1, 1, design).after_telling(2, 0, design)
+        assert state.increment_under(0, design) == expected
+        sign, after = state.after_node(0, 0, LAST_WORD, design)
+        assert sign == expected
+        assert after.increment_under(0, design) == 0  # c <- 0
+        assert after.num_increments == 1
+
+
+def test_ignored_changes_are_those_told_that_are_not_followed():
+    design = MonitorDesign(periods=9, max_changes=1, epsilon0=1.0)
+    state = ClientState.fresh(coins=COINS, level=1, key=0, nothing=0)
+    ignored = []
+    for period, code in enumerate([0, 1, 1, 0, 0, 1, 0, 1, 1], 1):
+        state = state.after_telling(period, code, design)
+        ignored.append(state.num_ignored)
+        assert state.told == code
+        assert state.value == int(period >= 2)
+    assert ignored == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+
+
+@pytest.mark.parametrize(("domain", "size"), [(None, 97), ("abcde", 97), (range(200), 125)])
+def test_bytes_have_one_size_and_come_back(domain, size):
+    design = MonitorDesign(
+        periods=2**40, max_changes=9, epsilon0=1.0, encoding=encoding_for(domain and list(domain))
+    )
+    state = ClientState(
+        coins=COINS, level=41, key=2**64 - 1, last_period=2**40, num_changes=1, num_increments=2,
+        num_ignored=2**40 - 1, told=1, value=0, before=design.encoding.nothing,
+        after=design.encoding.largest_code,
+    )  # fmt: skip
+    data = state.to_bytes(design)
+    assert len(data) == size
+    assert ClientState.from_bytes(data, design) == state
+
+
+DESIGN_CLIENT_STATE = MonitorDesign(periods=8, max_changes=2, epsilon0=1.0)
+DATA = ClientState.fresh(coins=COINS, level=2, key=3, nothing=0).to_bytes(DESIGN_CLIENT_STATE)
+
+
+@pytest.mark.parametrize("size", range(len(DATA)))
+def test_bytes_cut_short_are_refused(size):
+    with pytest.raises(DataError, match=r"cut short|is no state"):
+        ClientState.from_bytes(DATA[:size], DESIGN_CLIENT_STATE)
+
+
+@pytest.mark.parametrize("place", range(len(DATA)))
+def test_damaged_bytes_are_refused(place):
+    damaged = bytearray(DATA)
+    damaged[place] ^= 1
+    with pytest.raises(
+        (DataError, FingerprintError),
+        match="damaged" if place > 3 else "no state|of version 3, and this program reads version 2",
+    ):
+        ClientState.from_bytes(bytes(damaged), DESIGN_CLIENT_STATE)
+
+
+def test_other_bytes_are_refused():
+    with pytest.raises(DataError, match="padded"):
+        ClientState.from_bytes(DATA + b"\0", DESIGN_CLIENT_STATE)
+    with pytest.raises(DataError, match=r"\(5 bytes\) is no state"):
+        ClientState.from_bytes(b"hello", DESIGN_CLIENT_STATE)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"periods": 9},
+        {"max_changes": 3},
+        {"epsilon0": 1.1},
+        {"protocol": "sampled-change"},
+        {"encoding": encoding_for(["a", "b"])},
+    ],
+)
+def test_bytes_of_another_design_are_refused(change):
+    with pytest.raises(FingerprintError, match="of another collection"):
+        ClientState.from_bytes(DATA, replace(DESIGN_CLIENT_STATE, **change))
+
+
+def test_values_numbered_otherwise_are_another_design():
+    first, second = (
+        replace(DESIGN_CLIENT_STATE, encoding=encoding_for(labels))
+        for labels in (["a", "b"], ["b", "a"])
+    )
+    data = ClientState.fresh(coins=COINS, level=1, key=0, nothing=-1).to_bytes(first)
+    with pytest.raises(FingerprintError, match="of another collection"):
+        ClientState.from_bytes(data, second)

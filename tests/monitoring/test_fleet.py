@@ -6,11 +6,9 @@ import pytest
 from shuffledp.core.entropy import Entropy, derived_key
 from shuffledp.core.errors import DataError, DomainError, FingerprintError, ParameterError
 from shuffledp.monitoring import fleet as fleet_module
-from shuffledp.monitoring.client import ClientState
-from shuffledp.monitoring.design import MonitorDesign
-from shuffledp.monitoring.encodings import encoding_for
+from shuffledp.monitoring.client import ClientState, require_reports
+from shuffledp.monitoring.design import MonitorDesign, encoding_for
 from shuffledp.monitoring.fleet import ClientFleet
-from shuffledp.monitoring.reports import require_reports
 from shuffledp.monitoring.signs import SIGN_LAWS, draw_below
 
 # Of the one statistical test here; each of its two sides may use half of it.

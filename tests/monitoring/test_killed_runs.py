@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from oracles.made_histories import outage
-from shuffledp.monitoring.histories.histories import open_histories
-from shuffledp.monitoring.simulation.simulate import simulate_monitoring
-from shuffledp.monitoring.simulation.state_files import read_state
+from shuffledp.monitoring.histories import open_histories
+from shuffledp.monitoring.simulation import simulate_monitoring
+from shuffledp.monitoring.state_files import read_state
 
 _SETTINGS = {"max_changes": 4, "epsilon0": 1.0, "delta": 1e-6, "seed": 3}
 
 _PROGRAM = """
 import sys, time
-from shuffledp.monitoring.histories.histories import open_histories
-from shuffledp.monitoring.simulation.simulate import simulate_monitoring
+from shuffledp.monitoring.histories import open_histories
+from shuffledp.monitoring.simulation import simulate_monitoring
 
 def report(stage, done, total):
     if stage == "simulating":

@@ -14,10 +14,9 @@ from oracles.published_monitoring import (
 )
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.monitoring.design import MonitorDesign
-from shuffledp.monitoring.reports import MonitorReport
-from shuffledp.monitoring.running_counts.sums import running_sums
-from shuffledp.monitoring.tree import PeriodTree
+from shuffledp.monitoring.client import MonitorReport
+from shuffledp.monitoring.design import MonitorDesign, PeriodTree
+from shuffledp.monitoring.running_counts import running_sums
 
 EPSILON = 2 * math.log(3)  # a sign is kept with probability 3/4
 

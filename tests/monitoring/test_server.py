@@ -8,17 +8,19 @@ import pytest
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.monitoring import server as server_module
-from shuffledp.monitoring.design import MonitorDesign
-from shuffledp.monitoring.encodings import encoding_for
-from shuffledp.monitoring.reports import MonitorReport, MonitorReports
-from shuffledp.monitoring.running_counts.bands import band_quantile
-from shuffledp.monitoring.running_counts.sums import (
+from shuffledp.monitoring.client import MonitorReport, MonitorReports
+from shuffledp.monitoring.design import MonitorDesign, encoding_for
+from shuffledp.monitoring.running_counts import (
     level_weighted_sums,
     online_running_counts,
     running_sums,
     smoothed_running_counts,
 )
-from shuffledp.monitoring.running_counts.variances import expected_standard_errors, proven_errors
+from shuffledp.monitoring.running_errors import (
+    band_quantile,
+    expected_standard_errors,
+    proven_errors,
+)
 from shuffledp.monitoring.server import MonitorServer
 
 WAYS = [{"method": "cover"}, {}, {"smoothed": True}]

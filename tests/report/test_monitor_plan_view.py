@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from shuffledp.monitoring.planning.plan import plan_monitoring
+from shuffledp.monitoring.plan import plan_monitoring
 from shuffledp.report.monitor_plan_view import (
     HEADINGS,
     comparison_rows,

@@ -3,8 +3,8 @@
 import polars as pl
 import pytest
 
-from shuffledp.monitoring.histories.histories import open_histories
-from shuffledp.monitoring.simulation.simulate import simulate_monitoring
+from shuffledp.monitoring.histories import open_histories
+from shuffledp.monitoring.simulation import simulate_monitoring
 from shuffledp.report.monitor_view import band_text, result_facts, result_view
 
 NUM_USERS = 60

@@ -12,8 +12,7 @@ from scipy.stats import binom
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.estimation.intervals import normal_quantile
-from shuffledp.monitoring.design import MonitorDesign
-from shuffledp.monitoring.encodings import encoding_for
+from shuffledp.monitoring.design import MonitorDesign, encoding_for
 from shuffledp.monitoring.fleet import ClientFleet
 from shuffledp.monitoring.server import MonitorServer
 

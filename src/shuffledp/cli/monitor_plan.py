@@ -23,7 +23,7 @@ from shuffledp.cli.monitor_options import (
 from shuffledp.cli.options import json_option, require_target, whole_number
 
 if TYPE_CHECKING:
-    from shuffledp.monitoring.planning.plan import MonitorPlan
+    from shuffledp.monitoring.plan import MonitorPlan
 
 _DIGITS = 6
 
@@ -89,7 +89,7 @@ def plan(  # noqa: PLR0913  # one parameter an option
     The plan is compared with one-shot collections. Either everybody answers in every period; or
     "few answers each": every user draws a few periods, tells nobody which, and answers only then.
     """
-    from shuffledp.monitoring.planning.plan import plan_monitoring
+    from shuffledp.monitoring.plan import plan_monitoring
     from shuffledp.report.drawing import require_matplotlib
     from shuffledp.report.monitor_drawing import require_image_name
 

@@ -31,7 +31,7 @@ from shuffledp.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from shuffledp.monitoring.simulation.results import MonitorResult
+    from shuffledp.monitoring.results import MonitorResult
 
 IMAGE_FILE = "running-counts.png"
 
@@ -135,9 +135,9 @@ def simulate(
     running counts with bands, and the true ones beside them, which only a simulation knows.
     """
     from shuffledp.collection.output import results_folder
-    from shuffledp.monitoring.histories.histories import open_histories
-    from shuffledp.monitoring.simulation.results import write_monitor_result
-    from shuffledp.monitoring.simulation.simulate import simulate_monitoring
+    from shuffledp.monitoring.histories import open_histories
+    from shuffledp.monitoring.results import write_monitor_result
+    from shuffledp.monitoring.simulation import simulate_monitoring
 
     if join_new_users and not resume:
         raise click.UsageError("--join-new-users is for a simulation that goes on: add --resume")

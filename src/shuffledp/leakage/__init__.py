@@ -30,7 +30,6 @@ if TYPE_CHECKING:
         crowd_vulnerability_upper,
         positions_vulnerability,
         target_place_law,
-        vulnerability_from_curve,
         vulnerability_from_guarantee,
     )
     from shuffledp.leakage.blanket import (
@@ -61,8 +60,7 @@ if TYPE_CHECKING:
     )
     from shuffledp.leakage.knowledge import (
         Knowledge,
-        best_knowledge,
-        worst_knowledge,
+        extreme_knowledge,
     )
     from shuffledp.leakage.measures import (
         GainFunction,
@@ -111,7 +109,6 @@ _HOMES = {
         "crowd_vulnerability_upper",
         "positions_vulnerability",
         "target_place_law",
-        "vulnerability_from_curve",
         "vulnerability_from_guarantee",
     ),
     "leakage.blanket": ("blanket_vulnerability_upper",),
@@ -140,8 +137,7 @@ _HOMES = {
     ),
     "leakage.knowledge": (
         "Knowledge",
-        "best_knowledge",
-        "worst_knowledge",
+        "extreme_knowledge",
     ),
     "leakage.measures": (
         "GainFunction",
@@ -184,13 +180,13 @@ __all__ = [
     "account_leakage",
     "additive_leakage",
     "asymptotic_excess",
-    "best_knowledge",
     "best_strategy",
     "blanket_vulnerability_upper",
     "crowd_vulnerability_upper",
     "exact_maximum_load",
     "exact_shuffled_vulnerability",
     "exchangeable_vulnerability",
+    "extreme_knowledge",
     "identity_gain",
     "is_equivalent",
     "is_refined_by",
@@ -220,11 +216,9 @@ __all__ = [
     "strong_vulnerability",
     "target_place_law",
     "tries_gain",
-    "vulnerability_from_curve",
     "vulnerability_from_guarantee",
     "walk_channel",
     "weighted_maximum",
-    "worst_knowledge",
 ]
 
 _find = lazy_names(__name__, _HOMES)

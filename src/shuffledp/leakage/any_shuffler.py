@@ -24,7 +24,7 @@ docs/results/leakage-general.md. For two laws of the place V differs by at most 
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, SupportsFloat, SupportsIndex, get_args
 
@@ -117,48 +117,6 @@ def vulnerability_from_guarantee(
     kept = math.exp(-loss) * (1.0 - 2.0 * _ULP)
     pure = float(np.max(heads / (1.0 + np.arange(heads.size) * kept)))
     return min(round_up(missed + (1.0 - missed) * pure, operations=heads.size + 16), 1.0)
-
-
-def vulnerability_from_curve(
-    prior: ArrayLike, points: Iterable[tuple[SupportsFloat, SupportsFloat]]
-) -> float:
-    """Bound how often one person's value is guessed right, from several guarantees of one release.
-
-    Parameters
-    ----------
-    prior : array_like of float, shape (k,)
-        As for `vulnerability_from_guarantee`.
-    points : iterable of (float, float)
-        Pairs (epsilon, delta), all true of the same release; at least one. `telling_losses` says
-        which epsilons matter; for k = 2 the first of them is enough.
-
-    Returns
-    -------
-    float
-        The smallest of their bounds. Errs upwards.
-
-    Raises
-    ------
-    ParameterError
-        If there is no point, or an argument is out of range.
-
-    Notes
-    -----
-    For k = 2 and q_1 >= q_2 it is exact where delta is the exact divergence at epsilon =
-    ln(q_1 / q_2) of two laws, and the larger of the two directions is that of value 2 from value 1:
-    V = q_1 + q_2 delta(ln(q_1 / q_2)). Cost: O(k log k) a point.
-
-    Source: ours; docs/results/leakage-general.md.
-
-    Examples
-    --------
-    >>> round(vulnerability_from_curve([0.5, 0.5], [(1.0, 0.0), (0.0, 0.3)]), 12)
-    0.65
-    """
-    found = [vulnerability_from_guarantee(prior, epsilon, delta) for epsilon, delta in points]
-    if not found:
-        raise ParameterError("points is empty: give at least one pair (epsilon, delta)")
-    return min(found)
 
 
 def telling_losses(prior: ArrayLike) -> tuple[float, ...]:

@@ -42,6 +42,7 @@ from shuffledp.leakage.fullest_bin import (
     largest_mass,
     lattice_rule,
     log_sum_mass,
+    maximum_load_excess,
 )
 from shuffledp.leakage.matrices import checked_prior
 from shuffledp.leakage.others import Coins, Response, checked_num_users, mode_mass, report_law
@@ -401,8 +402,6 @@ def excess_share(num_balls: int, num_bins: int) -> tuple[float, float]:
         # The fullest of two bins holds half of the balls, and half of the mode's mass more.
         found = mode_mass([Coins(num_balls - 1, Fraction(1, 2))])
         return 0.5 * found.lower, 0.5 * found.upper
-    from shuffledp.leakage.fullest_bin import maximum_load_excess
-
     found = maximum_load_excess(num_balls, num_bins)
     return found.lower / num_balls, found.upper / num_balls
 

@@ -141,7 +141,7 @@ class Knowledge:
 
     Examples
     --------
-    >>> worst_knowledge(3, 2, 0.75).counts
+    >>> extreme_knowledge(3, 2, 0.75).worst.counts
     (1, 1)
     """
 
@@ -161,7 +161,46 @@ class Extremes(NamedTuple):
 def extreme_knowledge(
     num_users: SupportsIndex, num_values: SupportsIndex, truth: Truth
 ) -> Extremes:
-    """Return what `worst_knowledge` and `best_knowledge` do, for about the cost of one of them."""
+    """Return the knowledge of the others that is worst for the target, and the best.
+
+    Parameters
+    ----------
+    num_users : int
+        n, 1 to 1e10, target included.
+    num_values : int
+        k >= 2.
+    truth : float, int or Fraction
+        p in [1/k, 1] of k-ary randomized response.
+
+    Returns
+    -------
+    Extremes
+        ``worst`` and ``best``, whose ``vulnerability`` encloses the largest, and the smallest, V
+        over all knowledge of everybody else.
+
+    Raises
+    ------
+    OutOfRegimeError
+        If p < 1/k.
+    ParameterError
+        If a number is out of range.
+
+    Notes
+    -----
+    Milliseconds for k = 2 (0.1 s for odd n - 1 near 20 000); up to seconds where multisets are
+    compared; up to a second otherwise.
+
+    Source: ours; docs/results/leakage-strong.md. For k = 2, 2 V - 1 at the worst knowledge is delta
+    at epsilon = 0 of the shuffled collection.
+
+    Examples
+    --------
+    >>> found = extreme_knowledge(201, 2, 0.8)
+    >>> found.worst.counts, round(found.worst.vulnerability.upper, 5)
+    ((100, 100), 0.52116)
+    >>> extreme_knowledge(3, 2, 0.75).best.counts
+    (0, 2)
+    """
     users = checked_num_users(num_users)
     response = Response.of(truth, require_at_least("num_values", num_values, 2))
     others, values = users - 1, response.num_values
@@ -179,82 +218,6 @@ def extreme_knowledge(
     if _can_compare(others, response):
         return _compared(_multisets(others, values), response.truth, None)
     return _enclosed(others, response)
-
-
-def worst_knowledge(num_users: SupportsIndex, num_values: SupportsIndex, truth: Truth) -> Knowledge:
-    """Return the knowledge of the others that is worst for the target.
-
-    Parameters
-    ----------
-    num_users : int
-        n, 1 to 1e10, target included.
-    num_values : int
-        k >= 2.
-    truth : float, int or Fraction
-        p in [1/k, 1] of k-ary randomized response.
-
-    Returns
-    -------
-    Knowledge
-        Its ``vulnerability`` encloses the largest V over all knowledge.
-
-    Raises
-    ------
-    OutOfRegimeError
-        If p < 1/k.
-    ParameterError
-        If a number is out of range.
-
-    Notes
-    -----
-    Milliseconds for k = 2 (0.1 s for odd n - 1 near 20 000); up to seconds where multisets are
-    compared; up to a second otherwise. `extreme_knowledge` finds both extremes at once.
-
-    Source: ours; docs/results/leakage-strong.md. For k = 2, 2 V - 1 is delta at epsilon = 0 of the
-    shuffled collection.
-
-    Examples
-    --------
-    >>> found = worst_knowledge(201, 2, 0.8)
-    >>> found.counts, round(found.vulnerability.upper, 5)
-    ((100, 100), 0.52116)
-    """
-    return extreme_knowledge(num_users, num_values, truth).worst
-
-
-def best_knowledge(num_users: SupportsIndex, num_values: SupportsIndex, truth: Truth) -> Knowledge:
-    """Return the knowledge of all others that tells least about the target.
-
-    Parameters
-    ----------
-    num_users, num_values, truth
-        As for `worst_knowledge`.
-
-    Returns
-    -------
-    Knowledge
-        Its ``vulnerability`` encloses the smallest V over all knowledge of everybody else.
-
-    Raises
-    ------
-    OutOfRegimeError
-        If p < 1/k.
-    ParameterError
-        If a number is out of range.
-
-    Notes
-    -----
-    Cost as for `worst_knowledge`.
-
-    Source: ours; docs/results/leakage-strong.md.
-
-    Examples
-    --------
-    >>> found = best_knowledge(3, 2, 0.75)
-    >>> found.counts, round(found.vulnerability.upper, 9)
-    ((0, 2), 0.640625)
-    """
-    return extreme_knowledge(num_users, num_values, truth).best
 
 
 def _binary_extremes(others: int, response: Response) -> Extremes:

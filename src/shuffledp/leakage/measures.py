@@ -18,7 +18,7 @@ import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,10 +33,6 @@ from shuffledp.leakage.matrices import (
     is_exact_prior,
     to_floats,
 )
-
-if TYPE_CHECKING:
-    pass
-
 
 # A mixture of guesses may fall below 0 by this share of the largest entry: the linear program's
 # round-off. The vulnerability may be negative by as much, and is then given as 0.

@@ -36,7 +36,6 @@ from shuffledp.leakage.any_shuffler import (
     positions_vulnerability,
     target_place_law,
     telling_losses,
-    vulnerability_from_curve,
     vulnerability_from_guarantee,
 )
 from shuffledp.leakage.of_collections import (
@@ -193,7 +192,7 @@ def guaranteed(release: "Released", prior: NDArray[np.float64]) -> Iterator[tupl
         for epsilon in telling_losses(prior)[:1]:
             more = guarantee_for(profile, num_users, epsilon=epsilon, with_lower=False)
             points.append((more.epsilon_upper, more.delta_upper))
-    yield "guarantee", vulnerability_from_curve(prior, points)
+    yield "guarantee", min(vulnerability_from_guarantee(prior, *point) for point in points)
 
 
 def at_most(bound: Bound, *others: tuple[str, float]) -> Bound:

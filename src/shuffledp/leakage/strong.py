@@ -53,6 +53,7 @@ from shuffledp.leakage.blanket import (
     noise_ranges,
 )
 from shuffledp.leakage.coarse_lattice import coarse_vulnerability
+from shuffledp.leakage.fullest_bin import maximum_load_excess
 from shuffledp.leakage.multinomial import BUT_FOR_FAILURE, DEFAULT_FAILURE, SampleMoments
 from shuffledp.leakage.others import (
     Box,
@@ -265,8 +266,6 @@ def _concentrated(num_users: int, response: Response, excess: float) -> float:
 
 def _excess_by_ranges(num_users: int, response: Response) -> float:
     """Return a lower end of E[e(N')]."""
-    from shuffledp.leakage.fullest_bin import maximum_load_excess
-
     bins = response.num_values - 1
     ranges = noise_ranges(num_users, 1 - response.truth, coarseness=_COARSENESS)
     excess, largest = 0.0, 0.0

@@ -12,7 +12,6 @@ Quantitative Information Flow", CSF 2023, hal-04349295v1.
 """
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from numbers import Rational
 from typing import Any, SupportsFloat, SupportsIndex
@@ -27,6 +26,7 @@ from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.positive_part import mean_positive_part
 from shuffledp.core.numerics.rounding import round_up
+from shuffledp.leakage.fullest_bin import exact_maximum_load, maximum_load_excess
 from shuffledp.leakage.matrices import checked_prior
 from shuffledp.leakage.multinomial import (
     BUT_FOR_FAILURE,
@@ -237,8 +237,6 @@ def _exact_load(num_users: int, num_values: int) -> Fraction:
         return num_users * (
             Fraction(1, 2) + Fraction(math.comb(2 * half, half), 2 ** (2 * half + 1))
         )
-    from shuffledp.leakage.fullest_bin import exact_maximum_load
-
     return exact_maximum_load(num_users, num_values)
 
 
@@ -277,8 +275,6 @@ def _gain_by_shuffled_values(num_users: int, num_values: int) -> Enclosure:
     if num_values == 2:
         gain = 0.5 * _central(num_users // 2)
         return _widened(gain, gain, 16.0)
-    from shuffledp.leakage.fullest_bin import maximum_load_excess
-
     excess = maximum_load_excess(num_users, num_values)
     return _widened(excess.lower / num_users, excess.upper / num_users, 2.0)
 
@@ -559,32 +555,18 @@ def _by_load(form: MultinomialForm) -> Enclosure | None:
 
 def _largest_load(form: MultinomialForm, weights: NDArray[np.float64]) -> Enclosure | None:
     """Enclose E[max_y weights_y h_y], or return None where that takes too long."""
-    from shuffledp.leakage.fullest_bin import maximum_load
-
-    low, high = float(weights.min()), float(weights.max())
-    if high - low <= _EQUAL * high:
-        if float(np.ptp(form.law)) <= _EQUAL * float(form.law.max()):
-            found = _or_none(maximum_load, form.num_users, len(weights))
-        else:
-            found = _weighted(form, np.ones(len(weights)))
-    else:
-        found = _weighted(form, weights)
+    law, low, high = form.law, float(weights.min()), float(weights.max())
+    if high - low > _EQUAL * high:
         low = high = 1.0
-    return None if found is None else Enclosure(low * found.lower, high * found.upper)
-
-
-def _weighted(form: MultinomialForm, weights: NDArray[np.float64]) -> Enclosure | None:
-    from shuffledp.leakage.weighted_loads import weighted_maximum
-
-    return _or_none(weighted_maximum, form.num_users, form.law, weights)
-
-
-def _or_none(method: Callable[..., Enclosure], *arguments: Any) -> Enclosure | None:
-    """Return what a method finds, or None where it would take too long."""
+    else:
+        weights = np.ones(len(weights))
+        if float(np.ptp(law)) <= _EQUAL * float(law.max()):
+            law = np.full(len(law), 1.0 / len(law))
     try:
-        return method(*arguments)
+        found = weighted_maximum(form.num_users, law, weights)
     except OutOfRegimeError:
         return None
+    return Enclosure(low * found.lower, high * found.upper)
 
 
 def _by_histograms(form: MultinomialForm, windows: HistogramWindows) -> Enclosure:

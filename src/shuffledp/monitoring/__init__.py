@@ -20,47 +20,82 @@ from typing import TYPE_CHECKING, Any
 from shuffledp.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from shuffledp.core.monitoring_profile import MonitoringProfile
-    from shuffledp.monitoring.client import MonitorClient
-    from shuffledp.monitoring.design import MonitorDesign
-    from shuffledp.monitoring.encodings import encoding_for
-    from shuffledp.monitoring.fleet import ClientFleet
-    from shuffledp.monitoring.histories.histories import Histories, open_histories
-    from shuffledp.monitoring.planning.plan import MonitorPlan, plan_monitoring
+    from shuffledp.core.monitoring_profile import (
+        MonitoringProfile,
+    )
+    from shuffledp.monitoring.client import (
+        MonitorClient,
+        MonitorReport,
+        MonitorReports,
+    )
+    from shuffledp.monitoring.design import (
+        MonitorDesign,
+        encoding_for,
+    )
+    from shuffledp.monitoring.fleet import (
+        ClientFleet,
+    )
+    from shuffledp.monitoring.histories import (
+        Histories,
+        open_histories,
+    )
+    from shuffledp.monitoring.plan import (
+        MonitorPlan,
+        plan_monitoring,
+    )
     from shuffledp.monitoring.privacy.central import (
         calibrate_monitoring,
         central_delta_upper,
         central_guarantee,
         local_guarantee,
     )
-    from shuffledp.monitoring.reports import MonitorReport, MonitorReports
-    from shuffledp.monitoring.running_counts.results import (
+    from shuffledp.monitoring.results import (
+        MonitorResult,
+    )
+    from shuffledp.monitoring.running_counts import (
         RunningCounts,
         RunningEstimate,
     )
-    from shuffledp.monitoring.server import MonitorServer
-    from shuffledp.monitoring.simulation.results import MonitorResult
-    from shuffledp.monitoring.simulation.simulate import simulate_monitoring
+    from shuffledp.monitoring.server import (
+        MonitorServer,
+    )
+    from shuffledp.monitoring.simulation import (
+        simulate_monitoring,
+    )
 
 _HOMES = {
     "core.monitoring_profile": ("MonitoringProfile",),
-    "monitoring.client": ("MonitorClient",),
-    "monitoring.design": ("MonitorDesign",),
-    "monitoring.encodings": ("encoding_for",),
+    "monitoring.client": (
+        "MonitorClient",
+        "MonitorReport",
+        "MonitorReports",
+    ),
+    "monitoring.design": (
+        "MonitorDesign",
+        "encoding_for",
+    ),
     "monitoring.fleet": ("ClientFleet",),
-    "monitoring.histories.histories": ("Histories", "open_histories"),
-    "monitoring.planning.plan": ("MonitorPlan", "plan_monitoring"),
+    "monitoring.histories": (
+        "Histories",
+        "open_histories",
+    ),
+    "monitoring.plan": (
+        "MonitorPlan",
+        "plan_monitoring",
+    ),
     "monitoring.privacy.central": (
         "calibrate_monitoring",
         "central_delta_upper",
         "central_guarantee",
         "local_guarantee",
     ),
-    "monitoring.reports": ("MonitorReport", "MonitorReports"),
-    "monitoring.running_counts.results": ("RunningCounts", "RunningEstimate"),
+    "monitoring.results": ("MonitorResult",),
+    "monitoring.running_counts": (
+        "RunningCounts",
+        "RunningEstimate",
+    ),
     "monitoring.server": ("MonitorServer",),
-    "monitoring.simulation.results": ("MonitorResult",),
-    "monitoring.simulation.simulate": ("simulate_monitoring",),
+    "monitoring.simulation": ("simulate_monitoring",),
 }
 
 __all__ = [

@@ -11,9 +11,8 @@ from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import KEY_BYTES, WORD_BYTES, Entropy, derived_key
 from shuffledp.core.errors import DataError, DomainError, FingerprintError, ParameterError
 from shuffledp.core.reports import read_only
-from shuffledp.monitoring.design import MonitorDesign
-from shuffledp.monitoring.encodings import require_codes
-from shuffledp.monitoring.reports import MonitorReports
+from shuffledp.monitoring.client import MonitorReports
+from shuffledp.monitoring.design import MonitorDesign, require_codes
 from shuffledp.monitoring.signs import draw_below
 
 _COUNTERS: Final = ("num_changes", "num_increments", "num_ignored")
@@ -24,37 +23,28 @@ _CODES: Final = ("told", "value", "before", "after")
 class FleetState:
     """Mutable arrays; a slot is a client's place, and the slots of a level are neighbours.
 
-    Parameters
-    ----------
-    design : MonitorDesign
-        The collection.
-    slots : ndarray of int32, shape (n,)
-        The slot of each user.
-    level_sizes : ndarray of int64, shape (num_levels,)
-        How many clients report at each level.
-    keys : ndarray of uint64, shape (n,)
-        By slot, like all that follow; see `ClientState`.
-    num_changes, num_increments, num_ignored : ndarray of int32, shape (n,)
-        Counters.
-    told, value, before, after : ndarray of int8, int32 or int64, shape (n,)
-        Codes of values. With pre-drawn signs, ``after`` is the same array as ``value``.
-
-    Attributes
-    ----------
-    ends : list of int
-        Where the slots of each level end.
+    ``slots`` has the slot of each user; all that follows ``level_sizes`` is by slot, as in
+    `ClientState`. With pre-drawn signs ``after`` is the same array as ``value``.
     """
 
-    design: MonitorDesign
-    slots: NDArray[np.int32]
-    level_sizes: NDArray[np.int64]
-    keys: NDArray[np.uint64]
-    num_changes: NDArray[np.int32]
-    num_increments: NDArray[np.int32]
-    num_ignored: NDArray[np.int32]
+    design: MonitorDesign  # The collection
+    slots: NDArray[np.int32]  # shape (n,); The slot of each user
+    level_sizes: NDArray[np.int64]  # shape (num_levels,); How many clients report at each level
+    keys: NDArray[np.uint64]  # shape (n,); By slot, like all that follow; see `ClientState`
+    num_changes: NDArray[np.int32]  # shape (n,); Counters
+    num_increments: NDArray[np.int32]  # shape (n,); Counters
+    num_ignored: NDArray[np.int32]  # shape (n,); Counters
+    # Shape (n,); Codes of values. With pre-drawn signs, ``after`` is the same array as
+    # ``value``.
     told: NDArray[Any]
+    # Shape (n,); Codes of values. With pre-drawn signs, ``after`` is the same array as
+    # ``value``.
     value: NDArray[Any]
+    # Shape (n,); Codes of values. With pre-drawn signs, ``after`` is the same array as
+    # ``value``.
     before: NDArray[Any]
+    # Shape (n,); Codes of values. With pre-drawn signs, ``after`` is the same array as
+    # ``value``.
     after: NDArray[Any]
     ends: list[int] = field(init=False)
 
@@ -67,17 +57,7 @@ class FleetState:
     def fresh(
         cls, design: MonitorDesign, levels: NDArray[np.uint64], keys: NDArray[np.uint64]
     ) -> Self:
-        """Return the state of clients that have been told nothing yet.
-
-        Parameters
-        ----------
-        design : MonitorDesign
-            The collection.
-        levels : ndarray of uint64, shape (n,)
-            The level of each user, from 1.
-        keys : ndarray of uint64, shape (n,)
-            The key of each user.
-        """
+        """Return the state of clients that have been told nothing yet."""
         num_users = levels.size
         order = np.argsort(levels, kind="stable")
         codes = np.full(num_users, design.encoding.nothing, dtype=_code_type(design))
@@ -128,15 +108,7 @@ class FleetState:
 
     @classmethod
     def from_arrays(cls, design: MonitorDesign, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Return the state that `to_arrays` wrote, from copies of the arrays.
-
-        Raises
-        ------
-        DataError
-            If an array is missing or is not what such a state holds.
-        FingerprintError
-            If it is the state of another design.
-        """
+        """Return the state that `to_arrays` wrote, from copies of the arrays."""
         digest = required(arrays, "design")
         if not np.array_equal(digest, _digest(design)):
             raise FingerprintError(
@@ -228,25 +200,18 @@ _WORD_BITS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PeriodSums:
-    """What the clients of a fleet report in one period, summed.
+    """What the clients of a fleet report in one period, summed."""
 
-    Parameters
-    ----------
-    period : int
-        When the reports fall due.
-    levels : range
-        The levels with a node that ends then: 1 up to some level.
-    sums, counts : ndarray of int64, shape (len(levels), num_columns)
-        Sum of the signs, and number of the reports, for each level and column. Read-only.
-    reports : MonitorReports or None
-        The reports, if asked for: level by level, and within a level always in the same order of
-        clients, so that they can be linked over time until they are shuffled.
-    """
-
-    period: int
-    levels: range
+    period: int  # When the reports fall due
+    levels: range  # The levels with a node that ends then: 1 up to some level
+    # Shape (len(levels); Sum of the signs, and number of the reports, for each level and
+    # column. Read-only.
     sums: NDArray[np.int64]
+    # Shape (len(levels); Sum of the signs, and number of the reports, for each level and
+    # column. Read-only.
     counts: NDArray[np.int64]
+    # The reports, if asked for: level by level, and within a level always in the same order of
+    # clients, so that they can be linked over time until they are shuffled.
     reports: MonitorReports | None
 
     def __post_init__(self) -> None:
@@ -552,10 +517,7 @@ class ClientFleet:
     def _draw_level(
         self, level: int, stream: Entropy
     ) -> tuple[NDArray[np.int8], NDArray[np.int64] | None]:
-        """Return signs and columns of a level's reports: `ClientState.after_node` for many.
-
-        All draw a coin and a column. Reports on nothing, which are nearly all, are those coins.
-        """
+        """Return signs and columns of a level's reports: `ClientState.after_node` for many."""
         state, encoding = self._state, self._design.encoding
         here = state.slots_of_level(level)
         before, after = state.before[here], state.after[here]

@@ -8,12 +8,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.monitoring.design import MonitorDesign
-from shuffledp.monitoring.encodings import Encoding
-from shuffledp.monitoring.reports import MonitorReport, MonitorReports, require_reports
-from shuffledp.monitoring.running_counts.bands import band_quantile
-from shuffledp.monitoring.running_counts.results import RunningCounts, RunningEstimate
-from shuffledp.monitoring.running_counts.sums import (
+from shuffledp.monitoring.client import MonitorReport, MonitorReports, require_reports
+from shuffledp.monitoring.design import Encoding, MonitorDesign
+from shuffledp.monitoring.running_counts import (
+    RunningCounts,
+    RunningEstimate,
     level_weighted_sums,
     online_running_counts,
     require_through,
@@ -21,8 +20,9 @@ from shuffledp.monitoring.running_counts.sums import (
     smoothed_running_counts,
     update_level_weighted_sums,
 )
-from shuffledp.monitoring.running_counts.variances import (
+from shuffledp.monitoring.running_errors import (
     ReceivedReports,
+    band_quantile,
     expected_standard_errors,
     proven_errors,
     require_method,
@@ -376,7 +376,7 @@ class MonitorServer:
         Returns
         -------
         ndarray of float64, shape (periods,)
-            In users; see `shuffledp.monitoring.running_counts.variances`.
+            In users; see `shuffledp.monitoring.running_errors`.
 
         Raises
         ------

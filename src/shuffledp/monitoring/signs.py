@@ -35,30 +35,9 @@ _WORD_BITS = 64
 
 
 def draw_below(entropy: Entropy, size: int, bound: int) -> NDArray[np.uint64]:
-    """Return independent whole numbers, exactly uniform on [0, bound).
+    """Return independent whole numbers, exactly uniform on [0, bound), bound in [1, 2^63].
 
-    Parameters
-    ----------
-    entropy : Entropy
-        Source of the words.
-    size : int
-        How many, >= 0.
-    bound : int
-        In [1, 2^63].
-
-    Returns
-    -------
-    ndarray of uint64, shape (size,)
-
-    Notes
-    -----
-    The leading bits of a word are taken, and taken anew where they are not below the bound: less
-    than two words each on average.
-
-    Examples
-    --------
-    >>> draw_below(Entropy.from_seed(0), 3, 1)
-    array([0, 0, 0], dtype=uint64)
+    The leading bits of a word are taken anew where they are not below the bound.
     """
     out = np.zeros(size, dtype=np.uint64)
     bits = (bound - 1).bit_length()
@@ -76,26 +55,13 @@ def draw_below(entropy: Entropy, size: int, bound: int) -> NDArray[np.uint64]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangeableSigns:
-    """A law of k signs by the weight of a pattern with i minus signs.
+    """A law of k signs: weights, all at least 1, of *each* pattern with i = 0 ... k minus signs.
 
-    Parameters
-    ----------
-    weights : tuple of int
-        For i = 0 ... k, proportional to the probability w(i) of *each* pattern with i minus
-        signs; all at least 1, for a pattern that never occurs would cost an infinite loss.
-
-    Raises
-    ------
-    ParameterError
-        If there are fewer than two weights, or one is below 1.
-
-    Examples
-    --------
-    >>> law = ExchangeableSigns(weights=(3, 1))  # one sign, kept with probability 3/4
-    >>> law.loss_ratio, law.correlations
-    (Fraction(3, 1), (Fraction(1, 1), Fraction(1, 2)))
+    A pattern that never occurs would cost an infinite loss.
     """
 
+    # For i = 0 ... k, proportional to the probability w(i) of *each* pattern with i minus
+    # signs; all at least 1, for a pattern that never occurs would cost an infinite loss.
     weights: tuple[int, ...]
 
     def __post_init__(self) -> None:
@@ -122,11 +88,8 @@ class ExchangeableSigns:
     def loss_ratio(self) -> Fraction:
         """e^epsilon0 of everything that a client ever reports: max w / min w.
 
-        Notes
-        -----
-        Relative to uniform reports, the reports of a client with m nonzero increments have the
-        density 2^k w averaged over the k - m signs that were not used. So densities lie between
-        2^k min w and 2^k max w, and reach them for m = k.
+        Densities relative to uniform reports lie between 2^k min w and 2^k max w, and reach them
+        for k increments that are not 0.
         """
         return Fraction(max(self.weights), min(self.weights))
 
@@ -143,16 +106,7 @@ class ExchangeableSigns:
     def correlation(self, order: int) -> Fraction:
         """Return r_i, the mean of the product of i different signs, exactly.
 
-        Parameters
-        ----------
-        order : int
-            i, in [0, k].
-
-        Notes
-        -----
-        There are as many patterns with m minus signs, counted with the product of their first i
-        signs, as z^m has in (1 - z)^i (1 + z)^(k - i). So r_i is the sum over m of w(m) times that
-        coefficient (a Krawtchouk polynomial). Cost: k^2 additions.
+        The sum over m of w(m) times the coefficient of z^m in (1 - z)^i (1 + z)^(k - i).
         """
         row = _coefficients(order, self.num_signs - order)
         signed = sum(weight * count for weight, count in zip(self.weights, row, strict=True))
@@ -176,36 +130,10 @@ _BLOCK = 2**14
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PatternSet:
-    """The patterns of k signs whose number of minus signs is one of those allowed.
+    """The patterns of k signs, k in [1, 62], with an allowed number of minus signs."""
 
-    Parameters
-    ----------
-    num_signs : int
-        k, in [1, 62].
-    allowed : collection of int
-        Numbers of minus signs, in [0, k]; not empty.
-
-    Attributes
-    ----------
-    num_patterns : int
-        How many there are, at most 2^62.
-
-    Raises
-    ------
-    ParameterError
-        If no pattern is allowed.
-
-    Examples
-    --------
-    >>> ball = PatternSet(num_signs=3, allowed=(0, 1))
-    >>> ball.num_patterns
-    4
-    >>> sorted({int(pattern) for pattern in ball.draw(Entropy.from_seed(0), 100)})
-    [0, 1, 2, 4]
-    """
-
-    num_signs: int
-    allowed: Collection[int]
+    num_signs: int  # k, in [1, 62]
+    allowed: Collection[int]  # Numbers of minus signs, in [0, k]; not empty
     num_patterns: int = field(init=False)
     _completions: NDArray[np.uint64] = field(init=False, repr=False)
 
@@ -224,23 +152,9 @@ class PatternSet:
     def draw(self, entropy: Entropy, size: int) -> NDArray[np.uint64]:
         """Return independent patterns, exactly uniform on this set.
 
-        Parameters
-        ----------
-        entropy : Entropy
-            Source of all randomness.
-        size : int
-            How many, >= 0.
+        Bit j - 1 is set if sign j is minus.
 
-        Returns
-        -------
-        ndarray of uint64, shape (size,)
-            Bit j - 1 is set if sign j is minus.
-
-        Notes
-        -----
-        A uniform number below ``num_patterns`` is drawn exactly, and the pattern of that number in
-        lexicographic order is written out, sign by sign. Cost: below two words and some 10 k
-        nanoseconds each.
+        A uniform number below ``num_patterns`` is unranked in lexicographic order.
         """
         ranks = draw_below(entropy, size, self.num_patterns)
         out = np.empty(size, dtype=np.uint64)
@@ -249,18 +163,7 @@ class PatternSet:
         return out
 
     def unrank(self, ranks: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """Return the patterns of given numbers, a bijection from [0, num_patterns).
-
-        Parameters
-        ----------
-        ranks : ndarray of uint64, shape (n,)
-            Below ``num_patterns``.
-
-        Returns
-        -------
-        ndarray of uint64, shape (n,)
-            The patterns; see `draw`.
-        """
+        """Return the patterns of given numbers, a bijection from [0, num_patterns)."""
         rest = ranks.copy()
         minus_signs = np.zeros(rest.size, dtype=np.intp)
         pattern = np.zeros(rest.size, dtype=np.uint64)
@@ -297,61 +200,24 @@ class _Choice(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredrawnSigns:
-    """k signs drawn once: with some probability few of them minus, else uniform.
+    """k signs drawn once: with probability p = T / 2^64 few of them minus, else uniform.
 
-    A client draws a pattern of k signs when it starts. The j-th nonzero increment at its level is
-    reported times sign j.
-
-    Parameters
-    ----------
-    max_changes : int
-        k, in [1, 62].
-    epsilon0 : float
-        Local privacy loss asked for, in nats, in [0, inf). The attribute of the same name is the
-        loss of the law that is drawn, rounded up, which is at most that.
-
-    Attributes
-    ----------
-    radius : int
-        tau: patterns with at most tau minus signs are the likely ones.
-    coin_threshold : int
-        T: with probability T / 2^64 the pattern is uniform among the likely ones, else among all.
-
-    Raises
-    ------
-    ParameterError
-        If a number is out of range.
-
-    Notes
-    -----
-    Source: this project; proofs in docs/results/monitoring-laws.md. The idea of correlated noise
-    that is drawn before the data come is that of FutureRand (Ohrimenko, Wirth, Wu,
+    The j-th increment that is not 0 is reported times sign j. T is ``coin_threshold``; the likely
+    patterns have at most ``radius`` minus signs. With B of these the loss of everything that a
+    client ever reports is exactly ln(1 + p 2^k / ((1 - p) B)), and the gap p C(k-1, radius) / B;
+    the radius maximises it, and no exchangeable law of the same loss has a larger gap. Where
+    epsilon0 is above 44.4 + k ln 2 the law no longer changes. Ours,
+    docs/results/monitoring-laws.md, after the idea of FutureRand (Ohrimenko, Wirth, Wu,
     arXiv:2112.12279).
-
-    Let B = C(k, 0) + ... + C(k, tau) and p = T / 2^64. Relative to uniform, a likely pattern has
-    the density (1 - p) + p 2^k / B, every other 1 - p. So the loss of everything that a client
-    ever reports is exactly ln(1 + p 2^k / ((1 - p) B)), whatever the number of periods, and the
-    gap is p C(k-1, tau) / B. With e0 = e^epsilon0 the best p gives the gap
-    (e0 - 1) C(k-1, tau) / (2^k + (e0 - 1) B); tau maximises it, and no exchangeable law at the
-    same loss has a larger gap. It is about tanh(epsilon0 / 2) sqrt(2 / (pi k)) where epsilon0 is
-    small, against tanh(epsilon0 / 2) / k of `SampledChange`.
-
-    Where epsilon0 is above 44.4 + k ln 2 the law no longer changes (T = 2^64 - 1).
-
-    Examples
-    --------
-    >>> law = PredrawnSigns(max_changes=1, epsilon0=1.0986122886681098)  # just above ln 3
-    >>> law.radius, round(law.gap, 12)  # 3/4 - 1/4, as by randomized response
-    (0, 0.5)
-    >>> PredrawnSigns(max_changes=16, epsilon0=1.0).radius
-    7
     """
 
     name: ClassVar[str] = "predrawn-signs"
     kind: ClassVar[LawKind] = "predrawn"
     flip_threshold: ClassVar[int] = 0
 
-    max_changes: int
+    max_changes: int  # k, in [1, 62]
+    # Local privacy loss asked for, in nats, in [0, inf). The attribute of the same name is the
+    # loss of the law that is drawn, rounded up, which is at most that.
     epsilon0: float
     radius: int = field(init=False, repr=False)
     coin_threshold: int = field(init=False, repr=False)
@@ -428,12 +294,7 @@ def _require_num_signs(max_changes: SupportsIndex) -> int:
 
 
 def _best(k: int, asked: float) -> _Choice:
-    """Return the radius with the largest gap, and the largest coin that costs at most ``asked``.
-
-    Asked for the loss that came out, the answer is the same: the coin of this radius is still the
-    largest, and those of the others can only fall. So a design rebuilt from the ``epsilon0`` that
-    it printed is the same design.
-    """
+    """Return the radius with the largest gap, and the largest coin that costs at most ``asked``."""
     extra = exp_lower(asked) - 1  # of the densities' ratio, above 1
     coins = [_coin_threshold(k, radius, max(extra, Fraction(0))) for radius in range(k)]
     gaps = [_gap(k, radius, coin) for radius, coin in enumerate(coins)]
@@ -468,47 +329,14 @@ def _weights(k: int, radius: int, coin_threshold: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampledChange:
-    """The client of Erlingsson et al.: one change out of k is reported, by randomized response.
-
-    Parameters
-    ----------
-    max_changes : int
-        k, at least 1.
-    epsilon0 : float
-        Local privacy loss asked for, in nats, in [0, inf). The attribute of the same name is the
-        loss of the law that is drawn, rounded up, which is at most that.
-
-    Attributes
-    ----------
-    flip_threshold : int
-        T: the change that counts is reported with its sign turned with probability T / 2^64.
-
-    Raises
-    ------
-    ParameterError
-        If a number is out of range.
-
-    Notes
-    -----
-    Source: Erlingsson, Feldman, Mironov, Raghunathan, Talwar, Thakurta, "Amplification by
-    Shuffling", SODA 2019, arXiv:1811.12469v2, Algorithm 1. There the sign is kept with probability
-    e^(eps/2) / (1 + e^(eps/2)), and Theorem 5 states eps; the loss is exactly eps/2, so here it is
-    kept with probability b = e0 / (1 + e0), e0 = e^epsilon0, for a loss of exactly epsilon0.
-
-    A change counts with probability 1/k, so the gap is (2b - 1) / k. At most one sign of a client
-    says anything, so products of two or more signs have mean 0.
-
-    Examples
-    --------
-    >>> law = SampledChange(max_changes=2, epsilon0=1.0986122886681098)  # just above ln 3
-    >>> round(law.gap, 12)  # (3/4 - 1/4) / 2
-    0.25
-    """
+    """The client of Erlingsson et al.: one change out of k is reported, by randomized response."""
 
     name: ClassVar[str] = "sampled-change"
     kind: ClassVar[LawKind] = "sampled-change"
 
-    max_changes: int
+    max_changes: int  # k, at least 1
+    # Local privacy loss asked for, in nats, in [0, inf). The attribute of the same name is the
+    # loss of the law that is drawn, rounded up, which is at most that.
     epsilon0: float
     flip_threshold: int = field(init=False, repr=False)
 
@@ -573,32 +401,7 @@ SIGN_LAWS: Mapping[str, Callable[..., SignLaw]] = MappingProxyType(
 
 
 def sign_law(name: str, *, max_changes: SupportsIndex, epsilon0: float) -> SignLaw:
-    """Return the law of the signs of that name.
-
-    Parameters
-    ----------
-    name : str
-        One of ``SIGN_LAWS``.
-    max_changes : int
-        k: changes of a value that are followed, at least 1; at most 62 for pre-drawn signs.
-    epsilon0 : float
-        Local privacy loss, in nats, of everything that a user ever reports, in [0, inf).
-
-    Returns
-    -------
-    SignLaw
-        Its ``epsilon0`` is at most the one asked for.
-
-    Raises
-    ------
-    ParameterError
-        If no law has that name, or a number is out of range.
-
-    Examples
-    --------
-    >>> sign_law("sampled-change", max_changes=4, epsilon0=1.0)
-    SampledChange(max_changes=4, epsilon0=1.0)
-    """
+    """Return the law of the signs of that name."""
     if name not in SIGN_LAWS:
         nearest = difflib.get_close_matches(str(name).lower(), SIGN_LAWS, n=1, cutoff=0.0)[0]
         raise ParameterError(

@@ -10,8 +10,8 @@ from shuffledp.report.monitor_drawing import ErrorLine
 from shuffledp.report.monitor_view import band_text, counted, share_text, users_and_share
 
 if TYPE_CHECKING:
-    from shuffledp.monitoring.planning.comparison import RepeatedCollection
-    from shuffledp.monitoring.planning.plan import MonitorPlan
+    from shuffledp.monitoring.comparison import RepeatedCollection
+    from shuffledp.monitoring.plan import MonitorPlan
 
 HEADINGS = ("way to collect", "standard error", "of users", "epsilon0", "epsilon")
 """Of `comparison_rows`; epsilon0 is of all that a user ever sends, epsilon of all published."""

@@ -15,7 +15,7 @@ from shuffledp.core.bound import Bound
 from shuffledp.report.formatting import decimals_for, fixed, given, percent, rounded
 
 if TYPE_CHECKING:
-    from shuffledp.monitoring.simulation.results import MonitorResult
+    from shuffledp.monitoring.results import MonitorResult
 
 FloatArray: TypeAlias = NDArray[np.float64]
 

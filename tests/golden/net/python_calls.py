@@ -28,7 +28,7 @@ NOT_CALLED = {
     "Guarantee": "a result of account, which is called",
     "Histories": "a result of open_histories, which is called",
     "HyperDistribution": "a result of Channel.hyper, which is called",
-    "Knowledge": "a result of worst_knowledge, which is called",
+    "Knowledge": "a result of extreme_knowledge, which is called",
     "LeakageAccount": "a result of account_leakage, which is called",
     "LedgerEntry": "a part of a ledger, written by to_json_dict, which is called",
     "GainFunction": "a result of identity_gain and its like, which are called",

@@ -1,13 +1,10 @@
-"""The central guarantee of longitudinal monitoring: one user's whole history, all n users' reports.
+"""The guarantees of longitudinal monitoring: one user's whole history, all n users' reports.
 
-n users follow a value over d periods. A client draws one level of the dyadic tree and reports a
-sign for each node of that level. Reports of each period and level are shuffled, period by period,
-and carry nothing that links them. Neighbouring datasets differ in everything that one user ever
-does. q is the least density of a user's reports relative to uniform ones, g the mean of a sign, k
-the number of changes that a client follows.
-
-*Theorem.* Let M - 1 ~ Bin(n - 1, q) and let R_m be the sum of m independent fair signs. If products
-of different signs have mean 0 (sampled-change), then for every epsilon >= 0, with e = e^epsilon,
+Reports of each period and level are shuffled, period by period, and carry nothing that links them.
+Neighbouring datasets differ in everything that one user ever does. q is the least density of a
+user's reports relative to uniform ones, g the mean of a sign, k the number of changes that a client
+follows, M - 1 ~ Bin(n - 1, q), R_m the sum of m independent fair signs. If products of different
+signs have mean 0 (sampled-change), then for every epsilon >= 0, with e = e^epsilon,
 
     delta(epsilon) <= E[ (1 - e + (g/M) (1 + e) R_(k M))_+ ],
 
@@ -15,31 +12,15 @@ and for a bit that starts at 0
 
     delta(epsilon) <= E[ (1 - e + (g/M) ((1 + e) R_((k-1) M) + R_M + e R'_M))_+ ].
 
-*Proof.* A user's reports are uniform with probability q, by a coin of his own. Reveal the coins of
-the others and the reports of those whose coin failed. M - 1 uniform sets of reports are left and
-the target's. Relative to M uniform ones, the likelihood of what is seen is the mean of the target's
-density over who of the M the target is, and over which of the reports seen are his: level h with
-probability N_h / M, and at each node of it one of the N_h reports, independently. The density is
-1 + g sum_j x_j u_j at his level, so the likelihood ratio is 1 + (g/M) sum over the M users and the
-nodes of their levels of x_j u_j. Take e times that of the other history off, and apply
-`worst_law`, user by user. ∎
+With pre-drawn signs products have means; `higher_order_shift` bounds them. If levels are seen, the
+crowd is that of one level: q / L for q.
 
-The level is hidden by all others, and so is which change was sampled: M counts users of all levels,
-and k M signs are added. With pre-drawn signs products have means; `higher_order_shift` bounds them.
-If levels are seen, the crowd is that of one level: q / L for q.
+Locally, the density of a user's reports relative to uniform ones lies between the least and the
+greatest of his random signs, over all periods together; a history of m changes in m periods has, if
+i of the m reports differ from the changes, the density F_m(i) = sum_s r_s K_s(i), K_s(i) the
+coefficient of z^s in (1 + z)^(m - i) (1 - z)^i.
 
 Source: ours; docs/results/monitoring-central.md.
-
-The local guarantee of longitudinal monitoring: everything that one user ever reports
--------------------------------------------------------------------------------------
-
-The level is drawn whatever the value does, and given the level the density of a user's reports,
-relative to uniform ones, lies between the least and the greatest density of his random signs: the
-loss is at most epsilon0, over all periods together. It is attained by a pair of histories whose
-changes fall into different periods, at the leaf level. With pre-drawn signs a history of m changes
-in m periods has there, where i of the m reports differ from the changes, the density
-
-    F_m(i) = sum_s r_s K_s(i),   K_s(i) the coefficient of z^s in (1 + z)^(m - i) (1 - z)^i.
 """
 
 import math
@@ -154,10 +135,7 @@ def _extreme_densities(profile: MonitoringProfile) -> tuple[Fraction, Fraction]:
 
 
 def _met(changes: int) -> Iterator[tuple[int, int]]:
-    """Yield the pairs of numbers of differing reports that shifted histories can show at once.
-
-    Where both change, exactly one of them differs; each changes once where the other does not.
-    """
+    """Yield the pairs of numbers of differing reports that shifted histories can show at once."""
     for a in range(changes):
         for i in (a, a + 1):
             for j in (changes - 1 - a, changes - a):

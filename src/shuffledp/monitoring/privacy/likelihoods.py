@@ -1,84 +1,21 @@
 """How far two histories of one user are apart among the reports of all users.
 
-The law of what one user of the crowd adds to the difference of two likelihoods
--------------------------------------------------------------------------------
-
 Given that all reports are uniform, a user at level h adds g times the sum of u_j (x_j - e x'_j)
-over the nodes j of that level: x and x' are the increments of the two histories compared, u_j are
-independent fair signs, e = e^epsilon. Only the law matters, and only up to convex order: a law that
-is larger in that order gives an upper bound. This file holds the largest ones (worst pair of
-histories), and the exact one of a given pair.
+over the nodes j of that level: x and x' are the increments of the two histories compared, u_j
+independent fair signs, e = e^epsilon. Only the law matters, and only up to convex order:
+`worst_law` errs upwards in it, `mixed_law` downwards. The mean positive part over M users, M - 1 ~
+Bin(n - 1, q), is one sum of n i.i.d. terms,
 
-Directions: `worst_law` errs upwards in convex order, `mixed_law` downwards.
-
-The linear part of the likelihoods: a mean positive part of a sum of i.i.d. terms
----------------------------------------------------------------------------------
-
-Among n users, the target and others, each other one answers uniformly with probability q; M counts
-these and the target. With Y_i i.i.d. of a `ChangeLaw`, and a shift r,
-
-    A(epsilon) = E[ (1 - e^epsilon + r + (g/M) sum_{i <= M} Y_i)_+ ],   M - 1 ~ Bin(n - 1, q).
-
-Pr[Bin(n, q) = m] m = n q Pr[M = m], so that the mixture over M is one sum of n i.i.d. terms:
-
-    A(epsilon) = (1 / (n q)) E[ (G_1 + ... + G_n)_+ ],
-    G = 0 with probability 1 - q,  else 1 - e^epsilon + r + g Y,
+    A(epsilon) = E[(1 - e + r + (g/M) sum_{i <= M} Y_i)_+] = (1 / (n q)) E[(G_1 + ... + G_n)_+],
+    G = 0 with probability 1 - q,  else 1 - e + r + g Y,
 
 as for the privacy blanket (Balle, Bell, Gascon, Nissim 2019, arXiv:1903.02837v2, Lemma 5.3).
+Products of two and more pre-drawn signs shift it by s_2 + s_3 and add parts of mean at most tau:
+order two by a Gaussian moment generating function, later ones by hypercontractivity, at low
+quantiles of the numbers of users. The lower end is that of an explicit pair of histories among
+users who never change: M = n, and nothing is lost to the blanket.
 
-What products of two and more signs add to the likelihoods: a shift, and a chance that it fails
------------------------------------------------------------------------------------------------
-
-With pre-drawn signs the likelihood ratio of everything released, relative to M uniform sets of
-reports of which N_h are at level h, is
-
-    LR_x = 1 + sum_h (N_h / M) sum_{i >= 1} r_i e_i(x_1 A_{h,1}, x_2 A_{h,2}, ...),
-
-A_{h,j} the mean of the N_h reports at node j, e_i the elementary symmetric polynomial, and at most
-k of the x at a level not 0. Write D = D_1 + D_2 + D_3 for LR_x - e LR_x' - (1 - e), split into
-i = 1, i = 2 and i >= 3, e = e^epsilon. For any shifts s_2, s_3 >= 0
-
-    (1 - e + D)_+ <= (1 - e + D_1 + s_2 + s_3)_+ + (D_2 - s_2)_+ + (D_3 - s_3)_+,
-
-and from below (1 - e + D_1 - s_2 - s_3)_+ - (-D_2 - s_2)_+ - (-D_3 - s_3)_+. It remains to bound
-the means of the last two by a small tau.
-
-*Order two.* e_2 is affine in each of its arguments, which are independent with E e^(c A) <=
-e^(c^2 / 2 N): replacing them one by one by Gaussians of variance 1/N does not lower the moment
-generating function. The matrix of e_2 has eigenvalues (k - 1)/2, once, and -1/2, k - 1 times: for
-0 <= t < 1/(k - 1)
-
-    ln E exp(+-t sum_h N_h e_2(x A_h)) <= L psi(+-, t),
-    psi(+-, t) = -(1/2) [ln(1 -+ (k - 1) t) + (k - 1) ln(1 +- t)],
-
-also with fewer arguments (Jensen) and for N_h = 0. D_2 = (r_2 / M) (P - e P') with two such sums.
-By Hölder's inequality with weights 1/(1+e) and e/(1+e), at l = t M / ((1 + e) abs(r_2))
-
-    ln E e^(l D_2) <= L (psi(s, t) + e psi(-s, t)) / (1 + e),      s the sign of r_2,
-
-whatever P and P' have in common. Last, y_+ <= e^(l y) / (e l), here with Euler's number.
-
-*Orders from three.* e_i is a homogeneous polynomial of degree i in independent signs, with
-E e_i^2 <= C(k, i) / N_h^i, and uncorrelated between levels. By hypercontractivity (Bonami;
-O'Donnell, "Analysis of Boolean Functions", 2014, Theorem 9.21) its norm of order p >= 2 is at most
-(p - 1)^(i/2) times that of order 2:
-
-    norm_p(D_3) <= nu = (1 + e) sum_{i >= 3} abs(r_i) sqrt((p - 1)^i C(k, i) L N^(2 - i)) / M
-
-where all N_h >= N, or N = 1 (then N_h = 0 adds nothing). And y_+ <= (y + s)^p (p - 1)^(p - 1) /
-(p^p s^(p - 1)) gives E(D_3 - s_3)_+ <= nu (nu / s_3)^(p - 1) ((p - 1)/p)^(p - 1) / p.
-
-Both fall with M and N: they are evaluated at low quantiles, and the chance of less is added.
-
-Explicit neighbours among idle users: the lower end of the central guarantee
-----------------------------------------------------------------------------
-
-Everybody else never changes, so that all their reports are exactly uniform: M = n, and nothing is
-lost to the blanket. The target's bit changes at q_1 < ... < q_k or at q_2 < ... < q_(k+1). At every
-level the net increments of the two histories are counted node by node, and the linear part of the
-difference of the two likelihoods is then a sum of n i.i.d. terms: a user's level is uniform, and
-given the level the term is that of `pair_law`. Higher orders, if any, are subtracted. What remains
-is a lower bound of the divergence of this pair, and so of delta.
+Proofs: docs/results/monitoring-central.md.
 """
 
 import math
@@ -122,40 +59,8 @@ def worst_law(
 ) -> ChangeLaw:
     """Return the largest law, in convex order, over all pairs of histories; without the factor g.
 
-    Parameters
-    ----------
-    max_changes : int
-        k >= 1.
-    epsilon : float
-        At least 0.
-    alternating : bool
-        Whether nonzero increments alternate and begin with +.
-    changing_share : float
-        In (0, 1]: at most this share of a node's public columns shows a change of the value.
-        Taken to be 1 if ``alternating``.
-
-    Returns
-    -------
-    ChangeLaw
-        Of mean 0. Errs upwards in convex order.
-
-    Notes
-    -----
-    Each history has at most k nonzero increments at a level. Where both have one, of opposite
-    signs, the coefficient is 1 + e; and u (1 + e) is above u_1 + u_2 e in convex order, being its
-    comonotone version. So the largest law has k overlaps. Alternating increments that begin with +
-    allow k - 1 at most: overlap a joins the a-th increment of x with a later one of x', of the
-    other parity, so that the first is joined with the second at least, and the k-th with one that
-    does not exist. Public columns: E phi(a u) is convex and even in a for convex phi, so that
-    columns in which both change, and others in which neither does, are the worst case.
-
-    Cost: O(k^2) additions once for each k, then O(1).
-
-    Examples
-    --------
-    >>> law = worst_law(1, epsilon=0.0, alternating=False)
-    >>> law.values.tolist(), law.masses.tolist()
-    ([-2.0, 2.0], [0.5, 0.5])
+    Of mean 0; errs upwards. Increments of a bit are alternating and begin with +; of other values
+    at most ``changing_share`` of a node's public columns show a change.
     """
     growth = math.exp(epsilon)
     if alternating and max_changes <= _MOST_ALTERNATING:
@@ -177,14 +82,7 @@ class Overlap(NamedTuple):
 
 
 def pair_law(overlap: Overlap, *, epsilon: float) -> ChangeLaw:
-    """Return the exact law of one level of a given pair of histories; without the factor g.
-
-    Examples
-    --------
-    >>> law = pair_law(Overlap(0, 1, 0, 0), epsilon=1.0)
-    >>> law.values.tolist(), law.masses.tolist()
-    ([-1.0, 1.0], [0.5, 0.5])
-    """
+    """Return the exact law of one level of a given pair of histories; without the factor g."""
     growth = math.exp(epsilon)
     values, masses, error = np.zeros(1), np.ones(1), 0.0
     weights = (1.0 + growth, 1.0, growth, math.expm1(epsilon))
@@ -198,14 +96,7 @@ def pair_law(overlap: Overlap, *, epsilon: float) -> ChangeLaw:
 
 
 def mixed_law(laws: list[ChangeLaw], weights: list[float]) -> ChangeLaw:
-    """Return the mixture of several laws, merged downwards if it has too many values.
-
-    Examples
-    --------
-    >>> law = pair_law(Overlap(0, 1, 0, 0), epsilon=1.0)
-    >>> mixed_law([law, law], [0.5, 0.5]).masses.tolist()
-    [0.5, 0.5]
-    """
+    """Return the mixture of several laws, merged downwards if it has too many values."""
     values = np.concatenate([law.values for law in laws])
     parts = [weight * law.masses for law, weight in zip(laws, weights, strict=True)]
     error = max(law.relative_error for law in laws) + (values.size + 2.0) * _UNIT_ROUND_OFF
@@ -216,10 +107,7 @@ def mixed_law(laws: list[ChangeLaw], weights: list[float]) -> ChangeLaw:
 def _merged(
     values: NDArray[np.float64], masses: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Merge values that are close, or equal, into their conditional means.
-
-    Down in convex order (Jensen), up to the rounding of the means.
-    """
+    """Merge values that are close, or equal, into their conditional means."""
     order = np.argsort(values, kind="stable")
     values, masses = values[order], masses[order]
     width = (values[-1] - values[0]) / _MOST_VALUES
@@ -236,10 +124,7 @@ def _merged(
 
 @lru_cache(maxsize=64)
 def _exact_walk(steps: int, moving: float) -> ChangeLaw:
-    """Return the law of a sum of ``steps`` independent signs, each 0 with probability 1 - moving.
-
-    Sums and products of non-negative numbers only, by squaring.
-    """
+    """Return the law of a sum of independent signs, each 0 with probability 1 - moving."""
     stride = 2.0 if moving == 1.0 else 1.0
     step = np.array([0.5, 0.5] if moving == 1.0 else [moving / 2.0, 1.0 - moving, moving / 2.0])
     masses = np.ones(1)
@@ -257,10 +142,7 @@ def _exact_walk(steps: int, moving: float) -> ChangeLaw:
 
 @lru_cache(maxsize=64)
 def _walk(steps: int, moving: float) -> ChangeLaw:
-    """Return a law that dominates that of `_exact_walk` in convex order, with few values.
-
-    Every value goes to its two neighbours on the grid, with its mean kept.
-    """
+    """Return a law that dominates that of `_exact_walk` in convex order, with few values."""
     law = _exact_walk(steps, moving)
     if law.values.size <= _MOST_VALUES + 1:
         return law
@@ -302,40 +184,11 @@ def linear_delta_upper(
 ) -> float:
     """Return an upper bound of the mean positive part A(epsilon) of the linear part.
 
-    Parameters
-    ----------
-    law : ChangeLaw
-        Law of Y.
-    gap : float
-        g, in [0, 1]; the nearest float to it.
-    share : float
-        q in (0, 1]; the nearest float to it.
-    num_users : int
-        n >= 1; more than 1e10 are taken to be 1e10, which errs upwards.
-    epsilon : float
-        At least 0, at most 200.
-    shift : float
-        r, finite.
+    Up to 1e-3 of it.
 
-    Returns
-    -------
-    float
-        Errs upwards, by up to 1e-3 of A. A does not increase with n where ``shift`` is 0.
-
-    Notes
-    -----
-    Error budget: values may be off by the law's relative error and 16 roundings of the largest;
-    the masses' relative error t multiplies the mean by at most (1 + t)^n. Cost: below 1 ms, up to
-    50 ms for fewer than 1000 users.
-
-    Examples
-    --------
-    One user, whose two histories differ in the sign of one report kept with probability 3/4:
-
-    >>> from shuffledp.monitoring.privacy.likelihoods import worst_law
-    >>> law = worst_law(1, epsilon=0.0, alternating=False)
-    >>> 0.5 <= linear_delta_upper(law, gap=0.5, share=1.0, num_users=1, epsilon=0.0) <= 0.5001
-    True
+    It does not increase with n where ``shift`` is 0; more than 1e10 users are taken to be 1e10,
+    which errs upwards. Values may be off by the law's relative error and 16 roundings of the
+    largest; the masses' relative error t multiplies the mean by at most (1 + t)^n.
     """
     users = min(num_users, MOST_USERS)
     mean = _mean(law, (gap, share, epsilon, shift), users, upwards=True).upper
@@ -345,15 +198,7 @@ def linear_delta_upper(
 def linear_delta_lower(
     law: ChangeLaw, *, gap: float, share: float, num_users: int, epsilon: float, shift: float = 0.0
 ) -> float:
-    """Return a lower bound of A(epsilon), at most 1e10 users; otherwise as `linear_delta_upper`.
-
-    Examples
-    --------
-    >>> from shuffledp.monitoring.privacy.likelihoods import worst_law
-    >>> law = worst_law(1, epsilon=0.0, alternating=False)
-    >>> 0.4999 <= linear_delta_lower(law, gap=0.5, share=1.0, num_users=1, epsilon=0.0) <= 0.5
-    True
-    """
+    """Return a lower bound of A(epsilon), for at most 1e10 users."""
     mean = _mean(law, (gap, share, epsilon, shift), num_users, upwards=False).lower
     return max(mean / share * math.exp(-_spread(law, num_users)) - _LEFT_OUT, 0.0)
 
@@ -389,27 +234,14 @@ _LARGEST_EXPONENT = 600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crowd:
-    """Who hides the target: independent users, uniform with a certain chance, on certain levels.
+    """Who hides the target: independent users, uniform with a certain chance, on certain levels."""
 
-    Parameters
-    ----------
-    num_users : int
-        n, the target included.
-    share : float
-        q: chance of another user to be one of the M.
-    num_levels : int
-        L: levels that the M are spread over, uniformly.
-    """
-
-    num_users: int
-    share: float
-    num_levels: int
+    num_users: int  # n, the target included
+    share: float  # q: chance of another user to be one of the M
+    num_levels: int  # L: levels that the M are spread over, uniformly
 
     def quantiles(self, failure: float) -> tuple[int, int]:
-        """Return M and N such that fewer, in all or at a level, has a chance below ``failure``.
-
-        Chernoff's inequality and the union bound. M counts the target, N does not.
-        """
+        """Return M and N such that fewer, in all or at a level, has a chance below ``failure``."""
         from shuffledp.core.numerics.binomial_blocks_kernels import binomial_window
 
         exponent = math.log((1.0 + self.num_levels) / failure) * _WIDER
@@ -423,62 +255,19 @@ class Crowd:
 
 
 def has_higher_orders(profile: MonitoringProfile) -> bool:
-    """Return whether products of two or more signs have a mean.
-
-    Examples
-    --------
-    >>> from fractions import Fraction
-    >>> has_higher_orders(MonitoringProfile(
-    ...     protocol="sampled-change", epsilon0=1.1, max_changes=2, num_levels=4,
-    ...     sign_correlations=(Fraction(1), Fraction(1, 4)), uniform_share=Fraction(1, 2),
-    ...     alternating=True))
-    False
-    """
+    """Return whether products of two or more signs have a mean."""
     return any(profile.sign_correlations[2:])
 
 
 def higher_order_shift(
     profile: MonitoringProfile, crowd: Crowd, *, epsilon: float, tail: float, from_above: bool
 ) -> tuple[float, float]:
-    """Return a shift of the likelihoods' difference, and what may be missed beyond it.
+    """Return a shift of the likelihoods' difference, rounded up.
 
-    Parameters
-    ----------
-    profile : MonitoringProfile
-        Its correlations from r_2 on.
-    crowd : Crowd
-        Users that answer uniformly.
-    epsilon : float
-        At least 0, at most 200.
-    tail : float
-        tau, in (0, 1): what each part may miss.
-    from_above : bool
-        Whether the difference is to be bounded from above, or from below.
+    And the chance of too small a crowd.
 
-    Returns
-    -------
-    shift : float
-        s_2 + s_3, rounded up; ``inf`` if the crowd is too small for any to be proved.
-    rare : float
-        Chance, at most, that the crowd is too small for it.
-
-    Notes
-    -----
     The parts beyond the shift have a mean of at most 2 tau together, given that the crowd is not
-    too small. Cost: O(k + ln(1/tau)) vector operations.
-
-    Examples
-    --------
-    >>> from fractions import Fraction
-    >>> profile = MonitoringProfile(
-    ...     protocol="two", epsilon0=1.1, max_changes=2, num_levels=1, alternating=True,
-    ...     sign_correlations=(Fraction(1), Fraction(1, 4), Fraction(1, 9)),
-    ...     uniform_share=Fraction(1, 2))
-    >>> crowd = Crowd(num_users=10**6, share=0.5, num_levels=1)
-    >>> shift, rare = higher_order_shift(
-    ...     profile, crowd, epsilon=0.0, tail=1e-10, from_above=True)
-    >>> 0.0 < shift < 1e-4, rare
-    (True, 1e-10)
+    too small, which has at most that chance. The shift is infinite where none can be proved.
     """
     in_all, at_level = crowd.quantiles(tail)
     each = max(at_level, 1)
@@ -566,23 +355,8 @@ _TAIL, _LEAST_TAIL = 0.01, 1e-30
 def shifted_changes(max_changes: int, num_levels: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the periods of the changes of two histories of 2^(L-1) periods, spread evenly.
 
-    Parameters
-    ----------
-    max_changes : int
-        k >= 1.
-    num_levels : int
-        L >= 1.
-
-    Returns
-    -------
-    first, second : tuple of int
-        q_1, ..., q_k and q_2, ..., q_(k+1), from 1 on; ``(1,)`` and ``()`` in a single period. Of
-        fewer changes where there are no k + 1 periods, and of at most 128.
-
-    Examples
-    --------
-    >>> shifted_changes(3, 3)
-    ((1, 2, 3), (2, 3, 4))
+    q_1, ..., q_k and q_2, ..., q_(k+1), from 1 on; ``(1,)`` and ``()`` in a single period. Fewer
+    where there are no k + 1 periods, and at most 128.
     """
     periods = 1 << (num_levels - 1)
     if periods == 1:
@@ -595,26 +369,7 @@ def shifted_changes(max_changes: int, num_levels: int) -> tuple[tuple[int, ...],
 def level_overlaps(
     first: tuple[int, ...], second: tuple[int, ...], num_levels: int
 ) -> list[Overlap]:
-    """Return, for each level from the leaves up, how the net increments of two histories meet.
-
-    Parameters
-    ----------
-    first, second : tuple of int
-        Increasing periods in 1 to 2^(L-1) in which a bit changes that is 0 before.
-    num_levels : int
-        L >= 1.
-
-    Returns
-    -------
-    list of Overlap
-        Of length L.
-
-    Examples
-    --------
-    >>> level_overlaps((1,), (2,), 2)
-    [Overlap(opposite=0, first_only=1, second_only=1, same=0), \
-Overlap(opposite=0, first_only=0, second_only=0, same=1)]
-    """
+    """Return, for each level from the leaves up, how the net increments of two histories meet."""
     found = []
     for height in range(num_levels):
         nets = []
@@ -638,28 +393,10 @@ Overlap(opposite=0, first_only=0, second_only=0, same=1)]
 def unavoidable_delta(
     profile: MonitoringProfile, *, num_users: int, epsilon: float, level_hidden: bool
 ) -> float:
-    """Return a delta that no analysis can go below, for the pair above; rounded down.
+    """Return a delta that no analysis can go below, for the pair above; rounded down, at least 0.
 
-    Parameters
-    ----------
-    profile : MonitoringProfile
-        With ``alternating`` increments, those of a bit.
-    num_users : int
-        n >= 1; 0 is returned above 1e10.
-    epsilon : float
-        At least 0; 0 is returned above 200.
-    level_hidden : bool
-        Whether the level of the target is hidden among all n.
-
-    Returns
-    -------
-    float
-        At least 0.
-
-    Notes
-    -----
-    Errs downwards: terms are merged into conditional means, and the higher orders are taken at
-    their worst. Cost: as `linear_delta_upper`, once for each different level if levels are seen.
+    Terms are merged into conditional means, and the higher orders are taken at their worst. 0 above
+    1e10 users, or epsilon above 200.
     """
     if num_users > MOST_USERS or epsilon > _LARGEST_EPSILON:
         return 0.0

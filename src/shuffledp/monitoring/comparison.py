@@ -1,0 +1,547 @@
+"""Instead of monitoring: one-shot collections, repeated every period or spread over the users.
+
+Three ways to learn d running counts without a tree, each as good as we know how to make it:
+everybody answers in every period, at the same local total (each answer gets epsilon0 / d) or at the
+same central guarantee; or every user draws r of the d periods in secret, once and for all, and
+answers then with epsilon0 / r each time: one report of local loss epsilon0, so that one round of n
+users accounts for the whole.
+
+Variances. Let v be the variance of one answer's unbiased estimate of the bit "the value is this
+one", c any constant, and s = r / d the share of the users who answer in a period. The sum over them
+of (estimate - c) / s, plus n c, is unbiased, and its variance is
+
+    n [ v / s + (1/s - 1) (bit - c)^2 ],
+
+(bit - c)^2 averaged over users: 1/4 for binary values with c = 1/2, and on average over k values
+(1/k) (1 - 1/k) with c = 1/k. For r = d only the first term is left.
+
+Two comparisons decide, both of the root mean square standard error of a count over all periods: at
+the same local and central guarantee, and at the same central one only, for whoever is trusted not
+to look at the reports before they are shuffled.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, Context
+from enum import StrEnum
+
+from shuffledp.accounting.amplification.registry import account_epsilon
+from shuffledp.accounting.binary_rounds import (
+    binary_rounds_epsilon,
+    binary_rounds_epsilon0,
+)
+from shuffledp.accounting.calibration import LARGEST_EPSILON0, largest_epsilon0
+from shuffledp.accounting.inversion import largest_local_epsilon
+from shuffledp.accounting.release import ShuffledRelease
+from shuffledp.core.bound import Bound
+from shuffledp.core.numerics.rounding import round_up
+from shuffledp.core.profile import LocalProfile
+from shuffledp.estimation.frequencies import expected_standard_error
+from shuffledp.randomizers.base import CategoryRandomizer
+from shuffledp.randomizers.registry import make_randomizer
+
+EVERYBODY_LOCAL = "everybody, every period, same local total"
+EVERYBODY_CENTRAL = "everybody, every period, same central guarantee"
+FEW_ANSWERS = "few answers each, in periods drawn in secret"
+FEW_ANSWERS_SEEN = "few answers each, in periods that the analyst knows"
+
+# For one out of several values: the ones with the least error at small and at large epsilon0.
+_CANDIDATES = ("k-rr", "subset-selection", "hadamard-response")
+
+# Numbers of answers that are tried one by one; then each is this much larger than the last.
+_TRIED_SINGLY = 16
+_GROWTH = 1.1
+
+# A loss is shared out a hair too small, so that rounding cannot make the total too large.
+_SLACK = 1.0 - 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepeatedTask:
+    """What has to be known, of how many users, and at which delta."""
+
+    num_categories: int  # k >= 2: possible answers in each period; 2 for a state that is on or off
+    periods: int  # d, at least 1
+    num_users: int  # n, at least 1
+    delta: float  # Of everything that is published together, in (0, 1)
+
+    @property
+    def candidates(self) -> tuple[str, ...]:
+        """Randomizers to choose among."""
+        return ("k-rr",) if self.num_categories == 2 else _CANDIDATES
+
+    def randomizer(self, name: str, epsilon0: float) -> CategoryRandomizer:
+        """Return the randomizer of one answer."""
+        return make_randomizer(name, k=self.num_categories, epsilon0=epsilon0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepeatedCollection:
+    """One way to do without monitoring, with its privacy and its error."""
+
+    name: str  # What is done
+    randomizer: str  # What each answer is randomized by
+    answers_per_user: int  # In how many of the periods each user answers
+    epsilon0_per_answer: float  # Local privacy loss of one answer, in nats
+    local_epsilon: float  # Of all answers of a user together, rounded up
+    central: Bound  # Central epsilon of everything that is published, at the plan's delta
+    # Of the count of one value in one period, in users; root mean square over the values.
+    # ``inf`` where answers say nothing.
+    standard_error: float
+    # No analysis of the same collection allows less noise than this; None where nothing is
+    # known.
+    least_standard_error: float | None
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the fields as JSON values; an infinite error is None."""
+        finite = math.isfinite(self.standard_error)
+        return {
+            "name": self.name,
+            "randomizer": self.randomizer,
+            "answers_per_user": self.answers_per_user,
+            "epsilon0_per_answer": self.epsilon0_per_answer,
+            "local_epsilon": self.local_epsilon,
+            "central_epsilon": {"lower": self.central.lower, "upper": self.central.upper},
+            "standard_error": self.standard_error if finite else None,
+            "least_standard_error": self.least_standard_error if finite else None,
+        }
+
+
+def everybody_at_local(task: RepeatedTask, *, epsilon0: float) -> RepeatedCollection:
+    """Return the collection in which everybody answers always, at a total local loss.
+
+    Each answer has epsilon0 / d: pure composition, which is exact for values that differ in every
+    period.
+    """
+    rounds = task.periods
+    each = _share_of(epsilon0, rounds)
+    error, name = _best(task, each)
+    return RepeatedCollection(
+        name=EVERYBODY_LOCAL,
+        randomizer=name,
+        answers_per_user=rounds,
+        epsilon0_per_answer=each,
+        local_epsilon=epsilon0,
+        central=_rounds_epsilon(task, name, each, answers=rounds),
+        standard_error=error,
+        least_standard_error=error,
+    )
+
+
+def everybody_at_central(task: RepeatedTask, *, epsilon: float) -> RepeatedCollection:
+    """Return the collection in which everybody answers always, at a central guarantee.
+
+    Its error is what the accountant proves to be enough. For binary values the least error that any
+    accountant could allow is within about 1 %.
+    """
+    rounds = task.periods
+    choices = []
+    for name in task.candidates:
+        each, most = _largest_answer(task, name, answers=rounds, epsilon=epsilon)
+        choices.append((_error(task, name, each), name, each, most))
+    error, name, each, most = min(choices)
+    return RepeatedCollection(
+        name=EVERYBODY_CENTRAL,
+        randomizer=name,
+        answers_per_user=rounds,
+        epsilon0_per_answer=each,
+        local_epsilon=round_up(rounds * each, operations=2),
+        central=_within(_rounds_epsilon(task, name, each, answers=rounds), epsilon),
+        standard_error=error,
+        least_standard_error=None if most is None else min(_error(task, name, most), error),
+    )
+
+
+def few_answers(task: RepeatedTask, *, epsilon0: float, epsilon: float) -> RepeatedCollection:
+    """Return the collection in which each user answers in a few periods, drawn in secret.
+
+    With the number of answers that has the least error; the central guarantee is that of any
+    randomizer of the same local loss, among n users. ``least_standard_error`` is what the local
+    loss alone would allow.
+    """
+    allowed = largest_epsilon0(
+        lambda loss: LocalProfile(epsilon0=loss),
+        num_users=task.num_users,
+        epsilon=epsilon,
+        delta=task.delta,
+    )
+    total = min(epsilon0, allowed)
+    error, answers, name = _best_number(task, total)
+    least = error if total == epsilon0 else _best_number(task, epsilon0)[0]
+    central = account_epsilon(
+        LocalProfile(epsilon0=total), num_users=task.num_users, delta=task.delta, with_lower=False
+    )
+    return RepeatedCollection(
+        name=FEW_ANSWERS,
+        randomizer=name,
+        answers_per_user=answers,
+        epsilon0_per_answer=_share_of(total, answers),
+        local_epsilon=total,
+        central=_within(central, epsilon),  # proved there, since total <= allowed
+        standard_error=error,
+        least_standard_error=min(least, error),
+    )
+
+
+def few_answers_seen(
+    task: RepeatedTask, *, epsilon0: float, epsilon: float, typical_epsilon0: float
+) -> RepeatedCollection:
+    """Return the same where the analyst knows who answers when, so that fewer hide each other.
+
+    ``typical_epsilon0`` is about what an answer may have for the central guarantee; in a large
+    crowd it does not depend on how many answers a user gives.
+    """
+    rounds = task.periods
+    fewest = -(-rounds // task.num_users)  # so that somebody answers each question
+    answers = min(max(round(epsilon0 / typical_epsilon0), fewest), rounds)
+    each = _share_of(epsilon0, answers)
+    _, name = _best(task, min(each, typical_epsilon0), share=answers / rounds)
+    allowed, most = _largest_answer(task, name, answers=answers, epsilon=epsilon)
+    kept = min(each, allowed)
+    error = _error(task, name, kept, share=answers / rounds)
+    least = None
+    if most is not None:
+        least = min(_error(task, name, min(each, most), share=answers / rounds), error)
+    return RepeatedCollection(
+        name=FEW_ANSWERS_SEEN,
+        randomizer=name,
+        answers_per_user=answers,
+        epsilon0_per_answer=kept,
+        local_epsilon=min(round_up(answers * kept, operations=2), epsilon0),
+        central=_within(_rounds_epsilon(task, name, kept, answers=answers), epsilon),
+        standard_error=error,
+        least_standard_error=least,
+    )
+
+
+def _best_number(task: RepeatedTask, epsilon0: float) -> tuple[float, int, str]:
+    """Return the least error at a total local loss, with number of answers and randomizer."""
+    choices = []
+    for answers in _numbers_of_answers(task.periods):
+        share = answers / task.periods
+        error, name = _best(task, _share_of(epsilon0, answers), share=share)
+        choices.append((error, answers, name))
+    return min(choices)
+
+
+def _numbers_of_answers(most: int) -> Iterator[int]:
+    """Yield 1, 2, ... and then ever larger steps, up to ``most``."""
+    number = 1
+    while number < most:
+        yield number
+        number = max(number + 1, int(number * _GROWTH)) if number >= _TRIED_SINGLY else number + 1
+    yield most
+
+
+def _share_of(epsilon0: float, answers: int) -> float:
+    """Return the loss of one answer of several; beyond 40 an answer is all but exact."""
+    share = epsilon0 if answers == 1 else epsilon0 / answers * _SLACK
+    return min(share, LARGEST_EPSILON0)
+
+
+def _best(task: RepeatedTask, epsilon0: float, *, share: float = 1.0) -> tuple[float, str]:
+    """Return the least error of the randomizers, and which has it."""
+    return min((_error(task, each, epsilon0, share=share), each) for each in task.candidates)
+
+
+def _error(task: RepeatedTask, name: str, epsilon0: float, *, share: float = 1.0) -> float:
+    """Return the standard error of a count where a share of the users answers."""
+    k = task.num_categories
+    p, q = task.randomizer(name, epsilon0).support_probabilities
+    if not p > q:
+        return math.inf
+    single = expected_standard_error(support_probabilities=(p, q), num_users=1, frequency=1.0 / k)
+    left_out = (1.0 / share - 1.0) * (1.0 / k) * (1.0 - 1.0 / k)
+    return math.sqrt(task.num_users) * math.sqrt(single * single / share + left_out)
+
+
+def _largest_answer(
+    task: RepeatedTask, name: str, *, answers: int, epsilon: float
+) -> tuple[float, float | None]:
+    """Return the largest epsilon0 that meets the target, and one that nothing can, if known."""
+    crowd = _crowd(task, answers)
+    if task.num_categories == 2:
+        found = binary_rounds_epsilon0(
+            num_users=crowd, rounds=answers, epsilon=epsilon, delta=task.delta
+        )
+        return found.lower, found.upper
+    largest = largest_local_epsilon(
+        num_users=crowd,
+        rounds=answers,
+        epsilon=epsilon,
+        delta=task.delta,
+        profile_for=lambda loss: task.randomizer(name, loss).profile,
+    )
+    return largest, None
+
+
+def _rounds_epsilon(task: RepeatedTask, name: str, epsilon0: float, *, answers: int) -> Bound:
+    """Bound the central epsilon where each user gives so many answers, and all know when."""
+    crowd = _crowd(task, answers)
+    if task.num_categories == 2:
+        return binary_rounds_epsilon(epsilon0, num_users=crowd, rounds=answers, delta=task.delta)
+    profile = task.randomizer(name, epsilon0).profile
+    release = ShuffledRelease(profile=profile, num_users=crowd)
+    return (release * answers).epsilon(task.delta, with_lower=False)
+
+
+def _crowd(task: RepeatedTask, answers: int) -> int:
+    """Return how many users answer each question."""
+    return task.num_users * answers // task.periods
+
+
+def _within(bound: Bound, epsilon: float) -> Bound:
+    """Return the bound with an upper end of at most the target that calibration has proved."""
+    if bound.upper <= epsilon:
+        return bound
+    lower = None if bound.lower is None else min(bound.lower, epsilon)
+    return replace(bound, lower=lower, upper=epsilon)
+
+
+# Errors that are this close are taken to be the same.
+_NEARLY = 0.98
+
+# Numbers of users from here on are printed without decimals.
+_MANY = 100.0
+
+
+class Verdict(StrEnum):
+    """What to do."""
+
+    ONE_SHOT = "one-shot"
+    MONITOR = "monitor"
+    REPEAT = "repeat"
+    ABOUT_EVEN = "about even"
+    TRUST_DECIDES = "trust decides"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MonitorComparison:
+    """Monitoring beside what can be done without it."""
+
+    periods: int  # d, at least 1
+    # Of monitoring, online least squares: root mean square over the periods, in users.
+    standard_error: float
+    smoothed_standard_error: float  # The same once all reports are there
+    local_epsilon: float  # What monitoring guarantees; upper ends, in nats
+    central_epsilon: float  # What monitoring guarantees; upper ends, in nats
+    # Everybody answers in every period, at the same total local loss.
+    everybody_local: RepeatedCollection
+    # Everybody answers in every period, at the same central guarantee.
+    everybody_central: RepeatedCollection
+    # Each user answers in a few periods, at the same total local loss and central guarantee.
+    few_answers: RepeatedCollection
+
+    @property
+    def collections(self) -> tuple[RepeatedCollection, ...]:
+        """All that monitoring is compared with."""
+        return (self.everybody_local, self.everybody_central, self.few_answers)
+
+    @property
+    def best_at_both(self) -> RepeatedCollection:
+        """The least error among those that give both guarantees."""
+        choices = [
+            each
+            for each in self.collections
+            if each.local_epsilon <= self.local_epsilon
+            and each.central.upper <= self.central_epsilon
+        ]
+        return min(choices, key=lambda each: each.standard_error)
+
+    @property
+    def factor_at_both(self) -> float:
+        """Its error over that of monitoring: above 1 monitoring is better."""
+        return self.best_at_both.standard_error / self.standard_error
+
+    @property
+    def least_factor_at_both(self) -> float:
+        """The same at the least error that any analysis could allow."""
+        known = [
+            each.standard_error if each.least_standard_error is None else each.least_standard_error
+            for each in (self.everybody_local, self.few_answers)
+        ]
+        return min(self.best_at_both.standard_error, *known) / self.standard_error
+
+    @property
+    def factor_at_local(self) -> float:
+        """Error of `everybody_local` over that of monitoring."""
+        return self.everybody_local.standard_error / self.standard_error
+
+    @property
+    def factor_at_central(self) -> float:
+        """Error of `everybody_central`, as far as proved, over that of monitoring."""
+        return self.everybody_central.standard_error / self.standard_error
+
+    @property
+    def least_factor_at_central(self) -> float:
+        """The same at the least error that any accounting could allow, or as proved."""
+        least = self.everybody_central.least_standard_error
+        return self.factor_at_central if least is None else least / self.standard_error
+
+    @property
+    def verdict(self) -> Verdict:
+        """What to do."""
+        if self.periods == 1:
+            return Verdict.ONE_SHOT
+        if self.factor_at_both <= 1.0:
+            return Verdict.REPEAT
+        if self.least_factor_at_both <= 1.0:
+            return Verdict.ABOUT_EVEN
+        if self.least_factor_at_central > 1.0:
+            return Verdict.MONITOR
+        return Verdict.TRUST_DECIDES
+
+    def to_dict(self) -> dict[str, object]:
+        """Return everything as JSON values; an infinite factor is None."""
+        return {
+            "verdict": str(self.verdict),
+            "advice": list(advice(self)),
+            "standard_error": self.standard_error,
+            "smoothed_standard_error": self.smoothed_standard_error,
+            "factor_at_both": _finite(self.factor_at_both),
+            "least_factor_at_both": _finite(self.least_factor_at_both),
+            "factor_at_local": _finite(self.factor_at_local),
+            "factor_at_central": _finite(self.factor_at_central),
+            "least_factor_at_central": _finite(self.least_factor_at_central),
+            "everybody_local": self.everybody_local.to_dict(),
+            "everybody_central": self.everybody_central.to_dict(),
+            "few_answers": self.few_answers.to_dict(),
+        }
+
+
+def comparison_of(
+    task: RepeatedTask,
+    *,
+    standard_error: float,
+    smoothed_standard_error: float,
+    local_epsilon: float,
+    central_epsilon: float,
+    level_hidden: bool,
+) -> MonitorComparison:
+    """Return monitoring with these errors beside repeated collections with its guarantees."""
+    everybody = everybody_at_central(task, epsilon=central_epsilon)
+    if level_hidden:
+        few = few_answers(task, epsilon0=local_epsilon, epsilon=central_epsilon)
+    else:
+        few = few_answers_seen(
+            task,
+            epsilon0=local_epsilon,
+            epsilon=central_epsilon,
+            typical_epsilon0=everybody.epsilon0_per_answer,
+        )
+    return MonitorComparison(
+        periods=task.periods,
+        standard_error=standard_error,
+        smoothed_standard_error=smoothed_standard_error,
+        local_epsilon=local_epsilon,
+        central_epsilon=central_epsilon,
+        everybody_local=everybody_at_local(task, epsilon0=local_epsilon),
+        everybody_central=everybody,
+        few_answers=few,
+    )
+
+
+def advice(compared: MonitorComparison) -> tuple[str, ...]:
+    """Say what to do and why, one sentence each."""
+    if compared.verdict is Verdict.ONE_SHOT:
+        return (
+            "One period is a one-shot collection: use `shuffledp run`, whose standard error at the "
+            f"same local loss is {_users(compared.everybody_local.standard_error)}, against "
+            f"{_users(compared.standard_error)} here.",
+        )
+    return (_opening(compared), *_reasons(compared))
+
+
+def _opening(compared: MonitorComparison) -> str:
+    """Return the verdict as a sentence or two."""
+    if compared.verdict is Verdict.REPEAT:
+        return (
+            "Repeat a one-shot collection instead: it gives the same local and central guarantee "
+            "with a smaller error."
+        )
+    if compared.verdict is Verdict.MONITOR:
+        return (
+            "Monitor: no repeated collection has a smaller error, neither at the same local and "
+            "central guarantee nor at the same central one alone."
+        )
+    if compared.verdict is Verdict.ABOUT_EVEN:
+        return (
+            "About even: take what is easier to run. Few answers each come close to monitoring at "
+            "the same local and central guarantee."
+        )
+    return (
+        "Monitor if reports have to be private by themselves. Repeat a one-shot collection if the "
+        "shuffler is trusted and only what is published has to be private."
+    )
+
+
+def _reasons(compared: MonitorComparison) -> tuple[str, ...]:
+    """Return the numbers."""
+    own, later = _users(compared.standard_error), _users(compared.smoothed_standard_error)
+    best, local, central = (
+        compared.best_at_both,
+        compared.everybody_local,
+        compared.everybody_central,
+    )
+    trusted = ""
+    if central.local_epsilon > compared.local_epsilon:
+        trusted = (
+            " But whoever sees the reports before the shuffler may then learn "
+            f"epsilon = {_loss(central.local_epsilon)} about each user instead of "
+            f"{_loss(compared.local_epsilon)}."
+        )
+    both = _instead(best, compared, compared.factor_at_both)
+    return (
+        f"Monitoring has a standard error of {own} on average over the periods, and of {later} "
+        "once all reports are there.",
+        f"Same local and central guarantee: {both}",
+        f"Same local loss: {_instead(local, compared, compared.factor_at_local)}",
+        f"Same central guarantee: {_instead(central, compared, compared.factor_at_central)}"
+        f"{trusted}",
+    )
+
+
+def _instead(collection: RepeatedCollection, compared: MonitorComparison, factor: float) -> str:
+    """Return what is done instead, and with which error, as the rest of a sentence."""
+    answers, periods = collection.answers_per_user, compared.periods
+    who = "everybody answering in every period"
+    if answers != periods:
+        who = f"each user answering in {answers:,} of {periods:,} periods"
+    return (
+        f"with {who} (epsilon0 = {collection.epsilon0_per_answer:.3g} each time) it is "
+        f"{_users(collection.standard_error)}{_times(factor)}.{_unproved(collection)}"
+    )
+
+
+def _unproved(collection: RepeatedCollection) -> str:
+    """Return a warning where a better analysis might allow less noise."""
+    least, proved = collection.least_standard_error, collection.standard_error
+    if least is None:
+        return " A better analysis might allow less noise."
+    if least > _NEARLY * proved or not math.isfinite(proved):
+        return ""
+    return f" A better analysis might allow less noise, but not below {_users(least)}."
+
+
+def _loss(epsilon: float) -> str:
+    """Return a privacy loss with four digits, never rounded down."""
+    upwards = Context(prec=4, rounding=ROUND_CEILING)
+    return format(upwards.create_decimal_from_float(epsilon).normalize(), "f")
+
+
+def _users(error: float) -> str:
+    """Return a standard error as a number of users."""
+    if not math.isfinite(error):
+        return "infinite"
+    return f"{error:,.0f} users" if error >= _MANY else f"{error:.3g} users"
+
+
+def _times(factor: float) -> str:
+    """Return a factor in words."""
+    return f", {factor:.3g} times that" if math.isfinite(factor) else ""
+
+
+def _finite(number: float) -> float | None:
+    """Return a number for JSON, which has no infinity."""
+    return number if math.isfinite(number) else None

@@ -1,1 +1,0 @@
-"""How well a changing statistic will be known, and what else would do."""

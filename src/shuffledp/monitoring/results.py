@@ -1,0 +1,285 @@
+"""``MonitorResult``: what a simulated longitudinal collection produced; and cautions."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp._version import __version__
+from shuffledp.collection.output import json_text, results_folder, write_rows, writing
+from shuffledp.collection.results import Guarantee
+from shuffledp.core.bound import Bound
+from shuffledp.core.errors import ParameterError
+
+if TYPE_CHECKING:
+    from shuffledp.monitoring.design import MonitorDesign
+    from shuffledp.monitoring.running_counts import RunningCounts
+
+
+# With a larger standard error, relative to the users, a 95 % interval is wider than [0, 1].
+_USELESS_SHARE = 0.25
+
+# Beyond this local loss a report is as good as the truth.
+_BARE = 10.0
+
+
+def noise_cautions(worst_standard_error: float, num_users: int) -> tuple[str, ...]:
+    """Return what to say where the noise drowns the counts."""
+    if worst_standard_error <= _USELESS_SHARE * num_users:
+        return ()
+    return (
+        f"The standard error reaches {worst_standard_error:,.0f} of {num_users:,} users, so that "
+        "the noise drowns every count: ask for a larger epsilon0, fewer periods or changes, or "
+        "more users.",
+    )
+
+
+def local_cautions(epsilon0: float) -> tuple[str, ...]:
+    """Return what to say where a user's own reports are hardly private."""
+    if epsilon0 <= _BARE:
+        return ()
+    return (
+        f"epsilon0 = {epsilon0:.4g} hides next to nothing from whoever sees the reports before the "
+        "shuffler: only the shuffler makes this private.",
+    )
+
+
+def limit_cautions(num_ignored: int, num_limited: int, max_changes: int) -> tuple[str, ...]:
+    """Return what to say where changes were ignored."""
+    if not num_ignored:
+        return ()
+    return (
+        f"Changes were ignored, {num_ignored:,} in all, of {num_limited:,} of the users, who had "
+        f"used up their max_changes = {max_changes:,}: their last value that was followed is "
+        "counted instead, so the estimates are biased by at most that many users. Their privacy "
+        "is not affected.",
+    )
+
+
+def late_cautions(num_late: int, num_first: int) -> tuple[str, ...]:
+    """Return what to say where users joined late."""
+    if not num_late:
+        return ()
+    return (
+        f"Joined after the first period: {num_late:,} of the users. What newcomers report may give "
+        f"away at which level, so the central guarantee counts on the {num_first:,} users of the "
+        "first period only, and on those at one level.",
+    )
+
+
+ESTIMATES_STEM = "estimates"
+TRUTH_STEM = "true-counts-not-private"
+RESULT_FILE = "result.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MonitorResult:
+    """Running counts of a simulation, the truth beside them, and what was guaranteed.
+
+    Parameters
+    ----------
+    design : MonitorDesign
+        What clients and server agreed on.
+    num_users : int
+        Number of users, those who joined late included.
+    num_late_users : int
+        Of these, how many joined after the first period.
+    running : RunningCounts
+        Unbiased estimates and bands for periods 1 to T. T is below ``design.periods`` if the
+        simulation was stopped earlier.
+    truth : ndarray of int64, shape (T,) or (T, num_values)
+        How many users really had each value. It is known because this is a simulation; a real
+        collection never learns it.
+    period_labels : tuple of str
+        When each of the T periods begins.
+    values : tuple of str
+        What is counted; empty for booleans.
+    local : Bound
+        Local loss, in nats, of everything that a user ever reports.
+    central : Guarantee
+        What holds for a user's whole history if the reports of each period and level are shuffled.
+    num_ignored_changes : int
+        Changes that were not followed, since their users had used up ``max_changes``.
+    num_limited_users : int
+        How many users had such changes.
+    is_simulation : bool
+        True if a seed was given: then whoever knows it can undo the randomization.
+    warnings : tuple of str
+        What to know before relying on the numbers, one sentence each.
+    """
+
+    design: "MonitorDesign"
+    num_users: int
+    num_late_users: int
+    running: "RunningCounts"
+    truth: NDArray[np.int64] = field(repr=False)
+    period_labels: tuple[str, ...] = field(repr=False)
+    values: tuple[str, ...]
+    local: Bound
+    central: Guarantee
+    num_ignored_changes: int
+    num_limited_users: int
+    is_simulation: bool
+    warnings: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        shapes = self.truth.shape, self.running.counts.shape
+        if shapes[0] != shapes[1] or len(self.period_labels) != len(self.running):
+            raise ParameterError(
+                f"truth has shape {shapes[0]}, estimates {shapes[1]} and there are "
+                f"{len(self.period_labels)} labels of periods: pass those of the same periods"
+            )
+        self.truth.setflags(write=False)
+
+    @property
+    def through(self) -> int:
+        """T, the last period that was simulated."""
+        return len(self.running)
+
+    @property
+    def num_outside_bands(self) -> int:
+        """How many true counts lie outside their bands; nearly always none."""
+        running = self.running
+        outside = (self.truth < running.lower) | (self.truth > running.upper)
+        return int(np.count_nonzero(outside))
+
+    @property
+    def root_mean_square_error(self) -> float:
+        """Root of the mean squared difference of estimates and truth, in users."""
+        return float(np.sqrt(np.mean((self.running.counts - self.truth) ** 2)))
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield one row a period and value, as ``estimates.csv`` has them.
+
+        Yields
+        ------
+        dict
+            ``period``, ``time``, for other values than booleans ``value``, then ``count`` (the
+            estimate), ``standard_error``, ``lower``, ``upper``.
+        """
+        running = self.running
+        return self._rows(
+            count=running.counts,
+            standard_error=running.standard_errors,
+            lower=running.lower,
+            upper=running.upper,
+        )
+
+    def true_rows(self) -> Iterator[dict[str, Any]]:
+        """Yield the same with ``true_count``, which is not private, in place of the estimates."""
+        return self._rows(true_count=self.truth)
+
+    def to_json_dict(self) -> dict[str, object]:
+        """Return all but the rows; plain Python values only."""
+        running = self.running
+        return {
+            "num_users": self.num_users,
+            "num_late_users": self.num_late_users,
+            "periods": self.design.periods,
+            "through": self.through,
+            "max_changes": self.design.max_changes,
+            "epsilon0": self.design.epsilon0,
+            "protocol": self.design.protocol,
+            "encoding": self.design.encoding.name,
+            "values": list(self.values),
+            "local": {"lower": self.local.lower, "upper": self.local.upper},
+            "guarantee": self.central.to_json_dict(),
+            "method": running.method,
+            "smoothed": running.is_smoothed,
+            "confidence": running.confidence,
+            "simultaneous": running.is_simultaneous,
+            "post_processing": list(running.post_processing),
+            "largest_standard_error": float(running.standard_errors.max()),
+            "root_mean_square_error": self.root_mean_square_error,
+            "num_outside_bands": self.num_outside_bands,
+            "num_ignored_changes": self.num_ignored_changes,
+            "num_limited_users": self.num_limited_users,
+            "is_simulation": self.is_simulation,
+            "warnings": list(self.warnings),
+        }
+
+    def save(
+        self,
+        directory: str | PathLike[str],
+        *,
+        as_parquet: bool = False,
+        overwrite: bool = False,
+    ) -> Path:
+        """Write estimates, true counts and ``result.json`` into a new folder.
+
+        The first two are CSV (or Parquet) files: ``estimates`` and ``true-counts-not-private``.
+
+        Parameters
+        ----------
+        directory : path
+            The folder to create. It must not exist, or be empty.
+        as_parquet : bool
+            Write Parquet rather than CSV.
+        overwrite : bool
+            Replace a folder that holds nothing but earlier results.
+
+        Returns
+        -------
+        Path
+            The folder.
+
+        Raises
+        ------
+        OutputError
+            If it exists and may not be replaced, or cannot be written; then nothing is left.
+        """
+        with results_folder(directory, overwrite=overwrite) as folder:
+            write_monitor_result(self, folder, as_parquet=as_parquet)
+        return Path(directory)
+
+    def _rows(self, **arrays: NDArray[Any]) -> Iterator[dict[str, Any]]:
+        """Yield one row a period and value with what arrays hold of them."""
+        num_values = max(len(self.values), 1)
+        columns: dict[str, list[Any]] = {
+            "period": np.repeat(self.running.periods, num_values).tolist(),
+            "time": [label for label in self.period_labels for _ in range(num_values)],
+        }
+        if self.values:
+            columns["value"] = list(self.values) * self.through
+        columns |= {name: array.reshape(-1).tolist() for name, array in arrays.items()}
+        for row in zip(*columns.values(), strict=True):
+            yield dict(zip(columns, row, strict=True))
+
+    def __repr__(self) -> str:
+        return (
+            f"MonitorResult(num_users={self.num_users}, through={self.through}, "
+            f"epsilon0={self.design.epsilon0:.6g}, epsilon={self.central.epsilon_upper:.6g}, "
+            f"delta={self.central.delta_upper:.6g}, is_simulation={self.is_simulation})"
+        )
+
+
+def write_monitor_result(
+    result: MonitorResult,
+    folder: Path,
+    *,
+    as_parquet: bool = False,
+    parameters: dict[str, object] | None = None,
+) -> None:
+    """Write a result into a folder that exists, usually the one that `results_folder` yields.
+
+    ``parameters``, how the result was asked for, are kept in ``result.json``; JSON values only.
+    """
+    import polars as pl
+
+    with writing(folder):
+        for stem, rows in ((ESTIMATES_STEM, result.rows()), (TRUTH_STEM, result.true_rows())):
+            if as_parquet:
+                pl.DataFrame(list(rows)).write_parquet(folder / f"{stem}.parquet")
+            else:
+                write_rows(rows, folder / f"{stem}.csv")
+        record = {
+            **result.to_json_dict(),
+            "parameters": parameters or {},
+            "shuffledp_version": __version__,
+        }
+        text = json_text(record, indent=2)
+        (folder / RESULT_FILE).write_text(text + "\n", encoding="utf-8")

@@ -1,1 +1,0 @@
-"""Running counts from sums of reports at the nodes of a dyadic tree: estimates, errors, bands."""

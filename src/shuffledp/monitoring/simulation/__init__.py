@@ -1,1 +1,0 @@
-"""A whole longitudinal collection, simulated and kept on disk."""

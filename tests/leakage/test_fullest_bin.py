@@ -1,0 +1,578 @@
+"""The fullest bin: exact, enclosed in two ways, summed over loads, and for many balls."""
+
+import functools
+import itertools
+import math
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.special import erfc
+
+from oracles.partitions import (
+    maximum_load_by_partitions,
+    num_partitions,
+)
+from shuffledp.core.errors import OutOfRegimeError, ParameterError
+from shuffledp.leakage.fullest_bin import (
+    _ways,
+    asymptotic_excess,
+    characteristic_seconds,
+    characteristic_tails,
+    contour_period,
+    exact_maximum_load,
+    excess_by,
+    largest_mass,
+    lattice_rule,
+    least_load,
+    load_window,
+    log_sum_mass,
+    maximum_load,
+    maximum_load_excess,
+    node_set,
+    normal_maximum_moments,
+    num_panels,
+    published_approximation,
+    recurrence_seconds,
+    recurrence_tails,
+    stride_rule,
+)
+from shuffledp.leakage.load_kernels import (
+    confined,
+    overflow_weight,
+    poisson_masses,
+    sine_defect,
+)
+
+BOTH = (recurrence_tails, characteristic_tails)
+
+
+exactly = functools.cache(exact_maximum_load)
+
+
+def contains(enclosure, exact, roundings=0):
+    """Whether a fraction is enclosed, if need be up to some roundings of the ends."""
+    slack = Fraction(roundings * 2**-53) * abs(exact)
+    return Fraction(enclosure.lower) - slack <= exact <= Fraction(enclosure.upper) + slack
+
+
+def middle(enclosure):
+    return (Fraction(enclosure.lower) + Fraction(enclosure.upper)) / 2
+
+
+def width(enclosure):
+    return (enclosure.upper - enclosure.lower) / enclosure.upper
+
+
+def overlap(one, other):
+    return one.lower <= other.upper and other.lower <= one.upper
+
+
+SMALL = [(balls, bins) for balls in (1, 2, 3, 8, 21, 133, 500) for bins in (2, 3, 5, 13, 40, 501)]
+
+
+@pytest.mark.parametrize(("balls", "bins"), SMALL)
+def test_against_fractions(balls, bins):
+    exact = exactly(balls, bins)
+    excess = exact - Fraction(balls, bins)
+    enclosures = [maximum_load_excess(balls, bins)]
+    if balls > 1:  # two bins by the characteristic function too
+        enclosures.append(excess_by(characteristic_tails, balls, bins))
+    for found in enclosures:
+        assert contains(found, excess)
+        assert abs(middle(found) - excess) <= Fraction(1e-12) * excess
+        assert width(found) <= 1e-10
+    load = maximum_load(balls, bins)
+    assert contains(load, exact)
+    assert abs(middle(load) - exact) <= Fraction(1e-12) * exact
+
+
+@pytest.mark.parametrize("bins", [10_000, 10**9])
+def test_few_balls_in_many_bins(bins):
+    # Birthdays: 1 + Pr[two share] + Pr[three share] + ...
+    exact = exact_maximum_load(5, bins)
+    assert contains(maximum_load(5, bins), exact)
+    assert width(maximum_load(5, bins)) <= 1e-12
+
+
+@pytest.mark.parametrize(
+    ("balls", "bins"),
+    [(30_000, 3), (40_000, 4), (10**6, 5), (30_000, 6), (40_000, 8), (10**6, 16), (60_000, 12)],
+)
+def test_methods_agree(balls, bins):
+    one, other = (excess_by(tails, balls, bins) for tails in BOTH)
+    assert overlap(one, other)
+    assert abs(middle(one) - middle(other)) <= Fraction(2e-12) * middle(one)
+    assert max(width(one), width(other)) <= 1e-9
+
+
+@pytest.mark.parametrize(("balls", "bins"), [(10**6, 5), (10**6, 16), (60_000, 12)])
+@pytest.mark.parametrize(("one", "other"), [BOTH, BOTH[::-1]])
+def test_one_ball_more_is_told_apart(balls, bins, one, other):
+    # A negative control of the comparisons above: enclosures this narrow do see an error.
+    assert not overlap(excess_by(one, balls, bins), excess_by(other, balls + 1, bins))
+
+
+@pytest.mark.parametrize("balls", [1, 2, 3, 10**3, 10**5 + 1, 10**9 - 1, 10**9])
+def test_two_bins(balls):
+    with mpmath.workdps(40):
+        log_choose = (
+            mpmath.loggamma(balls)
+            - mpmath.loggamma((balls - 1) // 2 + 1)
+            - mpmath.loggamma(balls - (balls - 1) // 2)
+        )
+        exact = balls * mpmath.exp(log_choose - balls * mpmath.log(2))
+    enclosures = [maximum_load_excess(balls, 2)]
+    if balls > 10**4:
+        enclosures.append(excess_by(recurrence_tails, balls, 2))
+    for found in enclosures:
+        assert found.lower <= exact <= found.upper
+        assert width(found) <= 1e-11
+
+
+@pytest.mark.parametrize(
+    ("balls", "bins", "digits"), [(100, 3, 0.3826), (1000, 3, 0.3488), (200, 2, 0.5282)]
+)
+def test_published_values(balls, bins, digits):
+    assert round(maximum_load(balls, bins).upper / balls, 4) == digits
+
+
+@pytest.mark.parametrize(
+    ("balls", "bins"), [(1000, 5), (10**6, 5), (10**9, 5), (10**5, 1000), (10**9, 10**4)]
+)
+def test_precision(balls, bins):
+    assert width(maximum_load(balls, bins)) <= 3e-12
+    assert width(maximum_load_excess(balls, bins)) <= 1e-10
+
+
+@pytest.mark.parametrize(("balls", "bins"), [(10**6, 30), (10**9, 10**4), (3 * 10**4, 4)])
+def test_few_loads_stand_for_all(balls, bins):
+    # The truncation of the sum over loads is an estimate: here all loads are added up.
+    window = load_window(balls, bins)
+    loads = np.arange(window.first, window.last + 1)
+    assert len(loads) > 700
+    tails, errors = characteristic_tails(balls, bins, loads)
+    total = (window.first * bins - balls) / bins + math.fsum(tails)
+    found = maximum_load_excess(balls, bins)
+    assert found.lower - errors.sum() <= total <= found.upper + errors.sum()
+    assert width(found) <= 1e-10
+
+
+@given(st.integers(1, 10**9), st.integers(2, 10**4))
+def test_between_what_is_sure(balls, bins):
+    found = maximum_load(balls, bins)
+    assert max(balls / bins, 1.0) * (1.0 - 1e-15) <= found.lower
+    assert found.upper <= balls
+    assert width(found) <= 1e-10
+
+
+@given(st.integers(1, 10**6), st.integers(2, 300))
+def test_monotone(balls, bins):
+    # One ball more raises the excess and lowers the share; one bin more lowers the load.
+    here, more = maximum_load_excess(balls, bins), maximum_load_excess(balls + 1, bins)
+    assert here.lower <= more.upper
+    load = maximum_load(balls, bins)
+    share, next_share = load.upper / balls, maximum_load(balls + 1, bins).lower / (balls + 1)
+    assert next_share <= share * (1.0 + 1e-15)
+    assert maximum_load(balls, bins + 1).lower <= load.upper
+
+
+@pytest.mark.parametrize(("balls", "bins"), [(7, 3), (60, 4), (12, 30)])
+def test_tails_add_up(balls, bins):
+    least = -(-balls // bins)
+    tails, errors = characteristic_tails(balls, bins, np.arange(least, balls))
+    exact = exact_maximum_load(balls, bins) - least
+    total = sum(map(Fraction, tails.tolist()), Fraction(0))
+    slack = sum(map(Fraction, errors.tolist()), Fraction(0))
+    assert total - slack <= exact <= total + slack
+    assert slack <= 1e-11
+
+
+@pytest.mark.parametrize("bad", [0, -3, 2.0, math.nan, math.inf, "7", None, 10**15 + 1])
+def test_bad_sizes(bad):
+    for call in (maximum_load, maximum_load_excess):
+        with pytest.raises(ParameterError, match="num_balls"):
+            call(bad, 3)
+        with pytest.raises(ParameterError, match="num_bins"):
+            call(3, bad)
+
+
+def test_one_bin_is_refused():
+    with pytest.raises(ParameterError, match="num_bins = 1 is below 2"):
+        maximum_load(5, 1)
+
+
+def by_listing(balls, bins):
+    """Return the same from all k^n throws."""
+    throws = itertools.product(range(bins), repeat=balls)
+    total = sum(max(throw.count(b) for b in range(bins)) for throw in throws)
+    return Fraction(total, bins**balls)
+
+
+@pytest.mark.parametrize(
+    ("balls", "bins"), [(1, 1), (4, 1), (1, 5), (3, 2), (7, 2), (5, 3), (6, 4), (3, 9), (4, 7)]
+)
+def test_against_all_throws(balls, bins):
+    exact = by_listing(balls, bins)
+    assert exact_maximum_load(balls, bins) == exact
+    assert maximum_load_by_partitions(balls, bins) == exact
+
+
+@pytest.mark.parametrize(("balls", "bins"), [(20, 4), (30, 3), (25, 25), (12, 1000), (60, 2)])
+def test_against_partitions(balls, bins):
+    assert exact_maximum_load(balls, bins) == maximum_load_by_partitions(balls, bins)
+
+
+@pytest.mark.parametrize("balls", [1, 2, 77, 500, 1000])
+def test_two_bins_of_exact(balls):
+    middle = math.comb(balls - 1, (balls - 1) // 2)
+    exact = balls * (Fraction(1, 2) + Fraction(middle, 2**balls))
+    assert exact_maximum_load(balls, 2) == exact
+
+
+def test_birthdays():
+    distinct = Fraction(math.perm(365, 3), 365**3)
+    together = Fraction(1, 365**2)
+    assert exact_maximum_load(3, 365) == distinct + 2 * (1 - distinct - together) + 3 * together
+
+
+@pytest.mark.parametrize(
+    ("balls", "parts", "number"), [(6, 3, 7), (4, 4, 5), (5, 1, 1), (100, 100, 10**7), (7, 9, 15)]
+)
+def test_number_of_partitions(balls, parts, number):
+    found = num_partitions(balls, parts)
+    assert found > number if number == 10**7 else found == number
+
+
+@pytest.mark.parametrize("parts", [2, 3])
+def test_refuses_what_is_too_many(parts):
+    with pytest.raises(OutOfRegimeError, match=r"num_balls = \d+ has at least \d{8}"):
+        maximum_load_by_partitions(10**8, parts)
+    with pytest.raises(OutOfRegimeError, match="partitions into num_bins = 80 parts"):
+        maximum_load_by_partitions(120, 80)
+
+
+@pytest.mark.parametrize(("balls", "bins"), [(1001, 2), (1000, 10**9)])
+def test_refuses_what_is_too_large(balls, bins):
+    with pytest.raises(OutOfRegimeError, match=rf"num_balls = {balls} and num_bins = {bins} need"):
+        exact_maximum_load(balls, bins)
+
+
+@pytest.mark.parametrize("call", [exact_maximum_load, maximum_load_by_partitions])
+@pytest.mark.parametrize("bad", [0, -1, 1.5, math.nan, "2", None])
+def test_bad_sizes_of_exact(call, bad):
+    with pytest.raises(ParameterError, match="num_balls"):
+        call(bad, 3)
+    with pytest.raises(ParameterError, match="num_bins"):
+        call(3, bad)
+
+
+@given(st.integers(1, 10**9), st.integers(2, 10**4))
+def test_window(balls, bins):
+    window = load_window(balls, bins)
+    assert least_load(balls, bins) <= window.first <= window.last <= balls
+    assert 0.0 <= window.beyond <= 1e-12 * max(1.0, math.sqrt(balls / bins))
+
+
+@pytest.mark.parametrize(("balls", "bins"), [(5, 3), (40, 2), (1000, 10), (1000, 900), (10**5, 7)])
+def test_beyond_is_an_upper_bound(balls, bins):
+    window = load_window(balls, bins)
+    rest = range(window.last + 1, min(balls, window.last + 200))
+    union = bins * math.fsum(stats.binom.sf(load, balls, 1.0 / bins) for load in rest)
+    assert union <= window.beyond
+
+
+@pytest.mark.parametrize(("balls", "bins"), [(10**5, 1000), (10**6, 10**4), (10**4, 300)])
+def test_below_is_negligible(balls, bins):
+    window = load_window(balls, bins)
+    assert window.first > least_load(balls, bins)
+    one = stats.binom.logcdf(window.first - 1, balls, 1.0 / bins)
+    assert bins * one <= math.log(1e-18)
+
+
+def test_nothing_beyond_all_balls():
+    assert load_window(1, 5).beyond == 0.0
+    assert load_window(2, 5) == (1, 1, 0.0)
+
+
+def test_slowly_falling_bound():
+    # At the last load of two balls too many the ratio of two terms is no geometric one.
+    assert load_window(3, 2).beyond < 1.0
+
+
+@pytest.mark.parametrize("size", [1, 2, 100, 256, 257, 600, 1000, 2303, 2304, 5000, 10**5])
+@pytest.mark.parametrize("panels", [1, 2, 5])
+def test_polynomials_are_summed_exactly(size, panels):
+    rule = lattice_rule(size, panels)
+    assert rule.nodes[0] >= 0
+    assert rule.nodes[-1] < size
+    assert np.all(np.diff(rule.nodes) > 0)
+    for degree in (0, 1, 2, 7):
+        exact = math.fsum((np.arange(size) / size) ** degree)
+        total, truncation = rule.total((rule.nodes / size) ** degree)
+        assert abs(total - exact) <= truncation + 1e-11 * exact
+        assert truncation <= 1e-9 * size
+    assert 0.99 * size <= rule.amplification <= 2.0 * size
+
+
+@pytest.mark.parametrize("size", [400, 1500, 40_000, 300_000])
+def test_smooth_steps(size):
+    rule = lattice_rule(size, 5)
+
+    def fall(at):
+        return 0.5 * erfc((at / size - 0.4) * 8.0)
+
+    total, truncation = rule.total(fall(rule.nodes))
+    assert abs(total - math.fsum(fall(np.arange(size)))) <= truncation + 1e-13 * size
+    assert truncation <= 1e-9 * size
+
+
+def test_truncation_is_noticed():
+    # A step much sharper than the nodes are close is summed wrongly, and said to be.
+    rule = lattice_rule(300_000, 1)
+
+    def fall(at):
+        return 0.5 * erfc((at / 300_000 - 0.4) * 400.0)
+
+    total, truncation = rule.total(fall(rule.nodes))
+    error = abs(total - math.fsum(fall(np.arange(300_000))))
+    assert 1.0 < error <= truncation
+
+
+def test_more_bins_have_more_panels():
+    assert [num_panels(bins) for bins in (2, 3, 4, 6, 7, 1000)] == [2, 2, 3, 3, 5, 5]
+
+
+@pytest.mark.parametrize("bins", [2, 3, 8, 60, 10_000])
+@pytest.mark.parametrize("balls", [2, 5, 33, 200])
+def test_against_whole_numbers(balls, bins):
+    loads = np.arange(-(-balls // bins), balls)
+    tails, errors = characteristic_tails(balls, bins, loads)
+    for load, tail, error in zip(loads.tolist(), tails, errors, strict=True):
+        exact = 1 - Fraction(_ways(balls, bins, load), bins**balls)
+        assert abs(Fraction(float(tail)) - exact) <= Fraction(float(error))
+    assert errors.max() <= 1e-10
+
+
+@pytest.mark.parametrize("mean", [0.01, 0.9, 17.3, 1234.5, 1e8 + 1 / 3])
+def test_masses(mean):
+    spread = math.sqrt(mean)
+    first = max(int(mean - 8.0 * spread), 0)
+    masses = poisson_masses(mean, first, 9)
+    with mpmath.workdps(40):
+        for at, mass in enumerate(masses, start=first):
+            exact = mpmath.exp(at * mpmath.log(mean) - mean - mpmath.loggamma(at + 1))
+            # Further out the exponent is large, but the mass below 1e-11.
+            assert abs(float(mass) - exact) <= 1e-14 * exact + 1e-24
+
+
+@pytest.mark.parametrize("angle", [0.0, 1e-9, 1e-3, 0.4999, 0.5001, 3.0])
+def test_sine_defect(angle):
+    with mpmath.workdps(40):
+        exact = mpmath.sin(mpmath.mpf(angle)) - mpmath.mpf(angle)
+    assert sine_defect(angle) == pytest.approx(float(exact), rel=2e-15, abs=0.0)
+
+
+@pytest.mark.parametrize("balls", [1, 2, 19, 20, 21, 22, 1000, 10**6, 10**12])
+def test_chance_of_the_sum(balls):
+    with mpmath.workdps(50):
+        exact = balls * mpmath.log(balls) - balls - mpmath.loggamma(balls + 1)
+    assert abs(log_sum_mass(balls) - float(exact)) <= 2e-14 * max(1.0, abs(float(exact)))
+
+
+@pytest.mark.parametrize("balls", [1, 3, 50, 10**4, 10**7])
+def test_aliases_are_negligible(balls):
+    period = contour_period(balls)
+    assert period % 2 == 1
+    aliases = stats.poisson.sf(balls + period - 1, balls) + stats.poisson.cdf(balls - period, balls)
+    assert aliases <= 1e-19 * math.exp(log_sum_mass(balls)) * (1.0 + 1e-6)
+
+
+@pytest.mark.parametrize(("balls", "bins"), [(10**6, 16), (10**6, 1000), (10**4, 5)])
+def test_nodes_left_out_are_negligible(balls, bins):
+    nodes = node_set(balls, bins)
+    mean = balls / bins
+    loads = np.arange(0, int(mean + 15 * math.sqrt(mean) + 60))
+    masses = stats.poisson.pmf(loads, mean)
+    limit = 2e-19 * math.exp(log_sum_mass(balls))
+    for node in range(nodes.num_nodes, (nodes.period + 1) // 2, 97):
+        parts = np.abs(np.cumsum(masses * np.exp(1j * nodes.angle * node * loads)))
+        assert parts.max() ** bins <= limit
+
+
+def test_few_nodes_for_many_bins():
+    assert node_set(10**9, 10**4).num_nodes < 400
+    assert node_set(10**9, 16).num_nodes < 400
+    some = node_set(100, 2)
+    assert some.num_nodes == (some.period + 1) // 2
+
+
+@pytest.mark.parametrize("mean", [0.1, 1.0, 2.5, 30.0, 1e6 + 0.5])
+def test_largest_mass(mean):
+    assert stats.poisson.pmf(math.floor(mean), mean) <= largest_mass(mean) <= 1.0
+
+
+def test_more_loads_cost_more():
+    few, many = np.arange(1000, 1010), np.arange(1000, 2000)
+    assert characteristic_seconds(10**5, 100, few) < characteristic_seconds(10**5, 100, many)
+
+
+def by_steps(load, bins, deficit):
+    """Sum equation (1) of the module term by term."""
+    level = np.ones(deficit + 1)
+    for j in range(2, bins + 1):
+        weights = [overflow_weight(float(load), float(j), float(t)) for t in range(deficit + 1)]
+        level = np.cumsum(level * weights)
+    return level[-1]
+
+
+@pytest.mark.parametrize("bins", [2, 3, 6, 20])
+@pytest.mark.parametrize("balls", [1, 4, 37, 200])
+def test_relative_accuracy_against_whole_numbers(balls, bins):
+    """The identity, and the weights: the sum by strides stands on them."""
+    for load in range(-(-balls // bins), balls, max(balls // 4, 1)):
+        exact = Fraction(_ways(balls, bins, load), bins**balls)
+        found = by_steps(load, bins, bins * load - balls)
+        assert abs(Fraction(found) - exact) <= Fraction(4e-15 * bins) * exact
+
+
+@pytest.mark.parametrize("deficit", [0, 1, 5, 900, 4000])
+def test_weights_are_binomial(deficit):
+    load, bins = 5000, 4
+    balls = bins * load - deficit
+    with mpmath.workdps(40):
+        exact = (
+            mpmath.binomial(balls, load)
+            * mpmath.mpf(1)
+            / bins**load
+            * (1 - mpmath.mpf(1) / bins) ** (balls - load)
+        )
+        found = overflow_weight(load, bins, deficit)
+        assert abs(found / exact - 1) <= 1e-14 * max(1.0, -math.log(found) / 40.0)
+
+
+def test_weights_at_the_edges():
+    assert overflow_weight(3.0, 2.0, 3.0) == pytest.approx(1 / 8, rel=1e-15)
+    assert overflow_weight(3.0, 2.0, 4.0) == 0.0
+
+
+@pytest.mark.parametrize("stride", [1.0, 2.0, 7.0, 40.0])
+def test_rule_is_exact_for_polynomials(stride):
+    rule = stride_rule(stride)
+    for degree in range(13):
+        grid = (np.arange(-6, 8) / 7.0) ** degree
+        exact = sum((r / stride / 7.0) ** degree for r in range(1, int(stride) + 1))
+        assert rule @ grid == pytest.approx(exact, rel=1e-11, abs=1e-13)
+
+
+@pytest.mark.parametrize(("load", "bins"), [(5200, 3), (5300, 5), (10_300, 2), (5500, 9)])
+def test_strides_agree_with_steps(load, bins):
+    mean = 5000 if load < 10_000 else 10_000
+    for deficit in (bins * (load - mean) - 1, bins * (load - mean) // 3):
+        strides = int(deficit // 4) + 1
+        by_strides = confined(load, bins, deficit, strides, stride_rule(deficit / strides))
+        exact = by_steps(load, bins, deficit)
+        assert by_strides == pytest.approx(exact, rel=1e-13 * bins, abs=0.0)
+
+
+def test_coarse_strides_are_seen():
+    # A negative control: strides of a whole standard deviation are not enough.
+    by_strides = confined(5300, 5, 1500, 15, stride_rule(100.0))
+    assert by_strides != pytest.approx(by_steps(5300, 5, 1500), rel=1e-12)
+
+
+def test_large_numbers_against_multiprecision():
+    balls, load = 10**5, 50_250  # sigma is 223
+    with mpmath.workdps(40):
+        mass = mpmath.binomial(balls, load) / mpmath.mpf(2) ** balls
+        inside = mpmath.mpf(0)
+        for at in range(load, balls - load - 1, -1):
+            inside += mass
+            mass *= mpmath.mpf(at) / (balls - at + 1)
+        tails, errors = recurrence_tails(balls, 2, np.array([load]))
+        assert abs(float(tails[0]) - (1 - inside)) <= errors[0]
+    assert errors[0] <= 1e-13
+
+
+def test_a_full_house():
+    # n = k m: the multinomial probability that all loads are equal.
+    tails, errors = recurrence_tails(20_000, 2, np.array([10_000]))
+    with mpmath.workdps(30):
+        exact = mpmath.binomial(20_000, 10_000) / mpmath.mpf(2) ** 20_000
+    assert abs(1.0 - float(tails[0]) - exact) <= errors[0] + 1e-16
+
+
+def test_cost_hardly_grows_with_balls():
+    small = recurrence_seconds(10**6, 5, np.array([10**6 // 5 + 2 * 447]))
+    large = recurrence_seconds(10**12, 5, np.array([10**12 // 5 + 2 * 447_214]))
+    assert small == pytest.approx(large, rel=1e-2)
+
+
+def test_where_it_does_not_apply():
+    assert recurrence_seconds(10**9, 1001, np.array([10**6])) == math.inf
+    assert recurrence_seconds(4095 * 5, 5, np.array([4100])) == math.inf
+    assert recurrence_seconds(4096 * 5, 5, np.array([4100])) < 1.0
+
+
+def test_moments_in_closed_form():
+    root = math.sqrt(math.pi)
+    closed = {
+        1: (0.0, 1.0, 0.0),
+        2: (1 / root, 1.0, 2.5 / root),
+        3: (1.5 / root, 1.0 + math.sqrt(3.0) / (2.0 * math.pi), 3.75 / root),
+    }
+    for variables, moments in closed.items():
+        assert normal_maximum_moments(variables) == pytest.approx(moments, abs=1e-13)
+    mean_of_five = 5 / (4 * root) * (1 + 6 / math.pi * math.asin(1 / 3))
+    assert normal_maximum_moments(5)[0] == pytest.approx(mean_of_five, rel=1e-13)
+
+
+@pytest.mark.parametrize("bins", [3, 5, 20, 1000])
+def test_error_of_three_terms(bins):
+    for balls in (10**6, 10**8):
+        found = maximum_load_excess(balls, bins)
+        error = 0.5 * (found.lower + found.upper) - asymptotic_excess(balls, bins, num_terms=3)
+        assert abs(error) <= bins**0.25 / 10.0 * bins / balls
+        two = 0.5 * (found.lower + found.upper) - asymptotic_excess(balls, bins)
+        assert 0.01 <= -two * math.sqrt(balls / bins) <= 1.0
+
+
+@pytest.mark.parametrize("balls", [10**6, 10**6 + 1])
+def test_two_bins_depend_on_parity(balls):
+    found = maximum_load_excess(balls, 2)
+    part = 1.0 / (8.0 * math.sqrt(math.pi * balls / 2))
+    error = 0.5 * (found.lower + found.upper) - asymptotic_excess(balls, 2)
+    assert error == pytest.approx(part if balls % 2 else -part, rel=1e-3)
+
+
+@pytest.mark.parametrize(("bins", "share"), [(2, 0.68), (3, 0.81), (4, 0.87), (5, 0.92)])
+def test_published_constant(bins, share):
+    balls = 10**9
+    exact = maximum_load(balls, bins).upper / balls - 1.0 / bins
+    assert exact / (published_approximation(balls, bins) - 1.0 / bins) == pytest.approx(
+        share, abs=5.1e-3
+    )
+
+
+@pytest.mark.parametrize(("bins", "too_large"), [(2, True), (8, True), (9, False)])
+def test_where_the_published_form_errs(bins, too_large):
+    exact = maximum_load(10**9, bins).upper / 10**9
+    assert (published_approximation(10**9, bins) > exact) == too_large
+
+
+def test_bad_numbers():
+    with pytest.raises(ParameterError, match="num_terms = 4 is above 3"):
+        asymptotic_excess(10, 3, num_terms=4)
+    with pytest.raises(ParameterError, match="num_terms = 1 is below 2"):
+        asymptotic_excess(10, 3, num_terms=1)
+    for call in (asymptotic_excess, published_approximation):
+        with pytest.raises(ParameterError, match="num_balls"):
+            call(0, 3)
+        with pytest.raises(ParameterError, match="num_bins"):
+            call(3, 1)
+    with pytest.raises(ParameterError, match="num_variables"):
+        normal_maximum_moments(0)

@@ -1,0 +1,631 @@
+"""Plans: laws chosen, errors, and repeated collections beside them."""
+
+import functools
+import itertools
+import json
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from shuffledp.accounting import ShuffledRelease
+from shuffledp.accounting.amplification.registry import account_delta
+from shuffledp.core.bound import Bound
+from shuffledp.core.errors import DomainError, ParameterError
+from shuffledp.core.profile import LocalProfile
+from shuffledp.monitoring import plan as plan_module
+from shuffledp.monitoring.comparison import (
+    FEW_ANSWERS,
+    MonitorComparison,
+    RepeatedCollection,
+    RepeatedTask,
+    Verdict,
+    _error,
+    advice,
+    everybody_at_central,
+    everybody_at_local,
+    few_answers,
+    few_answers_seen,
+)
+from shuffledp.monitoring.plan import (
+    PlanRequest,
+    designs_by_gap,
+    plan_monitoring,
+    reason_for,
+)
+from shuffledp.monitoring.privacy.central import central_guarantee, local_guarantee
+from shuffledp.monitoring.server import MonitorServer
+from shuffledp.monitoring.signs import SIGN_LAWS, sign_law
+from shuffledp.randomizers.registry import make_randomizer
+
+ASKED = {
+    "periods": 13,
+    "max_changes": 3,
+    "num_users": 40_000,  # a multiple of the 4 levels
+    "delta": 1e-6,
+    "epsilon0": 1.0,
+}
+
+
+@functools.cache
+def planned(**changes):
+    """Plan once what several tests look at."""
+    return plan_monitoring(**{**ASKED, **changes})
+
+
+@pytest.fixture
+def plan():
+    return planned()
+
+
+@pytest.mark.parametrize("domain", [None, range(5)])
+def test_errors_are_those_of_the_server(domain):
+    plan = planned(domain=domain)
+    design, tree = plan.design, plan.design.tree
+    server = MonitorServer(design)
+    columns = design.encoding.num_columns
+    at_level = 40_000 // 4
+    numbers = np.full(columns, at_level // columns)
+    numbers[: at_level % columns] += 1  # every user of the level reports at each of its nodes
+    for level in range(1, tree.num_levels + 1):
+        for position in range(1, tree.nodes_at(level) + 1):
+            server.ingest_sums(level, position * tree.length(level), numbers % 2, numbers)
+    for method, expected in plan.errors.items():
+        found = server.running_counts(13, method=method, confidence=0.95)
+        errors = found.standard_errors.reshape(13, -1)
+        assert np.allclose(errors, expected.standard_errors[:, None], rtol=1e-9)
+        half = (found.upper - found.lower).reshape(13, -1) / 2.0
+        assert np.allclose(half, expected.simultaneous_half_widths[:, None], rtol=1e-9)
+        alone = server.running_counts(13, method=method, confidence=0.95, simultaneous=False)
+        half = (alone.upper - alone.lower).reshape(13, -1) / 2.0
+        assert np.allclose(half, expected.pointwise_half_widths[:, None], rtol=1e-9)
+    smoothed = server.running_counts(13, smoothed=True).standard_errors.reshape(13, -1)
+    assert np.allclose(smoothed, plan.smoothed_standard_errors[:, None], rtol=1e-9)
+
+
+def test_errors_of_the_cover_in_closed_form(plan):
+    design = plan.design
+    nodes = np.array([t.bit_count() for t in range(1, 14)])
+    closed = np.sqrt(40_000 * 4 * nodes) / design.law.gap
+    found = plan.errors["cover"]
+    assert np.allclose(found.standard_errors, closed)
+    assert found.worst == pytest.approx(closed.max())
+    assert found.mean == pytest.approx(closed.mean())
+    assert found.root_mean_square == pytest.approx(math.sqrt((closed**2).mean()))
+    least = plan.errors["least-squares"]
+    assert np.all(least.standard_errors <= found.standard_errors * (1.0 + 1e-12))
+    assert np.all(plan.smoothed_standard_errors <= least.standard_errors * (1.0 + 1e-9))
+    for each in plan.errors.values():
+        # Bernstein's inequality needs no normal law, and so cannot be below one
+        assert np.all(each.proven > each.simultaneous_half_widths)
+        assert np.all(each.simultaneous_half_widths >= each.pointwise_half_widths)
+        assert each.pointwise_quantile == pytest.approx(1.959964, abs=1e-6)
+
+
+def test_guarantees_are_those_of_the_accountant(plan):
+    profile = plan.design.profile
+    assert plan.local == local_guarantee(profile)
+    assert plan.central == central_guarantee(profile, num_users=40_000, delta=1e-6)
+    assert plan.central.upper < plan.local.upper <= 1.0
+    seen = planned(level_hidden=False)
+    assert seen.central.upper > plan.central.upper
+    assert seen.central == central_guarantee(
+        profile, num_users=40_000, delta=1e-6, level_hidden=False
+    )
+    columns = planned(domain=range(5))
+    assert columns.bits_per_report == 2 + 3 + 1
+    assert columns.central == central_guarantee(
+        columns.design.profile, num_users=40_000, delta=1e-6, changing_share=0.5
+    )
+
+
+def test_reports_and_bits(plan):
+    # levels with 13, 6, 3 and 1 nodes
+    assert plan.reports_per_user == 23 / 4
+    assert plan.bits_per_report == 3
+    assert plan.bits_per_user == 69 / 4
+
+
+def test_the_law_with_the_smallest_error_is_taken(plan):
+    gaps = {name: sign_law(name, max_changes=3, epsilon0=1.0).gap for name in SIGN_LAWS}
+    assert [each.protocol for each in plan.considered] == sorted(gaps, key=lambda name: -gaps[name])
+    assert plan.design.law.gap == max(gaps.values())
+    assert plan.reason.startswith(f"{plan.design.protocol} has the smallest error")
+    asked = plan_monitoring(**ASKED, protocol="sampled-change")
+    assert asked.design.protocol == "sampled-change"
+    assert asked.reason == "sampled-change was asked for."
+    assert len(asked.considered) == 1
+    assert asked.errors["cover"].worst > plan.errors["cover"].worst
+
+
+def test_one_change_leaves_no_choice():
+    one = plan_monitoring(**{**ASKED, "max_changes": 1}, protocol="auto")
+    assert "have the same error here" in one.reason
+
+
+def test_with_many_changes_only_one_law_is_left():
+    many = plan_monitoring(**{**ASKED, "periods": 70, "max_changes": 63})
+    assert many.design.protocol == "sampled-change"
+    assert many.reason == "sampled-change is the only one for 63 changes."
+
+
+def test_a_central_target_is_met():
+    asked = {"epsilon0": None, "epsilon": 0.05, "num_users": 10_000}
+    plan = planned(**asked)
+    assert plan.asked_epsilon == 0.05
+    assert plan.central.upper <= 0.05
+    assert plan.central.upper == pytest.approx(0.05, rel=0.01)
+    # a little more local loss would break the target
+    request = PlanRequest(**{**ASKED, **asked})
+    protocol, epsilon0 = plan.design.protocol, plan.design.epsilon0
+    assert request.can_meet(protocol, epsilon0)
+    assert not request.can_meet(protocol, 1.01 * epsilon0)
+    without = PlanRequest(**ASKED)
+    assert without.can_meet(protocol, 40.0)
+    looser = planned(**{**asked, "epsilon": 0.1})
+    assert looser.errors["cover"].worst < plan.errors["cover"].worst
+
+
+@pytest.mark.parametrize(("max_changes", "epsilon"), [(1, 0.05), (3, 0.02), (3, 0.2)])
+def test_laws_that_are_not_worked_out_have_the_larger_error(max_changes, epsilon):
+    asked = {**ASKED, "max_changes": max_changes, "epsilon0": None, "epsilon": epsilon}
+    request = PlanRequest(**asked)
+    designs = designs_by_gap(request, "auto")
+    every = [request.design(name) for name in SIGN_LAWS]
+    assert designs[0].law.gap == pytest.approx(max(each.law.gap for each in every), rel=1e-5)
+    reason = reason_for(designs, request, None)
+    assert ("at this central guarantee" in reason) == (len(designs) == 1)
+    assert reason_for(designs, request, designs[0].protocol).endswith("was asked for.")
+
+
+def test_a_law_is_worked_out_where_it_might_be_better(monkeypatch):
+    # as if the laws were tried the other way round: then the better one comes second
+    monkeypatch.setattr(
+        plan_module, "SIGN_LAWS", {name: SIGN_LAWS[name] for name in reversed(SIGN_LAWS)}
+    )
+    asked = {**ASKED, "epsilon0": None, "epsilon": 0.05}
+    request = PlanRequest(**asked)
+    designs = designs_by_gap(request, None)
+    assert [each.protocol for each in designs] == list(SIGN_LAWS)
+    assert "predrawn-signs has the smallest error" in reason_for(designs, request, None)
+
+
+def test_more_users_help_everybody(plan):
+    more = plan_monitoring(**{**ASKED, "num_users": 160_000})
+    assert more.central.upper < plan.central.upper
+    assert np.allclose(
+        more.errors["cover"].standard_errors, 2.0 * plan.errors["cover"].standard_errors
+    )
+
+
+def test_the_comparison_is_at_the_same_guarantees(plan):
+    compared = plan.comparison
+    assert compared.standard_error == plan.errors["least-squares"].root_mean_square
+    assert compared.local_epsilon == plan.design.epsilon0
+    assert compared.everybody_local.local_epsilon == plan.design.epsilon0
+    assert compared.everybody_central.central.upper <= plan.central.upper
+    assert compared.few_answers.central.upper <= plan.central.upper
+    assert compared.few_answers.local_epsilon <= plan.design.epsilon0
+    seen = planned(level_hidden=False).comparison
+    assert seen.few_answers.name != compared.few_answers.name
+
+
+def test_few_periods_are_repeated_and_many_are_monitored():
+    few = plan_monitoring(**{**ASKED, "periods": 4, "max_changes": 4})
+    assert few.verdict is Verdict.REPEAT
+    many = plan_monitoring(**{**ASKED, "periods": 1024, "max_changes": 1})
+    assert many.verdict is Verdict.MONITOR
+    assert many.advice[0].startswith("Monitor: no ")
+
+
+def test_one_period():
+    plan = plan_monitoring(**{**ASKED, "periods": 1, "max_changes": 1})
+    assert plan.verdict is Verdict.ONE_SHOT
+    assert "shuffledp run" in plan.advice[0]
+    # one level, one node, no smoothing
+    assert plan.reports_per_user == 1.0
+    assert plan.errors["cover"].worst == pytest.approx(200.0 / plan.design.law.gap)
+
+
+def test_a_user_alone():
+    plan = plan_monitoring(**{**ASKED, "num_users": 1})
+    assert plan.central.upper <= plan.local.upper
+    assert any("drowns" in caution for caution in plan.cautions)
+
+
+def test_cautions(plan):
+    assert plan.cautions == ()
+    delta, bare = planned(epsilon0=12.0, delta=0.1).cautions
+    assert "1/num_users" in delta
+    assert "only the shuffler" in bare
+
+
+def test_where_delta_pays_for_everything():
+    plan = plan_monitoring(**{**ASKED, "epsilon0": 0.1, "delta": 0.99})
+    assert plan.central.upper == 0.0
+    assert plan.comparison.central_epsilon > 0.0
+    json.dumps(plan.to_dict(), allow_nan=False)
+
+
+def test_what_programs_read(plan):
+    record = plan.to_dict()
+    assert json.loads(json.dumps(record, allow_nan=False)) == record
+    assert record["periods"] == 13
+    assert record["central"]["upper"] == plan.central.upper
+    assert record["errors"]["cover"]["worst_standard_error"] == plan.errors["cover"].worst
+    assert len(record["errors"]["cover"]["proven_errors"]) == 13
+    assert record["comparison"]["verdict"] == str(plan.verdict)
+    assert record["considered"][0]["protocol"] == record["protocol"]
+
+
+def test_arrays_are_read_only(plan):
+    with pytest.raises(ValueError, match="read-only"):
+        plan.errors["cover"].standard_errors[0] = 0.0
+    with pytest.raises(ValueError, match="read-only"):
+        plan.smoothed_standard_errors[0] = 0.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"epsilon": 1.0}, "give exactly one"),
+        ({"epsilon0": None}, "give exactly one"),
+        ({"epsilon0": 0.0}, "epsilon0"),
+        ({"epsilon0": math.nan}, "epsilon0"),
+        ({"epsilon0": math.inf}, "epsilon0"),
+        ({"epsilon0": 1e-25}, "say nothing"),
+        ({"epsilon0": None, "epsilon": 0.0}, "epsilon"),
+        ({"periods": 0}, "periods"),
+        ({"periods": 2.5}, "periods"),
+        ({"periods": 2**20 + 1}, "longer periods"),
+        ({"max_changes": 0}, "max_changes"),
+        ({"max_changes": 14}, "max_changes"),
+        ({"num_users": 0}, "num_users"),
+        ({"delta": 0.0}, "delta"),
+        ({"delta": math.nan}, "delta"),
+        ({"confidence": 1.0}, "confidence"),
+        ({"protocol": "magic"}, "protocol"),
+    ],
+)
+def test_arguments_out_of_range(changes, words):
+    with pytest.raises(ParameterError, match=words) as caught:
+        plan_monitoring(**{**ASKED, **changes})
+    assert "\n" not in str(caught.value)
+
+
+def test_a_domain_that_cannot_be_used():
+    with pytest.raises(DomainError):
+        plan_monitoring(**ASKED, domain=["a", "a"])
+
+
+BIT, FIVE = 2, 5  # possible answers
+
+
+def task(num_categories=BIT, periods=12, num_users=10_000, delta=1e-6):
+    return RepeatedTask(
+        num_categories=num_categories, periods=periods, num_users=num_users, delta=delta
+    )
+
+
+@pytest.mark.parametrize("rounds", [12, 36])
+def test_the_same_local_total(rounds):
+    found = everybody_at_local(task(periods=rounds), epsilon0=3.0)
+    assert found.answers_per_user == rounds
+    assert found.epsilon0_per_answer == pytest.approx(3.0 / rounds)
+    assert rounds * Fraction(found.epsilon0_per_answer) <= 3
+    assert found.local_epsilon == 3.0
+    # randomized response: sqrt(n b (1 - b)) / (2 b - 1) = sqrt(n) / (2 sinh(epsilon0 / 2))
+    closed = 100.0 / (2.0 * math.sinh(0.5 * 3.0 / rounds))
+    assert found.standard_error == pytest.approx(closed, rel=1e-9)
+    assert found.least_standard_error == found.standard_error
+
+
+def variance_of_one_user(law, categories, bit, questions, answers):
+    """Exact mean and variance of one user's part of a count, by enumeration.
+
+    ``law`` is the probability of support given the bit; the user draws ``answers`` of
+    ``questions``, and the first question is looked at.
+    """
+    p, q = law
+    centre = Fraction(1, categories)
+    share = Fraction(answers, questions)
+    draws = list(itertools.combinations(range(questions), answers))
+    mean = square = Fraction(0)
+    for drawn in draws:
+        outcomes = [(Fraction(1), centre)]
+        if 0 in drawn:
+            chance = p if bit else q
+            outcomes = [
+                (weight, centre + ((support - q) / (p - q) - centre) / share)
+                for weight, support in ((chance, 1), (1 - chance, 0))
+            ]
+        for weight, value in outcomes:
+            mean += weight * value / len(draws)
+            square += weight * value**2 / len(draws)
+    return mean, square - mean**2
+
+
+@pytest.mark.parametrize(("categories", "answers"), [(2, 1), (2, 3), (2, 4), (3, 2), (5, 1)])
+def test_the_variance_is_that_of_enumeration(categories, answers):
+    questions, epsilon0 = 4, 2.0
+    asked = task(categories, periods=questions, num_users=700)
+    each = epsilon0 / answers
+    randomizer = make_randomizer("k-rr", k=categories, epsilon0=each)
+    p, q = (Fraction(chance) for chance in randomizer.support_probabilities)
+    total = Fraction(0)
+    for bit, users in ((1, Fraction(1, categories)), (0, 1 - Fraction(1, categories))):
+        mean, variance = variance_of_one_user((p, q), categories, bit, questions, answers)
+        assert mean == bit  # unbiased
+        total += users * variance
+    found = _error(asked, "k-rr", each, share=answers / questions)
+    assert found == pytest.approx(math.sqrt(700 * total), rel=1e-9)
+
+
+@pytest.mark.parametrize("question", [BIT, FIVE])
+def test_few_answers_keep_both_guarantees(question):
+    asked = task(question)
+    found = few_answers(asked, epsilon0=4.0, epsilon=0.1)
+    assert found.name == FEW_ANSWERS
+    assert found.local_epsilon <= 4.0
+    assert found.answers_per_user * Fraction(found.epsilon0_per_answer) <= 4
+    assert found.central.upper <= 0.1
+    whole = LocalProfile(epsilon0=found.local_epsilon)
+    proved = account_delta(whole, num_users=10_000, epsilon=0.1, with_lower=False)
+    assert proved.upper <= 1e-6
+    assert found.least_standard_error <= found.standard_error
+    # nothing is given away: a little more would break the target
+    more = LocalProfile(epsilon0=1.01 * found.local_epsilon)
+    assert account_delta(more, num_users=10_000, epsilon=0.1, with_lower=False).upper > 1e-6
+
+
+def test_the_number_of_answers_is_the_best_one():
+    asked = task(periods=30)
+    for epsilon0 in (0.5, 6.0, 30.0):
+        found = few_answers(asked, epsilon0=epsilon0, epsilon=40.0)
+        errors = []
+        for answers in range(1, 31):
+            share = answers / 30
+            noise = 1.0 / (2.0 * math.sinh(0.5 * epsilon0 / answers)) ** 2
+            errors.append(math.sqrt(10_000 * (noise / share + 0.25 * (1.0 / share - 1.0))))
+        assert found.local_epsilon == epsilon0
+        assert found.standard_error == pytest.approx(min(errors), rel=0.01)
+        assert found.standard_error >= min(errors) * (1.0 - 1e-9)
+        assert found.least_standard_error == found.standard_error
+        assert errors[found.answers_per_user - 1] == pytest.approx(found.standard_error)
+
+
+@pytest.mark.parametrize("question", [BIT, FIVE])
+def test_the_same_central_guarantee(question):
+    asked = task(question)
+    found = everybody_at_central(asked, epsilon=0.3)
+    assert found.central.upper <= 0.3
+    randomizer = make_randomizer(found.randomizer, k=question, epsilon0=found.epsilon0_per_answer)
+    release = ShuffledRelease(profile=randomizer.profile, num_users=10_000)
+    year = (release * asked.periods).epsilon(1e-6)
+    assert year.lower <= 0.3
+    assert 0.97 * 0.3 <= year.upper <= 0.3 * (1.0 + 1e-9)
+    assert found.local_epsilon >= asked.periods * found.epsilon0_per_answer
+    # of other questions than bits only what is proved is known
+    assert (found.least_standard_error is None) == (question is FIVE)
+
+
+def test_less_privacy_less_noise():
+    asked = task(periods=2, num_users=500)
+    errors = [everybody_at_central(asked, epsilon=each).standard_error for each in (0.2, 0.3)]
+    assert errors[1] < errors[0]
+
+
+def test_the_error_of_bits_is_known_from_both_sides():
+    found = everybody_at_central(task(num_users=10**6, periods=365), epsilon=0.01)
+    assert 0.98 * found.standard_error < found.least_standard_error < found.standard_error
+    # sqrt(n) / strength, and the strength of Gaussian noise: error = sqrt(d) / mu
+    normal = math.sqrt(365.0) / gaussian_mu(0.01, 1e-6)
+    assert found.least_standard_error <= 1.01 * normal
+    assert found.standard_error >= 0.99 * normal
+
+
+def gaussian_mu(epsilon, delta):
+    """Return mu with Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu) = delta."""
+    low, high = 1e-6, 10.0
+    for _ in range(200):
+        mu = 0.5 * (low + high)
+        first = 0.5 * math.erfc(-(0.5 * mu - epsilon / mu) / math.sqrt(2.0))
+        second = 0.5 * math.erfc((0.5 * mu + epsilon / mu) / math.sqrt(2.0))
+        low, high = (mu, high) if first - math.exp(epsilon) * second < delta else (low, mu)
+    return low
+
+
+def test_one_period_is_one_collection():
+    asked = task(periods=1)
+    local = everybody_at_local(asked, epsilon0=1.0)
+    few = few_answers(asked, epsilon0=1.0, epsilon=1.0)
+    assert local.epsilon0_per_answer == few.epsilon0_per_answer == 1.0
+    assert local.standard_error == few.standard_error
+    assert few.answers_per_user == 1
+
+
+@pytest.mark.parametrize("question", [BIT, FIVE])
+def test_where_the_analyst_knows_who_answers(question):
+    asked = task(question, num_users=100_000)
+    seen = few_answers_seen(asked, epsilon0=2.0, epsilon=0.03, typical_epsilon0=0.4)
+    assert seen.local_epsilon <= 2.0
+    assert seen.central.upper <= 0.03
+    assert 1 <= seen.answers_per_user <= 12
+    assert seen.answers_per_user * Fraction(seen.epsilon0_per_answer) <= 2
+    secret = few_answers(asked, epsilon0=2.0, epsilon=0.03)
+    assert seen.standard_error > secret.standard_error
+    if question is BIT:
+        assert seen.least_standard_error <= seen.standard_error
+    else:
+        assert seen.least_standard_error is None
+
+
+def test_somebody_answers_each_question():
+    found = few_answers_seen(
+        task(periods=12, num_users=5), epsilon0=0.1, epsilon=1.0, typical_epsilon0=0.1
+    )
+    assert found.answers_per_user == 3  # 5 * 3 / 12 users a period: at least one
+    assert found.local_epsilon <= 0.1
+
+
+def test_beyond_forty_nothing_is_hidden_and_nothing_gained():
+    found = everybody_at_local(task(periods=2), epsilon0=300.0)
+    assert found.epsilon0_per_answer == 40.0
+    assert found.local_epsilon == 300.0
+    assert found.central.upper <= 80.0 * (1.0 + 1e-12)
+
+
+def test_noise_without_end():
+    found = everybody_at_local(task(), epsilon0=1e-18)
+    assert found.standard_error == math.inf
+    record = found.to_dict()
+    assert record["standard_error"] is None
+    assert record["least_standard_error"] is None
+    json.dumps(record, allow_nan=False)
+
+
+def test_what_programs_read_of_daily():
+    record = few_answers(task(), epsilon0=1.0, epsilon=1.0).to_dict()
+    assert list(record) == [
+        "name",
+        "randomizer",
+        "answers_per_user",
+        "epsilon0_per_answer",
+        "local_epsilon",
+        "central_epsilon",
+        "standard_error",
+        "least_standard_error",
+    ]
+    assert json.loads(json.dumps(record, allow_nan=False)) == record
+
+
+def test_errors_grow_with_the_root_of_users():
+    few = few_answers(task(), epsilon0=1.0, epsilon=30.0)
+    many = few_answers(replace(task(), num_users=40_000), epsilon0=1.0, epsilon=30.0)
+    assert np.isclose(many.standard_error, 2.0 * few.standard_error)
+
+
+def collection(error, *, least=None, local=1.0, central=0.1, answers=10):
+    return RepeatedCollection(
+        name="made up",
+        randomizer="k-rr",
+        answers_per_user=answers,
+        epsilon0_per_answer=local / answers,
+        local_epsilon=local,
+        central=Bound(lower=None, upper=central, method="", source="", assumptions=()),
+        standard_error=error,
+        least_standard_error=least,
+    )
+
+
+COMPARED = MonitorComparison(
+    periods=10,
+    standard_error=100.0,
+    smoothed_standard_error=70.0,
+    local_epsilon=1.0,
+    central_epsilon=0.1,
+    everybody_local=collection(500.0, least=500.0, central=0.01),
+    everybody_central=collection(300.0, least=297.0, local=9.0),
+    few_answers=collection(250.0, least=240.0, answers=1),
+)
+
+
+def test_factors():
+    assert COMPARED.best_at_both is COMPARED.few_answers
+    assert COMPARED.factor_at_both == 2.5
+    assert COMPARED.least_factor_at_both == 2.4
+    assert COMPARED.factor_at_local == 5.0
+    assert COMPARED.factor_at_central == 3.0
+    assert COMPARED.least_factor_at_central == 2.97
+    unknown = replace(COMPARED, everybody_central=collection(300.0), few_answers=collection(250.0))
+    assert unknown.least_factor_at_central == 3.0
+    assert unknown.least_factor_at_both == 2.5
+
+
+def test_only_what_gives_both_guarantees_is_best_at_both():
+    open_local = replace(COMPARED, few_answers=collection(10.0, local=1.1))
+    assert open_local.best_at_both is COMPARED.everybody_local
+    open_central = replace(COMPARED, few_answers=collection(10.0, central=0.11))
+    assert open_central.best_at_both is COMPARED.everybody_local
+    # a repeated collection may give both without having been made for it
+    good = replace(COMPARED, everybody_central=collection(200.0))
+    assert good.best_at_both is good.everybody_central
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict", "words"),
+    [
+        ({}, Verdict.MONITOR, "Monitor: no repeated collection"),
+        ({"periods": 1}, Verdict.ONE_SHOT, "use `shuffledp run`"),
+        ({"few_answers": collection(99.0, least=90.0)}, Verdict.REPEAT, "Repeat a one-shot"),
+        ({"everybody_local": collection(99.0, least=99.0)}, Verdict.REPEAT, "Repeat"),
+        (
+            {"few_answers": collection(120.0, least=95.0)},
+            Verdict.ABOUT_EVEN,
+            "About even: take what is easier",
+        ),
+        (
+            {"everybody_central": collection(101.0, least=99.5, local=9.0)},
+            Verdict.TRUST_DECIDES,
+            "if the shuffler is trusted",
+        ),
+    ],
+)
+def test_verdicts(changes, verdict, words):
+    compared = replace(COMPARED, **changes)
+    assert compared.verdict is verdict
+    said = advice(compared)
+    assert words in said[0]
+    assert len(said) == (1 if verdict is Verdict.ONE_SHOT else 5)
+    for sentence in said:
+        assert sentence.endswith(".")
+        assert "nan" not in sentence
+
+
+def test_the_numbers_are_said():
+    own, both, local, central = advice(COMPARED)[1:]
+    assert "100 users on average over the periods, and of 70 users once all" in own
+    assert "each user answering in 1 of 10 periods (epsilon0 = 1 each time) it is 250 users" in both
+    assert "250 users, 2.5 times that. A better analysis might" in both
+    assert both.endswith("allow less noise, but not below 240 users.")
+    assert "everybody answering in every period (epsilon0 = 0.1 each time) it is 500 users" in local
+    assert local.endswith("500 users, 5 times that.")
+    assert "it is 300 users, 3 times that. But whoever sees" in central
+    assert "may then learn epsilon = 9 about each user instead of 1." in central
+
+
+def test_losses_are_not_rounded_down():
+    much = replace(COMPARED, everybody_central=collection(300.0, local=1238.1))
+    assert "epsilon = 1239 about each user instead of 1." in advice(much)[4]
+
+
+def test_what_is_not_known_is_said():
+    compared = replace(
+        COMPARED,
+        everybody_central=collection(300.0),
+        few_answers=collection(250.0, answers=2),
+    )
+    _, both, _, central = advice(compared)[1:]
+    assert "in 2 of 10 periods (" in both
+    assert both.endswith("250 users, 2.5 times that. A better analysis might allow less noise.")
+    assert central.endswith("300 users, 3 times that. A better analysis might allow less noise.")
+    assert "whoever sees" not in central  # no more than monitoring reveals
+
+
+def test_noise_without_end_of_advice():
+    endless = collection(math.inf, least=math.inf)
+    compared = replace(COMPARED, everybody_local=endless, few_answers=endless)
+    assert advice(compared)[3].endswith("it is infinite.")
+    record = compared.to_dict()
+    assert record["factor_at_local"] is None
+    json.dumps(record, allow_nan=False)
+
+
+def test_what_programs_read_of_advice():
+    record = COMPARED.to_dict()
+    assert record["verdict"] == "monitor"
+    assert record["advice"] == list(advice(COMPARED))
+    assert record["few_answers"] == COMPARED.few_answers.to_dict()
+    assert json.loads(json.dumps(record, allow_nan=False)) == record
