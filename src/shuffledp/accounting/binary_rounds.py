@@ -46,6 +46,9 @@ _LOWER_ACCURACY = 4e-3
 _TOLERANCE = 1e-3
 _GUESSES = 2
 
+# What is closer to the sum of all losses than this, relatively, is not composed for.
+_CLOSE = 1.0 - 1e-3
+
 # Rounding of a sum of equal terms.
 _SLACK = 1.0 - 1e-12
 
@@ -207,14 +210,15 @@ def _pure(epsilon0: float, rounds: int) -> float:
 
 def _upper(epsilon0: float, num_users: int, rounds: int, delta: float) -> float:
     """Return an epsilon that is enough, ``inf`` where round-off dominates."""
-    from shuffledp.accounting.composition import compose_curves
+    from shuffledp.accounting.composition import certain_epsilon, compose_curves
 
     if epsilon0 < _LEAST_EPSILON0:
         return _pure(epsilon0, rounds)
+    parts = [(_dominating_curve(epsilon0, num_users), rounds)]
+    if certain_epsilon(parts, delta, upper=True) >= _pure(epsilon0, rounds) * _CLOSE:
+        return _pure(epsilon0, rounds)
     try:
-        loss = compose_curves(
-            [(_dominating_curve(epsilon0, num_users), rounds)], smallest_delta=delta, upper=True
-        )
+        loss = compose_curves(parts, smallest_delta=delta, upper=True, aimed=True)
         return loss.epsilon(delta)
     except PrecisionError:
         return math.inf
@@ -222,7 +226,7 @@ def _upper(epsilon0: float, num_users: int, rounds: int, delta: float) -> float:
 
 def _lower(epsilon0: float, num_users: int, rounds: int, delta: float) -> float:
     """Return an epsilon that explicit data make unavoidable, 0 where round-off dominates."""
-    from shuffledp.accounting.composition import compose_curves
+    from shuffledp.accounting.composition import certain_epsilon, compose_curves
 
     if epsilon0 < _LEAST_EPSILON0:
         return 0.0
@@ -232,9 +236,16 @@ def _lower(epsilon0: float, num_users: int, rounds: int, delta: float) -> float:
         backward=functools.partial(exact.enclose_extreme, others_hold_one=True),
         highest=epsilon0,
     )
+    certain = certain_epsilon([(curve, rounds)], delta, upper=False)
+    if certain >= _pure(epsilon0, rounds) * _CLOSE:
+        return certain
     try:
         loss = compose_curves(
-            [(curve, rounds)], smallest_delta=delta, upper=False, accuracy=_LOWER_ACCURACY
+            [(curve, rounds)],
+            smallest_delta=delta,
+            upper=False,
+            accuracy=_LOWER_ACCURACY,
+            aimed=True,
         )
         return loss.epsilon(delta)
     except PrecisionError:

@@ -33,8 +33,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from shuffledp.accounting.calibration import last_within
 from shuffledp.accounting.composed import MOST_ROUNDS, Composable, Composition
-from shuffledp.accounting.inversion import last_within
 from shuffledp.accounting.release_json import (
     fields_of,
     number,

@@ -20,7 +20,12 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.inversion import last_above_first_below
-from shuffledp.core.numerics.positive_part import mean_positive_part
+from shuffledp.core.numerics.positive_part import (
+    MOST_NODES,
+    SMALLEST_UPPER,
+    few_nodes,
+    mean_positive_part,
+)
 from shuffledp.core.profile import BlanketAtom
 
 # Relative error of a ratio, or a product of two, that has gone through a few roundings.
@@ -135,7 +140,9 @@ def _merged(
     return np.array([[mass, *ratios] for ratios, mass in kept]).T.copy()
 
 
-def _end(law: AtomLaw, num_users: int, epsilon: float, *, up: bool, width: float) -> Enclosure:
+def _end(
+    law: AtomLaw, num_users: int, epsilon: float, *, up: bool, width: float, rough: bool = False
+) -> Enclosure:
     """Return the enclosure whose upper, or lower, end errs on the safe side."""
     gains = law.gains(epsilon, up=up)
     heaviest = int(np.argmax(law.masses))
@@ -144,11 +151,23 @@ def _end(law: AtomLaw, num_users: int, epsilon: float, *, up: bool, width: float
     differences = gains[others] - base
     # Where the base is large, that rounding may be larger than a small gain.
     slack = 2.0**-52 * (np.abs(differences) if up else -np.abs(differences))
-    return mean_positive_part(num_users, base, law.masses[others], differences + slack, width=width)
+    return mean_positive_part(
+        num_users,
+        base,
+        law.masses[others],
+        differences + slack,
+        width=width,
+        most_nodes=few_nodes(others.size) if rough else MOST_NODES,
+    )
 
 
 def atom_delta(
-    law: AtomLaw, num_users: int, epsilon: float, *, width: float = NARROWEST
+    law: AtomLaw,
+    num_users: int,
+    epsilon: float,
+    *,
+    width: float = NARROWEST,
+    rough: bool = False,
 ) -> Enclosure:
     """Enclose delta of an atom law at one epsilon >= 0 (nats).
 
@@ -162,6 +181,8 @@ def atom_delta(
         In nats, in [0, 700].
     width : float
         Width of the enclosure aimed at, relative to epsilon.
+    rough : bool
+        Whether few nodes are enough: for one of many points of a curve.
 
     Returns
     -------
@@ -173,16 +194,21 @@ def atom_delta(
     -----
     Cost: a tenth of a millisecond from about 1e5 users on; up to 0.1 s for small batches.
     """
-    lower = _end(law, num_users, epsilon, up=False, width=width).lower
-    upper = atom_delta_above(law, num_users, epsilon, width=width)
+    lower = _end(law, num_users, epsilon, up=False, width=width, rough=rough).lower
+    upper = atom_delta_above(law, num_users, epsilon, width=width, rough=rough)
     return Enclosure(min(lower, upper), upper)
 
 
 def atom_delta_above(
-    law: AtomLaw, num_users: int, epsilon: float, *, width: float = NARROWEST
+    law: AtomLaw,
+    num_users: int,
+    epsilon: float,
+    *,
+    width: float = NARROWEST,
+    rough: bool = False,
 ) -> float:
     """Return the upper end of `atom_delta` alone, at half the cost."""
-    return min(_end(law, num_users, epsilon, up=True, width=width).upper, 1.0)
+    return min(_end(law, num_users, epsilon, up=True, width=width, rough=rough).upper, 1.0)
 
 
 def atom_epsilon(
@@ -212,6 +238,8 @@ def atom_epsilon_above(
     law: AtomLaw, num_users: int, delta: float, highest: float, *, width: float = NARROWEST
 ) -> float:
     """Return the upper end of `atom_epsilon` alone, at half the cost."""
+    if delta < SMALLEST_UPPER:
+        return highest  # no upper end of delta is below that before
     _, upper = _inverted(law, num_users, delta, highest, up=True, width=width)
     return upper
 

@@ -27,7 +27,11 @@ from shuffledp.accounting.amplification.atom_law import (
     mirrored,
 )
 from shuffledp.accounting.amplification.binary_randomized_response import BinaryRandomizedResponse
-from shuffledp.accounting.amplification.symmetric_blanket import SymmetricBlanket, SymmetricLaw
+from shuffledp.accounting.amplification.symmetric_blanket import (
+    WIDE_WIDTH,
+    SymmetricBlanket,
+    SymmetricLaw,
+)
 from shuffledp.accounting.divergences.hockey_stick_curve import HockeyStickCurve
 from shuffledp.core.bound import warn_of_lower_end
 from shuffledp.core.numerics.enclosure import Enclosure
@@ -206,11 +210,12 @@ def _attacks(profile: LocalProfile, num_users: int, width: float = 0.0) -> Itera
             ),
             epsilons=(partial(binary.lower_epsilon, highest=highest),),
         )
+    finest, rough = max(width, NARROWEST), width >= WIDE_WIDTH
     for forward, backward in _atom_attacks(profile, num_users):
         yield _Attack(
             curve=_curve(
-                partial(atom_delta, forward, num_users, width=max(width, NARROWEST)),
-                partial(atom_delta, backward, num_users, width=max(width, NARROWEST)),
+                partial(atom_delta, forward, num_users, width=finest, rough=rough),
+                partial(atom_delta, backward, num_users, width=finest, rough=rough),
                 profile,
             ),
             epsilons=(

@@ -59,7 +59,12 @@ from shuffledp.accounting.amplification.atom_law import (
 )
 from shuffledp.accounting.amplification.hypotheses import pure_violation
 from shuffledp.accounting.amplification.method import Method
-from shuffledp.accounting.amplification.symmetric_blanket import SymmetricBlanket, SymmetricLaw
+from shuffledp.accounting.amplification.symmetric_blanket import (
+    WIDE_WIDTH,
+    SymmetricBlanket,
+    SymmetricLaw,
+    blanket_of,
+)
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 
@@ -76,8 +81,8 @@ _SMALLEST_PAIR_MASS = 1e-290
 # Beyond this e^epsilon0 has no float to be widened to; ratios are what they are stated to be.
 _LARGEST_EPSILON0 = 200.0
 
-# Pairs expected up to which the double sum is asked as well.
-_FEW_PAIRS = 500.0
+# Pairs expected up to which the double sum is asked as well, and for a wide answer alone.
+_FEW_PAIRS, _HARDLY_ANY = 500.0, 1e-3
 
 # How much narrower than e^epsilon0, in nats, a pair must be for the law as stated to be tried.
 _WIDENED = 1e-7
@@ -251,12 +256,19 @@ def _least(
     num_users: int,
     by_atoms: Callable[[AtomLaw], float],
     by_sums: Callable[[SymmetricBlanket], float],
+    *,
+    width: float = 0.0,
 ) -> float:
-    """Return the value of the order of the pair that loses more, by the laws that lose least."""
-    choices = (dominating_laws(profile), unwidened_laws(profile))
-    found = [max(map(by_atoms, laws)) for laws in choices if laws]
-    if (law := lightened_law(profile, num_users)) is not None:
-        found.append(by_sums(SymmetricBlanket(law, num_users)))
+    """Return the value of the order of the pair that loses more, by the laws that lose least.
+
+    For a wide answer sums are enough where pairs are not to be expected.
+    """
+    law = lightened_law(profile, num_users)
+    found = [] if law is None else [by_sums(blanket_of(law, num_users, width))]
+    wide = width >= WIDE_WIDTH
+    if law is None or not (wide and num_users * law.pair_mass < _HARDLY_ANY):
+        choices = (dominating_laws(profile), unwidened_laws(profile))
+        found += [max(map(by_atoms, laws)) for laws in choices if laws]
     return min(found)
 
 
@@ -293,8 +305,11 @@ def _delta_above(profile: LocalProfile, num_users: int, epsilon: float, width: f
     return _least(
         profile,
         num_users,
-        lambda law: atom_delta_above(law, num_users, epsilon, width=width),
+        lambda law: atom_delta_above(
+            law, num_users, epsilon, width=width, rough=width >= WIDE_WIDTH
+        ),
         lambda blanket: blanket.enclose(epsilon).upper,
+        width=width,
     )
 
 

@@ -119,7 +119,7 @@ class PrivacyLoss:
         doubt = _GAP_ERROR * (abs(epsilon) + (np.abs(losses[[0, -1]]).max() if masses.size else 0))
         doubt = doubt if self.is_upper else -doubt
         gains = -np.expm1(np.minimum(epsilon - losses - doubt, 0.0))
-        total = float(masses @ gains)
+        total = float((masses * gains).sum())  # in pairs: the error grows with the logarithm
         if self.is_upper:
             total = total * (1.0 + _SUM_ERROR) + self.infinite_mass
             # That sum is rounded to nearest: one step up covers it, where anything was added.
@@ -180,7 +180,7 @@ class PrivacyLoss:
 
         def rough_delta(epsilon: float) -> float:
             gains = -np.expm1(np.minimum(epsilon - losses, 0.0))
-            return float(masses @ gains) + self.infinite_mass
+            return float((masses * gains).sum()) + self.infinite_mass
 
         above, below = last_above_first_below(
             rough_delta, delta, 0.0, highest, relative_tolerance=_GUESS_SPREAD

@@ -42,8 +42,11 @@ from shuffledp.accounting.binary_rounds import (
     binary_rounds_epsilon,
     binary_rounds_epsilon0,
 )
-from shuffledp.accounting.calibration import LARGEST_EPSILON0, largest_epsilon0
-from shuffledp.accounting.inversion import largest_local_epsilon
+from shuffledp.accounting.calibration import (
+    LARGEST_EPSILON0,
+    largest_epsilon0,
+    largest_local_epsilon,
+)
 from shuffledp.accounting.release import ShuffledRelease
 from shuffledp.core.bound import Bound
 from shuffledp.core.numerics.rounding import round_up
