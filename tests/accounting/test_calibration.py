@@ -19,8 +19,7 @@ from shuffledp.accounting.calibration import (
     smallest_num_users,
 )
 from shuffledp.accounting.composed import Composition
-from shuffledp.accounting.release import ShuffledRelease
-from shuffledp.accounting.stated_release import StatedRelease
+from shuffledp.accounting.release import ShuffledRelease, StatedRelease
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError, PrecisionError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.randomizers.registry import make_randomizer

@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 
 from oracles import discrete_pairs, dp_accounting_oracle, gaussian_pairs
 from shuffledp.accounting import composition, convolution
-from shuffledp.accounting.amplification.clones import CLONES
+from shuffledp.accounting.amplification.families import CLONES
 from shuffledp.accounting.composition import certain_epsilon, compose, compose_curves
-from shuffledp.accounting.divergences.discretization import dominated_loss, dominating_loss
-from shuffledp.accounting.divergences.hockey_stick_curve import HockeyStickCurve
-from shuffledp.accounting.divergences.privacy_loss import PrivacyLoss, no_loss
+from shuffledp.accounting.discretization import dominated_loss, dominating_loss
+from shuffledp.accounting.privacy_loss import HockeyStickCurve, PrivacyLoss, no_loss
 from shuffledp.core.errors import ParameterError, PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.profile import LocalProfile

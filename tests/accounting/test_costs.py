@@ -10,20 +10,18 @@ from shuffledp.accounting import calibration, composed_bounds, composition, conv
 from shuffledp.accounting.amplification import binary_randomized_response_kernels as kernels
 from shuffledp.accounting.amplification import symmetric_blanket
 from shuffledp.accounting.amplification.binary_randomized_response import BinaryRandomizedResponse
-from shuffledp.accounting.amplification.unary_encoding import dominating_laws
+from shuffledp.accounting.amplification.families import dominating_laws
 from shuffledp.accounting.binary_rounds import binary_rounds_epsilon
 from shuffledp.accounting.calibration import epsilon_upper
-from shuffledp.accounting.divergences.discretization import dominating_loss, value_at
-from shuffledp.accounting.divergences.hockey_stick_curve import HockeyStickCurve
-from shuffledp.accounting.divergences.privacy_loss import PrivacyLoss
+from shuffledp.accounting.discretization import dominating_loss, value_at
 from shuffledp.accounting.ledger import Ledger
-from shuffledp.accounting.release import ShuffledRelease
-from shuffledp.accounting.stated_release import StatedRelease
+from shuffledp.accounting.privacy_loss import HockeyStickCurve, PrivacyLoss
+from shuffledp.accounting.release import ShuffledRelease, StatedRelease
 from shuffledp.core.errors import PrecisionError
 from shuffledp.core.numerics import positive_part, positive_part_kernels
+from shuffledp.core.numerics.binomial_kernels import trapezoidal_nodes
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.inversion import last_above_first_below
-from shuffledp.core.numerics.two_binomials_kernels import trapezoidal_nodes
 from shuffledp.core.profile import LocalProfile
 from shuffledp.randomizers.numbers.laplace import DiscreteLaplace
 from shuffledp.randomizers.registry import make_randomizer

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from shuffledp.accounting.composed import Composition, DisjointReleases
     from shuffledp.accounting.ledger import Ledger, LedgerEntry
     from shuffledp.accounting.ledger_files import open_ledger, save_ledger, spend
-    from shuffledp.accounting.release import ShuffledRelease, honest_users
-    from shuffledp.accounting.stated_release import StatedRelease
+    from shuffledp.accounting.release import ShuffledRelease, StatedRelease, honest_users
     from shuffledp.core.errors import BudgetError
 
 # Module to the public names that it holds.
@@ -44,8 +43,7 @@ _HOMES = {
         "smallest_delta",
     ),
     "accounting.ledger": ("Ledger", "LedgerEntry"),
-    "accounting.release": ("ShuffledRelease", "honest_users"),
-    "accounting.stated_release": ("StatedRelease",),
+    "accounting.release": ("ShuffledRelease", "StatedRelease", "honest_users"),
 }
 
 __all__ = [

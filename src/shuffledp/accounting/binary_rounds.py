@@ -21,7 +21,7 @@ from shuffledp.accounting.amplification.local import single_report_delta
 from shuffledp.accounting.amplification.registry import SHUFFLE_ASSUMPTIONS
 from shuffledp.accounting.calibration import LARGEST_EPSILON0, epsilon0_of_strength
 from shuffledp.accounting.composed_bounds import SAME_USERS
-from shuffledp.accounting.divergences.hockey_stick_curve import HockeyStickCurve
+from shuffledp.accounting.privacy_loss import HockeyStickCurve
 from shuffledp.core.bound import Bound, reconciled_lower
 from shuffledp.core.checks import (
     require_at_least,
@@ -30,9 +30,8 @@ from shuffledp.core.checks import (
     require_positive,
 )
 from shuffledp.core.errors import ParameterError, PrecisionError
-from shuffledp.core.numerics.enclosure import Enclosure
+from shuffledp.core.numerics.enclosure import Enclosure, round_up
 from shuffledp.core.numerics.inversion import last_above_first_below
-from shuffledp.core.numerics.rounding import round_up
 
 # Data of the others at which the divergence of one round is computed; epsilon errs by half a part
 # in so many.

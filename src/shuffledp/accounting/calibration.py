@@ -1,4 +1,4 @@
-"""Calibration: the extremal local epsilon, number of users or of rounds that meets a central target.
+"""Calibration: the extremal epsilon0, number of users or of rounds that meets a central target.
 
 Four numbers decide over a collection, once or repeated: epsilon0, the number of users, the number
 of rounds, and the target (epsilon, delta). Given all but one, each function here finds the last.
@@ -231,7 +231,7 @@ def largest_rounds(releases: Composable, *, epsilon: float, delta: float) -> int
 
     Examples
     --------
-    >>> from shuffledp.accounting.stated_release import StatedRelease
+    >>> from shuffledp.accounting.release import StatedRelease
     >>> largest_rounds(StatedRelease(epsilon=0.5), epsilon=1.0, delta=1e-9)
     2
     """
@@ -410,7 +410,7 @@ def smallest_delta(releases: Composable, *, epsilon: float) -> float:
 
     Examples
     --------
-    >>> from shuffledp.accounting.stated_release import StatedRelease
+    >>> from shuffledp.accounting.release import StatedRelease
     >>> smallest_delta(StatedRelease(epsilon=0.5) * 2, epsilon=1.0)
     0.0
     """

@@ -27,15 +27,15 @@ import numpy as np
 from shuffledp.accounting.amplification.local import single_report_epsilon
 from shuffledp.accounting.amplification.registry import SHUFFLE_ASSUMPTIONS
 from shuffledp.accounting.composed import Release
-from shuffledp.accounting.divergences.hockey_stick_curve import HockeyStickCurve
-from shuffledp.accounting.stated_release import StatedRelease
+from shuffledp.accounting.privacy_loss import HockeyStickCurve
+from shuffledp.accounting.release import StatedRelease
 from shuffledp.core.bound import Bound, reconciled_lower
 from shuffledp.core.checks import require_delta, require_non_negative, require_open_unit
 from shuffledp.core.errors import OutOfRegimeError, PrecisionError
-from shuffledp.core.numerics.rounding import round_up
+from shuffledp.core.numerics.enclosure import round_up
 
 if TYPE_CHECKING:
-    from shuffledp.accounting.divergences.privacy_loss import PrivacyLoss
+    from shuffledp.accounting.privacy_loss import PrivacyLoss
 
 Parts = Sequence[tuple[Release, int]]
 
@@ -264,7 +264,7 @@ def _basic_is_above(parts: Parts, left: float, least: float) -> bool:
     It cannot where each part alone has more than its share of delta at epsilons that add up to
     that: one value of each curve, for an inversion that takes dozens.
     """
-    from shuffledp.accounting.divergences.discretization import value_at
+    from shuffledp.accounting.discretization import value_at
 
     if any(part.failure > 0.0 or math.isinf(part.highest) for part, _ in parts):
         return False
@@ -307,7 +307,7 @@ def _product_above(
 ) -> tuple["PrivacyLoss", str, str]:
     """Return the product of all upper curves, with its name and source."""
     from shuffledp.accounting.composition import compose, compose_curves
-    from shuffledp.accounting.divergences.privacy_loss import no_loss
+    from shuffledp.accounting.privacy_loss import no_loss
 
     if not any(times for _, times in parts):
         return no_loss(1.0, "upper"), "nothing", "nothing is published"

@@ -18,11 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.accounting.amplification.renyi_closed_forms import blanket_renyi_upper
 from shuffledp.accounting.composed import Release
 from shuffledp.accounting.composed_bounds import composed_loss, strongest_attack
-from shuffledp.accounting.divergences.hockey_stick_curve import HockeyStickCurve
+from shuffledp.accounting.privacy_loss import HockeyStickCurve
 from shuffledp.accounting.release import ShuffledRelease
 from shuffledp.core.checks import require_open_unit
 from shuffledp.core.errors import ParameterError, PrecisionError
-from shuffledp.core.numerics.rounding import round_up
+from shuffledp.core.numerics.enclosure import round_up
 
 Parts = Sequence[tuple[Release, int]]
 
@@ -62,7 +62,7 @@ class RenyiCurve:
         float
             Usually some per cent above ``Composable.epsilon``.
         """
-        from shuffledp.accounting.divergences.renyi import epsilon_from_renyi
+        from shuffledp.accounting.renyi import epsilon_from_renyi
 
         return epsilon_from_renyi(self.orders, self.upper, delta)
 
@@ -160,7 +160,7 @@ def renyi_without_failure(release: Release, order: float) -> float:
 @functools.lru_cache(maxsize=4096)
 def _divergence(curve: HockeyStickCurve, order: float, *, upper: bool) -> float:
     """Return the larger divergence of the two orders of the pair, at most that of its end."""
-    from shuffledp.accounting.divergences.renyi import renyi_divergence
+    from shuffledp.accounting.renyi import renyi_divergence
 
     if curve.highest == 0.0:
         return 0.0
@@ -200,7 +200,7 @@ def composed_trade_off(
     TradeOffCurve
         Errs downwards.
     """
-    from shuffledp.accounting.divergences.trade_off import type_two_errors
+    from shuffledp.accounting.privacy_loss import type_two_errors
 
     asked = np.linspace(0.0, 1.0, 101) if type_one_errors is None else type_one_errors
     alphas = np.array(np.atleast_1d(np.asarray(asked, dtype=np.float64)))

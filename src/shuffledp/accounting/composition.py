@@ -26,13 +26,12 @@ from shuffledp.accounting.convolution import (
     Part,
     convolve,
 )
-from shuffledp.accounting.divergences.discretization import (
+from shuffledp.accounting.discretization import (
     dominated_loss,
     dominating_loss,
     value_at,
 )
-from shuffledp.accounting.divergences.hockey_stick_curve import HockeyStickCurve
-from shuffledp.accounting.divergences.privacy_loss import PrivacyLoss, no_loss
+from shuffledp.accounting.privacy_loss import HockeyStickCurve, PrivacyLoss, no_loss
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
 from shuffledp.core.errors import ParameterError, PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure

@@ -45,7 +45,7 @@ from shuffledp.accounting.release_json import (
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_delta, require_positive
 from shuffledp.core.errors import BudgetError, OutOfRegimeError, ParameterError
-from shuffledp.core.numerics.rounding import round_up
+from shuffledp.core.numerics.enclosure import round_up
 
 FORMAT = "shuffledp-ledger"
 VERSION = 1
@@ -109,7 +109,7 @@ class Ledger:
 
     Examples
     --------
-    >>> from shuffledp.accounting.stated_release import StatedRelease
+    >>> from shuffledp.accounting.release import StatedRelease
     >>> ledger = Ledger(epsilon=1.0, delta=0.0)
     >>> ledger = ledger.spend(StatedRelease(epsilon=0.75), note="spring survey")
     >>> ledger

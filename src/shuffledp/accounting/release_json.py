@@ -11,8 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from shuffledp.accounting.composed import Composable, Composition, Release
-from shuffledp.accounting.release import ShuffledRelease
-from shuffledp.accounting.stated_release import StatedRelease
+from shuffledp.accounting.release import ShuffledRelease, StatedRelease
 from shuffledp.core.checks import require_finite
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily

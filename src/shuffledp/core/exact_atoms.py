@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable
 from fractions import Fraction
 
-from shuffledp.core.numerics.rounding import float_above, float_below
+from shuffledp.core.numerics.enclosure import float_above, float_below
 from shuffledp.core.profile import BlanketAtom
 
 LONGEST_POWER = 64

@@ -36,7 +36,7 @@ from shuffledp.accounting.amplification.random_crowd import CrowdLaw
 from shuffledp.collection.arrangements import UNIFORM, Order
 from shuffledp.collection.guarantees import guarantee_for
 from shuffledp.core.bound import Bound
-from shuffledp.core.numerics.rounding import round_up
+from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.core.profile import LocalProfile
 from shuffledp.groups.arrangement import DisplacementArrangement, GroupArrangement
 from shuffledp.groups.privacy.displaced import crowd_with_mean

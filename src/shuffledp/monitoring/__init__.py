@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from shuffledp.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from shuffledp.core.monitoring_profile import MonitoringProfile
+    from shuffledp.core.profile import MonitoringProfile
     from shuffledp.monitoring.client import MonitorClient
     from shuffledp.monitoring.design import MonitorDesign
     from shuffledp.monitoring.encodings import encoding_for
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from shuffledp.monitoring.simulation.simulate import simulate_monitoring
 
 _HOMES = {
-    "core.monitoring_profile": ("MonitoringProfile",),
+    "core.profile": ("MonitoringProfile",),
     "monitoring.client": ("MonitorClient",),
     "monitoring.design": ("MonitorDesign",),
     "monitoring.encodings": ("encoding_for",),

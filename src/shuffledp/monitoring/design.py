@@ -6,7 +6,7 @@ from functools import partial
 from typing import cast
 
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.monitoring_profile import MonitoringProfile
+from shuffledp.core.profile import MonitoringProfile
 from shuffledp.monitoring.encodings import BooleanEncoding, Encoding
 from shuffledp.monitoring.signs import SignLaw, sign_law
 from shuffledp.monitoring.tree import PeriodTree

@@ -37,12 +37,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from shuffledp.accounting.amplification.hypotheses import pure_violation
-from shuffledp.accounting.amplification.method import Method
+from shuffledp.accounting.amplification.method import Method, pure_violation
 from shuffledp.accounting.amplification.symmetric_blanket import SMALLEST_DELTA
-from shuffledp.core.numerics.enclosure import Enclosure
+from shuffledp.core.numerics.enclosure import Enclosure, round_up
 from shuffledp.core.numerics.inversion import last_above_first_below
-from shuffledp.core.numerics.rounding import round_up
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 
 # From here on squares of likelihood ratios overflow, and no crowd hides anybody.

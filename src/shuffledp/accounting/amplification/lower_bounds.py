@@ -14,11 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from shuffledp.accounting.amplification import (
-    channel_attacks,
-    k_randomized_response,
-    unary_encoding,
-)
+from shuffledp.accounting.amplification import channel_gains, families
 from shuffledp.accounting.amplification.atom_law import (
     NARROWEST,
     AtomLaw,
@@ -32,7 +28,7 @@ from shuffledp.accounting.amplification.symmetric_blanket import (
     SymmetricBlanket,
     SymmetricLaw,
 )
-from shuffledp.accounting.divergences.hockey_stick_curve import HockeyStickCurve
+from shuffledp.accounting.privacy_loss import HockeyStickCurve
 from shuffledp.core.bound import warn_of_lower_end
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
@@ -156,12 +152,12 @@ def _family_laws(profile: LocalProfile) -> list[SymmetricLaw]:
     """Return those that follow from the family."""
     epsilon0, size = profile.epsilon0, profile.domain_size
     if profile.family is RandomizerFamily.ANY:
-        return [] if size == 2 else [k_randomized_response.third_answer_law(epsilon0, 3)]
+        return [] if size == 2 else [families.third_answer_law(epsilon0, 3)]
     if profile.family is RandomizerFamily.OTHER or size is None or size < 3:
         return []
     if profile.family is RandomizerFamily.K_RANDOMIZED_RESPONSE:
-        return [k_randomized_response.third_answer_law(epsilon0, size)]
-    return [unary_encoding.third_value_law(profile), unary_encoding.third_bit_law(profile)]
+        return [families.third_answer_law(epsilon0, size)]
+    return [families.third_value_law(profile), families.third_bit_law(profile)]
 
 
 def _binary_is_a_member(profile: LocalProfile) -> bool:
@@ -276,7 +272,7 @@ def unavoidable_epsilon(profile: LocalProfile, num_users: int, delta: float) -> 
         for epsilon in attack.epsilons
     ]
     if _is_a_matrix(profile):
-        attacks.append(partial(channel_attacks.attack_epsilon, profile, num_users, delta))
+        attacks.append(partial(channel_gains.attack_epsilon, profile, num_users, delta))
     return _strongest(attacks)
 
 
@@ -288,7 +284,7 @@ def unavoidable_delta(profile: LocalProfile, num_users: int, epsilon: float) -> 
         for one_way in (curve.forward, curve.backward)
     ]
     if _is_a_matrix(profile):
-        attacks.append(partial(channel_attacks.attack_delta, profile, num_users, epsilon))
+        attacks.append(partial(channel_gains.attack_delta, profile, num_users, epsilon))
     return _strongest(attacks)
 
 

@@ -27,9 +27,9 @@ from numpy.typing import ArrayLike
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
+from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.numerics.poisson_binomial import survival_levels
-from shuffledp.core.numerics.rounding import round_up
 
 # Of what is asked for, this share at most is lost to crowds smaller than all levels.
 _LOST = 1e-4

@@ -38,7 +38,7 @@ import math
 
 from shuffledp.core.checks import require_at_least, require_finite, require_non_negative
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
-from shuffledp.core.numerics.rounding import exp_minus_one_upper, round_up
+from shuffledp.core.numerics.enclosure import exp_minus_one_upper, round_up
 
 # Exponentials beyond this are kept as logarithms.
 _LARGEST_EXPONENT = 600.0

@@ -57,8 +57,7 @@ from shuffledp.accounting.amplification.atom_law import (
     atom_epsilon_above,
     mirrored,
 )
-from shuffledp.accounting.amplification.hypotheses import pure_violation
-from shuffledp.accounting.amplification.method import Method
+from shuffledp.accounting.amplification.method import Method, pure_violation
 from shuffledp.accounting.amplification.symmetric_blanket import (
     WIDE_WIDTH,
     SymmetricBlanket,

@@ -402,7 +402,7 @@ class SymmetricBlanket:
 
     def _build_grid(self, tail_exponent: float) -> _Grid:
         from shuffledp.accounting.amplification.symmetric_blanket_kernels import rest_laws
-        from shuffledp.core.numerics.binomial_blocks_kernels import (
+        from shuffledp.core.numerics.binomial_kernels import (
             binomial_blocks,
             binomial_window,
             chernoff_exponent,

@@ -5,8 +5,12 @@ import math
 import numpy as np
 from numba import njit
 
-from shuffledp.core.numerics.binomial_blocks_kernels import binomial_blocks, binomial_window
-from shuffledp.core.numerics.binomial_kernels import binomial_pmf, fair_tail_ratio
+from shuffledp.core.numerics.binomial_kernels import (
+    binomial_blocks,
+    binomial_pmf,
+    binomial_window,
+    fair_tail_ratio,
+)
 
 # What `fair_tail` remembers: coins, heads, Pr[Bin = heads], Pr[Bin >= heads], steps since the tail
 # was last computed afresh, and its value then.

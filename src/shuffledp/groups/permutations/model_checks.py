@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from shuffledp.core.checks import require_at_least, require_extended
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.numerics.rounding import float_above, float_below
+from shuffledp.core.numerics.enclosure import float_above, float_below
 
 #: Places are drawn from halves of 64-bit words.
 MAX_ITEMS = 2**32 - 1

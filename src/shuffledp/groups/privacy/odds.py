@@ -23,7 +23,7 @@ import math
 from typing import SupportsFloat
 
 from shuffledp.core.checks import require_extended
-from shuffledp.core.numerics.rounding import round_up
+from shuffledp.core.numerics.enclosure import round_up
 
 
 def require_alpha(value: SupportsFloat) -> float:

@@ -41,7 +41,7 @@ from fractions import Fraction
 
 from shuffledp.core.checks import require_at_least, require_non_negative
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
-from shuffledp.core.numerics.rounding import round_up
+from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.groups.privacy.odds import require_alpha
 
 # Above this many users of interest the exact count of sets gets slow; the paper's form is used.

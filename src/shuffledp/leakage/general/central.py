@@ -72,8 +72,8 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.accounting.amplification.random_crowd import CrowdLaw, crowd_delta
 from shuffledp.core.checks import require_at_least, require_extended, require_finite
 from shuffledp.core.errors import ParameterError
+from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.core.numerics.poisson_binomial import survival_levels
-from shuffledp.core.numerics.rounding import round_up
 from shuffledp.leakage.channels.builders import Truth
 from shuffledp.leakage.informed.blanket_vulnerability import blanket_vulnerability_upper
 from shuffledp.leakage.informed.situation import Response

@@ -58,9 +58,8 @@ from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError
-from shuffledp.core.numerics.enclosure import Enclosure
+from shuffledp.core.numerics.enclosure import Enclosure, round_up
 from shuffledp.core.numerics.positive_part import mean_positive_part
-from shuffledp.core.numerics.rounding import round_up
 from shuffledp.leakage.loads.weighted import weighted_maximum
 from shuffledp.leakage.monte_carlo import BUT_FOR_FAILURE
 from shuffledp.leakage.priors import checked_prior

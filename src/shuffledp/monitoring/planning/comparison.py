@@ -49,7 +49,7 @@ from shuffledp.accounting.calibration import (
 )
 from shuffledp.accounting.release import ShuffledRelease
 from shuffledp.core.bound import Bound
-from shuffledp.core.numerics.rounding import round_up
+from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.core.profile import LocalProfile
 from shuffledp.estimation.frequencies import expected_standard_error
 from shuffledp.randomizers.category_randomizer import CategoryRandomizer

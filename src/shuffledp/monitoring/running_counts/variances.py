@@ -100,7 +100,7 @@ from shuffledp.core.checks import (
     require_positive,
 )
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.numerics.rounding import round_up
+from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.monitoring.running_counts.sums import (
     by_node,
     cover_sizes,

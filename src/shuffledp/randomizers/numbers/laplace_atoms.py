@@ -61,7 +61,7 @@ from functools import lru_cache
 import numpy as np
 
 from shuffledp.core.exact_atoms import outward_atoms, outward_pairs
-from shuffledp.core.numerics.rounding import float_above
+from shuffledp.core.numerics.enclosure import float_above
 from shuffledp.core.profile import BlanketAtom
 
 # Anchors a side besides the middle, and the most atoms: both sides and the middle.

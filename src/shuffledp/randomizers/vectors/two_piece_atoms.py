@@ -31,7 +31,7 @@ or not. If v is the base measure of the parts of x and z together, chi^2 is 2 a 
 import math
 from dataclasses import dataclass
 
-from shuffledp.core.numerics.rounding import round_down, round_up
+from shuffledp.core.numerics.enclosure import round_down, round_up
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.randomizers.thresholds import WORD_VALUES
 from shuffledp.randomizers.vectors.two_piece_law import Measure

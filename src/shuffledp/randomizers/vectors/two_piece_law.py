@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.numerics.rounding import float_above, float_below
+from shuffledp.core.numerics.enclosure import float_above, float_below
 from shuffledp.randomizers.thresholds import (
     WORD_VALUES,
     k_randomized_response_threshold,

@@ -41,8 +41,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.accounting.divergences.hockey_stick_curve import HockeyStickCurve
-from shuffledp.accounting.divergences.privacy_loss import PrivacyLoss, no_loss
+from shuffledp.accounting.privacy_loss import HockeyStickCurve, PrivacyLoss, no_loss
 from shuffledp.core.checks import require_positive
 from shuffledp.core.errors import PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
