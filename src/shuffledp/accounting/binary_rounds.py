@@ -69,37 +69,8 @@ _PURE_SOURCE = "Dwork, Roth 2014, The Algorithmic Foundations of Differential Pr
 def binary_rounds_epsilon(epsilon0: float, *, num_users: int, rounds: int, delta: float) -> Bound:
     """Bound epsilon of rounds in which the same users send a bit by randomized response.
 
-    Parameters
-    ----------
-    epsilon0 : float
-        Local privacy loss of each report in nats, in [0, 40].
-    num_users : int
-        Honest users n whose reports are shuffled together in each round, at least 1.
-    rounds : int
-        How often everybody reports, at least 1.
-    delta : float
-        Of all rounds together, in (0, 1).
-
-    Returns
-    -------
-    Bound
-        ``upper`` errs upwards, by less than 1 % where many users hide each other; ``lower`` errs
-        downwards. A user's bits may differ in every round.
-
-    Raises
-    ------
-    ParameterError
-        If an argument is out of range.
-
-    Notes
-    -----
-    Cost: about 0.1 s, whatever the number of users and rounds.
-
-    Examples
-    --------
-    >>> bound = binary_rounds_epsilon(1.0, num_users=1, rounds=2, delta=1e-12)
-    >>> round(bound.upper, 9)  # nobody hides anybody: losses add up
-    2.0
+    ``upper`` errs upwards, by less than 1 % where many users hide each other; ``lower`` errs
+    downwards.
     """
     loss, users, times, allowed = _checked(epsilon0, num_users, rounds, delta)
     pure = _pure(loss, times)
@@ -125,36 +96,7 @@ def binary_rounds_epsilon(epsilon0: float, *, num_users: int, rounds: int, delta
 def binary_rounds_epsilon0(
     *, num_users: int, rounds: int, epsilon: float, delta: float
 ) -> Enclosure:
-    """Enclose the largest epsilon0 at which so many rounds meet a central target.
-
-    Parameters
-    ----------
-    num_users, rounds, delta
-        As for `binary_rounds_epsilon`.
-    epsilon : float
-        Central target of all rounds together in nats, > 0.
-
-    Returns
-    -------
-    Enclosure
-        At ``lower`` the target is met. At ``upper`` explicit data miss it, so that no analysis
-        allows more; or it is 40, more than anybody asks for. About 1 % apart.
-
-    Raises
-    ------
-    ParameterError
-        If an argument is out of range.
-
-    Notes
-    -----
-    Cost: about ten calls of `binary_rounds_epsilon`.
-
-    Examples
-    --------
-    >>> found = binary_rounds_epsilon0(num_users=1, rounds=4, epsilon=1.0, delta=1e-12)
-    >>> round(found.lower, 6), round(found.upper, 2)
-    (0.25, 0.25)
-    """
+    """Enclose the largest epsilon0 at which so many rounds meet a central target."""
     _, users, times, allowed = _checked(0.0, num_users, rounds, delta)
     target = require_positive("epsilon", epsilon)
     certain = target / times * _SLACK  # whatever the crowd

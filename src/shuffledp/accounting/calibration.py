@@ -418,15 +418,7 @@ def smallest_delta(releases: Composable, *, epsilon: float) -> float:
 
 
 def epsilon_upper(releases: Composable, delta: float) -> float:
-    """Return the epsilon that is safe to publish; ``inf`` where none is known.
-
-    Parameters
-    ----------
-    releases : release or composition
-        What is published.
-    delta : float
-        In (0, 1).
-    """
+    """Return the epsilon that is safe to publish; ``inf`` where none is known."""
     try:
         return releases.epsilon(delta, with_lower=False).upper
     except OutOfRegimeError:
@@ -436,25 +428,7 @@ def epsilon_upper(releases: Composable, delta: float) -> float:
 def last_within(cost: Callable[[int], float], target: float, *, most: int) -> int:
     """Return the largest number, at most ``most``, whose cost is within the target.
 
-    Parameters
-    ----------
-    cost : callable
-        Maps a number, at least 1, to a cost that grows with it, about like its root.
-    target : float
-        Largest cost allowed, > 0.
-    most : int
-        Where the search ends.
-
-    Returns
-    -------
-    int
-        0 if not even 1 is within. Its cost has been computed. Exact below 10,000, otherwise less
-        than one part in ten thousand too small.
-
-    Examples
-    --------
-    >>> last_within(lambda number: number**0.5, 10.0, most=1000)
-    100
+    Exact below 10,000, otherwise less than one part in ten thousand too small.
     """
     if most < 1:
         return 0

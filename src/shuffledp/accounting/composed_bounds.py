@@ -70,29 +70,7 @@ _MEETING = 1e-6
 def composed_epsilon(parts: Parts, delta: float, *, with_lower: bool = True) -> Bound:
     """Bound epsilon of all parts together; see `Composable.epsilon`.
 
-    Parameters
-    ----------
-    parts : sequence of (release, int)
-        Different releases, each with its number of rounds.
-    delta : float
-        In [0, 1).
-    with_lower : bool
-        False saves the time for the lower end.
-
-    Returns
-    -------
-    Bound
-        ``upper`` errs upwards, ``lower`` downwards.
-
-    Raises
-    ------
-    OutOfRegimeError
-        If delta is below the probability that a stated guarantee fails.
-
-    Examples
-    --------
-    >>> composed_epsilon((), 0.0).upper
-    0.0
+    ``upper`` errs upwards, ``lower`` downwards.
     """
     allowed = require_delta(delta)
     if not parts:
@@ -125,24 +103,7 @@ def composed_epsilon(parts: Parts, delta: float, *, with_lower: bool = True) -> 
 def composed_delta(parts: Parts, epsilon: float, *, with_lower: bool = True) -> Bound:
     """Bound delta of all parts together; see `Composable.delta`.
 
-    Parameters
-    ----------
-    parts : sequence of (release, int)
-        Different releases, each with its number of rounds.
-    epsilon : float
-        In nats, >= 0.
-    with_lower : bool
-        False saves the time for the lower end.
-
-    Returns
-    -------
-    Bound
-        ``upper`` errs upwards and is at least 1e-300 unless delta is exactly 0.
-
-    Examples
-    --------
-    >>> composed_delta((), 0.0).upper
-    0.0
+    ``upper`` errs upwards and is at least 1e-300 unless delta is exactly 0.
     """
     asked = require_non_negative("epsilon", epsilon)
     if not parts:
@@ -164,17 +125,7 @@ def composed_delta(parts: Parts, epsilon: float, *, with_lower: bool = True) -> 
 def composed_loss(parts: Parts, *, smallest_delta: float) -> "PrivacyLoss":
     """Return a privacy loss distribution that dominates all parts together.
 
-    Parameters
-    ----------
-    parts : sequence of (release, int)
-        Different releases, each with its number of rounds.
-    smallest_delta : float
-        The smallest delta that it will be asked about, in (0, 1).
-
-    Returns
-    -------
-    PrivacyLoss
-        Errs upwards; failures of stated guarantees are in its infinite mass.
+    Errs upwards; failures of stated guarantees are in its infinite mass.
     """
     resolved = require_open_unit("smallest_delta", smallest_delta)
     loss, _, _ = _product_above(parts, resolved)
@@ -206,13 +157,7 @@ def _bound(parts: Parts, lower: float | None, upper: float, method: str, source:
 
 
 def failure_of(parts: Parts) -> float:
-    """Return the probability that some stated guarantee fails, rounded up.
-
-    Parameters
-    ----------
-    parts : sequence of (release, int)
-        Different releases, each with its number of rounds.
-    """
+    """Return the probability that some stated guarantee fails, rounded up."""
     exponent = math.fsum(times * math.log1p(-part.failure) for part, times in parts)
     return min(0.0 - math.expm1(exponent) * (1.0 + _ROUNDING), 1.0)  # never -0.0
 
@@ -225,15 +170,7 @@ def _failure_below(parts: Parts) -> float:
 def pure_epsilon_of(parts: Parts) -> float:
     """Return the sum of the losses that hold with no delta but the failures, rounded up.
 
-    Parameters
-    ----------
-    parts : sequence of (release, int)
-        Different releases, each with its number of rounds.
-
-    Returns
-    -------
-    float
-        Exact where the sum is a double: four quarters are 1.
+    Exact where the sum is a double: four quarters are 1.
     """
     if any(math.isinf(part.highest) for part, _ in parts):
         return math.inf
@@ -469,19 +406,7 @@ def _attacks_on(parts: Parts) -> list[tuple[HockeyStickCurve, int]]:
 
 
 def strongest_attack(attacks: Sequence[HockeyStickCurve]) -> HockeyStickCurve | None:
-    """Return the attack, and its order, that tells neighbours apart best; None without any.
-
-    Parameters
-    ----------
-    attacks : sequence of HockeyStickCurve
-        Curves of explicit data.
-
-    Returns
-    -------
-    HockeyStickCurve or None
-        Compared where it matters for many rounds: at about twice the standard deviation of one
-        loss, which for a bell-shaped one is the total variation times the root of 2 pi.
-    """
+    """Return the attack, and its order, that tells neighbours apart best; None without any."""
     best, strength = None, -1.0
     for curve in attacks:
         with suppress(PrecisionError):

@@ -86,22 +86,7 @@ class TradeOffCurve:
 def composed_renyi(
     parts: Parts, orders: Iterable[SupportsFloat], *, with_lower: bool = True
 ) -> RenyiCurve:
-    """Return Renyi divergences of all parts together; see `Composable.renyi`.
-
-    Parameters
-    ----------
-    parts : sequence of (release, int)
-        Different releases, each with its number of rounds.
-    orders : iterable of float
-        Each in (1, inf).
-    with_lower : bool
-        False saves the time for the lower ends, which are then 0.
-
-    Returns
-    -------
-    RenyiCurve
-        Both ends err on the safe side.
-    """
+    """Return Renyi divergences of all parts together; see `Composable.renyi`."""
     asked = tuple(float(order) for order in orders)
     for order in asked:
         if not 1.0 < order < math.inf:
@@ -119,33 +104,12 @@ def composed_renyi(
 
 
 def renyi_above(release: Release, order: float) -> float:
-    """Return a Renyi divergence that no neighbours of one release exceed, rounded up.
-
-    Parameters
-    ----------
-    release : Release
-        One release.
-    order : float
-        In (1, inf).
-
-    Returns
-    -------
-    float
-        ``inf`` where everything may be revealed.
-    """
+    """Return a Renyi divergence that no neighbours of one release exceed, rounded up."""
     return math.inf if release.failure > 0.0 else renyi_without_failure(release, order)
 
 
 def renyi_without_failure(release: Release, order: float) -> float:
-    """Return the same for what is left when no stated guarantee fails.
-
-    Parameters
-    ----------
-    release : Release
-        One release.
-    order : float
-        In (1, inf).
-    """
+    """Return the same for what is left when no stated guarantee fails."""
     found = _divergence(release.curve(_TYPICAL_DELTA).curve, order, upper=True)
     if (
         isinstance(release, ShuffledRelease)
@@ -186,19 +150,7 @@ def composed_trade_off(
 ) -> TradeOffCurve:
     """Return the trade-off curve of all parts together; see `Composable.trade_off`.
 
-    Parameters
-    ----------
-    parts : sequence of (release, int)
-        Different releases, each with its number of rounds.
-    type_one_errors : array_like or None
-        Where to evaluate it; 101 points by default.
-    smallest_delta : float
-        In (0, 1).
-
-    Returns
-    -------
-    TradeOffCurve
-        Errs downwards.
+    Errs downwards.
     """
     from shuffledp.accounting.privacy_loss import type_two_errors
 

@@ -100,33 +100,7 @@ def compose(
 ) -> PrivacyLoss:
     """Return the privacy loss of several mechanisms on the same data, each some number of times.
 
-    Parameters
-    ----------
-    parts : sequence of (PrivacyLoss, int)
-        Laws with one interval and direction, and how often each is composed; at least one.
-    smallest_delta : float
-        The smallest delta that will be asked of the result, in (0, 1); smaller ones cost accuracy
-        or are refused.
-    aimed : bool
-        Only the epsilon of that very delta will be asked, which is several times as fast where
-        it is tiny: smaller losses are raised to about there, or dropped.
-
-    Returns
-    -------
-    PrivacyLoss
-        Errs in the direction of the parts.
-
-    Raises
-    ------
-    ParameterError
-        If intervals or directions differ, or nothing is to be composed.
-    PrecisionError
-        If round-off exceeds half of ``smallest_delta``, or the lattice is too fine for the spread.
-
-    Notes
-    -----
-    The cost is that of `convolve`; counts enter it only through the number of losses within nine
-    deviations of the sum.
+    Errs in the direction of the parts.
     """
     target = require_open_unit("smallest_delta", smallest_delta)
     merged = _merged(parts)
@@ -298,35 +272,7 @@ def compose_curves(
 ) -> PrivacyLoss:
     """Return the privacy loss of several releases about the same people.
 
-    Parameters
-    ----------
-    parts : sequence of (HockeyStickCurve, int)
-        A curve for each kind of release and how often it is made. For an upper bound each dominates
-        its release whatever the earlier outputs; for a lower bound all are of explicit neighbouring
-        data that occur together.
-    smallest_delta : float
-        The smallest delta that will be asked of the result, in (0, 1).
-    upper : bool
-        Whether to compose the upper ends, rounding up, or the lower ends, rounding down.
-    accuracy : float
-        Relative error of epsilon that discretisation may cause, about, in (0, 0.1].
-    aimed : bool
-        As for `compose`.
-
-    Returns
-    -------
-    PrivacyLoss
-        Errs upwards or downwards, as asked.
-
-    Raises
-    ------
-    PrecisionError
-        If round-off dominates ``smallest_delta``.
-
-    Notes
-    -----
-    Asks each curve at some hundred points. These are kept in memory for the same callables, so a
-    second call for other counts costs only the transforms.
+    Errs upwards or downwards, as asked.
     """
     target = require_open_unit("smallest_delta", smallest_delta)
     allowed = min(require_positive("accuracy", accuracy), 0.1)

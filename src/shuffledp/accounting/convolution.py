@@ -278,30 +278,7 @@ def _log_delta(parts: Sequence[Part], theta: float) -> float:
 def convolve(
     parts: Sequence[Part], interval: float, negligible: float, *, aimed: float | None = None
 ) -> Convolution:
-    """Return the law of the sum of independent losses, each with its ``count`` of copies.
-
-    Parameters
-    ----------
-    parts : sequence of Part
-        At least one; each with at least one loss.
-    interval : float
-        Distance of neighbouring losses.
-    negligible : float
-        Probability, in (0, 1), of larger losses that may be left out.
-    aimed : float, optional
-        Only losses from somewhat below the epsilon of this delta on are wanted; all others are
-        left out, and ``below`` is 1.
-
-    Raises
-    ------
-    PrecisionError
-        If the law is spread over more than 2^23 losses.
-
-    Notes
-    -----
-    Time O(k P N log N) for P parts, N losses within nine deviations of the sum on either side, and
-    k tilts: one for each four deviations from the mean to the far end. Memory about 100 N bytes.
-    """
+    """Return the law of the sum of independent losses, each with its ``count`` of copies."""
     exponent = -math.log(negligible)
     reach, theta_end = _farthest(parts, interval, exponent)
     tilts = _tilts(parts, interval, theta_end)

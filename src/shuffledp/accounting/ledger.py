@@ -353,20 +353,7 @@ def _total(entries: tuple[LedgerEntry, ...]) -> Composition:
 
 
 def conversion_cost(order: float, delta: float) -> float:
-    """Return the epsilon that a Renyi divergence of 0 converts to, rounded up; (*) above.
-
-    Parameters
-    ----------
-    order : float
-        Renyi order a > 1.
-    delta : float
-        In (0, 1).
-
-    Returns
-    -------
-    float
-        ln(1 - 1/a) - ln(a delta) / (a - 1); may be negative.
-    """
+    """Return the epsilon that a Renyi divergence of 0 converts to, rounded up; (*) above."""
     found = math.log1p(-1.0 / order) - (math.log(delta) + math.log(order)) / (order - 1.0)
     return found + 16.0 * math.ulp(1.0) * (1.0 - math.log(delta)) * (1.0 + 1.0 / (order - 1.0))
 

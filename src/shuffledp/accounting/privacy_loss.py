@@ -294,30 +294,8 @@ def type_two_errors(
 ) -> NDArray[np.float64]:
     """Return the least type II error of any test at given type I errors.
 
-    Parameters
-    ----------
-    loss : PrivacyLoss
-        The privacy loss of P against Q.
-    type_one_errors : array_like
-        Numbers in [0, 1].
-    both_orders : bool
-        For an upper law that dominates (P, Q) and (Q, P), as every guarantee about neighbours
-        does: then also the inverse of the curve is valid, and the larger is returned.
-
-    Returns
-    -------
-    numpy.ndarray
-        float64, in [0, 1]. From an upper law rounded down: every test of every neighbouring pair
-        errs at least so often. From a lower law rounded up: some test errs at most so often.
-
-    Raises
-    ------
-    ParameterError
-        If a type I error is outside [0, 1], or both orders are asked of a lower law.
-
-    Notes
-    -----
-    O(N) for N losses and each type I error.
+    From an upper law rounded down: every test of every neighbouring pair errs at least so often.
+    From a lower law rounded up: some test errs at most so often.
     """
     alphas = np.atleast_1d(np.asarray(type_one_errors, dtype=np.float64))
     if not np.all((alphas >= 0.0) & (alphas <= 1.0)):
@@ -360,29 +338,7 @@ def _below_the_first(loss: PrivacyLoss) -> float:
 
 
 def to_dp_accounting(loss: PrivacyLoss, backward: PrivacyLoss | None = None) -> Any:
-    """Return an upper privacy loss as dp-accounting's ``PrivacyLossDistribution``.
-
-    Parameters
-    ----------
-    loss : PrivacyLoss
-        An upper law of P against Q.
-    backward : PrivacyLoss, optional
-        An upper law of Q against P on the same lattice; by default ``loss`` dominates both orders,
-        as the laws of guarantees do.
-
-    Returns
-    -------
-    dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
-        A pessimistic one. What dp-accounting composes from it is subject to that package's own
-        round-off.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        If dp-accounting is not installed.
-    ParameterError
-        If a law is a lower one, or the two have different lattices.
-    """
+    """Return an upper privacy loss as dp-accounting's ``PrivacyLossDistribution``."""
     for law in (loss, backward or loss):
         if not law.is_upper:
             raise ParameterError("a lower law is no guarantee: export the upper one")

@@ -83,42 +83,7 @@ def _log_integrals(
 def renyi_divergence(
     curve: HockeyStickCurve, order: float, *, upper: bool, accuracy: float = 1e-3
 ) -> float:
-    """Return the Renyi divergence of P from Q whose curve is given.
-
-    Parameters
-    ----------
-    curve : HockeyStickCurve
-        Hockey-stick divergences of P and Q; `HockeyStickCurve.reversed` is the other order.
-    order : float
-        alpha in [1, inf]; 1 is the Kullback-Leibler divergence, inf the largest loss.
-    upper : bool
-        Whether to use the upper ends and round up, or the lower ends and round down.
-    accuracy : float
-        Relative error that the chords may cause, about, in (0, 0.1].
-
-    Returns
-    -------
-    float
-        In nats, in [0, curve.highest]. An upper bound is ``inf`` if the curve has no end: no
-        finite set of its values excludes an infinite divergence. Since no value below 1e-290 is
-        used, upper bounds of orders above 600 / highest are loose.
-
-    Notes
-    -----
-    Asks the curve at some hundred points, which are kept for the next order. Renyi divergences of
-    composed mechanisms, also adaptive ones, add up (Mironov 2017, arXiv:1702.07476v3,
-    Proposition 1).
-
-    Examples
-    --------
-    >>> from shuffledp.core.numerics.enclosure import Enclosure
-    >>> def one_bit(epsilon):  # randomized response, epsilon0 = 1
-    ...     value = max(math.e - math.exp(epsilon), 0.0) / (math.e + 1.0)
-    ...     return Enclosure(value, value)
-    >>> curve = HockeyStickCurve(forward=one_bit, backward=one_bit, highest=1.0)
-    >>> round(renyi_divergence(curve, 1.0, upper=True, accuracy=1e-5), 4)  # tanh(1/2)
-    0.4621
-    """
+    """Return the Renyi divergence of P from Q whose curve is given."""
     alpha = _require_order(order)
     allowed = min(require_positive("accuracy", accuracy), 0.1)
     deviation = value_at(curve.forward, 0.0).upper * math.sqrt(2.0 * math.pi)
@@ -196,12 +161,6 @@ def renyi_of_loss(loss: PrivacyLoss, order: float) -> float:
     ln(E[e^((alpha - 1) L)]) / (alpha - 1). Errs in the direction of the law; ``inf`` where an
     infinite loss has any probability, as in every composed upper law: there, add up
     `renyi_divergence` of the parts.
-
-    Examples
-    --------
-    >>> from shuffledp.accounting.privacy_loss import no_loss
-    >>> renyi_of_loss(no_loss(1.0, "lower"), 2.0)
-    0.0
     """
     if not 1.0 < order < math.inf:
         raise ParameterError(
@@ -221,35 +180,7 @@ def renyi_of_loss(loss: PrivacyLoss, order: float) -> float:
 
 
 def epsilon_from_renyi(orders: Sequence[float], values: Sequence[float], delta: float) -> float:
-    """Return the least epsilon that Renyi divergences imply at a delta, rounded up.
-
-    Parameters
-    ----------
-    orders : sequence of float
-        Orders alpha in [1, inf]; order 1 implies nothing.
-    values : sequence of float
-        Upper bounds on the divergence of each order, in nats, for both orders of each pair.
-    delta : float
-        In (0, 1).
-
-    Returns
-    -------
-    float
-        min over alpha of D - (ln(delta) + ln(alpha)) / (alpha - 1) + ln(1 - 1/alpha), at least 0;
-        ``inf`` if no order implies anything.
-
-    Notes
-    -----
-    Source: Canonne, Kamath, Steinke 2020, "The Discrete Gaussian for Differential Privacy",
-    arXiv:2004.00010v4, Proposition 12. Proof: (1 - y)_+ y^(alpha - 1) <= m, the maximum
-    m = (1 - 1/alpha)^(alpha - 1) / alpha being at y = 1 - 1/alpha; with y = e^(epsilon - L),
-    delta = E[(1 - y)_+] <= m E[y^(1 - alpha)] = m e^((alpha - 1)(D - epsilon)).
-
-    Examples
-    --------
-    >>> round(epsilon_from_renyi([2.0], [0.0], 0.25), 12)
-    0.0
-    """
+    """Return the least epsilon that Renyi divergences imply at a delta, rounded up."""
     allowed = require_open_unit("delta", delta)
     if len(orders) != len(values):
         raise ParameterError(f"{len(orders)} orders but {len(values)} values: give one for each")
@@ -313,13 +244,7 @@ def _divergences(
 
 
 def converted_epsilon(profile: LocalProfile, num_users: int, delta: float) -> float:
-    """Return the least epsilon that some Renyi divergences imply, rounded up.
-
-    Examples
-    --------
-    >>> 1.0 < converted_epsilon(LocalProfile(epsilon0=1.0), 10_000, 1e-6) / 0.0432062 < 1.2
-    True
-    """
+    """Return the least epsilon that some Renyi divergences imply, rounded up."""
     orders, values = _divergences(profile, num_users, delta, None)
     return epsilon_from_renyi(orders, values, delta)
 
@@ -327,13 +252,8 @@ def converted_epsilon(profile: LocalProfile, num_users: int, delta: float) -> fl
 def converted_delta(profile: LocalProfile, num_users: int, epsilon: float) -> float:
     """Return the least delta that some Renyi divergences imply, rounded up, at most 1.
 
-    The formula of `epsilon_from_renyi`, solved for delta: with
-    m = (1 - 1/alpha)^(alpha - 1) / alpha, delta <= m e^((alpha - 1)(D - epsilon)).
-
-    Examples
-    --------
-    >>> converted_delta(LocalProfile(epsilon0=1.0), 10_000, 0.0432062) < 5e-6
-    True
+    The formula of `epsilon_from_renyi`, solved for delta: with m = (1 - 1/alpha)^(alpha - 1) /
+    alpha, delta <= m e^((alpha - 1)(D - epsilon)).
     """
     least = 0.0
     for order, value in zip(*_divergences(profile, num_users, None, epsilon), strict=True):

@@ -98,22 +98,7 @@ def amplification_variable(profile: LocalProfile, epsilon: float) -> Amplificati
 
 
 def hoeffding_delta(profile: LocalProfile, num_users: int, epsilon: float) -> float:
-    """Return Hoeffding's bound on delta at one epsilon, rounded up; 0 from epsilon0 on.
-
-    Parameters
-    ----------
-    profile : LocalProfile
-        A pure one.
-    num_users : int
-        Number n of users.
-    epsilon : float
-        Central epsilon in nats, >= 0. At 0 the bound says nothing: 1.
-
-    Examples
-    --------
-    >>> hoeffding_delta(LocalProfile(epsilon0=1.0), 10**6, 0.1) < 1e-10
-    True
-    """
+    """Return Hoeffding's bound on delta at one epsilon, rounded up; 0 from epsilon0 on."""
 
     def bound(law: AmplificationVariable) -> tuple[float, float]:
         exponent = 2.0 * (law.drift / law.width) ** 2

@@ -53,24 +53,7 @@ _SMALLEST = 1e-307
 def ceilings(channel: ChannelRows, num_users: int, epsilon: float) -> NDArray[np.float64]:
     """Return a bound from above on the blanket's bound for every ordered pair of inputs.
 
-    Parameters
-    ----------
-    channel : ChannelRows
-        Of k rows.
-    num_users : int
-        Number n of users, 1 to 1e15.
-    epsilon : float
-        In [0, 650].
-
-    Returns
-    -------
-    (k, k) array
-        Entry (i, j) bounds (Z) of `channel_gains` for P = row i and Q = row j; ``inf`` where
-        nothing is said; -inf on the diagonal. Rounded up.
-
-    Notes
-    -----
-    Cost: some ten products of k by m and m by k; O(k^2 m) more where entries are 0.
+    Rounded up.
     """
     crowded = _crowded(channel, num_users, math.exp(epsilon))
     standing_out = _standing_out(channel, math.exp(epsilon))
@@ -266,13 +249,7 @@ class _Pairs:
 def violated_hypothesis(
     profile: LocalProfile, _num_users: int, delta: float | None = None
 ) -> str | None:
-    """Return the hypothesis that a profile does not meet, or None.
-
-    Raises
-    ------
-    ParameterError
-        If its channel is no matrix of probabilities.
-    """
+    """Return the hypothesis that a profile does not meet, or None."""
     if profile.family is not RandomizerFamily.OTHER or profile.channel is None:
         return f"a profile of the family {RandomizerFamily.OTHER.value!r} with a channel matrix"
     channel = rows_of(profile)

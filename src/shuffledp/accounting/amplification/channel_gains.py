@@ -89,29 +89,7 @@ def blanket_delta(
     epsilon: float,
     width: float = 1e-7,
 ) -> Enclosure:
-    """Bound (Z) from above for the blanket of a channel.
-
-    Parameters
-    ----------
-    first, second, hidden : (m,) arrays
-        P, Q and omega, as in `ChannelRows`: omega at most P and Q.
-    num_users : int
-        Number n of users, 1 to 1e15.
-    epsilon : float
-        In [0, 650].
-    width : float
-        As in `mean_positive_part`, in which the number of nodes is limited accordingly.
-
-    Returns
-    -------
-    Enclosure
-        ``upper`` bounds (Z) from above; ``lower`` is near it, and no bound.
-
-    Notes
-    -----
-    Cost: O(m log m), and that of `mean_positive_part` for up to 32 atoms. Up to 32 distinct gains,
-    round-off is all that is lost; with more, about (spacing / deviation)^2 of epsilon.
-    """
+    """Bound (Z) from above for the blanket of a channel."""
     inside = hidden > 0.0
     standing_out = _standing_out(first[~inside], second[~inside], epsilon, 1.0)
     gains = _law(first[inside], second[inside], hidden[inside], epsilon, 1.0)
@@ -136,12 +114,7 @@ def quick_blanket_delta(
     num_users: int,
     epsilon: float,
 ) -> float:
-    """Bound (Z) from above as `blanket_delta` does, less tightly, and for many outputs faster.
-
-    Notes
-    -----
-    Cost: O(m), and that of `mean_positive_part` for 32 atoms, to which the gains are spread evenly.
-    """
+    """Bound (Z) from above as `blanket_delta` does, less tightly, and for many outputs faster."""
     inside = hidden > 0.0
     standing_out = _standing_out(first[~inside], second[~inside], epsilon, 1.0)
     omega = hidden[inside]
@@ -187,25 +160,7 @@ def delta_of_rows(
 ) -> float:
     """Bound from below the divergence of explicit data: all other users hold one input.
 
-    Parameters
-    ----------
-    first, second, others : (m,) arrays
-        Rows of the victim's two inputs and of the others' input.
-    num_users, epsilon, width
-        As for `blanket_delta`.
-
-    Returns
-    -------
-    float
-        At most (Z) with omega the row of the others. Rounded down.
-
-    Notes
-    -----
-    Of outputs T so rare that the victim's stands out only one at a time is counted. The part of
-    (1/n) E[(sum G)_+] in which none of the n is in T, nor in any other set U, is (1 - M)^n times
-    that of the law without T and U, M their mass. That in which one is y in T, and none of the
-    others in T or U', is by Jensen's inequality over the others, of mean gain mu, at least
-    omega(y) (1 - M')^(n - 1) (G(y) + (n - 1) mu)_+. U and U' hold outputs of gains far below 0.
+    Rounded down.
     """
     inside = others > 0.0
     proved = _standing_out(first[~inside], second[~inside], epsilon, -1.0)
@@ -410,37 +365,7 @@ _MOST_RANKED = 2 * 10**7
 def attack_delta(profile: LocalProfile, num_users: int, epsilon: float) -> float:
     """Return a delta that explicit data prove unavoidable.
 
-    Parameters
-    ----------
-    profile : LocalProfile
-        One with a channel.
-    num_users : int
-        Number n of users, 1 to 1e15.
-    epsilon : float
-        In [0, inf).
-
-    Returns
-    -------
-    float
-        Rounded down; 0 if nothing is proved.
-
-    Raises
-    ------
-    ParameterError
-        If the profile has no channel matrix.
-
-    Notes
-    -----
-    Cost: a pass over at most 2e7 entries for the ranking, then 24 evaluations.
-
-    Examples
-    --------
-    Binary randomized response, one user: (p - e) / (p + 1).
-
-    >>> from shuffledp.accounting.amplification.channel_rows import channel_profile
-    >>> binary = channel_profile([[0.75, 0.25], [0.25, 0.75]])
-    >>> round(attack_delta(binary, 1, math.log(2.0)), 9)
-    0.25
+    Rounded down; 0 if nothing is proved.
     """
     channel = rows_of(profile)
     if epsilon >= channel.epsilon0:
@@ -455,28 +380,7 @@ def attack_delta(profile: LocalProfile, num_users: int, epsilon: float) -> float
 def attack_epsilon(profile: LocalProfile, num_users: int, delta: float) -> float:
     """Return an epsilon that explicit data prove unavoidable.
 
-    Parameters
-    ----------
-    profile, num_users
-        As for `attack_delta`.
-    delta : float
-        In (0, 1).
-
-    Returns
-    -------
-    float
-        Rounded down; 0 if nothing is proved.
-
-    Raises
-    ------
-    ParameterError
-        If the profile has no channel matrix.
-    OutOfRegimeError
-        If delta is below the channel's delta0: then no epsilon is enough.
-
-    Notes
-    -----
-    Cost: two rankings, 48 evaluations and some inversions of a dozen each.
+    Rounded down; 0 if nothing is proved.
     """
     channel = rows_of(profile)
     if delta < channel.delta0 * (1.0 - 1e-9):

@@ -48,22 +48,7 @@ class WorstRatio:
 
 
 def worst_ratio(rows: NDArray[np.float64]) -> WorstRatio:
-    """Find the output with the largest ratio of probabilities between two inputs.
-
-    Parameters
-    ----------
-    rows : (k, m) array
-        Probabilities, each within 8 roundings of the exact ones.
-
-    Notes
-    -----
-    Among outputs of infinite ratio, it is the likeliest. Cost: O(k m).
-
-    Examples
-    --------
-    >>> worst_ratio(np.array([[0.25, 0.75], [0.5, 0.5]])).ratio
-    2.0
-    """
+    """Find the output with the largest ratio of probabilities between two inputs."""
     highest, lowest = rows.max(axis=0), rows.min(axis=0)
     positive = np.where(rows > 0.0, rows, np.inf).min(axis=0)
     occurs = highest > 0.0
@@ -136,29 +121,7 @@ class ChannelRows:
 
 
 def channel_rows(matrix: object) -> ChannelRows:
-    """Check a channel matrix and prepare it for accounting.
-
-    Parameters
-    ----------
-    matrix : array_like, k by m
-        Floats or `fractions.Fraction`: rows inputs, columns outputs. Each row is divided by its
-        sum, which must be 1 to within 1e-9: what is accounted for is the channel after that.
-
-    Raises
-    ------
-    ParameterError
-        If it is no such matrix, or too large: 200 inputs, 2e7 entries.
-
-    Notes
-    -----
-    Cost: O(k m), and O(k^2 m) where entries are 0.
-
-    Examples
-    --------
-    >>> channel_rows([[0.75, 0.25], [0.25, 0.75], [0.25, 0.75]]).rows
-    array([[0.75, 0.25],
-           [0.25, 0.75]])
-    """
+    """Check a channel matrix and prepare it for accounting."""
     entries = _checked(matrix)
     sums = [math.fsum(row) for row in entries]
     for number, total in enumerate(sums):
@@ -186,33 +149,8 @@ def channel_rows(matrix: object) -> ChannelRows:
 def channel_profile(matrix: object) -> LocalProfile:
     """Return the profile of a randomizer given as a matrix.
 
-    Parameters
-    ----------
-    matrix : array_like, k by m
-        As for `channel_rows`.
-
-    Returns
-    -------
-    LocalProfile
-        Of the family ``OTHER``, with the matrix as its channel. ``epsilon0`` and ``delta0`` are
-        those of `ChannelRows`, rounded up: where no entry is 0, the least epsilon0 and no delta0.
-        With zeros no finite epsilon0 holds alone. Then delta0 is the least for which any does, and
-        epsilon0 one at which it holds; the bound of `channel_blanket` uses neither.
-
-    Raises
-    ------
-    ParameterError
-        If the matrix is none, or too large.
-    OutOfRegimeError
-        If two inputs have no output in common: then every report tells them apart.
-
-    Examples
-    --------
-    >>> round(channel_profile([[0.75, 0.25], [0.25, 0.75]]).epsilon0, 9)
-    1.098612289
-    >>> erasure = channel_profile([[0.5, 0.0, 0.5], [0.0, 0.5, 0.5]])
-    >>> erasure.epsilon0 < 1e-13, round(erasure.delta0, 9)
-    (True, 0.5)
+    ``epsilon0`` and ``delta0`` are those of `ChannelRows`, rounded up: where no entry is 0, the
+    least epsilon0 and no delta0.
     """
     channel = channel_rows(matrix)
     if channel.delta0 >= 1.0:

@@ -65,13 +65,7 @@ def _step_epsilon(epsilon0: float, num_users: int) -> float:
 
 
 def general_epsilon(epsilon0: float, num_users: int, delta: float) -> float:
-    """Return epsilon_1 sqrt(2 n ln(1/delta)) + n epsilon_1 (e^epsilon_1 - 1), rounded up.
-
-    Examples
-    --------
-    >>> round(general_epsilon(0.1, 1_000_000, 1e-6), 6)
-    0.001351
-    """
+    """Return epsilon_1 sqrt(2 n ln(1/delta)) + n epsilon_1 (e^epsilon_1 - 1), rounded up."""
     step = _step_epsilon(epsilon0, num_users)
     if step > 700.0:
         return math.inf
@@ -113,11 +107,6 @@ def small_epsilon(epsilon0: float, num_users: int, delta: float) -> float:
     """Return 12 epsilon0 sqrt(ln(1/delta) / n), rounded up.
 
     For n >= 1000, epsilon0 < 1/2 and delta < 1/100.
-
-    Examples
-    --------
-    >>> round(small_epsilon(0.1, 10_000, math.exp(-4.0)), 9)
-    0.024
     """
     return round_up(12.0 * epsilon0 * math.sqrt(-math.log(delta) / num_users))
 
@@ -207,15 +196,7 @@ _LARGEST_EPSILON0 = 20.0
 
 
 def step_epsilon(epsilon0: float, num_users: int) -> float:
-    """Return e1 = ln(1 + p^2 (p - 1)/n), p = e^epsilon0, rounded up; inf where p^2 >= n.
-
-    Examples
-    --------
-    >>> round(math.expm1(step_epsilon(math.log(2.0), 1000)), 12)
-    0.004
-    >>> step_epsilon(4.0, 1000)
-    inf
-    """
+    """Return e1 = ln(1 + p^2 (p - 1)/n), p = e^epsilon0, rounded up; inf where p^2 >= n."""
     if epsilon0 > _LARGEST_EPSILON0 or round_up(math.exp(2.0 * epsilon0)) >= num_users:
         return math.inf
     growth = round_up(math.exp(2.0 * epsilon0) * exp_minus_one_upper(epsilon0) / num_users)
@@ -223,35 +204,7 @@ def step_epsilon(epsilon0: float, num_users: int) -> float:
 
 
 def optimal_composition_delta(step: float, num_steps: int, epsilon: float) -> float:
-    """Return delta of ``num_steps`` adaptive (step, 0)-DP mechanisms at one epsilon, rounded up.
-
-    Parameters
-    ----------
-    step : float
-        Privacy loss of one mechanism in nats, > 0 and finite.
-    num_steps : int
-        At least 1, at most 1e15.
-    epsilon : float
-        In nats, >= 0.
-
-    Returns
-    -------
-    float
-        At most 1; 0 only from ``num_steps * step`` on, below it at least 1e-290 ``num_steps``.
-        Randomized responses attain it.
-
-    Notes
-    -----
-    O(1). The budget added is 1e-10 + 1e-14 sqrt(n) of the value: the binomial mass is good to
-    1e-12 + 4e-15 sqrt(n), the quadrature to 1e-12 (checked against multiprecision).
-
-    Examples
-    --------
-    >>> round(optimal_composition_delta(math.log(3.0), 1, 0.0), 9)
-    0.5
-    >>> round(optimal_composition_delta(math.log(3.0), 2, math.log(3.0)), 9)
-    0.375
-    """
+    """Return delta of ``num_steps`` adaptive (step, 0)-DP mechanisms at one epsilon, rounded up."""
     from shuffledp.core.numerics.binomial_kernels import binomial_pmf
 
     n = float(num_steps)
@@ -272,13 +225,7 @@ def optimal_composition_delta(step: float, num_steps: int, epsilon: float) -> fl
 
 
 def optimal_composition_epsilon(step: float, num_steps: int, delta: float) -> float:
-    """Return the least epsilon of ``num_steps`` adaptive (step, 0)-DP mechanisms, rounded up.
-
-    Examples
-    --------
-    >>> round(optimal_composition_epsilon(math.log(3.0), 1, 0.5), 8)
-    0.0
-    """
+    """Return the least epsilon of ``num_steps`` adaptive (step, 0)-DP mechanisms, rounded up."""
     _, upper = last_above_first_below(
         lambda epsilon: optimal_composition_delta(step, num_steps, epsilon),
         delta,

@@ -56,13 +56,7 @@ from shuffledp.core.profile import LocalProfile, RandomizerFamily
 
 
 def clone_law(epsilon0: float) -> SymmetricLaw:
-    """Return the law of one user's report in the stronger clone pair.
-
-    Examples
-    --------
-    >>> clone_law(math.log(3.0)).pair_mass
-    0.5
-    """
+    """Return the law of one user's report in the stronger clone pair."""
     ratio_minus_one = math.expm1(epsilon0)
     return SymmetricLaw(
         epsilon0=epsilon0,
@@ -107,13 +101,7 @@ CLONES = Method(
 
 
 def blanket_law(epsilon0: float, num_answers: int) -> SymmetricLaw:
-    """Return one user's law under the blanket of k-RR, k >= 2.
-
-    Examples
-    --------
-    >>> round(blanket_law(math.log(3.0), 4).rest_mass, 12)
-    0.333333333333
-    """
+    """Return one user's law under the blanket of k-RR, k >= 2."""
     ratio_minus_one = math.expm1(epsilon0)
     symbol_mass = 1.0 / (ratio_minus_one + num_answers)
     return SymmetricLaw(

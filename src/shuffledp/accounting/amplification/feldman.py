@@ -66,14 +66,7 @@ _SOURCE = "Feldman, McMillan, Talwar 2021, arXiv:2012.12803, Theorem 3.1"
 
 
 def weak_clone_law(epsilon0: float) -> SymmetricLaw:
-    """Return the law of one user's report in the pair of 2021, as the module derives it.
-
-    Examples
-    --------
-    >>> law = weak_clone_law(math.log(3.0))
-    >>> round(law.pair_mass, 12), round(law.low, 12), round(law.mean_weight, 12)
-    (0.333333333333, 1.5, 1.0)
-    """
+    """Return the law of one user's report in the pair of 2021, as the module derives it."""
     return SymmetricLaw(
         epsilon0=epsilon0,
         low=2.0 / (1.0 + math.exp(-epsilon0)),
@@ -84,22 +77,7 @@ def weak_clone_law(epsilon0: float) -> SymmetricLaw:
 
 
 def feldman_2021_epsilon(epsilon0: float, num_users: int, delta: float) -> float:
-    """Return the closed form of Theorem 3.1, rounded up, for parameters inside its regime.
-
-    Parameters
-    ----------
-    epsilon0 : float
-        Local privacy loss in nats, at most ln(n / (16 ln(4/delta))).
-    num_users : int
-        Number n of users.
-    delta : float
-        Central failure probability, in (0, 1).
-
-    Examples
-    --------
-    >>> round(feldman_2021_epsilon(1.0, 100_000, 1e-6), 6)
-    0.072555
-    """
+    """Return the closed form of Theorem 3.1, rounded up, for parameters inside its regime."""
     ratio = exp_minus_one_upper(epsilon0)
     p = math.exp(epsilon0)
     log_term = math.log(4.0) - math.log(delta)
@@ -174,22 +152,7 @@ FELDMAN_2021_NUMERICAL = Method(
 
 
 def feldman_2023_epsilon(epsilon0: float, num_users: int, delta: float) -> float:
-    """Return ln(1 + (p-1) (4 sqrt(2 ln(4/delta)/((p+1) n)) + 4/n)), rounded up.
-
-    Parameters
-    ----------
-    epsilon0 : float
-        Local privacy loss in nats, at most ln(n / (8 ln(2/delta)) - 1).
-    num_users : int
-        Number n of users.
-    delta : float
-        Central failure probability, in (0, 1).
-
-    Examples
-    --------
-    >>> round(feldman_2023_epsilon(1.0, 100_000, 1e-6), 6)
-    0.06036
-    """
+    """Return ln(1 + (p-1) (4 sqrt(2 ln(4/delta)/((p+1) n)) + 4/n)), rounded up."""
     ratio = exp_minus_one_upper(epsilon0)
     log_term = math.log(4.0) - math.log(delta)
     spread = 4.0 * math.sqrt(2.0 * log_term / ((ratio + 2.0) * num_users)) + 4.0 / num_users

@@ -64,15 +64,7 @@ from shuffledp.core.profile import LocalProfile
 
 
 def single_report_delta(epsilon0: float, epsilon: float) -> float:
-    """Return (e^epsilon0 - e^epsilon)_+ / (e^epsilon0 + 1), rounded up.
-
-    Examples
-    --------
-    >>> single_report_delta(1.0, 1.0)
-    0.0
-    >>> round(single_report_delta(math.log(3.0), 0.0), 12)
-    0.5
-    """
+    """Return (e^epsilon0 - e^epsilon)_+ / (e^epsilon0 + 1), rounded up."""
     if epsilon >= epsilon0:
         return 0.0
     # Divided by e^epsilon0, so that no epsilon0 overflows.
@@ -82,13 +74,7 @@ def single_report_delta(epsilon0: float, epsilon: float) -> float:
 
 
 def single_report_epsilon(epsilon0: float, delta: float) -> float:
-    """Return ln(e^epsilon0 - delta (e^epsilon0 + 1))_+, rounded up: the inverse of the above.
-
-    Examples
-    --------
-    >>> single_report_epsilon(1.0, 0.0)
-    1.0
-    """
+    """Return ln(e^epsilon0 - delta (e^epsilon0 + 1))_+, rounded up: the inverse of the above."""
     if delta == 0.0:
         return epsilon0
     shrink = -delta * (1.0 + math.exp(-epsilon0))
@@ -191,26 +177,7 @@ def _pure_parts(
 
 
 def approximate_delta(profile: LocalProfile, num_users: int, epsilon: float) -> float:
-    """Return the bound of step 4 at one epsilon, rounded up.
-
-    Parameters
-    ----------
-    profile : LocalProfile
-        Only its epsilon0 and delta0 are used.
-    num_users : int
-        Number n of users, 1 to 1e15.
-    epsilon : float
-        In nats, >= 0.
-
-    Notes
-    -----
-    Cost: that of `clones`, twice. Its enclosure ends are 1e-6 of epsilon apart at most.
-
-    Examples
-    --------
-    >>> approximate_delta(LocalProfile(epsilon0=1.0, delta0=1e-9), 1000, 1.5)
-    1e-09
-    """
+    """Return the bound of step 4 at one epsilon, rounded up."""
     if epsilon >= profile.epsilon0:
         return profile.delta0
     best = LOCAL.delta(profile, num_users, epsilon).upper
@@ -227,17 +194,6 @@ def approximate_epsilon(profile: LocalProfile, num_users: int, delta: float) -> 
     """Return the least epsilon that step 4 gives at ``delta``, rounded up; inf for delta < delta0.
 
     Parameters as for `approximate_delta`, with 0 < delta < 1.
-
-    Notes
-    -----
-    The additive term grows with epsilon and the pure part falls. Where the pure part at x meets
-    what the additive term at some y >= x leaves of delta, the bound holds at x. So y climbs from 0
-    until the x that it gives is not above it; a few inversions of the pure part suffice.
-
-    Examples
-    --------
-    >>> approximate_epsilon(LocalProfile(epsilon0=1.0, delta0=1e-9), 1000, 1e-9)
-    1.0
     """
     best = LOCAL.epsilon(profile, num_users, delta).upper
     if best in (0.0, math.inf):

@@ -62,12 +62,6 @@ def dominated_law(attack: Sequence[BlanketAtom]) -> AtomLaw:
 
     Masses shrink by 2 u, ratios r0 by u, ratios r1 grow by u, where u is `ATTACK_ACCURACY`; what is
     taken off the masses goes to the ratios (0, largest r1), the worst there are for the attacker.
-
-    Examples
-    --------
-    >>> law = dominated_law([BlanketAtom(mass=0.5, ratio0=1.5, ratio1=0.5)] * 2)
-    >>> law.masses.round(8).tolist()
-    [0.0, 1.0]
     """
     masses = [(1.0 - 2.0 * ATTACK_ACCURACY) * atom.mass for atom in attack]
     remaining = max(1.0 - math.fsum(masses), 0.0)
@@ -83,13 +77,6 @@ def reduced_laws(attack: Sequence[BlanketAtom]) -> list[SymmetricLaw]:
     what is then neutral is merged: all of it, or all but the lightest. Sums of so few outcomes are
     narrow close to epsilon0, where the integral is not. docs/results/lower-ends.md has the proof
     for the margins, u = `ATTACK_ACCURACY`.
-
-    Examples
-    --------
-    >>> pairs = [(0.2, 3.0, 1.0), (0.2, 1.0, 3.0), (0.6, 1.0 / 3.0, 1.0 / 3.0)]
-    >>> (law,) = reduced_laws([BlanketAtom(mass=m, ratio0=r, ratio1=s) for m, r, s in pairs])
-    >>> round(law.pair_mass, 6), round(law.base_weight, 6)
-    (0.4, 0.333333)
     """
     atoms = [(atom.mass, atom.ratio0, atom.ratio1) for atom in attack]
     if sorted(atoms) != sorted((mass, other, one) for mass, one, other in atoms):
@@ -224,27 +211,7 @@ def _attacks(profile: LocalProfile, num_users: int, width: float = 0.0) -> Itera
 def attack_curves(
     profile: LocalProfile, num_users: int, *, width: float = 0.0
 ) -> list[HockeyStickCurve]:
-    """Return the divergences of explicit neighbouring data, as far as any are known.
-
-    Parameters
-    ----------
-    profile : LocalProfile
-        With delta0 = 0 and 0 < epsilon0 <= 200.
-    num_users : int
-        Number n of users, 1 to 1e15.
-    width : float
-        How far lower ends may be below what they could be, relative to epsilon, where that saves
-        time; 0 is as narrow as it gets.
-
-    Returns
-    -------
-    list of HockeyStickCurve
-        One for each set of data. Their lower ends are divergences that some data have.
-
-    Notes
-    -----
-    Cost of a value: a tenth of a millisecond to some milliseconds.
-    """
+    """Return the divergences of explicit neighbouring data, as far as any are known."""
     return [attack.curve for attack in _attacks(profile, num_users, width)]
 
 

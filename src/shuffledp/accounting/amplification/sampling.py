@@ -70,27 +70,7 @@ _ROUNDING = 16.0 * math.ulp(1.0)
 def sampling_fraction(num_users: int, sampled_from: int) -> float:
     """Return q = m / n, rounded up, where m of n users are drawn.
 
-    Parameters
-    ----------
-    num_users : int
-        How many are drawn, m >= 1.
-    sampled_from : int
-        From how many, n >= m.
-
-    Returns
-    -------
-    float
-        In (0, 1]; exactly 1 where all are drawn.
-
-    Raises
-    ------
-    ParameterError
-        If m exceeds n, or one of them is no whole number.
-
-    Examples
-    --------
-    >>> sampling_fraction(10, 10)
-    1.0
+    In (0, 1]; exactly 1 where all are drawn.
     """
     drawn = require_at_least("num_users", num_users, 1)
     population = require_at_least("sampled_from", sampled_from, 1)
@@ -103,25 +83,7 @@ def sampling_fraction(num_users: int, sampled_from: int) -> float:
 
 
 def amplified_epsilon(epsilon: float, fraction: float) -> float:
-    """Return ln(1 + q (e^epsilon - 1)), rounded up: what epsilon for those drawn is for all.
-
-    Parameters
-    ----------
-    epsilon : float
-        In nats, >= 0; may be ``inf``.
-    fraction : float
-        Sampling fraction q, in (0, 1].
-
-    Returns
-    -------
-    float
-        Between 0 and ``epsilon``.
-
-    Examples
-    --------
-    >>> round(math.expm1(amplified_epsilon(math.log(3.0), 0.25)), 12)
-    0.5
-    """
+    """Return ln(1 + q (e^epsilon - 1)), rounded up: what epsilon for those drawn is for all."""
     if fraction == 1.0 or epsilon in (0.0, math.inf):
         return epsilon
     if epsilon <= _LARGE:
@@ -134,22 +96,7 @@ def amplified_epsilon(epsilon: float, fraction: float) -> float:
 def inner_epsilon(epsilon: float, fraction: float) -> float:
     """Return ln(1 + (e^epsilon - 1) / q), rounded down: the inverse of `amplified_epsilon`.
 
-    Parameters
-    ----------
-    epsilon : float
-        In nats, >= 0 and finite.
-    fraction : float
-        Sampling fraction q, in (0, 1].
-
-    Returns
-    -------
-    float
-        At least ``epsilon``. Errs downwards, hence a divergence there errs upwards.
-
-    Examples
-    --------
-    >>> round(math.expm1(inner_epsilon(math.log(1.5), 0.25)), 12)
-    2.0
+    Errs downwards, hence a divergence there errs upwards.
     """
     if fraction == 1.0 or epsilon == 0.0:
         return epsilon
@@ -161,24 +108,7 @@ def inner_epsilon(epsilon: float, fraction: float) -> float:
 
 
 def subsampled_curve(curve: HockeyStickCurve, fraction: float) -> HockeyStickCurve:
-    """Return the curve of a release whose users are a random part of all.
-
-    Parameters
-    ----------
-    curve : HockeyStickCurve
-        Upper ends that hold for *every* pair of neighbours among the users drawn, in either order.
-    fraction : float
-        Sampling fraction q, in (0, 1], as `sampling_fraction` rounds it.
-
-    Returns
-    -------
-    HockeyStickCurve
-        Upper ends err upwards. Lower ends are 0: the proof above does not give any.
-
-    Notes
-    -----
-    One call of the given curve for each call.
-    """
+    """Return the curve of a release whose users are a random part of all."""
     if fraction == 1.0:
         return curve
 
@@ -205,31 +135,7 @@ _LEAST_CHANCE = 1e-200
 
 
 def participating(profile: LocalProfile, probability: float) -> LocalProfile:
-    """Return the profile of a randomizer that each user runs with some probability only.
-
-    Parameters
-    ----------
-    profile : LocalProfile
-        The law of a report that is sent.
-    probability : float
-        Chance q that a user takes part, in (0, 1], by independent secret coins.
-
-    Returns
-    -------
-    LocalProfile
-        To be accounted with the number of *all* honest users who toss a coin.
-
-    Raises
-    ------
-    ParameterError
-        If the probability is out of range.
-
-    Examples
-    --------
-    >>> thinned = participating(LocalProfile(epsilon0=1.0), 0.25)
-    >>> thinned.blanket[-1]
-    BlanketAtom(mass=0.75, ratio0=1.0, ratio1=1.0)
-    """
+    """Return the profile of a randomizer that each user runs with some probability only."""
     chance = require_positive("participation", probability)
     if chance > 1.0:
         raise ParameterError(f"participation = {probability} is above 1: it is a probability")

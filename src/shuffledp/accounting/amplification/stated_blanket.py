@@ -90,15 +90,7 @@ _WIDENED = 1e-7
 def violated_hypothesis(
     profile: LocalProfile, _num_users: int, _delta: float | None = None
 ) -> str | None:
-    """Return what the profile's blanket lacks to be evaluated here, or None.
-
-    Examples
-    --------
-    >>> half = BlanketAtom(mass=0.25, ratio0=2.0, ratio1=1.0)
-    >>> other = LocalProfile(epsilon0=1.0, family=RandomizerFamily.OTHER, blanket=(half,))
-    >>> violated_hypothesis(other, 1)
-    'likelihood ratios of mean 1 over the stated blanket (here 0.5 and 0.25)'
-    """
+    """Return what the profile's blanket lacks to be evaluated here, or None."""
     if profile.family is not RandomizerFamily.OTHER or not profile.blanket:
         return f"a profile of the family {RandomizerFamily.OTHER.value!r} that states its blanket"
     return _nonsense(profile) or pure_violation(profile)
@@ -179,21 +171,6 @@ def dominating_laws(profile: LocalProfile) -> list[AtomLaw]:
     """Return laws the larger of which dominates a profile's stated blanket, for both orders.
 
     A symmetric pair is widened; see `unwidened_laws` for the alternative.
-
-    Parameters
-    ----------
-    profile : LocalProfile
-        One without `violated_hypothesis`.
-
-    Examples
-    --------
-    >>> atoms = [(0.25, 3.0, 1.0), (0.25, 1.0, 3.0)]
-    >>> blanket = tuple(BlanketAtom(mass=m, ratio0=r0, ratio1=r1) for m, r0, r1 in atoms)
-    >>> binary = LocalProfile(
-    ...     epsilon0=math.log(3.0), family=RandomizerFamily.OTHER, blanket=blanket
-    ... )
-    >>> [law.masses.round(8).tolist() for law in dominating_laws(binary)]
-    [[0.5, 0.25, 0.25]]
     """
     if _has_one_symmetric_pair(profile.blanket) and profile.epsilon0 <= _LARGEST_EPSILON0:
         return [_symmetric_law(profile)]
@@ -201,13 +178,7 @@ def dominating_laws(profile: LocalProfile) -> list[AtomLaw]:
 
 
 def unwidened_laws(profile: LocalProfile) -> list[AtomLaw]:
-    """Return other laws with the same property, if a symmetric pair was widened by much.
-
-    Parameters
-    ----------
-    profile : LocalProfile
-        As for `dominating_laws`.
-    """
+    """Return other laws with the same property, if a symmetric pair was widened by much."""
     if not _has_one_symmetric_pair(profile.blanket) or profile.epsilon0 > _LARGEST_EPSILON0:
         return []
     widest = max(atom.ratio0 / atom.ratio1 for atom in profile.blanket)

@@ -200,15 +200,7 @@ class SymmetricBlanket:
     def enclose(self, epsilon: float) -> Enclosure:
         """Enclose delta at one epsilon >= 0 (nats).
 
-        Returns
-        -------
-        Enclosure
-            ``upper`` is at least `SMALLEST_DELTA` unless delta is exactly 0.
-
-        Raises
-        ------
-        PrecisionError
-            If the error budget exceeds the answer.
+        ``upper`` is at least `SMALLEST_DELTA` unless delta is exactly 0.
         """
         return self._resolve(epsilon, 0.0)
 
@@ -474,24 +466,7 @@ def least_enclosure(
     *,
     width: float = 0.0,
 ) -> Enclosure:
-    """Return the enclosure with the smallest upper end among laws that are all upper bounds.
-
-    Parameters
-    ----------
-    laws : sequence of SymmetricLaw
-        At least one. One that is lost in round-off is passed over, unless all are.
-    num_users : int
-        Number n of users.
-    enclose : callable
-        What is asked of each: delta at an epsilon, or epsilon at a delta.
-    width : float
-        As for `SymmetricBlanket`.
-
-    Raises
-    ------
-    PrecisionError
-        If all laws are lost in round-off.
-    """
+    """Return the enclosure with the smallest upper end among laws that are all upper bounds."""
     found = []
     for law in laws[:-1]:
         with suppress(PrecisionError):

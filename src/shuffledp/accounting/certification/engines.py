@@ -92,13 +92,7 @@ class BinaryBalls:
         self._left = most_operations
 
     def delta(self, pair: Pair) -> arb:
-        """Enclose one pair's delta, O(sqrt(n)) operations.
-
-        Raises
-        ------
-        OutOfRegimeError
-            If all such calls together have taken too many operations.
-        """
+        """Enclose one pair's delta, O(sqrt(n)) operations."""
         high = _Tilted(pair.ones, self._keep, self._q, self._tilt, self._tail_exponent)
         low = _Tilted(pair.zeros, self._q, self._keep, self._tilt, self._tail_exponent)
         self._left -= _ENTRY_OPERATIONS * (high.size + low.size)
@@ -193,14 +187,7 @@ class _TwoBinomials:
 
 
 def worst_delta(balls: BinaryBalls, num_users: int, target: arb) -> arb:
-    """Enclose the largest delta over all data, as far as needed to tell it from ``target``.
-
-    Returns
-    -------
-    arb
-        If it is at most ``target``: a ball that holds the largest delta. Otherwise a ball that
-        holds the delta of some data, and is not certainly at most ``target``.
-    """
+    """Enclose the largest delta over all data, as far as needed to tell it from ``target``."""
     others = num_users - 1
     ends = [balls.delta(Pair(0, others)), balls.delta(Pair(others, 0))]
     for ball in ends:
@@ -259,13 +246,7 @@ class Claim:
 
 
 def law_delta(law: Law, claim: Claim, level: int) -> arb:
-    """Enclose (B) for a law; a higher ``level`` makes the ball narrower.
-
-    Raises
-    ------
-    OutOfRegimeError
-        If that is too much work, or nothing narrower is to be had.
-    """
+    """Enclose (B) for a law; a higher ``level`` makes the ball narrower."""
     users, epsilon = claim.num_users, arb(claim.epsilon)
     exponent = claim.tail_exponent + 40.0 * level
     if isinstance(law, SymmetricBalls):

@@ -39,18 +39,7 @@ GUARD_BITS = 64
 
 
 def outward(ball: arb) -> Enclosure:
-    """Return the doubles around a ball that holds a number >= 0; exact zero stays zero.
-
-    Raises
-    ------
-    PrecisionError
-        If the ball is not finite.
-
-    Examples
-    --------
-    >>> outward(arb(0)), outward(arb(1)).lower < 1.0 < outward(arb(1)).upper
-    (Enclosure(lower=0.0, upper=0.0), True)
-    """
+    """Return the doubles around a ball that holds a number >= 0; exact zero stays zero."""
     if ball.is_zero():
         return Enclosure(0.0, 0.0)
     if not ball.is_finite():
@@ -65,18 +54,7 @@ def up_to(ball: arb) -> arb:
 
 
 def floor_of_lower(ball: arb) -> int:
-    """Return the largest whole number that is at most every number in ``ball``.
-
-    Raises
-    ------
-    PrecisionError
-        If the ball is not finite.
-
-    Examples
-    --------
-    >>> floor_of_lower(arb(7) / 2), floor_of_lower(arb(-7) / 2)
-    (3, -4)
-    """
+    """Return the largest whole number that is at most every number in ``ball``."""
     if not ball.is_finite():
         raise PrecisionError("a ball is not finite: more bits are needed")
     return int(ball.lower().floor().fmpz())
@@ -87,11 +65,6 @@ def window(num_trials: int, probability: float, tail_exponent: float) -> tuple[i
 
     By Bernstein's inequality in doubles: a choice, not a claim. What is left out is to be bounded
     by `outer_mass`.
-
-    Examples
-    --------
-    >>> window(10**6, 0.5, 50.0)
-    (494983, 505017)
     """
     mean = num_trials * probability
     variance = mean * max(1.0 - probability, 0.0)
@@ -104,14 +77,6 @@ def outer_mass(num_trials: int, probability: arb, complement: arb, *, first: int
     """Return an upper bound, by Chernoff, of the mass of a binomial outside [first, last].
 
     ``complement`` is 1 - p, which may be known better than by subtraction.
-
-    Examples
-    --------
-    >>> half = arb(1) / 2
-    >>> float(outer_mass(10, half, half, first=0, last=10))
-    0.0
-    >>> 2.0**-10 <= float(outer_mass(10, half, half, first=0, last=9)) < 2.0**-9
-    True
     """
     total = ZERO
     if first > 0:
@@ -138,14 +103,7 @@ def _chernoff(
 
 
 def binomial_point(num_trials: int, outcome: int, probability: arb, complement: arb) -> arb:
-    """Return Pr[Bin(n, p) = k], 0 <= k <= n, for 0 < p < 1; ``complement`` is 1 - p.
-
-    Examples
-    --------
-    >>> half = arb(1) / 2
-    >>> round(float(binomial_point(4, 2, half, half)), 12)
-    0.375
-    """
+    """Return Pr[Bin(n, p) = k], 0 <= k <= n, for 0 < p < 1; ``complement`` is 1 - p."""
     logarithm = (
         arb(num_trials + 1).lgamma()
         - arb(outcome + 1).lgamma()

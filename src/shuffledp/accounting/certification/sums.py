@@ -226,34 +226,7 @@ def contour_delta(
     negligible_exponent: float,
     most_operations: float,
 ) -> arb:
-    """Enclose (B) for any law.
-
-    Parameters
-    ----------
-    atoms : tuple
-        Mass and ratios of each kind of report; masses sum to at most one.
-    num_users : int
-        Number n of users.
-    epsilon : arb
-        Central epsilon >= 0.
-    relative_smoothing : float
-        s over the deviation of S; the ball's relative width is about t^2 times its square, where
-        epsilon is t deviations.
-    negligible_exponent : float
-        L: nodes below e^-L of the largest are left out, at that price.
-    most_operations : float
-        Ball operations after which to give up.
-
-    Returns
-    -------
-    arb
-        A ball that holds delta.
-
-    Raises
-    ------
-    OutOfRegimeError
-        If it would take more operations.
-    """
+    """Enclose (B) for any law."""
     terms = _terms(atoms, epsilon)
     if all(value <= 0 for value in terms.values):
         return ZERO
@@ -457,24 +430,7 @@ class _Walk:
 
 
 def symmetric_delta(law: SymmetricBalls, num_users: int, epsilon: arb, tail_exponent: float) -> arb:
-    """Enclose (B) for a symmetric law.
-
-    Parameters
-    ----------
-    law : SymmetricBalls
-        With epsilon0 > ``epsilon``.
-    num_users : int
-        Number n of users.
-    epsilon : arb
-        Central epsilon >= 0.
-    tail_exponent : float
-        The windows leave out about e^-tail_exponent, which goes into the radius.
-
-    Returns
-    -------
-    arb
-        A ball that holds delta. Cost `symmetric_work`.
-    """
+    """Enclose (B) for a symmetric law."""
     ratio, slope = epsilon.exp(), epsilon.expm1()
     gain = law.low * ratio * (law.epsilon0 - epsilon).expm1()
     difference = law.low * law.epsilon0.expm1()
@@ -522,13 +478,7 @@ def _row(walk: _Walk, cells: _Cells, pairs: int, tail: _FairTail) -> arb:
 
 
 def enumeration_work(num_atoms: int, num_users: int) -> float:
-    """Return how many ball operations `enumerated_delta` takes, as far as they can be counted.
-
-    Examples
-    --------
-    >>> enumeration_work(2, 3)  # six for each of C(5, 2) outcomes
-    60.0
-    """
+    """Return how many ball operations `enumerated_delta` takes, as far as they can be counted."""
     work = 6.0
     for i in range(1, num_atoms + 1):
         work *= (num_users + i) / i
@@ -538,16 +488,7 @@ def enumeration_work(num_atoms: int, num_users: int) -> float:
 
 
 def enumerated_delta(atoms: tuple[Atom, ...], num_users: int, epsilon: arb) -> arb:
-    """Enclose (B) for any law, by all numbers of reports of each kind.
-
-    Examples
-    --------
-    One report of binary randomized response, p = 3: delta(0) is its total variation, 1/2.
-
-    >>> atoms = ((arb(0.25), arb(3), arb(1)), (arb(0.25), arb(1), arb(3)))
-    >>> float(enumerated_delta(atoms, 1, arb(0)))
-    0.5
-    """
+    """Enclose (B) for any law, by all numbers of reports of each kind."""
     ratio = epsilon.exp()
     kinds = [(mass, ratio0 - ratio * ratio1) for mass, ratio0, ratio1 in atoms]
     missing = 1 - sum((mass for mass, _ in kinds), ZERO)

@@ -200,27 +200,7 @@ def trapezoidal_nodes(
 def points_and_tail(
     num_high: float, num_low: float, q: float, s: float, r: float
 ) -> tuple[float, float, float, float]:
-    """Return Pr[S = s - 1], Pr[S = s], Pr[S = s + 1] and Pr[S <= s - 1].
-
-    Parameters
-    ----------
-    num_high, num_low : float
-        Whole numbers of terms with success probability 1 - q and q, at least one in all.
-    q : float
-        In (0, 1/2).
-    s : float
-        A whole number in [1, num_high + num_low].
-    r : float
-        The tilt, in (0, 1). Best where the tilted mean is within a deviation of s, but at most
-        exp(-0.7 / max(deviation, 1)), since the tail has a pole at r = 1.
-
-    Notes
-    -----
-    A trapezoidal sum with M nodes for the tail gives F(s - 1) + r^M F(s - 1 + M) + ...; M is so
-    large that those F are 1, and the geometric series is subtracted. Common relative error at most
-    1e-12 + 4e-15 sqrt(n) (rounding of the exponents); beyond that each is off by at most
-    1e-12 + 1e-15 sqrt(n) of the largest of the four. Checked against multiprecision convolution.
-    """
+    """Return Pr[S = s - 1], Pr[S = s], Pr[S = s + 1] and Pr[S <= s - 1]."""
     num_nodes, visited = trapezoidal_nodes(num_high, num_low, q, s, r)
     high = (1.0 - q) * r / (q + (1.0 - q) * r)
     low = q * r / (1.0 - q + q * r)
