@@ -16,11 +16,10 @@ import tracemalloc
 import pytest
 
 from shuffledp import accounting
-from shuffledp.accounting.amplification.clones import clone_law
+from shuffledp.accounting.amplification.families import clone_law
 from shuffledp.accounting.amplification.symmetric_blanket import SymmetricBlanket
 from shuffledp.accounting.composition import compose_curves
-from shuffledp.accounting.divergences.export import to_dp_accounting
-from shuffledp.accounting.divergences.hockey_stick_curve import HockeyStickCurve
+from shuffledp.accounting.privacy_loss import HockeyStickCurve, to_dp_accounting
 
 DELTA = 1e-6
 LARGEST_FOR_BASELINE = 1000  # beyond it the baseline takes minutes

@@ -94,7 +94,8 @@ def test_where_round_off_dominates_losses_add_up():
     assert bound.method == "pure composition"
     assert 0.0 <= bound.lower <= bound.upper <= 2.0 * (1.0 + 1e-12)
     neither = binary_rounds_epsilon(40.0, num_users=10, rounds=10, delta=1e-300)
-    assert (neither.lower, neither.upper) == (0.0, pytest.approx(400.0))
+    assert neither.upper == pytest.approx(400.0)
+    assert 399.9 <= neither.lower <= neither.upper  # nearly every loss is nearly 40
     found = binary_rounds_epsilon0(num_users=10, rounds=10, epsilon=300.0, delta=1e-300)
     assert found.lower == pytest.approx(30.0)
     assert found.upper >= found.lower

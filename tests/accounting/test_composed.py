@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from oracles import profiles
 from shuffledp.accounting.composed import Composable, Composition, DisjointReleases
-from shuffledp.accounting.release import ShuffledRelease
-from shuffledp.accounting.stated_release import StatedRelease
+from shuffledp.accounting.release import ShuffledRelease, StatedRelease
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 

@@ -12,8 +12,7 @@ from oracles import enumeration, profiles
 from shuffledp.accounting import composed_bounds, composition
 from shuffledp.accounting.amplification.registry import account_delta, account_epsilon
 from shuffledp.accounting.ledger import Ledger
-from shuffledp.accounting.release import ShuffledRelease
-from shuffledp.accounting.stated_release import StatedRelease
+from shuffledp.accounting.release import ShuffledRelease, StatedRelease
 from shuffledp.core.errors import (
     LowerEndWarning,
     OutOfRegimeError,

@@ -7,8 +7,7 @@ from oracles import enumeration, profiles
 from shuffledp.accounting import composed_curves
 from shuffledp.accounting.amplification.renyi_closed_forms import blanket_renyi_upper
 from shuffledp.accounting.composed_curves import renyi_above, renyi_without_failure
-from shuffledp.accounting.release import ShuffledRelease
-from shuffledp.accounting.stated_release import StatedRelease
+from shuffledp.accounting.release import ShuffledRelease, StatedRelease
 from shuffledp.core.errors import ParameterError, PrecisionError
 
 LARGE = ShuffledRelease(epsilon0=1.0, num_users=100_000)
@@ -76,7 +75,7 @@ def test_where_round_off_dominates_a_closed_form_is_left(monkeypatch):
     def lost(*_arguments, **_options):
         raise PrecisionError("planted")
 
-    monkeypatch.setattr("shuffledp.accounting.divergences.renyi.renyi_divergence", lost)
+    monkeypatch.setattr("shuffledp.accounting.renyi.renyi_divergence", lost)
     composed_curves._divergence.cache_clear()
     found = (LARGE * 2).renyi([3.0])
     composed_curves._divergence.cache_clear()

@@ -1,6 +1,7 @@
 import math
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,11 +9,10 @@ from hypothesis import strategies as st
 
 from oracles import discrete_pairs, dp_accounting_oracle, gaussian_pairs
 from shuffledp.accounting import composition, convolution
-from shuffledp.accounting.amplification.clones import CLONES
-from shuffledp.accounting.composition import compose, compose_curves
-from shuffledp.accounting.divergences.discretization import dominated_loss, dominating_loss
-from shuffledp.accounting.divergences.hockey_stick_curve import HockeyStickCurve
-from shuffledp.accounting.divergences.privacy_loss import PrivacyLoss, no_loss
+from shuffledp.accounting.amplification.families import CLONES
+from shuffledp.accounting.composition import certain_epsilon, compose, compose_curves
+from shuffledp.accounting.discretization import dominated_loss, dominating_loss
+from shuffledp.accounting.privacy_loss import HockeyStickCurve, PrivacyLoss, no_loss
 from shuffledp.core.errors import ParameterError, PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.profile import LocalProfile
@@ -346,3 +346,29 @@ def test_intervals_are_short():
         short = composition._short(value)
         assert value <= short <= value * (1.0 + 2.0**-19)
         assert Fraction(short) * 999_983 == Fraction(short * 999_983)
+
+
+@pytest.mark.parametrize("epsilon0", [4.0, 18.0, 40.0])
+@pytest.mark.parametrize("rounds", [1, 3, 30])
+@pytest.mark.parametrize("delta", [1e-300, 1e-9, 0.3])
+def test_a_certain_epsilon_is_not_held_by_the_rounds(epsilon0, rounds, delta):
+    """One user alone, whose losses are +-epsilon0: all outcomes by their numbers of losses."""
+    truth = mpmath.exp(epsilon0) / (1 + mpmath.exp(epsilon0))
+
+    def single(epsilon):
+        found = max(float(truth - mpmath.exp(epsilon) * (1 - truth)), 0.0)
+        return Enclosure(found * (1.0 - 1e-13), found * (1.0 + 1e-13))
+
+    curve = HockeyStickCurve(forward=single, backward=single, highest=epsilon0)
+    found = certain_epsilon([(curve, rounds)], delta, upper=False)
+    held = sum(
+        mpmath.binomial(rounds, times)
+        * truth**times
+        * (1 - truth) ** (rounds - times)
+        * max(1 - mpmath.exp(found - (2 * times - rounds) * mpmath.mpf(epsilon0)), 0)
+        for times in range(rounds + 1)
+    )
+    assert found == 0.0 or held > delta
+    if delta < 0.5 * float(truth) ** rounds:
+        missed = math.log1p(-delta / float(truth) ** rounds)
+        assert found >= rounds * epsilon0 * (1.0 - 1e-3) + missed

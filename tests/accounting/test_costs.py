@@ -6,23 +6,24 @@ import numpy as np
 import pytest
 
 from oracles.profiles import k_rr, optimized_unary
-from shuffledp.accounting import composed_bounds, inversion
+from shuffledp.accounting import calibration, composed_bounds, composition, convolution
 from shuffledp.accounting.amplification import binary_randomized_response_kernels as kernels
 from shuffledp.accounting.amplification import symmetric_blanket
 from shuffledp.accounting.amplification.binary_randomized_response import BinaryRandomizedResponse
-from shuffledp.accounting.amplification.unary_encoding import dominating_laws
-from shuffledp.accounting.divergences.discretization import dominating_loss, value_at
-from shuffledp.accounting.divergences.hockey_stick_curve import HockeyStickCurve
-from shuffledp.accounting.divergences.privacy_loss import PrivacyLoss
-from shuffledp.accounting.inversion import epsilon_upper
+from shuffledp.accounting.amplification.families import dominating_laws
+from shuffledp.accounting.binary_rounds import binary_rounds_epsilon
+from shuffledp.accounting.calibration import epsilon_upper
+from shuffledp.accounting.discretization import dominating_loss, value_at
 from shuffledp.accounting.ledger import Ledger
-from shuffledp.accounting.release import ShuffledRelease
-from shuffledp.accounting.stated_release import StatedRelease
+from shuffledp.accounting.privacy_loss import HockeyStickCurve, PrivacyLoss
+from shuffledp.accounting.release import ShuffledRelease, StatedRelease
 from shuffledp.core.errors import PrecisionError
-from shuffledp.core.numerics import positive_part
+from shuffledp.core.numerics import positive_part, positive_part_kernels
+from shuffledp.core.numerics.binomial_kernels import trapezoidal_nodes
 from shuffledp.core.numerics.enclosure import Enclosure
-from shuffledp.core.numerics.two_binomials_kernels import trapezoidal_nodes
+from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.profile import LocalProfile
+from shuffledp.randomizers.numbers.laplace import DiscreteLaplace
 from shuffledp.randomizers.registry import make_randomizer
 
 
@@ -146,16 +147,25 @@ def test_searches_take_few_compositions(monkeypatch):
         compositions[0] += 1
         return epsilon_upper(releases, delta)
 
-    monkeypatch.setattr(inversion, "epsilon_upper", counting)
+    monkeypatch.setattr(calibration, "epsilon_upper", counting)
     local_hashing = make_randomizer("optimized-local-hashing", k=100, epsilon0=8.0).profile
     target = {"epsilon": 1.0, "delta": 1e-6}
-    assert inversion.least_users(rounds=10, profile=local_hashing, **target) > 1_000_000
+    assert calibration.least_users(rounds=10, profile=local_hashing, **target) > 1_000_000
     assert compositions[0] <= 7  # 11 once
     compositions[0] = 0
-    inversion.largest_local_epsilon(
+    calibration.largest_local_epsilon(
         num_users=10**6, rounds=1000, profile_for=lambda epsilon0: k_rr(epsilon0, 4), **target
     )
     assert compositions[0] <= 7  # 9 once
+    compositions[0] = 0
+    found = calibration.largest_local_epsilon(
+        num_users=30, rounds=10**6, epsilon=100.0, delta=1e-300, profile_for=lambda e: k_rr(e, 4)
+    )
+    assert found == pytest.approx(1e-4)  # nothing but the sum of all losses holds
+    assert compositions[0] <= 4  # 18 once
+    compositions[0] = 0
+    calibration.least_users(rounds=10, epsilon=18.0, delta=1e-100, profile=k_rr(18.0, 16))
+    assert compositions[0] <= 12  # 18 once
 
 
 def test_basic_composition_is_not_computed_where_one_value_rules_it_out(monkeypatch):
@@ -225,3 +235,103 @@ def test_rare_terms_are_listed_as_far_as_it_takes(monkeypatch):
     found = positive_part.mean_positive_part(10**9, -1e-9, masses, differences)
     assert max(listed) <= 16
     assert found.lower <= found.upper <= found.lower * (1.0 + 1e-9)
+
+
+def test_a_sum_of_nearly_certain_losses_is_not_composed(monkeypatch):
+    def refused(*_, **__):
+        raise AssertionError("a lattice was made")
+
+    monkeypatch.setattr(composition, "convolve", refused)
+    release = ShuffledRelease(profile=LocalProfile(epsilon0=18.4), num_users=51_486)
+    bound = (release * 64_449).epsilon(3e-228)
+    assert bound.upper == pytest.approx(18.4 * 64_449)
+    assert bound.lower >= bound.upper * (1.0 - 1e-5)
+    rounds = binary_rounds_epsilon(35.0, num_users=130_000_000, rounds=59_510, delta=1e-6)
+    assert rounds.lower >= rounds.upper * (1.0 - 1e-5)
+
+
+def test_tails_too_many_for_doubles_are_refused_before_anything_is_composed(monkeypatch):
+    directions = []
+    original = composition.convolve
+
+    def recording(parts, *arguments, **keywords):
+        directions.append(parts[0].count)
+        return original(parts, *arguments, **keywords)
+
+    monkeypatch.setattr(composition, "convolve", recording)
+    before = value_at.cache_info().misses
+    release = ShuffledRelease(profile=k_rr(0.0995, 2), num_users=10**15)
+    bound = (release * 10**6).epsilon(1e-300)
+    assert len(directions) == 1  # from below
+    assert value_at.cache_info().misses - before <= 800
+    assert bound.method == "basic composition"
+    assert bound.lower > 1e-4
+
+
+def test_one_epsilon_takes_few_tilts(monkeypatch):
+    tilts = []
+    original = convolution._from_tilt
+
+    def recording(parts, theta, *arguments):
+        tilts.append(theta)
+        return original(parts, theta, *arguments)
+
+    monkeypatch.setattr(convolution, "_from_tilt", recording)
+    release = ShuffledRelease(profile=LocalProfile(epsilon0=1.0), num_users=10**5 + 7)
+    bound = (release * 1000).epsilon(1e-290)
+    assert len(tilts) <= 10  # 18 a side once
+    assert bound.upper <= bound.lower * 1.2
+
+
+def test_points_of_curves_share_grids_and_take_few_nodes(monkeypatch):
+    grids, nodes = [0], []
+    build = symmetric_blanket.SymmetricBlanket._build_grid
+
+    def building(self, tail_exponent):
+        grids[0] += 1
+        return build(self, tail_exponent)
+
+    def contour(*arguments):
+        nodes.append(arguments[6])
+        return enclosed(*arguments)
+
+    enclosed = positive_part_kernels.enclose_positive_part
+    monkeypatch.setattr(symmetric_blanket.SymmetricBlanket, "_build_grid", building)
+    monkeypatch.setattr(positive_part_kernels, "enclose_positive_part", contour)
+    hashing = make_randomizer("optimized-local-hashing", k=100, epsilon0=18.0).profile
+    (ShuffledRelease(profile=hashing, num_users=12_467_686_811) * 1000).epsilon(1e-6)
+    assert grids[0] <= 60  # 712 once
+    nodes.clear()
+    hadamard = make_randomizer("hadamard-response", k=100, epsilon0=120.0).profile
+    (ShuffledRelease(profile=hadamard, num_users=1009) * 10).epsilon(1e-6)
+    assert len(nodes) <= 12  # 77 once
+    nodes.clear()
+    laplace = DiscreteLaplace(low=0, high=1, epsilon0=60.0).profile
+    (ShuffledRelease(profile=laplace, num_users=10**6 + 3) * 10).epsilon(1e-6)
+    assert sum(nodes) <= 5e6
+
+
+def test_far_out_wide_sums_give_way_to_the_contour(monkeypatch):
+    sums = [0]
+    original = symmetric_blanket.SymmetricBlanket._sum
+
+    def counting(self, epsilon, tail_exponent):
+        sums[0] += 1
+        return original(self, epsilon, tail_exponent)
+
+    monkeypatch.setattr(symmetric_blanket.SymmetricBlanket, "_sum", counting)
+    release = ShuffledRelease(profile=k_rr(18.0, 16), num_users=12_592_717_291)
+    (release * 10).epsilon(1e-100)
+    assert sums[0] <= 1200  # 1740 once
+
+
+def test_no_secant_is_drawn_from_the_least_value_that_there_is():
+    asked = []
+
+    def floored(point):
+        asked.append(point)
+        return max(math.exp(-100.0 * point), 1e-300)
+
+    _, below = last_above_first_below(floored, 1e-300, 0.0, 31.0, relative_tolerance=2e-8)
+    assert below == pytest.approx(6.9077552790)
+    assert len(asked) <= 40

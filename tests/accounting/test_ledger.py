@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from oracles import profiles
 from shuffledp.accounting.composed import Composition
 from shuffledp.accounting.ledger import Ledger, LedgerEntry, conversion_cost
-from shuffledp.accounting.release import ShuffledRelease
-from shuffledp.accounting.stated_release import StatedRelease
+from shuffledp.accounting.release import ShuffledRelease, StatedRelease
 from shuffledp.core.errors import BudgetError, OutOfRegimeError, ParameterError
 
 DAILY = ShuffledRelease(epsilon0=1.0, num_users=100_000)

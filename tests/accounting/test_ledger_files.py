@@ -12,7 +12,7 @@ import pytest
 from shuffledp.accounting import ledger_files
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import open_ledger, save_ledger, spend
-from shuffledp.accounting.stated_release import StatedRelease
+from shuffledp.accounting.release import StatedRelease
 from shuffledp.core.errors import BudgetError, DataError, OutputError
 
 SMALL = StatedRelease(epsilon=0.001)
@@ -167,7 +167,7 @@ def test_a_lock_that_cannot_be_made(path, monkeypatch):
 SPENDER = """
 import sys
 from shuffledp.accounting.ledger_files import spend
-from shuffledp.accounting.stated_release import StatedRelease
+from shuffledp.accounting.release import StatedRelease
 print("ready", flush=True)
 for number in range(int(sys.argv[3])):
     spend(sys.argv[1], StatedRelease(epsilon=0.001), sys.argv[2], key=f"{sys.argv[2]}-{number}")

@@ -20,7 +20,7 @@ from oracles import enumeration, profiles
 from shuffledp.accounting.amplification.channel_rows import channel_profile
 from shuffledp.accounting.amplification.registry import account_delta, account_epsilon
 from shuffledp.accounting.composition import compose
-from shuffledp.accounting.stated_release import StatedRelease
+from shuffledp.accounting.release import StatedRelease
 from shuffledp.core.profile import LocalProfile
 from shuffledp.randomizers.laplace import DiscreteLaplace
 

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 import shuffledp as sdp
 from oracles import profiles
 from shuffledp.accounting.amplification.registry import account_epsilon
-from shuffledp.accounting.release import ShuffledRelease, honest_users
-from shuffledp.accounting.stated_release import StatedRelease
+from shuffledp.accounting.release import ShuffledRelease, StatedRelease, honest_users
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.profile import LocalProfile
 

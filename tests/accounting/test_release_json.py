@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import shuffledp as sdp
 from oracles import profiles
 from shuffledp.accounting.composed import Composable, Composition, NamedCurve
-from shuffledp.accounting.release import ShuffledRelease
+from shuffledp.accounting.release import ShuffledRelease, StatedRelease
 from shuffledp.accounting.release_json import (
     StoredChannel,
     fields_of,
@@ -19,7 +19,6 @@ from shuffledp.accounting.release_json import (
     storable,
     whole,
 )
-from shuffledp.accounting.stated_release import StatedRelease
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 

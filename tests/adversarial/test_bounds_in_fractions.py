@@ -12,8 +12,8 @@ from shuffledp.accounting.amplification.lower_bounds import (
     unavoidable_delta,
     unavoidable_epsilon,
 )
-from shuffledp.accounting.amplification.participation import participating
 from shuffledp.accounting.amplification.registry import account_delta, account_epsilon
+from shuffledp.accounting.amplification.sampling import participating
 from shuffledp.accounting.amplification.stated_blanket import lightened_law, unwidened_laws
 from shuffledp.accounting.amplification.symmetric_blanket import SymmetricBlanket
 from shuffledp.accounting.release import ShuffledRelease

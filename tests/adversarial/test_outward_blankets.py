@@ -11,8 +11,8 @@ from fractions import Fraction
 import pytest
 from mpmath import mp, mpf
 
-from shuffledp.accounting.amplification.pair_atoms import blanket_atoms
-from shuffledp.accounting.amplification.participation import participating
+from shuffledp.accounting.amplification.atom_law import blanket_atoms
+from shuffledp.accounting.amplification.sampling import participating
 from shuffledp.core.exact_atoms import rounded_atoms
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.randomizers import DiscreteLaplace, Duchi, Hybrid, Piecewise, SplitAnswers

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from shuffledp.accounting.amplification import registry
 from shuffledp.accounting.amplification.method import Method
 from shuffledp.accounting.amplification.registry import METHODS, account_delta, account_epsilon
-from shuffledp.accounting.renyi_conversion import RENYI_CONVERTED
+from shuffledp.accounting.renyi import RENYI_CONVERTED
 from shuffledp.collection import comparison
 from shuffledp.collection.comparison import Scenario, Standing, compare_bounds
 from shuffledp.collection.named_profiles import named_profile

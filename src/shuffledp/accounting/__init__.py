@@ -19,17 +19,16 @@ from typing import TYPE_CHECKING, Any
 from shuffledp.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from shuffledp.accounting.composed import Composition, DisjointReleases
-    from shuffledp.accounting.inversion import (
+    from shuffledp.accounting.calibration import (
         largest_local_epsilon,
         largest_rounds,
         least_users,
         smallest_delta,
     )
+    from shuffledp.accounting.composed import Composition, DisjointReleases
     from shuffledp.accounting.ledger import Ledger, LedgerEntry
     from shuffledp.accounting.ledger_files import open_ledger, save_ledger, spend
-    from shuffledp.accounting.release import ShuffledRelease, honest_users
-    from shuffledp.accounting.stated_release import StatedRelease
+    from shuffledp.accounting.release import ShuffledRelease, StatedRelease, honest_users
     from shuffledp.core.errors import BudgetError
 
 # Module to the public names that it holds.
@@ -37,15 +36,14 @@ _HOMES = {
     "accounting.ledger_files": ("open_ledger", "save_ledger", "spend"),
     "core.errors": ("BudgetError",),
     "accounting.composed": ("Composition", "DisjointReleases"),
-    "accounting.inversion": (
+    "accounting.calibration": (
         "largest_local_epsilon",
         "largest_rounds",
         "least_users",
         "smallest_delta",
     ),
     "accounting.ledger": ("Ledger", "LedgerEntry"),
-    "accounting.release": ("ShuffledRelease", "honest_users"),
-    "accounting.stated_release": ("StatedRelease",),
+    "accounting.release": ("ShuffledRelease", "StatedRelease", "honest_users"),
 }
 
 __all__ = [

@@ -21,7 +21,7 @@ from shuffledp.accounting.amplification.local import single_report_delta
 from shuffledp.accounting.amplification.registry import SHUFFLE_ASSUMPTIONS
 from shuffledp.accounting.calibration import LARGEST_EPSILON0, epsilon0_of_strength
 from shuffledp.accounting.composed_bounds import SAME_USERS
-from shuffledp.accounting.divergences.hockey_stick_curve import HockeyStickCurve
+from shuffledp.accounting.privacy_loss import HockeyStickCurve
 from shuffledp.core.bound import Bound, reconciled_lower
 from shuffledp.core.checks import (
     require_at_least,
@@ -30,9 +30,8 @@ from shuffledp.core.checks import (
     require_positive,
 )
 from shuffledp.core.errors import ParameterError, PrecisionError
-from shuffledp.core.numerics.enclosure import Enclosure
+from shuffledp.core.numerics.enclosure import Enclosure, round_up
 from shuffledp.core.numerics.inversion import last_above_first_below
-from shuffledp.core.numerics.rounding import round_up
 
 # Data of the others at which the divergence of one round is computed; epsilon errs by half a part
 # in so many.
@@ -45,6 +44,9 @@ _LOWER_ACCURACY = 4e-3
 # Relative width to which epsilon0 is found: well below what the stretches cost.
 _TOLERANCE = 1e-3
 _GUESSES = 2
+
+# What is closer to the sum of all losses than this, relatively, is not composed for.
+_CLOSE = 1.0 - 1e-3
 
 # Rounding of a sum of equal terms.
 _SLACK = 1.0 - 1e-12
@@ -67,37 +69,8 @@ _PURE_SOURCE = "Dwork, Roth 2014, The Algorithmic Foundations of Differential Pr
 def binary_rounds_epsilon(epsilon0: float, *, num_users: int, rounds: int, delta: float) -> Bound:
     """Bound epsilon of rounds in which the same users send a bit by randomized response.
 
-    Parameters
-    ----------
-    epsilon0 : float
-        Local privacy loss of each report in nats, in [0, 40].
-    num_users : int
-        Honest users n whose reports are shuffled together in each round, at least 1.
-    rounds : int
-        How often everybody reports, at least 1.
-    delta : float
-        Of all rounds together, in (0, 1).
-
-    Returns
-    -------
-    Bound
-        ``upper`` errs upwards, by less than 1 % where many users hide each other; ``lower`` errs
-        downwards. A user's bits may differ in every round.
-
-    Raises
-    ------
-    ParameterError
-        If an argument is out of range.
-
-    Notes
-    -----
-    Cost: about 0.1 s, whatever the number of users and rounds.
-
-    Examples
-    --------
-    >>> bound = binary_rounds_epsilon(1.0, num_users=1, rounds=2, delta=1e-12)
-    >>> round(bound.upper, 9)  # nobody hides anybody: losses add up
-    2.0
+    ``upper`` errs upwards, by less than 1 % where many users hide each other; ``lower`` errs
+    downwards.
     """
     loss, users, times, allowed = _checked(epsilon0, num_users, rounds, delta)
     pure = _pure(loss, times)
@@ -123,36 +96,7 @@ def binary_rounds_epsilon(epsilon0: float, *, num_users: int, rounds: int, delta
 def binary_rounds_epsilon0(
     *, num_users: int, rounds: int, epsilon: float, delta: float
 ) -> Enclosure:
-    """Enclose the largest epsilon0 at which so many rounds meet a central target.
-
-    Parameters
-    ----------
-    num_users, rounds, delta
-        As for `binary_rounds_epsilon`.
-    epsilon : float
-        Central target of all rounds together in nats, > 0.
-
-    Returns
-    -------
-    Enclosure
-        At ``lower`` the target is met. At ``upper`` explicit data miss it, so that no analysis
-        allows more; or it is 40, more than anybody asks for. About 1 % apart.
-
-    Raises
-    ------
-    ParameterError
-        If an argument is out of range.
-
-    Notes
-    -----
-    Cost: about ten calls of `binary_rounds_epsilon`.
-
-    Examples
-    --------
-    >>> found = binary_rounds_epsilon0(num_users=1, rounds=4, epsilon=1.0, delta=1e-12)
-    >>> round(found.lower, 6), round(found.upper, 2)
-    (0.25, 0.25)
-    """
+    """Enclose the largest epsilon0 at which so many rounds meet a central target."""
     _, users, times, allowed = _checked(0.0, num_users, rounds, delta)
     target = require_positive("epsilon", epsilon)
     certain = target / times * _SLACK  # whatever the crowd
@@ -207,14 +151,15 @@ def _pure(epsilon0: float, rounds: int) -> float:
 
 def _upper(epsilon0: float, num_users: int, rounds: int, delta: float) -> float:
     """Return an epsilon that is enough, ``inf`` where round-off dominates."""
-    from shuffledp.accounting.composition import compose_curves
+    from shuffledp.accounting.composition import certain_epsilon, compose_curves
 
     if epsilon0 < _LEAST_EPSILON0:
         return _pure(epsilon0, rounds)
+    parts = [(_dominating_curve(epsilon0, num_users), rounds)]
+    if certain_epsilon(parts, delta, upper=True) >= _pure(epsilon0, rounds) * _CLOSE:
+        return _pure(epsilon0, rounds)
     try:
-        loss = compose_curves(
-            [(_dominating_curve(epsilon0, num_users), rounds)], smallest_delta=delta, upper=True
-        )
+        loss = compose_curves(parts, smallest_delta=delta, upper=True, aimed=True)
         return loss.epsilon(delta)
     except PrecisionError:
         return math.inf
@@ -222,7 +167,7 @@ def _upper(epsilon0: float, num_users: int, rounds: int, delta: float) -> float:
 
 def _lower(epsilon0: float, num_users: int, rounds: int, delta: float) -> float:
     """Return an epsilon that explicit data make unavoidable, 0 where round-off dominates."""
-    from shuffledp.accounting.composition import compose_curves
+    from shuffledp.accounting.composition import certain_epsilon, compose_curves
 
     if epsilon0 < _LEAST_EPSILON0:
         return 0.0
@@ -232,9 +177,16 @@ def _lower(epsilon0: float, num_users: int, rounds: int, delta: float) -> float:
         backward=functools.partial(exact.enclose_extreme, others_hold_one=True),
         highest=epsilon0,
     )
+    certain = certain_epsilon([(curve, rounds)], delta, upper=False)
+    if certain >= _pure(epsilon0, rounds) * _CLOSE:
+        return certain
     try:
         loss = compose_curves(
-            [(curve, rounds)], smallest_delta=delta, upper=False, accuracy=_LOWER_ACCURACY
+            [(curve, rounds)],
+            smallest_delta=delta,
+            upper=False,
+            accuracy=_LOWER_ACCURACY,
+            aimed=True,
         )
         return loss.epsilon(delta)
     except PrecisionError:

@@ -54,37 +54,7 @@ class Bracket:
 def bracket_grid(
     delta: SupportsFloat, *, ks: Iterable[int] = GRID_K, progress: Progress | None = None
 ) -> tuple[Bracket, ...]:
-    """Bracket epsilon for k-RR; what ``shuffledp bounds --grid`` prints.
-
-    Parameters
-    ----------
-    delta : float
-        Failure probability, in (0, 1).
-    ks : iterable of int
-        Numbers of possible answers, each at least 2.
-    progress : callable, optional
-        Called with what is done, how much of it, and of how much.
-
-    Returns
-    -------
-    tuple of Bracket
-        By k, then epsilon0 = 0.5 ... 6, then users = 1e3 ... 1e9.
-
-    Raises
-    ------
-    ParameterError
-        If delta or a k is out of range.
-
-    Notes
-    -----
-    Cost: one or two seconds for each k.
-
-    Examples
-    --------
-    >>> grid = bracket_grid(1e-6, ks=[4])
-    >>> len(grid), max(each.bound.gap for each in grid) < 0.05
-    (35, True)
-    """
+    """Bracket epsilon for k-RR; what ``shuffledp bounds --grid`` prints."""
     delta = require_open_unit("delta", delta)
     profiles = [
         (k, LocalProfile(epsilon0=epsilon0, family=_K_RR, domain_size=k))

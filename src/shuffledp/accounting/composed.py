@@ -2,7 +2,7 @@
 
 Releases are data, and so is what is composed of them:
 
->>> from shuffledp.accounting.stated_release import StatedRelease
+>>> from shuffledp.accounting.release import StatedRelease
 >>> daily, weekly = StatedRelease(epsilon=0.1), StatedRelease(epsilon=0.2)
 >>> year = daily * 365 + weekly * 52
 >>> year
@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self, SupportsFloat, runtime_checkable
 
-from shuffledp.accounting.divergences.hockey_stick_curve import HockeyStickCurve
+from shuffledp.accounting.privacy_loss import HockeyStickCurve
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from shuffledp.accounting.composed_curves import RenyiCurve, TradeOffCurve
-    from shuffledp.accounting.divergences.privacy_loss import PrivacyLoss
+    from shuffledp.accounting.privacy_loss import PrivacyLoss
 
 # So many rounds are two a minute for a year; nobody plans for more, and sums stay exact.
 MOST_ROUNDS = 10**6
@@ -224,7 +224,7 @@ class Composable:
         ModuleNotFoundError
             If dp-accounting is not installed.
         """
-        from shuffledp.accounting.divergences.export import to_dp_accounting
+        from shuffledp.accounting.privacy_loss import to_dp_accounting
 
         return to_dp_accounting(self.privacy_loss(smallest_delta=smallest_delta))
 
@@ -263,7 +263,7 @@ class Composition(Composable):
 
     Examples
     --------
-    >>> from shuffledp.accounting.stated_release import StatedRelease
+    >>> from shuffledp.accounting.release import StatedRelease
     >>> (StatedRelease(epsilon=0.1) * 3).epsilon(delta=0.0).upper
     0.30000000000000...
     """
@@ -330,7 +330,7 @@ class DisjointReleases:
 
     Examples
     --------
-    >>> from shuffledp.accounting.stated_release import StatedRelease
+    >>> from shuffledp.accounting.release import StatedRelease
     >>> north, south = StatedRelease(epsilon=0.1) * 3, StatedRelease(epsilon=0.2)
     >>> (north | south).epsilon(delta=0.0).upper
     0.30000000000000...

@@ -27,15 +27,15 @@ import numpy as np
 from shuffledp.accounting.amplification.local import single_report_epsilon
 from shuffledp.accounting.amplification.registry import SHUFFLE_ASSUMPTIONS
 from shuffledp.accounting.composed import Release
-from shuffledp.accounting.divergences.hockey_stick_curve import HockeyStickCurve
-from shuffledp.accounting.stated_release import StatedRelease
+from shuffledp.accounting.privacy_loss import HockeyStickCurve
+from shuffledp.accounting.release import StatedRelease
 from shuffledp.core.bound import Bound, reconciled_lower
 from shuffledp.core.checks import require_delta, require_non_negative, require_open_unit
 from shuffledp.core.errors import OutOfRegimeError, PrecisionError
-from shuffledp.core.numerics.rounding import round_up
+from shuffledp.core.numerics.enclosure import round_up
 
 if TYPE_CHECKING:
-    from shuffledp.accounting.divergences.privacy_loss import PrivacyLoss
+    from shuffledp.accounting.privacy_loss import PrivacyLoss
 
 Parts = Sequence[tuple[Release, int]]
 
@@ -60,6 +60,9 @@ _SMALLEST_DELTA = 1e-300
 _TYPICAL_DELTA = 1e-6
 _ROUNDING = 16.0 * math.ulp(1.0)
 
+# What is closer to another end than this, relatively, is not composed for: lattices are no finer.
+_CLOSE, _VERY_CLOSE = 1.0 - 1e-3, 1.0 - 1e-5
+
 # By how much ends that meet may cross; more would mean that one of them is wrong.
 _MEETING = 1e-6
 
@@ -67,29 +70,7 @@ _MEETING = 1e-6
 def composed_epsilon(parts: Parts, delta: float, *, with_lower: bool = True) -> Bound:
     """Bound epsilon of all parts together; see `Composable.epsilon`.
 
-    Parameters
-    ----------
-    parts : sequence of (release, int)
-        Different releases, each with its number of rounds.
-    delta : float
-        In [0, 1).
-    with_lower : bool
-        False saves the time for the lower end.
-
-    Returns
-    -------
-    Bound
-        ``upper`` errs upwards, ``lower`` downwards.
-
-    Raises
-    ------
-    OutOfRegimeError
-        If delta is below the probability that a stated guarantee fails.
-
-    Examples
-    --------
-    >>> composed_epsilon((), 0.0).upper
-    0.0
+    ``upper`` errs upwards, ``lower`` downwards.
     """
     allowed = require_delta(delta)
     if not parts:
@@ -104,7 +85,7 @@ def composed_epsilon(parts: Parts, delta: float, *, with_lower: bool = True) -> 
         )
     left = max((allowed - failure) / (1.0 - failure) * (1.0 - _ROUNDING), 0.0)
     found = [(pure_epsilon_of(parts), "pure composition", _BASIC)]
-    if left > 0.0 and found[0][0] > 0.0:
+    if left > 0.0 and found[0][0] > 0.0 and not _pure_is_close(parts, left, found[0][0]):
         with suppress(PrecisionError):
             found.append(_product_epsilon(parts, left))
         least = min(each[0] for each in found)
@@ -122,24 +103,7 @@ def composed_epsilon(parts: Parts, delta: float, *, with_lower: bool = True) -> 
 def composed_delta(parts: Parts, epsilon: float, *, with_lower: bool = True) -> Bound:
     """Bound delta of all parts together; see `Composable.delta`.
 
-    Parameters
-    ----------
-    parts : sequence of (release, int)
-        Different releases, each with its number of rounds.
-    epsilon : float
-        In nats, >= 0.
-    with_lower : bool
-        False saves the time for the lower end.
-
-    Returns
-    -------
-    Bound
-        ``upper`` errs upwards and is at least 1e-300 unless delta is exactly 0.
-
-    Examples
-    --------
-    >>> composed_delta((), 0.0).upper
-    0.0
+    ``upper`` errs upwards and is at least 1e-300 unless delta is exactly 0.
     """
     asked = require_non_negative("epsilon", epsilon)
     if not parts:
@@ -161,17 +125,7 @@ def composed_delta(parts: Parts, epsilon: float, *, with_lower: bool = True) -> 
 def composed_loss(parts: Parts, *, smallest_delta: float) -> "PrivacyLoss":
     """Return a privacy loss distribution that dominates all parts together.
 
-    Parameters
-    ----------
-    parts : sequence of (release, int)
-        Different releases, each with its number of rounds.
-    smallest_delta : float
-        The smallest delta that it will be asked about, in (0, 1).
-
-    Returns
-    -------
-    PrivacyLoss
-        Errs upwards; failures of stated guarantees are in its infinite mass.
+    Errs upwards; failures of stated guarantees are in its infinite mass.
     """
     resolved = require_open_unit("smallest_delta", smallest_delta)
     loss, _, _ = _product_above(parts, resolved)
@@ -203,13 +157,7 @@ def _bound(parts: Parts, lower: float | None, upper: float, method: str, source:
 
 
 def failure_of(parts: Parts) -> float:
-    """Return the probability that some stated guarantee fails, rounded up.
-
-    Parameters
-    ----------
-    parts : sequence of (release, int)
-        Different releases, each with its number of rounds.
-    """
+    """Return the probability that some stated guarantee fails, rounded up."""
     exponent = math.fsum(times * math.log1p(-part.failure) for part, times in parts)
     return min(0.0 - math.expm1(exponent) * (1.0 + _ROUNDING), 1.0)  # never -0.0
 
@@ -222,15 +170,7 @@ def _failure_below(parts: Parts) -> float:
 def pure_epsilon_of(parts: Parts) -> float:
     """Return the sum of the losses that hold with no delta but the failures, rounded up.
 
-    Parameters
-    ----------
-    parts : sequence of (release, int)
-        Different releases, each with its number of rounds.
-
-    Returns
-    -------
-    float
-        Exact where the sum is a double: four quarters are 1.
+    Exact where the sum is a double: four quarters are 1.
     """
     if any(math.isinf(part.highest) for part, _ in parts):
         return math.inf
@@ -244,13 +184,24 @@ def _curve_level(parts: Parts, delta: float) -> float:
     return max(delta / sum(times for _, times in parts), _SMALLEST_DELTA)
 
 
+def _pure_is_close(parts: Parts, left: float, pure: float) -> bool:
+    """Tell whether the product of the curves cannot give clearly less than all losses added up."""
+    from shuffledp.accounting.composition import certain_epsilon
+
+    if any(part.failure > 0.0 or not part.highest < math.inf for part, _ in parts):
+        return False
+    level = _curve_level(parts, left)
+    curves = [(part.curve(level).curve, times) for part, times in parts if part.highest > 0.0]
+    return certain_epsilon(curves, left, upper=True) >= pure * _CLOSE
+
+
 def _basic_is_above(parts: Parts, left: float, least: float) -> bool:
     """Tell whether basic composition cannot give less than ``least``, save for the curves' widths.
 
     It cannot where each part alone has more than its share of delta at epsilons that add up to
     that: one value of each curve, for an inversion that takes dozens.
     """
-    from shuffledp.accounting.divergences.discretization import value_at
+    from shuffledp.accounting.discretization import value_at
 
     if any(part.failure > 0.0 or math.isinf(part.highest) for part, _ in parts):
         return False
@@ -288,15 +239,18 @@ def _split(parts: Parts) -> tuple[list[tuple[Release, int]], float]:
     return quiet + unbounded, pure_epsilon_of(loud)
 
 
-def _product_above(parts: Parts, smallest_delta: float) -> tuple["PrivacyLoss", str, str]:
+def _product_above(
+    parts: Parts, smallest_delta: float, *, aimed: bool = False
+) -> tuple["PrivacyLoss", str, str]:
     """Return the product of all upper curves, with its name and source."""
     from shuffledp.accounting.composition import compose, compose_curves
-    from shuffledp.accounting.divergences.privacy_loss import no_loss
+    from shuffledp.accounting.privacy_loss import no_loss
 
     if not any(times for _, times in parts):
         return no_loss(1.0, "upper"), "nothing", "nothing is published"
     if (stated := _all_stated_alike(parts)) is not None:
-        loss = compose([(stated[0].exact_loss(upper=True), stated[1])], smallest_delta)
+        exact = stated[0].exact_loss(upper=True)
+        loss = compose([(exact, stated[1])], smallest_delta, aimed=aimed)
         return loss, "composed stated", _PRODUCT
     level = _curve_level(parts, smallest_delta)
     curves = [(part.curve(level), times) for part, times in parts]
@@ -304,6 +258,7 @@ def _product_above(parts: Parts, smallest_delta: float) -> tuple["PrivacyLoss", 
         [(named.curve, times) for named, times in curves],
         smallest_delta=smallest_delta,
         upper=True,
+        aimed=aimed,
     )
     methods = dict.fromkeys(named.method for named, _ in curves)
     sources = dict.fromkeys(named.source for named, _ in curves)
@@ -326,7 +281,7 @@ def _product_epsilon(parts: Parts, left: float) -> tuple[float, str, str]:
     quiet, added = _split(parts)
     if not quiet:
         return added, "pure composition", _BASIC
-    loss, method, source = _product_above(quiet, left)
+    loss, method, source = _product_above(quiet, left, aimed=True)
     return round_up(max(loss.epsilon(left), 0.0) + added, operations=2), method, source
 
 
@@ -359,8 +314,8 @@ def _rest_delta(parts: Parts, epsilon: float) -> tuple[float, float, str, str]:
 def _expected_delta(loss: "PrivacyLoss", epsilon: float, most: float) -> float:
     """Return a delta below what a bell-shaped loss of the same mean and variance would have."""
     losses = (loss.first + np.arange(loss.masses.size)) * loss.interval
-    mean = float(loss.masses @ losses)
-    variance = float(loss.masses @ (losses - mean) ** 2)
+    mean = float((loss.masses * losses).sum())
+    variance = float((loss.masses * (losses - mean) ** 2).sum())
     exponent = 0.7 * (epsilon - mean) ** 2 / max(variance, 1e-30) + 10.0
     return max(min(math.exp(-min(exponent, 700.0)), most), _LAST_RESOLVED)
 
@@ -379,6 +334,8 @@ def _basic_delta(parts: Parts, epsilon: float) -> float:
 
 def _lower_epsilon(parts: Parts, delta: float, upper: float) -> float | None:
     """Return an epsilon that explicit data prove unavoidable, rounded down; None if none is."""
+    from shuffledp.accounting.composition import certain_epsilon
+
     if upper == 0.0:
         return 0.0
     if delta == 0.0:
@@ -387,8 +344,15 @@ def _lower_epsilon(parts: Parts, delta: float, upper: float) -> float | None:
         return math.fsum(proved) * (1.0 - _ROUNDING) if proved else None
     failure = _failure_below(parts)
     left = (delta - failure) / (1.0 - failure) * (1.0 + _ROUNDING)
+    certain = certain_epsilon(_attacks_on(parts), left, upper=False)
+    if certain >= upper * _VERY_CLOSE:
+        return certain
     return _below(
-        parts, left, lambda loss: loss.epsilon(left), lambda part: part.epsilon_alone(delta)
+        parts,
+        left,
+        lambda loss: loss.epsilon(left),
+        lambda part: part.epsilon_alone(delta),
+        aimed=True,
     )
 
 
@@ -407,10 +371,12 @@ def _below(
     smallest_delta: float,
     composed: Callable[["PrivacyLoss"], float],
     alone: Callable[[Release], Bound],
+    *,
+    aimed: bool = False,
 ) -> float | None:
     """Return what the product of explicit data proves; if nothing, what one release does."""
     with suppress(PrecisionError):
-        loss = _product_below(parts, smallest_delta)
+        loss = _product_below(parts, smallest_delta, aimed=aimed)
         if loss is not None and (proved := composed(loss)) > 0.0:
             return proved
     found = []
@@ -420,31 +386,27 @@ def _below(
     return max((lower for lower in found if lower is not None), default=None)
 
 
-def _product_below(parts: Parts, smallest_delta: float) -> "PrivacyLoss | None":
+def _product_below(parts: Parts, smallest_delta: float, *, aimed: bool) -> "PrivacyLoss | None":
     """Return the product of the strongest explicit data of each part; None if none is known."""
     from shuffledp.accounting.composition import compose, compose_curves
 
     if (stated := _all_stated_alike(parts)) is not None:
-        return compose([(stated[0].exact_loss(upper=False), stated[1])], smallest_delta)
-    attacks = [(strongest_attack(part.attacks()), times) for part, times in _split(parts)[0]]
-    known = [(curve, times) for curve, times in attacks if curve is not None]
-    return compose_curves(known, smallest_delta=smallest_delta, upper=False) if known else None
+        exact = stated[0].exact_loss(upper=False)
+        return compose([(exact, stated[1])], smallest_delta, aimed=aimed)
+    known = _attacks_on(_split(parts)[0])
+    if not known:
+        return None
+    return compose_curves(known, smallest_delta=smallest_delta, upper=False, aimed=aimed)
+
+
+def _attacks_on(parts: Parts) -> list[tuple[HockeyStickCurve, int]]:
+    """Return the strongest explicit data of each part of which any are known."""
+    attacks = [(strongest_attack(part.attacks()), times) for part, times in parts]
+    return [(curve, times) for curve, times in attacks if curve is not None]
 
 
 def strongest_attack(attacks: Sequence[HockeyStickCurve]) -> HockeyStickCurve | None:
-    """Return the attack, and its order, that tells neighbours apart best; None without any.
-
-    Parameters
-    ----------
-    attacks : sequence of HockeyStickCurve
-        Curves of explicit data.
-
-    Returns
-    -------
-    HockeyStickCurve or None
-        Compared where it matters for many rounds: at about twice the standard deviation of one
-        loss, which for a bell-shaped one is the total variation times the root of 2 pi.
-    """
+    """Return the attack, and its order, that tells neighbours apart best; None without any."""
     best, strength = None, -1.0
     for curve in attacks:
         with suppress(PrecisionError):

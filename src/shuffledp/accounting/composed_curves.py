@@ -18,11 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.accounting.amplification.renyi_closed_forms import blanket_renyi_upper
 from shuffledp.accounting.composed import Release
 from shuffledp.accounting.composed_bounds import composed_loss, strongest_attack
-from shuffledp.accounting.divergences.hockey_stick_curve import HockeyStickCurve
+from shuffledp.accounting.privacy_loss import HockeyStickCurve
 from shuffledp.accounting.release import ShuffledRelease
 from shuffledp.core.checks import require_open_unit
 from shuffledp.core.errors import ParameterError, PrecisionError
-from shuffledp.core.numerics.rounding import round_up
+from shuffledp.core.numerics.enclosure import round_up
 
 Parts = Sequence[tuple[Release, int]]
 
@@ -62,7 +62,7 @@ class RenyiCurve:
         float
             Usually some per cent above ``Composable.epsilon``.
         """
-        from shuffledp.accounting.divergences.renyi import epsilon_from_renyi
+        from shuffledp.accounting.renyi import epsilon_from_renyi
 
         return epsilon_from_renyi(self.orders, self.upper, delta)
 
@@ -86,22 +86,7 @@ class TradeOffCurve:
 def composed_renyi(
     parts: Parts, orders: Iterable[SupportsFloat], *, with_lower: bool = True
 ) -> RenyiCurve:
-    """Return Renyi divergences of all parts together; see `Composable.renyi`.
-
-    Parameters
-    ----------
-    parts : sequence of (release, int)
-        Different releases, each with its number of rounds.
-    orders : iterable of float
-        Each in (1, inf).
-    with_lower : bool
-        False saves the time for the lower ends, which are then 0.
-
-    Returns
-    -------
-    RenyiCurve
-        Both ends err on the safe side.
-    """
+    """Return Renyi divergences of all parts together; see `Composable.renyi`."""
     asked = tuple(float(order) for order in orders)
     for order in asked:
         if not 1.0 < order < math.inf:
@@ -119,33 +104,12 @@ def composed_renyi(
 
 
 def renyi_above(release: Release, order: float) -> float:
-    """Return a Renyi divergence that no neighbours of one release exceed, rounded up.
-
-    Parameters
-    ----------
-    release : Release
-        One release.
-    order : float
-        In (1, inf).
-
-    Returns
-    -------
-    float
-        ``inf`` where everything may be revealed.
-    """
+    """Return a Renyi divergence that no neighbours of one release exceed, rounded up."""
     return math.inf if release.failure > 0.0 else renyi_without_failure(release, order)
 
 
 def renyi_without_failure(release: Release, order: float) -> float:
-    """Return the same for what is left when no stated guarantee fails.
-
-    Parameters
-    ----------
-    release : Release
-        One release.
-    order : float
-        In (1, inf).
-    """
+    """Return the same for what is left when no stated guarantee fails."""
     found = _divergence(release.curve(_TYPICAL_DELTA).curve, order, upper=True)
     if (
         isinstance(release, ShuffledRelease)
@@ -160,7 +124,7 @@ def renyi_without_failure(release: Release, order: float) -> float:
 @functools.lru_cache(maxsize=4096)
 def _divergence(curve: HockeyStickCurve, order: float, *, upper: bool) -> float:
     """Return the larger divergence of the two orders of the pair, at most that of its end."""
-    from shuffledp.accounting.divergences.renyi import renyi_divergence
+    from shuffledp.accounting.renyi import renyi_divergence
 
     if curve.highest == 0.0:
         return 0.0
@@ -186,21 +150,9 @@ def composed_trade_off(
 ) -> TradeOffCurve:
     """Return the trade-off curve of all parts together; see `Composable.trade_off`.
 
-    Parameters
-    ----------
-    parts : sequence of (release, int)
-        Different releases, each with its number of rounds.
-    type_one_errors : array_like or None
-        Where to evaluate it; 101 points by default.
-    smallest_delta : float
-        In (0, 1).
-
-    Returns
-    -------
-    TradeOffCurve
-        Errs downwards.
+    Errs downwards.
     """
-    from shuffledp.accounting.divergences.trade_off import type_two_errors
+    from shuffledp.accounting.privacy_loss import type_two_errors
 
     asked = np.linspace(0.0, 1.0, 101) if type_one_errors is None else type_one_errors
     alphas = np.array(np.atleast_1d(np.asarray(asked, dtype=np.float64)))

@@ -26,15 +26,15 @@ from shuffledp.accounting.convolution import (
     Part,
     convolve,
 )
-from shuffledp.accounting.divergences.discretization import (
+from shuffledp.accounting.discretization import (
     dominated_loss,
     dominating_loss,
     value_at,
 )
-from shuffledp.accounting.divergences.hockey_stick_curve import HockeyStickCurve
-from shuffledp.accounting.divergences.privacy_loss import PrivacyLoss, no_loss
+from shuffledp.accounting.privacy_loss import HockeyStickCurve, PrivacyLoss, no_loss
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
 from shuffledp.core.errors import ParameterError, PrecisionError
+from shuffledp.core.numerics.enclosure import Enclosure
 
 _UNIT = math.ulp(1.0)
 
@@ -50,6 +50,12 @@ _RARE = 3.0
 
 # So many deviations beyond the quantile of one loss knots stay dense.
 _DENSE = 9.0
+
+# How far below the highest, relatively, nearly every loss may be for the sum to be nearly its own.
+_GAPS = (1e-6, 5e-4)
+
+# A loss beyond which no curve is asked; where its value is that of a limit, it is so here.
+_FAR_LOSS = 500.0
 
 # Interval at least, in deviations of the sum.
 _FINEST = 4e-6
@@ -89,33 +95,12 @@ def _merged(parts: Sequence[tuple[PrivacyLoss, int]]) -> list[tuple[PrivacyLoss,
     return found
 
 
-def compose(parts: Sequence[tuple[PrivacyLoss, int]], smallest_delta: float) -> PrivacyLoss:
+def compose(
+    parts: Sequence[tuple[PrivacyLoss, int]], smallest_delta: float, *, aimed: bool = False
+) -> PrivacyLoss:
     """Return the privacy loss of several mechanisms on the same data, each some number of times.
 
-    Parameters
-    ----------
-    parts : sequence of (PrivacyLoss, int)
-        Laws with one interval and direction, and how often each is composed; at least one.
-    smallest_delta : float
-        The smallest delta that will be asked of the result, in (0, 1); smaller ones cost accuracy
-        or are refused.
-
-    Returns
-    -------
-    PrivacyLoss
-        Errs in the direction of the parts.
-
-    Raises
-    ------
-    ParameterError
-        If intervals or directions differ, or nothing is to be composed.
-    PrecisionError
-        If round-off exceeds half of ``smallest_delta``, or the lattice is too fine for the spread.
-
-    Notes
-    -----
-    The cost is that of `convolve`; counts enter it only through the number of losses within nine
-    deviations of the sum.
+    Errs in the direction of the parts.
     """
     target = require_open_unit("smallest_delta", smallest_delta)
     merged = _merged(parts)
@@ -128,7 +113,12 @@ def compose(parts: Sequence[tuple[PrivacyLoss, int]], smallest_delta: float) -> 
     infinite = _composed_infinity(merged, upper=model.is_upper)
     if any(law.masses.size == 0 for law in laws):
         return replace(model, first=0, masses=np.zeros(1), infinite_mass=infinite, error=0.0)
-    found = convolve(laws, model.interval, max(_CUT_SHARE * target, SMALLEST_MASS))
+    found = convolve(
+        laws,
+        model.interval,
+        max(_CUT_SHARE * target, SMALLEST_MASS),
+        aimed=target if aimed else None,
+    )
     if model.is_upper:
         masses = found.masses + found.doubts
         masses[0] += found.below
@@ -138,6 +128,8 @@ def compose(parts: Sequence[tuple[PrivacyLoss, int]], smallest_delta: float) -> 
     else:
         masses, error = np.maximum(found.masses - found.doubts, 0.0), 0.0
     result = replace(model, first=found.first, masses=masses, infinite_mass=infinite, error=error)
+    if found.below == 1.0 and result.delta((found.first + 1) * model.interval) <= target:
+        return compose(parts, smallest_delta)  # aimed too high
     _check_round_off(result, found.doubts, target)
     return result
 
@@ -228,42 +220,59 @@ def _common_interval(curves: Sequence[tuple[HockeyStickCurve, int, float]], rati
     return _short(interval)
 
 
+def certain_epsilon(
+    parts: Sequence[tuple[HockeyStickCurve, int]], delta: float, *, upper: bool
+) -> float:
+    """Return an epsilon at which the product of curves exceeds delta, without composing; or 0.
+
+    By the upper ends of the curves, or rounded down by their lower ends. Where nearly every loss is
+    nearly the highest, so is the sum; the proof is in docs/results/composition.md.
+    """
+    best = 0.0
+    for gap in _GAPS:
+        log_chance, total = 0.0, 0.0
+        for curve, count in parts:
+            loss = curve.highest * (1.0 - gap)
+            bounded = loss < curve.highest < math.inf
+            value = value_at(curve.forward, loss) if bounded else Enclosure(0.0, 0.0)
+            chance = value.upper if upper else value.lower
+            if chance <= 0.0:
+                log_chance = -math.inf
+                break
+            chance = min(chance / -math.expm1(loss - curve.highest), 1.0)
+            log_chance += count * (math.log(chance) - 8.0 * _UNIT) * (1.0 + 8.0 * _UNIT)
+            total += count * loss
+        missed = math.log(delta) - log_chance
+        if missed < 0.0:
+            best = max(best, total * (1.0 - 1e-12) + math.log(-math.expm1(missed)))
+    return best
+
+
+def _require_resolvable(
+    parts: Sequence[tuple[HockeyStickCurve, int, float]], number: int, smallest_delta: float
+) -> None:
+    """Refuse what the least doubles of all curves, taken together, are too much for."""
+    if number * SMALLEST_MASS > smallest_delta and any(
+        value_at(curve.forward, min(0.95 * curve.highest, _FAR_LOSS)).upper <= SMALLEST_MASS
+        for curve, _, _ in parts
+    ):
+        raise PrecisionError(
+            f"{number} tails of {SMALLEST_MASS} are more than smallest_delta = {smallest_delta}: "
+            "compose fewer times or ask for a larger delta"
+        )
+
+
 def compose_curves(
     parts: Sequence[tuple[HockeyStickCurve, int]],
     *,
     smallest_delta: float,
     upper: bool,
     accuracy: float = 1e-3,
+    aimed: bool = False,
 ) -> PrivacyLoss:
     """Return the privacy loss of several releases about the same people.
 
-    Parameters
-    ----------
-    parts : sequence of (HockeyStickCurve, int)
-        A curve for each kind of release and how often it is made. For an upper bound each dominates
-        its release whatever the earlier outputs; for a lower bound all are of explicit neighbouring
-        data that occur together.
-    smallest_delta : float
-        The smallest delta that will be asked of the result, in (0, 1).
-    upper : bool
-        Whether to compose the upper ends, rounding up, or the lower ends, rounding down.
-    accuracy : float
-        Relative error of epsilon that discretisation may cause, about, in (0, 0.1].
-
-    Returns
-    -------
-    PrivacyLoss
-        Errs upwards or downwards, as asked.
-
-    Raises
-    ------
-    PrecisionError
-        If round-off dominates ``smallest_delta``.
-
-    Notes
-    -----
-    Asks each curve at some hundred points. These are kept in memory for the same callables, so a
-    second call for other counts costs only the transforms.
+    Errs upwards or downwards, as asked.
     """
     target = require_open_unit("smallest_delta", smallest_delta)
     allowed = min(require_positive("accuracy", accuracy), 0.1)
@@ -273,6 +282,8 @@ def compose_curves(
     if not curves or max(mu for _, _, mu in curves) == 0.0:
         return no_loss(1.0, direction)
     number = sum(count for _, count, _ in curves)
+    if upper:
+        _require_resolvable(curves, number, target)
     ratios = _ratios(curves, target, allowed, upper=upper)
     interval = _common_interval(curves, min(ratios))
     tail = max(_TAIL_SHARE * target / number, SMALLEST_MASS)
@@ -294,4 +305,4 @@ def compose_curves(
         )
         for (curve, count, mu), ratio in zip(curves, ratios, strict=True)
     ]
-    return compose(losses, target)
+    return compose(losses, target, aimed=aimed)

@@ -108,11 +108,11 @@ def _cumulants(parts: Sequence[Part], theta: float) -> _Cumulants:
         weights = np.exp(exponents - top)
         total = float(weights.sum())
         weights /= total
-        centre = float(weights @ part.losses)
+        centre = float((weights * part.losses).sum())
         logs.append(top + math.log(total))
         value += part.count * logs[-1]
         mean += part.count * centre
-        variance += part.count * float(weights @ (part.losses - centre) ** 2)
+        variance += part.count * float((weights * (part.losses - centre) ** 2).sum())
     return _Cumulants(tuple(logs), value, mean, variance)
 
 
@@ -268,37 +268,34 @@ def _from_tilt(
     return values * scale, doubts * scale + _LEAST_DOUBT
 
 
-def convolve(parts: Sequence[Part], interval: float, negligible: float) -> Convolution:
-    """Return the law of the sum of independent losses, each with its ``count`` of copies.
+def _log_delta(parts: Sequence[Part], theta: float) -> float:
+    """Return about ln delta at the mean of the law tilted by theta > 0: a saddle point."""
+    found = _cumulants(parts, theta)
+    spread = max(math.sqrt(2.0 * math.pi * found.variance) * theta, 1.0)
+    return found.value - theta * found.mean - math.log(spread) - math.log1p(theta)
 
-    Parameters
-    ----------
-    parts : sequence of Part
-        At least one; each with at least one loss.
-    interval : float
-        Distance of neighbouring losses.
-    negligible : float
-        Probability, in (0, 1), of larger losses that may be left out.
 
-    Raises
-    ------
-    PrecisionError
-        If the law is spread over more than 2^23 losses.
-
-    Notes
-    -----
-    Time O(k P N log N) for P parts, N losses within nine deviations of the sum on either side, and
-    k tilts: one for each four deviations from the mean to the far end. Memory about 100 N bytes.
-    """
+def convolve(
+    parts: Sequence[Part], interval: float, negligible: float, *, aimed: float | None = None
+) -> Convolution:
+    """Return the law of the sum of independent losses, each with its ``count`` of copies."""
     exponent = -math.log(negligible)
     reach, theta_end = _farthest(parts, interval, exponent)
+    tilts = _tilts(parts, interval, theta_end)
     first, _ = _window(parts, 0.0, _cumulants(parts, 0.0), interval)
+    below = 2.0 * math.exp(-_OUTSIDE_EXPONENT)
+    if aimed is not None:
+        wanted = math.log(aimed) + max(5.0, -0.1 * math.log(aimed))
+        while len(tilts) > 1 and _log_delta(parts, tilts[1]) >= wanted:
+            del tilts[0]
+        if tilts[0] > 0.0:
+            first, below = math.floor(_cumulants(parts, tilts[0]).mean / interval), 1.0
     end = sum(part.count * int(part.indices[-1]) for part in parts)
     last = max(min(math.ceil(reach / interval), end), first)
     _require_points(last - first)
     losses = interval * np.arange(first, last + 1, dtype=np.float64)
     masses, doubts = np.zeros_like(losses), np.full_like(losses, math.inf)
-    for theta in _tilts(parts, interval, theta_end):
+    for theta in tilts:
         values, errors = _from_tilt(parts, theta, interval, losses)
         better = errors < doubts
         np.copyto(masses, values, where=better)
@@ -307,6 +304,6 @@ def convolve(parts: Sequence[Part], interval: float, negligible: float) -> Convo
         first=first,
         masses=masses,
         doubts=doubts,
-        below=2.0 * math.exp(-_OUTSIDE_EXPONENT),
+        below=below,
         beyond=negligible * (1.0 + 1e-12) if last < end else 0.0,
     )

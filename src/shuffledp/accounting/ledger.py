@@ -33,8 +33,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from shuffledp.accounting.calibration import last_within
 from shuffledp.accounting.composed import MOST_ROUNDS, Composable, Composition
-from shuffledp.accounting.inversion import last_within
 from shuffledp.accounting.release_json import (
     fields_of,
     number,
@@ -45,7 +45,7 @@ from shuffledp.accounting.release_json import (
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_delta, require_positive
 from shuffledp.core.errors import BudgetError, OutOfRegimeError, ParameterError
-from shuffledp.core.numerics.rounding import round_up
+from shuffledp.core.numerics.enclosure import round_up
 
 FORMAT = "shuffledp-ledger"
 VERSION = 1
@@ -109,7 +109,7 @@ class Ledger:
 
     Examples
     --------
-    >>> from shuffledp.accounting.stated_release import StatedRelease
+    >>> from shuffledp.accounting.release import StatedRelease
     >>> ledger = Ledger(epsilon=1.0, delta=0.0)
     >>> ledger = ledger.spend(StatedRelease(epsilon=0.75), note="spring survey")
     >>> ledger
@@ -353,20 +353,7 @@ def _total(entries: tuple[LedgerEntry, ...]) -> Composition:
 
 
 def conversion_cost(order: float, delta: float) -> float:
-    """Return the epsilon that a Renyi divergence of 0 converts to, rounded up; (*) above.
-
-    Parameters
-    ----------
-    order : float
-        Renyi order a > 1.
-    delta : float
-        In (0, 1).
-
-    Returns
-    -------
-    float
-        ln(1 - 1/a) - ln(a delta) / (a - 1); may be negative.
-    """
+    """Return the epsilon that a Renyi divergence of 0 converts to, rounded up; (*) above."""
     found = math.log1p(-1.0 / order) - (math.log(delta) + math.log(order)) / (order - 1.0)
     return found + 16.0 * math.ulp(1.0) * (1.0 - math.log(delta)) * (1.0 + 1.0 / (order - 1.0))
 

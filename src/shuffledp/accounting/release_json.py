@@ -11,8 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from shuffledp.accounting.composed import Composable, Composition, Release
-from shuffledp.accounting.release import ShuffledRelease
-from shuffledp.accounting.stated_release import StatedRelease
+from shuffledp.accounting.release import ShuffledRelease, StatedRelease
 from shuffledp.core.checks import require_finite
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
@@ -37,23 +36,7 @@ class StoredChannel:
 
 
 def storable(releases: Composable) -> Composition:
-    """Return the same releases, in a form that can be written out and compares by value.
-
-    Parameters
-    ----------
-    releases : release or composition
-        What is to be written.
-
-    Returns
-    -------
-    Composition
-        Channel matrices are computed and kept; nothing else changes.
-
-    Raises
-    ------
-    ParameterError
-        If a channel matrix is too large to be kept.
-    """
+    """Return the same releases, in a form that can be written out and compares by value."""
     return Composition((_storable(release), times) for release, times in releases.parts)
 
 
@@ -81,23 +64,7 @@ def _storable(release: Release) -> Release:
 
 
 def releases_to_json(releases: Composable) -> list[dict[str, Any]]:
-    """Return releases as a list of JSON objects, one a kind.
-
-    Parameters
-    ----------
-    releases : release or composition
-        What is to be written.
-
-    Returns
-    -------
-    list of dict
-        Of JSON values only.
-
-    Examples
-    --------
-    >>> releases_to_json(StatedRelease(epsilon=0.5) * 3)
-    [{'kind': 'stated', 'count': 3, 'epsilon': 0.5, 'delta': 0.0}]
-    """
+    """Return releases as a list of JSON objects, one a kind."""
     written = []
     for release, times in storable(releases).parts:
         if isinstance(release, StatedRelease):
@@ -148,29 +115,7 @@ def _profile_to_json(profile: LocalProfile) -> dict[str, Any]:
 
 
 def releases_from_json(written: object) -> Composition:
-    """Read what `releases_to_json` returned.
-
-    Parameters
-    ----------
-    written : object
-        A list of JSON objects.
-
-    Returns
-    -------
-    Composition
-        Equal to what was written, channels included.
-
-    Raises
-    ------
-    ParameterError
-        If it is anything else, or a number is out of range.
-
-    Examples
-    --------
-    >>> once = StatedRelease(epsilon=0.5)
-    >>> releases_from_json(releases_to_json(once * 3)) == once * 3
-    True
-    """
+    """Read what `releases_to_json` returned."""
     if not isinstance(written, list):
         raise ParameterError(f"releases must be a list, not {type(written).__name__}")
     return Composition(_release_from_json(each) for each in written)

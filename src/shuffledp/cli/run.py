@@ -212,8 +212,7 @@ def _require_release(ledger: Path | None, seed: int | None) -> None:
 def _spent(result: "RunResult", ledger: Path, table: Path) -> float:
     """Spend a run from a ledger, and return what is left of its epsilon."""
     from shuffledp.accounting.ledger_files import spend
-    from shuffledp.accounting.release import ShuffledRelease
-    from shuffledp.accounting.stated_release import StatedRelease
+    from shuffledp.accounting.release import ShuffledRelease, StatedRelease
     from shuffledp.collection.arrangements import UNIFORM
 
     guarantee = result.guarantee

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from shuffledp.accounting.amplification.registry import account_delta
-from shuffledp.accounting.calibration import largest_epsilon0
-from shuffledp.accounting.inversion import largest_local_epsilon
+from shuffledp.accounting.calibration import largest_epsilon0, largest_local_epsilon
 from shuffledp.accounting.release import ShuffledRelease
 from shuffledp.collection.guarantees import guarantee_for, guarantee_of
 from shuffledp.collection.questions.question import Candidates, Question

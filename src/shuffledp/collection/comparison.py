@@ -12,7 +12,7 @@ from typing import Any
 from shuffledp.accounting.amplification.local import LOCAL
 from shuffledp.accounting.amplification.method import Method
 from shuffledp.accounting.amplification.registry import METHODS, account_delta, account_epsilon
-from shuffledp.accounting.renyi_conversion import RENYI_CONVERTED
+from shuffledp.accounting.renyi import RENYI_CONVERTED
 from shuffledp.collection.named_profiles import named_profile
 from shuffledp.core.bound import Bound, reconciled_lower
 from shuffledp.core.checks import (

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import SupportsIndex
 
-from shuffledp.accounting.inversion import (
+from shuffledp.accounting.calibration import (
     largest_local_epsilon,
     largest_rounds,
     least_users,

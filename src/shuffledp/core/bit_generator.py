@@ -117,18 +117,7 @@ class KeystreamBitGenerator(np.random.BitGenerator):
             self._take_key()
 
     def spawn(self, n_children: SupportsIndex) -> list["KeystreamBitGenerator"]:
-        """Return independent bit generators; what ``Generator.spawn`` calls.
-
-        Parameters
-        ----------
-        n_children : int
-            How many, >= 0.
-
-        Returns
-        -------
-        list of KeystreamBitGenerator
-            Each with a key of its own.
-        """
+        """Return independent bit generators; what ``Generator.spawn`` calls."""
         return [KeystreamBitGenerator(self._entropy.spawn()) for _ in range(n_children)]
 
     @property

@@ -71,32 +71,7 @@ class Bound:
 def reconciled_lower(
     lower: float | None, upper: float, *, tolerance: float, claim: str
 ) -> float | None:
-    """Return the lower end of a bound: ends that meet may cross by their rounding.
-
-    Parameters
-    ----------
-    lower, upper : float
-        What is proved unavoidable, and what is proved to be enough. A lower end of None stays so.
-    tolerance : float
-        What their rounding may be, relative to ``upper``.
-    claim : str
-        Who gives the upper end, as the subject of a sentence.
-
-    Returns
-    -------
-    float or None
-        The smaller of the two; None if they cross by more than the tolerance.
-
-    Warns
-    -----
-    LowerEndWarning
-        If they cross by more: the lower end is dropped, and the upper end stands as proved.
-
-    Examples
-    --------
-    >>> reconciled_lower(1.0 + 1e-12, 1.0, tolerance=1e-9, claim="it")
-    1.0
-    """
+    """Return the lower end of a bound: ends that meet may cross by their rounding."""
     if lower is None:
         return None
     if lower > upper * (1.0 + tolerance) + _SMALLEST:

@@ -18,26 +18,7 @@ _shows_values: ContextVar[bool] = ContextVar("shows_values", default=False)
 
 
 def visible(text: str, *, joiners: bool = True) -> str:
-    r"""Return a text that shows all it holds and cannot control a terminal.
-
-    Parameters
-    ----------
-    text : str
-        Any text, such as a label or another program's error.
-    joiners : bool
-        Whether the characters that join letters and pictures are kept.
-
-    Returns
-    -------
-    str
-        With every other control character, mark of direction and character of no width written as
-        in Python.
-
-    Examples
-    --------
-    >>> visible("a\x1b[2J\u202e\u200b")
-    'a\\x1b[2J\\u202e\\u200b'
-    """
+    r"""Return a text that shows all it holds and cannot control a terminal."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(_written(each, joiners=joiners) for each in text)
@@ -51,27 +32,7 @@ def _written(character: str, *, joiners: bool) -> str:
 
 
 def one_line(text: str, *, limit: int) -> str:
-    r"""Return a text as part of one line of a log, of which nobody knows who reads it.
-
-    Parameters
-    ----------
-    text : str
-        Any text.
-    limit : int
-        Characters at most, at least 10; from a longer text the middle is left out.
-
-    Returns
-    -------
-    str
-        As `visible` shows it without joiners, with white space as single spaces.
-
-    Examples
-    --------
-    >>> one_line("a\tb\n \x1b[31m", limit=80)
-    'a b \\x1b[31m'
-    >>> one_line("1234567890", limit=10), one_line("12345678901", limit=10)
-    ('1234567890', '123 ... 01')
-    """
+    r"""Return a text as part of one line of a log, of which nobody knows who reads it."""
     if len(text) > 4 * limit:
         text = text[: 2 * limit] + text[-2 * limit :]  # the middle is left out below
     shown = visible(" ".join(text.split()), joiners=False)
@@ -92,26 +53,7 @@ def showing_values() -> Iterator[None]:
 
 
 def value_note(value: object) -> str:
-    """Return how a message names a value that somebody gave: not at all, unless that was asked for.
-
-    Parameters
-    ----------
-    value : object
-        What a row holds. Messages end up in logs, which are read by many.
-
-    Returns
-    -------
-    str
-        To be put behind a noun: the value in brackets, or nothing.
-
-    Examples
-    --------
-    >>> value_note("yes")
-    ''
-    >>> with showing_values():
-    ...     value_note("yes")
-    " ('yes')"
-    """
+    """Return how a message names a value that somebody gave: not at all, unless asked for."""
     if not _shows_values.get():
         return ""
     return f" ({one_line(repr(value), limit=_LONGEST_VALUE)})"

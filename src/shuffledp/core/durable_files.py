@@ -6,18 +6,7 @@ from pathlib import Path
 
 
 def sync_folder(folder: Path) -> None:
-    """Force a renaming to disk, where folders can be opened for that.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder in which a file was renamed.
-
-    Raises
-    ------
-    OSError
-        If the folder cannot be opened or written.
-    """
+    """Force a renaming to disk, where folders can be opened for that."""
     if sys.platform == "win32":
         return
     handle = os.open(folder, os.O_RDONLY)

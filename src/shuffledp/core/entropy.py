@@ -137,16 +137,7 @@ class Entropy:
     )
 
     def __init__(self, root: bytes | None, *, is_simulation: bool = False) -> None:
-        """Start a stream; use the ``from_*`` constructors instead.
-
-        Parameters
-        ----------
-        root : bytes or None
-            Key of a stream that can be repeated, 32 bytes; ``None`` reads keys from the operating
-            system.
-        is_simulation : bool
-            Whether that key comes from a seed.
-        """
+        """Start a stream; use the ``from_*`` constructors instead."""
         self._root = root
         self._is_simulation = is_simulation
         self._num_keys = 0

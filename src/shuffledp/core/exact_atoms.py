@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable
 from fractions import Fraction
 
-from shuffledp.core.numerics.rounding import float_above, float_below
+from shuffledp.core.numerics.enclosure import float_above, float_below
 from shuffledp.core.profile import BlanketAtom
 
 LONGEST_POWER = 64
@@ -20,13 +20,7 @@ ExactAtom = tuple[Fraction, Fraction | int, Fraction | int]
 
 
 def rounded_atoms(atoms: Iterable[ExactAtom]) -> tuple[BlanketAtom, ...]:
-    """Return atoms of explicit data, if they have a mass, to the nearest floats.
-
-    Examples
-    --------
-    >>> rounded_atoms([(Fraction(1, 4), Fraction(3), 1), (Fraction(0), 1, 1)])
-    (BlanketAtom(mass=0.25, ratio0=3.0, ratio1=1.0),)
-    """
+    """Return atoms of explicit data, if they have a mass, to the nearest floats."""
     return tuple(
         BlanketAtom(mass=float(mass), ratio0=float(ratio0), ratio1=float(ratio1))
         for mass, ratio0, ratio1 in atoms
@@ -39,12 +33,6 @@ def outward_atoms(atoms: Iterable[ExactAtom]) -> tuple[BlanketAtom, ...]:
 
     Atoms (mass; ratio, 1) that tell the inputs of the pair apart must have mirror images of the
     same mass. They become one pair of the largest ratio: give ratios that hardly differ.
-
-    Examples
-    --------
-    >>> third = Fraction(1, 3)
-    >>> [atom.mass < third for atom in outward_atoms([(third, 2, 1), (third, 1, 2)])]
-    [True, True]
     """
     listed = [(mass, ratio0, ratio1) for mass, ratio0, ratio1 in atoms if mass > 0]
     gaining = [(mass, Fraction(high)) for mass, high, low in listed if high > low]
@@ -67,15 +55,6 @@ def outward_pairs(atoms: Iterable[ExactAtom]) -> tuple[BlanketAtom, ...]:
 
     Every (mass; high, low) must have a mirror image of the same mass. What a pair gains in weight
     is taken from a neutral atom no heavier; where none has enough, nothing is returned.
-
-    Examples
-    --------
-    >>> third = Fraction(1, 3)
-    >>> pairs = [(third / 8, 3, 1), (third / 8, 1, 3), (third / 6, 2, 1), (third / 6, 1, 2)]
-    >>> [atom.mass > third / 8 for atom in outward_pairs([*pairs, (third, 1, 1)])][:2]
-    [True, True]
-    >>> outward_pairs(pairs)
-    ()
     """
     listed = [(mass, Fraction(high), Fraction(low)) for mass, high, low in atoms if mass > 0]
     left: dict[Fraction, Fraction] = {}

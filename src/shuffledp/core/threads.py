@@ -5,15 +5,7 @@ from importlib import import_module
 
 
 def one_thread() -> AbstractContextManager[object]:
-    """Return a context in which libraries use one thread each.
-
-    Returns
-    -------
-    context manager
-        Sums of floating-point numbers depend on how they are cut among threads; small problems
-        are also much faster so while other programs are busy. Without threadpoolctl, which comes
-        with scikit-learn, it does nothing.
-    """
+    """Return a context in which libraries use one thread each."""
     try:
         module = import_module("threadpoolctl")
     except ModuleNotFoundError:

@@ -16,7 +16,7 @@ from shuffledp.core.bound import Bound, reconciled_lower
 from shuffledp.core.checks import require_at_least, require_finite, require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
-from shuffledp.core.numerics.rounding import round_up
+from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.leakage.account import Adversary, LeakageAccount
 from shuffledp.leakage.matrices import checked_prior, uniform_prior
 
@@ -419,7 +419,7 @@ def _loss_and_truth(
             "exactly one, which says how answers are randomized"
         )
     if matrix is not None:
-        from shuffledp.accounting.amplification.channel_loss import worst_ratio
+        from shuffledp.accounting.amplification.channel_rows import worst_ratio
 
         return _log(worst_ratio(matrix).ratio), None
     others = num_values - 1

@@ -31,11 +31,14 @@ from shuffledp.accounting.binary_rounds import (
     binary_rounds_epsilon,
     binary_rounds_epsilon0,
 )
-from shuffledp.accounting.calibration import LARGEST_EPSILON0, largest_epsilon0
-from shuffledp.accounting.inversion import largest_local_epsilon
+from shuffledp.accounting.calibration import (
+    LARGEST_EPSILON0,
+    largest_epsilon0,
+    largest_local_epsilon,
+)
 from shuffledp.accounting.release import ShuffledRelease
 from shuffledp.core.bound import Bound
-from shuffledp.core.numerics.rounding import round_up
+from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.core.profile import LocalProfile
 from shuffledp.estimation.frequencies import expected_standard_error
 from shuffledp.randomizers.base import CategoryRandomizer

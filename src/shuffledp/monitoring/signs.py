@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_at_least, require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.monitoring_profile import MonitoringProfile
+from shuffledp.core.profile import MonitoringProfile
 from shuffledp.randomizers.thresholds import (
     WORD_VALUES,
     exp_lower,

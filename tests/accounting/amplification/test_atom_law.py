@@ -13,7 +13,7 @@ from oracles.channels import inside, staircase
 from oracles.multiprecision import blanket_delta
 from oracles.stated_blankets import atoms_of
 from shuffledp.accounting.amplification.atom_law import AtomLaw, atom_delta, atom_epsilon
-from shuffledp.accounting.amplification.clones import clone_law
+from shuffledp.accounting.amplification.families import clone_law
 from shuffledp.accounting.amplification.symmetric_blanket import SymmetricBlanket, SymmetricLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError

@@ -15,8 +15,7 @@ from shuffledp.accounting.amplification.blanket_closed_forms import (
     bennett_delta,
     hoeffding_delta,
 )
-from shuffledp.accounting.amplification.clones import CLONES
-from shuffledp.accounting.amplification.k_randomized_response import K_RR_BLANKET
+from shuffledp.accounting.amplification.families import CLONES, K_RR_BLANKET
 
 METHODS = (BLANKET_HOEFFDING, BLANKET_BENNETT)
 PROFILES = (any_randomizer, lambda epsilon0: k_rr(epsilon0, 2), lambda epsilon0: k_rr(epsilon0, 8))

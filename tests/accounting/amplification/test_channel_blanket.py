@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 from oracles import enumeration, profiles
 from oracles.given_channels import listed, random_channel, randomized_response
 from oracles.stated_blankets import atoms_of, epsilon0_of, stated, subset_selection
-from shuffledp.accounting.amplification import channel_blanket, channel_ceilings
-from shuffledp.accounting.amplification.channel_blanket import CHANNEL_BLANKET, violated_hypothesis
-from shuffledp.accounting.amplification.channel_ceilings import ceilings
+from shuffledp.accounting.amplification import channel_blanket
+from shuffledp.accounting.amplification.channel_blanket import (
+    CHANNEL_BLANKET,
+    ceilings,
+    violated_hypothesis,
+)
 from shuffledp.accounting.amplification.channel_rows import channel_profile, channel_rows
 from shuffledp.accounting.amplification.registry import METHODS
 from shuffledp.core.errors import ParameterError
@@ -210,7 +213,7 @@ def test_ceilings_are_above_every_pair(num_users, zeros):
 def test_ceilings_of_blocks_are_those_of_the_whole(monkeypatch):
     channel = channel_rows(random_channel(1, zeros=True))
     whole = ceilings(channel, 100, 0.1)
-    monkeypatch.setattr(channel_ceilings, "_COLUMNS", 2)
+    monkeypatch.setattr(channel_blanket, "_COLUMNS", 2)
     assert ceilings(channel, 100, 0.1) == pytest.approx(whole, rel=1e-9)
 
 

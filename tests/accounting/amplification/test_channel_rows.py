@@ -10,8 +10,12 @@ from hypothesis import strategies as st
 
 from oracles import enumeration
 from oracles.given_channels import random_channel, randomized_response
-from shuffledp.accounting.amplification.channel_loss import worst_ratio
-from shuffledp.accounting.amplification.channel_rows import channel_profile, channel_rows, rows_of
+from shuffledp.accounting.amplification.channel_rows import (
+    channel_profile,
+    channel_rows,
+    rows_of,
+    worst_ratio,
+)
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 

@@ -1,6 +1,6 @@
 import pytest
 
-from shuffledp.accounting.amplification.clones import clone_law
+from shuffledp.accounting.amplification.families import clone_law
 from shuffledp.accounting.amplification.symmetric_blanket import least_enclosure
 from shuffledp.core.errors import PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure

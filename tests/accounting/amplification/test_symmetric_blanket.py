@@ -12,12 +12,8 @@ from scipy.stats import binom
 from oracles import sums
 from oracles.multiprecision import blanket_delta, clone_atoms, k_rr_atoms
 from oracles.profiles import any_randomizer, k_rr, optimized_unary, symmetric_unary
-from shuffledp.accounting.amplification import (
-    k_randomized_response,
-    symmetric_blanket,
-    unary_encoding,
-)
-from shuffledp.accounting.amplification.clones import clone_law
+from shuffledp.accounting.amplification import families, symmetric_blanket
+from shuffledp.accounting.amplification.families import clone_law
 from shuffledp.accounting.amplification.registry import account_delta, account_epsilon
 from shuffledp.accounting.amplification.symmetric_blanket import (
     SMALLEST_DELTA,
@@ -38,16 +34,16 @@ GOLDEN = json.loads(
 
 LAWS = {
     "clones": clone_law,
-    "3-rr": lambda epsilon0: k_randomized_response.blanket_law(epsilon0, 3),
-    "16-rr": lambda epsilon0: k_randomized_response.blanket_law(epsilon0, 16),
-    "3-rr attack": lambda epsilon0: k_randomized_response.third_answer_law(epsilon0, 3),
-    "16-rr attack": lambda epsilon0: k_randomized_response.third_answer_law(epsilon0, 16),
-    "symmetric": lambda epsilon0: unary_encoding.spread_law(symmetric_unary(epsilon0)),
-    "optimized": lambda epsilon0: unary_encoding.spread_law(optimized_unary(epsilon0)),
-    "symmetric attack": lambda epsilon0: unary_encoding.third_value_law(symmetric_unary(epsilon0)),
-    "optimized attack": lambda epsilon0: unary_encoding.third_value_law(optimized_unary(epsilon0)),
-    "symmetric third bit": lambda epsilon0: unary_encoding.third_bit_law(symmetric_unary(epsilon0)),
-    "optimized third bit": lambda epsilon0: unary_encoding.third_bit_law(optimized_unary(epsilon0)),
+    "3-rr": lambda epsilon0: families.blanket_law(epsilon0, 3),
+    "16-rr": lambda epsilon0: families.blanket_law(epsilon0, 16),
+    "3-rr attack": lambda epsilon0: families.third_answer_law(epsilon0, 3),
+    "16-rr attack": lambda epsilon0: families.third_answer_law(epsilon0, 16),
+    "symmetric": lambda epsilon0: families.spread_law(symmetric_unary(epsilon0)),
+    "optimized": lambda epsilon0: families.spread_law(optimized_unary(epsilon0)),
+    "symmetric attack": lambda epsilon0: families.third_value_law(symmetric_unary(epsilon0)),
+    "optimized attack": lambda epsilon0: families.third_value_law(optimized_unary(epsilon0)),
+    "symmetric third bit": lambda epsilon0: families.third_bit_law(symmetric_unary(epsilon0)),
+    "optimized third bit": lambda epsilon0: families.third_bit_law(optimized_unary(epsilon0)),
 }
 
 
@@ -84,9 +80,9 @@ def test_laws_have_mass_one_and_mean_weight_one(name, epsilon0):
 
 @given(st.integers(2, 10**18), st.floats(0.0, 36.0))
 def test_k_rr_laws_have_mean_weight_one_at_any_k(k, epsilon0):
-    assert k_randomized_response.blanket_law(epsilon0, k).mean_weight == pytest.approx(1.0)
+    assert families.blanket_law(epsilon0, k).mean_weight == pytest.approx(1.0)
     if k > 2:
-        law = k_randomized_response.third_answer_law(epsilon0, k)
+        law = families.third_answer_law(epsilon0, k)
         assert law.mean_weight == pytest.approx(1.0, rel=1e-9)
 
 
@@ -263,7 +259,7 @@ def test_narrow_windows_are_widened_until_they_do_not_matter():
 def test_many_answers_against_multiprecision(k, epsilon0):
     for share in (0.0, 0.2, 0.7):
         exact = blanket_delta(k_rr_atoms(epsilon0, k), epsilon0 * share, 6)
-        law = k_randomized_response.blanket_law(epsilon0, k)
+        law = families.blanket_law(epsilon0, k)
         found = SymmetricBlanket(law, 6).enclose(epsilon0 * share)
         assert found.upper >= exact
         assert found.lower <= exact or exact < 1e-300

@@ -2,8 +2,8 @@
 
 import pytest
 
+from shuffledp.accounting.amplification.families import third_bit_law
 from shuffledp.accounting.amplification.registry import account_epsilon
-from shuffledp.accounting.amplification.unary_encoding import third_bit_law
 from shuffledp.randomizers.registry import make_randomizer
 
 

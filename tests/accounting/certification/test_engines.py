@@ -16,17 +16,17 @@ from oracles.binary import BinaryConvolution
 from oracles.enumeration import hockey_stick, neighbouring_laws, randomized_response
 from oracles.profiles import any_randomizer, k_rr, optimized_unary, symmetric_unary
 from shuffledp.accounting.certification import laws
-from shuffledp.accounting.certification.balls import (
+from shuffledp.accounting.certification.engines import BinaryBalls, Pair, worst_delta
+from shuffledp.accounting.certification.laws import (
+    CLOSED_FORMS,
     floor_of_lower,
     outer_mass,
     outward,
     up_to,
     window,
 )
-from shuffledp.accounting.certification.binary import BinaryBalls, Pair, worst_delta
-from shuffledp.accounting.certification.closed_forms import CLOSED_FORMS
-from shuffledp.accounting.certification.contour import contour_delta
 from shuffledp.accounting.certification.sums import (
+    contour_delta,
     enumerated_delta,
     enumeration_work,
     symmetric_delta,

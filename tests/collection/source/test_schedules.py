@@ -1,8 +1,7 @@
 import pytest
 
 from oracles import profiles
-from shuffledp.accounting.release import ShuffledRelease
-from shuffledp.accounting.stated_release import StatedRelease
+from shuffledp.accounting.release import ShuffledRelease, StatedRelease
 from shuffledp.collection.source import schedules
 from shuffledp.collection.source.schedules import read_schedule
 from shuffledp.core.errors import DataError

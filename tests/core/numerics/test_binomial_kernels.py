@@ -4,15 +4,23 @@ from fractions import Fraction
 from pathlib import Path
 
 import mpmath
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binom
 
+from shuffledp.accounting.amplification.binary_randomized_response_kernels import saddle_tilt
 from shuffledp.core.numerics.binomial_kernels import (
+    binomial_blocks,
     binomial_pmf,
+    binomial_window,
+    chernoff_exponent,
     deviance,
     fair_tail_ratio,
+    points_and_tail,
     stirling_error,
+    tilted_moments,
 )
 
 GOLDEN = json.loads(
@@ -97,3 +105,161 @@ def test_deviance_near_its_zero_and_where_the_series_ends(gap):
         exact = x * mpmath.log(mpmath.mpf(x) / mean) + mean - mpmath.mpf(x)
     assert deviance(x, mean) == pytest.approx(float(exact), rel=1e-13, abs=1e-300)
     assert deviance(x, mean) >= 0.0
+
+
+GOLDEN_OF_TWO_BINOMIALS_KERNELS = json.loads(
+    (Path(__file__).parents[2] / "golden" / "accountant_values.json").read_text(encoding="ascii")
+)["two_binomials"]
+
+
+def tilt_for(high, low, q, s):
+    """The tilt that the module recommends."""
+    deviation = math.sqrt((high + low) * q * (1.0 - q))
+    return min(
+        saddle_tilt(float(high), float(low), q, float(s)), math.exp(-0.7 / max(deviation, 1))
+    )
+
+
+@pytest.mark.parametrize("q", [0.05, 0.3, 0.4999])
+def test_points_and_tail_against_sixty_digits(q):
+    cases = [case for case in GOLDEN_OF_TWO_BINOMIALS_KERNELS if case[2] == q]
+    assert len(cases) > 20
+    for high, low, _, s, *exact in cases:
+        tilt = tilt_for(high, low, q, s)
+        found = points_and_tail(float(high), float(low), q, float(s), tilt)
+        allowed = 1e-12 + 4e-15 * math.sqrt(high + low)
+        assert found == pytest.approx(exact, rel=allowed, abs=1e-15 * max(exact)), (high, low, s)
+
+
+def test_almost_certain_terms_against_sixty_digits():
+    # Points that are far smaller than their neighbours are good to the neighbours' round-off only.
+    for high, low, q, s, *exact in (
+        case for case in GOLDEN_OF_TWO_BINOMIALS_KERNELS if case[2] == 1e-9
+    ):
+        found = points_and_tail(float(high), float(low), q, float(s), tilt_for(high, low, q, s))
+        assert found == pytest.approx(exact, rel=1e-11, abs=1e-13 * max(exact)), (high, low, s)
+
+
+@pytest.mark.parametrize("n", [10**6, 10**9])
+def test_a_single_binomial_against_scipy_at_large_n(n):
+    q = 0.3
+    for distance in (-6.0, -2.0, 0.0):
+        s = round(n * q + distance * math.sqrt(n * q * (1.0 - q)))
+        found = points_and_tail(0.0, float(n), q, float(s), tilt_for(0, n, q, s))
+        # scipy is the less accurate of the two
+        assert found == pytest.approx(
+            [*binom.pmf([s - 1, s, s + 1], n, q), binom.cdf(s - 1, n, q)], rel=1e-7
+        )
+
+
+@pytest.mark.parametrize("r", [1e-9, 0.2, 0.9, 1.0])
+def test_tilted_moments(r):
+    high, low, q = 5, 9, 0.2
+    law = np.convolve(
+        binom.pmf(np.arange(high + 1), high, 1.0 - q), binom.pmf(np.arange(low + 1), low, q)
+    )
+    outcomes = np.arange(law.size)
+    tilted = law * r**outcomes
+    tilted /= tilted.sum()
+    mean = (tilted * outcomes).sum()
+    variance = (tilted * (outcomes - mean) ** 2).sum()
+    assert tilted_moments(5.0, 9.0, q, r) == pytest.approx((mean, variance), rel=1e-12)
+
+
+@given(
+    st.integers(1, 5000),
+    st.one_of(st.floats(0.0, 1.0), st.sampled_from([1e-12, 1.0 - 1e-12, 0.0, 1.0])),
+    st.floats(0.5, 700.0),
+)
+def test_each_tail_outside_the_window_is_as_small_as_promised(n, p, exponent):
+    first, last = binomial_window(float(n), p, 1.0 - p, exponent)
+    assert 0.0 <= first <= last <= n
+    assert first == int(first)
+    assert last == int(last)
+    # scipy's tails are good to about 1e-11
+    assert binom.cdf(first - 1, n, p) <= math.exp(-exponent) * (1.0 + 1e-9)
+    assert binom.sf(last, n, p) <= math.exp(-exponent) * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("n", [10**9, 10**12, 10**15])
+@pytest.mark.parametrize("p", [1e-13, 1e-6, 0.3, 0.5, 1.0 - 1e-9])
+def test_large_windows_are_within_a_few_deviations(n, p):
+    first, last = binomial_window(float(n), p, 1.0 - p, 32.0)
+    reach = 10.0 * math.sqrt(n * p * (1.0 - p)) + 60.0
+    assert n * p - reach <= first <= n * p + 1.0
+    assert n * p - 1.0 <= last <= n * p + reach
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "p", "exact"),
+    [
+        (5, 0, 0.0, 0.0),
+        (5, 1, 0.0, math.inf),
+        (5, 5, 1.0, 0.0),
+        (5, 4, 1.0, math.inf),
+        (0, 0, 0.3, 0.0),
+        (4, 0, 0.25, 4.0 * math.log(4.0 / 3.0)),
+        (4, 4, 0.25, 4.0 * math.log(4.0)),
+    ],
+)
+def test_chernoff_exponent_at_the_ends(n, k, p, exact):
+    # At an end the exact tail is known; the exponent must not exceed its logarithm.
+    value = chernoff_exponent(float(n), float(k), p, 1.0 - p)
+    assert value == pytest.approx(exact) if math.isinf(exact) or exact == 0.0 else value <= exact
+
+
+@given(st.integers(1, 300), st.floats(0.001, 0.999), st.integers(0, 300))
+def test_chernoff_exponent_bounds_the_tail(n, p, k):
+    k = min(k, n)
+    exponent = chernoff_exponent(float(n), float(k), p, 1.0 - p)
+    tail = binom.sf(k - 1, n, p) if k >= n * p else binom.cdf(k, n, p)
+    assert tail <= math.exp(-exponent) * (1.0 + 1e-9)
+
+
+@given(
+    st.integers(1, 3000), st.floats(1e-6, 1.0 - 1e-6), st.integers(1, 700), st.floats(1.0, 600.0)
+)
+def test_blocks_keep_mass_and_mean(n, p, max_blocks, exponent):
+    first, last = binomial_window(float(n), p, 1.0 - p, exponent)
+    starts, masses, means = binomial_blocks(float(n), p, 1.0 - p, first, last, max_blocks)
+    assert 1 <= masses.size <= max_blocks
+    assert starts[0] == first
+    assert starts[-1] == last + 1.0
+    assert np.all(np.diff(starts) >= 1.0)
+    outcomes = np.arange(int(first), int(last) + 1)
+    points = binom.pmf(outcomes, n, p)
+    for i in range(0, masses.size, max(1, masses.size // 20)):
+        inside = (outcomes >= starts[i]) & (outcomes < starts[i + 1])
+        assert masses[i] == pytest.approx(points[inside].sum(), rel=1e-9, abs=1e-290)
+        assert starts[i] <= means[i] <= starts[i + 1] - 1.0
+        if masses[i] > 1e-280:
+            mean = (points[inside] * outcomes[inside]).sum() / points[inside].sum()
+            assert means[i] == pytest.approx(mean, rel=1e-9)
+
+
+@pytest.mark.parametrize("n", [10**6, 10**9])
+@pytest.mark.parametrize("p", [1e-8, 0.01, 0.5, 0.97, 1.0 - 1e-8])
+def test_masses_sum_to_one_and_means_to_the_mean(n, p):
+    first, last = binomial_window(float(n), p, 1.0 - p, 45.0)
+    _, masses, means = binomial_blocks(float(n), p, 1.0 - p, first, last, 4000)
+    allowed = 4.0 * (1e-12 + 4e-15 * math.sqrt(n))
+    assert masses.sum() == pytest.approx(1.0, abs=allowed)
+    centred = (masses * (means - n * p)).sum()
+    assert abs(centred) < 1e-6 * math.sqrt(n * p * (1.0 - p)) + 1e-7
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0])
+def test_certain_outcomes(p):
+    first, last = binomial_window(7.0, p, 1.0 - p, 32.0)
+    starts, masses, means = binomial_blocks(7.0, p, 1.0 - p, first, last, 10)
+    assert first == last == 7.0 * p
+    assert list(starts) == [7.0 * p, 7.0 * p + 1.0]
+    assert list(masses) == [1.0]
+    assert list(means) == [7.0 * p]
+
+
+def test_no_trials():
+    first, last = binomial_window(0.0, 0.3, 0.7, 32.0)
+    assert (first, last) == (0.0, 0.0)
+    _, masses, _ = binomial_blocks(0.0, 0.3, 0.7, first, last, 10)
+    assert list(masses) == [1.0]

@@ -1,9 +1,13 @@
 import math
+from fractions import Fraction
 
+import mpmath
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from shuffledp.core.errors import PrecisionError
-from shuffledp.core.numerics.enclosure import Enclosure
+from shuffledp.core.numerics.enclosure import Enclosure, exp_minus_one_upper, round_up
 
 
 def test_ends_in_order():
@@ -15,3 +19,23 @@ def test_ends_in_order():
 def test_an_empty_enclosure_is_round_off(lower, upper):
     with pytest.raises(PrecisionError, match="round-off"):
         Enclosure(lower, upper)
+
+
+@given(st.floats(1e-290, 1e300), st.integers(1, 100))
+def test_round_up_gives_back_an_ulp_an_operation(value, operations):
+    rounded = Fraction(round_up(value, operations=operations))
+    assert rounded >= Fraction(value) * (1 + Fraction(operations, 2) * Fraction(2) ** -52)
+    assert rounded <= Fraction(value) * (1 + 2 * operations * Fraction(2) ** -52)
+
+
+def test_zero_stays_zero():
+    assert round_up(0.0) == 0.0
+    assert exp_minus_one_upper(0.0) == 0.0
+
+
+@given(st.floats(1e-300, 700.0))
+def test_exp_minus_one_is_an_upper_bound_by_a_hair(value):
+    with mpmath.workdps(400):
+        exact = mpmath.expm1(mpmath.mpf(value))
+        assert mpmath.mpf(exp_minus_one_upper(value)) >= exact
+        assert exp_minus_one_upper(value) / exact < 1 + 8 * math.ulp(1.0)

@@ -7,6 +7,26 @@ The right-hand side of (B) of docs/results/kernel.md,
 for arbitrary pairs of likelihood ratios (r0, r1): several pairs, asymmetric ones, neutral reports
 of any number of weights. `symmetric_blanket` is the sharper instrument where the law is as simple
 as it wants; this one takes everything, at a cost that does not depend on n.
+
+Blankets and explicit data of the known families, as lists of atoms.
+
+A profile of the family OTHER states its atoms itself. Those of the families with an analysis of
+their own are written out here, so that what changes every law in the same way, such as random
+participation, can change the list. p = e^epsilon0 throughout.
+
+- Any epsilon0-LDP randomizer: the clone law, (p, 1) and (1, p) of mass 1 / (p + 1) each.
+  docs/results/clones.md proves that it dominates in convex order.
+- k-RR, a = 1 / (p + k - 1): (p, 1) and (1, p) of mass a each, (1, 1) of mass (k - 2) a.
+- Unary encodings, noise q, ratios h and l to the noise: the pair's two bits under l * noise.
+
+The explicit data are those of `lower_bounds`: all others hold one third value (k-RR with k = 2: the
+second value of the pair).
+
+The floats of a blanket are moved outward by more than their round-off, at most 8 units in the last
+place: masses down, the ratio p of the pair up by as much and more, weights p of neutral atoms down.
+None of it lowers a bound (docs/results/stated-blanket.md, "Exact laws").
+
+Source: Balle, Bell, Gascon, Nissim 2019, arXiv:1903.02837v2, Lemma 5.3.
 """
 
 import functools
@@ -18,10 +38,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.numerics.enclosure import Enclosure
+from shuffledp.core.numerics.enclosure import Enclosure, round_down, round_up
 from shuffledp.core.numerics.inversion import last_above_first_below
-from shuffledp.core.numerics.positive_part import mean_positive_part
-from shuffledp.core.profile import BlanketAtom
+from shuffledp.core.numerics.positive_part import (
+    MOST_NODES,
+    SMALLEST_UPPER,
+    few_nodes,
+    mean_positive_part,
+)
+from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 
 # Relative error of a ratio, or a product of two, that has gone through a few roundings.
 _ROUND_OFF = 1e-15
@@ -135,7 +160,9 @@ def _merged(
     return np.array([[mass, *ratios] for ratios, mass in kept]).T.copy()
 
 
-def _end(law: AtomLaw, num_users: int, epsilon: float, *, up: bool, width: float) -> Enclosure:
+def _end(
+    law: AtomLaw, num_users: int, epsilon: float, *, up: bool, width: float, rough: bool = False
+) -> Enclosure:
     """Return the enclosure whose upper, or lower, end errs on the safe side."""
     gains = law.gains(epsilon, up=up)
     heaviest = int(np.argmax(law.masses))
@@ -144,65 +171,50 @@ def _end(law: AtomLaw, num_users: int, epsilon: float, *, up: bool, width: float
     differences = gains[others] - base
     # Where the base is large, that rounding may be larger than a small gain.
     slack = 2.0**-52 * (np.abs(differences) if up else -np.abs(differences))
-    return mean_positive_part(num_users, base, law.masses[others], differences + slack, width=width)
+    return mean_positive_part(
+        num_users,
+        base,
+        law.masses[others],
+        differences + slack,
+        width=width,
+        most_nodes=few_nodes(others.size) if rough else MOST_NODES,
+    )
 
 
 def atom_delta(
-    law: AtomLaw, num_users: int, epsilon: float, *, width: float = NARROWEST
+    law: AtomLaw,
+    num_users: int,
+    epsilon: float,
+    *,
+    width: float = NARROWEST,
+    rough: bool = False,
 ) -> Enclosure:
-    """Enclose delta of an atom law at one epsilon >= 0 (nats).
+    """Enclose delta of an atom law at one epsilon in [0, 700] (nats).
 
-    Parameters
-    ----------
-    law : AtomLaw
-        One user's law.
-    num_users : int
-        Number n of users, 1 to 1e15.
-    epsilon : float
-        In nats, in [0, 700].
-    width : float
-        Width of the enclosure aimed at, relative to epsilon.
-
-    Returns
-    -------
-    Enclosure
-        Exactly 0 where no outcome is possible; otherwise ``upper`` is at least 1e-300. Where the
-        sum has few possible values, close to the largest loss, ``upper`` may be far above.
-
-    Notes
-    -----
-    Cost: a tenth of a millisecond from about 1e5 users on; up to 0.1 s for small batches.
+    Exactly 0 where no outcome is possible; otherwise ``upper`` is at least 1e-300. ``width`` is
+    that aimed at, relative to epsilon; ``rough``: few nodes are enough for one of many points.
     """
-    lower = _end(law, num_users, epsilon, up=False, width=width).lower
-    upper = atom_delta_above(law, num_users, epsilon, width=width)
+    lower = _end(law, num_users, epsilon, up=False, width=width, rough=rough).lower
+    upper = atom_delta_above(law, num_users, epsilon, width=width, rough=rough)
     return Enclosure(min(lower, upper), upper)
 
 
 def atom_delta_above(
-    law: AtomLaw, num_users: int, epsilon: float, *, width: float = NARROWEST
+    law: AtomLaw,
+    num_users: int,
+    epsilon: float,
+    *,
+    width: float = NARROWEST,
+    rough: bool = False,
 ) -> float:
     """Return the upper end of `atom_delta` alone, at half the cost."""
-    return min(_end(law, num_users, epsilon, up=True, width=width).upper, 1.0)
+    return min(_end(law, num_users, epsilon, up=True, width=width, rough=rough).upper, 1.0)
 
 
 def atom_epsilon(
     law: AtomLaw, num_users: int, delta: float, highest: float, *, width: float = NARROWEST
 ) -> Enclosure:
-    """Enclose the least epsilon in [0, highest] at which an atom law's delta is at most ``delta``.
-
-    Parameters
-    ----------
-    law, num_users, width
-        As for `atom_delta`.
-    delta : float
-        In (0, 1).
-    highest : float
-        An epsilon whose delta is 0, such as epsilon0.
-
-    Notes
-    -----
-    Cost: some ten times that of `atom_delta`.
-    """
+    """Enclose the least epsilon in [0, highest] where an atom law's delta is at most ``delta``."""
     upper = atom_epsilon_above(law, num_users, delta, highest, width=width)
     lower = atom_epsilon_below(law, num_users, delta, highest, width=width)
     return Enclosure(min(lower, upper), upper)
@@ -212,6 +224,8 @@ def atom_epsilon_above(
     law: AtomLaw, num_users: int, delta: float, highest: float, *, width: float = NARROWEST
 ) -> float:
     """Return the upper end of `atom_epsilon` alone, at half the cost."""
+    if delta < SMALLEST_UPPER:
+        return highest  # no upper end of delta is below that before
     _, upper = _inverted(law, num_users, delta, highest, up=True, width=width)
     return upper
 
@@ -252,3 +266,122 @@ def _gaussian_epsilon(law: AtomLaw, num_users: int, delta: float) -> float:
     difference = law.ratios0 - law.ratios1
     variance = float(law.masses @ (difference * difference))
     return math.sqrt(variance * max(2.0 * -math.log(delta) - 4.0, 0.5) / num_users)
+
+
+# Beyond this p overflows; the accountant stops amplifying long before.
+LARGEST_EPSILON0 = 700.0
+
+
+def blanket_atoms(profile: LocalProfile) -> tuple[BlanketAtom, ...]:
+    """Return the atoms of a blanket that (B) may be evaluated with."""
+    if profile.blanket:
+        return profile.blanket
+    if profile.delta0 > 0.0 or profile.epsilon0 > LARGEST_EPSILON0:
+        return ()
+    return _outward(_nearest_blanket(profile))
+
+
+def _nearest_blanket(profile: LocalProfile) -> tuple[BlanketAtom, ...]:
+    """Return the atoms of a family to double precision, ratios 1 exactly."""
+    ratio = math.exp(profile.epsilon0)
+    match profile.family:
+        case RandomizerFamily.K_RANDOMIZED_RESPONSE:
+            return _k_rr_blanket(ratio, profile.domain_size or 2)
+        case RandomizerFamily.SYMMETRIC_UNARY:
+            return _unary_blanket(ratio, 1.0 / (1.0 + math.sqrt(ratio)), 1.0 / math.sqrt(ratio))
+        case RandomizerFamily.OPTIMIZED_UNARY:
+            return _unary_blanket(ratio, 1.0 / (1.0 + ratio), 0.5 * (1.0 + 1.0 / ratio))
+        case _:
+            return _pair(1.0 / (ratio + 1.0), ratio, 1.0)
+
+
+def _outward(atoms: Iterable[BlanketAtom]) -> tuple[BlanketAtom, ...]:
+    """Return one symmetric pair and neutral atoms, each moved to the side that raises bounds."""
+
+    def ratio(value: float, other: float) -> float:
+        if value == 1.0:
+            return 1.0
+        return round_down(value) if value == other else round_up(value, operations=32)
+
+    return tuple(
+        BlanketAtom(
+            mass=round_down(atom.mass, operations=16),
+            ratio0=ratio(atom.ratio0, atom.ratio1),
+            ratio1=ratio(atom.ratio1, atom.ratio0),
+        )
+        for atom in atoms
+    )
+
+
+def attack_atoms(profile: LocalProfile) -> tuple[BlanketAtom, ...]:
+    """Return the atoms of explicit data: ratios to the law of the value that all others hold."""
+    if profile.attack or profile.delta0 > 0.0 or not 0.0 < profile.epsilon0 <= LARGEST_EPSILON0:
+        return profile.attack
+    ratio, size, family = math.exp(profile.epsilon0), profile.domain_size, profile.family
+    if family is RandomizerFamily.ANY:
+        return _k_rr_attack(ratio, 2 if size == 2 or ratio <= 2.0 else 3)
+    if family is RandomizerFamily.K_RANDOMIZED_RESPONSE:
+        return _k_rr_attack(ratio, size or 2)
+    if family is RandomizerFamily.OTHER or size is None or size < 3:
+        return ()
+    if family is RandomizerFamily.SYMMETRIC_UNARY:
+        root = math.sqrt(ratio)
+        return _unary_attack(1.0 / (1.0 + root), high=root, low=1.0 / root)
+    return _unary_attack(
+        1.0 / (1.0 + ratio), high=0.5 * (1.0 + ratio), low=0.5 * (1.0 + 1.0 / ratio)
+    )
+
+
+def _pair(mass: float, high: float, low: float) -> tuple[BlanketAtom, ...]:
+    """Return the two atoms that tell the pair apart, one in favour of each."""
+    return (
+        BlanketAtom(mass=mass, ratio0=high, ratio1=low),
+        BlanketAtom(mass=mass, ratio0=low, ratio1=high),
+    )
+
+
+def _neutral(mass: float, weight: float) -> tuple[BlanketAtom, ...]:
+    """Return the atom of reports that do not tell the pair apart; none without mass."""
+    return (BlanketAtom(mass=mass, ratio0=weight, ratio1=weight),) if mass > 0.0 else ()
+
+
+def _k_rr_blanket(ratio: float, size: int) -> tuple[BlanketAtom, ...]:
+    own = 1.0 / (ratio + (size - 1.0))
+    return _pair(own, ratio, 1.0) + _neutral((size - 2.0) * own, 1.0)
+
+
+def _k_rr_attack(ratio: float, size: int) -> tuple[BlanketAtom, ...]:
+    own = 1.0 / (ratio + (size - 1.0))
+    if size == 2:
+        return (
+            BlanketAtom(mass=own, ratio0=ratio, ratio1=1.0),
+            BlanketAtom(mass=ratio * own, ratio0=1.0 / ratio, ratio1=1.0),
+        )
+    return (
+        *_pair(own, ratio, 1.0),
+        *_neutral((size - 3.0) * own, 1.0),
+        *_neutral(ratio * own, 1.0 / ratio),
+    )
+
+
+def _unary_blanket(ratio: float, noise: float, low: float) -> tuple[BlanketAtom, ...]:
+    """Return the pair's two bits under low * noise: own bits have the ratio p, others 1."""
+    unset = 1.0 - noise
+    return (
+        *_pair(low * noise * unset, ratio, 1.0),
+        *_neutral(low * noise * noise, ratio),
+        *_neutral(low * unset * unset, 1.0),
+    )
+
+
+def _unary_attack(noise: float, *, high: float, low: float) -> tuple[BlanketAtom, ...]:
+    """Return the pair's two bits, pure noise for the others.
+
+    The own bit has the ratio ``high`` where it is set and ``low`` where not.
+    """
+    unset = 1.0 - noise
+    return (
+        *_pair(noise * unset, high, low),
+        *_neutral(noise * noise, high),
+        *_neutral(unset * unset, low),
+    )

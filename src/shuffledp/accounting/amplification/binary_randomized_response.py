@@ -17,8 +17,7 @@ not one by one.
 import functools
 import math
 
-from shuffledp.accounting.amplification.hypotheses import pure_violation
-from shuffledp.accounting.amplification.method import Method
+from shuffledp.accounting.amplification.method import Method, pure_violation
 from shuffledp.accounting.amplification.symmetric_blanket import MANY_DEVIATIONS, SMALLEST_DELTA
 from shuffledp.core.errors import PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure

@@ -7,7 +7,7 @@ import math
 
 from numba import njit
 
-from shuffledp.core.numerics.two_binomials_kernels import (
+from shuffledp.core.numerics.binomial_kernels import (
     log_tilted_mass,
     points_and_tail,
     tilted_moments,

@@ -37,12 +37,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from shuffledp.accounting.amplification.hypotheses import pure_violation
-from shuffledp.accounting.amplification.method import Method
+from shuffledp.accounting.amplification.method import Method, pure_violation
 from shuffledp.accounting.amplification.symmetric_blanket import SMALLEST_DELTA
-from shuffledp.core.numerics.enclosure import Enclosure
+from shuffledp.core.numerics.enclosure import Enclosure, round_up
 from shuffledp.core.numerics.inversion import last_above_first_below
-from shuffledp.core.numerics.rounding import round_up
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 
 # From here on squares of likelihood ratios overflow, and no crowd hides anybody.
@@ -100,22 +98,7 @@ def amplification_variable(profile: LocalProfile, epsilon: float) -> Amplificati
 
 
 def hoeffding_delta(profile: LocalProfile, num_users: int, epsilon: float) -> float:
-    """Return Hoeffding's bound on delta at one epsilon, rounded up; 0 from epsilon0 on.
-
-    Parameters
-    ----------
-    profile : LocalProfile
-        A pure one.
-    num_users : int
-        Number n of users.
-    epsilon : float
-        Central epsilon in nats, >= 0. At 0 the bound says nothing: 1.
-
-    Examples
-    --------
-    >>> hoeffding_delta(LocalProfile(epsilon0=1.0), 10**6, 0.1) < 1e-10
-    True
-    """
+    """Return Hoeffding's bound on delta at one epsilon, rounded up; 0 from epsilon0 on."""
 
     def bound(law: AmplificationVariable) -> tuple[float, float]:
         exponent = 2.0 * (law.drift / law.width) ** 2

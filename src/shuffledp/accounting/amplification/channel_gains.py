@@ -22,18 +22,28 @@ may be infinite). With omega = R_x2 it *is* the data in which all others hold x2
 order: raise G; spread an atom to two with the same mean; scale, (mass m, gain g) to (t m, g / t)
 and 0 with the rest; take an output out of omega (then the victim's stands out). *Steps down*: lower
 G; merge atoms to their mean. They bring any number of outputs to few atoms, and absorb round-off.
+
+What no analysis of a channel can go below: all other users hold one input.
+
+For every choice of the victim's two inputs and the others' one, the divergence is (Z) of
+`channel_gains` with omega the row of the others, exactly. All choices are ranked by its
+central-limit value, and the first few are evaluated. The ranking proves nothing and need not: any
+data are a bound from below.
 """
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.accounting.amplification.channel_rows import UNIT_ROUND_OFF
+from shuffledp.accounting.amplification.channel_rows import UNIT_ROUND_OFF, ChannelRows, rows_of
+from shuffledp.core.errors import OutOfRegimeError
 from shuffledp.core.numerics.enclosure import Enclosure
+from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.numerics.positive_part import mean_positive_part
+from shuffledp.core.profile import LocalProfile
 
 MOST_ATOMS = 32
 
@@ -79,29 +89,7 @@ def blanket_delta(
     epsilon: float,
     width: float = 1e-7,
 ) -> Enclosure:
-    """Bound (Z) from above for the blanket of a channel.
-
-    Parameters
-    ----------
-    first, second, hidden : (m,) arrays
-        P, Q and omega, as in `ChannelRows`: omega at most P and Q.
-    num_users : int
-        Number n of users, 1 to 1e15.
-    epsilon : float
-        In [0, 650].
-    width : float
-        As in `mean_positive_part`, in which the number of nodes is limited accordingly.
-
-    Returns
-    -------
-    Enclosure
-        ``upper`` bounds (Z) from above; ``lower`` is near it, and no bound.
-
-    Notes
-    -----
-    Cost: O(m log m), and that of `mean_positive_part` for up to 32 atoms. Up to 32 distinct gains,
-    round-off is all that is lost; with more, about (spacing / deviation)^2 of epsilon.
-    """
+    """Bound (Z) from above for the blanket of a channel."""
     inside = hidden > 0.0
     standing_out = _standing_out(first[~inside], second[~inside], epsilon, 1.0)
     gains = _law(first[inside], second[inside], hidden[inside], epsilon, 1.0)
@@ -126,12 +114,7 @@ def quick_blanket_delta(
     num_users: int,
     epsilon: float,
 ) -> float:
-    """Bound (Z) from above as `blanket_delta` does, less tightly, and for many outputs faster.
-
-    Notes
-    -----
-    Cost: O(m), and that of `mean_positive_part` for 32 atoms, to which the gains are spread evenly.
-    """
+    """Bound (Z) from above as `blanket_delta` does, less tightly, and for many outputs faster."""
     inside = hidden > 0.0
     standing_out = _standing_out(first[~inside], second[~inside], epsilon, 1.0)
     omega = hidden[inside]
@@ -166,7 +149,7 @@ def _most_nodes(width: float) -> float:
     return _NODES / math.sqrt(width)
 
 
-def attack_delta(
+def delta_of_rows(
     first: NDArray[np.float64],
     second: NDArray[np.float64],
     others: NDArray[np.float64],
@@ -177,25 +160,7 @@ def attack_delta(
 ) -> float:
     """Bound from below the divergence of explicit data: all other users hold one input.
 
-    Parameters
-    ----------
-    first, second, others : (m,) arrays
-        Rows of the victim's two inputs and of the others' input.
-    num_users, epsilon, width
-        As for `blanket_delta`.
-
-    Returns
-    -------
-    float
-        At most (Z) with omega the row of the others. Rounded down.
-
-    Notes
-    -----
-    Of outputs T so rare that the victim's stands out only one at a time is counted. The part of
-    (1/n) E[(sum G)_+] in which none of the n is in T, nor in any other set U, is (1 - M)^n times
-    that of the law without T and U, M their mass. That in which one is y in T, and none of the
-    others in T or U', is by Jensen's inequality over the others, of mean gain mu, at least
-    omega(y) (1 - M')^(n - 1) (G(y) + (n - 1) mu)_+. U and U' hold outputs of gains far below 0.
+    Rounded down.
     """
     inside = others > 0.0
     proved = _standing_out(first[~inside], second[~inside], epsilon, -1.0)
@@ -382,3 +347,119 @@ def _merged(
     means = np.add.reduceat(masses * gains, starts) / merged
     sizes = np.add.reduceat(masses * np.abs(gains), starts) / merged
     return merged, means - 4.0 * error * sizes
+
+
+# The victim's input, what it is mistaken for, and the input of all others.
+Triple: TypeAlias = tuple[int, int, int]
+
+# Of inversions.
+_TOLERANCE = 1e-7
+
+# How many choices of data are evaluated.
+_MOST_EVALUATED = 24
+
+# Entries that the ranking may look at; beyond, it leaves out pairs that the blanket finds close.
+_MOST_RANKED = 2 * 10**7
+
+
+def attack_delta(profile: LocalProfile, num_users: int, epsilon: float) -> float:
+    """Return a delta that explicit data prove unavoidable.
+
+    Rounded down; 0 if nothing is proved.
+    """
+    channel = rows_of(profile)
+    if epsilon >= channel.epsilon0:
+        # The others hold what never sends the output: the victim stands out, whatever n.
+        return channel.delta0 * (1.0 - 1e-9)
+    best = 0.0
+    for triple in _ranked(channel, num_users, epsilon)[:_MOST_EVALUATED]:
+        best = max(best, _delta(channel, triple, num_users, epsilon))
+    return best
+
+
+def attack_epsilon(profile: LocalProfile, num_users: int, delta: float) -> float:
+    """Return an epsilon that explicit data prove unavoidable.
+
+    Rounded down; 0 if nothing is proved.
+    """
+    channel = rows_of(profile)
+    if delta < channel.delta0 * (1.0 - 1e-9):
+        raise OutOfRegimeError(
+            f"delta = {delta:.6g} is below {channel.delta0:.6g}, the chance that some input sends "
+            "what another never does: no epsilon is enough; use a larger delta"
+        )
+    found = 0.0
+    for _ in range(2):  # ranked first for epsilon = 0, then near the answer
+        for triple in _ranked(channel, num_users, found)[:_MOST_EVALUATED]:
+            found = _raised(channel, triple, num_users, delta, found)
+    return found
+
+
+def _raised(
+    channel: ChannelRows, triple: Triple, num_users: int, delta: float, epsilon: float
+) -> float:
+    """Return a larger epsilon if these data prove it, else ``epsilon``."""
+    above, _ = last_above_first_below(
+        lambda point: _delta(channel, triple, num_users, point),
+        delta,
+        epsilon,
+        channel.epsilon0,
+        relative_tolerance=_TOLERANCE,
+    )
+    return above
+
+
+def _delta(channel: ChannelRows, triple: Triple, num_users: int, epsilon: float) -> float:
+    """Return a lower bound on the divergence of these data."""
+    first, second, others = (channel.rows[number] for number in triple)
+    return delta_of_rows(first, second, others, num_users=num_users, epsilon=epsilon)
+
+
+def _ranked(channel: ChannelRows, num_users: int, epsilon: float) -> list[Triple]:
+    """Return choices of data, those of the largest central-limit delta first."""
+    pairs = _pairs(channel)
+    scores = np.array([_scores(channel.rows, pair, num_users, epsilon) for pair in pairs])
+    size = channel.num_inputs
+    order = np.argsort(-scores, axis=None, kind="stable")[: 4 * _MOST_EVALUATED]
+    return [(*pairs[int(flat) // size], int(flat) % size) for flat in order]
+
+
+def _pairs(channel: ChannelRows) -> list[tuple[int, int]]:
+    """Return the ordered pairs to rank: all, or those that differ most relative to the blanket."""
+    size, num_outputs = channel.rows.shape
+    affordable = max(_MOST_RANKED // (size * num_outputs), 2 * _MOST_EVALUATED)
+    inside = channel.hidden > 0.0
+    weighted = channel.rows[:, inside] / np.sqrt(channel.hidden[inside])
+    products = weighted @ weighted.T
+    squares = np.diag(products)
+    distances = squares[:, None] + squares[None, :] - 2.0 * products
+    # Whatever stands out counts most.
+    outside = channel.rows[:, ~inside]
+    for number, row in enumerate(outside):
+        distances[number] += 1e6 * np.abs(row - outside).sum(axis=1)
+    np.fill_diagonal(distances, -math.inf)
+    order = np.argsort(-distances, axis=None, kind="stable")[: size * (size - 1)]
+    return [divmod(int(flat), size) for flat in order[:affordable]]
+
+
+def _scores(
+    rows: NDArray[np.float64], pair: tuple[int, int], num_users: int, epsilon: float
+) -> NDArray[np.float64]:
+    """Return logarithms of about the delta of a pair, for each input that all others may hold."""
+    ratio = math.exp(epsilon)
+    first, second = rows[pair[0]], rows[pair[1]]
+    difference = first - ratio * second
+    inside = rows > 0.0
+    omega = np.where(inside, rows, 1.0)
+    mean = np.where(inside, difference, 0.0).sum(axis=1)
+    ratios = np.minimum(np.abs(difference) / omega, 1e100)
+    variance = np.where(inside, np.abs(difference) * ratios, 0.0).sum(axis=1) - mean * mean
+    standing_out = np.where(inside, 0.0, np.maximum(difference, 0.0)).sum(axis=1)
+    deviation = np.sqrt(np.maximum(variance, 1e-300) * num_users)
+    bar = num_users * mean / deviation
+    # E (bar + N)_+ for a standard normal N, nearly: bar_+ + phi(bar) / (1 + bar^2).
+    with np.errstate(divide="ignore", over="ignore"):
+        tail = -0.5 * bar * bar - np.log(2.5 * (1.0 + bar * bar))
+        crowded = np.logaddexp(np.log(np.maximum(bar, 0.0)), tail) + np.log(deviation / num_users)
+        scores: NDArray[np.float64] = np.logaddexp(crowded, np.log(standing_out))
+    return scores

@@ -1,4 +1,6 @@
-"""Channel matrices in doubles: the rows, their blanket, and what no crowd can hide.
+"""The local loss of a channel matrix: which output tells which two inputs apart best.
+
+Channel matrices in doubles: the rows, their blanket, and what no crowd can hide.
 
 A channel is a local randomizer written out: rows are inputs, columns outputs, entries the
 probabilities Pr[output | input]. Entries of `ChannelRows` are within eight roundings of the exact
@@ -16,9 +18,54 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.accounting.amplification.channel_loss import worst_ratio
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
+
+# A logarithm of a quotient of two entries, each within 8 roundings: 17, and its own.
+_LOG_ERROR = 32.0 * 2.0**-53
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorstRatio:
+    """The largest ratio of two entries of a column.
+
+    Parameters
+    ----------
+    likely, unlikely, output : int
+        Numbers of the two inputs and of the output, from 0.
+    ratio : float
+        Pr[output | likely] / Pr[output | unlikely], to the nearest; may be ``inf``.
+    finite_log_ratio : float
+        Logarithm of the largest *finite* ratio of any two entries of a column, in nats, rounded
+        up; 0 where there is none above 1.
+    """
+
+    likely: int
+    unlikely: int
+    output: int
+    ratio: float
+    finite_log_ratio: float
+
+
+def worst_ratio(rows: NDArray[np.float64]) -> WorstRatio:
+    """Find the output with the largest ratio of probabilities between two inputs."""
+    highest, lowest = rows.max(axis=0), rows.min(axis=0)
+    positive = np.where(rows > 0.0, rows, np.inf).min(axis=0)
+    occurs = highest > 0.0
+    ratios = np.ones_like(highest)
+    np.divide(highest, positive, out=ratios, where=occurs)
+    largest = float(ratios.max())
+    revealing = np.where(lowest == 0.0, highest, 0.0)
+    output = int(np.argmax(revealing if revealing.max() > 0.0 else ratios))
+    column = rows[:, output]
+    return WorstRatio(
+        likely=int(np.argmax(column)),
+        unlikely=int(np.argmin(column)),
+        output=output,
+        ratio=math.inf if lowest[output] == 0.0 else float(ratios[output]),
+        finite_log_ratio=0.0 if largest == 1.0 else math.log(largest) * (1.0 + 1e-15) + _LOG_ERROR,
+    )
+
 
 UNIT_ROUND_OFF = 2.0**-53
 
@@ -74,29 +121,7 @@ class ChannelRows:
 
 
 def channel_rows(matrix: object) -> ChannelRows:
-    """Check a channel matrix and prepare it for accounting.
-
-    Parameters
-    ----------
-    matrix : array_like, k by m
-        Floats or `fractions.Fraction`: rows inputs, columns outputs. Each row is divided by its
-        sum, which must be 1 to within 1e-9: what is accounted for is the channel after that.
-
-    Raises
-    ------
-    ParameterError
-        If it is no such matrix, or too large: 200 inputs, 2e7 entries.
-
-    Notes
-    -----
-    Cost: O(k m), and O(k^2 m) where entries are 0.
-
-    Examples
-    --------
-    >>> channel_rows([[0.75, 0.25], [0.25, 0.75], [0.25, 0.75]]).rows
-    array([[0.75, 0.25],
-           [0.25, 0.75]])
-    """
+    """Check a channel matrix and prepare it for accounting."""
     entries = _checked(matrix)
     sums = [math.fsum(row) for row in entries]
     for number, total in enumerate(sums):
@@ -124,33 +149,8 @@ def channel_rows(matrix: object) -> ChannelRows:
 def channel_profile(matrix: object) -> LocalProfile:
     """Return the profile of a randomizer given as a matrix.
 
-    Parameters
-    ----------
-    matrix : array_like, k by m
-        As for `channel_rows`.
-
-    Returns
-    -------
-    LocalProfile
-        Of the family ``OTHER``, with the matrix as its channel. ``epsilon0`` and ``delta0`` are
-        those of `ChannelRows`, rounded up: where no entry is 0, the least epsilon0 and no delta0.
-        With zeros no finite epsilon0 holds alone. Then delta0 is the least for which any does, and
-        epsilon0 one at which it holds; the bound of `channel_blanket` uses neither.
-
-    Raises
-    ------
-    ParameterError
-        If the matrix is none, or too large.
-    OutOfRegimeError
-        If two inputs have no output in common: then every report tells them apart.
-
-    Examples
-    --------
-    >>> round(channel_profile([[0.75, 0.25], [0.25, 0.75]]).epsilon0, 9)
-    1.098612289
-    >>> erasure = channel_profile([[0.5, 0.0, 0.5], [0.0, 0.5, 0.5]])
-    >>> erasure.epsilon0 < 1e-13, round(erasure.delta0, 9)
-    (True, 0.5)
+    ``epsilon0`` and ``delta0`` are those of `ChannelRows`, rounded up: where no entry is 0, the
+    least epsilon0 and no delta0.
     """
     channel = channel_rows(matrix)
     if channel.delta0 >= 1.0:

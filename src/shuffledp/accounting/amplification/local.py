@@ -10,26 +10,61 @@ A report that is sent with probability q only, by a coin that ignores the value,
 (1 - q) O + q P and (1 - q) O + q P'. Since e^epsilon >= 1 the divergence is at most q times that of
 P and P': total variation is at most q. In terms of the delta0 of all this, which is q times that of
 a report sent, delta = delta0 + (q - delta0) (e^epsilon0 - e^epsilon)_+ / (e^epsilon0 + 1).
+
+Any (epsilon0, delta0)-LDP randomizer of which nothing else is known.
+
+The bound and its proof are ours. Feldman, McMillan, Talwar 2021 (arXiv:2012.12803, Theorem 3.8) has
+one of the same kind, with (1 + 1/(2p)) delta0 for each user where this has at most
+(2/p) tanh(epsilon0/2) delta0.
+
+Write p = e^epsilon0, e = e^epsilon with 1 <= e <= p, H for the hockey-stick divergence at e, and
+let P, Q be the report laws of the two inputs, O the law of the n - 1 other reports.
+
+*1. A pure pair.* Where P > pQ move (P - pQ)/(p+1) from P to Q, and mirrored where Q > pP. Then the
+ratio is p there, and it stays in [1/p, p] elsewhere. The total moved either way is at most
+delta0/(p+1). If the masses are now 1 - d and 1 + d, move d back, from the second law to the
+first, where the second is the larger, never past equality: there is room for d. The results P~, Q~
+are epsilon0-close laws with P~ + Q~ = P + Q pointwise, so (P - eQ) - (P~ - eQ~) = (1 + e)(P - P~),
+whose positive part sums to at most (1 + e) delta0/(p+1). That is what it costs to go from P, Q to
+P~, Q~. And max(P~, Q~) <= max(P, Q) pointwise: both kinds of move go towards equality.
+
+*2. A blanket for the others.* Let R be the law of another user's report. By hypothesis the sum of
+(P/p - R)_+ is at most delta0/p, and so for Q. Hence omega = (P~ + Q~)/(2p) = (P + Q)/(2p) exceeds R
+by at most eta = delta0/p in all, and omega = max(P~, Q~)/p by at most eta = 2 delta0/p. Fill R up
+to omega where it is below and take the same mass away where it is above, never past omega; the mass
+of omega is at most 1, so there is enough. The result is eta-close to R in total variation and lies
+above omega. Doing so for all others turns O into O~ with total variation at most
+t = 1 - (1 - eta)^(n-1).
+
+*3. What replacing the others costs.* Let K_P(o), K_Q(o) be the laws of the shuffled reports given
+those of the others, and D(o) = (K_P(o) - e K_Q(o))(A) for an event A. Going from O to O~ exchanges
+a part of mass t for another, so the mean of D changes by at most t (sup D - inf D). By
+post-processing sup D <= H(P~, Q~) <= (p - e)/(p + 1), and -inf D <= e - 1 + H(P~, Q~). The sum of
+the two is (1 + e)(p - 1)/(p + 1) = (1 + e) tanh(epsilon0/2).
+
+*4. The bound.* delta(epsilon) <= pure(epsilon) + (1 + e)(t tanh(epsilon0/2) + delta0/(p+1)), where
+pure is `clones` with eta = 2 delta0/p, since its proof needs only omega = max(P~, Q~)/p below the
+laws of the others and an epsilon0-close pair, or `feldman_2021` (numerical) with eta = delta0/p.
+Both hold, and so does the bound without any shuffling, delta0 + (1 - delta0)(p - e)/(p + 1), and
+delta0 itself from epsilon0 on. The smallest counts. For n = 1 all agree. No bound is below delta0:
+the randomizer may reveal the value with that probability.
 """
 
 import math
+from contextlib import suppress
+from dataclasses import dataclass
 
+from shuffledp.accounting.amplification.families import clone_law
+from shuffledp.accounting.amplification.feldman import weak_clone_law
 from shuffledp.accounting.amplification.method import Method
-from shuffledp.core.numerics.enclosure import Enclosure
-from shuffledp.core.numerics.rounding import round_up
+from shuffledp.accounting.amplification.symmetric_blanket import SymmetricBlanket, SymmetricLaw
+from shuffledp.core.errors import PrecisionError
+from shuffledp.core.numerics.enclosure import Enclosure, round_up
 from shuffledp.core.profile import LocalProfile
 
 
 def single_report_delta(epsilon0: float, epsilon: float) -> float:
-    """Return (e^epsilon0 - e^epsilon)_+ / (e^epsilon0 + 1), rounded up.
-
-    Examples
-    --------
-    >>> single_report_delta(1.0, 1.0)
-    0.0
-    >>> round(single_report_delta(math.log(3.0), 0.0), 12)
-    0.5
-    """
+    """Return (e^epsilon0 - e^epsilon)_+ / (e^epsilon0 + 1), rounded up."""
     if epsilon >= epsilon0:
         return 0.0
     # Divided by e^epsilon0, so that no epsilon0 overflows.
@@ -39,13 +74,7 @@ def single_report_delta(epsilon0: float, epsilon: float) -> float:
 
 
 def single_report_epsilon(epsilon0: float, delta: float) -> float:
-    """Return ln(e^epsilon0 - delta (e^epsilon0 + 1))_+, rounded up: the inverse of the above.
-
-    Examples
-    --------
-    >>> single_report_epsilon(1.0, 0.0)
-    1.0
-    """
+    """Return ln(e^epsilon0 - delta (e^epsilon0 + 1))_+, rounded up: the inverse of the above."""
     if delta == 0.0:
         return epsilon0
     shrink = -delta * (1.0 + math.exp(-epsilon0))
@@ -87,4 +116,126 @@ LOCAL = Method(
     violated_hypothesis=lambda _profile, _num_users, _delta: None,
     epsilon=_epsilon,
     delta=_delta,
+)
+
+
+# From here on no batch of the allowed size gains anything.
+_NO_AMPLIFICATION = 200.0
+
+# The additive term moves epsilon by far less at each turn; this many never were needed.
+_MOST_TURNS = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplacementCost:
+    """What it costs to replace the laws of all users by ones with a pure blanket, steps 1 to 3.
+
+    Parameters
+    ----------
+    epsilon0, delta0 : float
+        Of the randomizer, epsilon0 at most 200.
+    num_users : int
+        Number n of users.
+    deficits : float
+        eta in units of delta0/p: 1 or 2.
+    """
+
+    epsilon0: float
+    delta0: float
+    num_users: int
+    deficits: float
+
+    def at(self, epsilon: float) -> float:
+        """Return (1 + e)(t tanh(epsilon0/2) + delta0/(p+1)), rounded up."""
+        others = self.deficits * self.delta0 * math.exp(-self.epsilon0)
+        replaced = 1.0
+        if others < 1.0:
+            replaced = -math.expm1((self.num_users - 1.0) * math.log1p(-others))
+        victim = self.delta0 / (math.exp(self.epsilon0) + 1.0)
+        cost = (1.0 + math.exp(epsilon)) * (replaced * math.tanh(0.5 * self.epsilon0) + victim)
+        return round_up(cost, operations=40)
+
+
+def _pure_parts(
+    profile: LocalProfile, num_users: int
+) -> list[tuple[SymmetricLaw, ReplacementCost]]:
+    """Return the two pure laws of step 4, each with the cost of its blanket."""
+    if profile.epsilon0 > _NO_AMPLIFICATION:
+        return []
+    return [
+        (
+            law(profile.epsilon0),
+            ReplacementCost(
+                epsilon0=profile.epsilon0,
+                delta0=profile.delta0,
+                num_users=num_users,
+                deficits=deficits,
+            ),
+        )
+        for law, deficits in ((clone_law, 2.0), (weak_clone_law, 1.0))
+    ]
+
+
+def approximate_delta(profile: LocalProfile, num_users: int, epsilon: float) -> float:
+    """Return the bound of step 4 at one epsilon, rounded up."""
+    if epsilon >= profile.epsilon0:
+        return profile.delta0
+    best = LOCAL.delta(profile, num_users, epsilon).upper
+    for law, cost in _pure_parts(profile, num_users):
+        added = cost.at(epsilon)
+        if added < best:
+            with suppress(PrecisionError):
+                pure = SymmetricBlanket(law, num_users).enclose(epsilon).upper
+                best = min(best, round_up(pure + added))
+    return best
+
+
+def approximate_epsilon(profile: LocalProfile, num_users: int, delta: float) -> float:
+    """Return the least epsilon that step 4 gives at ``delta``, rounded up; inf for delta < delta0.
+
+    Parameters as for `approximate_delta`, with 0 < delta < 1.
+    """
+    best = LOCAL.epsilon(profile, num_users, delta).upper
+    if best in (0.0, math.inf):
+        return best
+    for law, cost in _pure_parts(profile, num_users):
+        blanket = SymmetricBlanket(law, num_users)
+        with suppress(PrecisionError):
+            best = min(best, _meet(blanket, cost, delta))
+    return best
+
+
+def _meet(blanket: SymmetricBlanket, cost: ReplacementCost, delta: float) -> float:
+    """Return an epsilon whose pure part and additive term make at most ``delta``; inf if none."""
+    allowed = 0.0
+    for _ in range(_MOST_TURNS):
+        room = delta * (1.0 - math.ulp(1.0)) - cost.at(allowed)
+        if not room > 1e-12 * delta:
+            return math.inf
+        found = blanket.enclose_epsilon(room, cost.epsilon0).upper
+        if found <= allowed:
+            return found
+        # A little beyond, so that the next turn may already be the last.
+        allowed = min(found * (1.0 + 1e-7) + 1e-300, max(cost.epsilon0, found))
+    return math.inf
+
+
+def _violation(profile: LocalProfile, _num_users: int, _delta: float | None) -> str | None:
+    return None if profile.delta0 > 0.0 else "delta0 > 0"
+
+
+APPROXIMATE_LOCAL = Method(
+    name="approximate-local",
+    source=(
+        "shuffledp documentation, after Feldman, McMillan, Talwar 2021, arXiv:2012.12803, Theorem "
+        "3.8: a pure pair and a pure blanket within delta0, then the clone pairs of 2021 and 2023"
+    ),
+    statement=(
+        "delta(eps) <= pure(eps) + (1 + e)(t tanh(eps0/2) + delta0/(p+1)), "
+        "t = 1 - (1 - 2 delta0/p)^(n-1)"
+    ),
+    proved_here=True,
+    violated_hypothesis=_violation,
+    epsilon=lambda profile, n, delta: Enclosure(0.0, approximate_epsilon(profile, n, delta)),
+    delta=lambda profile, n, epsilon: Enclosure(0.0, approximate_delta(profile, n, epsilon)),
 )

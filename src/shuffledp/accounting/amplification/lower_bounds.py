@@ -14,11 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from shuffledp.accounting.amplification import (
-    channel_attacks,
-    k_randomized_response,
-    unary_encoding,
-)
+from shuffledp.accounting.amplification import channel_gains, families
 from shuffledp.accounting.amplification.atom_law import (
     NARROWEST,
     AtomLaw,
@@ -27,8 +23,12 @@ from shuffledp.accounting.amplification.atom_law import (
     mirrored,
 )
 from shuffledp.accounting.amplification.binary_randomized_response import BinaryRandomizedResponse
-from shuffledp.accounting.amplification.symmetric_blanket import SymmetricBlanket, SymmetricLaw
-from shuffledp.accounting.divergences.hockey_stick_curve import HockeyStickCurve
+from shuffledp.accounting.amplification.symmetric_blanket import (
+    WIDE_WIDTH,
+    SymmetricBlanket,
+    SymmetricLaw,
+)
+from shuffledp.accounting.privacy_loss import HockeyStickCurve
 from shuffledp.core.bound import warn_of_lower_end
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
@@ -62,12 +62,6 @@ def dominated_law(attack: Sequence[BlanketAtom]) -> AtomLaw:
 
     Masses shrink by 2 u, ratios r0 by u, ratios r1 grow by u, where u is `ATTACK_ACCURACY`; what is
     taken off the masses goes to the ratios (0, largest r1), the worst there are for the attacker.
-
-    Examples
-    --------
-    >>> law = dominated_law([BlanketAtom(mass=0.5, ratio0=1.5, ratio1=0.5)] * 2)
-    >>> law.masses.round(8).tolist()
-    [0.0, 1.0]
     """
     masses = [(1.0 - 2.0 * ATTACK_ACCURACY) * atom.mass for atom in attack]
     remaining = max(1.0 - math.fsum(masses), 0.0)
@@ -83,13 +77,6 @@ def reduced_laws(attack: Sequence[BlanketAtom]) -> list[SymmetricLaw]:
     what is then neutral is merged: all of it, or all but the lightest. Sums of so few outcomes are
     narrow close to epsilon0, where the integral is not. docs/results/lower-ends.md has the proof
     for the margins, u = `ATTACK_ACCURACY`.
-
-    Examples
-    --------
-    >>> pairs = [(0.2, 3.0, 1.0), (0.2, 1.0, 3.0), (0.6, 1.0 / 3.0, 1.0 / 3.0)]
-    >>> (law,) = reduced_laws([BlanketAtom(mass=m, ratio0=r, ratio1=s) for m, r, s in pairs])
-    >>> round(law.pair_mass, 6), round(law.base_weight, 6)
-    (0.4, 0.333333)
     """
     atoms = [(atom.mass, atom.ratio0, atom.ratio1) for atom in attack]
     if sorted(atoms) != sorted((mass, other, one) for mass, one, other in atoms):
@@ -152,12 +139,12 @@ def _family_laws(profile: LocalProfile) -> list[SymmetricLaw]:
     """Return those that follow from the family."""
     epsilon0, size = profile.epsilon0, profile.domain_size
     if profile.family is RandomizerFamily.ANY:
-        return [] if size == 2 else [k_randomized_response.third_answer_law(epsilon0, 3)]
+        return [] if size == 2 else [families.third_answer_law(epsilon0, 3)]
     if profile.family is RandomizerFamily.OTHER or size is None or size < 3:
         return []
     if profile.family is RandomizerFamily.K_RANDOMIZED_RESPONSE:
-        return [k_randomized_response.third_answer_law(epsilon0, size)]
-    return [unary_encoding.third_value_law(profile), unary_encoding.third_bit_law(profile)]
+        return [families.third_answer_law(epsilon0, size)]
+    return [families.third_value_law(profile), families.third_bit_law(profile)]
 
 
 def _binary_is_a_member(profile: LocalProfile) -> bool:
@@ -206,11 +193,12 @@ def _attacks(profile: LocalProfile, num_users: int, width: float = 0.0) -> Itera
             ),
             epsilons=(partial(binary.lower_epsilon, highest=highest),),
         )
+    finest, rough = max(width, NARROWEST), width >= WIDE_WIDTH
     for forward, backward in _atom_attacks(profile, num_users):
         yield _Attack(
             curve=_curve(
-                partial(atom_delta, forward, num_users, width=max(width, NARROWEST)),
-                partial(atom_delta, backward, num_users, width=max(width, NARROWEST)),
+                partial(atom_delta, forward, num_users, width=finest, rough=rough),
+                partial(atom_delta, backward, num_users, width=finest, rough=rough),
                 profile,
             ),
             epsilons=(
@@ -223,27 +211,7 @@ def _attacks(profile: LocalProfile, num_users: int, width: float = 0.0) -> Itera
 def attack_curves(
     profile: LocalProfile, num_users: int, *, width: float = 0.0
 ) -> list[HockeyStickCurve]:
-    """Return the divergences of explicit neighbouring data, as far as any are known.
-
-    Parameters
-    ----------
-    profile : LocalProfile
-        With delta0 = 0 and 0 < epsilon0 <= 200.
-    num_users : int
-        Number n of users, 1 to 1e15.
-    width : float
-        How far lower ends may be below what they could be, relative to epsilon, where that saves
-        time; 0 is as narrow as it gets.
-
-    Returns
-    -------
-    list of HockeyStickCurve
-        One for each set of data. Their lower ends are divergences that some data have.
-
-    Notes
-    -----
-    Cost of a value: a tenth of a millisecond to some milliseconds.
-    """
+    """Return the divergences of explicit neighbouring data, as far as any are known."""
     return [attack.curve for attack in _attacks(profile, num_users, width)]
 
 
@@ -271,7 +239,7 @@ def unavoidable_epsilon(profile: LocalProfile, num_users: int, delta: float) -> 
         for epsilon in attack.epsilons
     ]
     if _is_a_matrix(profile):
-        attacks.append(partial(channel_attacks.attack_epsilon, profile, num_users, delta))
+        attacks.append(partial(channel_gains.attack_epsilon, profile, num_users, delta))
     return _strongest(attacks)
 
 
@@ -283,7 +251,7 @@ def unavoidable_delta(profile: LocalProfile, num_users: int, epsilon: float) -> 
         for one_way in (curve.forward, curve.backward)
     ]
     if _is_a_matrix(profile):
-        attacks.append(partial(channel_attacks.attack_delta, profile, num_users, epsilon))
+        attacks.append(partial(channel_gains.attack_delta, profile, num_users, epsilon))
     return _strongest(attacks)
 
 

@@ -1,4 +1,7 @@
-"""``Method``: one published or proved result, as data that the registry can choose among."""
+"""``Method``: one published or proved result, as data that the registry can choose among.
+
+Hypotheses that several results share, as the sentences that ``violated_hypothesis`` returns.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -73,3 +76,14 @@ class Method:
         if self.delta_above is None or (with_lower and self.is_exact):
             return self.delta(profile, num_users, epsilon)
         return Enclosure(0.0, self.delta_above(profile, num_users, epsilon, width))
+
+
+# In doubt about the last digits of a hypothesis, it is taken to fail.
+HAIR = 1.0 + 1e-14
+
+
+def pure_violation(profile: LocalProfile) -> str | None:
+    """Return the hypothesis that a result on pure epsilon0-LDP needs, or None where it holds."""
+    if profile.delta0 == 0.0:
+        return None
+    return "delta0 = 0 (pure epsilon0-LDP; 'approximate-local' is for delta0 > 0)"

@@ -27,9 +27,9 @@ from numpy.typing import ArrayLike
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
+from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.numerics.poisson_binomial import survival_levels
-from shuffledp.core.numerics.rounding import round_up
 
 # Of what is asked for, this share at most is lost to crowds smaller than all levels.
 _LOST = 1e-4
@@ -84,23 +84,7 @@ class CrowdLaw:
 
 
 def tail_targets(smallest: float) -> list[float]:
-    """Return descending tail probabilities down to ``smallest``, at even steps of a normal law.
-
-    Parameters
-    ----------
-    smallest : float
-        In (0, 0.3); the last one.
-
-    Returns
-    -------
-    list of float
-        From 0.9 down.
-
-    Examples
-    --------
-    >>> tail_targets(1e-3)[-1], len(tail_targets(1e-3))
-    (0.001, 6)
-    """
+    """Return descending tail probabilities down to ``smallest``, at even steps of a normal law."""
     ends = [math.sqrt(-2.0 * math.log(each)) for each in (0.3, smallest)]
     steps = max(math.ceil((ends[1] - ends[0]) / _STEP), 1)
     between = [ends[0] + (ends[1] - ends[0]) * i / steps for i in range(steps)]
@@ -108,35 +92,7 @@ def tail_targets(smallest: float) -> list[float]:
 
 
 def crowd_of(overlaps: ArrayLike, *, delta: float) -> CrowdLaw:
-    """Return the law of 1 + N where N of the others hide, by coins of their own.
-
-    Parameters
-    ----------
-    overlaps : array_like of float, shape (n - 1,)
-        Chances in [0, 1] that each other user hides the victim.
-    delta : float
-        About what the central delta will be, in (0, 1]: sizes are chosen so that little of it is
-        lost. Any value is safe.
-
-    Returns
-    -------
-    CrowdLaw
-        Sizes err downwards, misses upwards.
-
-    Raises
-    ------
-    ParameterError
-        If an overlap is out of range.
-
-    Notes
-    -----
-    O(n) for each of some ten sizes, and the law of N up to 2^17 users in doubt.
-
-    Examples
-    --------
-    >>> crowd_of([1.0] * 9, delta=1e-6)
-    CrowdLaw(sizes=(10,), misses=(0.0,))
-    """
+    """Return the law of 1 + N where N of the others hide, by coins of their own."""
     smallest = min(max(_LOST * delta, _SMALLEST_MISS), 0.1)
     levels = survival_levels(overlaps, tail_targets(smallest))
     rarest = levels[-1]
@@ -149,28 +105,7 @@ def crowd_of(overlaps: ArrayLike, *, delta: float) -> CrowdLaw:
 
 
 def tail_mean(values: Sequence[float], misses: Sequence[float], worst: float) -> float:
-    """Return (1 - q_0) v_0 + sum (q_{l-1} - q_l) v_l + q_L w, rounded up, with v made monotone.
-
-    Parameters
-    ----------
-    values : sequence of float
-        v_l bounds what happens wherever level l is met; from the highest level down.
-    misses : sequence of float
-        q_l >= Pr[level l is not met].
-    worst : float
-        w bounds what happens in any case.
-
-    Returns
-    -------
-    float
-        Upper bound of the mean. Levels lower down hold wherever higher ones do, so the smallest of
-        v_l, v_{l+1}, ..., w stands for v_l, and the smallest of q_0 ... q_l for q_l.
-
-    Examples
-    --------
-    >>> round(tail_mean([0.1, 0.2], [0.5, 0.25], 1.0), 12)
-    0.35
-    """
+    """Return (1 - q_0) v_0 + sum (q_{l-1} - q_l) v_l + q_L w, rounded up, with v made monotone."""
     least, from_below = worst, []
     for value in reversed(values):
         least = min(least, value)
@@ -186,30 +121,7 @@ def tail_mean(values: Sequence[float], misses: Sequence[float], worst: float) ->
 def crowd_delta(law: CrowdLaw, conditional: Callable[[int], float], worst: float) -> float:
     """Bound delta at one epsilon for a crowd of random size.
 
-    Parameters
-    ----------
-    law : CrowdLaw
-        Of the crowd, whatever the values.
-    conditional : callable
-        Takes a size m to an upper bound of delta that holds for every crowd of at least m.
-    worst : float
-        d(1): an upper bound of delta whatever the crowd.
-
-    Returns
-    -------
-    float
-        Errs upwards; at most ``worst``.
-
-    Notes
-    -----
-    One call of ``conditional`` for each size.
-
-    Source: ours; the module has the proof.
-
-    Examples
-    --------
-    >>> round(crowd_delta(CrowdLaw(sizes=(4,), misses=(0.1,)), lambda m: 1.0 / m, 1.0), 12)
-    0.325
+    Errs upwards; at most ``worst``.
     """
     if worst == 0.0:
         return 0.0
@@ -226,29 +138,7 @@ def crowd_epsilon(
 ) -> float:
     """Return an epsilon at which an upper bound of delta is at most the one asked for.
 
-    Parameters
-    ----------
-    curve : callable
-        Takes epsilon to an upper bound of delta.
-    delta : float
-        In (0, 1).
-    highest : float
-        An epsilon that is safe at ``delta`` whatever the crowd.
-    guess : float
-        Where to look first; any value is safe.
-    tolerance : float
-        How far above the least such epsilon it may be, relative to itself.
-
-    Returns
-    -------
-    float
-        Errs upwards, by about ``tolerance`` of itself; at most ``highest``.
-
-    Examples
-    --------
-    >>> found = crowd_epsilon(lambda e: 0.5 - 0.5 * e, 0.1, highest=1.0, guess=0.7)
-    >>> 0.8 <= found < 0.800001
-    True
+    Errs upwards, by about ``tolerance`` of itself; at most ``highest``.
     """
     return last_above_first_below(
         curve, delta, 0.0, highest, guess=guess, relative_tolerance=tolerance

@@ -9,32 +9,29 @@ from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from types import MappingProxyType
 
-from shuffledp.accounting.amplification.approximate_local import APPROXIMATE_LOCAL
 from shuffledp.accounting.amplification.binary_randomized_response import BINARY_EXACT
 from shuffledp.accounting.amplification.blanket_closed_forms import (
     BLANKET_BENNETT,
     BLANKET_HOEFFDING,
 )
 from shuffledp.accounting.amplification.channel_blanket import CHANNEL_BLANKET
-from shuffledp.accounting.amplification.clones import CLONES
 from shuffledp.accounting.amplification.erlingsson import (
     ERLINGSSON,
+    ERLINGSSON_COMPOSED,
     ERLINGSSON_MODERATE,
     ERLINGSSON_SMALL,
 )
-from shuffledp.accounting.amplification.erlingsson_composed import ERLINGSSON_COMPOSED
-from shuffledp.accounting.amplification.feldman_2021 import (
+from shuffledp.accounting.amplification.families import CLONES, K_RR_BLANKET, UNARY_BLANKET
+from shuffledp.accounting.amplification.feldman import (
     FELDMAN_2021_CLOSED,
     FELDMAN_2021_NUMERICAL,
+    FELDMAN_2023_CLOSED,
 )
-from shuffledp.accounting.amplification.feldman_2023 import FELDMAN_2023_CLOSED
-from shuffledp.accounting.amplification.k_randomized_response import K_RR_BLANKET
-from shuffledp.accounting.amplification.local import LOCAL
+from shuffledp.accounting.amplification.local import APPROXIMATE_LOCAL, LOCAL
 from shuffledp.accounting.amplification.lower_bounds import unavoidable_delta, unavoidable_epsilon
 from shuffledp.accounting.amplification.method import Method
 from shuffledp.accounting.amplification.stated_blanket import STATED_BLANKET
 from shuffledp.accounting.amplification.symmetric_blanket import SMALLEST_DELTA
-from shuffledp.accounting.amplification.unary_encoding import UNARY_BLANKET
 from shuffledp.core.bound import Bound, reconciled_lower
 from shuffledp.core.checks import require_at_least, require_delta, require_non_negative
 from shuffledp.core.errors import OutOfRegimeError, ParameterError, PrecisionError

@@ -38,7 +38,7 @@ import math
 
 from shuffledp.core.checks import require_at_least, require_finite, require_non_negative
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
-from shuffledp.core.numerics.rounding import exp_minus_one_upper, round_up
+from shuffledp.core.numerics.enclosure import exp_minus_one_upper, round_up
 
 # Exponentials beyond this are kept as logarithms.
 _LARGEST_EXPONENT = 600.0
@@ -53,50 +53,13 @@ def randomized_response_renyi(order: float, epsilon0: float) -> float:
 
     ln((p^order + p^(1 - order)) / (p + 1)) / (order - 1), p = e^epsilon0: the largest of any
     epsilon0-LDP report.
-
-    Parameters
-    ----------
-    order : float
-        Greater than 1.
-    epsilon0 : float
-        Local privacy loss in nats.
-
-    Examples
-    --------
-    >>> round(math.exp(randomized_response_renyi(2.0, math.log(3.0))), 9)
-    2.333333333
     """
     order, epsilon0 = _require_order(order), require_non_negative("epsilon0", epsilon0)
     return min(_log_one_plus(0.0, _log_excess(order, epsilon0)) / (order - 1.0), epsilon0)
 
 
 def erlingsson_renyi_upper(order: float, epsilon0: float, num_users: int) -> float:
-    """Return 2 order e^(4 epsilon0) (e^epsilon0 - 1)^2 / n, rounded up; Remark 1, for n > 1.
-
-    Parameters
-    ----------
-    order : float
-        Greater than 1.
-    epsilon0 : float
-        Local privacy loss in nats.
-    num_users : int
-        Number n of users, at least 2.
-
-    Raises
-    ------
-    OutOfRegimeError
-        If there is only one user.
-
-    Notes
-    -----
-    Each of the n steps is (e1, 0)-DP, hence has a Renyi divergence of at most order e1^2 / 2 given
-    all steps before it, e1 = 2 e^(2 epsilon0) (e^epsilon0 - 1)/n.
-
-    Examples
-    --------
-    >>> round(erlingsson_renyi_upper(2.0, math.log(2.0), 1000), 9)
-    0.064
-    """
+    """Return 2 order e^(4 epsilon0) (e^epsilon0 - 1)^2 / n, rounded up; Remark 1, for n > 1."""
     order, epsilon0 = _require_order(order), require_non_negative("epsilon0", epsilon0)
     if require_at_least("num_users", num_users, 1) == 1:
         raise OutOfRegimeError(
@@ -110,35 +73,7 @@ def erlingsson_renyi_upper(order: float, epsilon0: float, num_users: int) -> flo
 
 
 def blanket_renyi_upper(order: float, epsilon0: float, num_users: int) -> float:
-    """Return a bound on the Renyi divergence of any shuffled epsilon0-LDP randomizer, rounded up.
-
-    Parameters
-    ----------
-    order : float
-        Greater than 1.
-    epsilon0 : float
-        Local privacy loss in nats.
-    num_users : int
-        Number n of honest users, at least 1.
-
-    Returns
-    -------
-    float
-        The smallest of the chord, the tail and the local bound of the module's proof. Both orders
-        of the two datasets are covered.
-
-    Notes
-    -----
-    For large n it tends to order (e^epsilon0 - 1)^2 / ((e^epsilon0 + 1) n), which is that of the
-    clone pair; binary or ternary randomized response has at least three quarters of it. O(1).
-
-    Examples
-    --------
-    >>> blanket_renyi_upper(2.0, 1.0, 1) <= 1.0
-    True
-    >>> round(blanket_renyi_upper(2.0, math.log(3.0), 10**12) * 10**12, 2)
-    2.0
-    """
+    """Return a bound on the Renyi divergence of any shuffled randomizer, rounded up."""
     order, epsilon0 = _require_order(order), require_non_negative("epsilon0", epsilon0)
     n = float(require_at_least("num_users", num_users, 1))
     log_excess = _log_excess(order, epsilon0)

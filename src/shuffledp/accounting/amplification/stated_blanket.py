@@ -57,9 +57,13 @@ from shuffledp.accounting.amplification.atom_law import (
     atom_epsilon_above,
     mirrored,
 )
-from shuffledp.accounting.amplification.hypotheses import pure_violation
-from shuffledp.accounting.amplification.method import Method
-from shuffledp.accounting.amplification.symmetric_blanket import SymmetricBlanket, SymmetricLaw
+from shuffledp.accounting.amplification.method import Method, pure_violation
+from shuffledp.accounting.amplification.symmetric_blanket import (
+    WIDE_WIDTH,
+    SymmetricBlanket,
+    SymmetricLaw,
+    blanket_of,
+)
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 
@@ -76,8 +80,8 @@ _SMALLEST_PAIR_MASS = 1e-290
 # Beyond this e^epsilon0 has no float to be widened to; ratios are what they are stated to be.
 _LARGEST_EPSILON0 = 200.0
 
-# Pairs expected up to which the double sum is asked as well.
-_FEW_PAIRS = 500.0
+# Pairs expected up to which the double sum is asked as well, and for a wide answer alone.
+_FEW_PAIRS, _HARDLY_ANY = 500.0, 1e-3
 
 # How much narrower than e^epsilon0, in nats, a pair must be for the law as stated to be tried.
 _WIDENED = 1e-7
@@ -86,15 +90,7 @@ _WIDENED = 1e-7
 def violated_hypothesis(
     profile: LocalProfile, _num_users: int, _delta: float | None = None
 ) -> str | None:
-    """Return what the profile's blanket lacks to be evaluated here, or None.
-
-    Examples
-    --------
-    >>> half = BlanketAtom(mass=0.25, ratio0=2.0, ratio1=1.0)
-    >>> other = LocalProfile(epsilon0=1.0, family=RandomizerFamily.OTHER, blanket=(half,))
-    >>> violated_hypothesis(other, 1)
-    'likelihood ratios of mean 1 over the stated blanket (here 0.5 and 0.25)'
-    """
+    """Return what the profile's blanket lacks to be evaluated here, or None."""
     if profile.family is not RandomizerFamily.OTHER or not profile.blanket:
         return f"a profile of the family {RandomizerFamily.OTHER.value!r} that states its blanket"
     return _nonsense(profile) or pure_violation(profile)
@@ -175,21 +171,6 @@ def dominating_laws(profile: LocalProfile) -> list[AtomLaw]:
     """Return laws the larger of which dominates a profile's stated blanket, for both orders.
 
     A symmetric pair is widened; see `unwidened_laws` for the alternative.
-
-    Parameters
-    ----------
-    profile : LocalProfile
-        One without `violated_hypothesis`.
-
-    Examples
-    --------
-    >>> atoms = [(0.25, 3.0, 1.0), (0.25, 1.0, 3.0)]
-    >>> blanket = tuple(BlanketAtom(mass=m, ratio0=r0, ratio1=r1) for m, r0, r1 in atoms)
-    >>> binary = LocalProfile(
-    ...     epsilon0=math.log(3.0), family=RandomizerFamily.OTHER, blanket=blanket
-    ... )
-    >>> [law.masses.round(8).tolist() for law in dominating_laws(binary)]
-    [[0.5, 0.25, 0.25]]
     """
     if _has_one_symmetric_pair(profile.blanket) and profile.epsilon0 <= _LARGEST_EPSILON0:
         return [_symmetric_law(profile)]
@@ -197,13 +178,7 @@ def dominating_laws(profile: LocalProfile) -> list[AtomLaw]:
 
 
 def unwidened_laws(profile: LocalProfile) -> list[AtomLaw]:
-    """Return other laws with the same property, if a symmetric pair was widened by much.
-
-    Parameters
-    ----------
-    profile : LocalProfile
-        As for `dominating_laws`.
-    """
+    """Return other laws with the same property, if a symmetric pair was widened by much."""
     if not _has_one_symmetric_pair(profile.blanket) or profile.epsilon0 > _LARGEST_EPSILON0:
         return []
     widest = max(atom.ratio0 / atom.ratio1 for atom in profile.blanket)
@@ -251,12 +226,19 @@ def _least(
     num_users: int,
     by_atoms: Callable[[AtomLaw], float],
     by_sums: Callable[[SymmetricBlanket], float],
+    *,
+    width: float = 0.0,
 ) -> float:
-    """Return the value of the order of the pair that loses more, by the laws that lose least."""
-    choices = (dominating_laws(profile), unwidened_laws(profile))
-    found = [max(map(by_atoms, laws)) for laws in choices if laws]
-    if (law := lightened_law(profile, num_users)) is not None:
-        found.append(by_sums(SymmetricBlanket(law, num_users)))
+    """Return the value of the order of the pair that loses more, by the laws that lose least.
+
+    For a wide answer sums are enough where pairs are not to be expected.
+    """
+    law = lightened_law(profile, num_users)
+    found = [] if law is None else [by_sums(blanket_of(law, num_users, width))]
+    wide = width >= WIDE_WIDTH
+    if law is None or not (wide and num_users * law.pair_mass < _HARDLY_ANY):
+        choices = (dominating_laws(profile), unwidened_laws(profile))
+        found += [max(map(by_atoms, laws)) for laws in choices if laws]
     return min(found)
 
 
@@ -293,8 +275,11 @@ def _delta_above(profile: LocalProfile, num_users: int, epsilon: float, width: f
     return _least(
         profile,
         num_users,
-        lambda law: atom_delta_above(law, num_users, epsilon, width=width),
+        lambda law: atom_delta_above(
+            law, num_users, epsilon, width=width, rough=width >= WIDE_WIDTH
+        ),
         lambda blanket: blanket.enclose(epsilon).upper,
+        width=width,
     )
 
 

@@ -30,14 +30,19 @@ from numpy.typing import NDArray
 from shuffledp.core.errors import PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.inversion import last_above_first_below
-from shuffledp.core.numerics.positive_part import SMALLEST_UPPER, mean_positive_part
+from shuffledp.core.numerics.positive_part import (
+    MOST_NODES,
+    SMALLEST_UPPER,
+    few_nodes,
+    mean_positive_part,
+)
 
 # No double below this keeps its relative accuracy; an upper bound is never reported below it.
 SMALLEST_DELTA = SMALLEST_UPPER
 
 # Pair reports expected from which on the contour integral is quicker than the sum. Its answer is
 # taken up to a relative width: close to epsilon0 few outcomes are left, and only sums are narrow.
-_CONTOUR_PAIRS, _CONTOUR_PAIRS_WITH_REST = 1e4, 500.0
+_CONTOUR_PAIRS, _CONTOUR_PAIRS_WITH_REST, _CONTOUR_PAIRS_WHEN_WIDE = 1e4, 500.0, 30.0
 _CONTOUR_WIDTH = 1e-5
 
 # The relative width of sums up to which the coarse grid does without the integral.
@@ -63,7 +68,11 @@ _COARSE_BLOCKS = 300
 
 # Blocks of the grid for a wide enclosure, and cells where few reports are expected, instead of
 # `_CHEAP_CELLS`; and the width that they are enough for.
-_WIDE_BLOCKS, _WIDE_CELLS, _WIDE_WIDTH = 2000, 1e4, 3e-5
+_WIDE_BLOCKS, _WIDE_CELLS, WIDE_WIDTH = 2000, 1e4, 3e-5
+
+# The relative width of a wide delta below e^-50 that is enough, over that of epsilon; and at how
+# many deviations delta is about so small.
+_WIDE_ENOUGH, _FAR, _FAR_STEPS = 10.0, 50.0, 10.0
 
 # Deviations of the loss that are as good as infinitely many; their square is a float.
 MANY_DEVIATIONS = 1e100
@@ -170,7 +179,7 @@ class SymmetricBlanket:
         max_blocks: int | None = None,
         width: float = 0.0,
     ) -> None:
-        if max_blocks is None and width >= _WIDE_WIDTH:
+        if max_blocks is None and width >= WIDE_WIDTH:
             max_blocks = _WIDE_BLOCKS
         if max_blocks is None:
             most = _MOST_PAIR_BLOCKS if law.rest_mass == 0.0 else _MOST_PAIR_BLOCKS_WITH_REST
@@ -183,21 +192,15 @@ class SymmetricBlanket:
         few = _CONTOUR_PAIRS if law.rest_mass == 0.0 else _CONTOUR_PAIRS_WITH_REST
         self._many_pairs = num_users * law.pair_mass > few
         self._enough = _COARSE_WIDTH if max_blocks == _COARSE_BLOCKS else _CONTOUR_WIDTH
-        self._cheap_cells = _CHEAP_CELLS if width < _WIDE_WIDTH else _WIDE_CELLS
+        self._wide = width >= WIDE_WIDTH
+        self._contour_far_out = self._wide and num_users * law.pair_mass > _CONTOUR_PAIRS_WHEN_WIDE
+        self._cheap_cells = _CHEAP_CELLS if width < WIDE_WIDTH else _WIDE_CELLS
         self._grid_for = functools.lru_cache(maxsize=8)(self._build_grid)
 
     def enclose(self, epsilon: float) -> Enclosure:
         """Enclose delta at one epsilon >= 0 (nats).
 
-        Returns
-        -------
-        Enclosure
-            ``upper`` is at least `SMALLEST_DELTA` unless delta is exactly 0.
-
-        Raises
-        ------
-        PrecisionError
-            If the error budget exceeds the answer.
+        ``upper`` is at least `SMALLEST_DELTA` unless delta is exactly 0.
         """
         return self._resolve(epsilon, 0.0)
 
@@ -214,6 +217,8 @@ class SymmetricBlanket:
 
     def _inverted(self, delta: float, highest: float, *, with_lower: bool) -> Enclosure:
         """Enclose the same epsilon, or give 0 and its upper end."""
+        if delta < SMALLEST_DELTA and not with_lower:
+            return Enclosure(0.0, highest)  # no upper end of delta is below that before
         guess = self._gaussian_epsilon(delta)
         if guess >= highest:
             # Hardly any amplification, if any: a bisection to there would take long.
@@ -284,6 +289,8 @@ class SymmetricBlanket:
         if epsilon >= self._law.epsilon0:
             return Enclosure(0.0, 0.0)  # no report ever has a likelihood ratio above e
         found, by_contour = Enclosure(0.0, 1e300), self._many_pairs
+        if self._contour_far_out and self._steps(epsilon) > _FAR_STEPS:
+            by_contour = True  # sums would take windows as far out
         if by_contour:
             found = self._by_contour(epsilon)
             if self._is_narrow(found, epsilon):
@@ -321,11 +328,15 @@ class SymmetricBlanket:
             # needed: this one is proved, and none is reported below 1e-300.
             return True
         exponent = -math.log(found.upper)
-        deviation = self._deviation()  # 0 for denormal losses
-        steps = min(epsilon / deviation, MANY_DEVIATIONS) if deviation > 0.0 else MANY_DEVIATIONS
-        slope = min(steps**2, 2.0 * exponent)
-        relative = max(self._enough * max(0.2 * exponent, 1.0), 4.0 * self._width * max(slope, 1.0))
+        slope = min(self._steps(epsilon) ** 2, 2.0 * exponent)
+        enough = _WIDE_ENOUGH * self._width if self._wide and exponent > _FAR else self._enough
+        relative = max(enough * max(0.2 * exponent, 1.0), 4.0 * self._width * max(slope, 1.0))
         return found.upper - found.lower <= relative * found.upper
+
+    def _steps(self, epsilon: float) -> float:
+        """Return how many deviations an epsilon is."""
+        deviation = self._deviation()  # 0 for denormal losses
+        return min(epsilon / deviation, MANY_DEVIATIONS) if deviation > 0.0 else MANY_DEVIATIONS
 
     def _deviation(self) -> float:
         """Return the deviation that the loss of a large crowd has."""
@@ -344,6 +355,7 @@ class SymmetricBlanket:
             np.array([0.5 * law.pair_mass, 0.5 * law.pair_mass, law.rest_mass]),
             np.array([gain - base, -loss - base, slope * (law.base_weight - law.rest_weight)]),
             width=self._width,
+            most_nodes=few_nodes(3) if self._wide else MOST_NODES,
         )
 
     def _sum(self, epsilon: float, tail_exponent: float) -> tuple[Enclosure, float]:
@@ -382,7 +394,7 @@ class SymmetricBlanket:
 
     def _build_grid(self, tail_exponent: float) -> _Grid:
         from shuffledp.accounting.amplification.symmetric_blanket_kernels import rest_laws
-        from shuffledp.core.numerics.binomial_blocks_kernels import (
+        from shuffledp.core.numerics.binomial_kernels import (
             binomial_blocks,
             binomial_window,
             chernoff_exponent,
@@ -454,30 +466,13 @@ def least_enclosure(
     *,
     width: float = 0.0,
 ) -> Enclosure:
-    """Return the enclosure with the smallest upper end among laws that are all upper bounds.
-
-    Parameters
-    ----------
-    laws : sequence of SymmetricLaw
-        At least one. One that is lost in round-off is passed over, unless all are.
-    num_users : int
-        Number n of users.
-    enclose : callable
-        What is asked of each: delta at an epsilon, or epsilon at a delta.
-    width : float
-        As for `SymmetricBlanket`.
-
-    Raises
-    ------
-    PrecisionError
-        If all laws are lost in round-off.
-    """
+    """Return the enclosure with the smallest upper end among laws that are all upper bounds."""
     found = []
     for law in laws[:-1]:
         with suppress(PrecisionError):
-            found.append(enclose(_blanket(law, num_users, width)))
+            found.append(enclose(blanket_of(law, num_users, width)))
     try:
-        found.append(enclose(_blanket(laws[-1], num_users, width)))
+        found.append(enclose(blanket_of(laws[-1], num_users, width)))
     except PrecisionError:
         if not found:
             raise
@@ -493,9 +488,9 @@ def upper_delta(
     ).upper
 
 
-def _blanket(law: SymmetricLaw, num_users: int, width: float) -> SymmetricBlanket:
+def blanket_of(law: SymmetricLaw, num_users: int, width: float) -> SymmetricBlanket:
     """Return the blanket; the same one again where it is wide, so that its grids are made once."""
-    if width < _WIDE_WIDTH:
+    if width < WIDE_WIDTH:
         return SymmetricBlanket(law, num_users, width=width)
     return _wide_blanket(law, num_users, width)
 

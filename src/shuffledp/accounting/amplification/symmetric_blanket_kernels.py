@@ -5,8 +5,12 @@ import math
 import numpy as np
 from numba import njit
 
-from shuffledp.core.numerics.binomial_blocks_kernels import binomial_blocks, binomial_window
-from shuffledp.core.numerics.binomial_kernels import binomial_pmf, fair_tail_ratio
+from shuffledp.core.numerics.binomial_kernels import (
+    binomial_blocks,
+    binomial_pmf,
+    binomial_window,
+    fair_tail_ratio,
+)
 
 # What `fair_tail` remembers: coins, heads, Pr[Bin = heads], Pr[Bin >= heads], steps since the tail
 # was last computed afresh, and its value then.
@@ -63,29 +67,7 @@ def fair_tail(coins: float, heads: float, state: TailState) -> TailState:
 def positive_part(
     walk: float, rest: float, rates: Rates, state: TailState
 ) -> tuple[float, float, TailState]:
-    """Return E[(V)_+], the size of the terms that cancel in it, and the state of `fair_tail`.
-
-    Parameters
-    ----------
-    walk : float
-        Number of pair reports L.
-    rest : float
-        Weight beside that of the L pair reports; may be negative by as much as theirs.
-    rates : tuple of float
-        gain = h - e l > 0 and loss = e h - l, what a pair report of either kind adds or takes;
-        slope = e - 1 and pair_weight = (h + l)/2.
-
-    Notes
-    -----
-    With A ~ Bin(L, 1/2) pair reports that gain, V = gain A - loss (L - A) - slope rest. Let m be
-    the least A that makes it positive. Since A Bin(L, .)(A) is L/2 of Bin(L - 1, .)(A - 1),
-
-        E[(V)_+] = (m / L) Pr[A = m] (gain L - slope rest) - slope weight Pr[Bin(L - 1) >= m],
-
-    weight = pair_weight L + rest. The bracket is V where all gain, so nothing is lost when only
-    that remains positive; elsewhere the terms cancel by the squared distance of m from the mean in
-    standard deviations.
-    """
+    """Return E[(V)_+], the size of the terms that cancel in it, and the state of `fair_tail`."""
     gain, loss, slope, pair_weight = rates
     everything = gain * walk
     burden = slope * rest

@@ -70,48 +70,7 @@ class Certificate:
 def certify_epsilon(
     profile: LocalProfile, *, num_users: int, bound: Bound, delta: float
 ) -> Certificate:
-    """Prove in ball arithmetic that ``bound.upper`` is a valid epsilon for ``delta``.
-
-    Parameters
-    ----------
-    profile : LocalProfile
-        The randomizer's law, as it was accounted.
-    num_users : int
-        Number n of honest users, 1 to 1e15.
-    bound : Bound
-        On epsilon, as `account_epsilon` returned it for the same arguments.
-    delta : float
-        Central failure probability, in [0, 1).
-
-    Returns
-    -------
-    Certificate
-        With delta of the method's law at epsilon = ``bound.upper``, at most ``delta``.
-
-    Raises
-    ------
-    ParameterError
-        If an argument is out of range.
-    OutOfRegimeError
-        If the method has no certificate, its theorem does not apply, or the sums are too long; the
-        message then names a number of users that is not.
-    PrecisionError
-        If the bound does *not* hold, or if that cannot be decided.
-    MissingPackageError
-        If python-flint is not installed.
-
-    Notes
-    -----
-    Not for several threads at once: the precision of python-flint is global.
-
-    Examples
-    --------
-    >>> from shuffledp.accounting.amplification.registry import account_epsilon
-    >>> anyone = LocalProfile(epsilon0=1.0)
-    >>> bound = account_epsilon(anyone, num_users=1000, delta=1e-6)
-    >>> certify_epsilon(anyone, num_users=1000, bound=bound, delta=1e-6).holds
-    True
-    """
+    """Prove in ball arithmetic that ``bound.upper`` is a valid epsilon for ``delta``."""
     delta = require_delta(delta)
     epsilon = _require_certifiable(profile, num_users, bound, delta)
     engines = _engines()
@@ -140,36 +99,7 @@ def certify_epsilon(
 def certify_delta(
     profile: LocalProfile, *, num_users: int, bound: Bound, epsilon: float
 ) -> Certificate:
-    """Prove in ball arithmetic that ``bound.upper`` is a valid delta at ``epsilon``.
-
-    Parameters
-    ----------
-    profile, num_users
-        As for `certify_epsilon`.
-    bound : Bound
-        On delta, as `account_delta` returned it for the same arguments.
-    epsilon : float
-        Central epsilon in nats, >= 0.
-
-    Returns
-    -------
-    Certificate
-        With delta of the method's law at ``epsilon``, at most ``bound.upper``.
-
-    Raises
-    ------
-    ParameterError, OutOfRegimeError, PrecisionError, MissingPackageError
-        As for `certify_epsilon`.
-
-    Examples
-    --------
-    >>> from shuffledp.accounting.amplification.registry import account_delta
-    >>> anyone = LocalProfile(epsilon0=1.0)
-    >>> bound = account_delta(anyone, num_users=1000, epsilon=0.1)
-    >>> found = certify_delta(anyone, num_users=1000, bound=bound, epsilon=0.1).enclosure
-    >>> bound.lower < found.lower < found.upper <= bound.upper
-    True
-    """
+    """Prove in ball arithmetic that ``bound.upper`` is a valid delta at ``epsilon``."""
     epsilon = require_non_negative("epsilon", epsilon)
     claimed = _require_certifiable(profile, num_users, bound, None)
     engines = _engines()

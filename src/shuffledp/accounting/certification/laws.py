@@ -1,4 +1,12 @@
-"""The laws that certificates evaluate, derived anew in ball arithmetic from the profile.
+"""Ball arithmetic for certificates: exact doubles in, outward rounded doubles out, tails as balls.
+
+A ball of Arb (through python-flint) is a midpoint and a radius that provably hold the exact number,
+whatever is computed from it. Only certificates import this module: only they need the package.
+
+Source: Johansson 2017, "Arb: efficient arbitrary-precision midpoint-radius interval arithmetic",
+arXiv:1611.02831.
+
+The laws that certificates evaluate, derived anew in ball arithmetic from the profile.
 
 A profile's epsilon0 is a double, already rounded up, and is taken as the exact number it is; so are
 the atoms that a randomizer states. Nothing here reads a number that the accountant computed.
@@ -6,16 +14,104 @@ the atoms that a randomizer states. Nothing here reads a number that the account
 A law is that of one report in (B) of docs/results/kernel.md: atoms of mass m and
 likelihood ratios (r0, r1); the mass missing from one has ratios (0, 0). A *symmetric* law has one
 pair, (h, l) and (l, h) equally likely, and at most two kinds of other reports, of weights (w, w).
+
+The closed forms among the methods in ball arithmetic, solved for delta at a given epsilon.
+
+Each returns a ball that holds the form's delta, 1 where the form has none; hypotheses are decided
+in ball arithmetic too. Statements and sources: `local` and `erlingsson`.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from flint import arb, fmpq
 
-from shuffledp.accounting.certification.balls import ZERO
+from shuffledp.core.errors import OutOfRegimeError, PrecisionError
+from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
+
+ZERO = arb(0)
+
+# Bits beyond those that a result should have: n = 1e15 times a logarithm of n takes 56 of them.
+GUARD_BITS = 64
+
+
+def outward(ball: arb) -> Enclosure:
+    """Return the doubles around a ball that holds a number >= 0; exact zero stays zero."""
+    if ball.is_zero():
+        return Enclosure(0.0, 0.0)
+    if not ball.is_finite():
+        raise PrecisionError("a ball is not finite: more bits are needed")
+    lower = math.nextafter(float(ball.lower()), -math.inf)
+    return Enclosure(max(lower, 0.0), math.nextafter(float(ball.upper()), math.inf))
+
+
+def up_to(ball: arb) -> arb:
+    """Return a ball that holds everything from 0 to the upper end of ``ball``, if that is > 0."""
+    return ZERO.union(ball.upper()) if ball.upper() > 0 else ZERO
+
+
+def floor_of_lower(ball: arb) -> int:
+    """Return the largest whole number that is at most every number in ``ball``."""
+    if not ball.is_finite():
+        raise PrecisionError("a ball is not finite: more bits are needed")
+    return int(ball.lower().floor().fmpz())
+
+
+def window(num_trials: int, probability: float, tail_exponent: float) -> tuple[int, int]:
+    """Return first and last outcome outside which a binomial has about e^-tail_exponent of mass.
+
+    By Bernstein's inequality in doubles: a choice, not a claim. What is left out is to be bounded
+    by `outer_mass`.
+    """
+    mean = num_trials * probability
+    variance = mean * max(1.0 - probability, 0.0)
+    third = tail_exponent / 3.0
+    reach = third + math.sqrt(third * third + 2.0 * tail_exponent * variance)
+    return max(0, math.floor(mean - reach)), min(num_trials, math.ceil(mean + reach))
+
+
+def outer_mass(num_trials: int, probability: arb, complement: arb, *, first: int, last: int) -> arb:
+    """Return an upper bound, by Chernoff, of the mass of a binomial outside [first, last].
+
+    ``complement`` is 1 - p, which may be known better than by subtraction.
+    """
+    total = ZERO
+    if first > 0:
+        total += _chernoff(num_trials, probability, complement, first - 1, below=True)
+    if last < num_trials:
+        total += _chernoff(num_trials, probability, complement, last + 1, below=False)
+    return total
+
+
+def _chernoff(
+    num_trials: int, probability: arb, complement: arb, outcome: int, *, below: bool
+) -> arb:
+    """Return exp(-n KL(k/n || p)) >= the mass from k = ``outcome`` outwards; 1 around the mean."""
+    mean = num_trials * probability
+    if not (outcome < mean if below else outcome > mean):
+        return arb(1)
+    exponent = ZERO
+    if outcome > 0:
+        exponent += outcome * (mean / outcome).log()
+    if outcome < num_trials:
+        rest = num_trials - outcome
+        exponent += rest * (num_trials * complement / rest).log()
+    return exponent.exp()
+
+
+def binomial_point(num_trials: int, outcome: int, probability: arb, complement: arb) -> arb:
+    """Return Pr[Bin(n, p) = k], 0 <= k <= n, for 0 < p < 1; ``complement`` is 1 - p."""
+    logarithm = (
+        arb(num_trials + 1).lgamma()
+        - arb(outcome + 1).lgamma()
+        - arb(num_trials - outcome + 1).lgamma()
+    )
+    logarithm += outcome * probability.log() + (num_trials - outcome) * complement.log()
+    return logarithm.exp()
+
 
 Atom = tuple[arb, arb, arb]  # mass, ratio0, ratio1
 
@@ -273,5 +369,63 @@ UPPER_LAWS: Mapping[str, tuple[Recipe, ...]] = MappingProxyType(
             lambda profile: (unary_blanket(profile),),
         ),
         "stated-blanket": (lambda profile: stated(profile.blanket),),
+    }
+)
+
+
+ONE = arb(1)
+
+
+def _local(profile: LocalProfile, _num_users: int, epsilon: arb) -> arb:
+    """Return delta0 + (1 - delta0) (p - e)_+/(p + 1)."""
+    epsilon0, delta0 = arb(profile.epsilon0), arb(profile.delta0)
+    if epsilon >= epsilon0:
+        return delta0
+    return delta0 - (1 - delta0) * (epsilon - epsilon0).expm1() / (1 + (-epsilon0).exp())
+
+
+def _growth(epsilon0: arb) -> arb:
+    """Return e^(2 epsilon0) (e^epsilon0 - 1)."""
+    return (2 * epsilon0).exp() * epsilon0.expm1()
+
+
+def _erlingsson(profile: LocalProfile, num_users: int, epsilon: arb) -> arb:
+    epsilon0 = arb(profile.epsilon0)
+    _require(num_users > 1, "num_users > 1")
+    step = 2 * _growth(epsilon0) / num_users
+    spread = (epsilon - num_users * step * step.expm1()) / step
+    return (-spread * spread / (2 * num_users)).exp() if spread > 0 else ONE
+
+
+def _erlingsson_moderate(profile: LocalProfile, num_users: int, epsilon: arb) -> arb:
+    epsilon0 = arb(profile.epsilon0)
+    _require(4 * (3 * epsilon0).exp() <= num_users, "epsilon0 <= ln(num_users / 4) / 3")
+    growth = _growth(epsilon0)
+    spread = (epsilon - 6 * growth * growth / num_users) / growth
+    return (-spread * spread * num_users / 8).exp() if spread > 0 else ONE
+
+
+def _erlingsson_small(profile: LocalProfile, num_users: int, epsilon: arb) -> arb:
+    epsilon0 = arb(profile.epsilon0)
+    _require(num_users >= 1000 and epsilon0 < arb(0.5), "num_users >= 1000 and epsilon0 < 1/2")
+    delta = (-((epsilon / (12 * epsilon0)) ** 2) * num_users).exp()
+    return delta if 100 * delta < 1 else ONE
+
+
+def _require(holds: bool, hypothesis: str) -> None:
+    if not holds:
+        raise OutOfRegimeError(
+            f"the theorem needs {hypothesis}, which does not hold in ball arithmetic; "
+            "use method='best'"
+        )
+
+
+# Profile, num_users and epsilon to delta.
+CLOSED_FORMS: Mapping[str, Callable[[LocalProfile, int, arb], arb]] = MappingProxyType(
+    {
+        "local": _local,
+        "erlingsson": _erlingsson,
+        "erlingsson-moderate": _erlingsson_moderate,
+        "erlingsson-small": _erlingsson_small,
     }
 )

@@ -18,8 +18,11 @@ from typing import SupportsFloat, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.accounting.amplification.channel_loss import worst_ratio
-from shuffledp.accounting.amplification.channel_rows import SUM_TOLERANCE, channel_profile
+from shuffledp.accounting.amplification.channel_rows import (
+    SUM_TOLERANCE,
+    channel_profile,
+    worst_ratio,
+)
 from shuffledp.collection.source.channel_cells import Cells, parse_entry, read_cells
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.errors import DataError

@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from shuffledp.accounting.composed import Composition, Release
-from shuffledp.accounting.release import ShuffledRelease
-from shuffledp.accounting.stated_release import StatedRelease
+from shuffledp.accounting.release import ShuffledRelease, StatedRelease
 from shuffledp.collection.named_profiles import named_profile
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import DataError, ShuffledpError

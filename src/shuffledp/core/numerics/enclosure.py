@@ -1,6 +1,11 @@
-"""``Enclosure``: a number known only up to a proved interval."""
+"""``Enclosure``: a number known only up to a proved interval.
 
+Outward rounding: of exact numbers to floats, and of a few floating-point operations.
+"""
+
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 from shuffledp.core.errors import PrecisionError
 
@@ -20,3 +25,33 @@ class Enclosure:
             raise PrecisionError(
                 f"enclosure [{self.lower}, {self.upper}] is empty: round-off dominates the answer"
             )
+
+
+def float_below(value: Fraction) -> float:
+    """Return the largest float that is at most ``value``."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
+
+
+def float_above(value: Fraction) -> float:
+    """Return the smallest float that is at least ``value``."""
+    return -float_below(-value)
+
+
+def round_up(value: float, *, operations: int = 8) -> float:
+    """Return a number at least as large as the exact value behind ``value`` >= 0.
+
+    ``operations`` counts correctly rounded steps (or library calls good to an ulp) that led to
+    ``value`` without cancellation; each may have lost half an ulp, and one is given back for each.
+    """
+    return value * (1.0 + operations * math.ulp(1.0))
+
+
+def round_down(value: float, *, operations: int = 8) -> float:
+    """Return a number at most as large as the exact value behind ``value`` >= 0; see `round_up`."""
+    return value * (1.0 - operations * math.ulp(1.0))
+
+
+def exp_minus_one_upper(value: float) -> float:
+    """Return an upper bound of exp(value) - 1 for value >= 0."""
+    return round_up(math.expm1(value), operations=2)

@@ -51,7 +51,8 @@ def last_above_first_below(
 
     def excess(point: float) -> float:
         value = function(point)
-        return math.log(value / target) if value > 0.0 else -math.inf
+        # A value equal to the target may be the least that there is: no secant leads from there.
+        return math.log(value / target) if value > 0.0 and value != target else -math.inf
 
     ends = _surround(excess, low, high, guess, spread)
     if ends is None:

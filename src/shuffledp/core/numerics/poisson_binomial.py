@@ -137,35 +137,7 @@ def _find_tilt(
 def lower_tail(probabilities: ArrayLike, count: int) -> float:
     """Bound Pr[N <= count] by Chernoff's inequality with the exact generating function.
 
-    Parameters
-    ----------
-    probabilities : array_like of float, shape (n,)
-        Chances p_i in [0, 1] of the coins; n may be 0.
-    count : int
-        Any whole number.
-
-    Returns
-    -------
-    float
-        In [0, 1]. Errs upwards. 1 where ``count`` is at least the mean; exact at ``count = 0``.
-
-    Raises
-    ------
-    ParameterError
-        If a probability is out of range or NaN.
-
-    Notes
-    -----
-    O(n) for each of about ten steps. Also for negatively associated indicators.
-
-    Source: Chernoff's inequality; see the module.
-
-    Examples
-    --------
-    >>> round(lower_tail([0.5, 0.5], 0), 12)
-    0.25
-    >>> lower_tail([0.5, 0.5], 1), lower_tail([0.5], -1), lower_tail([1.0, 0.0], 0)
-    (1.0, 0.0, 0.0)
+    Errs upwards.
     """
     sure, doubtful = _split(probabilities)
     return _lower_tail(_coins(doubtful), require_at_least("count", count, -(10**18)) - sure)
@@ -194,38 +166,7 @@ def _exponential(log_bound: float) -> float:
 
 
 def poisson_binomial_law(probabilities: ArrayLike) -> tuple[NDArray[np.float64], float]:
-    """Return the law of N for independent coins, with a bound on the error of its tails.
-
-    Parameters
-    ----------
-    probabilities : array_like of float, shape (n,)
-        Chances in [0, 1].
-
-    Returns
-    -------
-    masses : numpy.ndarray of float64, shape (n + 1,)
-        Pr[N = k] for k = 0 ... n, nearly.
-    error : float
-        Bound on the sum of all absolute errors, hence on the error of every tail. Up to 2048 coins
-        in doubt each mass is moreover good to ``error`` of its own, save below 1e-300.
-
-    Raises
-    ------
-    ParameterError
-        If a probability is out of range or NaN.
-
-    Notes
-    -----
-    O(n^2) up to 2048 coins, else O(n log(n)^2): about a second for 2^18 coins.
-
-    Source: the module derives the error.
-
-    Examples
-    --------
-    >>> masses, error = poisson_binomial_law([0.5, 1.0, 0.5])
-    >>> masses.tolist(), error < 1e-14
-    ([0.0, 0.25, 0.5, 0.25], True)
-    """
+    """Return the law of N for independent coins, with a bound on the error of its tails."""
     sure, doubtful = _split(probabilities)
     size = np.asarray(probabilities).size
     width = len(doubtful)
@@ -289,40 +230,7 @@ def survival_levels(
 ) -> list[tuple[int, float]]:
     """Return, for each target, a count that N reaches save with at most that probability.
 
-    Parameters
-    ----------
-    probabilities : array_like of float, shape (n,)
-        Chances in [0, 1].
-    targets : sequence of float
-        In (0, 1).
-    independent : bool
-        False where the indicators are only negatively associated: then Chernoff's bound alone.
-
-    Returns
-    -------
-    list of (int, float)
-        Each pair is a count and a bound on Pr[N < count], at most the target; the count is the
-        largest that is proved here. Errs towards smaller counts, and upwards in the bound.
-
-    Raises
-    ------
-    ParameterError
-        If a probability or a target is out of range.
-
-    Notes
-    -----
-    O(n) for each of some steps a target; up to 2^17 coins in doubt their law is computed as well.
-    For each s > 0 Chernoff's bound is below a target q up to (ln q - ln E[e^(-s N)]) / s: that is
-    what s maximises here.
-
-    Source: the module.
-
-    Examples
-    --------
-    >>> survival_levels([1.0, 1.0], [1e-9])
-    [(2, 0.0)]
-    >>> survival_levels([0.5] * 4, [0.1, 0.01])
-    [(1, 0.0625...), (0, 0.0)]
+    Errs towards smaller counts, and upwards in the bound.
     """
     sure, doubtful = _split(probabilities)
     for target in targets:

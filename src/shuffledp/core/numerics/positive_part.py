@@ -45,7 +45,7 @@ from shuffledp.core.numerics.enclosure import Enclosure
 SMALLEST_UPPER = 1e-300
 
 # Nodes of the contour integral at most, and nodes times values.
-_MOST_NODES, _FEWEST_NODES = 2e5, 1e4
+MOST_NODES, _FEWEST_NODES = 2e5, 1e4
 _MOST_WORK = 6e5
 
 # Width that is tried first, and the relative width of the result, over ``width``, that is enough.
@@ -62,6 +62,11 @@ _UNIT_ROUND_OFF = 2.0**-53
 _LARGEST_UNIT = 800  # binary exponent; its exponential does not overflow
 
 
+def few_nodes(num_values: int) -> float:
+    """Return a budget of nodes for one of many points of a curve."""
+    return max(2e3, min(2e4, 1e5 / num_values))
+
+
 def mean_positive_part(
     num_terms: int,
     base: float,
@@ -69,7 +74,7 @@ def mean_positive_part(
     differences: NDArray[np.float64],
     *,
     width: float = 1e-8,
-    most_nodes: float = _MOST_NODES,
+    most_nodes: float = MOST_NODES,
 ) -> Enclosure:
     """Enclose E[(G_1 + ... + G_n)_+] / n for i.i.d. terms with finitely many values.
 
@@ -129,7 +134,7 @@ def mean_positive_part(
         return Enclosure(base, base)
     if users <= _MOST_OUTCOMES and math.comb(users + masses.size, masses.size) <= _MOST_OUTCOMES:
         return _listed(users, users, base, masses, differences)
-    found = _listed_while_rare(users, base, masses, differences)
+    found = _listed_while_rare(users, base, masses, differences, max(0.01 * width, 1e-10))
     if found is not None:
         return found
     mean = base + math.fsum(masses * differences)
@@ -165,7 +170,7 @@ def _by_contour(
         masses,
         np.ldexp(differences, -exponent),
     )
-    nodes = max(_FEWEST_NODES, min(most_nodes, _MOST_WORK / masses.size))
+    nodes = min(most_nodes, max(_FEWEST_NODES, _MOST_WORK / masses.size))
     attempt = max(_COARSEST, width)
     alone = _listed(1, 1, base, masses, differences).upper
     while True:
@@ -211,7 +216,11 @@ def _listed(
 
 
 def _listed_while_rare(
-    num_terms: int, base: float, masses: NDArray[np.float64], differences: NDArray[np.float64]
+    num_terms: int,
+    base: float,
+    masses: NDArray[np.float64],
+    differences: NDArray[np.float64],
+    negligible: float,
 ) -> Enclosure | None:
     """Enclose the same by listing, where so few terms are off the base that this can be done."""
     expected = max(num_terms * math.fsum(masses), SMALLEST_UPPER)
@@ -219,7 +228,7 @@ def _listed_while_rare(
     most, tail = 1, math.inf
     found = Enclosure(0.0, math.inf)
     # Only as many as it takes: listing twice as many costs 2^m as much.
-    while tail > 1e-10 * found.lower:
+    while tail > negligible * found.lower:
         most *= 2
         if math.comb(most + masses.size, masses.size) > _MOST_OUTCOMES or most >= 2 * num_terms:
             return None

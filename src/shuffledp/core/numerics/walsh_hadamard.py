@@ -7,23 +7,7 @@ from numpy.typing import NDArray
 
 
 def walsh_hadamard(rows: NDArray[Any]) -> NDArray[Any]:
-    """Return the sum over l of (-1)^(number of ones of l & b) rows[..., l], at index b.
-
-    Parameters
-    ----------
-    rows : ndarray, shape (..., w)
-        w a power of two. Integers stay integers, fractions stay fractions: exact.
-
-    Returns
-    -------
-    ndarray, shape (..., w)
-        In O(w log w) a row. One row alone is quicker with the compiled loops of the randomizers.
-
-    Examples
-    --------
-    >>> walsh_hadamard(np.array([[1, 2, 3, 4]])).tolist()
-    [[10, -2, -4, 0]]
-    """
+    """Return the sum over l of (-1)^(number of ones of l & b) rows[..., l], at index b."""
     size = rows.shape[-1]
     out = np.array(rows, order="C")
     half = 1

@@ -26,8 +26,8 @@ from shuffledp.accounting.amplification.atom_law import (
     AtomLaw,
     atom_delta_above,
     atom_epsilon_above,
+    blanket_atoms,
 )
-from shuffledp.accounting.amplification.pair_atoms import blanket_atoms
 from shuffledp.accounting.amplification.registry import (
     SHUFFLE_ASSUMPTIONS,
     account_delta,
@@ -47,7 +47,7 @@ from shuffledp.core.checks import (
     require_non_negative,
 )
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.numerics.rounding import round_up
+from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 
 MALLOWS_DISTANCES = ("kendall", "hamming", "cayley")

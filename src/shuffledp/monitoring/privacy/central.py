@@ -38,8 +38,8 @@ from shuffledp.core.checks import (
     require_positive,
 )
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
-from shuffledp.core.monitoring_profile import MonitoringProfile
 from shuffledp.core.numerics.inversion import last_above_first_below
+from shuffledp.core.profile import MonitoringProfile
 from shuffledp.monitoring.privacy.likelihoods import (
     Crowd,
     has_higher_orders,

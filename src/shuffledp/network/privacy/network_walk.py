@@ -63,13 +63,13 @@ from shuffledp.accounting.amplification.registry import (
     account_delta,
     account_epsilon,
 )
-from shuffledp.accounting.amplification.subsampled import inner_epsilon, sampling_fraction
+from shuffledp.accounting.amplification.sampling import inner_epsilon, sampling_fraction
 from shuffledp.accounting.amplification.symmetric_blanket import SMALLEST_DELTA
 from shuffledp.core.bound import Bound, reconciled_lower
 from shuffledp.core.checks import require_at_least, require_delta, require_non_negative
 from shuffledp.core.errors import ParameterError
+from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.core.numerics.poisson_binomial import survival_levels
-from shuffledp.core.numerics.rounding import round_up
 from shuffledp.core.profile import LocalProfile
 
 NETWORK_PROTOCOLS = ("all", "single")

@@ -31,13 +31,13 @@ from shuffledp.accounting.amplification.atom_law import (
     AtomLaw,
     atom_delta_above,
     atom_epsilon_above,
+    blanket_atoms,
 )
-from shuffledp.accounting.amplification.pair_atoms import blanket_atoms
 from shuffledp.accounting.amplification.random_crowd import crowd_delta, crowd_epsilon, crowd_of
 from shuffledp.accounting.amplification.registry import account_delta, account_epsilon
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.numerics.rounding import round_up
+from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 
 # Relative width of an enclosure, and how far above the least an epsilon is: finer than the grid on

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from mpmath import mpf
 
 from oracles import discrete_pairs, gaussian_pairs
-from shuffledp.accounting.divergences.discretization import (
+from shuffledp.accounting.discretization import (
     curve_values,
     dominated_loss,
     dominating_loss,
 )
-from shuffledp.accounting.divergences.hockey_stick_curve import HockeyStickCurve
+from shuffledp.accounting.privacy_loss import HockeyStickCurve
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure
 

@@ -8,7 +8,12 @@ f''(x) w(x) over x > 0. So for P against Q
 
 Every term is positive, so nothing cancels, however small the divergence. Chords of upper ends are
 above w, and those of `lowered_values` below it, because w is convex on either side of 1 (see
-`shuffledp.accounting.divergences.discretization`); the integral of a chord has a closed form.
+`shuffledp.accounting.discretization`); the integral of a chord has a closed form.
+
+What is left of the best bound after a detour over Renyi divergences, as most libraries take it.
+
+A method like the others for `compare_bounds`, but not among those that the accountant chooses from:
+it starts from the accountant's choice, and can only lose by the detour.
 """
 
 import math
@@ -17,12 +22,15 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.accounting.divergences.discretization import curve_values, lowered_values, value_at
-from shuffledp.accounting.divergences.hockey_stick_curve import HockeyStickCurve
-from shuffledp.accounting.divergences.privacy_loss import PrivacyLoss
+from shuffledp.accounting.amplification.method import Method
+from shuffledp.accounting.discretization import curve_values, lowered_values, value_at
+from shuffledp.accounting.privacy_loss import HockeyStickCurve, PrivacyLoss
+from shuffledp.accounting.release import ShuffledRelease
 from shuffledp.core.checks import require_open_unit, require_positive
-from shuffledp.core.errors import ParameterError
+from shuffledp.core.errors import ParameterError, PrecisionError
+from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.inversion import last_above_first_below
+from shuffledp.core.profile import LocalProfile
 
 # What is left out of the integral, relative to its size in the Gaussian case.
 _TAIL = 1e-6
@@ -75,42 +83,7 @@ def _log_integrals(
 def renyi_divergence(
     curve: HockeyStickCurve, order: float, *, upper: bool, accuracy: float = 1e-3
 ) -> float:
-    """Return the Renyi divergence of P from Q whose curve is given.
-
-    Parameters
-    ----------
-    curve : HockeyStickCurve
-        Hockey-stick divergences of P and Q; `HockeyStickCurve.reversed` is the other order.
-    order : float
-        alpha in [1, inf]; 1 is the Kullback-Leibler divergence, inf the largest loss.
-    upper : bool
-        Whether to use the upper ends and round up, or the lower ends and round down.
-    accuracy : float
-        Relative error that the chords may cause, about, in (0, 0.1].
-
-    Returns
-    -------
-    float
-        In nats, in [0, curve.highest]. An upper bound is ``inf`` if the curve has no end: no
-        finite set of its values excludes an infinite divergence. Since no value below 1e-290 is
-        used, upper bounds of orders above 600 / highest are loose.
-
-    Notes
-    -----
-    Asks the curve at some hundred points, which are kept for the next order. Renyi divergences of
-    composed mechanisms, also adaptive ones, add up (Mironov 2017, arXiv:1702.07476v3,
-    Proposition 1).
-
-    Examples
-    --------
-    >>> from shuffledp.core.numerics.enclosure import Enclosure
-    >>> def one_bit(epsilon):  # randomized response, epsilon0 = 1
-    ...     value = max(math.e - math.exp(epsilon), 0.0) / (math.e + 1.0)
-    ...     return Enclosure(value, value)
-    >>> curve = HockeyStickCurve(forward=one_bit, backward=one_bit, highest=1.0)
-    >>> round(renyi_divergence(curve, 1.0, upper=True, accuracy=1e-5), 4)  # tanh(1/2)
-    0.4621
-    """
+    """Return the Renyi divergence of P from Q whose curve is given."""
     alpha = _require_order(order)
     allowed = min(require_positive("accuracy", accuracy), 0.1)
     deviation = value_at(curve.forward, 0.0).upper * math.sqrt(2.0 * math.pi)
@@ -188,12 +161,6 @@ def renyi_of_loss(loss: PrivacyLoss, order: float) -> float:
     ln(E[e^((alpha - 1) L)]) / (alpha - 1). Errs in the direction of the law; ``inf`` where an
     infinite loss has any probability, as in every composed upper law: there, add up
     `renyi_divergence` of the parts.
-
-    Examples
-    --------
-    >>> from shuffledp.accounting.divergences.privacy_loss import no_loss
-    >>> renyi_of_loss(no_loss(1.0, "lower"), 2.0)
-    0.0
     """
     if not 1.0 < order < math.inf:
         raise ParameterError(
@@ -213,35 +180,7 @@ def renyi_of_loss(loss: PrivacyLoss, order: float) -> float:
 
 
 def epsilon_from_renyi(orders: Sequence[float], values: Sequence[float], delta: float) -> float:
-    """Return the least epsilon that Renyi divergences imply at a delta, rounded up.
-
-    Parameters
-    ----------
-    orders : sequence of float
-        Orders alpha in [1, inf]; order 1 implies nothing.
-    values : sequence of float
-        Upper bounds on the divergence of each order, in nats, for both orders of each pair.
-    delta : float
-        In (0, 1).
-
-    Returns
-    -------
-    float
-        min over alpha of D - (ln(delta) + ln(alpha)) / (alpha - 1) + ln(1 - 1/alpha), at least 0;
-        ``inf`` if no order implies anything.
-
-    Notes
-    -----
-    Source: Canonne, Kamath, Steinke 2020, "The Discrete Gaussian for Differential Privacy",
-    arXiv:2004.00010v4, Proposition 12. Proof: (1 - y)_+ y^(alpha - 1) <= m, the maximum
-    m = (1 - 1/alpha)^(alpha - 1) / alpha being at y = 1 - 1/alpha; with y = e^(epsilon - L),
-    delta = E[(1 - y)_+] <= m E[y^(1 - alpha)] = m e^((alpha - 1)(D - epsilon)).
-
-    Examples
-    --------
-    >>> round(epsilon_from_renyi([2.0], [0.0], 0.25), 12)
-    0.0
-    """
+    """Return the least epsilon that Renyi divergences imply at a delta, rounded up."""
     allowed = require_open_unit("delta", delta)
     if len(orders) != len(values):
         raise ParameterError(f"{len(orders)} orders but {len(values)} values: give one for each")
@@ -260,3 +199,92 @@ def epsilon_from_renyi(orders: Sequence[float], values: Sequence[float], delta: 
         slack = 8.0 * math.ulp(1.0) * (value + abs(gain) + abs(shrink))
         best = min(best, value + gain + shrink + slack)
     return max(best, 0.0)
+
+
+# Which curve to start from where delta is not given.
+_TYPICAL_DELTA = 1e-6
+
+# Orders that are tried, relative to the best one for Gaussian losses; others have heavier tails.
+_SPREAD = (0.1, 0.2, 0.3, 0.45, 0.6, 0.7, 0.8, 1.0)
+
+# e^600 times the least delta that is told from 0 is still small.
+_LARGEST_EXPONENT = 600.0
+
+_SMALLEST_DELTA = 1e-300
+
+
+def _release(profile: LocalProfile, num_users: int) -> ShuffledRelease:
+    return ShuffledRelease(profile=profile, num_users=num_users)
+
+
+def _best_order(
+    profile: LocalProfile, num_users: int, delta: float | None, epsilon: float | None
+) -> float:
+    """Return the order that is best for Gaussian losses of the same total variation."""
+    curve = _release(profile, num_users).curve(delta or _TYPICAL_DELTA).curve
+    deviation = max(curve.forward(0.0).upper, _SMALLEST_DELTA) * math.sqrt(2.0 * math.pi)
+    if epsilon is not None:
+        return 1.0 + epsilon / deviation**2
+    return 1.0 + math.sqrt(-2.0 * math.log(delta or _TYPICAL_DELTA)) / deviation
+
+
+def _divergences(
+    profile: LocalProfile, num_users: int, delta: float | None, epsilon: float | None
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return the orders that are tried, and upper ends of their divergences."""
+    largest = _best_order(profile, num_users, delta, epsilon)
+    orders = [1.0 + share * (largest - 1.0) for share in _SPREAD]
+    usable = [each for each in orders if (each - 1.0) * profile.epsilon0 <= _LARGEST_EXPONENT]
+    if not usable:
+        raise PrecisionError(
+            f"Renyi divergences of order {orders[0]:.6g} are beyond double precision"
+        )
+    curve = _release(profile, num_users).renyi(usable, with_lower=False)
+    return curve.orders, curve.upper
+
+
+def converted_epsilon(profile: LocalProfile, num_users: int, delta: float) -> float:
+    """Return the least epsilon that some Renyi divergences imply, rounded up."""
+    orders, values = _divergences(profile, num_users, delta, None)
+    return epsilon_from_renyi(orders, values, delta)
+
+
+def converted_delta(profile: LocalProfile, num_users: int, epsilon: float) -> float:
+    """Return the least delta that some Renyi divergences imply, rounded up, at most 1.
+
+    The formula of `epsilon_from_renyi`, solved for delta: with m = (1 - 1/alpha)^(alpha - 1) /
+    alpha, delta <= m e^((alpha - 1)(D - epsilon)).
+    """
+    least = 0.0
+    for order, value in zip(*_divergences(profile, num_users, None, epsilon), strict=True):
+        terms = (value, -epsilon, math.log1p(-1.0 / order))
+        size = sum(map(abs, terms)) * (order - 1.0) + math.log(order) + 1.0
+        exponent = (order - 1.0) * math.fsum(terms) - math.log(order)
+        least = min(least, exponent + 16.0 * math.ulp(1.0) * size)
+    return min(max(math.exp(least) * (1.0 + 1e-14), _SMALLEST_DELTA), 1.0)
+
+
+def _violation(profile: LocalProfile, num_users: int, delta: float | None) -> str | None:
+    if profile.delta0 > 0.0 or not 0.0 < profile.epsilon0 <= 200.0:
+        return "0 < epsilon0 <= 200 and delta0 = 0"
+    if delta is None:
+        return None
+    # Where the best order is out of reach, what is left says more about floats than about Renyi.
+    order = _best_order(profile, num_users, delta, None)
+    if (order - 1.0) * profile.epsilon0 <= _LARGEST_EXPONENT:
+        return None
+    return "fewer users: its Renyi orders are beyond double precision"
+
+
+RENYI_CONVERTED = Method(
+    name="renyi-converted",
+    source=(
+        "Canonne, Kamath, Steinke 2020, arXiv:2004.00010v4, Proposition 12, from Renyi "
+        "divergences of the best method's curve"
+    ),
+    statement="eps <= D_a + ln(1 - 1/a) - (ln(delta) + ln(a))/(a - 1), the least over orders a > 1",
+    automatic=False,
+    violated_hypothesis=_violation,
+    epsilon=lambda profile, n, delta: Enclosure(0.0, converted_epsilon(profile, n, delta)),
+    delta=lambda profile, n, epsilon: Enclosure(0.0, converted_delta(profile, n, epsilon)),
+)

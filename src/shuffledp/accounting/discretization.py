@@ -41,8 +41,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.accounting.divergences.hockey_stick_curve import HockeyStickCurve
-from shuffledp.accounting.divergences.privacy_loss import PrivacyLoss, no_loss
+from shuffledp.accounting.privacy_loss import HockeyStickCurve, PrivacyLoss, no_loss
 from shuffledp.core.checks import require_positive
 from shuffledp.core.errors import PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
@@ -96,20 +95,7 @@ def curve_values(
     left_tail: float,
     upper: bool,
 ) -> CurveValues:
-    """Evaluate a curve from epsilon = 0 outwards in both directions until its tails.
-
-    Parameters
-    ----------
-    curve : HockeyStickCurve
-        The curve.
-    steps : callable
-        Returns the positive epsilons to visit, increasing.
-    tail, left_tail : float
-        Where the upper (or lower) end of H(P, Q; .), and of H(Q, P; .), is no more than this, no
-        further value is asked for.
-    upper : bool
-        Whose end decides.
-    """
+    """Evaluate a curve from epsilon = 0 outwards in both directions until its tails."""
     right, rights, cut = _one_side(curve.forward, curve.highest, steps(), tail, upper)
     left, lefts, _ = _one_side(curve.backward, curve.highest, steps(), left_tail, upper)
     factor = np.exp(-left)  # x at epsilon = -left
@@ -321,31 +307,7 @@ def dominating_loss(
 ) -> PrivacyLoss:
     """Return a privacy loss on a lattice that dominates the upper ends of a curve.
 
-    Parameters
-    ----------
-    curve : HockeyStickCurve
-        Its upper ends are used.
-    interval : float
-        Distance between losses of the lattice, in nats, > 0; best an exact multiple of a power of
-        two with few digits, so that its multiples are exact.
-    tail : float
-        Where H(P, Q; .) is no more than this, the rest counts as infinite loss.
-    left_tail : float, optional
-        Where H(Q, P; .) is no more than this, smaller losses are raised; by default ``tail``.
-    stride : int
-        Only every stride-th point of the lattice is used.
-    dense : float
-        Beyond this epsilon the points used lie ever farther apart.
-
-    Returns
-    -------
-    PrivacyLoss
-        Errs upwards.
-
-    Notes
-    -----
-    One value of the curve for each point of the lattice up to its tail, on either side; these are
-    kept in memory, so the next call with the same callables is fast.
+    Errs upwards.
     """
     step = require_positive("interval", interval)
     values = curve_values(

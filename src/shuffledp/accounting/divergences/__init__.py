@@ -1,1 +1,0 @@
-"""Divergences of pairs of laws, and the privacy loss between them, on arrays."""
