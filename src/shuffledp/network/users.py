@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 # The worst of many users is found to within this, relatively.
 _SLACK = 1e-5
 
-# What gains less than two per cent is not worth the search.
-_WORTH = 0.98
+# What gains less than a thousandth is not worth the search.
+_WORTH = 0.999
 
 # So many evaluations of delta, and those left are accounted for together.
 _MOST_EVALUATIONS = 40

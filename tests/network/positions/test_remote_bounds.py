@@ -130,7 +130,11 @@ def test_exact_laws_of_weights_hold_for_every_user():
     last = graph.num_users - 1
     for bounds in exact_position_bounds(walk, (0, 1, 3, 30)):
         ratios = ratios_of(graph, bounds.rounds)
-        check(bounds, ratios, graph.stationary_law(), [[last], [0], [last, last - 1, 0]])
+        groups, pi = [[last], [0], [last, last - 1, 0]], graph.stationary_law()
+        check(bounds, ratios, pi, groups)
+        law = bounds.lowered.reference
+        assert law.sum() == pytest.approx(1.0, abs=1e-12)
+        check(bounds.lowered, ratios * (pi / law), law, groups)
         # On the grid little is added to the second moment.
         moments = (ratios**2) @ graph.stationary_law()
         assert (bounds.chi_square + 1.0 <= 1.02 * moments).all()
@@ -210,3 +214,22 @@ def test_alike_users_are_not_followed_one_by_one(monkeypatch):
     spectrum, walk = walk_spectrum(graph, num_pairs=0), RandomWalk.on(graph)
     monkeypatch.setattr(remote_bounds, "_MOST_ROWS", 32)
     assert remote_position_bounds(walk, spectrum, 40).followed.size == 0
+
+
+@pytest.mark.parametrize("few", [1e-3, 1.0])
+def test_followed_laws_are_moved_on(few, monkeypatch):
+    """Whatever was asked before, the laws are the same; with 200 pairs they are hardly needed."""
+    graph, last = GRAPHS["lollipop"][0], GRAPHS["lollipop"][0].num_users - 1
+    monkeypatch.setattr(remote_bounds, "_LARGEST_ERROR", 0.0)  # nothing is summed
+    monkeypatch.setattr(remote_bounds, "_LARGEST_MIDDLE_ERROR", 0.0)
+    monkeypatch.setattr(remote_bounds, "_MOST_ROWS", 3)
+    monkeypatch.setattr(remote_bounds, "_FEW", few)
+    walk, spectrum = RandomWalk.on(graph), walk_spectrum(graph, num_pairs=5)
+    followed = remote_bounds.FollowedLaws(walk)
+    for rounds in (1, 30, 24, 25, 25, 20, 31, 3, 5000):
+        kept = remote_position_bounds(walk, spectrum, rounds, followed)
+        fresh = remote_position_bounds(walk, spectrum, rounds)
+        assert (kept.low == fresh.low).all()
+        assert (kept.chi_square == fresh.chi_square).all()
+        check(kept, ratios_of(graph, rounds), graph.stationary_law(), [[last], [0]])
+    assert kept.followed.size == (3 if few < 1.0 else 0)

@@ -2,26 +2,30 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import read_only
 from shuffledp.network.positions.position_weights import (
     chi_square_law,
     dominating_law,
+    lowered_shares,
     rounded_up,
     second_moments,
     tails_of,
     weight_grid,
+    worst_hidden,
 )
-from shuffledp.network.spectra.start_blocks import Progress, over_start_blocks
+from shuffledp.network.blocks import Progress, over_start_blocks
 from shuffledp.network.walk.random_walk import (
     LEAST_PROBABILITY,
     RandomWalk,
+    columns_at_a_time,
     move_laws,
     point_laws,
     relative_error,
@@ -38,6 +42,9 @@ _LARGEST_TILT = 200.0
 
 # The mean law is not taken below this at places that can be reached, so that no ratio overflows.
 _LEAST_REFERENCE = 1e-250
+
+# Q is lowered for so many users, whose laws hold so many numbers, and the worst by these functions.
+_SAMPLE, _MOST_ENTRIES, _FUNCTIONS, _SEED = 256, 2e7, 32, 15
 
 _ARRAYS = (
     "low",
@@ -240,6 +247,7 @@ class PositionBounds:
 class _Reference(NamedTuple):
     """What laws are compared with after some rounds."""
 
+    rounds: int
     load: NDArray[np.float64]
     law: NDArray[np.float64]
     places: NDArray[np.int64]  # where the law is positive
@@ -311,11 +319,13 @@ def exact_position_bounds(
     stops = sorted(set(asked))
     relative_error(walk, stops[-1])  # refuses before the work
     references = _references(walk, stops)
-    found = _all_extremes(walk, stops, references, on_progress)
-    bounds = {
-        stop: _rounded(walk, stop, references[row], _Extremes(*(array[row] for array in found)))
-        for row, stop in enumerate(stops)
-    }
+    found = _all_extremes(walk, references, on_progress)
+    bounds: dict[int, PositionBounds] = {}
+    for row, reference in enumerate(references):
+        each = _rounded(walk, reference, _Extremes(*(array[row] for array in found)))
+        first = bounds.setdefault(each.rounds, each)
+        if first is not each:
+            bounds[each.rounds] = replace(first, lowered=each)
     return tuple(bounds[number] for number in asked)
 
 
@@ -328,10 +338,11 @@ def has_stationary_reference(walk: RandomWalk) -> bool:
 
 def _references(walk: RandomWalk, stops: list[int]) -> list[_Reference]:
     """Return what laws are compared with after each of some increasing numbers of rounds."""
-    stationary = None
+    stationary: list[NDArray[np.float64]] = []
     if has_stationary_reference(walk):
         pi = walk.graphs[0].stationary_law()
-        stationary = *_law_and_places(pi), weight_grid(float(1.0 / pi.min()))
+        stationary = _lowered_laws(walk, pi, stops)
+        steepest = 1.0 / min(float(law.min()) for law in [pi, *stationary])
     # No law is more than num_users times the mean; where reports are lost, ratios may be larger.
     by_mean = weight_grid(2.0 * walk.num_users if walk.colluding is None else _LARGEST_WEIGHT)
     load = np.ones(walk.num_users)
@@ -340,21 +351,50 @@ def _references(walk: RandomWalk, stops: list[int]) -> list[_Reference]:
     reached = load.copy()
     references = []
     done = 0
-    for stop in stops:
+    for row, stop in enumerate(stops):
         for round_number in range(done, stop):
             move_laws(walk, load, round_number, round_number + 1)
             move_laws(walk, reached, round_number, round_number + 1)
             # Ones and zeros again: what can be reached is known exactly, however unlikely.
             np.greater(reached, 0.0, out=reached)
         done = stop
-        if stationary is None:
+        if not stationary:
             total = math.fsum(load)
             mean = load / (total if total > 0.0 else 1.0)
             law = np.where(reached > 0.0, np.maximum(mean, _LEAST_REFERENCE), 0.0)
-            references.append(_Reference(load.copy(), *_law_and_places(law), by_mean))
-        else:
-            references.append(_Reference(load.copy(), *stationary))
+            references.append(_Reference(stop, load.copy(), *_law_and_places(law), by_mean))
+            continue
+        for law in (pi, stationary[row]):
+            parts = load.copy(), *_law_and_places(law), weight_grid(steepest)
+            references.append(_Reference(stop, *parts))
     return references
+
+
+def _lowered_laws(
+    walk: RandomWalk, pi: NDArray[np.float64], stops: list[int]
+) -> list[NDArray[np.float64]]:
+    """Return a law Q after each of some rounds that is smaller than pi where few reports come.
+
+    A sample of users says where. Whose position tells most is guessed: the value at v of P^t of a
+    random function without mean, standard normal in l2(pi), has the variance chi2(P_v||pi).
+    """
+    count = min(_SAMPLE, max(int(_MOST_ENTRIES / pi.size), 1))
+    sample = point_laws(walk, np.arange(0, pi.size, max(pi.size // count, 1)))
+    noise = Entropy.from_seed(_SEED).generator().standard_normal((pi.size, _FUNCTIONS))
+    noise *= np.sqrt(pi)[:, None]
+    noise -= np.outer(pi, noise.sum(axis=0))
+    done, laws = 0, []
+    for stop in stops:
+        for moved in (sample, noise):
+            move_laws(walk, moved, done, stop)
+        done = stop
+        told = np.square(noise / pi[:, None]).mean(axis=1)
+        law = point_laws(walk, np.array([worst_hidden(told)]))[:, 0]
+        move_laws(walk, law, 0, stop)
+        weights = np.square(law) / pi
+        shares = lowered_shares((sample / pi[:, None]).T, weights, float(weights.sum()) - 1.0)
+        laws.append(pi * shares / float((pi * shares).sum()))
+    return laws
 
 
 def _law_and_places(
@@ -367,14 +407,13 @@ def _law_and_places(
 
 def _all_extremes(
     walk: RandomWalk,
-    stops: list[int],
     references: list[_Reference],
     on_progress: Progress | None,
 ) -> _Extremes:
     """Move the laws of all reports, and note what is asked of them after each of the rounds."""
     from shuffledp.network.positions import position_bounds_kernels as kernels
 
-    shape = (len(stops), walk.num_users)
+    shape = (len(references), walk.num_users)
     width = references[0].grid.size - 1
     lists = [np.zeros(shape) for _ in range(len(_Extremes._fields) - 1)]
     found = _Extremes._make([*lists, np.zeros((*shape, width), np.float32)])
@@ -382,7 +421,9 @@ def _all_extremes(
         found.least[row, reference.places] = np.inf
     nothing_noted = found.least.copy()
 
-    widened = 1.0 + (walk.num_users + 64) * 2.0**-51 + 2.0 * relative_error(walk, stops[-1])
+    widened = (
+        1.0 + (walk.num_users + 64) * 2.0**-51 + 2.0 * relative_error(walk, references[-1].rounds)
+    )
 
     def note(first: int, last: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         laws = point_laws(walk, np.arange(first, last))
@@ -391,10 +432,9 @@ def _all_extremes(
         greatest = np.zeros(shape)
         flushed = 0
         done = 0
-        for row, stop in enumerate(stops):
+        for row, (stop, _, _, places, inverses, grid) in enumerate(references):
             flushed += move_laws(walk, laws, done, stop)
             done = stop
-            _, _, places, inverses, grid = references[row]
             low, high, squares, sums = (array[row, first:last] for array in found[:4])
             kernels.extremes(
                 laws, places, inverses, low, high, squares, sums, least[row], greatest[row]
@@ -409,15 +449,15 @@ def _all_extremes(
             found.tails[row, first:last] = rounded_up(np.minimum(tails * widened, 1.0))
         return least, greatest
 
-    for least, greatest in over_start_blocks(walk.num_users, note, on_progress):
+    for least, greatest in over_start_blocks(
+        walk.num_users, columns_at_a_time(walk.num_users), note, on_progress
+    ):
         np.minimum(found.least, least, out=found.least)
         np.maximum(found.greatest, greatest, out=found.greatest)
     return found
 
 
-def _rounded(
-    walk: RandomWalk, rounds: int, reference: _Reference, found: _Extremes
-) -> PositionBounds:
+def _rounded(walk: RandomWalk, reference: _Reference, found: _Extremes) -> PositionBounds:
     """Return bounds from computed extremes, each rounded to the safe side.
 
     Let e be the relative error of a probability, and x_j >= 0 what place j lost by setting small
@@ -426,6 +466,7 @@ def _rounded(
     (1 + e)^2 sum c^2 + 2 (1 + e) tau + tau^2 <= (1 + e)^2 sum c^2 + 4 tau, and sums of n
     non-negative numbers have a relative error of at most n 2^-53 more.
     """
+    rounds = reference.rounds
     error = relative_error(walk, rounds) + FEW_ROUNDINGS
     of_sums = error + walk.num_users * 2.0**-53
     up, down = 1.0 + error, 1.0 - error

@@ -29,6 +29,16 @@ _MARGIN = 2.0**-40
 # Variances are widened to at least the first number, and by the second one of themselves.
 _LEAST_CHI_SQUARE, _WIDENING = 1e-12, 1e-6
 
+# Q is lowered to what all but one of these parts of a sample of users reach, but not below 1 %.
+_QUANTILES, _LEAST_SHARE = (0.01, 0.03, 0.1, 0.3, 0.45, 0.6), 0.01
+
+# Whose position tells more than this is not hidden well by any Q.
+_HIDDEN = 0.1
+
+# Then it is moved by these steps, as far as that helps.
+_SHARE_STEPS = 2 * (3e-3, 1e-3, 3e-4, 1e-4)
+_NOTHING = 1e-9
+
 # Where a law of given variance is written down, in standard deviations from 1.
 _STEPS = np.concatenate([-np.geomspace(100.0, 0.2, 24), np.linspace(-0.1, 3.0, 32)])
 
@@ -160,3 +170,38 @@ def second_moments(grid: NDArray[np.float64], tails: NDArray[np.float32]) -> NDA
         [float(row.astype(np.float64) @ np.diff(grid)) for row in tails]
     )
     return np.maximum(moments * (1.0 + _MARGIN), 1.0)
+
+
+def worst_hidden(chi_squares: NDArray[np.float64]) -> int:
+    """Return the user whose position tells most, of those whom some Q can hide well."""
+    hidden = chi_squares <= max(_HIDDEN, float(chi_squares.min()))
+    return int(np.argmax(np.where(hidden, chi_squares, -1.0)))
+
+
+def lowered_shares(
+    sample: NDArray[np.float64], weights: NDArray[np.float64], chi_square: float
+) -> NDArray[np.float64]:
+    """Return by how much to lower Q at each column of places, so that more users hide the worst.
+
+    ``sample`` has the least ratios of some users, a row each; ``weights`` are mass times squared
+    ratio of the worst user, ``chi_square`` that user's variance. Whatever is returned is sound.
+    """
+    sample = np.ascontiguousarray(sample)
+    if not sample.shape[1]:
+        return np.ones(0)
+
+    def lost(shares: NDArray[np.float64]) -> float:
+        told = 1.0 + chi_square + float(weights @ (1.0 / shares - 1.0))
+        return told / max(float((sample / shares).min(axis=1, initial=1.0).mean()), _NOTHING)
+
+    # Above the middle many users lose more than others gain.
+    tried = np.quantile(sample, _QUANTILES, axis=0)
+    best: NDArray[np.float64] = min(np.clip(tried, _LEAST_SHARE, 1.0), key=lost)
+    for step in _SHARE_STEPS:
+        # Raising c at a column tells less, and takes from those whose least ratio is there.
+        ratios = np.maximum(sample / best, _NOTHING)
+        column, overlaps = ratios.argmin(axis=1), ratios.min(axis=1, initial=1.0)
+        taken = np.bincount(column, overlaps * (overlaps < 1.0), best.size) / overlaps.sum()
+        slope = 1.0 - taken / np.maximum(weights, _NOTHING)
+        best = min(best, np.clip(best * np.exp(step * np.tanh(slope)), _LEAST_SHARE, 1.0), key=lost)
+    return best

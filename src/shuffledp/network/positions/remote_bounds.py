@@ -38,14 +38,22 @@ than the law; cut off at 1 these are tails of a law (`position_weights`).
 """
 
 from dataclasses import replace
+from functools import partial
 from heapq import heappop, heappush
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.network.blocks import over_rows, over_start_blocks
 from shuffledp.network.positions.position_bounds import PositionBounds
-from shuffledp.network.positions.position_weights import rounded_up, second_moments, weight_grid
+from shuffledp.network.positions.position_weights import (
+    lowered_shares,
+    rounded_up,
+    second_moments,
+    weight_grid,
+    worst_hidden,
+)
 from shuffledp.network.spectra.deflation import loss_of
 from shuffledp.network.spectra.spectral_bounds import (
     MARGIN,
@@ -56,6 +64,7 @@ from shuffledp.network.spectra.spectral_bounds import (
 )
 from shuffledp.network.spectra.spectrum import Spectrum
 from shuffledp.network.walk.random_walk import (
+    LEAST_PROBABILITY,
     RandomWalk,
     columns_at_a_time,
     move_laws,
@@ -67,6 +76,13 @@ from shuffledp.network.walk.random_walk import (
 _MOST_ENTRIES, _MOST_ADDITIONS = 2e7, 1e10
 _FEWEST_ROWS, _MOST_ROWS = 16, 1024
 
+# Fewer rows than this part of the users are followed only where more than the second factor is lost
+# without them.
+_FEW, _NEAR = 1e-3, 1.05
+
+# So many laws are moved together: of large graphs that is twice as fast as eight.
+_WIDTH = 32
+
 # Where the most remote users are within this factor of the median, none is followed.
 _ALIKE = 1.5
 
@@ -76,14 +92,9 @@ _MOST_SMOOTHING = 6
 # Other places are bounded in so many groups; users times groups at most the last number.
 _FEWEST_GROUPS, _MOST_GROUPS, _MOST_GROUPED = 4, 256, 4e6
 
-# Q is lowered to what all but one of these parts of a sample of users reach, but not below 1 %.
-_QUANTILES, _SAMPLE, _LEAST_SHARE = (0.01, 0.03, 0.1, 0.3, 0.45, 0.6), 2048, 0.01
+# Q is lowered for about so many users.
+_SAMPLE = 2048
 
-# Whose position tells more than this is not hidden well by any Q.
-_HIDDEN = 0.1
-
-# Then it is moved by these steps, as far as that helps.
-_STEPS = 2 * (3e-3, 1e-3, 3e-4, 1e-4)
 _NOTHING = 1e-9
 
 # Laws summed over eigenpairs may be off by this, or by more of the middle user where all are made.
@@ -123,7 +134,9 @@ class _Remainders(NamedTuple):
     far: NDArray[np.float64]
 
 
-def remote_position_bounds(walk: RandomWalk, spectrum: Spectrum, rounds: int) -> PositionBounds:
+def remote_position_bounds(
+    walk: RandomWalk, spectrum: Spectrum, rounds: int, followed: "FollowedLaws | None" = None
+) -> PositionBounds:
     """Return bounds on the law of the holder of each user's report.
 
     Parameters
@@ -134,6 +147,8 @@ def remote_position_bounds(walk: RandomWalk, spectrum: Spectrum, rounds: int) ->
         Of the walk.
     rounds : int
         How many rounds t >= 1.
+    followed : FollowedLaws, optional
+        Laws that were followed for other numbers of rounds on the same walk, and are moved on.
 
     Returns
     -------
@@ -162,33 +177,99 @@ def remote_position_bounds(walk: RandomWalk, spectrum: Spectrum, rounds: int) ->
         near = _smoothed_norms(walk, spectrum, rounds - half)
         ahead = _remainder_norms(walk, spectrum, rounds - half)
     remainders = _Remainders(ahead, behind)
-    rows, is_summed = _remote_rows(walk, spectrum, rounds, far, remainders)
-    groups = _groups(spectrum, rounds, rows, far, by_functions=is_summed)
-    laws = _empty_laws(base.low.size, rows.size + len(groups))
-    width = columns_at_a_time(base.low.size)
-    for first in range(0, rows.size, width):
-        chosen = rows[first : first + width]
-        if is_summed:
-            found = _summed(spectrum, chosen, rounds, remainders)
-        else:
-            found = _followed(walk, spectrum.stationary_law, chosen, rounds)
-        laws.lower[:, first : first + chosen.size] = found.lower
-        laws.upper[:, first : first + chosen.size] = found.upper
     errors = _errors(spectrum, rounds, remainders)
-    sums = _extreme_sums(spectrum, rounds, errors, groups)
-    widest = (sums.upper - sums.lower).max(axis=1, initial=0.0)
-    if is_summed and _is_small(spectrum) and groups and float(np.median(widest)) > _OPEN:
-        sums = _all_sums(spectrum, rounds, errors, groups)
-    farthest = np.array([far[each].max() for each in groups])
-    away = np.multiply.outer(near, farthest) * (1.0 + MARGIN)
-    laws.lower[:, rows.size :] = np.maximum(1.0 - away * (1.0 + MARGIN), sums.lower)
-    laws.upper[:, rows.size :] = np.minimum((1.0 + away) * (1.0 + MARGIN), sums.upper)
-    np.maximum(laws.lower, base.low[:, None], out=laws.lower)
-    np.minimum(laws.upper, base.high[:, None], out=laws.upper)
     chi = np.square(_smoothed_norms(walk, spectrum, rounds)) * (1.0 + MARGIN)
-    known = _Known(spectrum.stationary_law, laws, rows, groups, chi)
-    bounds = _compared(base, known, np.ones(laws.lower.shape[1]))
-    return replace(bounds, lowered=_compared(base, known, _shares(known)))
+    is_summed = _is_summed(spectrum, remainders)
+
+    def bounds_with(rows: NDArray[np.int64]) -> PositionBounds:
+        """Return bounds with the laws from some users."""
+        groups = _groups(spectrum, rounds, rows, far, by_functions=is_summed)
+        laws = _empty_laws(base.low.size, rows.size + len(groups))
+        if is_summed:
+            _sum_laws(laws, spectrum, rows, rounds, errors)
+        else:
+            (followed or FollowedLaws(walk)).write(laws, rows, rounds, spectrum.stationary_law)
+        sums = _extreme_sums(spectrum, rounds, errors, groups)
+        widest = (sums.upper - sums.lower).max(axis=1, initial=0.0)
+        if is_summed and _is_small(spectrum) and groups and float(np.median(widest)) > _OPEN:
+            sums = _all_sums(spectrum, rounds, errors, groups)
+        farthest = np.array([far[each].max() for each in groups])
+        away = np.multiply.outer(near, farthest) * (1.0 + MARGIN)
+        laws.lower[:, rows.size :] = np.maximum(1.0 - away * (1.0 + MARGIN), sums.lower)
+        laws.upper[:, rows.size :] = np.minimum((1.0 + away) * (1.0 + MARGIN), sums.upper)
+        np.maximum(laws.lower, base.low[:, None], out=laws.lower)
+        np.minimum(laws.upper, base.high[:, None], out=laws.upper)
+        known = _Known(spectrum.stationary_law, laws, rows, groups, chi)
+        bounds = _compared(base, known, np.ones(laws.lower.shape[1]))
+        return replace(bounds, lowered=_compared(base, known, _shares(known)))
+
+    rows = _remote_rows(walk, spectrum, rounds, far, is_summed=is_summed)
+    if not is_summed and rows.size < _FEW * chi.size:
+        bounds = bounds_with(rows[:0])
+        if not rows.size or _lost(bounds) <= _NEAR:
+            return bounds
+    return bounds_with(rows)
+
+
+class FollowedLaws:
+    """Laws from some users, kept after the last rounds asked for, and after the octave before."""
+
+    def __init__(self, walk: RandomWalk) -> None:
+        """Know nothing yet."""
+        self._walk = walk
+        self._rows = np.empty(0, np.int64)
+        self._kept: dict[int, list[tuple[NDArray[np.float64], int]]] = {}
+
+    def write(
+        self, laws: _Laws, rows: NDArray[np.int64], rounds: int, pi: NDArray[np.float64]
+    ) -> None:
+        """Write the ratios to pi of the laws from ``rows`` to the first columns, enclosed."""
+        error = relative_error(self._walk, rounds) + MARGIN
+        first = 0
+        for moved, flushed in self._after(rows, rounds):
+            columns = slice(first, first + moved.shape[1])
+            ratios = moved / pi[:, None]
+            np.multiply(ratios, 1.0 - error, out=laws.lower[:, columns])
+            np.multiply(ratios, 1.0 + error, out=laws.upper[:, columns])
+            laws.upper[:, columns] += (LEAST_PROBABILITY * flushed / pi)[:, None]
+            first = columns.stop
+
+    def _after(self, rows: NDArray[np.int64], rounds: int) -> list[tuple[NDArray[np.float64], int]]:
+        """Return blocks of laws, one a column, and how many probabilities were set to 0."""
+        if not np.array_equal(rows, self._rows):
+            self._rows, self._kept = rows, {}
+        stops = (_octave(rounds) // 2, rounds)
+        for stop in stops:
+            if stop not in self._kept:
+                start = max((each for each in self._kept if each <= stop), default=None)
+                self._kept[stop] = self._moved(start, stop)
+        self._kept = {stop: self._kept[stop] for stop in stops}
+        return self._kept[rounds]
+
+    def _moved(self, start: int | None, stop: int) -> list[tuple[NDArray[np.float64], int]]:
+        """Move what is kept after ``start`` rounds, or the laws of the start."""
+
+        def move(first: int, last: int) -> tuple[NDArray[np.float64], int]:
+            if start is None:
+                laws, flushed = point_laws(self._walk, self._rows[first:last]), 0
+            else:
+                kept, flushed = self._kept[start][first // _WIDTH]
+                laws = kept.copy()
+            return laws, flushed + move_laws(self._walk, laws, start or 0, stop)
+
+        return list(over_start_blocks(self._rows.size, _WIDTH, move))
+
+
+def _octave(rounds: int) -> int:
+    """Return the least power of two that is no less."""
+    return 1 << max(rounds - 1, 0).bit_length()
+
+
+def _lost(bounds: PositionBounds) -> float:
+    """Return by which factor fewer users hide the worst one."""
+    best = bounds.lowered or bounds
+    assert best.chi_square is not None
+    return (1.0 + float(best.chi_square.max())) / max(float(best.low.mean()), _NOTHING)
 
 
 def _empty_laws(num_users: int, num_columns: int) -> _Laws:
@@ -203,28 +284,10 @@ def _masses(known: _Known) -> NDArray[np.float64]:
 
 def _shares(known: _Known) -> NDArray[np.float64]:
     """Return a c by column with a small (1 + chi2) / (mean overlap) for the worst who is hidden."""
-    sample = np.ascontiguousarray(known.laws.lower[:: max(known.pi.size // _SAMPLE, 1)])
-    if not sample.shape[1]:
-        return np.ones(0)
-    told = known.chi_square
-    worst = int(np.argmax(np.where(told <= max(_HIDDEN, float(told.min())), told, -1.0)))
+    worst = worst_hidden(known.chi_square)
     weights = _masses(known) * np.square(known.laws.upper[worst])
-
-    def lost(shares: NDArray[np.float64]) -> float:
-        told = 1.0 + float(known.chi_square[worst] + weights @ (1.0 / shares - 1.0))
-        return told / max(float((sample / shares).min(axis=1, initial=1.0).mean()), _NOTHING)
-
-    # Above the middle many users lose more than others gain.
-    tried = np.quantile(sample, _QUANTILES, axis=0)
-    best: NDArray[np.float64] = min(np.clip(tried, _LEAST_SHARE, 1.0), key=lost)
-    for step in _STEPS:
-        # Raising c at a column tells less, and takes from those whose least ratio is there.
-        ratios = np.maximum(sample / best, _NOTHING)
-        column, overlaps = ratios.argmin(axis=1), ratios.min(axis=1, initial=1.0)
-        taken = np.bincount(column, overlaps * (overlaps < 1.0), best.size) / overlaps.sum()
-        slope = 1.0 - taken / np.maximum(weights, _NOTHING)
-        best = min(best, np.clip(best * np.exp(step * np.tanh(slope)), _LEAST_SHARE, 1.0), key=lost)
-    return best
+    sample = known.laws.lower[:: max(known.pi.size // _SAMPLE, 1)]
+    return lowered_shares(sample, weights, float(known.chi_square[worst]))
 
 
 def _compared(base: PositionBounds, known: _Known, shares: NDArray[np.float64]) -> PositionBounds:
@@ -277,14 +340,8 @@ def _mean_of_neighbours(walk: RandomWalk, values: NDArray[np.float64]) -> NDArra
     from shuffledp.network.walk import random_walk_kernels as kernels
 
     graph, sums = walk.graphs[0], values.copy()
-    kernels.step_one_law(
-        graph.starts,
-        graph.neighbours,
-        np.zeros(values.size),
-        np.ones(values.size),
-        sums,
-        np.empty_like(values),
-    )
+    fixed = graph.starts, graph.neighbours, np.zeros(values.size), sums, values
+    over_rows(values.size, partial(kernels.step_one_law, *fixed))
     sums += kernels.FLUSH_BELOW  # sums below it were set to 0
     means: NDArray[np.float64] = walk.laziness * values
     means += (1.0 - walk.laziness) * (sums / graph.degrees)
@@ -335,32 +392,19 @@ def _remote_rows(
     spectrum: Spectrum,
     rounds: int,
     norms: NDArray[np.float64],
-    remainders: _Remainders,
-) -> tuple[NDArray[np.int64], bool]:
-    """Return the users whose laws are worth knowing, and whether eigenpairs give these."""
+    *,
+    is_summed: bool,
+) -> NDArray[np.int64]:
+    """Return the users whose laws are worth knowing; if followed, the same for a whole octave."""
     most = min(_MOST_ROWS, max(int(_MOST_ENTRIES / norms.size), _FEWEST_ROWS), norms.size)
-    is_summed = _is_summed(spectrum, remainders)
     if not is_summed:
-        work = rounds * float(walk.graphs[0].neighbours.size)
+        last = _octave(rounds)
+        norms = _smoothed_norms(walk, spectrum, last // 2)
+        work = last * float(walk.graphs[0].neighbours.size)
         most = min(most, int(_MOST_ADDITIONS / max(work, 1.0)))
-    order = np.argsort(-norms, kind="stable")
-    if not is_summed and most < norms.size and norms[order[0]] <= _ALIKE * float(np.median(norms)):
-        most = 0
-    return np.sort(order[:most]), is_summed
-
-
-def _followed(
-    walk: RandomWalk, pi: NDArray[np.float64], rows: NDArray[np.int64], rounds: int
-) -> _Laws:
-    """Return the laws from some users round by round, as ratios."""
-    laws = point_laws(walk, rows)
-    lost = 1e-280 * move_laws(walk, laws, 0, rounds)
-    laws /= pi[:, None]
-    error = relative_error(walk, rounds) + MARGIN
-    upper = laws * (1.0 + error)
-    upper += lost / pi[:, None]
-    laws *= 1.0 - error
-    return _Laws(laws, upper)
+        if most < norms.size and norms.max() <= _ALIKE * float(np.median(norms)):
+            most = 0
+    return np.sort(np.argsort(-norms, kind="stable")[:most])
 
 
 class _Errors(NamedTuple):
@@ -472,15 +516,16 @@ def _box(points: NDArray[np.float64], group: NDArray[np.int64]) -> _Box:
     return (0.0 if is_one else -size, int(group[0]), function, group)
 
 
-def _summed(
-    spectrum: Spectrum, rows: NDArray[np.int64], rounds: int, remainders: _Remainders
-) -> _Laws:
-    """Return the laws from some users as sums over eigenpairs, as ratios."""
+def _sum_laws(
+    laws: _Laws, spectrum: Spectrum, rows: NDArray[np.int64], rounds: int, errors: _Errors
+) -> None:
+    """Write the laws from some users, as ratios, summed over eigenpairs, to the first columns."""
     functions, powers = spectrum.deflation.eigenfunctions, spectrum.deflation.eigenvalues**rounds
-    near, far, loss = _errors(spectrum, rounds, remainders)
-    errors = (near @ far[rows].T + loss) * (1.0 + MARGIN)
+    near, far, loss = errors
+    spreads = (near @ far[rows].T + loss) * (1.0 + MARGIN)
     sums = 1.0 + functions @ (functions[rows] * powers).T
-    return _Laws(np.maximum(sums - errors, 0.0), np.maximum(sums + errors, 0.0))
+    np.maximum(sums - spreads, 0.0, out=laws.lower[:, : rows.size])
+    np.maximum(sums + spreads, 0.0, out=laws.upper[:, : rows.size])
 
 
 def _tails(

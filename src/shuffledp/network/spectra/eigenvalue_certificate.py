@@ -14,7 +14,7 @@ from shuffledp.core.checks import require_at_least, require_open_unit
 from shuffledp.core.entropy import Entropy
 from shuffledp.network.graphs.graph import Graph
 from shuffledp.network.spectra.deflation import UNIT, Deflation, loss_of
-from shuffledp.network.spectra.start_blocks import over_rows
+from shuffledp.network.blocks import over_rows
 
 #: Every certificate fails with at most this probability over its start vectors.
 FAILURE_PROBABILITY = 1e-12
@@ -224,10 +224,9 @@ class _Recurrence:
         from shuffledp.network.spectra import spectrum_kernels as kernels
 
         factor = self.factor if self.num_steps else 0.5 * self.factor
-        squares: dict[int, NDArray[np.float64]] = {}
 
-        def step(block: int, first: int, last: int) -> None:
-            squares[block] = np.empty(_NUM_STARTS)
+        def step(first: int, last: int) -> NDArray[np.float64]:
+            squares = np.empty(_NUM_STARTS)
             kernels.chebyshev_step(
                 self.graph.starts,
                 self.graph.neighbours,
@@ -236,18 +235,19 @@ class _Recurrence:
                 factor,
                 self.current,
                 self.previous,
-                squares[block],
+                squares,
                 first,
                 last,
             )
+            return squares
 
-        over_rows(self.pi.size, step)
+        squares = over_rows(self.pi.size, step)
         self.lost_a_step += self.kappa * (factor * self.norms + self.norms_before)
         self.lost += self.lost_a_step
         self.current, self.previous = self.previous, self.current
         self.norms_before = self.norms
         size = float(self.graph.neighbours.size)
-        total = np.sum([squares[block] for block in sorted(squares)], axis=0)
+        total = np.sum(squares, axis=0)
         self.norms = np.sqrt(total / size) * (1.0 + self.loss_of_norms)
         self.num_steps += 1
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple, SupportsFloat, SupportsIndex, TypeAlias
 
 import numpy as np
@@ -16,7 +17,7 @@ from shuffledp.core.threads import one_thread
 from shuffledp.network.graphs.graph import Graph
 from shuffledp.network.spectra.deflation import Deflation, deflate
 from shuffledp.network.spectra.eigenvalue_certificate import Certificate, certified_norm
-from shuffledp.network.spectra.start_blocks import over_rows
+from shuffledp.network.blocks import over_rows
 
 #: Up to so many users all eigenpairs are computed at once.
 DENSE_USERS = 400
@@ -327,7 +328,7 @@ def _symmetric_product(
         np.divide(flat, root, out=scratch, casting="same_kind")
         mean = float(flat @ root)
         fixed = graph.starts, graph.neighbours, laziness, 1.0 - laziness, root, scratch, mean, out
-        over_rows(root.size, lambda _, first, last: kernels.symmetric_step(*fixed, first, last))
+        over_rows(root.size, partial(kernels.symmetric_step, *fixed))
         return out
 
     return multiply

@@ -40,8 +40,8 @@ def symmetric_step(
     """
     for i in range(first, last):
         total = 0.0
-        for place in range(starts[i], starts[i + 1]):
-            total += scratch[neighbours[place]]
+        for other in neighbours[starts[i] : starts[i + 1]]:
+            total += scratch[np.uint32(other)]
         total *= move / (starts[i + 1] - starts[i])
         out[i] = root[i] * (laziness * scratch[i] + total - mean)
 
@@ -104,12 +104,12 @@ def chebyshev_step(
         while begin < end:
             stop = min(begin + PART, end)
             part0 = part1 = part2 = part3 = 0.0
-            for place in range(begin, stop):
-                other = neighbours[place]
-                part0 += current[other, 0]
-                part1 += current[other, 1]
-                part2 += current[other, 2]
-                part3 += current[other, 3]
+            for other in neighbours[begin:stop]:
+                row = current[np.uint32(other)]
+                part0 += row[0]
+                part1 += row[1]
+                part2 += row[2]
+                part3 += row[3]
             total0 += part0
             total1 += part1
             total2 += part2

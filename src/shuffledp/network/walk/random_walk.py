@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Self, SupportsIndex
 
 import numpy as np
@@ -11,6 +12,7 @@ from shuffledp.core.checks import require_at_least, require_finite
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import read_only
+from shuffledp.network.blocks import over_rows
 from shuffledp.network.graphs.graph import Graph
 
 #: Laziness is a multiple of 2 to minus that many: a float, and the exact rational of the coins.
@@ -323,14 +325,16 @@ def move_laws(walk: RandomWalk, laws: NDArray[np.float64], first: int, last: int
     from shuffledp.network.walk import random_walk_kernels as kernels
 
     step = kernels.step_one_law if laws.ndim == 1 else kernels.step_laws
-    scratch = np.empty_like(laws)
+    moving = np.empty_like(laws)
     flushed = 0
     weights = walk.stay_and_move(first) if first < last else None
     for round_number in range(first, last):
         if weights is None or not walk.is_static:
             weights = walk.stay_and_move(round_number)
-        graph = walk.graph_at(round_number)
-        flushed += step(graph.starts, graph.neighbours, *weights, laws, scratch)
+        graph, (stay, move) = walk.graph_at(round_number), weights
+        np.multiply(laws.T, move, out=moving.T)
+        fixed = graph.starts, graph.neighbours, stay, laws, moving
+        flushed += sum(over_rows(walk.num_users, partial(step, *fixed)))
         if walk.colluding is not None:
             laws[walk.colluding] = 0.0
     return flushed

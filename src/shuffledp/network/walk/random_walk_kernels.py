@@ -22,22 +22,20 @@ def step_laws(
     starts: NDArray[np.int64],
     neighbours: NDArray[np.int32],
     stay: NDArray[np.float64],
-    move: NDArray[np.float64],
     laws: NDArray[np.float64],
     moving: NDArray[np.float64],
+    first: int,
+    last: int,
 ) -> int:
-    """Move each column of ``laws`` (num_users, width) by a round, in place.
+    """Move each column of ``laws`` (num_users, width) by a round, in place, at some nodes.
 
-    A report at node k stays with probability stay[k] and goes to each neighbour with probability
-    move[k]. ``moving`` is scratch space of the same shape. Returns how many probabilities were
-    set to zero because they were positive and below `FLUSH_BELOW`.
+    A report at node k stays with probability stay[k]; ``moving`` is what goes from there to each
+    neighbour, by column. Returns how many probabilities were set to zero because they were
+    positive and below `FLUSH_BELOW`.
     """
-    num_users, width = laws.shape
-    for k in range(num_users):
-        for b in range(width):
-            moving[k, b] = move[k] * laws[k, b]
+    width = laws.shape[1]
     flushed = 0
-    for j in range(num_users):
+    for j in range(first, last):
         row = laws[j]
         for b in range(width):
             row[b] *= stay[j]
@@ -73,15 +71,14 @@ def step_one_law(
     starts: NDArray[np.int64],
     neighbours: NDArray[np.int32],
     stay: NDArray[np.float64],
-    move: NDArray[np.float64],
     law: NDArray[np.float64],
     moving: NDArray[np.float64],
+    first: int,
+    last: int,
 ) -> int:
     """Do what `step_laws` does for a single law, of shape (num_users,)."""
-    for k in range(law.size):
-        moving[k] = move[k] * law[k]
     flushed = 0
-    for j in range(law.size):
+    for j in range(first, last):
         total = stay[j] * law[j]
         for k in neighbours[starts[j] : starts[j + 1]]:
             total += moving[np.uint32(k)]
