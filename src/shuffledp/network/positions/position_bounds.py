@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import read_only
+from shuffledp.network.blocks import Progress, over_start_blocks
 from shuffledp.network.positions.position_weights import (
     chi_square_law,
     dominating_law,
@@ -21,7 +22,6 @@ from shuffledp.network.positions.position_weights import (
     weight_grid,
     worst_hidden,
 )
-from shuffledp.network.blocks import Progress, over_start_blocks
 from shuffledp.network.walk.random_walk import (
     LEAST_PROBABILITY,
     RandomWalk,

@@ -268,8 +268,8 @@ def _octave(rounds: int) -> int:
 def _lost(bounds: PositionBounds) -> float:
     """Return by which factor fewer users hide the worst one."""
     best = bounds.lowered or bounds
-    assert best.chi_square is not None
-    return (1.0 + float(best.chi_square.max())) / max(float(best.low.mean()), _NOTHING)
+    told = 0.0 if best.chi_square is None else float(best.chi_square.max())
+    return (1.0 + told) / max(float(best.low.mean()), _NOTHING)
 
 
 def _empty_laws(num_users: int, num_columns: int) -> _Laws:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_at_least, require_open_unit
 from shuffledp.core.entropy import Entropy
+from shuffledp.network.blocks import over_rows
 from shuffledp.network.graphs.graph import Graph
 from shuffledp.network.spectra.deflation import UNIT, Deflation, loss_of
-from shuffledp.network.blocks import over_rows
 
 #: Every certificate fails with at most this probability over its start vectors.
 FAILURE_PROBABILITY = 1e-12

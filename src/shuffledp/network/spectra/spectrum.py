@@ -14,10 +14,10 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.reports import read_only
 from shuffledp.core.threads import one_thread
+from shuffledp.network.blocks import over_rows
 from shuffledp.network.graphs.graph import Graph
 from shuffledp.network.spectra.deflation import Deflation, deflate
 from shuffledp.network.spectra.eigenvalue_certificate import Certificate, certified_norm
-from shuffledp.network.blocks import over_rows
 
 #: Up to so many users all eigenpairs are computed at once.
 DENSE_USERS = 400
