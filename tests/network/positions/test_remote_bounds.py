@@ -220,8 +220,8 @@ def test_alike_users_are_not_followed_one_by_one(monkeypatch):
 def test_followed_laws_are_moved_on(few, monkeypatch):
     """Whatever was asked before, the laws are the same; after 5,000 rounds they are not needed."""
     graph, last = GRAPHS["lollipop"][0], GRAPHS["lollipop"][0].num_users - 1
-    monkeypatch.setattr(remote_bounds, "_LARGEST_ERROR", 0.0)  # nothing is summed
-    monkeypatch.setattr(remote_bounds, "_LARGEST_MIDDLE_ERROR", 0.0)
+    monkeypatch.setattr(remote_bounds, "_LARGEST_ERROR", -1.0)  # nothing is summed
+    monkeypatch.setattr(remote_bounds, "_LARGEST_MIDDLE_ERROR", -1.0)
     monkeypatch.setattr(remote_bounds, "_MOST_ROWS", 3)
     monkeypatch.setattr(remote_bounds, "_FEW", few)
     walk, spectrum = RandomWalk.on(graph), walk_spectrum(graph, num_pairs=5)
