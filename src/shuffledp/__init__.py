@@ -61,19 +61,19 @@ if TYPE_CHECKING:
     from shuffledp.monitoring.server import MonitorServer
     from shuffledp.monitoring.simulation.simulate import simulate_monitoring
     from shuffledp.network.account import account_network
-    from shuffledp.network.graphs.graph import Graph
-    from shuffledp.network.graphs.graph_files import read_graph
+    from shuffledp.network.graph import Graph
+    from shuffledp.network.graph_files import read_graph
     from shuffledp.network.mixing import NetworkMixing
-    from shuffledp.network.privacy.network_walk import (
+    from shuffledp.network.privacy import (
         network_walk_delta,
         network_walk_epsilon,
     )
-    from shuffledp.network.walk.random_walk import (
+    from shuffledp.network.shuffler import NetworkShuffler
+    from shuffledp.network.walk import (
         RandomWalk,
         position_distribution,
         simulate_positions,
     )
-    from shuffledp.network.walk.shuffler import NetworkShuffler
     from shuffledp.randomizers.categories.hadamard_response import HadamardResponse
     from shuffledp.randomizers.categories.k_randomized_response import (
         KRandomizedResponse,
@@ -183,7 +183,7 @@ _HOMES = {
         "largest_epsilon0",
         "smallest_num_users",
     ),
-    "network.graphs.graph_files": ("read_graph",),
+    "network.graph_files": ("read_graph",),
     "leakage.of_collections": ("account_leakage",),
     "monitoring.planning.plan": ("plan_monitoring",),
     "monitoring.simulation.simulate": ("simulate_monitoring",),
@@ -191,14 +191,14 @@ _HOMES = {
     "network.mixing": ("NetworkMixing",),
     "monitoring.client": ("MonitorClient",),
     "monitoring.server": ("MonitorServer",),
-    "network.graphs.graph": ("Graph",),
-    "network.walk.random_walk": (
+    "network.graph": ("Graph",),
+    "network.walk": (
         "RandomWalk",
         "position_distribution",
         "simulate_positions",
     ),
-    "network.walk.shuffler": ("NetworkShuffler",),
-    "network.privacy.network_walk": (
+    "network.shuffler": ("NetworkShuffler",),
+    "network.privacy": (
         "network_walk_delta",
         "network_walk_epsilon",
     ),

@@ -15,7 +15,7 @@ from shuffledp.deploy.peers.service.peer_store import PeerStore
 from shuffledp.deploy.peers.service.preparing import read_terms
 from shuffledp.deploy.peers.service.relay_client import RelayClient, plain_text_cautions
 from shuffledp.deploy.peers.service.relay_store import SqliteStore
-from shuffledp.network.graphs.families import complete_graph
+from shuffledp.network.families import complete_graph
 
 TERMS = simple_terms(complete_graph(6), AnalyzerKeys.generate(), rounds=2, report_bytes=4)
 KINDS = [SqliteStore, PeerStore]

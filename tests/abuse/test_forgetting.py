@@ -16,7 +16,7 @@ from shuffledp.deploy.peers.service.collecting import fetch
 from shuffledp.deploy.peers.service.fetched_store import FetchedStore
 from shuffledp.deploy.peers.service.peer_store import PeerStore
 from shuffledp.deploy.peers.service.preparing import prepare_terms
-from shuffledp.network.graphs.families import complete_graph
+from shuffledp.network.families import complete_graph
 
 EVERYBODY = list(range(6))
 ENTROPY = Entropy.from_seed(3)

@@ -24,7 +24,7 @@ from shuffledp.deploy.peers.service import bounded_answers, relay_client
 from shuffledp.deploy.peers.service.bounded_answers import AnswerSizes
 from shuffledp.deploy.peers.service.errors import RelayError, RelayRefusalError
 from shuffledp.deploy.peers.service.relay_client import RelayClient, plain_text_cautions
-from shuffledp.network.graphs.families import complete_graph
+from shuffledp.network.families import complete_graph
 
 NUM_USERS, ROUNDS, VICTIM = 6, 4, 3
 GRAPH = complete_graph(NUM_USERS)

@@ -22,7 +22,7 @@ from shuffledp.deploy.peers.service.drawing import draw_reports, spending_facts
 from shuffledp.deploy.peers.service.node_values import NodeValues
 from shuffledp.deploy.peers.service.peer_store import PeerStore
 from shuffledp.deploy.peers.service.preparing import prepare_terms
-from shuffledp.network.graphs.families import complete_graph
+from shuffledp.network.families import complete_graph
 
 GRAPH = complete_graph(12)
 KEYS = AnalyzerKeys.generate()

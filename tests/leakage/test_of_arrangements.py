@@ -25,9 +25,9 @@ from shuffledp.leakage.channels.builders import product_channel
 from shuffledp.leakage.general.weighted_positions import positions_vulnerability
 from shuffledp.leakage.of_results import Released, leakage_of_run
 from shuffledp.leakage.shuffler_channels import mallows_channel, target_place_law
-from shuffledp.network.arrangement import NetworkArrangement
-from shuffledp.network.graphs.families import complete_graph, random_regular_graph
+from shuffledp.network.families import complete_graph, random_regular_graph
 from shuffledp.network.mixing import NetworkMixing
+from shuffledp.network.run import NetworkArrangement
 
 FALSE_POSITIVE_RATE = 1e-7
 DISTANCES = ("kendall", "hamming", "cayley")

@@ -15,9 +15,9 @@ from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.leakage.of_arrangements import guaranteed
 from shuffledp.leakage.of_collections import account_leakage
 from shuffledp.leakage.of_results import Released, json_of_run, of_run
-from shuffledp.network.arrangement import NetworkArrangement
-from shuffledp.network.graphs.families import random_regular_graph
+from shuffledp.network.families import random_regular_graph
 from shuffledp.network.mixing import NetworkMixing
+from shuffledp.network.run import NetworkArrangement
 from shuffledp.randomizers.registry import RANDOMIZERS
 
 ANSWERS = ["a"] * 150 + ["b"] * 100 + ["c"] * 50

@@ -21,9 +21,9 @@ from shuffledp.leakage.shuffler_channels import (
     target_place_law,
 )
 from shuffledp.leakage.uninformed.closed_forms import shuffled_vulnerability
-from shuffledp.network.graphs.families import complete_graph, cycle_graph
-from shuffledp.network.graphs.graph import Graph
-from shuffledp.network.walk.random_walk import RandomWalk, position_distribution
+from shuffledp.network.families import complete_graph, cycle_graph
+from shuffledp.network.graph import Graph
+from shuffledp.network.walk import RandomWalk, position_distribution
 
 # Of the one statistical test: Hoeffding at 4 outcomes and a few, both sides.
 FALSE_POSITIVE_RATE = 1e-9

@@ -8,19 +8,18 @@ from shuffledp.accounting.amplification.registry import account_epsilon
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.network import hiding as network_hiding
+from shuffledp.network import hiding as network_users
 from shuffledp.network import mixing as network_mixing
-from shuffledp.network import users as network_users
-from shuffledp.network.graphs.families import (
+from shuffledp.network.families import (
     complete_graph,
     cycle_graph,
     random_regular_graph,
     star_graph,
 )
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
+from shuffledp.network.hiding import weights_of
 from shuffledp.network.mixing import NetworkMixing
-from shuffledp.network.privacy.network_walk import network_walk_epsilon
-from shuffledp.network.privacy.weighted_walk import WeightedWalk
-from shuffledp.network.users import weights_of
+from shuffledp.network.privacy import WeightedWalk, network_walk_epsilon
 
 
 def exact_overlaps(graph: Graph, rounds: int) -> np.ndarray:

@@ -18,10 +18,10 @@ NOT_PUBLIC = {
     "groups.attacks.learning",
     "groups.attacks.trials",
     "groups.orders.sensitivity",
-    "network.curves",
-    "network.graphs.families",
-    "network.privacy.network_published",
-    "network.spectra.spectral_bounds",
+    "network.account",
+    "network.families",
+    "network.privacy",
+    "network.spectral_bounds",
 }
 
 

@@ -95,7 +95,7 @@ def collect(  # noqa: PLR0913  # one parameter an option
     from shuffledp.deploy.peers.service.preparing import read_key, read_terms
     from shuffledp.deploy.peers.service.relay_client import RelayClient, plain_text_cautions
     from shuffledp.leakage.of_results import json_of_run
-    from shuffledp.network.graphs.graph_files import read_graph
+    from shuffledp.network.graph_files import read_graph
 
     read, asked = read_terms(terms)
     keys = read_key(key, read)

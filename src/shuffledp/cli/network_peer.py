@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from shuffledp.collection.questions.question import Question
     from shuffledp.deploy.peers.service.node_values import NodeValues
     from shuffledp.deploy.peers.service.peer_runner import PeersOutcome
-    from shuffledp.network.graphs.graph import Graph
+    from shuffledp.network.graph import Graph
 
 
 @click.command(
@@ -121,7 +121,7 @@ def peer(
     from shuffledp.deploy.peers.service.peer_store import PeerStore
     from shuffledp.deploy.peers.service.preparing import read_terms, traffic_facts
     from shuffledp.deploy.peers.service.relay_client import RelayClient, plain_text_cautions
-    from shuffledp.network.graphs.graph_files import read_graph
+    from shuffledp.network.graph_files import read_graph
 
     who = _Users(**{name: options.pop(name) for name in _USER_OPTIONS})
     limits = Limits(**{name: value for name, value in options.items() if value is not None})

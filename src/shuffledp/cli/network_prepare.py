@@ -15,7 +15,7 @@ from shuffledp.core.checks import require_open_unit
 if TYPE_CHECKING:
     from shuffledp.deploy.peers.protocol.terms import Terms
     from shuffledp.deploy.peers.service.asked_terms import AskedTerms
-    from shuffledp.network.graphs.graph import Graph
+    from shuffledp.network.graph import Graph
 
 
 @click.command(
@@ -84,7 +84,7 @@ def prepare(  # noqa: PLR0913  # one parameter an option
         traffic_facts,
         write_collection,
     )
-    from shuffledp.network.graphs.graph_files import read_graph
+    from shuffledp.network.graph_files import read_graph
     from shuffledp.network.mixing import NetworkMixing
 
     if delta is not None:

@@ -78,7 +78,7 @@ def relay(  # noqa: PLR0913  # one parameter an option
     from shuffledp.deploy.peers.service.preparing import read_terms
     from shuffledp.deploy.peers.service.relay_server import serve_relay
     from shuffledp.deploy.peers.service.round_clock import RoundClock
-    from shuffledp.network.graphs.graph_files import read_graph
+    from shuffledp.network.graph_files import read_graph
 
     read, _ = read_terms(terms)
     serve_relay(

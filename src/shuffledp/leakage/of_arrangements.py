@@ -49,8 +49,8 @@ from shuffledp.leakage.general.central import (
 from shuffledp.leakage.general.weighted_positions import positions_vulnerability
 from shuffledp.leakage.of_collections import written_matrix
 from shuffledp.leakage.shuffler_channels import target_place_law
-from shuffledp.network.arrangement import NetworkArrangement
 from shuffledp.network.hiding import Hiding
+from shuffledp.network.run import NetworkArrangement
 
 if TYPE_CHECKING:
     from shuffledp.collection.results import Guarantee

@@ -21,7 +21,7 @@ from shuffledp.core.reports import read_only
 from shuffledp.groups.permutations.kendall_displacement import displacement_law
 from shuffledp.groups.permutations.mallows import MallowsModel
 from shuffledp.groups.permutations.permutation_arrays import require_permutation
-from shuffledp.network.walk.random_walk import RandomWalk, position_distribution
+from shuffledp.network.walk import RandomWalk, position_distribution
 
 if TYPE_CHECKING:
     from shuffledp.leakage.channels.channel import Channel
@@ -166,7 +166,7 @@ def network_channel(
 
     Examples
     --------
-    >>> from shuffledp.network.graphs.graph import Graph
+    >>> from shuffledp.network.graph import Graph
     >>> channel = network_channel(RandomWalk.on(Graph.from_edges([(0, 1)])), 1, 2)
     >>> channel.inputs[1], channel.outputs[int(channel.to_dense()[1].argmax())]
     ((0, 1), ((0, 1), (1, 0)))

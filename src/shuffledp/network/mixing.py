@@ -19,18 +19,18 @@ from shuffledp.core.checks import require_at_least, require_delta
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.progress import Progress
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 from shuffledp.network.hiding import Hiding, ReportingProtocol
-from shuffledp.network.positions.remote_bounds import FollowedLaws, remote_position_bounds
-from shuffledp.network.privacy.network_walk import (
+from shuffledp.network.privacy import (
     NETWORK_ASSUMPTIONS,
     network_walk_epsilon,
 )
-from shuffledp.network.walk.random_walk import RandomWalk
+from shuffledp.network.remote_bounds import FollowedLaws, remote_position_bounds
+from shuffledp.network.walk import RandomWalk
 
 if TYPE_CHECKING:
-    from shuffledp.network.positions.position_bounds import PositionBounds
-    from shuffledp.network.spectra.spectrum import Spectrum
+    from shuffledp.network.positions import PositionBounds
+    from shuffledp.network.spectrum import Spectrum
 
 Method = Literal["auto", "exact", "spectral"]
 
@@ -117,7 +117,7 @@ class NetworkMixing:
     @property
     def spectrum(self) -> "Spectrum":
         """Eigenvalues and eigenvectors, with certified bounds; computed when first asked for."""
-        from shuffledp.network.spectra.spectrum import walk_spectrum
+        from shuffledp.network.spectrum import walk_spectrum
 
         if self._spectrum is None:
             self._say("eigenvalues", 0, 1)
@@ -311,7 +311,7 @@ class NetworkMixing:
 
     def _may_be_enough(self, rounds: int, within: float, share: float) -> bool:
         """Return whether eigenvalues alone do not speak against it, which saves a look at rows."""
-        from shuffledp.network.spectra.spectral_bounds import spectral_position_bounds
+        from shuffledp.network.spectral_bounds import spectral_position_bounds
 
         chi_square = spectral_position_bounds(self.spectrum, rounds).chi_square
         if chi_square is None:
@@ -320,7 +320,7 @@ class NetworkMixing:
 
     def _spectral(self, rounds: int) -> "PositionBounds":
         """Return bounds by eigenvalues, and rows of the most remote users; kept between calls."""
-        from shuffledp.network.spectra.spectral_bounds import spectral_position_bounds
+        from shuffledp.network.spectral_bounds import spectral_position_bounds
 
         if rounds == 0:
             return spectral_position_bounds(self.spectrum, rounds)
@@ -333,7 +333,7 @@ class NetworkMixing:
 
     def _spectrum_for(self, rounds: int) -> "Spectrum":
         """Return the spectrum, with more eigenpairs where so many rounds need these."""
-        from shuffledp.network.spectra.spectrum import DENSE_USERS, walk_spectrum
+        from shuffledp.network.spectrum import DENSE_USERS, walk_spectrum
 
         found, users = self.spectrum, self.graph.num_users
         is_slow = _MANY_PAIRS // 2 <= found.deflation.num_pairs < _MANY_PAIRS
@@ -374,7 +374,7 @@ class NetworkMixing:
 
     def _compute(self, rounds: Sequence[int]) -> None:
         """Follow all users exactly, and keep their bounds after these rounds."""
-        from shuffledp.network.positions.position_bounds import exact_position_bounds
+        from shuffledp.network.positions import exact_position_bounds
 
         if rounds:
             found = exact_position_bounds(self.walk, rounds, on_progress=self._report)

@@ -9,7 +9,7 @@ from shuffledp.deploy.peers.protocol.limits import Limits
 from shuffledp.deploy.peers.protocol.peer import Peer
 from shuffledp.deploy.peers.protocol.relay import RelayCore
 from shuffledp.deploy.peers.protocol.store import MemoryStore
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 
 REPORT_BYTES = 4
 KEYS = AnalyzerKeys.generate()

@@ -20,7 +20,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.deploy.peers.protocol.delivery import CODE_BYTES, Codes, final_transcript
 from shuffledp.deploy.peers.protocol.envelopes import Refusal, decode_mail
 from shuffledp.deploy.peers.protocol.keys import hand_ins_token
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 
 # A path with a triangle at one end, so that news takes up to three rounds.
 PATH = Graph.from_edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)])

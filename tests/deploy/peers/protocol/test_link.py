@@ -17,9 +17,9 @@ from shuffledp.deploy.peers.protocol.draws import Draws
 from shuffledp.deploy.peers.protocol.envelopes import Refusal
 from shuffledp.deploy.peers.protocol.errors import ProtocolError, Reason
 from shuffledp.deploy.peers.protocol.routing import HopRouting
-from shuffledp.network.graphs.families import random_regular_graph
-from shuffledp.network.graphs.graph import Graph
-from shuffledp.network.walk.random_walk import RandomWalk, position_distribution
+from shuffledp.network.families import random_regular_graph
+from shuffledp.network.graph import Graph
+from shuffledp.network.walk import RandomWalk, position_distribution
 from shuffledp.randomizers.categories.k_randomized_response import KRandomizedResponse
 
 # Three comparisons of routes with the walk, and one interval at 1 - 2e-10.

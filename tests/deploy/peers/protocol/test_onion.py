@@ -38,8 +38,8 @@ from shuffledp.deploy.peers.protocol.limits import Limits
 from shuffledp.deploy.peers.protocol.onion import OnionRouting, draw_way, wrap
 from shuffledp.deploy.peers.protocol.routing import HopRouting
 from shuffledp.deploy.peers.protocol.sealing import seal
-from shuffledp.network.graphs.graph import Graph
-from shuffledp.network.walk.random_walk import RandomWalk, position_distribution
+from shuffledp.network.graph import Graph
+from shuffledp.network.walk import RandomWalk, position_distribution
 
 # One comparison of holders with the walk; its negative control counts too.
 FALSE_POSITIVE_RATE = 1e-9

@@ -27,8 +27,8 @@ from shuffledp.deploy.peers.service.relay_client import RelayClient
 from shuffledp.deploy.peers.service.relay_service import RelayService
 from shuffledp.deploy.peers.service.relay_store import SqliteStore
 from shuffledp.deploy.peers.service.round_clock import RoundClock
-from shuffledp.network.graphs.families import complete_graph
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.families import complete_graph
+from shuffledp.network.graph import Graph
 
 URL = "http://127.0.0.1"
 

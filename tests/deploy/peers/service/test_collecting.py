@@ -22,9 +22,9 @@ from shuffledp.deploy.peers.service.fetched_store import FetchedStore
 from shuffledp.deploy.peers.service.relay_client import RelayClient
 from shuffledp.leakage.general.central import crowd_vulnerability_upper
 from shuffledp.leakage.of_results import json_of_run, of_run
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 from shuffledp.network.hiding import walk_hiding
-from shuffledp.network.walk.random_walk import RandomWalk
+from shuffledp.network.walk import RandomWalk
 from shuffledp.report.page import report_html
 
 EVERYBODY = [0, 1, 2, 3, 4, 5]

@@ -14,10 +14,10 @@ from shuffledp.core.profile import LocalProfile
 from shuffledp.deploy.peers.protocol.slots import overload_probability
 from shuffledp.deploy.peers.service.arrived import Arrived
 from shuffledp.deploy.peers.service.exchange_account import ExchangeRecord, exchange_guarantee
-from shuffledp.network.graphs.families import complete_graph
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.families import complete_graph
+from shuffledp.network.graph import Graph
 from shuffledp.network.mixing import NetworkMixing
-from shuffledp.network.walk.random_walk import RandomWalk, position_distribution
+from shuffledp.network.walk import RandomWalk, position_distribution
 
 DELTA = 1e-2
 

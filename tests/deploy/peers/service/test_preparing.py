@@ -23,7 +23,7 @@ from shuffledp.deploy.peers.service.preparing import (
     traffic_facts,
     write_collection,
 )
-from shuffledp.network.graphs.families import star_graph
+from shuffledp.network.families import star_graph
 
 YES_NO = FrequencyQuestion(domain=("yes", "no"))
 

@@ -10,7 +10,7 @@ from shuffledp.deploy.peers.protocol.delivery import CODE_BYTES
 from shuffledp.deploy.peers.protocol.errors import Fault, ProtocolError, Reason
 from shuffledp.deploy.peers.protocol.keys import Roster, registration_bytes
 from shuffledp.deploy.peers.protocol.terms import Terms
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 
 # Hand in nothing after more absences than this share of the rounds.
 _SHARE_OF_ABSENCES = 4

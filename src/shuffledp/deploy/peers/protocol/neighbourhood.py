@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from shuffledp.deploy.peers.protocol.keys import Roster
 from shuffledp.deploy.peers.protocol.terms import Terms
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 
 
 def registered_neighbours(graph: Graph, roster: Roster, node: int) -> tuple[int, ...]:

@@ -22,7 +22,7 @@ from shuffledp.deploy.peers.protocol.neighbourhood import registered_neighbours
 from shuffledp.deploy.peers.protocol.routing import Step
 from shuffledp.deploy.peers.protocol.sealing import open_seal, seal
 from shuffledp.deploy.peers.protocol.terms import Terms
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 
 
 def draw_way(

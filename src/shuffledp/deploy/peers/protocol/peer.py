@@ -48,7 +48,7 @@ from shuffledp.deploy.peers.protocol.pairs import Pairs, first_secrets
 from shuffledp.deploy.peers.protocol.peer_state import PeerState
 from shuffledp.deploy.peers.protocol.routing import HopRouting, Routing, Step
 from shuffledp.deploy.peers.protocol.terms import Terms
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,7 +34,7 @@ from shuffledp.deploy.peers.protocol.neighbourhood import (
 from shuffledp.deploy.peers.protocol.sealing import is_signed
 from shuffledp.deploy.peers.protocol.store import Store
 from shuffledp.deploy.peers.protocol.terms import Terms
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from shuffledp.deploy.peers.protocol import wire
 from shuffledp.deploy.peers.protocol.draws import COIN_SIDES
 from shuffledp.deploy.peers.protocol.errors import Fault, ProtocolError, Reason
 from shuffledp.deploy.peers.protocol.slots import checked_laziness
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 
 #: Of this layout of the terms and of all messages.
 VERSION: Final = 3

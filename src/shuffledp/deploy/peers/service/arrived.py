@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from shuffledp.deploy.peers.protocol.analyzer import Collected
 from shuffledp.deploy.peers.protocol.slots import loss_probability
 from shuffledp.deploy.peers.protocol.terms import Terms
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 
 # Losses that are less likely than this had another cause than the holders who handed in nothing.
 _UNLIKELY = 1e-9

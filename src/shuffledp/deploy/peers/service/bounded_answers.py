@@ -15,7 +15,7 @@ from shuffledp.deploy.peers.protocol.delivery import CODE_BYTES
 from shuffledp.deploy.peers.protocol.keys import registration_bytes
 from shuffledp.deploy.peers.protocol.terms import Terms
 from shuffledp.deploy.peers.service.preparing import most_envelopes
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 
 #: Of what says little: a status, an acknowledgement, an error.
 MOST_SHORT_BYTES = 1 << 14

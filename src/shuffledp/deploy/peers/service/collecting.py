@@ -22,7 +22,7 @@ from shuffledp.deploy.peers.service.exchange_account import Exchange, ExchangeRe
 from shuffledp.deploy.peers.service.exchange_report import curve_rounds, exchange_facts
 from shuffledp.deploy.peers.service.fetched_store import Everything, FetchedStore
 from shuffledp.deploy.peers.service.relay_client import RelayClient
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 from shuffledp.network.hiding import Hiding
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from shuffledp.deploy.peers.protocol.terms import Terms
 from shuffledp.deploy.peers.service.asked_terms import AskedTerms
 from shuffledp.deploy.peers.service.node_values import NodeValues
 from shuffledp.deploy.peers.service.peer_store import Answer, PeerStore
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 
 
 def draw_reports(  # one keyword an option

@@ -16,13 +16,13 @@ from shuffledp.core.progress import Progress
 from shuffledp.deploy.peers.protocol.slots import overload_probability
 from shuffledp.deploy.peers.protocol.terms import Terms
 from shuffledp.deploy.peers.service.arrived import Arrived
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 from shuffledp.network.hiding import Hiding
 from shuffledp.network.mixing import NetworkMixing
-from shuffledp.network.walk.random_walk import RandomWalk
+from shuffledp.network.walk import RandomWalk
 
 if TYPE_CHECKING:
-    from shuffledp.network.positions.position_bounds import PositionBounds
+    from shuffledp.network.positions import PositionBounds
 
 _ASSUMPTIONS = (
     "All who handed in confirmed the relay's record of who was absent in which round, and that "
@@ -188,7 +188,7 @@ class Exchange:
         if wanted and self.mixing is not None and not self.record.num_absences:
             found = self.mixing.position_bounds_at(wanted)
         elif wanted:
-            from shuffledp.network.positions.position_bounds import exact_position_bounds
+            from shuffledp.network.positions import exact_position_bounds
 
             walk = RandomWalk.with_absences(
                 self.users,

@@ -6,9 +6,8 @@ from shuffledp.core.profile import LocalProfile
 from shuffledp.deploy.peers.protocol.analyzer import Collected
 from shuffledp.deploy.peers.service.exchange_account import Exchange
 from shuffledp.network.account import published_epsilon
-from shuffledp.network.exchange_facts import ExchangeFacts
 from shuffledp.network.hiding import Hiding
-from shuffledp.network.run import user_name
+from shuffledp.network.run import ExchangeFacts, user_name
 
 # The curve of the report, as shares of the rounds.
 _SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)

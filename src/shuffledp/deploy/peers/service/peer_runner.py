@@ -22,7 +22,7 @@ from shuffledp.deploy.peers.protocol.terms import Terms
 from shuffledp.deploy.peers.service.errors import RelayRefusalError
 from shuffledp.deploy.peers.service.peer_store import PeerStore
 from shuffledp.deploy.peers.service.relay_client import RelayClient, RelayStatus
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 
 _LATE = 410
 _SHORTEST_WAIT = 0.05

@@ -25,7 +25,7 @@ from shuffledp.deploy.peers.service.relay_connections import (
 from shuffledp.deploy.peers.service.relay_service import RelayService
 from shuffledp.deploy.peers.service.relay_store import SqliteStore
 from shuffledp.deploy.peers.service.round_clock import RoundClock
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 
 # Connections that the operating system keeps until they are accepted.
 _MOST_PENDING: Final = 1024

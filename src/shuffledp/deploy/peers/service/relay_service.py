@@ -11,7 +11,7 @@ from shuffledp.deploy.peers.protocol.terms import Terms
 from shuffledp.deploy.peers.service.preparing import most_envelopes
 from shuffledp.deploy.peers.service.relay_store import SqliteStore
 from shuffledp.deploy.peers.service.round_clock import RoundClock
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 
 # Seal, signature, digests and numbers around the messages of a batch or hand-in.
 _MOST_HEAD_BYTES = 1024
