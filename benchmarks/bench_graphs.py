@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.network.graphs.families import random_regular_graph
-from shuffledp.network.graphs.graph import Graph
-from shuffledp.network.graphs.graph_files import read_graph
+from shuffledp.network.families import random_regular_graph
+from shuffledp.network.graph import Graph
+from shuffledp.network.graph_files import read_graph
 
 NUM_USERS = 1_000_000
 EDGES_A_USER = 10

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.network.graphs.families import random_regular_graph
-from shuffledp.network.graphs.graph import Graph
-from shuffledp.network.spectra.spectral_bounds import (
+from shuffledp.network.families import random_regular_graph
+from shuffledp.network.graph import Graph
+from shuffledp.network.spectral_bounds import (
     rounds_to_mix,
     spectral_position_bounds,
 )
-from shuffledp.network.spectra.spectrum import walk_spectrum
+from shuffledp.network.spectrum import walk_spectrum
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 REAL = ("twitch_de", "facebook", "deezer_europe", "enron")

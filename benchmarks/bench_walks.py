@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.network.graphs.graph import Graph
-from shuffledp.network.positions.position_bounds import exact_position_bounds
-from shuffledp.network.walk.random_walk import (
+from shuffledp.network.graph import Graph
+from shuffledp.network.positions import exact_position_bounds
+from shuffledp.network.walk import (
     RandomWalk,
     position_distribution,
     simulate_positions,

@@ -23,13 +23,13 @@ from shuffledp import (
     Reports,
     network_walk_epsilon,
 )
-from shuffledp.network.curves import NetworkCurve, curve_of, network_curve, point_epsilons
-from shuffledp.network.graphs.families import random_regular_graph
-from shuffledp.network.privacy.network_published import (
+from shuffledp.network.account import NetworkCurve, curve_of, network_curve, point_epsilons
+from shuffledp.network.families import random_regular_graph
+from shuffledp.network.privacy import (
     published_all_epsilon,
     published_single_epsilon,
 )
-from shuffledp.network.spectra.spectral_bounds import rounds_to_mix
+from shuffledp.network.spectral_bounds import rounds_to_mix
 
 OURS, UNIFORM, LOCAL = "ours", "trusted uniform shuffler", "local reports, epsilon0"
 CORRECTED, PRINTED = "published theorem, corrected", "published theorem, as printed"

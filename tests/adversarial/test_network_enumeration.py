@@ -15,7 +15,7 @@ import pytest
 from oracles import enumeration
 from shuffledp.accounting.amplification.registry import account_delta
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
-from shuffledp.network.privacy.network_walk import network_walk_delta, network_walk_epsilon
+from shuffledp.network.privacy import network_walk_delta, network_walk_epsilon
 
 # The enumeration adds doubles; what it may be off by.
 RELATIVE, ABSOLUTE = 1e-10, 1e-14

@@ -23,12 +23,12 @@ from adversarial.test_network_enumeration import (
 from oracles import enumeration
 from shuffledp.accounting.amplification.registry import account_delta
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
-from shuffledp.network.graphs.graph import Graph
-from shuffledp.network.positions import remote_bounds
-from shuffledp.network.privacy.weighted_walk import WeightedWalk, Weights
-from shuffledp.network.spectra.spectrum import walk_spectrum
-from shuffledp.network.users import weights_of
-from shuffledp.network.walk.random_walk import RandomWalk
+from shuffledp.network import remote_bounds
+from shuffledp.network.graph import Graph
+from shuffledp.network.hiding import weights_of
+from shuffledp.network.privacy import WeightedWalk, Weights
+from shuffledp.network.spectrum import walk_spectrum
+from shuffledp.network.walk import RandomWalk
 
 
 def stationary(name):

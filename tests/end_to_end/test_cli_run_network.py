@@ -8,7 +8,7 @@ import pytest
 
 from shuffledp.cli.main import main
 from shuffledp.core.entropy import Entropy
-from shuffledp.network.graphs.families import random_regular_graph
+from shuffledp.network.families import random_regular_graph
 
 NUM_USERS = 80
 DATA = Path(__file__).parents[3] / "shared" / "data"

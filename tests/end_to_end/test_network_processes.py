@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.network.graphs.families import random_regular_graph
+from shuffledp.network.families import random_regular_graph
 
 # The module's only statistical test: an interval of this confidence misses the true share.
 FALSE_POSITIVE_RATE = 1e-10

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from network.walks import ANY, DELTA, PENDANT, wheel
-from shuffledp.network.graphs.families import complete_graph, star_graph
+from shuffledp.network.families import complete_graph, star_graph
 from shuffledp.network.hiding import Hiding, walk_hiding
 from shuffledp.network.mixing import NetworkMixing
-from shuffledp.network.privacy.network_walk import network_walk_epsilon
-from shuffledp.network.walk.random_walk import RandomWalk
+from shuffledp.network.privacy import network_walk_epsilon
+from shuffledp.network.walk import RandomWalk
 
 
 def test_hiding_of_no_bounds_but_low_and_high():

@@ -15,11 +15,11 @@ from shuffledp.collection.report_files import open_reports
 from shuffledp.collection.run import run_plan
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, InfeasibleTargetError
-from shuffledp.network.arrangement import NetworkArrangement
-from shuffledp.network.graphs.families import random_regular_graph
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.families import random_regular_graph
+from shuffledp.network.graph import Graph
 from shuffledp.network.mixing import NetworkMixing
 from shuffledp.network.run import (
+    NetworkArrangement,
     NetworkPlan,
     holders_writer,
     network_cautions,

@@ -1,7 +1,7 @@
 """Small graphs on which walks are checked, and the profile and delta they are checked with."""
 
 from shuffledp.core.profile import LocalProfile
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 
 ANY = LocalProfile(epsilon0=1.0)
 DELTA = 1e-3

@@ -5,8 +5,8 @@ from itertools import combinations
 
 import numpy as np
 
-from shuffledp.network.graphs.graph import Graph
-from shuffledp.network.walk.random_walk import RandomWalk
+from shuffledp.network.graph import Graph
+from shuffledp.network.walk import RandomWalk
 
 #: Small graphs of every kind: regular, irregular, bipartite, in pieces, with isolated users.
 SHAPES = {

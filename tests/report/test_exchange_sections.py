@@ -6,7 +6,7 @@ import pytest
 
 from report.pages import Page
 from shuffledp.collection.network_facts import NetworkFacts
-from shuffledp.network.exchange_facts import ExchangeFacts
+from shuffledp.network.run import ExchangeFacts
 from shuffledp.report.network_sections import (
     network_section,
     statement_paragraph,

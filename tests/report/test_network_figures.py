@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from shuffledp.network.curves import NetworkCurve
+from shuffledp.network.account import NetworkCurve
 from shuffledp.report.network_figures import _drawing, _lines, write_network_curves
 
 OURS, PUBLISHED = "ours", "published theorem, corrected"

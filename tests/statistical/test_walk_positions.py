@@ -9,8 +9,8 @@ import pytest
 from scipy.special import chdtri
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.network.graphs.graph import Graph
-from shuffledp.network.walk.random_walk import (
+from shuffledp.network.graph import Graph
+from shuffledp.network.walk import (
     RandomWalk,
     position_distribution,
     simulate_positions,

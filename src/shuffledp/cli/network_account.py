@@ -110,7 +110,7 @@ def account(
     from shuffledp.collection.cautions import delta_cautions
     from shuffledp.collection.named_profiles import named_profile
     from shuffledp.network.account import account_network
-    from shuffledp.network.graphs.graph_files import read_graph, read_users
+    from shuffledp.network.graph_files import read_graph, read_users
 
     profile = named_profile(randomizer, epsilon0=epsilon0, k=k, dimension=dimension)
     graph = read_graph(graph_file)

@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from shuffledp.collection.results import RunResult
     from shuffledp.collection.run import Setting
     from shuffledp.core.progress import Progress
-    from shuffledp.network.arrangement import NetworkArrangement
-    from shuffledp.network.run import NetworkPlan
-    from shuffledp.network.walk.shuffler import NetworkBatch
+    from shuffledp.network.run import NetworkArrangement, NetworkPlan
+    from shuffledp.network.shuffler import NetworkBatch
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

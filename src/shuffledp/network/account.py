@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from shuffledp.accounting.amplification.registry import account_epsilon
 from shuffledp.core.bound import Bound
-from shuffledp.core.checks import require_at_least, require_delta
+from shuffledp.core.checks import require_at_least, require_delta, require_open_unit
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.progress import Progress
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 from shuffledp.network.hiding import Hiding, ReportingProtocol
 from shuffledp.network.mixing import Method, NetworkMixing
 
@@ -221,7 +221,7 @@ def account_network(  # noqa: PLR0913  # one keyword an option
 
     Examples
     --------
-    >>> from shuffledp.network.graphs.families import complete_graph
+    >>> from shuffledp.network.families import complete_graph
     >>> found = account_network(
     ...     complete_graph(100), LocalProfile(epsilon0=1.0), rounds="auto", delta=1e-6
     ... )
@@ -338,7 +338,7 @@ def _account(
     with_lower: bool,
 ) -> NetworkAccount:
     """Return the account of a connected graph."""
-    from shuffledp.network.spectra.spectral_bounds import rounds_to_mix
+    from shuffledp.network.spectral_bounds import rounds_to_mix
 
     graph, hiding = mixing.graph, mixing.hiding(rounds)
     mask = mixing.walk.colluding
@@ -396,27 +396,9 @@ def published_epsilon(
 ) -> tuple[float | None, str]:
     """Return what the published theorem gives in its corrected form, and which one that is.
 
-    Parameters
-    ----------
-    profile : LocalProfile
-        The randomizer's law.
-    hiding : Hiding
-        Who hides the worst-off user's report.
-    delta : float
-        In [0, 1).
-    protocol : {"all", "single"}
-        What holders hand in.
-    num_dishonest : int
-        Users who hide nobody.
-
-    Returns
-    -------
-    epsilon : float or None
-        Rounded up; None where the theorem says nothing. It may exceed epsilon0.
-    source : str
-        Which theorem, and what was corrected.
+    Rounded up; None where the theorem says nothing. It may exceed epsilon0.
     """
-    from shuffledp.network.privacy.network_published import (
+    from shuffledp.network.privacy import (
         published_all_thinned_epsilon,
         published_single_epsilon,
     )
@@ -441,3 +423,173 @@ def published_epsilon(
             constant="printed",
         )
     return bound.upper if math.isfinite(bound.upper) else None, source
+
+
+# Multiply-adds of an exact pass that nobody has to ask for: one or two minutes.
+_UNASKED_CURVE_WORK = 2e11
+
+#: A curve looks smooth with so many points.
+MOST_POINTS = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkCurve:
+    """What an exchange guarantees after some numbers of rounds: every epsilon is rounded up.
+
+    ``published`` is the published theorem in its corrected form, None where it says nothing;
+    ``epsilon_of_most`` is for 99 % of the users, and empty unless asked for.
+    """
+
+    name: str
+    num_users: int
+    num_edges: int
+    protocol: ReportingProtocol
+    epsilon0: float
+    delta: float
+    rounds: tuple[int, ...]
+    epsilon: tuple[float, ...]
+    published: tuple[float | None, ...]
+    uniform_epsilon: float
+    method: str
+    epsilon_of_most: tuple[float, ...] = ()
+
+    def rounds_within(self, share: float) -> int | None:
+        """Return the first of `rounds` with an epsilon at most that share above the uniform one."""
+        most = self.uniform_epsilon * (1.0 + share)
+        pairs = zip(self.rounds, self.epsilon, strict=True)
+        return next((rounds for rounds, epsilon in pairs if epsilon <= most), None)
+
+    def to_json_dict(self) -> dict[str, object]:
+        """Return the curve as JSON values."""
+        return {
+            "name": self.name,
+            "num_users": self.num_users,
+            "num_edges": self.num_edges,
+            "protocol": self.protocol,
+            "epsilon0": self.epsilon0,
+            "delta": self.delta,
+            "rounds": list(self.rounds),
+            "epsilon": list(self.epsilon),
+            "epsilon_of_most": list(self.epsilon_of_most),
+            "paper_epsilon": list(self.published),
+            "uniform_epsilon": self.uniform_epsilon,
+            "method": self.method,
+        }
+
+
+def network_curve(  # noqa: PLR0913  # one keyword an option
+    graph: Graph,
+    profile: LocalProfile,
+    *,
+    name: str,
+    rounds: Sequence[int],
+    delta: float,
+    protocol: ReportingProtocol = "all",
+    laziness: float = 0.0,
+    method: Method = "auto",
+    users: Users = "worst",
+    on_progress: Progress | None = None,
+) -> NetworkCurve:
+    """Compute epsilon after each of some numbers of rounds; the options are those of the account.
+
+    Cost: an exact pass takes n * 2m * max(rounds) multiply-adds, the spectral bounds seconds; then
+    each point about a second.
+    """
+    asked = _settled_rounds(rounds)
+    how = _settled_method(graph, method, asked[-1])
+    mixing = NetworkMixing(graph, laziness=laziness, method=how, on_progress=on_progress)
+    return curve_of(
+        mixing,
+        profile,
+        name=name,
+        rounds=asked,
+        delta=delta,
+        protocol=protocol,
+        users=users,
+        on_progress=on_progress,
+    )
+
+
+def curve_of(
+    mixing: NetworkMixing,
+    profile: LocalProfile,
+    *,
+    name: str,
+    rounds: Sequence[int],
+    delta: float,
+    protocol: ReportingProtocol = "all",
+    users: Users = "worst",
+    on_progress: Progress | None = None,
+) -> NetworkCurve:
+    """Compute the same on a graph that is prepared."""
+    delta = require_open_unit("delta", delta)
+    asked, graph = _settled_rounds(rounds), mixing.graph
+    methods = {each.method for each in mixing.position_bounds_at(asked)}  # one pass for all
+    points, most = [], []
+    for index, each in enumerate(asked):
+        points.append(point_epsilons(profile, mixing, each, delta=delta, protocol=protocol))
+        if users == "all":
+            found = mixing.hiding(each).epsilon_of_share(profile, MOST, delta=delta)
+            most.append(min(found, points[-1][0]))
+        if on_progress is not None:
+            on_progress(f"{name}: epsilon", index + 1, len(asked))
+    uniform = account_epsilon(profile, num_users=graph.num_users, delta=delta, with_lower=False)
+    return NetworkCurve(
+        name=name,
+        num_users=graph.num_users,
+        num_edges=graph.num_edges,
+        protocol=protocol,
+        epsilon0=profile.epsilon0,
+        delta=delta,
+        rounds=asked,
+        epsilon=tuple(ours for ours, _ in points),
+        published=tuple(theirs for _, theirs in points),
+        uniform_epsilon=uniform.upper,
+        method=", ".join(sorted(methods)),
+        epsilon_of_most=tuple(most),
+    )
+
+
+def spread_rounds(first: int, last: int, most: int = MOST_POINTS) -> tuple[int, ...]:
+    """Return at most ``most`` whole numbers from first to last, both included.
+
+    All of them, or about evenly many a decade.
+    """
+    if not 0 <= first <= last:
+        raise ParameterError(f"rounds from {first} to {last}: give 0 <= first <= last")
+    if last - first < most:
+        return tuple(range(first, last + 1))
+    start = [0] if first == 0 else []
+    steps = np.geomspace(max(first, 1), last, most - len(start))
+    return tuple(sorted({*start, *np.rint(steps).astype(int).tolist(), last}))
+
+
+def _settled_rounds(rounds: Sequence[int]) -> tuple[int, ...]:
+    """Return the numbers of rounds in increasing order, each once."""
+    asked = tuple(sorted({require_at_least("rounds", each, 0) for each in rounds}))
+    if not asked:
+        raise ParameterError("rounds is empty: give at least one number of rounds, for example 10")
+    return asked
+
+
+def _settled_method(graph: Graph, method: Method, most_rounds: int) -> Method:
+    """Return "exact" or "spectral"."""
+    if method != "auto":
+        return method
+    work = 2.0 * graph.num_edges * graph.num_users * most_rounds
+    return "exact" if work <= _UNASKED_CURVE_WORK else "spectral"
+
+
+def point_epsilons(
+    profile: LocalProfile,
+    mixing: NetworkMixing,
+    rounds: int,
+    *,
+    delta: float,
+    protocol: ReportingProtocol = "all",
+) -> tuple[float, float | None]:
+    """Return the epsilon for every user, and what the published theorem gives, or None; rounded up."""
+    hiding = mixing.hiding(rounds)
+    ours = hiding.epsilon(profile, delta=delta, protocol=protocol, with_lower=False)
+    published, _ = published_epsilon(profile, hiding, delta, protocol)
+    return ours.upper, published

@@ -12,14 +12,15 @@ from shuffledp.core.bound import Bound
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.progress import Progress
-from shuffledp.network.positions.position_bounds import FEW_ROUNDINGS
-from shuffledp.network.privacy.network_walk import network_walk_delta, network_walk_epsilon
-from shuffledp.network.privacy.weighted_walk import WeightedWalk
-from shuffledp.network.users import meets_epsilon, worst_epsilon
-from shuffledp.network.walk.random_walk import RandomWalk
+from shuffledp.network.positions import FEW_ROUNDINGS
+from shuffledp.network.privacy import WeightedWalk, network_walk_delta, network_walk_epsilon
+from shuffledp.network.walk import RandomWalk
 
 if TYPE_CHECKING:
-    from shuffledp.network.positions.position_bounds import PositionBounds
+    from shuffledp.network.positions import PositionBounds
+from typing import TYPE_CHECKING
+
+from shuffledp.network.privacy import Weights
 
 ReportingProtocol = Literal["all", "single"]
 
@@ -155,15 +156,7 @@ class Hiding:
         delta: float,
         num_dishonest: int = 0,
     ) -> float:
-        """Return an epsilon that holds for at least this share of the users, rounded up.
-
-        Parameters
-        ----------
-        profile, delta, num_dishonest
-            As for `epsilon`.
-        share : float
-            In (0, 1].
-        """
+        """Return an epsilon for at least this share of the users, in (0, 1]; rounded up."""
         users = self._hidden_best(self.bounds, profile, share, delta, num_dishonest)
         missed = self.bounds.missed
         hidden = network_walk_epsilon(
@@ -280,40 +273,85 @@ def walk_hiding(
 ) -> Hiding:
     """Return who hides the worst-off user's report on any walk, exactly.
 
-    Parameters
-    ----------
-    walk : RandomWalk
-        On a graph that changes from round to round, say, or with users who are absent or collude.
-    rounds : int
-        How many of its rounds.
-    on_progress : callable, optional
-        Called with the stage, the steps done and the steps in total.
-
-    Returns
-    -------
-    Hiding
-        Of all users who do not collude.
-
-    Raises
-    ------
-    ParameterError
-        If the walk is not known for so many rounds.
-
-    Notes
-    -----
-    Cost: num_users * rounds * 2 num_edges additions.
-
-    Examples
-    --------
-    A round on one pairing of four users, then one on another: everybody's report may be anywhere.
-
-    >>> from shuffledp.network.graphs.graph import Graph
-    >>> pairs = Graph.from_edges([(0, 1), (2, 3)]), Graph.from_edges([(0, 2), (1, 3)])
-    >>> walk = RandomWalk.through(pairs, laziness=0.5)
-    >>> walk_hiding(walk, 2).overlaps.round(9).tolist()
-    [1.0, 1.0, 1.0]
+    The graph may change from round to round, and users may be absent or collude. Cost: num_users *
+    rounds * 2 num_edges additions.
     """
-    from shuffledp.network.positions.position_bounds import exact_position_bounds
+    from shuffledp.network.positions import exact_position_bounds
 
     (bounds,) = exact_position_bounds(walk, (rounds,), on_progress=on_progress)
     return Hiding.of(bounds, colluding=walk.colluding)
+
+
+# The worst of many users is found to within this, relatively.
+_SLACK = 1e-5
+
+# What gains less than a thousandth is not worth the search.
+_WORTH = 0.999
+
+# So many evaluations of delta, and those left are accounted for together.
+_MOST_EVALUATIONS = 40
+
+# Of a group that does not meet a target, this part is looked at apart.
+_PART = 4
+
+
+def weights_of(bounds: "PositionBounds", users: NDArray[np.int64]) -> Weights:
+    """Return weights that dominate those of some users."""
+    values, masses, missed = bounds.weights(users)
+    return Weights(values=values, masses=masses, accuracy=bounds.error, missed=missed)
+
+
+def worst_epsilon(
+    walk: WeightedWalk,
+    bounds: "PositionBounds",
+    users: NDArray[np.int64],
+    *,
+    delta: float,
+    enough: float,
+) -> float:
+    """Return an epsilon that holds for each of some users, most telling first; ``enough`` at most.
+
+    Whatever holds for weights that dominate those of a group holds for each of it. The most telling
+    user is accounted for alone; groups whose common weights do worse are split.
+    """
+    if walk.delta(weights_of(bounds, users[:1]), _WORTH * enough) > delta:
+        return enough
+    worst = walk.epsilon(weights_of(bounds, users[:1]), delta)
+    pending, left = [users[1:]], _MOST_EVALUATIONS
+    while pending and worst < _WORTH * enough:
+        group = pending.pop()
+        left -= 1
+        wide = (1.0 + _SLACK) * worst
+        if not group.size or walk.delta(weights_of(bounds, group), wide) <= delta:
+            continue
+        if left <= 0:
+            group = np.concatenate([group, *pending])
+            pending = []
+        if left <= 0 or group.size == 1:
+            worst = max(worst, walk.epsilon(weights_of(bounds, group), delta))
+            continue
+        part = max(group.size // _PART, 1)
+        pending += [group[part:], group[:part]]
+    return enough if pending else min((1.0 + _SLACK) * worst, enough)
+
+
+def meets_epsilon(
+    walk: WeightedWalk,
+    bounds: "PositionBounds",
+    users: NDArray[np.int64],
+    *,
+    epsilon: float,
+    delta: float,
+) -> bool:
+    """Tell whether a target is proved to be met for each of some users, most telling first."""
+    pending, left = [users[1:], users[:1]], _MOST_EVALUATIONS
+    while pending:
+        group = pending.pop()
+        left -= 1
+        if not group.size or walk.delta(weights_of(bounds, group), epsilon) <= delta:
+            continue
+        if group.size == 1 or left <= 0:
+            return False
+        part = max(group.size // _PART, 1)
+        pending += [group[part:], group[:part]]
+    return True

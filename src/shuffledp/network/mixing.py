@@ -19,17 +19,18 @@ from shuffledp.core.checks import require_at_least, require_delta
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.progress import Progress
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 from shuffledp.network.hiding import Hiding, ReportingProtocol
-from shuffledp.network.privacy.network_walk import (
+from shuffledp.network.privacy import (
     NETWORK_ASSUMPTIONS,
     network_walk_epsilon,
 )
-from shuffledp.network.walk.random_walk import RandomWalk
+from shuffledp.network.remote_bounds import FollowedLaws, remote_position_bounds
+from shuffledp.network.walk import RandomWalk
 
 if TYPE_CHECKING:
-    from shuffledp.network.positions.position_bounds import PositionBounds
-    from shuffledp.network.spectra.spectrum import Spectrum
+    from shuffledp.network.positions import PositionBounds
+    from shuffledp.network.spectrum import Spectrum
 
 Method = Literal["auto", "exact", "spectral"]
 
@@ -43,7 +44,7 @@ _MOST_EXACT_USERS = 100_000
 _MOST_KEPT_NUMBERS = 5e7
 
 # Of one user after one number of rounds: position bounds hold so many numbers.
-_NUMBERS_A_USER = 80.0
+_NUMBERS_A_USER = 160.0
 
 # Rounds after which laws are looked at in one pass: each costs as much as some rounds.
 _MOST_STOPS = 12
@@ -111,11 +112,12 @@ class NetworkMixing:
         self._finer: Spectrum | None = None
         self._exact: dict[int, PositionBounds] = {}
         self._remote: dict[int, PositionBounds] = {}
+        self._followed = FollowedLaws(self.walk)
 
     @property
     def spectrum(self) -> "Spectrum":
         """Eigenvalues and eigenvectors, with certified bounds; computed when first asked for."""
-        from shuffledp.network.spectra.spectrum import walk_spectrum
+        from shuffledp.network.spectrum import walk_spectrum
 
         if self._spectrum is None:
             self._say("eigenvalues", 0, 1)
@@ -262,14 +264,7 @@ class NetworkMixing:
         def is_shown(rounds: int) -> bool:
             return self._may_be_enough(rounds, within, share) and is_enough(self._spectral(rounds))
 
-        def is_shown_by_one_law(rounds: int) -> bool:
-            return self._may_be_enough(rounds, within, share) and is_enough(
-                replace(self._spectral(rounds), lowered=None)
-            )
-
-        most = _fewest(is_shown)
-        # Exact laws are compared with one law only.
-        return _fewest(is_shown_by_one_law) if self._is_exact(most) else most
+        return _fewest(is_shown)
 
     def _fewest_exact(self, is_enough: "Callable[[PositionBounds], bool]", most: int) -> int:
         """Return the fewest rounds by exact laws, which need no more than ``most``.
@@ -316,7 +311,7 @@ class NetworkMixing:
 
     def _may_be_enough(self, rounds: int, within: float, share: float) -> bool:
         """Return whether eigenvalues alone do not speak against it, which saves a look at rows."""
-        from shuffledp.network.spectra.spectral_bounds import spectral_position_bounds
+        from shuffledp.network.spectral_bounds import spectral_position_bounds
 
         chi_square = spectral_position_bounds(self.spectrum, rounds).chi_square
         if chi_square is None:
@@ -325,19 +320,20 @@ class NetworkMixing:
 
     def _spectral(self, rounds: int) -> "PositionBounds":
         """Return bounds by eigenvalues, and rows of the most remote users; kept between calls."""
-        from shuffledp.network.positions.remote_bounds import remote_position_bounds
-        from shuffledp.network.spectra.spectral_bounds import spectral_position_bounds
+        from shuffledp.network.spectral_bounds import spectral_position_bounds
 
         if rounds == 0:
             return spectral_position_bounds(self.spectrum, rounds)
         if rounds not in self._remote:
             spectrum = self._spectrum_for(rounds)
-            self._remote[rounds] = remote_position_bounds(self.walk, spectrum, rounds)
+            self._remote[rounds] = remote_position_bounds(
+                self.walk, spectrum, rounds, self._followed
+            )
         return self._remote[rounds]
 
     def _spectrum_for(self, rounds: int) -> "Spectrum":
         """Return the spectrum, with more eigenpairs where so many rounds need these."""
-        from shuffledp.network.spectra.spectrum import DENSE_USERS, walk_spectrum
+        from shuffledp.network.spectrum import DENSE_USERS, walk_spectrum
 
         found, users = self.spectrum, self.graph.num_users
         is_slow = _MANY_PAIRS // 2 <= found.deflation.num_pairs < _MANY_PAIRS
@@ -378,7 +374,7 @@ class NetworkMixing:
 
     def _compute(self, rounds: Sequence[int]) -> None:
         """Follow all users exactly, and keep their bounds after these rounds."""
-        from shuffledp.network.positions.position_bounds import exact_position_bounds
+        from shuffledp.network.positions import exact_position_bounds
 
         if rounds:
             found = exact_position_bounds(self.walk, rounds, on_progress=self._report)

@@ -4,25 +4,94 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
+from typing import ClassVar
+
+from numpy.typing import DTypeLike
 
 from shuffledp.collection.arranged_plan import arranged_setting
+from shuffledp.collection.arrangements import Stage
 from shuffledp.collection.guarantees import guarantee_for
 from shuffledp.collection.network_facts import NetworkFacts
 from shuffledp.collection.plan import plan_question
 from shuffledp.collection.questions.question import Question, chosen_candidates
 from shuffledp.collection.report_files import reports_writer
-from shuffledp.collection.results import RunResult
+from shuffledp.collection.results import Guarantee, RunResult
 from shuffledp.collection.run import FixedSetting, Setting, fixed_setting
+from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.progress import Progress
 from shuffledp.core.reports import Reports
 from shuffledp.network.account import MOST, published_epsilon
-from shuffledp.network.arrangement import NetworkArrangement
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 from shuffledp.network.hiding import ReportingProtocol
 from shuffledp.network.mixing import NetworkMixing
-from shuffledp.network.walk.shuffler import NetworkBatch
+from shuffledp.network.shuffler import NetworkBatch, NetworkShuffle, NetworkShuffler, OnBatch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NetworkArrangement:
+    """Reports walk through a network, and lie where they were handed in."""
+
+    name: ClassVar[str] = "network"
+    remedy: ClassVar[str] = "let reports travel more rounds"
+
+    mixing: NetworkMixing
+    rounds: int
+    protocol: ReportingProtocol = "all"
+    on_batch: OnBatch | None = None
+
+    @property
+    def shuffler(self) -> NetworkShuffler:
+        """The walk of so many rounds."""
+        return NetworkShuffler(walk=self.mixing.walk, rounds=self.rounds, protocol=self.protocol)
+
+    def guarantee(
+        self, profile: LocalProfile, num_users: int, *, delta: float, with_lower: bool = True
+    ) -> Guarantee:
+        """Return the central guarantee of what is handed in, if all users answered."""
+        users = self.mixing.walk.num_users
+        if num_users != users:
+            raise DataError(
+                f"{num_users:,} people answered and the network has {users:,} users: give every "
+                "user one row with an answer, and leave out of the graph whoever has none"
+            )
+        bound = self.mixing.epsilon(
+            profile,
+            rounds=self.rounds,
+            delta=delta,
+            protocol=self.protocol,
+            with_lower=with_lower,
+        )
+        return Guarantee(epsilon=bound, delta=float(delta), num_users=num_users)
+
+    def stage(
+        self,
+        *,
+        dtype: DTypeLike,
+        row_shape: tuple[int, ...],
+        entropy: Entropy,
+        directory: str | PathLike[str] | None,
+    ) -> Stage:
+        """Return a shuffle in memory, which carries each report along its walk."""
+        del dtype, row_shape, directory  # reports are kept as they come
+        return NetworkShuffle(self.shuffler, entropy, on_batch=self.on_batch)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangeFacts(NetworkFacts):
+    """What a report says about an exchange that took place, beyond what it says of a simulated one.
+
+    Its users are those who registered. ``overload`` is at least the chance, taken off delta, that
+    somebody ever held more reports than messages.
+    """
+
+    num_invited: int
+    num_handed_in: int
+    num_absences: int
+    is_traffic_even: bool
+    overload: float
+
 
 #: Column of saved reports that says who handed them in.
 HOLDER = "holder"
@@ -41,33 +110,13 @@ def read_network(
     num_users: int,
     id_column: str | None = None,
 ) -> Graph:
-    """Read a graph whose user i is row i of a table.
+    """Read a graph whose user i is row i of a table of ``num_users`` rows.
 
-    Parameters
-    ----------
-    graph : path
-        A file of edges; see `read_graph`.
-    table : path
-        The survey: a CSV, TSV or Parquet file.
-    num_users : int
-        Number of its rows.
-    id_column : str, optional
-        Column of the table by which the edges name people; row numbers from 0 by default.
-
-    Returns
-    -------
-    Graph
-        People without an edge are in it, without neighbours.
-
-    Raises
-    ------
-    DataError
-        If a file cannot be read, an edge names nobody in the table, or without ``id_column`` the
-        graph names people otherwise than by row numbers, or has not as many users as the table
-        rows.
+    Edges name people by a column of the table, or by row numbers from 0. People without an edge are
+    in it, without neighbours.
     """
     from shuffledp.collection.source.identifiers import read_ids
-    from shuffledp.network.graphs.graph_files import read_graph
+    from shuffledp.network.graph_files import read_graph
 
     if id_column is not None:
         return read_graph(graph, ids=read_ids(table, id_column))
@@ -88,19 +137,7 @@ def read_network(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NetworkPlan:
-    """How reports travel, and for how many rounds.
-
-    Parameters
-    ----------
-    name : str
-        What to call the graph.
-    mixing : NetworkMixing
-        The graph and its walk.
-    rounds : int or None
-        How often every report is passed on; None for as often as brings epsilon near its limit.
-    protocol : {"all", "single"}
-        What holders hand in.
-    """
+    """How reports travel, and for how many rounds; None for as often as brings epsilon near its limit."""
 
     name: str
     mixing: NetworkMixing
@@ -114,17 +151,7 @@ class NetworkPlan:
         delta: float,
         on_batch: Callable[[NetworkBatch], None] | None = None,
     ) -> NetworkArrangement:
-        """Return the exchange for one randomizer, its rounds chosen for it if they are not given.
-
-        Parameters
-        ----------
-        profile : LocalProfile
-            The randomizer's law.
-        delta : float
-            Central failure probability.
-        on_batch : callable, optional
-            Is handed what holders hand in.
-        """
+        """Return the exchange for one randomizer, its rounds chosen for it if they are not given."""
         rounds = self.rounds
         if rounds is None:
             rounds = self.mixing.fewest_rounds(profile, delta=delta, protocol=self.protocol)
@@ -143,19 +170,7 @@ class NetworkPlan:
         randomizer: str | None = None,
         on_batch: Callable[[NetworkBatch], None] | None = None,
     ) -> tuple[FixedSetting, NetworkArrangement]:
-        """Return a randomizer of a given epsilon0, and the exchange for it.
-
-        Parameters
-        ----------
-        question : Question
-            What is asked.
-        epsilon0, delta : float
-            Local epsilon in nats, and central failure probability.
-        randomizer : str, optional
-            Name of one of the question's ``candidates``; the first by default.
-        on_batch : callable, optional
-            Is handed what holders hand in.
-        """
+        """Return a randomizer of a given epsilon0, and the exchange for it."""
         name = randomizer or next(iter(question.candidates()))
         law = chosen_candidates(question, name)[name](epsilon0)
         arrangement = self.arrangement(law.profile, delta=delta, on_batch=on_batch)
@@ -181,22 +196,6 @@ class NetworkPlan:
         """Return a randomizer that meets a central target, and the exchange for it.
 
         It is the one that a plan for a uniform shuffle chooses, with somewhat more noise.
-
-        Parameters
-        ----------
-        question : Question
-            What is asked.
-        epsilon, delta : float
-            Central target.
-        randomizer : str, optional
-            Name of one of the question's ``candidates``; the best of them by default.
-        on_batch : callable, optional
-            Is handed what holders hand in.
-
-        Raises
-        ------
-        InfeasibleTargetError
-            If the noise needed would drown every estimate.
         """
         num_users = self.mixing.graph.num_users
         near = plan_question(question, num_users, epsilon, delta, randomizer=randomizer).randomizer
@@ -219,28 +218,7 @@ def network_facts(
     *,
     on_progress: Progress | None = None,
 ) -> NetworkFacts:
-    """Return what a report says about the exchange of one run.
-
-    Parameters
-    ----------
-    plan : NetworkPlan
-        How reports travelled.
-    result : RunResult
-        Its randomizer and guarantee.
-    batch : NetworkBatch
-        What was handed in.
-    on_progress : callable, optional
-        Called with the stage, the steps done and the steps in total.
-
-    Returns
-    -------
-    NetworkFacts
-        Epsilons are safe to publish, the gap is rounded down and the separation up.
-
-    Notes
-    -----
-    Cost: up to ten bounds of epsilon for other numbers of rounds.
-    """
+    """Return what a report says about the exchange of one run; up to ten more bounds of epsilon."""
     mixing, rounds = plan.mixing, batch.rounds
     graph, profile, delta = mixing.graph, result.randomizer.profile, result.guarantee.delta_upper
     hiding = mixing.hiding(rounds)
@@ -333,22 +311,7 @@ def holders_writer(
     """Return a function that writes reports to a Parquet file, with who handed each in.
 
     The adversary of the guarantee sees the holders anyway, so that they may be released.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    setting : Setting
-        What was run.
-    graph : Graph
-        Its labels name the holders.
-    handed_in : sequence of NetworkBatch
-        Has one element by the time that the reports are read.
-
-    Returns
-    -------
-    callable
-        Takes an iterable of `Reports` and consumes it.
+    ``handed_in`` has one element by the time that the reports are read.
     """
     import polars as pl
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from shuffledp.collection.output import whole_file, write_rows
-from shuffledp.network.curves import NetworkCurve
+from shuffledp.network.account import NetworkCurve
 from shuffledp.report.drawing import require_matplotlib
 
 _OURS, _PUBLISHED = "ours", "published theorem, corrected"

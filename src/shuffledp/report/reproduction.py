@@ -8,7 +8,7 @@ from shuffledp.collection.group_facts import GroupFacts
 from shuffledp.collection.network_facts import NetworkFacts
 from shuffledp.collection.results import RunResult
 from shuffledp.core.bound import Bound
-from shuffledp.network.exchange_facts import ExchangeFacts
+from shuffledp.network.run import ExchangeFacts
 
 _LONGEST_LIST = 400  # characters; the table of estimates lists all labels
 
@@ -112,9 +112,9 @@ def _code_through_network(result: RunResult, facts: NetworkFacts) -> str:
     return (
         f"import shuffledp as sdp  # version {__version__}\n"
         f"from {type(law).__module__} import {type(law).__name__}\n"
-        "from shuffledp.network.graphs.graph_files import read_graph\n"
+        "from shuffledp.network.graph_files import read_graph\n"
         "from shuffledp.network.mixing import NetworkMixing\n"
-        "from shuffledp.network.walk.shuffler import NetworkShuffler\n\n"
+        "from shuffledp.network.shuffler import NetworkShuffler\n\n"
         "# The guarantee, which needs the graph and no data:\n"
         f"law = {law!r}\n"
         f"graph = read_graph({facts.graph!r})\n"

@@ -17,7 +17,7 @@ from shuffledp.deploy.peers.protocol.slots import (
     per_neighbour_for,
     slots_for,
 )
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 
 STAR = Graph.from_edges([(0, leaf) for leaf in range(1, 6)])
 TADPOLE = Graph.from_edges([(0, 1), (1, 2), (2, 0), (2, 3)], num_users=5)

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.checks import require_at_least, require_non_negative, require_open_unit
 from shuffledp.core.errors import ParameterError
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 
 # Sums of n products, each with a relative error of some units in the last place, n rounds long:
 # for any graph in memory and fewer than 10^5 rounds far below this.

@@ -1,0 +1,473 @@
+"""A certified upper bound on the norm of what is left of a walk when some eigenpairs are removed.
+
+Eigensolvers find lower bounds on the second eigenvalue only, and may miss it altogether. A bound
+on privacy needs an upper one.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.checks import require_at_least, require_open_unit
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import PrecisionError
+from shuffledp.core.reports import read_only
+from shuffledp.network.graph import Graph
+from shuffledp.network.walk import over_rows
+
+#: Half the distance from 1 to the next float: what an operation loses, relative to its result.
+UNIT = 2.0**-53
+
+# Columns that are farther from orthonormal are no approximation of anything.
+_LARGEST_DEFECT = 0.1
+
+
+def loss_of(operations: float) -> float:
+    """Return at least the relative loss of this many operations in a row, below 10^13 of them."""
+    return 1.01 * operations * UNIT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Deflation:
+    """Some eigenpairs of a walk, apart from the constant, as computed, and how far they are off.
+
+    Parameters
+    ----------
+    eigenvalues : ndarray of float64, shape (K,)
+        theta_k, in [-1, 1].
+    eigenfunctions : ndarray of float64, shape (num_users, K)
+        phi_k, nearly orthonormal in l2(pi), and nearly of mean zero.
+    defect : float
+        eta: there are exactly orthonormal psi_k of mean zero, with the constants of the same
+        span as the phi_k with the constants, such that the norm of the map
+        x -> sum_k x_k (psi_k - phi_k) is at most eta.
+    residual : float
+        rho: at least the norm of the map x -> sum_k x_k (P psi_k - theta_k psi_k).
+
+    Notes
+    -----
+    **Theorem.** In l2(pi), where <f, g> = sum_j pi_j f_j g_j, the walk matrix P is symmetric and
+    has norm 1 (so has the matrix of its absolute values, which is P itself). Let Pi be the
+    orthogonal projector on the constants and all phi_k, C = (I - Pi) P (I - Pi), and
+    P' = 1 1* + sum_k theta_k psi_k psi_k* + C, where f* is the map g -> <f, g>. Then
+    P - P' vanishes on the constants and has norm at most ``deviation`` = sqrt(2) rho.
+
+    *Proof.* E = P - P' is symmetric, and E 1 = P 1 - 1 = 0. On the span of the psi_k it is the
+    map of ``residual``, of norm <= rho, and it takes x in the range of I - Pi to Pi P x, where
+    the norm of Pi P (I - Pi) is that of its adjoint (I - Pi) P Pi. That vanishes on constants and
+    takes psi_k to (I - Pi)(P psi_k - theta_k psi_k); so its norm is <= rho too. Hence
+    norm(E x) <= rho (norm(Pi x) + norm(x - Pi x)) <= sqrt(2) rho norm(x).
+
+    **Theorem.** Let G be the matrix of <phi_k, phi_l>, g the vector of <1, phi_k>,
+    a = norm(G - I), b = norm(g), a + b^2 < 1. Then eta = a + b + b^2 will do for the defect.
+
+    *Proof.* w_k = phi_k - g_k has mean zero, and is at distance b from phi_k (as maps). Its Gram
+    matrix M = G - g g^T has norm(M - I) <= a + b^2. So psi = w M^(-1/2) is orthonormal, with the
+    same span, and norm(psi - w) = norm(I - M^(1/2)) <= a + b^2, as
+    abs(1 - sqrt(1 + x)) <= abs(x) for x >= -1.
+
+    ``rho`` follows from the map of P phi_k - theta_k phi_k, at distance 2 eta at most, whose
+    Frobenius norm is computed. All sums are bounded with the classical gamma_n of rounding
+    analysis, whatever the outcome, so no eigensolver is trusted.
+
+    References
+    ----------
+    Higham, "Accuracy and Stability of Numerical Algorithms", second edition, 2002, Section 3.1
+    (gamma_n); Parlett, "The Symmetric Eigenvalue Problem", 1998, Section 11.5 (residuals).
+    """
+
+    eigenvalues: NDArray[np.float64] = field(repr=False)
+    eigenfunctions: NDArray[np.float64] = field(repr=False)
+    defect: float
+    residual: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "eigenvalues", read_only(self.eigenvalues))
+        object.__setattr__(self, "eigenfunctions", read_only(self.eigenfunctions))
+
+    @property
+    def num_pairs(self) -> int:
+        """Number of eigenpairs K."""
+        return int(self.eigenvalues.size)
+
+    @property
+    def deviation(self) -> float:
+        """At least the norm of P - P'; see the first theorem."""
+        return math.sqrt(2.0) * self.residual * (1.0 + loss_of(4))
+
+    @property
+    def largest_modulus(self) -> float:
+        """Largest absolute value of an eigenvalue that was computed, 0 if there is none."""
+        return float(np.abs(self.eigenvalues).max(initial=0.0))
+
+    def leading(self, num_pairs: int) -> "Deflation":
+        """Return the first pairs alone, with the same bounds, which stay true of them."""
+        return Deflation(
+            eigenvalues=self.eigenvalues[:num_pairs],
+            eigenfunctions=np.ascontiguousarray(self.eigenfunctions[:, :num_pairs]),
+            defect=self.defect,
+            residual=self.residual,
+        )
+
+
+def no_deflation(num_users: int) -> Deflation:
+    """Return the deflation by the constants alone, which is exact."""
+    return Deflation(
+        eigenvalues=np.empty(0),
+        eigenfunctions=np.empty((num_users, 0)),
+        defect=0.0,
+        residual=0.0,
+    )
+
+
+def deflate(graph: Graph, eigenfunctions: NDArray[np.float64], *, laziness: float) -> Deflation:
+    """Return eigenpairs with proved bounds, from a solver's approximate eigenfunctions in l2(pi).
+
+    Sorted by modulus, largest first; `PrecisionError` if the functions are linearly dependent, or
+    NaN. Cost: O(num_edges K + num_users K^2).
+    """
+    from shuffledp.network import walk_kernels as kernels
+
+    pi = graph.stationary_law()
+    functions = _orthonormalised(pi, eigenfunctions)
+    if functions.shape[1] == 0:
+        return no_deflation(graph.num_users)
+    images = np.empty_like(functions)
+    move = 1.0 - laziness
+    kernels.step_functions(graph.starts, graph.neighbours, laziness, move, functions, images)
+    eigenvalues = np.clip((pi[:, None] * functions * images).sum(axis=0), -1.0, 1.0)
+    defect, trace = _defect(pi, functions)
+    images -= eigenvalues * functions
+    squares, loss = _frobenius_squared(pi, images)
+    most = int(graph.degrees.max())
+    # A mean over neighbours, laziness, the product with theta and its subtraction.
+    rounding = loss_of(kernels.additions_of_means(most) + 12) * math.sqrt(trace)
+    residual = math.sqrt(squares) * (1.0 + loss) + rounding + 2.0 * defect
+    order = np.argsort(-np.abs(eigenvalues), kind="stable")
+    return Deflation(
+        eigenvalues=eigenvalues[order],
+        eigenfunctions=np.ascontiguousarray(functions[:, order]),
+        defect=defect,
+        residual=residual * (1.0 + loss_of(8)),
+    )
+
+
+def _orthonormalised(
+    pi: NDArray[np.float64], functions: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return functions of the same span, orthonormal in l2(pi) and of mean zero, nearly."""
+    root = np.sqrt(pi)
+    columns, _ = np.linalg.qr(np.column_stack([root, root[:, None] * functions]))
+    return np.ascontiguousarray(columns[:, 1:] / root[:, None])
+
+
+def _defect(pi: NDArray[np.float64], functions: NDArray[np.float64]) -> tuple[float, float]:
+    """Return at least the defect of functions, and at least the sum of their squared norms."""
+    gram, loss = _products(pi, functions, functions)
+    sums, _ = _products(pi, np.ones((pi.size, 1)), functions)
+    # Each product is off by at most loss norm(phi_k) norm(phi_l): in all by loss * trace.
+    trace = float(np.trace(gram)) * (1.0 + 2.0 * loss)
+    error = loss * trace * (1.0 + loss_of(8))
+    away = float(np.linalg.norm(gram - np.eye(gram.shape[0]))) * 1.000001 + error
+    mean = float(np.linalg.norm(sums)) * 1.000001 + error
+    defect = (away + mean + mean * mean) * (1.0 + loss_of(8))
+    if not defect < _LARGEST_DEFECT:  # written so that NaN fails
+        raise PrecisionError(
+            f"eigenfunctions are {defect} from orthonormal: give functions that are linearly "
+            "independent and not constant, or num_pairs = 0"
+        )
+    return defect, trace
+
+
+def _products(
+    pi: NDArray[np.float64], first: NDArray[np.float64], second: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], float]:
+    """Return <f, g> for all columns, and what each is off by, relative to norm(f) norm(g)."""
+    from shuffledp.network import walk_kernels as kernels
+
+    rows = math.isqrt(pi.size) + 1  # at a time: then sums are shortest
+    products = kernels.weighted_products(pi, first, second, rows)
+    return products, loss_of(rows + -(-pi.size // rows) + 4)
+
+
+def _frobenius_squared(
+    pi: NDArray[np.float64], functions: NDArray[np.float64]
+) -> tuple[float, float]:
+    """Return the sum of the squared norms of functions, and its relative loss."""
+    flat = functions.reshape(-1, 1)
+    products, loss = _products(np.repeat(pi, functions.shape[1]), flat, flat)
+    return float(products[0, 0]), loss
+
+
+#: Every certificate fails with at most this probability over its start vectors.
+FAILURE_PROBABILITY = 1e-12
+
+# Start vectors; as many as the compiled recurrence goes through together.
+_NUM_STARTS = 4
+
+# At least one of the start vectors has a component of this size, but for that probability.
+_COMPONENT = 0.999 * math.sqrt(math.pi / 2.0) * FAILURE_PROBABILITY ** (1.0 / _NUM_STARTS)
+
+# Share of the tolerance by which the interval of the polynomial is wider than the guess. With a
+# fifth, the degree is within 15 % of the least.
+_SHARE_OF_INTERVAL = 0.2
+
+# Between two removals of the known eigenpairs their share grows by no more than this; it starts
+# at round-off.
+_LARGEST_GROWTH = 1e6
+_MOST_STEPS_BETWEEN = 8
+
+# Norms beyond this end the recurrence, long before they overflow.
+_LARGEST_NORM = 1e100
+
+
+class Certificate(NamedTuple):
+    """An upper bound on the norm of the rest, of how good it was meant to be, and its price."""
+
+    #: At least the norm, in [0, 1].
+    bound: float
+    #: Probability over the start vectors that it is not.
+    failure_probability: float
+    #: Degree of the polynomial, that is rounds of the walk.
+    num_steps: int
+
+
+def certified_norm(
+    graph: Graph,
+    deflation: Deflation,
+    *,
+    laziness: float,
+    guess: float,
+    tolerance: float,
+    most_steps: int,
+    entropy: Entropy,
+) -> Certificate:
+    """Return an upper bound on the norm of the walk matrix without its known eigenpairs.
+
+    Parameters
+    ----------
+    graph : Graph
+        Connected, with at least one edge.
+    deflation : Deflation
+        The known eigenpairs. Without any, the norm is the second eigenvalue's modulus.
+    laziness : float
+        Probability that a report stays, in [0, 1).
+    guess : float
+        About the norm, at best slightly below. However wrong it is, the bound holds.
+    tolerance : float
+        Stop as soon as the bound is at most guess + tolerance (1 - guess), or twice as many rounds
+        bring less than twice this share of its distance from 1. In (0, 1).
+    most_steps : int
+        Or after so many rounds, >= 1.
+    entropy : Entropy
+        Of the start vectors; independent of how the eigenpairs were found.
+
+    Returns
+    -------
+    Certificate
+        Errs upwards. 1 where nothing can be said.
+
+    Notes
+    -----
+    In l2(pi), let C = (I - Pi) P (I - Pi) be the symmetric matrix of which the norm mu is wanted
+    (`Deflation`), u a unit function with C u = mu u or C u = -mu u, T_k the Chebyshev polynomials,
+    g_1, ..., g_s start vectors with independent standard normal coordinates in an orthonormal
+    basis, and beta > 0 any number, which may depend on them.
+
+    **Theorem** (exact arithmetic). With c > 0, but for probability (c sqrt(2/pi))^s,
+    mu <= max(beta, max_l min_k beta cosh(arccosh(N_{k,l} / c) / k)), N_{k,l} the norm of
+    T_k(C / beta) g_l, the minimum over any set of k >= 1 with N_{k,l} >= c.
+
+    *Proof.* u does not depend on the g_l, so that the <u, g_l> are independent standard normal
+    numbers, each within (-c, c) with probability at most 2c / sqrt(2 pi). But for the probability
+    stated, abs(<u, g_l>) >= c for some l. If x = mu / beta > 1, then
+    N_{k,l} >= abs(<u, T_k(C / beta) g_l>) = T_k(x) abs(<u, g_l>) >= T_k(x) c for every k, as T_k
+    is even or odd; and T_k(x) = cosh(k arccosh(x)).
+
+    **Theorem** (as computed). Let v_{k+1} = (2/beta) P v_k - v_{k-1} + f_k + h_k be what is
+    computed, with h_k anything in the range of Pi, and abs(<u, f_k + leak_k>) <= F_k, where
+    leak_k = (2/beta) (I - Pi) P Pi v_k. Then the theorem holds with c - R_k for c,
+    R_k = sum_{i<k} (k - i) F_i + the error of v_0, as long as it is positive.
+
+    *Proof.* u is orthogonal to the range of Pi, so that <u, P v> = <C u, v> + <u, P Pi v>. Hence
+    y_k = <u, v_k> obeys y_{k+1} = 2x y_k - y_{k-1} + e_k with abs(e_k) <= F_k (up to the sign of
+    mu), so y_k = T_k(x) y_0 + sum_i U_{k-1-i}(x) e_i. For x > 1, U_{m-1}(x) is a sum of m
+    polynomials T_j(x), j <= m - 1, so that U_{k-1-i}(x) <= (k - i) T_k(x). Therefore
+    N_{k,l} >= abs(y_k) >= T_k(x) (c - R_k).
+
+    The removals of the known eigenpairs, whatever their accuracy, are the h_k: they need not be
+    done every time, and only the rounding of their subtraction counts. As P has norm 1 and no
+    negative entry, F_k <= kappa ((2/beta) N_k + N_{k-1}) with kappa the residual of the
+    eigenpairs, plus the unit round-off times the additions in a mean over neighbours and a few
+    more operations.
+
+    What is not proved: that the numbers of the generator are exactly normal. They are doubles,
+    whose grid is finer than c by thirteen digits. A fixed seed is as good as any for every graph
+    that was not made with the seed in mind; give an ``entropy`` of the operating system for
+    graphs from somebody who would like to be believed.
+
+    Cost: about arccosh(sqrt(n) / c) / sqrt(2 tolerance (1 - mu)) rounds of four functions.
+
+    References
+    ----------
+    Kuczynski, Wozniakowski, "Estimating the largest eigenvalue by the power and Lanczos
+    algorithms with a random start", SIAM Journal on Matrix Analysis and Applications 13, 1992;
+    Halko, Martinsson, Tropp, "Finding structure with randomness", arXiv:0909.4061v2, Section 4.3
+    (norms from Gaussian vectors).
+
+    Examples
+    --------
+    >>>     >>> triangle = Graph.from_edges([(0, 1), (1, 2), (0, 2)])
+    >>> certificate = certified_norm(
+    ...     triangle, no_deflation(3), laziness=0.0, guess=0.5, tolerance=0.01, most_steps=1000,
+    ...     entropy=Entropy.from_seed(0),
+    ... )
+    >>> 0.5 <= certificate.bound <= 0.505
+    True
+    """
+    last = require_at_least("most_steps", most_steps, 1)
+    require_open_unit("tolerance", tolerance)
+    if not 0.0 <= guess < 1.0:  # NaN fails too; nothing below 1 would be near enough
+        return Certificate(1.0, 0.0, 0)
+    beta = guess + _SHARE_OF_INTERVAL * tolerance * (1.0 - guess)
+    recurrence = _Recurrence(graph, deflation, laziness, 2.0 / beta, entropy)
+    target = guess + tolerance * (1.0 - guess)
+    between = min(_MOST_STEPS_BETWEEN, max(1, _steps_to_grow(beta)))
+    best = np.full(_NUM_STARTS, np.inf)
+    progress = _Progress(2.0 * tolerance)
+    for step in range(1, last + 1):
+        recurrence.advance()
+        largest = float(recurrence.norms.max())
+        if step % between == 0 or step == last or largest > _LARGEST_NORM:
+            recurrence.remove_known()
+            np.minimum(best, recurrence.bounds(), out=best)
+            found = float(best.max())
+            if found <= target or largest > _LARGEST_NORM or progress.has_stopped(step, found):
+                break
+    bound = min(1.0, float(best.max()))
+    return Certificate(bound, FAILURE_PROBABILITY, step)
+
+
+def _steps_to_grow(beta: float) -> int:
+    """Return after how many steps the constants may have grown by the largest factor."""
+    return int(math.log(_LARGEST_GROWTH) / math.acosh(max(1.0 / beta, 1.0 + 1e-12)))
+
+
+class _Progress:
+    """Whether twice as many steps still bring something; with a wrong guess they may not."""
+
+    def __init__(self, share: float) -> None:
+        """Expect the distance of the bound from 1 to grow by a share of itself."""
+        self.share, self.next_step, self.distance = share, 64, 0.0
+
+    def has_stopped(self, step: int, bound: float) -> bool:
+        """Return whether the bound is hardly better than after half as many steps."""
+        if step < self.next_step:
+            return False
+        before, self.distance = self.distance, max(0.0, 1.0 - bound)
+        self.next_step = 2 * step
+        return 0.0 < self.distance <= (1.0 + self.share) * before
+
+
+class _Recurrence:
+    """The three-term recurrence of the Chebyshev polynomials, and what it has lost so far."""
+
+    def __init__(
+        self, graph: Graph, deflation: Deflation, laziness: float, factor: float, entropy: Entropy
+    ) -> None:
+        """Draw the start vectors; ``factor`` is 2 / beta, and defines beta."""
+        from shuffledp.network import walk_kernels as kernels
+
+        self.graph, self.laziness, self.factor = graph, laziness, factor
+        self.pi = graph.stationary_law()
+        num_users, num_pairs = deflation.eigenfunctions.shape
+        ones = np.ones((num_users, 1))
+        self.known = np.ascontiguousarray(np.hstack([ones, deflation.eigenfunctions]))
+        self.loss_of_norms = loss_of(num_users + 16)
+        additions = kernels.additions_of_means(int(graph.degrees.max()))
+        # Of the subtraction of all known functions: norm(sum_a |f_a| |z_a|) is at most
+        # sqrt(K + 1) times the largest norm, below 1.1, times the norm of z, below 1.1 norm(v).
+        removal = loss_of(num_pairs + 3) * (1.0 + 1.3 * math.sqrt(num_pairs + 1.0))
+        self.kappa = (deflation.residual + loss_of(additions + 12) + removal) * 1.01
+        normal = entropy.generator().standard_normal((num_users, _NUM_STARTS))
+        self.current = normal / np.sqrt(self.pi)[:, None]
+        self.previous = np.zeros_like(self.current)
+        self.num_steps = 0
+        self.norms = self._norms_of(self.current)
+        self.norms_before = np.zeros(_NUM_STARTS)
+        # Rounding of the start itself (a root, a quotient, pi), and of the removal just below.
+        self.lost = (self.kappa + 8.0 * UNIT) * self.norms
+        self.lost_a_step = np.zeros(_NUM_STARTS)
+        self._remove(self.current)
+        self.norms = self._norms_of(self.current)
+
+    def advance(self) -> None:
+        """Go on to the polynomial of the next degree."""
+        from shuffledp.network import walk_kernels as kernels
+
+        factor = self.factor if self.num_steps else 0.5 * self.factor
+
+        def step(first: int, last: int) -> NDArray[np.float64]:
+            squares = np.empty(_NUM_STARTS)
+            kernels.chebyshev_step(
+                self.graph.starts,
+                self.graph.neighbours,
+                self.laziness,
+                1.0 - self.laziness,
+                factor,
+                self.current,
+                self.previous,
+                squares,
+                first,
+                last,
+            )
+            return squares
+
+        squares = over_rows(self.pi.size, step)
+        self.lost_a_step += self.kappa * (factor * self.norms + self.norms_before)
+        self.lost += self.lost_a_step
+        self.current, self.previous = self.previous, self.current
+        self.norms_before = self.norms
+        size = float(self.graph.neighbours.size)
+        total = np.sum(squares, axis=0)
+        self.norms = np.sqrt(total / size) * (1.0 + self.loss_of_norms)
+        self.num_steps += 1
+
+    def remove_known(self) -> None:
+        """Subtract what the last two functions have of the known eigenfunctions."""
+        lost = self.kappa * (self.norms + self.norms_before)
+        self.lost_a_step += lost
+        self.lost += lost
+        for functions in (self.current, self.previous):
+            self._remove(functions)
+        self.norms = self._norms_of(self.current)
+        self.norms_before = self._norms_of(self.previous)
+
+    def bounds(self) -> NDArray[np.float64]:
+        """Return the bound on the norm if each start vector were the good one; inf if none."""
+        beta = 2.0 / self.factor * (1.0 + 2.0 * UNIT)
+        rest = _COMPONENT - self.lost
+        bounds = np.full(rest.size, np.inf)
+        for index in np.flatnonzero(rest > 0.0):
+            ratio = max(1.0, float(self.norms[index] / rest[index]) * (1.0 + 1e-12))
+            growth = math.acosh(ratio) * (1.0 + 1e-12) / self.num_steps
+            # Beyond it the bound is above every norm, and would overflow.
+            bounds[index] = beta * math.cosh(growth) * (1.0 + 1e-14) if growth < 100.0 else np.inf
+        return bounds
+
+    def _norms_of(self, functions: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return at least the norms of the columns."""
+        squares = np.einsum("i,ij,ij->j", self.pi, functions, functions)
+        norms: NDArray[np.float64] = np.sqrt(squares) * (1.0 + self.loss_of_norms)
+        return norms
+
+    def _remove(self, functions: NDArray[np.float64]) -> None:
+        """Subtract in place what columns have of the known eigenfunctions."""
+        from shuffledp.network import walk_kernels as kernels
+
+        rows = math.isqrt(self.pi.size) + 1
+        shares = kernels.weighted_products(self.pi, self.known, functions, rows)
+        kernels.subtract_combinations(self.known, shares, functions)

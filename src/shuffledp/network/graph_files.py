@@ -1,0 +1,264 @@
+"""Graphs from files: who can pass reports on to whom, an edge a line."""
+
+import re
+from collections.abc import Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.collection.source.edge_files import read_edges
+from shuffledp.collection.source.tables import scan
+from shuffledp.collection.source.two_columns import (
+    numbers_of,
+    read_two_columns,
+    require_policy,
+)
+from shuffledp.core.errors import DataError
+from shuffledp.network.graph import Graph
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_PARQUET = (".parquet", ".pq")
+_WHOLE_NUMBER = re.compile(r'\s*"?\s*[+-]?[0-9]+\s*"?\s*')
+
+# Names are ranked by a table up to this many times their count, by sorting beyond.
+_TABLE_FACTOR = 10
+
+
+def read_graph(
+    path: str | PathLike[str], *, ids: Sequence[str] | None = None, unknown: str = "error"
+) -> Graph:
+    """Read a graph from an edge list.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A Parquet file of two columns, or text: two fields a line, separated by commas, tabs,
+        semicolons or spaces; with a header or without; lines that start with ``#`` or ``%`` are
+        comments.
+    ids : sequence of str, optional
+        The label of each person in the order of the survey, as `read_ids` gives them. Without it,
+        the people are those whom the file names.
+    unknown : {"error", "drop"}
+        With ``ids``, what to do with edges to people who are not among them.
+
+    Returns
+    -------
+    Graph
+        With ``ids``, user u is the person of label ``ids[u]``; who is in no edge has no
+        neighbours. Without ``ids``:
+
+        - if all names are whole numbers, users are in increasing order of these, whatever numbers
+          are left out: people 5, 7 and 30 are users 0, 1 and 2. "007" is the number 7;
+        - else users are in the order in which their names first appear, line by line.
+
+        ``labels`` holds the names, unless they are exactly 0, 1, ..., n - 1.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, has weights or other further columns, a negative number, or
+        with ``ids`` an edge names somebody unknown; the message counts them.
+    ParameterError
+        If ``ids`` holds a label twice, or ``unknown`` is something else.
+
+    Notes
+    -----
+    Without ``ids``, the first line of text is taken for a header if neither of its fields is a
+    whole number, or occurs anywhere else. An edge of a connected graph of more than two people is
+    never taken for one. With ``ids``, see `read_edges`.
+    """
+    require_policy(unknown)
+    location = Path(path)
+    try:
+        if ids is not None:
+            return _graph_of_survey(read_edges(location, ids, unknown=unknown), ids)
+        pairs = _plain_numbers(location)
+        if pairs is None:
+            return _graph_of_labels(read_two_columns(location), location)
+    except DataError:
+        if (num_columns := _num_columns(location)) <= 2:
+            raise
+        raise DataError(
+            f"{location.name} has {num_columns} columns: weights are not used, each neighbour is "
+            "equally likely; keep the two columns that count"
+        ) from None
+    return _graph_of_numbers(pairs, location.name)
+
+
+def _graph_of_survey(edges: NDArray[np.int64], ids: Sequence[str]) -> Graph:
+    """Return the graph of edges between people of a survey."""
+    names = tuple(str(name) for name in ids)
+    is_numbered = all(name == str(row) for row, name in enumerate(names))
+    return Graph.from_edges(edges, num_users=len(names), labels=None if is_numbered else names)
+
+
+def _plain_numbers(location: Path) -> NDArray[np.int64] | None:
+    """Return the edges if all fields are whole numbers in their plainest form, else None.
+
+    Whatever is unusual, errors included, is left to the reader of text, which is slower. The two
+    agree wherever this one returns edges.
+    """
+    import polars as pl
+
+    try:
+        table = _integer_table(location)
+    except (DataError, OSError, UnicodeDecodeError, pl.exceptions.PolarsError):
+        return None
+    if table is None or table.width != 2 or any(column.null_count() for column in table):
+        return None
+    return table.to_numpy(order="c")
+
+
+def _integer_table(location: Path) -> "pl.DataFrame | None":
+    """Return the file as columns of integers, or None; polars raises where it holds others."""
+    import polars as pl
+
+    if location.suffix.lower() in _PARQUET:
+        frame = scan(location)
+        is_whole = all(dtype.is_integer() for dtype in frame.collect_schema().values())
+        return frame.cast(pl.Int64).collect() if is_whole else None
+    if (head := _head(location)) is None:
+        return None
+    num_lines, separator = head
+    return pl.read_csv(
+        location,
+        separator=separator,
+        has_header=False,
+        skip_lines=num_lines,
+        schema={"first": pl.Int64(), "second": pl.Int64()},
+        glob=False,
+    )
+
+
+def _head(location: Path) -> tuple[int, str] | None:
+    """Return how many lines stand before the first edge, and the separator; None if unusual."""
+    separator = None
+    for number, line in _lines_of_data(location):
+        is_first = separator is None
+        separator = separator or _separator_of(line)
+        fields = line.split(separator)
+        num_whole = sum(_WHOLE_NUMBER.fullmatch(field) is not None for field in fields)
+        if len(fields) == num_whole == 2:
+            return number, separator
+        if not is_first or len(fields) != 2 or num_whole:
+            return None  # no header
+    return None
+
+
+def _lines_of_data(location: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a text file that are no comments and not empty, with their numbers."""
+    with location.open(encoding="utf-8-sig", newline="\n") as file:
+        for number, line in enumerate(file):
+            text = line.strip()
+            if text and not text.startswith(("#", "%")):
+                yield number, text
+
+
+def _separator_of(line: str) -> str:
+    """Return what separates the fields of a line."""
+    return next((mark for mark in (",", "\t", ";") if mark in line), " ")
+
+
+def _num_columns(location: Path) -> int:
+    """Return how many columns a file has, or 0 if that cannot be told."""
+    import polars as pl
+
+    try:
+        if location.suffix.lower() in _PARQUET:
+            return len(scan(location).collect_schema())
+        _, line = next(_lines_of_data(location))
+    except (DataError, OSError, StopIteration, UnicodeDecodeError, pl.exceptions.PolarsError):
+        return 0
+    separator = _separator_of(line)
+    return len(line.split() if separator == " " else line.split(separator))
+
+
+def _graph_of_labels(table: "pl.DataFrame", location: Path) -> Graph:
+    """Return the graph of edges between names that are text; see `read_graph`."""
+    if location.suffix.lower() not in _PARQUET and _starts_with_header(table, location.name):
+        table = table[1:]
+    columns = [numbers_of(table[name], None) for name in ("first", "second")]
+    if all(is_known.all() for _, is_known in columns):
+        return _graph_of_numbers(np.stack([found for found, _ in columns], axis=1), location.name)
+    names = _names_in_order(table)
+    ends = [numbers_of(table[name], names)[0] for name in ("first", "second")]
+    return Graph.from_edges(np.stack(ends, axis=1), num_users=len(names), labels=names)
+
+
+def _starts_with_header(table: "pl.DataFrame", origin: str) -> bool:
+    """Return whether the first line names nobody: see the Notes of `read_graph`."""
+    fields = table.row(0)
+    if any(_WHOLE_NUMBER.fullmatch(field) for field in fields):
+        return False
+    if any(sum((column == field).sum() for column in table) > 1 for field in fields):
+        return False
+    if table.height == 1:
+        raise DataError(
+            f"{origin} has one line, {fields[0]!r} and {fields[1]!r}, which may be a header: if "
+            "it is an edge, put a header before it"
+        )
+    return True
+
+
+def _names_in_order(table: "pl.DataFrame") -> list[str]:
+    """Return the names in the order of their first places, line by line."""
+    import polars as pl
+
+    row = pl.int_range(pl.len(), dtype=pl.Int64)
+    places = [
+        table.select(name=pl.col(column), place=2 * row + shift)
+        for shift, column in enumerate(("first", "second"))
+    ]
+    firsts = pl.concat(places).group_by("name").agg(pl.col("place").min())
+    return firsts.sort("place")["name"].to_list()
+
+
+def _graph_of_numbers(pairs: NDArray[np.int64], origin: str) -> Graph:
+    """Return the graph of edges between numbers, in increasing order of these."""
+    if pairs.size == 0:
+        raise DataError(f"{origin} has no rows: give an edge a row")
+    if (lowest := int(pairs.min())) < 0:
+        raise DataError(
+            f"{origin} names somebody by {lowest}: people are numbered from 0; if it stands for "
+            "a missing answer, leave such edges out"
+        )
+    highest = int(pairs.max())
+    if highest < _TABLE_FACTOR * pairs.size:
+        is_named = np.zeros(highest + 1, dtype=np.bool_)
+        is_named[pairs] = True
+        names = np.flatnonzero(is_named)
+        edges = pairs if names.size == is_named.size else (np.cumsum(is_named) - 1)[pairs]
+    else:
+        names, edges = _ranked(pairs)
+    labels = None if names.size == highest + 1 else tuple(map(str, names.tolist()))
+    return Graph.from_edges(edges, num_users=names.size, labels=labels)
+
+
+def _ranked(pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return the distinct numbers, ascending, and the place of each among these.
+
+    What np.unique does, in half the time.
+    """
+    import polars as pl
+
+    fields = pl.Series("number", pairs.reshape(-1))
+    names = fields.unique().sort()
+    places = names.to_frame().with_columns(place=pl.int_range(pl.len(), dtype=pl.Int32))
+    found = fields.to_frame().join(places, on="number", how="left", maintain_order="left")
+    return names.to_numpy(), found["place"].to_numpy().reshape(-1, 2)
+
+
+def read_users(path: str | PathLike[str]) -> tuple[str, ...]:
+    """Read labels of users, one a line; empty lines and those that start with ``#`` are skipped."""
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
+        raise DataError(f"cannot read users from {path}: {reason}") from None
+    lines = (line.strip() for line in text.splitlines())
+    return tuple(dict.fromkeys(line for line in lines if line and not line.startswith("#")))

@@ -1,0 +1,597 @@
+"""How far the laws of the holders are from a common one: exact, for every user's report.
+
+What bounds privacy is a law of rho = P_i / Q under a reference law Q (docs/results/network.md), and
+any law that is larger in convex order will do. It is written down by its tails under P_i itself,
+T_i(x) = P_i(rho >= x) = E_Q[rho; rho >= x], of which any larger ones of a law will do. So the tails
+of several users have a common bound, their largest, and rounding is upwards.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from itertools import pairwise
+from typing import NamedTuple, SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.progress import Progress
+from shuffledp.core.reports import read_only
+from shuffledp.network.walk import (
+    LEAST_PROBABILITY,
+    RandomWalk,
+    columns_at_a_time,
+    move_laws,
+    over_start_blocks,
+    point_laws,
+    relative_error,
+)
+
+#: More than the last few operations on a number can change it by, relative to itself.
+FEW_ROUNDINGS = 2.0**-48
+
+# Reports so seldom kept that ratios exceed this, given that they are, count as lost.
+_LARGEST_WEIGHT = 1e12
+
+# Beyond it, one ratio is as telling as another.
+_LARGEST_TILT = 200.0
+
+# The mean law is not taken below this at places that can be reached, so that no ratio overflows.
+_LEAST_REFERENCE = 1e-250
+
+# Q is lowered for so many users, whose laws hold so many numbers, and the worst by these functions.
+_SAMPLE, _MOST_ENTRIES, _FUNCTIONS, _SEED = 256, 2e7, 32, 15
+
+_ARRAYS = (
+    "low",
+    "high",
+    "collision",
+    "load",
+    "missed",
+    "reference",
+    "least",
+    "greatest",
+    "chi_square",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PositionBounds:
+    """Bounds on the law P_i of the holder of each report i after some rounds.
+
+    They compare it with a reference law mu, the same for all reports: whoever the victim v is,
+    P_i >= (low_i / high_v) P_v, so that report i hides report v with that probability.
+
+    Parameters
+    ----------
+    rounds : int
+        After how many rounds.
+    low : ndarray of float64, shape (num_users,)
+        At most the least P_i(j) / mu_j over the places j with mu_j > 0.
+    high : ndarray of float64, shape (num_users,)
+        At least the greatest P_i(j) / mu_j, and P_i(j) = 0 wherever mu_j = 0. With colluding
+        users, of the law given that the report is not lost; ``inf`` if it surely is.
+    collision : ndarray of float64, shape (num_users,)
+        At least sum_j P_i(j)^2; with colluding users, of the law given that it is not lost.
+    load : ndarray of float64, shape (num_users,), or None
+        At most sum_i P_i(j), the mean number of reports at place j (without those lost).
+    missed : ndarray of float64, shape (num_users,), or None
+        At least the probability that report i is lost to colluding users; ``None`` if there are
+        none.
+    method : str
+        How they were found: ``"exact"`` means up to round-off.
+    reference : ndarray of float64, shape (num_users,), or None
+        The law mu, where it was written down; these very floats are meant.
+    least, greatest : ndarray of float64, shape (num_users,), or None
+        For each place j, at most the least and at least the greatest P_i(j) over the reports.
+    chi_square : ndarray of float64, shape (num_users,), or None
+        At least the variance of P_i / mu under mu, of the law given that the report is not lost.
+    grid : ndarray of float64, shape (k + 1,), or None
+        See `weight_grid`.
+    tails : ndarray of float32, shape (num_followed, k), or None
+        At least the probability under P_i, given that the report is not lost, that P_i / mu, put
+        on the grid, is at each of its points but 0 or above; see above.
+    followed : ndarray of int64, shape (num_followed,), or None
+        Whose tails these are, rising; ``None`` for all users.
+    error : float
+        Relative error of the ratios behind ``tails``.
+    lost : float
+        At least the probability that was set to 0 on the way, for any report.
+    lowered : PositionBounds or None
+        The same laws relative to a reference that is smaller where few users' reports come.
+
+    Notes
+    -----
+    Where report i is lost with positive probability, P_i is the sub-law of the paths that avoid
+    the colluding users, and ``low`` is of that. So P_v >= (1 - missed_v) Q_v with the law
+    Q_v <= high_v mu, and P_i >= (low_i / high_v) Q_v.
+    """
+
+    rounds: int
+    low: NDArray[np.float64] = field(repr=False)
+    high: NDArray[np.float64] = field(repr=False)
+    collision: NDArray[np.float64] = field(repr=False)
+    load: NDArray[np.float64] | None = field(default=None, repr=False)
+    missed: NDArray[np.float64] | None = field(default=None, repr=False)
+    method: str = "exact"
+    reference: NDArray[np.float64] | None = field(default=None, repr=False)
+    least: NDArray[np.float64] | None = field(default=None, repr=False)
+    greatest: NDArray[np.float64] | None = field(default=None, repr=False)
+    chi_square: NDArray[np.float64] | None = field(default=None, repr=False)
+    grid: NDArray[np.float64] | None = field(default=None, repr=False)
+    tails: NDArray[np.float32] | None = field(default=None, repr=False)
+    followed: NDArray[np.int64] | None = field(default=None, repr=False)
+    error: float = 0.0
+    lost: float = 0.0
+    lowered: "PositionBounds | None" = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        for name in _ARRAYS:
+            array = getattr(self, name)
+            if array is None:
+                continue
+            if array.shape != self.low.shape or np.isnan(array).any() or (array < 0.0).any():
+                raise ParameterError(
+                    f"{name} has shape {array.shape} or a number that is not >= 0: give "
+                    f"{self.low.shape[0]} numbers, one for each user"
+                )
+            object.__setattr__(self, name, read_only(array))
+
+    def tells(self, tilt: float) -> NDArray[np.float64]:
+        """Return, for each user, a number that grows with how much their position tells.
+
+        The mean of cosh(tilt rho) - 1, which weighs rare large ratios as Chernoff's bound does; the
+        second moment at tilt 0, or where no more is known. It only says in which order to look at
+        users.
+        """
+        if self.tails is None or self.grid is None or self.followed is not None or tilt == 0.0:
+            return self.high if self.chi_square is None else 1.0 + self.chi_square
+        points = self.grid[1:]
+        each = (np.cosh(np.minimum(tilt * points, _LARGEST_TILT)) - 1.0) / points
+        told: NDArray[np.float64] = self.tails @ np.diff(each, prepend=0.0)
+        return told
+
+    def weights(
+        self, users: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+        """Return a law of rho = P_i / mu under mu that dominates those of some users.
+
+        Values and masses, larger in convex order than the law of each of these users, of the part
+        of P_i that is not lost; what is missing from 1 is at 0, and values are right to ``error``.
+        And at least the probability that a report of theirs is lost, or that nothing is known.
+        """
+        missed = 0.0 if self.missed is None else float(self.missed[users].max())
+        is_row, rows = self._rows_of(users)
+        others, chi_square, tails = users[~is_row], self.chi_square, rows
+        if others.size:
+            if chi_square is None:
+                return np.ones(1), np.ones(1), 1.0
+            largest = float(self.high[others].max())
+            law = chi_square_law(float(chi_square[others].max()), largest)
+            if self.grid is None or not rows.size:
+                return *law, missed
+            tails = np.vstack([rows, tails_of(*law, self.grid)])
+        if self.grid is None or float(self.high[users].max()) > float(self.grid[-1]):
+            missed = 1.0
+        grid = weight_grid(1.0) if self.grid is None else self.grid
+        return *dominating_law(grid, tails), min(missed + self.lost, 1.0)
+
+    def _rows_of(self, users: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.float32]]:
+        """Return of which users tails are known, and these."""
+        if self.tails is None:
+            return np.zeros(users.size, dtype=np.bool_), np.empty((0, 0), np.float32)
+        if self.followed is None:
+            return np.ones(users.size, dtype=np.bool_), self.tails[users]
+        places = np.minimum(self.followed.searchsorted(users), max(self.followed.size - 1, 0))
+        is_row = np.zeros(users.size, dtype=np.bool_)
+        if self.followed.size:
+            is_row = self.followed[places] == users
+        return is_row, self.tails[places[is_row]]
+
+    @property
+    def common_mass(self) -> float | None:
+        """At most sum_j min_i P_i(j), the mass that all laws share; ``None`` if not known.
+
+        With Q proportional to min_i P_i every P_i, the victim's too, is at least this number
+        times Q (Doeblin's condition). Cost: O(num_users).
+        """
+        if self.least is None:
+            return None
+        return max(0.0, math.fsum(self.least) * (1.0 - FEW_ROUNDINGS))
+
+    def overlaps_with(self, victim: SupportsIndex) -> NDArray[np.float64]:
+        """Return at most the kappa_i for which P_i >= kappa_i P_v, by user; 1 for the victim.
+
+        With colluding users P_v is here the law given that the report is not lost.
+        """
+        overlaps: NDArray[np.float64] = self.low * ((1.0 - FEW_ROUNDINGS) / self.high[victim])
+        np.minimum(overlaps, 1.0, out=overlaps)
+        overlaps[victim] = 1.0
+        return overlaps
+
+
+class _Reference(NamedTuple):
+    """What laws are compared with after some rounds."""
+
+    rounds: int
+    load: NDArray[np.float64]
+    law: NDArray[np.float64]
+    places: NDArray[np.int64]  # where the law is positive
+    inverses: NDArray[np.float64]  # of the law there
+    grid: NDArray[np.float64]  # of ratios to the law
+
+
+class _Extremes(NamedTuple):
+    """What was found after each of some rounds, one a row."""
+
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    squares: NDArray[np.float64]
+    sums: NDArray[np.float64]
+    lost: NDArray[np.float64]
+    least: NDArray[np.float64]
+    greatest: NDArray[np.float64]
+    tails: NDArray[np.float32]
+
+
+def exact_position_bounds(
+    walk: RandomWalk, rounds: Sequence[SupportsIndex], *, on_progress: Progress | None = None
+) -> tuple[PositionBounds, ...]:
+    """Return bounds on all position laws after some rounds, which meet but for round-off.
+
+    The reference is the stationary law where the walk is static and the graph connected, and nobody
+    colludes, with a lowered law beside it; else the mean of all position laws, given that a report
+    is not lost. On a bipartite graph without laziness, and on one of several components, ``low`` is
+    therefore 0. Error budget: `relative_error`, and what was set to 0 on the way (`move_laws`), on
+    the safe side of each number. Cost: num_users * max(rounds) * 2 num_edges additions, 4 to 5 *
+    10^9 of them a second on two cores; memory: 35 MB, and 300 bytes for each user and asked round.
+    """
+    asked = [walk.require_rounds(number) for number in rounds]
+    if not asked:
+        return ()
+    stops = sorted(set(asked))
+    relative_error(walk, stops[-1])  # refuses before the work
+    references = _references(walk, stops)
+    found = _all_extremes(walk, references, on_progress)
+    bounds: dict[int, PositionBounds] = {}
+    for row, reference in enumerate(references):
+        each = _rounded(walk, reference, _Extremes(*(array[row] for array in found)))
+        first = bounds.setdefault(each.rounds, each)
+        if first is not each:
+            bounds[each.rounds] = replace(first, lowered=each)
+    return tuple(bounds[number] for number in asked)
+
+
+def has_stationary_reference(walk: RandomWalk) -> bool:
+    """Whether all laws may tend to the stationary law of one connected graph."""
+    graph = walk.graphs[0]
+    connected = walk.is_static and walk.colluding is None and graph.num_edges > 0
+    return connected and graph.num_components == 1
+
+
+def _references(walk: RandomWalk, stops: list[int]) -> list[_Reference]:
+    """Return what laws are compared with after each of some increasing numbers of rounds."""
+    stationary: list[NDArray[np.float64]] = []
+    if has_stationary_reference(walk):
+        pi = walk.graphs[0].stationary_law()
+        stationary = _lowered_laws(walk, pi, stops)
+        steepest = 1.0 / min(float(law.min()) for law in [pi, *stationary])
+    # No law is more than num_users times the mean; where reports are lost, ratios may be larger.
+    by_mean = weight_grid(2.0 * walk.num_users if walk.colluding is None else _LARGEST_WEIGHT)
+    load = np.ones(walk.num_users)
+    if walk.colluding is not None:
+        load[walk.colluding] = 0.0
+    reached = load.copy()
+    references = []
+    done = 0
+    for row, stop in enumerate(stops):
+        for round_number in range(done, stop):
+            move_laws(walk, load, round_number, round_number + 1)
+            move_laws(walk, reached, round_number, round_number + 1)
+            # Ones and zeros again: what can be reached is known exactly, however unlikely.
+            np.greater(reached, 0.0, out=reached)
+        done = stop
+        if not stationary:
+            total = math.fsum(load)
+            mean = load / (total if total > 0.0 else 1.0)
+            law = np.where(reached > 0.0, np.maximum(mean, _LEAST_REFERENCE), 0.0)
+            references.append(_Reference(stop, load.copy(), *_law_and_places(law), by_mean))
+            continue
+        for law in (pi, stationary[row]):
+            parts = load.copy(), *_law_and_places(law), weight_grid(steepest)
+            references.append(_Reference(stop, *parts))
+    return references
+
+
+def _lowered_laws(
+    walk: RandomWalk, pi: NDArray[np.float64], stops: list[int]
+) -> list[NDArray[np.float64]]:
+    """Return a law Q after each of some rounds that is smaller than pi where few reports come.
+
+    A sample of users says where. Whose position tells most is guessed: the value at v of P^t of a
+    random function without mean, standard normal in l2(pi), has the variance chi2(P_v||pi).
+    """
+    count = min(_SAMPLE, max(int(_MOST_ENTRIES / pi.size), 1))
+    sample = point_laws(walk, np.arange(0, pi.size, max(pi.size // count, 1)))
+    noise = Entropy.from_seed(_SEED).generator().standard_normal((pi.size, _FUNCTIONS))
+    noise *= np.sqrt(pi)[:, None]
+    noise -= np.outer(pi, noise.sum(axis=0))
+    done, laws = 0, []
+    for stop in stops:
+        for moved in (sample, noise):
+            move_laws(walk, moved, done, stop)
+        done = stop
+        told = np.square(noise / pi[:, None]).mean(axis=1)
+        law = point_laws(walk, np.array([worst_hidden(told)]))[:, 0]
+        move_laws(walk, law, 0, stop)
+        weights = np.square(law) / pi
+        shares = lowered_shares((sample / pi[:, None]).T, weights, float(weights.sum()) - 1.0)
+        laws.append(pi * shares / float((pi * shares).sum()))
+    return laws
+
+
+def _law_and_places(
+    law: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
+    """Return a law, where it is positive, and its inverses there."""
+    places = np.flatnonzero(law)
+    return law, places, 1.0 / law[places]
+
+
+def _all_extremes(
+    walk: RandomWalk,
+    references: list[_Reference],
+    on_progress: Progress | None,
+) -> _Extremes:
+    """Move the laws of all reports, and note what is asked of them after each of the rounds."""
+    from shuffledp.network import walk_kernels as kernels
+
+    shape = (len(references), walk.num_users)
+    width = references[0].grid.size - 1
+    lists = [np.zeros(shape) for _ in range(len(_Extremes._fields) - 1)]
+    found = _Extremes._make([*lists, np.zeros((*shape, width), np.float32)])
+    for row, reference in enumerate(references):
+        found.least[row, reference.places] = np.inf
+    nothing_noted = found.least.copy()
+
+    widened = (
+        1.0 + (walk.num_users + 64) * 2.0**-51 + 2.0 * relative_error(walk, references[-1].rounds)
+    )
+
+    def note(first: int, last: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        laws = point_laws(walk, np.arange(first, last))
+        # Places are shared by all blocks: each thread notes them apart.
+        least = nothing_noted.copy()
+        greatest = np.zeros(shape)
+        flushed = 0
+        done = 0
+        for row, (stop, _, _, places, inverses, grid) in enumerate(references):
+            flushed += move_laws(walk, laws, done, stop)
+            done = stop
+            low, high, squares, sums = (array[row, first:last] for array in found[:4])
+            kernels.extremes(
+                laws, places, inverses, low, high, squares, sums, least[row], greatest[row]
+            )
+            found.lost[row, first:last] = flushed * LEAST_PROBABILITY
+            shares = np.zeros((last - first, width))
+            scales = np.ones(last - first)
+            if walk.colluding is not None:
+                np.divide(1.0, sums, out=scales, where=sums > 0.0)
+            kernels.add_weights(laws, places, inverses, scales, grid, shares)
+            tails = np.cumsum(shares[:, ::-1], axis=1)[:, ::-1]
+            found.tails[row, first:last] = rounded_up(np.minimum(tails * widened, 1.0))
+        return least, greatest
+
+    for least, greatest in over_start_blocks(
+        walk.num_users, columns_at_a_time(walk.num_users), note, on_progress
+    ):
+        np.minimum(found.least, least, out=found.least)
+        np.maximum(found.greatest, greatest, out=found.greatest)
+    return found
+
+
+def _rounded(walk: RandomWalk, reference: _Reference, found: _Extremes) -> PositionBounds:
+    """Return bounds from computed extremes, each rounded to the safe side.
+
+    Let e be the relative error of a probability, and x_j >= 0 what place j lost by setting small
+    numbers to 0, at most tau over all places. A true probability p has
+    c (1 - e) <= p <= c (1 + e) + x_j. So the sum of squares is at most
+    (1 + e)^2 sum c^2 + 2 (1 + e) tau + tau^2 <= (1 + e)^2 sum c^2 + 4 tau, and sums of n
+    non-negative numbers have a relative error of at most n 2^-53 more.
+    """
+    rounds = reference.rounds
+    error = relative_error(walk, rounds) + FEW_ROUNDINGS
+    of_sums = error + walk.num_users * 2.0**-53
+    up, down = 1.0 + error, 1.0 - error
+    steepest = reference.inverses.max(initial=0.0)
+    high = up * (found.high + found.lost * steepest)
+    collision = up * up * (1.0 + of_sums) * found.squares + 4.0 * found.lost
+    low = np.where(np.isfinite(found.low), found.low, 0.0)  # inf: no place can be reached
+    missed = None
+    if walk.colluding is not None:
+        kept = np.minimum(found.sums * (1.0 - of_sums), 1.0)
+        missed = np.minimum((1.0 - kept) * (1.0 + FEW_ROUNDINGS), 1.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            high = np.where(kept > 0.0, (1.0 + FEW_ROUNDINGS) * high / kept, np.inf)
+            collision = np.where(kept > 0.0, (1.0 + FEW_ROUNDINGS) * collision / kept**2, 1.0)
+    return PositionBounds(
+        rounds=rounds,
+        low=np.maximum(down, 0.0) * low,
+        high=high,
+        collision=np.minimum(collision, 1.0),
+        load=np.maximum(1.0 - of_sums, 0.0) * reference.load,
+        missed=missed,
+        method="exact",
+        reference=reference.law,
+        least=np.maximum(down, 0.0) * found.least,
+        greatest=np.minimum(up * found.greatest + found.lost.max(initial=0.0), 1.0),
+        chi_square=second_moments(reference.grid, found.tails) - 1.0,
+        grid=reference.grid,
+        tails=found.tails,
+        error=4.0 * of_sums,
+        lost=float(found.lost.max(initial=0.0)),
+    )
+
+
+# The grid is finest near 1, where the ratios of all who are hidden well lie: to share a ratio
+# between two points adds to the variance. Beyond these points it goes up by a constant factor.
+_TENTHS, _NEAR_ONE = np.arange(20) / 10, np.arange(31, 70) / 50
+_POINTS = np.concatenate([np.union1d(_TENTHS, _NEAR_ONE), 2.0 * 1.1 ** np.arange(16)])
+_RATIO = 1.2
+
+# More than a few roundings of a sum.
+_MARGIN = 2.0**-40
+
+# Variances are widened to at least the first number, and by the second one of themselves.
+_LEAST_CHI_SQUARE, _WIDENING = 1e-12, 1e-6
+
+# Q is lowered to what all but one of these parts of a sample of users reach, but not below 1 %.
+_QUANTILES, _LEAST_SHARE = (0.01, 0.03, 0.1, 0.3, 0.45, 0.6), 0.01
+
+# Whose position tells more than this is not hidden well by any Q.
+_HIDDEN = 0.1
+
+# Then it is moved by these steps, as far as that helps.
+_SHARE_STEPS = 2 * (3e-3, 1e-3, 3e-4, 1e-4)
+_NOTHING = 1e-9
+
+# Where a law of given variance is written down, in standard deviations from 1.
+_STEPS = np.concatenate([-np.geomspace(100.0, 0.2, 24), np.linspace(-0.1, 3.0, 32)])
+
+
+def weight_grid(largest: float) -> NDArray[np.float64]:
+    """Return the grid from 0 to at least ``largest``."""
+    top = float(_POINTS[-1])
+    above = max(math.ceil(math.log(max(largest / top, 1.0)) / math.log(_RATIO)), 0) + 1
+    return np.append(_POINTS, top * _RATIO ** np.arange(1, above + 1))
+
+
+def chi_square_law(
+    chi_square: float, largest: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return a law that dominates, in convex order, all laws on [0, h] of mean 1 and variance <= c.
+
+    Parameters
+    ----------
+    chi_square : float
+        c >= 0.
+    largest : float
+        h >= 1.
+
+    Returns
+    -------
+    values, masses : ndarray of float64
+        Masses add up to 1.
+
+    Notes
+    -----
+    The largest E(rho - t)_+ of such a law, for c <= h - 1, is
+    (sqrt(c + (t - 1)^2) - (t - 1)) / 2; for t <= (1 + c) / 2 it is 1 - t / (1 + c), and for
+    t >= h - ((h - 1)^2 + c) / (2 (h - 1)) it is (h - t) c / ((h - 1)^2 + c) (Scarf 1958; the last
+    is the second for h - rho). As a largest of convex functions it is convex. Lines between some
+    of its points are the same function of a law, found in exact fractions. c is widened by 1e-6 of
+    itself, against round-off of at most 1e-15 of a number at most 1e4 times as large.
+
+    Examples
+    --------
+    >>> values, masses = chi_square_law(0.01, 1.5)
+    >>> round(float(values @ masses), 12), round(float(masses.sum()), 12)
+    (1.0, 1.0)
+    >>> [each.round(6).tolist() for each in chi_square_law(1.0, 2.0)]  # rho is 0 or 2
+    [[0.0, 2.0], [0.5, 0.5]]
+    """
+    top = max(largest, 1.0 + 2.0 * _LEAST_CHI_SQUARE)
+    wide = min(max(chi_square, _LEAST_CHI_SQUARE) * (1.0 + _WIDENING), top - 1.0)
+    first, last = 0.5 * (1.0 + wide), top - 0.5 * (top - 1.0 + wide / (top - 1.0))
+    scale = math.sqrt(wide)
+    steps = np.unique(np.concatenate([_STEPS, np.geomspace(_STEPS[-1], max(top / scale, 1e2), 80)]))
+    inner = 1.0 + scale * steps
+    inner = inner[(inner > first) & (inner < last)]
+    excess = inner - 1.0
+    root = np.sqrt(wide + excess * excess)
+    inner_means = np.where(excess > 0.0, 0.5 * wide / (root + excess), 0.5 * (root - excess))
+    points = [Fraction(0), *map(Fraction, inner.tolist()), Fraction(top)]
+    means = [Fraction(1), *map(Fraction, inner_means.tolist()), Fraction(0)]
+    slopes = [
+        (means[k + 1] - means[k]) / (points[k + 1] - points[k]) for k in range(len(points) - 1)
+    ]
+    masses = [late - early for early, late in pairwise([Fraction(-1), *slopes, Fraction(0)])]
+    return np.array(points, np.float64), np.array([max(each, 0) for each in masses], np.float64)
+
+
+def tails_of(
+    values: NDArray[np.float64], masses: NDArray[np.float64], grid: NDArray[np.float64]
+) -> NDArray[np.float32]:
+    """Return the tails at grid[1:] of a law put on a grid that covers it, rounded up."""
+    below = np.minimum(grid.searchsorted(values, side="right") - 1, grid.size - 2)
+    part = np.clip((values - grid[below]) / np.diff(grid)[below], 0.0, 1.0)
+    own = np.bincount(below, masses * (1.0 - part), grid.size)
+    own += np.bincount(below + 1, masses * part, grid.size)
+    tails = np.cumsum((own * grid)[:0:-1])[::-1]
+    return rounded_up(np.minimum(tails * (1.0 + _MARGIN), 1.0))
+
+
+def rounded_up(tails: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Return tails as the next larger floats of half the size; at most 1, and 0 stays 0."""
+    above = np.nextafter(tails.astype(np.float32), np.float32(2.0))
+    return np.where(tails > 0.0, np.minimum(above, np.float32(1.0)), np.float32(0.0))
+
+
+def dominating_law(
+    grid: NDArray[np.float64], tails: NDArray[np.float32]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return a law that dominates, in convex order, all those with tails at most these, a row each.
+
+    Where it has mass, and masses; what is missing from 1 is at 0.
+    """
+    largest = tails.max(axis=0).astype(np.float64)
+    largest[0] = 1.0
+    own = largest - np.append(largest[1:], 0.0)
+    has = own > 0.0
+    return grid[1:][has], own[has] / grid[1:][has]
+
+
+def second_moments(grid: NDArray[np.float64], tails: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Return E_Q rho^2 of the laws of these tails, a row each, rounded up; at least 1."""
+    moments: NDArray[np.float64] = np.array(
+        [float(row.astype(np.float64) @ np.diff(grid)) for row in tails]
+    )
+    return np.maximum(moments * (1.0 + _MARGIN), 1.0)
+
+
+def worst_hidden(chi_squares: NDArray[np.float64]) -> int:
+    """Return the user whose position tells most, of those whom some Q can hide well."""
+    hidden = chi_squares <= max(_HIDDEN, float(chi_squares.min()))
+    return int(np.argmax(np.where(hidden, chi_squares, -1.0)))
+
+
+def lowered_shares(
+    sample: NDArray[np.float64], weights: NDArray[np.float64], chi_square: float
+) -> NDArray[np.float64]:
+    """Return by how much to lower Q at each column of places, so that more users hide the worst.
+
+    ``sample`` has the least ratios of some users, a row each; ``weights`` are mass times squared
+    ratio of the worst user, ``chi_square`` that user's variance. Whatever is returned is sound.
+    """
+    sample = np.ascontiguousarray(sample)
+    if not sample.shape[1]:
+        return np.ones(0)
+
+    def lost(shares: NDArray[np.float64]) -> float:
+        told = 1.0 + chi_square + float(weights @ (1.0 / shares - 1.0))
+        return told / max(float((sample / shares).min(axis=1, initial=1.0).mean()), _NOTHING)
+
+    # Above the middle many users lose more than others gain.
+    tried = np.quantile(sample, _QUANTILES, axis=0)
+    best: NDArray[np.float64] = min(np.clip(tried, _LEAST_SHARE, 1.0), key=lost)
+    for step in _SHARE_STEPS:
+        # Raising c at a column tells less, and takes from those whose least ratio is there.
+        ratios = np.maximum(sample / best, _NOTHING)
+        column, overlaps = ratios.argmin(axis=1), ratios.min(axis=1, initial=1.0)
+        taken = np.bincount(column, overlaps * (overlaps < 1.0), best.size) / overlaps.sum()
+        slope = 1.0 - taken / np.maximum(weights, _NOTHING)
+        best = min(best, np.clip(best * np.exp(step * np.tanh(slope)), _LEAST_SHARE, 1.0), key=lost)
+    return best

@@ -1,1 +1,0 @@
-"""Where reports are after some rounds: exact laws, and bounds on them."""

@@ -1,0 +1,649 @@
+"""Reports walk along a graph from user to user, then holders hand in: the central guarantee.
+
+Report i starts at user i and moves t times, independently of all other reports; P_i is the law of
+its last holder. Fix the victim v and a law Q with P_v >= (1 - a) P'_v and P_i >= kappa_i Q for the
+others; N is a sum of independent coins with the chances kappa_i, D(m) what a uniform shuffle of m
+users gives. Then, *thinned*, with Q = P'_v: delta <= (1 - a) E[D(N + 1)] + a D(1). *Weighed*, with
+rho = P'_v / Q, V_j i.i.d. of law Q, and G_j i.i.d. of the randomizer's blanket law:
+
+    delta(eps) <= (1 - a) E_N[W(N + 1)] + a D(1),   W(m) = (1/m) E(sum_{j <= m} rho(V_j) G_j)_+. (W)
+
+Both D and W do not increase with m, so `random_crowd` bounds the mean over N. "Single" can be made
+from what "all" hands in, and is sharper by sampling. Beside them the published theorems of Liew,
+Takahashi, Takagi, Kato, Cao, Yoshikawa, "Network Shuffling: Privacy Amplification via Random
+Walks", SIGMOD 2022, arXiv:2204.03919, in forms that are proved, under their hypotheses.
+
+docs/results/network.md has all proofs.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.accounting.amplification import stated_blanket
+from shuffledp.accounting.amplification.atom_law import (
+    AtomLaw,
+    atom_delta_above,
+    atom_epsilon_above,
+)
+from shuffledp.accounting.amplification.pair_atoms import blanket_atoms
+from shuffledp.accounting.amplification.random_crowd import (
+    CrowdLaw,
+    crowd_delta,
+    crowd_epsilon,
+    crowd_of,
+    tail_mean,
+)
+from shuffledp.accounting.amplification.registry import (
+    SHUFFLE_ASSUMPTIONS,
+    account_delta,
+    account_epsilon,
+)
+from shuffledp.accounting.amplification.subsampled import inner_epsilon, sampling_fraction
+from shuffledp.accounting.amplification.symmetric_blanket import SMALLEST_DELTA
+from shuffledp.core.bound import Bound, reconciled_lower
+from shuffledp.core.checks import (
+    require_at_least,
+    require_delta,
+    require_non_negative,
+    require_open_unit,
+)
+from shuffledp.core.errors import OutOfRegimeError, ParameterError
+from shuffledp.core.numerics.poisson_binomial import survival_levels
+from shuffledp.core.numerics.rounding import exp_minus_one_upper, round_up
+from shuffledp.core.profile import LocalProfile, RandomizerFamily
+
+NETWORK_PROTOCOLS = ("all", "single")
+
+# What the numbers rest on; a Bound repeats it because it is part of the claim.
+NETWORK_ASSUMPTIONS = (
+    "The adversary sees who hands in which reports at the end, and knows the graph, all code and "
+    "the values of all others. He sees no earlier hop: there is no traffic analysis.",
+    "All counted users are honest and none colludes with him: each applies this randomizer once to "
+    "one value, and moves each report that he holds to a neighbour drawn uniformly, independently "
+    "of all other reports and of what any report says. At the end each hands in all reports held, "
+    "or one of them drawn uniformly, as the protocol says.",
+    "Neighbouring datasets differ in one user's value; the graph and who takes part are public.",
+)
+_SOURCE = (
+    "derived in the shuffledp documentation, results/network, for the model of Liew et al. 2022, "
+    "arXiv:2204.03919"
+)
+
+# Tails of the number of reports that are handed in, for the protocol "single".
+_OCCUPANCY_TARGETS = (1e-2, 1e-5, 1e-10, 1e-16)
+
+# Where the tails are this close, relative to their size, one of them is as good as all.
+_NARROW = 5e-3
+
+# Sizes within this factor share one law of the number of places taken.
+_SAME_SIZE = 0.98
+
+# Relative rounding of two ends that meet.
+_MEETING = 1e-8
+
+_ROUNDING = 1e-14
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """One decomposition, checked: overlaps, what the victim misses, where labels fall.
+
+    ``labels`` bounds from above what mu gives to each place; None where nothing is known.
+    """
+
+    overlaps: NDArray[np.float64]
+    missed: float
+    labels: NDArray[np.float64] | None
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether everybody surely hides the victim."""
+        return self.missed == 0.0 and bool(np.all(self.overlaps == 1.0))
+
+
+def _require_unit(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    """Return probabilities as an array, or raise."""
+    array = np.asarray(values, dtype=np.float64)
+    if not np.all((array >= 0.0) & (array <= 1.0)):  # NaN fails
+        raise ParameterError(f"{name} has an entry outside [0, 1]: clip it on the safe side")
+    return array
+
+
+def _walks(
+    overlaps: ArrayLike,
+    missed: ArrayLike,
+    protocol: str,
+    position_law: ArrayLike | None,
+    num_dishonest: int,
+) -> Iterator[_Walk]:
+    """Yield the decompositions, checked, without those of the dishonest users who hide best."""
+    if protocol not in NETWORK_PROTOCOLS:
+        raise ParameterError(f"protocol = {protocol!r} is not one of {NETWORK_PROTOCOLS}")
+    table = _require_unit("overlaps", overlaps)
+    if table.ndim not in (1, 2) or (table.ndim == 2 and len(table) == 0):
+        raise ParameterError(
+            f"overlaps has shape {table.shape}: give one number for each other user, or a row of "
+            "them for each decomposition"
+        )
+    table = np.atleast_2d(table)
+    lost = np.atleast_1d(_require_unit("missed", missed))
+    if lost.shape not in ((1,), (len(table),)):
+        raise ParameterError(
+            f"missed has shape {lost.shape}: give one number, or one for each of the {len(table)} "
+            "decompositions"
+        )
+    others = table.shape[1]
+    if require_at_least("num_dishonest", num_dishonest, 0) > others:
+        raise ParameterError(
+            f"num_dishonest = {num_dishonest} is above {others}, the number of other users"
+        )
+    law = None if position_law is None else _require_unit("position_law", position_law)
+    if law is not None and (law.ndim != 1 or law.sum() < 1.0 - 1e-6):
+        raise ParameterError(
+            "position_law is no list of upper bounds on probabilities that add up to 1: give the "
+            "law of the victim's last holder, an entry for each user"
+        )
+    for row, share in zip(table, np.broadcast_to(lost, len(table)), strict=True):
+        honest = np.sort(row)[: others - num_dishonest]
+        labels = None
+        if protocol == "single" and law is not None and share < 1.0:
+            labels = np.minimum(law / (1.0 - share) * (1.0 + _ROUNDING), 1.0)
+        yield _Walk(honest, float(share), labels)
+
+
+def network_walk_epsilon(
+    profile: LocalProfile,
+    *,
+    overlaps: ArrayLike,
+    delta: float,
+    missed: ArrayLike = 0.0,
+    protocol: str = "all",
+    position_law: ArrayLike | None = None,
+    num_dishonest: int = 0,
+    with_lower: bool = True,
+) -> Bound:
+    """Bound the central epsilon of reports that walk along a graph before they are handed in.
+
+    Parameters
+    ----------
+    profile : LocalProfile
+        The randomizer's law; ``LocalProfile(epsilon0=...)`` for any epsilon0-LDP randomizer.
+    overlaps : array_like of float, shape (n - 1,) or (k, n - 1)
+        For one victim, the kappa_i in [0, 1] of all other users, rounded down. Rows are different
+        decompositions, of which the best one counts.
+    delta : float
+        Central failure probability, in [0, 1).
+    missed : array_like of float, scalar or shape (k,)
+        The a of each decomposition, rounded up; 0 where mu is the victim's own law.
+    protocol : {"all", "single"}
+        Whether holders hand in all reports they hold, or one of them.
+    position_law : array_like of float, shape (places,), optional
+        For "single": upper bounds on the probability of each user to be the victim's last holder,
+        such as P_v itself, or min(1, high_v pi). Without it "single" is accounted as "all".
+    num_dishonest : int
+        So many of the others may tell the adversary their reports: they hide nobody, and the
+        largest overlaps are left out. What they learn by relaying is not accounted here.
+    with_lower : bool
+        False saves the time for the lower end, which is then ``None``.
+
+    Returns
+    -------
+    Bound
+        On epsilon in nats, for this victim. ``upper`` errs upwards and is safe to publish, at most
+        what one report alone gives; ``lower`` errs downwards.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is out of range.
+    OutOfRegimeError
+        If delta is below the randomizer's delta0, and its channel is not known.
+
+    Notes
+    -----
+    For a guarantee to everybody take the largest over all victims. With bounds low_i <= P_i/pi <=
+    high_i alone, overlaps low_i / max(high), without the largest low_i, serve all victims at once.
+
+    Some ten sizes of the crowd in each of some ten evaluations of delta: tenths of a second.
+
+    Source: ours; docs/results/network.md has the proof.
+
+    Examples
+    --------
+    >>> one = LocalProfile(epsilon0=1.0)
+    >>> mixed = network_walk_epsilon(one, overlaps=[1.0] * 9999, delta=1e-6)
+    >>> round(mixed.upper, 8), mixed.method
+    (0.04320616, 'network-walk/clones')
+    >>> network_walk_epsilon(one, overlaps=[0.0] * 9999, delta=1e-6).method
+    'local'
+    """
+    delta = require_delta(delta)
+    walks = list(_walks(overlaps, missed, protocol, position_law, num_dishonest))
+    num_users = len(walks[0].overlaps) + 1
+    asks_uniform = with_lower and protocol == "all"
+    uniform = account_epsilon(profile, num_users=num_users, delta=delta, with_lower=asks_uniform)
+    single = account_epsilon(profile, num_users=1, delta=delta, with_lower=False)
+    found = [_renamed(single, "local", single.upper)]
+    for walk in walks if delta > 0.0 and single.upper > 0.0 else []:
+        if walk.is_uniform and walk.labels is None:
+            found.append(_renamed(uniform, f"network-walk/{uniform.method}", uniform.upper))
+            continue
+        curve = _Curve(profile, walk, delta)
+        size = curve.law.sizes[0]
+        guess = account_epsilon(profile, num_users=size, delta=delta, with_lower=False)
+        epsilon = crowd_epsilon(curve.delta, delta, highest=single.upper, guess=guess.upper)
+        if epsilon < single.upper:
+            found.append(_renamed(guess, curve.name(guess), epsilon))
+    return _with_lower(min(found, key=lambda each: each.upper), uniform.lower)
+
+
+def network_walk_delta(
+    profile: LocalProfile,
+    *,
+    overlaps: ArrayLike,
+    epsilon: float,
+    missed: ArrayLike = 0.0,
+    protocol: str = "all",
+    position_law: ArrayLike | None = None,
+    num_dishonest: int = 0,
+    with_lower: bool = True,
+) -> Bound:
+    """Bound the central delta of reports that walk along a graph, at a given epsilon.
+
+    Parameters
+    ----------
+    profile, overlaps, missed, protocol, position_law, num_dishonest, with_lower
+        As for `network_walk_epsilon`.
+    epsilon : float
+        Central epsilon in nats, >= 0.
+
+    Returns
+    -------
+    Bound
+        On delta, for this victim; ``upper`` errs upwards, ``lower`` downwards.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> one = LocalProfile(epsilon0=1.0)
+    >>> network_walk_delta(one, overlaps=[0.5] * 9, epsilon=1.0).upper
+    0.0
+    """
+    epsilon = require_non_negative("epsilon", epsilon)
+    walks = list(_walks(overlaps, missed, protocol, position_law, num_dishonest))
+    num_users = len(walks[0].overlaps) + 1
+    asks_uniform = with_lower and protocol == "all"
+    uniform = account_delta(profile, num_users=num_users, epsilon=epsilon, with_lower=asks_uniform)
+    single = account_delta(profile, num_users=1, epsilon=epsilon, with_lower=False)
+    found = [_renamed(single, "local", single.upper)]
+    for walk in walks if single.upper > 0.0 else []:
+        if walk.is_uniform and walk.labels is None:
+            found.append(_renamed(uniform, f"network-walk/{uniform.method}", uniform.upper))
+            continue
+        # In a smaller crowd delta is larger; too small a scale for the levels costs time only.
+        curve = _Curve(profile, replace(walk, overlaps=np.ones_like(walk.overlaps)), 1.0)
+        curve = _Curve(profile, walk, min(uniform.upper, curve.delta(epsilon)))
+        size = curve.law.sizes[0]
+        named = account_delta(profile, num_users=size, epsilon=epsilon, with_lower=False)
+        value = max(curve.delta(epsilon), SMALLEST_DELTA)
+        if value < single.upper:
+            found.append(_renamed(named, curve.name(named), value))
+    return _with_lower(min(found, key=lambda each: each.upper), uniform.lower)
+
+
+class _Curve:
+    """Upper bounds of delta for one decomposition, as a function of epsilon."""
+
+    def __init__(self, profile: LocalProfile, walk: _Walk, delta: float) -> None:
+        self._profile = profile
+        self._missed = walk.missed
+        self.law: CrowdLaw = crowd_of(walk.overlaps, delta=delta)
+        self._taken = {} if walk.labels is None else _places_taken(walk.labels, self.law.sizes)
+
+    def name(self, bound: Bound) -> str:
+        """Return the method's name, after what a uniform shuffle of the crowd uses."""
+        return f"network-walk{'-single' if self._taken else ''}/{bound.method}"
+
+    def delta(self, epsilon: float) -> float:
+        """Return the upper bound at one epsilon."""
+        worst = self._uniform(1, epsilon)
+        hidden = crowd_delta(self.law, partial(self._conditional, epsilon=epsilon), worst)
+        if self._missed == 0.0:
+            return hidden
+        # 1 - a is rounded up: hidden is at most worst, so that errs upwards.
+        total = math.nextafter(1.0 - self._missed, 2.0) * hidden + self._missed * worst
+        return min(round_up(total), worst)
+
+    def _uniform(self, size: int, epsilon: float) -> float:
+        return account_delta(self._profile, num_users=size, epsilon=epsilon, with_lower=False).upper
+
+    def _conditional(self, size: int, *, epsilon: float) -> float:
+        """Return d(m): for every crowd of at least m."""
+        everything = self._uniform(size, epsilon)
+        if size not in self._taken:
+            return everything
+        values = [self._sampled(taken, size, epsilon) for taken, _ in self._taken[size]]
+        return tail_mean(values, [miss for _, miss in self._taken[size]], everything)
+
+    def _sampled(self, drawn: int, size: int, epsilon: float) -> float:
+        """Return T(k, m)."""
+        fraction = sampling_fraction(drawn, size)
+        inside = self._uniform(drawn, inner_epsilon(epsilon, fraction))
+        return round_up(fraction * inside)
+
+
+def _places_taken(
+    labels: NDArray[np.float64], sizes: tuple[int, ...]
+) -> dict[int, list[tuple[int, float]]]:
+    """Return for each size m pairs (k, r), k ascending: m reports are at most at k places, save r.
+
+    ``labels`` are upper bounds of mu; a place that is more likely taken is one more place taken.
+    """
+    found: dict[int, list[tuple[int, float]]] = {}
+    counted = 0
+    levels: list[tuple[int, float]] = []
+    with np.errstate(divide="ignore"):
+        logs = np.log1p(-labels) * (1.0 + _ROUNDING)  # -inf where all labels fall on one place
+    for size in sizes:
+        if not counted * _SAME_SIZE < size <= counted:
+            empty = np.where(labels == 0.0, 1.0, np.exp(size * logs) * (1.0 - _ROUNDING))
+            levels = survival_levels(empty, _OCCUPANCY_TARGETS, independent=False)
+            if levels[0][0] - levels[-1][0] <= _NARROW * (len(labels) - levels[0][0]):
+                levels = levels[-1:]
+            counted = size
+        # More reports take more places, so the levels of a larger size are safe for a smaller.
+        best = {min(len(labels) - count, size): miss for count, miss in levels}
+        found[size] = sorted((max(taken, 1), miss) for taken, miss in best.items())
+    return found
+
+
+def _renamed(bound: Bound, method: str, upper: float) -> Bound:
+    """Return a bound on a uniform shuffle as one on a walk."""
+    extra = tuple(text for text in bound.assumptions if text not in SHUFFLE_ASSUMPTIONS)
+    return replace(
+        bound,
+        lower=None,
+        upper=upper,
+        method=method,
+        source=_SOURCE,
+        assumptions=NETWORK_ASSUMPTIONS + extra,
+    )
+
+
+def _with_lower(bound: Bound, lower: float | None) -> Bound:
+    """Return the bound over a lower end; ends that meet may cross by their rounding."""
+    if lower is None:
+        return bound
+    kept = reconciled_lower(
+        lower, bound.upper, tolerance=_MEETING, claim=f"method {bound.method!r}"
+    )
+    return replace(bound, lower=kept)
+
+
+# Relative width of an enclosure, and how far above the least an epsilon is: finer than the grid on
+# which weights are where the crowd is large; small crowds take a hundred times as long for that.
+_LARGE_CROWD = 2_000
+_WIDTHS = {True: (1e-6, 1e-5), False: (1e-4, 1e-4)}
+
+# From here on reports reveal the value so well that no crowd hides it.
+_NO_AMPLIFICATION = 200.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Weights:
+    """A law of rho = P_v / Q under Q that dominates, in convex order, those of some victims.
+
+    What is missing from masses of 1 is at 0; ``accuracy`` is the relative error that values may
+    have, ``missed`` the a of (W), rounded up.
+    """
+
+    values: NDArray[np.float64]
+    masses: NDArray[np.float64]
+    accuracy: float = 0.0
+    missed: float = 0.0
+
+    def __post_init__(self) -> None:
+        values, masses = (np.array(each, np.float64) for each in (self.values, self.masses))
+        if not (values.ndim == 1 and values.shape == masses.shape):
+            raise ParameterError("weights: values and masses must be arrays of one length")
+        sizes = (self.missed <= 1.0, self.missed >= 0.0, 0.0 <= self.accuracy < 1.0)
+        if not all(sizes):  # NaN fails
+            raise ParameterError(
+                f"weights: missed = {self.missed} and accuracy = {self.accuracy} must be in [0, 1]"
+            )
+        for name, each in (("values", values), ("masses", masses)):
+            each.flags.writeable = False
+            object.__setattr__(self, name, each)
+
+
+class WeightedWalk:
+    """(W) for one randomizer and one crowd of overlaps, whoever the victim is.
+
+    ``delta`` is about what the central delta will be: any value is safe. The largest overlaps are
+    left out for users who are dishonest. Some ten sizes of the crowd, each a contour integral over
+    the atoms of rho times G: some milliseconds to tenths of a second for each epsilon, whatever n.
+    """
+
+    def __init__(
+        self,
+        profile: LocalProfile,
+        overlaps: ArrayLike,
+        *,
+        delta: float,
+        num_dishonest: int = 0,
+    ) -> None:
+        chances = np.sort(np.asarray(overlaps, dtype=np.float64))
+        honest = chances.size - require_at_least("num_dishonest", num_dishonest, 0)
+        self._profile = profile
+        self._laws = _blanket_laws(profile)
+        self._crowd = crowd_of(chances[: max(honest, 0)], delta=delta)
+        self._width, self._tolerance = _WIDTHS[self._crowd.sizes[0] >= _LARGE_CROWD]
+
+    @property
+    def is_known(self) -> bool:
+        """Whether a blanket of the randomizer is known, without which (W) says nothing."""
+        return bool(self._laws)
+
+    def delta(self, weights: Weights, epsilon: float) -> float:
+        """Return an upper bound of delta at one epsilon >= 0, for these victims."""
+        worst = account_delta(self._profile, num_users=1, epsilon=epsilon, with_lower=False).upper
+        if not self._laws or worst == 0.0:
+            return worst
+        laws = [_weighted(law, weights) for law in self._laws]
+
+        def conditional(size: int) -> float:
+            return max(atom_delta_above(law, size, epsilon, width=self._width) for law in laws)
+
+        hidden = crowd_delta(self._crowd, conditional, worst)
+        if weights.missed == 0.0:
+            return hidden
+        total = math.nextafter(1.0 - weights.missed, 2.0) * hidden + weights.missed * worst
+        return min(round_up(total), worst)
+
+    def epsilon(self, weights: Weights, delta: float) -> float:
+        """Return an epsilon whose bound is at most delta, hardly above the least."""
+        single = account_epsilon(self._profile, num_users=1, delta=delta, with_lower=False).upper
+        if not self._laws or not delta > 0.0 or single == 0.0:
+            return single
+        guess = max(
+            atom_epsilon_above(
+                _weighted(law, weights), self._crowd.sizes[-1], delta, single, width=1e-3
+            )
+            for law in self._laws
+        )
+        return crowd_epsilon(
+            lambda epsilon: self.delta(weights, epsilon),
+            delta,
+            highest=single,
+            guess=guess,
+            tolerance=self._tolerance,
+        )
+
+
+def _blanket_laws(profile: LocalProfile) -> list[AtomLaw]:
+    """Return laws the larger of which dominates, for both orders of the pair; [] if unknown."""
+    if not 0.0 < profile.epsilon0 <= _NO_AMPLIFICATION:
+        return []
+    if profile.blanket and stated_blanket.violated_hypothesis(profile, 1, None) is None:
+        return stated_blanket.dominating_laws(profile)
+    if profile.delta0 > 0.0:
+        return []
+    if profile.family is RandomizerFamily.OTHER:
+        profile = LocalProfile(epsilon0=profile.epsilon0)
+    return [AtomLaw.from_atoms(blanket_atoms(profile))]
+
+
+def _weighted(law: AtomLaw, weights: Weights) -> AtomLaw:
+    """Return the law of the two ratios of a pair (place, report)."""
+    return AtomLaw(
+        np.outer(weights.masses, law.masses).ravel(),
+        np.outer(weights.values, law.ratios0).ravel(),
+        np.outer(weights.values, law.ratios1).ravel(),
+        accuracy=law.accuracy + weights.accuracy,
+    )
+
+
+CONSTANTS = ("printed", "sharpened")
+
+_PAPER = "Liew et al. 2022, arXiv:2204.03919"
+_PROOF = "proved in the shuffledp documentation, results/network"
+
+_ASSUMPTIONS = (
+    "The adversary sees who hands in which reports at the end, and knows the graph and the values "
+    "of all others. He sees no earlier hop, and no user colludes with him.",
+    "All counted users are honest; their reports move independently of one another and of what "
+    "they say. The randomizer is pure epsilon0-LDP.",
+    "Neighbouring datasets differ in one user's value; the graph and who takes part are public.",
+)
+
+# From here on e^epsilon0 is no comfortable float, and the formulas say nothing.
+_LARGEST_EPSILON0 = 100.0
+
+# Room for rounding in sums of probabilities.
+_SUM_ROUNDING = 1e-13
+
+
+def _constant(epsilon0: float, power: float, *, constant: str) -> float:
+    """Return c = p^power (p - 1), rounded up; printed powers are larger than sharpened by 1/2."""
+    if constant not in CONSTANTS:
+        raise ParameterError(f"constant = {constant!r} is not one of {CONSTANTS}")
+    loss = require_non_negative("epsilon0", epsilon0)
+    if loss > _LARGEST_EPSILON0:
+        return math.inf
+    exponent = power if constant == "sharpened" else power + 0.5
+    return round_up(math.exp(exponent * loss) * exp_minus_one_upper(loss), operations=512)
+
+
+def _composed(constant: float, root: float, delta: float) -> float:
+    """Return c^2 r^2 / 2 + c r sqrt(2 ln(1/delta)), rounded up."""
+    step = constant * root
+    return round_up(0.5 * step * step + step * math.sqrt(-2.0 * math.log(delta)), operations=32)
+
+
+def _require_collision(collision: float) -> float:
+    """Return a collision probability in (0, 1], or raise."""
+    value = require_non_negative("collision", collision)
+    if not 0.0 < value <= 1.0 + _SUM_ROUNDING:
+        raise ParameterError(
+            f"collision = {collision} is not in (0, 1]: it is the sum of squares of a law"
+        )
+    return min(value, 1.0)
+
+
+def _bound(upper: float, method: str, theorem: str) -> Bound:
+    return Bound(
+        lower=None,
+        upper=upper,
+        method=method,
+        source=f"{_PAPER}, {theorem}; {_PROOF}",
+        assumptions=_ASSUMPTIONS,
+    )
+
+
+def published_all_epsilon(
+    epsilon0: float,
+    *,
+    num_users: int,
+    collision: float,
+    delta: float,
+    is_exchangeable: bool,
+    constant: str = "sharpened",
+) -> Bound:
+    """Return epsilon by Theorem 5.3, for reports whose holders are i.i.d. as at stationarity.
+
+    Errs upwards. Half of delta is for the counts, half for the composition; ``collision`` is S, or
+    an upper bound of it. It is the formula's value and may exceed epsilon0, even be ``inf``.
+    """
+    if not is_exchangeable:
+        raise OutOfRegimeError(
+            "Theorem 5.3 needs exchangeable holders, all of one law as at stationarity, and was "
+            "told that they are not; use published_all_thinned_epsilon or network_walk_epsilon"
+        )
+    n = require_at_least("num_users", num_users, 1)
+    spread = _require_collision(collision)
+    half = 0.5 * require_open_unit("delta", delta)
+    factor = _constant(epsilon0, 1.5, constant=constant)
+    upper = _composed(factor, _count_norm(n, spread, half), half)
+    return _bound(upper, f"network-published-all/{constant}", "Theorem 5.3")
+
+
+def _count_norm(num_users: int, collision: float, delta: float) -> float:
+    """Return r = sqrt(1/n + (1 - 1/n) S) + sqrt(ln(1/delta)/n), rounded up, at most 1."""
+    n = float(num_users)
+    mean = math.sqrt(1.0 / n + (1.0 - 1.0 / n) * collision)
+    return min(round_up(mean + math.sqrt(-math.log(delta) / n), operations=16), 1.0)
+
+
+def published_all_thinned_epsilon(
+    epsilon0: float,
+    *,
+    overlaps: ArrayLike,
+    collision: float,
+    delta: float,
+    constant: str = "sharpened",
+) -> Bound:
+    """Return epsilon by Theorem 5.3 after finitely many rounds, for the crowd of the victim's law.
+
+    Errs upwards and may exceed epsilon0. A third of delta is for the size of the crowd, a third for
+    the counts, a third for the composition.
+    """
+    spread = _require_collision(collision)
+    third = require_open_unit("delta", delta) / 3.0 * (1.0 - _SUM_ROUNDING)
+    factor = _constant(epsilon0, 1.5, constant=constant)
+    others, _ = survival_levels(overlaps, [third])[0]
+    upper = _composed(factor, _count_norm(others + 1, spread, third), third)
+    return _bound(upper, f"network-published-all-thinned/{constant}", "Theorem 5.3")
+
+
+def published_single_epsilon(
+    epsilon0: float,
+    *,
+    collision: float,
+    delta: float,
+    dummies_are_reports: bool,
+    constant: str = "sharpened",
+) -> Bound:
+    """Return epsilon by Theorems 5.5 and 5.6, where empty holders send a randomized dummy.
+
+    Errs upwards and may exceed epsilon0. With empty answers that can be told from reports it is
+    false, and refused.
+    """
+    if not dummies_are_reports:
+        raise OutOfRegimeError(
+            "Theorem 5.5 needs dummies that are reports of the same randomizer, and was told that "
+            "empty answers can be told from reports; use network_walk_epsilon"
+        )
+    spread = _require_collision(collision)
+    inside = require_open_unit("delta", delta)
+    factor = _constant(epsilon0, 0.5, constant=constant)
+    upper = _composed(factor, round_up(math.sqrt(spread)), inside)
+    return _bound(upper, f"network-published-single/{constant}", "Theorems 5.5 and 5.6")

@@ -1,1 +1,0 @@
-"""What network shuffling guarantees."""

@@ -1,0 +1,192 @@
+"""Network shuffling: users pass reports on to random neighbours, and nobody has to be trusted.
+
+Each report starts at its user and walks for some rounds. Whoever holds it then hands it in, so
+that the analyst sees each report beside its last holder, and not beside the user it came from.
+
+What the analyst sees has no order of its own: each holder hands in a set. So the reports of one
+holder are put into uniformly random order. Left in the order of their users they would tell which
+of two reports came from the user with the smaller number.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.collection.in_memory_shuffle import InMemoryShuffle
+from shuffledp.collection.uniform import UniformShuffler, require_plain_rows
+from shuffledp.core.checks import require_at_least
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.reports import read_only
+from shuffledp.network.walk import RandomWalk, simulate_positions
+
+#: What holders hand in: all their reports, or one of them and nothing of the others.
+PROTOCOLS = ("all", "single")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NetworkBatch:
+    """What the analyst receives.
+
+    Parameters
+    ----------
+    reports : ndarray
+        Reports handed in, one a row, by rising number of their holder. Read-only.
+    holders : ndarray of int32, shape (len(reports),)
+        Who handed in each. Read-only.
+    num_dummies : int
+        For protocol "single" the number of users who held no report and sent a dummy, which the
+        analyst recognises after decryption. 0 for "all".
+    rounds : int
+        How often each report was passed on before.
+    """
+
+    reports: NDArray[Any]
+    holders: NDArray[np.int32]
+    num_dummies: int
+    rounds: int
+
+    def __post_init__(self) -> None:
+        for name in ("reports", "holders"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkShuffler:
+    """Carries reports along a random walk, then hands them in by holder.
+
+    Parameters
+    ----------
+    walk : RandomWalk
+        Who may pass reports to whom. Report i starts at user i.
+    rounds : int
+        How often every report is passed on, >= 0; 0 leaves every report with its user.
+    protocol : {"all", "single"}
+        Whether holders hand in all reports they hold, or one of them, drawn uniformly, and drop
+        the rest.
+
+    Raises
+    ------
+    ParameterError
+        If ``rounds`` is negative, or the protocol is unknown.
+
+    Notes
+    -----
+    Source: Liew, Takahashi, Takagi, Kato, Cao, Yoshikawa, "Network Shuffling: Privacy
+    Amplification via Random Walks", SIGMOD 2022, arXiv:2204.03919, section 4.3
+    (protocols A_all and A_single). Exact: walks take uniform neighbours and the order within a
+    holder is uniform, by bounded integers without rounding. Cost: one random access a report and
+    round, and a sort of the reports by holder; memory: the reports twice, and 20 bytes a report.
+
+    Examples
+    --------
+    >>> from shuffledp.network.families import cycle_graph
+    >>> shuffler = NetworkShuffler(walk=RandomWalk.on(cycle_graph(4)), rounds=0)
+    >>> batch = shuffler.shuffle(np.array([7, 8, 9, 7]), Entropy.from_operating_system())
+    >>> batch.reports.tolist(), batch.holders.tolist(), batch.num_dummies
+    ([7, 8, 9, 7], [0, 1, 2, 3], 0)
+    """
+
+    #: What results call it.
+    name: ClassVar[str] = "network"
+
+    walk: RandomWalk
+    rounds: int
+    protocol: str = "all"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rounds", require_at_least("rounds", self.rounds, 0))
+        if self.protocol not in PROTOCOLS:
+            raise ParameterError(
+                f"protocol = {self.protocol!r} is not one of {', '.join(PROTOCOLS)}"
+            )
+
+    def shuffle(self, reports: NDArray[Any], entropy: Entropy) -> NetworkBatch:
+        """Return what is handed in after all rounds.
+
+        Parameters
+        ----------
+        reports : ndarray
+            Row i is the report of user i; any number of axes may follow. Not changed.
+        entropy : Entropy
+            Where the walks and the order within holders come from; from the operating system
+            unless this is a simulation.
+
+        Returns
+        -------
+        NetworkBatch
+            Of protocol "all" every report, of "single" one for each user who held any.
+
+        Raises
+        ------
+        ParameterError
+            If there is not one report for each user of the walk, or rows hold Python objects.
+        """
+        require_plain_rows(reports)
+        num_users = self.walk.num_users
+        if len(reports) != num_users:
+            raise ParameterError(
+                f"reports has {len(reports):,} rows and the graph {num_users:,} users: give one "
+                "report for each user, in their order"
+            )
+        holders = simulate_positions(self.walk, self.rounds, entropy)
+        order = _order_by_holder(holders, entropy)
+        sorted_holders = holders[order]
+        if self.protocol == "single":
+            # The first of a holder's reports is a uniform one of them, for their order is uniform.
+            is_first = np.ones(num_users, dtype=np.bool_)
+            np.not_equal(sorted_holders[1:], sorted_holders[:-1], out=is_first[1:])
+            order, sorted_holders = order[is_first], sorted_holders[is_first]
+        return NetworkBatch(
+            reports=np.ascontiguousarray(reports)[order],
+            holders=sorted_holders,
+            num_dummies=num_users - len(order),
+            rounds=self.rounds,
+        )
+
+
+def _order_by_holder(holders: NDArray[np.int32], entropy: Entropy) -> NDArray[np.int64]:
+    """Return reports by rising holder, those of one holder in uniformly random order.
+
+    A stable sort keeps the order of what was shuffled before. Given who holds what, each order of
+    the reports inside the holders comes from equally many permutations of all of them, so it is
+    uniform, and independent from holder to holder.
+    """
+    shuffled = UniformShuffler().shuffle(np.arange(len(holders), dtype=np.int64), entropy)
+    result: NDArray[np.int64] = shuffled[np.argsort(holders[shuffled], kind="stable")]
+    return result
+
+
+OnBatch: TypeAlias = Callable[[NetworkBatch], None]
+"""Is handed what holders hand in, once, before the first block of it is read."""
+
+
+class NetworkShuffle(InMemoryShuffle):
+    """Takes reports in the order of their users, and gives back what is handed in, in blocks.
+
+    ``on_batch`` learns who handed in what, which the blocks do not say. Memory: all reports, three
+    times.
+    """
+
+    def __init__(
+        self, shuffler: NetworkShuffler, entropy: Entropy, *, on_batch: OnBatch | None = None
+    ) -> None:
+        super().__init__(_ByHolder(shuffler, on_batch), entropy)
+
+
+class _ByHolder:
+    """Makes a plain shuffler of a network: reports come out, holders go to whom they concern."""
+
+    def __init__(self, shuffler: NetworkShuffler, on_batch: OnBatch | None) -> None:
+        self._shuffler = shuffler
+        self._on_batch = on_batch
+
+    def shuffle(self, reports: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
+        """Return the reports that are handed in, by rising number of their holder."""
+        batch = self._shuffler.shuffle(reports, entropy)
+        if self._on_batch is not None:
+            self._on_batch(batch)
+        return batch.reports

@@ -1,1 +1,0 @@
-"""Certified eigenvalues of random walks, and the bounds made of them."""

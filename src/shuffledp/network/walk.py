@@ -1,0 +1,540 @@
+"""Reports on their way through a network: the walk, the laws of where they are, a simulation."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Self, SupportsIndex, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.core.checks import require_at_least, require_finite
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import ParameterError
+from shuffledp.core.progress import Progress
+from shuffledp.core.reports import read_only
+from shuffledp.network.graph import Graph
+
+#: Laziness is a multiple of 2 to minus that many: a float, and the exact rational of the coins.
+LAZINESS_BITS = 53
+
+#: Probabilities below this become 0 on the way, so that none is ever denormal, which is slow.
+LEAST_PROBABILITY = 1e-280
+
+# Laws moved together: a machine reads so many numbers of one place at once, and they fit a cache.
+_MOST_COLUMNS = 64
+_FEWEST_COLUMNS = 8
+_BLOCK_BYTES = 1 << 23
+
+# Walkers moved with one draw of words: 64 Ki, 512 KiB of coins.
+_WALKERS_AT_A_TIME = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RandomWalk:
+    """How reports move: independently, each to a uniformly random neighbour of its holder.
+
+    Parameters
+    ----------
+    graphs : tuple of Graph
+        Round r uses ``graphs[r]``; a single graph serves every round. All have the same users.
+    laziness : float
+        With this probability a report stays in a round, by a coin of its own. In [0, 1); it is
+        rounded to a multiple of 2^-53, so that the float is exactly the probability of the coin.
+    absences : tuple of ndarray of bool, each of shape (num_users,)
+        ``absences[r][u]``: user u does nothing in round r. All reports he holds stay, together;
+        what is sent to him waits for him. Empty: nobody is ever absent.
+    colluding : ndarray of bool, shape (num_users,), or None
+        Users who tell the adversary what passes through their hands. A report that ever is with
+        one of them is lost: its law is the sub-law of the paths that avoid them, and so adds up
+        to less than 1. Their own reports are lost from the start. Does not change how reports
+        move.
+
+    Raises
+    ------
+    ParameterError
+        If there is no graph, users differ in number, ``laziness`` is out of range, a mask has a
+        wrong shape or type, or there are masks for another number of rounds than graphs.
+
+    Notes
+    -----
+    Source: Liew, Takahashi, Takagi, Kato, Cao, Yoshikawa, "Network Shuffling: Privacy
+    Amplification via Random Walks", SIGMOD 2022, arXiv:2204.03919, Section 4. There, users who
+    are away make the walk lazy. Here laziness is a coin of each report, and an absence stops all
+    that a user holds: reports that stay together do not move independently, and bounds that
+    assume so would be too small. Given who was absent when, they do move independently.
+
+    A report at a user without neighbours stays.
+
+    Examples
+    --------
+    >>> triangle = Graph.from_edges(np.array([[0, 1], [1, 2], [0, 2]]))
+    >>> walk = RandomWalk.on(triangle, laziness=0.5)
+    >>> position_distribution(walk, 0, 1)
+    array([0.5 , 0.25, 0.25])
+    """
+
+    graphs: tuple[Graph, ...]
+    laziness: float = 0.0
+    absences: tuple[NDArray[np.bool_], ...] = ()
+    colluding: NDArray[np.bool_] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.graphs:
+            raise ParameterError("graphs is empty: give at least one graph")
+        num_users = self.graphs[0].num_users
+        for number, graph in enumerate(self.graphs):
+            if graph.num_users != num_users:
+                raise ParameterError(
+                    f"graphs[{number}] has {graph.num_users} users and graphs[0] has {num_users}: "
+                    "give graphs on the same users, with num_users= where some have no edge"
+                )
+        if len(self.graphs) > 1 and self.absences and len(self.absences) != len(self.graphs):
+            raise ParameterError(
+                f"absences are of {len(self.absences)} rounds and graphs of {len(self.graphs)}: "
+                "give one mask for each graph"
+            )
+        masks = (_as_mask(f"absences[{r}]", m, num_users) for r, m in enumerate(self.absences))
+        object.__setattr__(self, "laziness", _rounded_laziness(self.laziness))
+        object.__setattr__(self, "absences", tuple(masks))
+        if self.colluding is not None:
+            mask = _as_mask("colluding", self.colluding, num_users)
+            object.__setattr__(self, "colluding", mask if mask.any() else None)
+
+    @classmethod
+    def on(cls, graph: Graph, *, laziness: float = 0.0) -> Self:
+        """Return the walk on one graph that stays the same.
+
+        Parameters
+        ----------
+        graph : Graph
+            Who can send to whom.
+        laziness : float
+            In [0, 1).
+
+        Returns
+        -------
+        RandomWalk
+            Of as many rounds as wanted.
+        """
+        return cls(graphs=(graph,), laziness=laziness)
+
+    @classmethod
+    def through(cls, graphs: Iterable[Graph], *, laziness: float = 0.0) -> Self:
+        """Return the walk on a graph that changes from round to round.
+
+        Parameters
+        ----------
+        graphs : iterable of Graph
+            Round r uses number r. A single graph is taken to stay the same.
+        laziness : float
+            In [0, 1).
+
+        Returns
+        -------
+        RandomWalk
+            Of as many rounds as there are graphs.
+        """
+        return cls(graphs=tuple(graphs), laziness=laziness)
+
+    @classmethod
+    def with_absences(
+        cls, graph: Graph, absences: Iterable[ArrayLike], *, laziness: float = 0.0
+    ) -> Self:
+        """Return the walk on one graph whose users are absent in some rounds.
+
+        Parameters
+        ----------
+        graph : Graph
+            Who can send to whom.
+        absences : iterable of array-like of bool, each of shape (num_users,)
+            Who does nothing in which round; at least one mask.
+        laziness : float
+            In [0, 1).
+
+        Returns
+        -------
+        RandomWalk
+            Of as many rounds as there are masks.
+        """
+        masks = tuple(np.asarray(mask) for mask in absences)
+        if not masks:
+            raise ParameterError(
+                "absences is empty: give a mask for each round, or use RandomWalk.on(graph)"
+            )
+        return cls(graphs=(graph,), absences=masks, laziness=laziness)
+
+    @property
+    def num_users(self) -> int:
+        """Number of users, who are the nodes."""
+        return self.graphs[0].num_users
+
+    @property
+    def is_static(self) -> bool:
+        """Whether every round is like every other."""
+        return len(self.graphs) == 1 and not self.absences
+
+    @property
+    def most_rounds(self) -> int | None:
+        """For how many rounds it is known; ``None`` if for any number."""
+        if self.absences:
+            return len(self.absences)
+        return len(self.graphs) if len(self.graphs) > 1 else None
+
+    def graph_at(self, round_number: int) -> Graph:
+        """Return the graph of a round, counted from 0."""
+        return self.graphs[0 if len(self.graphs) == 1 else round_number]
+
+    def require_rounds(self, rounds: SupportsIndex) -> int:
+        """Return a number of rounds if the walk is known for so many, else raise.
+
+        Parameters
+        ----------
+        rounds : int
+            At least 0.
+
+        Returns
+        -------
+        int
+            The same.
+
+        Raises
+        ------
+        ParameterError
+            If it is negative, not a whole number, or more than `most_rounds`.
+        """
+        number = require_at_least("rounds", rounds, 0)
+        most = self.most_rounds
+        if most is not None and number > most:
+            raise ParameterError(
+                f"rounds = {number} is above {most}, for which graphs and absences are given: "
+                f"take rounds <= {most}, or give more of them"
+            )
+        return number
+
+    def stay_and_move(self, round_number: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the probabilities that a report stays, and that it goes to a given neighbour.
+
+        Parameters
+        ----------
+        round_number : int
+            Counted from 0.
+
+        Returns
+        -------
+        stay, move : ndarray of float64, shape (num_users,)
+            By the holder. ``stay`` is exact, ``move`` rounded once.
+        """
+        degrees = self.graph_at(round_number).degrees
+        still = degrees == 0
+        if self.absences:
+            still |= self.absences[round_number]
+        stay = np.where(still, 1.0, self.laziness)
+        # 1 - laziness is exact, as laziness is a multiple of 2^-53.
+        move = np.where(still, 0.0, (1.0 - self.laziness) / np.maximum(degrees, 1))
+        return stay, move
+
+
+def position_distribution(
+    walk: RandomWalk, start: SupportsIndex | ArrayLike, rounds: SupportsIndex
+) -> NDArray[np.float64]:
+    """Return the law of the holder of a report after some rounds.
+
+    Parameters
+    ----------
+    walk : RandomWalk
+        How reports move.
+    start : int or array-like of int, shape (count,)
+        Where the report starts, or several starts. In [0, num_users).
+    rounds : int
+        At least 0.
+
+    Returns
+    -------
+    ndarray of float64, shape (num_users,) or (count, num_users)
+        Probabilities, each within a factor of 1 plus or minus about rounds (max degree + 4) 2^-53
+        of the exact one, except that those below 1e-280 may be 0. With colluding users those of
+        the paths that avoid them, which add up to less than 1.
+
+    Raises
+    ------
+    ParameterError
+        If a start or the rounds are out of range.
+
+    Notes
+    -----
+    Cost: count * rounds * 2 num_edges additions: about 6 ns each for one law on a graph that
+    outgrows the cache, 0.4 ns for many laws on a small graph.
+
+    Examples
+    --------
+    >>> path = Graph.from_edges(np.array([[0, 1], [1, 2]]))
+    >>> position_distribution(RandomWalk.on(path), [0, 1], 2)
+    array([[0.5, 0. , 0.5],
+           [0. , 1. , 0. ]])
+    """
+    number = walk.require_rounds(rounds)
+    starts = require_places("start", start, walk.num_users)
+    if starts.ndim == 0:
+        law = point_laws(walk, starts.reshape(1))[:, 0].copy()
+        move_laws(walk, law, 0, number)
+        return law
+    out = np.empty((starts.size, walk.num_users))
+    width = columns_at_a_time(walk.num_users)
+    for first in range(0, starts.size, width):
+        laws = point_laws(walk, starts[first : first + width])
+        move_laws(walk, laws, 0, number)
+        out[first : first + width] = laws.T
+    return out
+
+
+def point_laws(walk: RandomWalk, starts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the laws before the first round, one a column: shape (num_users, len(starts)).
+
+    Reports of colluding users are lost from the start: their columns are 0.
+    """
+    laws = np.zeros((walk.num_users, starts.size))
+    laws[starts, np.arange(starts.size)] = 1.0
+    if walk.colluding is not None:
+        laws[walk.colluding] = 0.0
+    return laws
+
+
+def move_laws(walk: RandomWalk, laws: NDArray[np.float64], first: int, last: int) -> int:
+    """Move laws, one a column, from after ``first`` rounds to after ``last`` rounds, in place.
+
+    Returns how often a probability below 1e-280 was set to 0: all that is lost by that, over all
+    places of a column, is less than this number times 1e-280. Otherwise they err by
+    `relative_error`.
+    """
+    from shuffledp.network import walk_kernels as kernels
+
+    step = kernels.step_one_law if laws.ndim == 1 else kernels.step_laws
+    moving = np.empty_like(laws)
+    flushed = 0
+    weights = walk.stay_and_move(first) if first < last else None
+    for round_number in range(first, last):
+        if weights is None or not walk.is_static:
+            weights = walk.stay_and_move(round_number)
+        graph, (stay, move) = walk.graph_at(round_number), weights
+        np.multiply(laws.T, move, out=moving.T)
+        fixed = graph.starts, graph.neighbours, stay, laws, moving
+        flushed += sum(over_rows(walk.num_users, partial(step, *fixed)))
+        if walk.colluding is not None:
+            laws[walk.colluding] = 0.0
+    return flushed
+
+
+def relative_error(walk: RandomWalk, rounds: int) -> float:
+    """Return what round-off may change a probability by, relative to itself, after some rounds.
+
+    An e such that both computed / exact and exact / computed are in [1 - e, 1 + e] at each place,
+    but for what was set to 0. All terms are non-negative, so relative errors do not grow by
+    cancellation. In a round a term is multiplied by a number that was rounded once, is rounded
+    itself, and goes through at most max degree additions, in whatever order: at most max degree + 2
+    factors within [1 - u, 1 + u], u = 2^-53. (Nothing is denormal: what is left of 2^-53 / 2^31
+    times 1e-280 is not.) With k factors in all and k u <= 1/4, their product is in [1 - k u, e^(k
+    u)], which is in [1 - 2 k u, 1 + 2 k u] together with its inverse.
+    """
+    graphs = walk.graphs[:1] if len(walk.graphs) == 1 else walk.graphs[:rounds]
+    greatest = max((int(graph.degrees.max(initial=0)) for graph in graphs), default=0)
+    error = rounds * (greatest + 3) * 2.0**-52
+    if error > 0.5:
+        raise ParameterError(
+            f"rounds = {rounds} with degrees up to {greatest} leave no correct digit: "
+            "take fewer rounds"
+        )
+    return error * (1.0 + 2.0**-50)
+
+
+def columns_at_a_time(num_users: int) -> int:
+    """Return how many laws to move together so that they stay in the cache: 8 to 64."""
+    fitting = _BLOCK_BYTES // (8 * num_users)
+    return min(_MOST_COLUMNS, max(_FEWEST_COLUMNS, 1 << max(fitting, 1).bit_length() - 1))
+
+
+def simulate_positions(
+    walk: RandomWalk,
+    rounds: SupportsIndex,
+    entropy: Entropy,
+    *,
+    starts: ArrayLike | None = None,
+) -> NDArray[np.int32]:
+    """Move reports as the walk says, and return who holds them.
+
+    Parameters
+    ----------
+    walk : RandomWalk
+        How reports move; ``colluding`` does not change it.
+    rounds : int
+        At least 0.
+    entropy : Entropy
+        Where the moves come from; from the operating system unless this is a simulation.
+    starts : array-like of int, shape (count,), optional
+        Where they start, in [0, num_users). By default one report starts at each user.
+
+    Returns
+    -------
+    ndarray of int32, shape (count,)
+        The holder of each report at the end. Independent, and exactly of the law meant: among d
+        neighbours each has probability exactly 1/d, and the coin of a lazy walk exactly the
+        rational ``walk.laziness``, given uniform words.
+
+    Raises
+    ------
+    ParameterError
+        If the starts or the rounds are out of range.
+
+    Notes
+    -----
+    Source: Lemire, "Fast random integer generation in an interval", ACM Transactions on Modeling
+    and Computer Simulation 29(1), 2019, arXiv:1805.10941v4, Algorithm 5. The coin compares the
+    upper 53 bits of a word of its own with laziness * 2^53, a whole number. Cost: 8 to 10 ns a
+    report and round.
+
+    Examples
+    --------
+    >>> pair = Graph.from_edges(np.array([[0, 1]]))
+    >>> simulate_positions(RandomWalk.on(pair), 3, Entropy.from_seed(0))
+    array([1, 0], dtype=int32)
+    """
+    number = walk.require_rounds(rounds)
+    if starts is None:
+        holders = np.arange(walk.num_users, dtype=np.int32)
+    else:
+        places = require_places("starts", starts, walk.num_users)
+        if places.ndim != 1:
+            raise ParameterError(f"starts = {starts!r} is a single place: give a list of places")
+        holders = places.astype(np.int32)
+    nobody = read_only(np.zeros(0, dtype=np.bool_))
+    for round_number in range(number):
+        graph = walk.graph_at(round_number)
+        away = walk.absences[round_number] if walk.absences else nobody
+        for first in range(0, holders.size, _WALKERS_AT_A_TIME):
+            group = holders[first : first + _WALKERS_AT_A_TIME]
+            _move_walkers(graph, walk.laziness, away, group, entropy)
+    return holders
+
+
+def _move_walkers(
+    graph: Graph,
+    laziness: float,
+    away: NDArray[np.bool_],
+    holders: NDArray[np.int32],
+    entropy: Entropy,
+) -> None:
+    """Move walkers by a round, in place."""
+    from shuffledp.network import walk_kernels as kernels
+
+    threshold = np.uint64(laziness * 2.0**LAZINESS_BITS)  # exact
+    coins = entropy.words(holders.size if threshold else 0)
+    done = 0
+    while done < holders.size:
+        half_words = entropy.words((holders.size - done + 1) // 2).view(np.uint32)
+        done = kernels.step_walkers(
+            graph.starts, graph.neighbours, away, threshold, coins, half_words, holders, done
+        )
+
+
+def require_places(
+    name: str, places: SupportsIndex | ArrayLike, num_users: int
+) -> NDArray[np.int64]:
+    """Return places as an array of at most one axis if they are users' numbers, else raise."""
+    array = np.asarray(places)
+    if array.size == 0 and array.ndim == 1:
+        return np.empty(0, dtype=np.int64)
+    if array.ndim > 1 or array.dtype.kind not in "iu":
+        raise ParameterError(
+            f"{name} has shape {array.shape} and dtype {array.dtype}: give a whole number in "
+            f"[0, {num_users}), or a list of them"
+        )
+    outside = (array < 0) | (array >= num_users)
+    if outside.any():
+        raise ParameterError(
+            f"{name} = {array[outside].flat[0]} is not in [0, {num_users}): number users from 0"
+        )
+    return array.astype(np.int64)
+
+
+def _rounded_laziness(laziness: float) -> float:
+    """Return the multiple of 2^-53 nearest to a laziness in [0, 1), else raise."""
+    number = require_finite("laziness", laziness)
+    if not 0.0 <= number < 1.0:
+        raise ParameterError(
+            f"laziness = {number} is not in [0, 1): it is the probability to stay; try 0.2"
+        )
+    scale = 2.0**LAZINESS_BITS
+    return round(number * scale) / scale
+
+
+def _as_mask(name: str, mask: NDArray[np.bool_], num_users: int) -> NDArray[np.bool_]:
+    """Return a read-only copy of a mask over users, else raise."""
+    array = np.array(mask)  # a copy, which nobody else can change
+    if array.shape != (num_users,) or array.dtype != np.bool_:
+        raise ParameterError(
+            f"{name} has shape {array.shape} and dtype {array.dtype}: give a boolean for each of "
+            f"the {num_users} users"
+        )
+    return read_only(array)
+
+
+# Compiled loops run outside the interpreter's lock. More threads would share the cache that the
+# laws of a block are meant to fill.
+_NUM_THREADS = 2
+
+# So many rows are worth another thread.
+_ROWS_AT_A_TIME = 1 << 16
+
+_Result = TypeVar("_Result")
+
+
+def over_rows(num_users: int, work: Callable[[int, int], _Result]) -> list[_Result]:
+    """Return work(first, last) of fixed blocks of rows, on two threads if there are several.
+
+    The blocks depend on ``num_users`` alone, so that sums which are made block by block do not
+    depend on how many threads there are.
+    """
+    if num_users <= _ROWS_AT_A_TIME:
+        return [work(0, num_users)]
+    bounds = [*range(0, num_users, _ROWS_AT_A_TIME), num_users]
+    with ThreadPoolExecutor(_NUM_THREADS) as pool:
+        return list(pool.map(work, bounds[:-1], bounds[1:]))
+
+
+def over_start_blocks(
+    num_users: int,
+    width: int,
+    work: Callable[[int, int], _Result],
+    on_progress: Progress | None = None,
+) -> Iterator[_Result]:
+    """Yield the results of work(first, last) on consecutive blocks of starts, in order.
+
+    The results do not depend on how many threads there are. At most three blocks are under way
+    or wait at a time.
+    """
+    pending: deque[tuple[int, Future[_Result]]] = deque()
+    with ThreadPoolExecutor(_NUM_THREADS) as pool:
+        try:
+            for first in range(0, num_users, width):
+                last = min(first + width, num_users)
+                pending.append((last, pool.submit(work, first, last)))
+                if len(pending) > _NUM_THREADS:
+                    yield _next_result(pending, num_users, on_progress)
+            while pending:
+                yield _next_result(pending, num_users, on_progress)
+        finally:
+            for _, future in pending:  # after an error or an interrupt
+                future.cancel()
+
+
+def _next_result(
+    pending: deque[tuple[int, Future[_Result]]], num_users: int, on_progress: Progress | None
+) -> _Result:
+    """Wait for the oldest block, and report it."""
+    done, future = pending.popleft()
+    result = future.result()
+    if on_progress is not None:
+        on_progress("position laws", done, num_users)
+    return result

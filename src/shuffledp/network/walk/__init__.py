@@ -1,1 +1,0 @@
-"""Random walks of reports, drawn."""

@@ -1,0 +1,356 @@
+"""Compiled loops of random walks: one round of many position laws, and of many walkers.
+
+A graph comes as compressed rows: the neighbours of node j are
+``neighbours[starts[j]:starts[j + 1]]``. Where their numbers are indices they are taken as
+unsigned, for a signed one is checked for being negative: that halves the loads under way at once.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from shuffledp.core.numerics.uniform_kernels import bounded_integer
+
+_BITS_BELOW_COIN = np.uint64(11)  # a coin is the upper 53 bits of a word
+
+#: Probabilities below this become zero, so that none is ever denormal, which is slow.
+FLUSH_BELOW = 1e-280
+
+
+@njit(cache=True, nogil=True)
+def step_laws(
+    starts: NDArray[np.int64],
+    neighbours: NDArray[np.int32],
+    stay: NDArray[np.float64],
+    laws: NDArray[np.float64],
+    moving: NDArray[np.float64],
+    first: int,
+    last: int,
+) -> int:
+    """Move each column of ``laws`` (num_users, width) by a round, in place, at some nodes.
+
+    A report at node k stays with probability stay[k]; ``moving`` is what goes from there to each
+    neighbour, by column. Returns how many probabilities were set to zero because they were
+    positive and below `FLUSH_BELOW`.
+    """
+    width = laws.shape[1]
+    flushed = 0
+    for j in range(first, last):
+        row = laws[j]
+        for b in range(width):
+            row[b] *= stay[j]
+        _add_rows(neighbours[starts[j] : starts[j + 1]], moving, row)
+        for b in range(width):
+            if 0.0 < row[b] < FLUSH_BELOW:
+                row[b] = 0.0
+                flushed += 1
+    return flushed
+
+
+@njit(cache=True, nogil=True)
+def _add_rows(
+    chosen: NDArray[np.int32], rows: NDArray[np.float64], total: NDArray[np.float64]
+) -> None:
+    """Add some rows to ``total``; four at a time, so that it is read and written less often."""
+    whole = chosen.size - chosen.size % 4
+    for e in range(0, whole, 4):
+        one = rows[np.uint32(chosen[e])]
+        two = rows[np.uint32(chosen[e + 1])]
+        three = rows[np.uint32(chosen[e + 2])]
+        four = rows[np.uint32(chosen[e + 3])]
+        for b in range(total.size):
+            total[b] += (one[b] + two[b]) + (three[b] + four[b])
+    for e in range(whole, chosen.size):
+        one = rows[np.uint32(chosen[e])]
+        for b in range(total.size):
+            total[b] += one[b]
+
+
+@njit(cache=True, nogil=True)
+def step_one_law(
+    starts: NDArray[np.int64],
+    neighbours: NDArray[np.int32],
+    stay: NDArray[np.float64],
+    law: NDArray[np.float64],
+    moving: NDArray[np.float64],
+    first: int,
+    last: int,
+) -> int:
+    """Do what `step_laws` does for a single law, of shape (num_users,)."""
+    flushed = 0
+    for j in range(first, last):
+        total = stay[j] * law[j]
+        for k in neighbours[starts[j] : starts[j + 1]]:
+            total += moving[np.uint32(k)]
+        if 0.0 < total < FLUSH_BELOW:
+            total = 0.0
+            flushed += 1
+        law[j] = total
+    return flushed
+
+
+@njit(cache=True, nogil=True)
+def step_walkers(
+    starts: NDArray[np.int64],
+    neighbours: NDArray[np.int32],
+    away: NDArray[np.bool_],
+    threshold: np.uint64,
+    coins: NDArray[np.uint64],
+    half_words: NDArray[np.uint32],
+    holders: NDArray[np.int32],
+    done: int,
+) -> int:
+    """Move walkers from number ``done`` on by a round, in place, as far as the half words go.
+
+    Returns the walker to go on from: ``holders.size`` when all have moved. A refused draw leaves
+    no trace, and a walker keeps its coin, so going on with fresh half words is exact. ``away`` is
+    empty if nobody is absent, ``coins`` is if ``threshold`` is 0.
+    """
+    used = 0
+    while done < holders.size and used < half_words.size:
+        holder = np.uint32(holders[done])
+        first = starts[holder]
+        degree = starts[holder + 1] - first
+        stays = degree == 0 or (away.size > 0 and away[holder])
+        if threshold > 0 and (coins[done] >> _BITS_BELOW_COIN) < threshold:
+            stays = True
+        if stays:
+            done += 1
+            continue
+        chosen = bounded_integer(half_words[used], np.uint64(degree))
+        used += 1
+        if chosen >= 0:
+            holders[done] = neighbours[np.uint64(first + chosen)]
+            done += 1
+    return done
+
+
+#: As many neighbours are added up before their sum is added to the others.
+PART = 64
+
+
+def additions_of_means(most_neighbours: int) -> int:
+    """Return how many additions a number takes part in, at most, in a sum over neighbours."""
+    return min(PART, most_neighbours) + -(-most_neighbours // PART)
+
+
+@njit(cache=True, nogil=True)
+def symmetric_step(
+    starts: NDArray[np.int64],
+    neighbours: NDArray[np.int32],
+    laziness: float,
+    move: float,
+    root: NDArray[np.float64],
+    scratch: NDArray[np.floating[Any]],
+    mean: float,
+    out: NDArray[np.float64],
+    first: int,
+    last: int,
+) -> None:
+    """Write some rows of S x - q <q, x> to ``out``: S symmetric and similar to the walk.
+
+    q is the root of its law, ``scratch`` x / q, in either precision, and ``mean`` <q, x>.
+    """
+    for i in range(first, last):
+        total = 0.0
+        for other in neighbours[starts[i] : starts[i + 1]]:
+            total += scratch[np.uint32(other)]
+        total *= move / (starts[i + 1] - starts[i])
+        out[i] = root[i] * (laziness * scratch[i] + total - mean)
+
+
+@njit(cache=True, nogil=True)
+def step_functions(
+    starts: NDArray[np.int64],
+    neighbours: NDArray[np.int32],
+    laziness: float,
+    move: float,
+    functions: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None:
+    """Write P f to ``out`` for each column f of ``functions`` (num_users, any width)."""
+    num_users, width = functions.shape
+    part = np.empty(width)
+    total = np.empty(width)
+    for i in range(num_users):
+        begin, end = starts[i], starts[i + 1]
+        degree = end - begin
+        total[:] = 0.0
+        while begin < end:
+            stop = min(begin + PART, end)
+            part[:] = 0.0
+            for place in range(begin, stop):
+                other = neighbours[place]
+                for k in range(width):
+                    part[k] += functions[other, k]
+            for k in range(width):
+                total[k] += part[k]
+            begin = stop
+        for k in range(width):
+            out[i, k] = laziness * functions[i, k] + move * (total[k] / degree)
+
+
+@njit(cache=True, nogil=True)
+def chebyshev_step(
+    starts: NDArray[np.int64],
+    neighbours: NDArray[np.int32],
+    laziness: float,
+    move: float,
+    factor: float,
+    current: NDArray[np.float64],
+    out: NDArray[np.float64],
+    squares: NDArray[np.float64],
+    first: int,
+    last: int,
+) -> None:
+    """Replace some rows of f by factor P g - f for four columns: f in ``out``, g in ``current``.
+
+    Four numbers of 8 bytes are read for each neighbour, as many as a vector register holds.
+
+    ``squares`` becomes the sum of degree_i f_i^2 of each new column over these rows.
+    """
+    squares[:] = 0.0
+    for i in range(first, last):
+        begin, end = starts[i], starts[i + 1]
+        degree = end - begin
+        total0 = total1 = total2 = total3 = 0.0
+        while begin < end:
+            stop = min(begin + PART, end)
+            part0 = part1 = part2 = part3 = 0.0
+            for other in neighbours[begin:stop]:
+                row = current[np.uint32(other)]
+                part0 += row[0]
+                part1 += row[1]
+                part2 += row[2]
+                part3 += row[3]
+            total0 += part0
+            total1 += part1
+            total2 += part2
+            total3 += part3
+            begin = stop
+        for k, total in enumerate((total0, total1, total2, total3)):
+            mean = laziness * current[i, k] + move * (total / degree)
+            value = factor * mean - out[i, k]
+            out[i, k] = value
+            squares[k] += degree * value * value
+
+
+@njit(cache=True, nogil=True)
+def weighted_products(
+    weights: NDArray[np.float64],
+    first: NDArray[np.float64],
+    second: NDArray[np.float64],
+    rows_at_a_time: int,
+) -> NDArray[np.float64]:
+    """Return the sums over i of weights_i f_i g_i, f a column of ``first``, g of ``second``.
+
+    Each number takes part in ``rows_at_a_time`` + ceil(n / ``rows_at_a_time``) additions.
+    """
+    total = np.zeros((first.shape[1], second.shape[1]))
+    part = np.empty_like(total)
+    for begin in range(0, weights.size, rows_at_a_time):
+        part[:] = 0.0
+        for i in range(begin, min(begin + rows_at_a_time, weights.size)):
+            for a in range(first.shape[1]):
+                weighted = weights[i] * first[i, a]
+                for b in range(second.shape[1]):
+                    part[a, b] += weighted * second[i, b]
+        total += part
+    return total
+
+
+@njit(cache=True, nogil=True)
+def subtract_combinations(
+    functions: NDArray[np.float64], coefficients: NDArray[np.float64], out: NDArray[np.float64]
+) -> None:
+    """Subtract from each column of ``out`` the combination of ``functions`` with coefficients.
+
+    ``coefficients`` has a row for each function and a column for each column of ``out``.
+    """
+    for i in range(out.shape[0]):
+        for a in range(functions.shape[1]):
+            value = functions[i, a]
+            for b in range(out.shape[1]):
+                out[i, b] -= value * coefficients[a, b]
+
+
+@njit(cache=True, nogil=True)
+def extremes(
+    laws: NDArray[np.float64],
+    places: NDArray[np.int64],
+    inverses: NDArray[np.float64],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    squares: NDArray[np.float64],
+    sums: NDArray[np.float64],
+    least: NDArray[np.float64],
+    greatest: NDArray[np.float64],
+) -> None:
+    """Fill in what is asked of laws, one a column of ``laws`` (num_users, width).
+
+    Over ``places``, with ``inverses`` of the reference law there: least and greatest ratio of
+    each column, sum of squares, sum. ``least`` and ``greatest``, by place, are lowered and raised
+    to the extremes over the columns. At all other places the laws are 0.
+    """
+    low[:] = np.inf
+    high[:] = 0.0
+    squares[:] = 0.0
+    sums[:] = 0.0
+    for i in range(places.size):
+        row = laws[places[i]]
+        inverse = inverses[i]
+        smallest = np.inf
+        largest = 0.0
+        for b in range(low.size):
+            value = row[b]
+            low[b] = min(low[b], value * inverse)
+            high[b] = max(high[b], value * inverse)
+            squares[b] += value * value
+            sums[b] += value
+            smallest = min(smallest, value)
+            largest = max(largest, value)
+        least[places[i]] = min(least[places[i]], smallest)
+        greatest[places[i]] = max(greatest[places[i]], largest)
+
+
+@njit(cache=True, nogil=True)
+def add_weights(
+    laws: NDArray[np.float64],
+    places: NDArray[np.int64],
+    inverses: NDArray[np.float64],
+    scales: NDArray[np.float64],
+    grid: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None:
+    """Add what each column of ``laws`` times its scale gives to a grid of ratios, to ``out``.
+
+    ``out[b, k]`` is for grid[k + 1]. A place of probability p and ratio x = p * inverse between two
+    points is shared by them such that the mean of x under the reference law stays: the upper one
+    gets p (x - below) above / (x (above - below)), and the lower one the rest.
+    """
+    per_unit = 1.0 / np.min(np.diff(grid))
+    # A table of the points below finds most ratios at once.
+    marks = np.arange(int(min(2.0, grid[-1]) * per_unit) + 1) / per_unit
+    nearest = np.searchsorted(grid, marks, side="right") - 1
+    last = grid.size - 2
+    for i in range(places.size):
+        row = laws[places[i]]
+        for b in range(out.shape[0]):
+            p = row[b] * scales[b]
+            if p == 0.0:
+                continue
+            x = p * inverses[i]
+            mark = x * per_unit
+            k = nearest[int(mark)] if mark < nearest.size else np.searchsorted(grid, x, "right") - 1
+            k = min(k, last)
+            while k > 0 and x < grid[k]:
+                k -= 1
+            while k < last and x >= grid[k + 1]:
+                k += 1
+            below, above = grid[k], grid[k + 1]
+            up = min(p * ((x - below) / (above - below)) * (above / x), p)
+            out[b, k] += up
+            if k > 0:
+                out[b, k - 1] += p - up

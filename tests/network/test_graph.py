@@ -1,0 +1,434 @@
+"""Graphs: rows against plain Python and networkx, components, sides, and what is refused."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import coo_array, csr_array, csr_matrix
+
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import ParameterError
+from shuffledp.network.families import complete_graph, cycle_graph, star_graph
+from shuffledp.network.graph import Graph
+
+DATA = Path(__file__).parents[4] / "shared" / "data"
+
+
+@st.composite
+def edge_lists(draw):
+    """Return a number of users, and edges with loops and repeats among them."""
+    num_users = draw(st.integers(1, 12))
+    user = st.integers(0, num_users - 1)
+    return num_users, draw(st.lists(st.tuples(user, user), max_size=30))
+
+
+def graph_of(num_users, edges):
+    return Graph.from_edges(np.array(edges, dtype=np.int64).reshape(-1, 2), num_users=num_users)
+
+
+def rows_of(graph):
+    return [graph.neighbours_of(user).tolist() for user in range(graph.num_users)]
+
+
+def random_edges(seed, num_users, num_edges):
+    return Entropy.from_seed(seed).generator().integers(0, num_users, size=(num_edges, 2))
+
+
+# ---------------------------------------------------------------- edges
+
+
+@given(edge_lists())
+def test_rows_are_those_of_the_definition(given_edges):
+    num_users, edges = given_edges
+    graph = graph_of(num_users, edges)
+    proper = [edge for edge in edges if edge[0] != edge[1]]
+    distinct = {frozenset(edge) for edge in proper}
+    assert rows_of(graph) == [
+        [other for other in range(num_users) if {user, other} in distinct]
+        for user in range(num_users)
+    ]
+    assert graph.num_users == num_users
+    assert graph.num_edges == len(distinct)
+    assert graph.num_self_loops == len(edges) - len(proper)
+    assert graph.num_duplicates == len(proper) - len(distinct)
+    assert graph.degrees.tolist() == [len(row) for row in rows_of(graph)]
+    assert graph.num_isolated == rows_of(graph).count([])
+    assert graph.is_regular == (len({len(row) for row in rows_of(graph)}) == 1)
+    assert graph.starts.dtype == np.int64
+    assert graph.neighbours.dtype == np.int32
+    assert not graph.starts.flags.writeable
+    assert not graph.neighbours.flags.writeable
+
+
+@given(edge_lists())
+def test_law_and_irregularity_are_exact(given_edges):
+    graph = graph_of(*given_edges)
+    degrees = [len(row) for row in rows_of(graph)]
+    total = sum(degrees)
+    law = [Fraction(d, total) if total else Fraction(1, len(degrees)) for d in degrees]
+    assert graph.stationary_law().tolist() == [float(share) for share in law]
+    assert graph.irregularity == float(len(law) * sum(share**2 for share in law))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int32, np.int64, np.uint64])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_edges_of_any_integer_type_and_layout(dtype, order):
+    edges = np.array([[3, 1], [0, 3], [1, 3]], dtype=dtype, order=order)
+    edges.flags.writeable = False
+    graph = Graph.from_edges(edges)
+    assert rows_of(graph) == [[3], [3], [], [0, 1]]
+    assert graph.num_duplicates == 1
+
+
+def test_fewest_users_and_no_edges():
+    for edges in ([], np.empty((0, 2)), [(0, 0)]):
+        graph = Graph.from_edges(edges, num_users=1)
+        assert (graph.num_users, graph.num_edges, graph.num_isolated) == (1, 0, 1)
+        assert graph.stationary_law().tolist() == [1.0]
+        assert graph.irregularity == 1.0
+        assert graph.is_regular
+        assert graph.components().tolist() == [0]
+        assert not graph.is_bipartite()
+        assert graph.largest_component()[0] is graph
+        assert graph.to_scipy().toarray().tolist() == [[0.0]]
+    assert Graph.from_edges([], num_users=3).num_components == 3
+
+
+def test_labels_are_kept():
+    graph = Graph.from_edges([(0, 1)], labels=["anna", "bob"])
+    assert graph.labels == ("anna", "bob")
+    assert repr(graph) == "Graph(num_users=2, num_edges=1)"
+
+
+@pytest.mark.parametrize(
+    ("edges", "num_users", "message"),
+    [
+        ([], None, "there are no edges, so num_users cannot be told"),
+        ([], 0, "num_users = 0 is below 1"),
+        ([(0, 1)], 0, "num_users = 0 is below 1"),
+        ([(0, 1)], 2.5, "num_users = 2.5 is not a whole number"),
+        ([(0, 1)], 2**31, r"num_users = 2,147,483,648 is above 2,147,483,647"),
+        ([(0, 2**31 - 1)], None, r"num_users = 2,147,483,648 is above 2,147,483,647"),
+        ([(0, -1)], None, r"edges\[0, 1\] = -1 is not in \[0, 1\)"),
+        ([(-3, -1)], None, r"edges\[0, 0\] = -3 is not in \[0, 1\)"),
+        ([(0, 1), (2, 1)], 2, r"edges\[1, 0\] = 2 is not in \[0, 2\)"),
+        ([(0.0, 1.0)], None, "shape .1, 2. and dtype float64: give integers"),
+        ([(float("nan"), 1)], None, "dtype float64"),
+        ([("0", "1")], None, "give integers"),
+        ([(True, False)], None, "dtype bool"),
+        ([0, 1], None, r"shape \(2,\)"),
+        ([(0, 1, 2)], None, r"shape \(1, 3\)"),
+        ([(0, 1), (2,)], None, "not all pairs"),
+    ],
+)
+def test_edges_that_are_refused(edges, num_users, message):
+    with pytest.raises(ParameterError, match=message) as error:
+        Graph.from_edges(edges, num_users=num_users)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (["anna"], "labels has 1 entries for 2 users"),
+        (["anna", "anna"], "labels holds a name twice"),
+        ([0, 1], "labels are not all text"),
+    ],
+)
+def test_labels_that_are_refused(labels, message):
+    with pytest.raises(ParameterError, match=message):
+        Graph.from_edges([(0, 1)], labels=labels)
+
+
+# ---------------------------------------------------------------- rows given
+
+
+def symmetric(rows):
+    return all(user in rows[other] for user, row in enumerate(rows) for other in row)
+
+
+@given(st.data())
+def test_the_constructor_takes_rows_of_simple_undirected_graphs_only(data):
+    size = data.draw(st.integers(1, 5))
+    entry = st.integers(0, size - 1) if data.draw(st.booleans()) else st.integers(-1, size)
+    # Half of them start out symmetric, so that both outcomes occur often.
+    if data.draw(st.booleans()):
+        rows = rows_of(graph_of(*data.draw(edge_lists())))
+    else:
+        rows = [sorted(data.draw(st.sets(entry))) for _ in range(size)]
+    if data.draw(st.booleans()):
+        row = rows[data.draw(st.integers(0, len(rows) - 1))]
+        row += data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=1))
+    is_good = (
+        all(row == sorted(set(row)) and user not in row for user, row in enumerate(rows))
+        and all(0 <= other < len(rows) for row in rows for other in row)
+        and symmetric(rows)
+    )
+    starts = np.cumsum([0, *map(len, rows)])
+    neighbours = [other for row in rows for other in row]
+    if is_good:
+        assert rows_of(Graph(starts=starts, neighbours=neighbours)) == rows
+    else:
+        with pytest.raises(ParameterError, match=r"^user \d+ has neighbour"):
+            Graph(starts=starts, neighbours=neighbours)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([[1], []], "user 0 has neighbour 1, but not the other way round"),
+        ([[], [0]], "user 1 has neighbour 0, but not the other way round"),
+        ([[2], [], [0, 1]], "user 2 has neighbour 1, but not"),
+        ([[1], [0, 2], []], "user 1 has neighbour 2, but not"),
+        # The row of user 2 is empty, and what follows it is equal to user 0 by chance.
+        ([[2, 3], [], [], [0]], "user 0 has neighbour 2, but not"),
+        ([[0]], "user 0 has neighbour 0, which is the user"),
+        ([[2], [0]], r"user 0 has neighbour 2, which is not in \[0, 2\)"),
+        ([[-1], []], r"neighbour -1, which is not in \[0, 2\)"),
+        ([[1, 1], [0, 0]], "user 0 has neighbour 1, out of order or twice"),
+        ([[2, 1], [0], [0]], "user 0 has neighbour 1, out of order or twice"),
+    ],
+)
+def test_the_message_names_the_user(rows, message):
+    starts = np.cumsum([0, *map(len, rows)])
+    with pytest.raises(ParameterError, match=message):
+        Graph(starts=starts, neighbours=[other for row in rows for other in row])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"starts": [0]}, "starts has 1 entries"),
+        ({"starts": []}, "starts has 0 entries"),
+        ({"starts": [1, 2, 2]}, "must ascend from 0 to the number of neighbours, which is 2"),
+        ({"starts": [0, 1, 3]}, "must ascend from 0"),
+        ({"starts": [0, 3, 2]}, "must ascend from 0"),
+        ({"starts": [[0, 1, 2]]}, r"starts has shape \(1, 3\)"),
+        ({"starts": [0.0, 1.0, 2.0]}, "starts has shape .3,. and dtype float64"),
+        ({"neighbours": [1.0, 0.0]}, "neighbours has shape"),
+        ({"neighbours": [1, 2**31]}, r"neighbours lies in \[1, 2147483648\], beyond int32"),
+        ({"num_self_loops": -1}, "num_self_loops = -1 is below 0"),
+        ({"num_duplicates": 0.5}, "num_duplicates = 0.5 is not a whole number"),
+    ],
+)
+def test_arrays_that_do_not_fit_together(arguments, message):
+    good = {"starts": [0, 1, 2], "neighbours": [1, 0]}
+    assert Graph(**good).num_edges == 1
+    with pytest.raises(ParameterError, match=message):
+        Graph(**{**good, **arguments})
+
+
+# ---------------------------------------------------------------- other libraries
+
+
+@given(edge_lists())
+def test_there_and_back_through_scipy(given_edges):
+    graph = graph_of(*given_edges)
+    matrix = graph.to_scipy()
+    assert matrix.dtype == np.float64
+    assert matrix.toarray().tolist() == [
+        [float(other in row) for other in range(graph.num_users)] for row in rows_of(graph)
+    ]
+    again = Graph.from_scipy(matrix)
+    assert rows_of(again) == rows_of(graph)
+    assert (again.num_self_loops, again.num_duplicates) == (0, 0)
+    matrix.data[:] = 7  # shares nothing with the graph
+    assert rows_of(Graph.from_scipy(graph.to_scipy())) == rows_of(graph)
+
+
+@pytest.mark.parametrize("kind", [csr_array, csr_matrix, coo_array])
+@pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.float64])
+def test_matrices_of_any_kind(kind, dtype):
+    matrix = kind(np.array([[1, 1, 0], [1, 0, 0], [0, 0, 1]], dtype=dtype))
+    graph = Graph.from_scipy(matrix)
+    assert rows_of(graph) == [[1], [0], []]
+    assert graph.num_self_loops == 2
+
+
+def test_zeros_that_are_stored_are_no_edges():
+    matrix = coo_array(([1.0, 1.0, 0.0], ([0, 1, 2], [1, 0, 0])), shape=(3, 3))
+    assert rows_of(Graph.from_scipy(matrix)) == [[1], [0], []]
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        (np.eye(2), "matrix is of type ndarray: give a sparse matrix"),
+        (csr_array(np.ones((2, 3))), r"matrix has shape \(2, 3\)"),
+        (coo_array(np.ones(3)), r"matrix has shape \(3,\)"),
+        (csr_array((0, 0)), "num_users = 0 is below 1"),
+        (csr_array(np.full((2, 2), 2)), "an entry has weight 2: weights are not used"),
+        (csr_array(np.full((2, 2), 0.5)), "an entry has weight 0.5: weights are not used"),
+        (csr_array(np.full((2, 2), np.nan)), "an entry has weight nan"),
+        (coo_array(([1, 1], ([0, 0], [1, 1])), shape=(2, 2)), "an entry has weight 2"),
+        (csr_array([[0, 1], [0, 0]]), r"entry at \(0, 1\) but none at \(1, 0\), .* directed"),
+        (csr_array([[0, 0], [1, 0]]), r"entry at \(1, 0\) but none at \(0, 1\), .* directed"),
+    ],
+)
+def test_matrices_that_are_refused(matrix, message):
+    with pytest.raises(ParameterError, match=message):
+        Graph.from_scipy(matrix)
+
+
+def test_graphs_of_networkx():
+    networkx = pytest.importorskip("networkx")
+    source = networkx.karate_club_graph()  # with weights
+    with pytest.raises(ParameterError, match=r"edge \(0, 1\) has weight 4: weights are not used"):
+        Graph.from_networkx(source)
+    for _, _, attributes in source.edges(data=True):
+        attributes["weight"] = 1.0
+    graph = Graph.from_networkx(source)
+    assert graph.labels is None
+    assert rows_of(graph) == [sorted(source[node]) for node in source]
+    named = networkx.relabel_nodes(source, lambda node: f"member {node}")
+    assert rows_of(Graph.from_networkx(named)) == rows_of(graph)
+    assert Graph.from_networkx(named).labels == tuple(named)
+
+
+def test_the_order_of_nodes_in_networkx_is_kept():
+    networkx = pytest.importorskip("networkx")
+    source = networkx.Graph([(2, 0), (0, "x"), ("x", "x")])
+    graph = Graph.from_networkx(source)
+    assert graph.labels == ("2", "0", "x")
+    assert rows_of(graph) == [[1], [0, 2], [1]]
+    assert graph.num_self_loops == 1
+    parallel = networkx.MultiGraph([(0, 1), (1, 0), (0, 1)])
+    assert Graph.from_networkx(parallel).num_duplicates == 2
+    lonely = networkx.empty_graph(2)
+    assert Graph.from_networkx(lonely).num_isolated == 2
+
+
+def test_graphs_of_networkx_that_are_refused():
+    networkx = pytest.importorskip("networkx")
+    with pytest.raises(ParameterError, match=r"directed: .* graph.to_undirected\(\)"):
+        Graph.from_networkx(networkx.DiGraph([(0, 1)]))
+    with pytest.raises(ParameterError, match="num_users = 0 is below 1"):
+        Graph.from_networkx(networkx.Graph())
+    with pytest.raises(ParameterError, match="labels holds a name twice"):
+        Graph.from_networkx(networkx.Graph([(1, "1")]))
+    weighted = networkx.Graph()
+    for weight in (float("nan"), None, 0, 2):
+        weighted.add_edge("a", "b", weight=weight)
+        with pytest.raises(ParameterError, match=rf"\('a', 'b'\) has weight {weight}"):
+            Graph.from_networkx(weighted)
+
+
+# ---------------------------------------------------------------- components and sides
+
+
+@pytest.mark.parametrize("num_edges", [5, 30, 100, 300])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_components_and_sides_are_those_of_networkx(seed, num_edges):
+    networkx = pytest.importorskip("networkx")
+    graph = graph_of(60, random_edges(seed, 60, num_edges))
+    other = networkx.from_scipy_sparse_array(graph.to_scipy())
+    expected = sorted(networkx.connected_components(other), key=lambda c: (-len(c), min(c)))
+    components = graph.components()
+    assert components.dtype == np.int32
+    found = [set(np.flatnonzero(components == i).tolist()) for i in range(graph.num_components)]
+    assert found == expected
+    parts = [other.subgraph(users) for users in expected if len(users) > 1]
+    assert graph.is_bipartite() == any(networkx.is_bipartite(part) for part in parts)
+    largest, kept = graph.largest_component()
+    assert kept.dtype == np.int64
+    assert kept.tolist() == sorted(expected[0])
+    assert largest.num_edges == parts[0].number_of_edges()
+    assert largest.is_bipartite() == networkx.is_bipartite(parts[0])
+    assert [other.degree(user) for user in kept.tolist()] == largest.degrees.tolist()
+
+
+@pytest.mark.parametrize("length", [3, 4, 5, 6, 1000, 1001])
+def test_cycles_have_sides_if_even(length):
+    assert cycle_graph(length).is_bipartite() == (length % 2 == 0)
+
+
+def test_any_component_with_sides_counts_but_no_lonely_user():
+    triangle = [(0, 1), (1, 2), (2, 0)]
+    assert not graph_of(4, triangle).is_bipartite()
+    assert graph_of(5, [*triangle, (3, 4)]).is_bipartite()
+    assert not graph_of(6, [*triangle, (3, 4), (4, 5), (5, 3)]).is_bipartite()
+
+
+def test_equal_components_are_in_the_order_of_their_first_users():
+    graph = graph_of(7, [(5, 6), (1, 3), (2, 4)])
+    assert graph.components().tolist() == [3, 0, 1, 0, 1, 2, 2]
+    largest, kept = graph.largest_component()
+    assert kept.tolist() == [1, 3]
+    assert largest.num_users == 2
+
+
+# ---------------------------------------------------------------- parts
+
+
+@given(edge_lists(), st.data())
+def test_subgraphs_are_those_of_the_definition(given_edges, data):
+    graph = graph_of(*given_edges)
+    order = data.draw(st.permutations(range(graph.num_users)))
+    users = order[: data.draw(st.integers(1, graph.num_users))]
+    part = graph.subgraph(users)
+    assert rows_of(part) == [
+        [i for i, other in enumerate(users) if other in graph.neighbours_of(user)] for user in users
+    ]
+    assert (part.num_self_loops, part.num_duplicates, part.labels) == (0, 0, None)
+
+
+def test_subgraphs_keep_labels():
+    graph = Graph.from_edges([(0, 2), (1, 3), (3, 4)], labels=list("abcde"))
+    assert graph.subgraph(np.array([3, 0])).labels == ("d", "a")
+    largest, kept = graph.largest_component()
+    assert largest.labels == ("b", "d", "e")
+    assert kept.tolist() == [1, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("users", "message"),
+    [
+        ([], "users is empty"),
+        ([0, 0], "users holds a user twice"),
+        ([3], r"users lies in \[3, 3\], not in \[0, 3\)"),
+        ([-1], r"users lies in \[-1, -1\]"),
+        ([0.0], "users has shape"),
+        ([[0]], r"users has shape \(1, 1\)"),
+    ],
+)
+def test_subgraphs_that_are_refused(users, message):
+    with pytest.raises(ParameterError, match=message):
+        star_graph(3).subgraph(users)
+
+
+@pytest.mark.parametrize("user", [-1, 3, 0.5, float("nan")])
+def test_users_that_do_not_exist(user):
+    with pytest.raises(ParameterError, match="user = "):
+        complete_graph(3).neighbours_of(user)
+
+
+# ---------------------------------------------------------------- real graphs
+
+
+@pytest.mark.skipif(not DATA.exists(), reason="the real graphs are not on this machine")
+@pytest.mark.parametrize(
+    ("name", "num_users", "num_edges", "irregularity", "at_smaller_end"),
+    [
+        ("facebook_lcc_edges.csv", 22_470, 170_823, 4.0181, 5.0148),
+        ("twitch_de_lcc_edges.csv", 9_498, 153_138, 7.9152, 7.5840),
+        ("deezer_europe_lcc_edges.csv", 28_281, 92_752, 2.4675, 3.5633),
+        ("enron_lcc_edges.csv", 33_696, 180_811, 13.2655, 36.8664),
+    ],
+)
+def test_real_graphs(name, num_users, num_edges, irregularity, at_smaller_end):
+    edges = np.loadtxt(DATA / name, np.int64, delimiter=",", skiprows=1)
+    # Table 4 of arXiv:2204.03919 prints 5.0064 and then the last three of these.
+    counted_once = np.bincount(edges.min(axis=1))
+    misprint = num_users * np.sum((counted_once / num_edges) ** 2)
+    assert misprint == pytest.approx(at_smaller_end, abs=6e-5)
+    graph = Graph.from_edges(edges)
+    assert (graph.num_users, graph.num_edges) == (num_users, num_edges)
+    assert (graph.num_self_loops, graph.num_duplicates) == (0, 0)
+    assert graph.irregularity == pytest.approx(irregularity, abs=6e-5)
+    law = graph.stationary_law()
+    assert num_users * (law @ law) == pytest.approx(graph.irregularity, rel=1e-12)
+    assert graph.num_components == 1
+    assert not graph.is_bipartite()

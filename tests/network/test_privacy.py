@@ -1,0 +1,597 @@
+"""The bound beside those of uniform shuffles, its edges, and what it refuses.
+
+That it is above exact divergences is tested by enumeration, in tests/adversarial.
+"""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from oracles import enumeration
+from shuffledp.accounting.amplification.registry import account_delta, account_epsilon
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import OutOfRegimeError, ParameterError
+from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
+from shuffledp.network.privacy import (
+    NETWORK_ASSUMPTIONS,
+    WeightedWalk,
+    Weights,
+    _places_taken,
+    network_walk_delta,
+    network_walk_epsilon,
+    published_all_epsilon,
+    published_all_thinned_epsilon,
+    published_single_epsilon,
+)
+
+ANY = LocalProfile(epsilon0=1.0)
+BINARY = LocalProfile(epsilon0=1.0, family=RandomizerFamily.K_RANDOMIZED_RESPONSE, domain_size=2)
+
+
+@pytest.mark.parametrize("profile", [ANY, BINARY])
+@pytest.mark.parametrize("n", [1, 2, 50, 10**6])
+def test_once_mixed_it_is_a_uniform_shuffle(profile, n):
+    uniform = account_epsilon(profile, num_users=n, delta=1e-6)
+    found = network_walk_epsilon(profile, overlaps=np.ones(n - 1), delta=1e-6)
+    assert (found.upper, found.lower) == (uniform.upper, uniform.lower)
+    if n > 2:
+        assert found.method == f"network-walk/{uniform.method}"
+    assert found.assumptions[:3] == NETWORK_ASSUMPTIONS
+    uniform = account_delta(profile, num_users=n, epsilon=0.01)
+    found = network_walk_delta(profile, overlaps=np.ones(n - 1), epsilon=0.01)
+    assert (found.upper, found.lower) == (uniform.upper, uniform.lower)
+
+
+@pytest.mark.parametrize("overlaps", [[], [0.0] * 99])
+@pytest.mark.parametrize("protocol", ["all", "single"])
+def test_nobody_hides(overlaps, protocol):
+    law = np.eye(len(overlaps) + 1)[0]
+    for delta in (0.0, 1e-6):
+        local = account_epsilon(ANY, num_users=1, delta=delta).upper
+        found = network_walk_epsilon(
+            ANY, overlaps=overlaps, delta=delta, protocol=protocol, position_law=law
+        )
+        assert found.upper == local
+        assert found.method == "local" or not overlaps
+    found = network_walk_delta(ANY, overlaps=overlaps, epsilon=0.5, protocol=protocol)
+    assert found.upper == account_delta(ANY, num_users=1, epsilon=0.5).upper
+
+
+def test_odd_numbers():
+    others = np.full(99, 0.5)
+    zero = LocalProfile(epsilon0=0.0)
+    assert network_walk_epsilon(zero, overlaps=others, delta=1e-6).upper == 0.0
+    assert network_walk_delta(zero, overlaps=others, epsilon=0.0).upper == 0.0
+    assert network_walk_epsilon(ANY, overlaps=others, delta=0.0).upper == 1.0
+    assert network_walk_delta(ANY, overlaps=others, epsilon=1.0).upper == 0.0
+    assert network_walk_delta(ANY, overlaps=others, epsilon=2.0).upper == 0.0
+    huge = LocalProfile(epsilon0=500.0)
+    assert network_walk_epsilon(huge, overlaps=others, delta=1e-6).upper <= 500.0
+    impure = LocalProfile(epsilon0=1.0, delta0=1e-9)
+    loose = network_walk_epsilon(impure, overlaps=others, delta=1e-6).upper
+    assert network_walk_epsilon(ANY, overlaps=others, delta=1e-6).upper <= loose <= 1.0
+    with pytest.raises(OutOfRegimeError):
+        network_walk_epsilon(impure, overlaps=others, delta=1e-12)
+
+
+@pytest.mark.parametrize("protocol", ["all", "single"])
+def test_epsilon_and_delta_are_inverse(protocol):
+    generator = Entropy.from_seed(3).generator()
+    overlaps = generator.random(999)
+    law = np.full(1000, 1e-3)
+    options = {"overlaps": overlaps, "protocol": protocol, "position_law": law, "missed": 1e-9}
+    for delta in (1e-3, 1e-7):
+        epsilon = network_walk_epsilon(ANY, delta=delta, **options).upper
+        back = network_walk_delta(ANY, epsilon=epsilon, **options).upper
+        assert back == pytest.approx(delta, rel=0.05)
+
+
+def test_larger_overlaps_hide_better():
+    values = [
+        network_walk_epsilon(ANY, overlaps=np.full(500, kappa), delta=1e-6, with_lower=False).upper
+        for kappa in (0.0, 0.01, 0.1, 0.5, 0.9, 0.99, 1.0 - 1e-12, 1.0)
+    ]
+    assert values == sorted(values, reverse=True)
+    assert values[-2] == pytest.approx(values[-1], rel=1e-4)
+    crowd = account_epsilon(ANY, num_users=451, delta=1e-6, with_lower=False).upper
+    assert crowd < values[4] < 1.02 * crowd
+
+
+def test_what_the_victim_misses():
+    ones = np.ones(999)
+    without = network_walk_delta(ANY, overlaps=ones, epsilon=0.2).upper
+    local = account_delta(ANY, num_users=1, epsilon=0.2).upper
+    for missed in (1e-8, 0.3):
+        found = network_walk_delta(ANY, overlaps=ones, epsilon=0.2, missed=missed).upper
+        assert found == pytest.approx((1.0 - missed) * without + missed * local, rel=1e-9)
+    assert network_walk_delta(ANY, overlaps=ones, epsilon=0.2, missed=1.0).upper == local
+    everything = network_walk_epsilon(ANY, overlaps=ones, delta=1e-6, missed=1.0)
+    assert everything.method == "local"
+
+
+def test_the_best_decomposition_counts():
+    rows = [np.full(999, 0.2), np.full(999, 0.9)]
+    missed = [0.0, 1e-8]
+    each = [
+        network_walk_epsilon(ANY, overlaps=row, missed=share, delta=1e-6).upper
+        for row, share in zip(rows, missed, strict=True)
+    ]
+    both = network_walk_epsilon(ANY, overlaps=rows, missed=missed, delta=1e-6).upper
+    assert both == min(each)
+    values = [
+        network_walk_delta(ANY, overlaps=row, missed=share, epsilon=0.3).upper
+        for row, share in zip(rows, missed, strict=True)
+    ]
+    assert network_walk_delta(ANY, overlaps=rows, missed=missed, epsilon=0.3).upper == min(values)
+
+
+def test_the_dishonest_take_the_largest_overlaps():
+    overlaps = [0.9] * 100 + [0.3] * 400
+    left = network_walk_epsilon(ANY, overlaps=[0.3] * 400, delta=1e-6)
+    found = network_walk_epsilon(ANY, overlaps=overlaps, delta=1e-6, num_dishonest=100)
+    assert (found.upper, found.lower) == (left.upper, left.lower)
+    alone = network_walk_epsilon(ANY, overlaps=overlaps, delta=1e-6, num_dishonest=500)
+    assert alone.upper == account_epsilon(ANY, num_users=1, delta=1e-6).upper
+
+
+@pytest.mark.parametrize("profile", [ANY, BINARY])
+def test_single_is_never_worse_than_all(profile):
+    generator = Entropy.from_seed(4).generator()
+    for law in (np.full(400, 1.0 / 400), np.eye(400)[0], generator.dirichlet(np.ones(400))):
+        for overlaps in (np.ones(399), np.full(399, 0.4)):
+            everything = network_walk_epsilon(profile, overlaps=overlaps, delta=1e-5)
+            one = network_walk_epsilon(
+                profile, overlaps=overlaps, delta=1e-5, protocol="single", position_law=law
+            )
+            assert one.upper <= everything.upper * (1.0 + 1e-5)
+            assert one.lower is None
+            bare = network_walk_epsilon(profile, overlaps=overlaps, delta=1e-5, protocol="single")
+            assert bare.upper == everything.upper
+    # Everybody's report ends at one place, and one of them is handed in.
+    point = network_walk_delta(
+        ANY,
+        overlaps=np.ones(399),
+        epsilon=0.0,
+        protocol="single",
+        position_law=np.eye(400)[0],
+    )
+    assert point.upper == pytest.approx(account_delta(ANY, num_users=1, epsilon=0.0).upper / 400)
+
+
+def test_single_at_stationarity_against_the_sampling_result():
+    # A regular graph: about 1 - 1/e of the reports are handed in.
+    n = 100_000
+    found = network_walk_epsilon(
+        ANY,
+        overlaps=np.ones(n - 1),
+        delta=1e-6,
+        protocol="single",
+        position_law=np.full(n, 1.0 / n),
+    )
+    share = 1.0 - math.exp(-1.0)
+    inner = account_epsilon(ANY, num_users=int(share * n), delta=1e-6 / share).upper
+    ideal = math.log1p(share * math.expm1(inner))
+    assert ideal * (1.0 - 1e-4) < found.upper < 1.01 * ideal
+    everything = account_epsilon(ANY, num_users=n, delta=1e-6).upper
+    assert found.upper < 0.8 * everything
+    assert found.method == "network-walk-single/clones"
+
+
+def test_places_taken_against_simulation():
+    # 2000 trials: the level of 1e-4 is passed with probability 0.2 at most, that of 1e-7 never.
+    generator = Entropy.from_seed(11).generator()
+    law = generator.dirichlet(np.full(300, 0.5))
+    trials = np.array([len(np.unique(generator.choice(300, 250, p=law))) for _ in range(2000)])
+    levels = _places_taken(law, (250, 249, 100))
+    assert levels[250] == levels[249]  # close enough to share a law
+    assert levels[100] != levels[250]
+    for taken, miss in levels[250]:
+        assert np.mean(trials > taken) <= miss + 3.0 * math.sqrt(miss / 2000.0)
+    assert trials.max() <= next(taken for taken, miss in levels[250] if miss <= 1e-10)
+    assert np.mean(trials > levels[250][0][0] - 10) > levels[250][0][1]  # a smaller one is caught
+    assert [taken for taken, _ in levels[250]] == sorted({taken for taken, _ in levels[250]})
+    assert _places_taken(np.eye(5)[0], (3,)) == {3: [(1, 0.0)]}
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"overlaps": [0.5, math.nan]}, "overlaps"),
+        ({"overlaps": [1.5]}, "overlaps"),
+        ({"overlaps": 0.5}, "shape"),
+        ({"overlaps": np.empty((0, 4))}, "shape"),
+        ({"overlaps": [[[0.5]]]}, "shape"),
+        ({"missed": -0.1}, "missed"),
+        ({"missed": [0.1, 0.2]}, "missed has shape"),
+        ({"protocol": "some"}, "protocol"),
+        ({"num_dishonest": 3}, "num_dishonest"),
+        ({"num_dishonest": -1}, "num_dishonest"),
+        ({"position_law": [0.5, 0.4]}, "position_law"),
+        ({"position_law": [[1.0]]}, "position_law"),
+        ({"position_law": [2.0]}, "position_law"),
+    ],
+)
+def test_refused(options, match):
+    arguments = {"overlaps": [0.5, 0.5], **options}
+    with pytest.raises(ParameterError, match=match):
+        network_walk_epsilon(ANY, delta=1e-6, **arguments)
+    with pytest.raises(ParameterError, match=match):
+        network_walk_delta(ANY, epsilon=0.1, **arguments)
+
+
+@pytest.mark.parametrize("value", [math.nan, -1.0, math.inf])
+def test_targets_refused(value):
+    with pytest.raises(ParameterError, match="delta"):
+        network_walk_epsilon(ANY, overlaps=[0.5], delta=value)
+    with pytest.raises(ParameterError, match="epsilon"):
+        network_walk_delta(ANY, overlaps=[0.5], epsilon=value)
+
+
+def test_without_a_lower_end():
+    assert network_walk_epsilon(ANY, overlaps=[0.5], delta=0.1, with_lower=False).lower is None
+    assert network_walk_delta(ANY, overlaps=[0.5], epsilon=0.1, with_lower=False).lower is None
+
+
+EVEN = Weights(values=[1.0], masses=[1.0])
+# Asymmetric: one order of the pair loses more than the other.
+ATOMS = ((0.1, 2.5, 1.0), (0.3, 1.0, 1.5), (0.45, 1.0, 1.0))
+STATED = LocalProfile(
+    epsilon0=1.0,
+    family=RandomizerFamily.OTHER,
+    blanket=tuple(BlanketAtom(mass=m, ratio0=a, ratio1=b) for m, a, b in ATOMS),
+)
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        ANY,
+        LocalProfile(epsilon0=1.0, family=RandomizerFamily.OTHER),
+        LocalProfile(epsilon0=1.0, family=RandomizerFamily.K_RANDOMIZED_RESPONSE, domain_size=9),
+        LocalProfile(epsilon0=1.0, family=RandomizerFamily.SYMMETRIC_UNARY),
+        LocalProfile(epsilon0=1.0, family=RandomizerFamily.OPTIMIZED_UNARY),
+        STATED,
+    ],
+)
+def test_with_even_weights_it_is_a_uniform_shuffle(profile):
+    uniform = account_epsilon(profile, num_users=1000, delta=1e-6, with_lower=False).upper
+    walk = WeightedWalk(profile, np.ones(999), delta=1e-6)
+    assert walk.is_known
+    # For unary encodings the accountant rounds the law up to one of three kinds of reports.
+    assert uniform * (1.0 - 5e-3) <= walk.epsilon(EVEN, 1e-6) <= uniform * (1.0 + 1e-3)
+
+
+def test_wider_weights_and_fewer_others_hide_less():
+    def delta(values, overlap=1.0, **options):
+        masses = np.full(len(values), 1.0 / len(values))
+        walk = WeightedWalk(ANY, np.full(200, overlap), delta=1e-3, **options)
+        return walk.delta(Weights(values=values, masses=masses), 0.3)
+
+    even = delta([1.0])
+    wide = delta([0.5, 1.5])
+    wider = delta([0.0, 2.0])
+    assert even < wide < wider < delta([0.0, 2.0], 0.8) < delta([0.0, 2.0], 0.8, num_dishonest=50)
+    alone = account_delta(ANY, num_users=1, epsilon=0.3).upper
+    assert delta([1.0], num_dishonest=300) == alone
+    assert delta([1.0], 0.0) == alone
+
+
+def test_what_is_missed_is_added():
+    walk = WeightedWalk(ANY, np.ones(999), delta=1e-3)
+    alone = account_delta(ANY, num_users=1, epsilon=0.2).upper
+    hidden = walk.delta(EVEN, 0.2)
+    found = walk.delta(Weights(values=[1.0], masses=[1.0], missed=0.25), 0.2)
+    assert found == pytest.approx(0.75 * hidden + 0.25 * alone)
+    assert walk.delta(Weights(values=[1.0], masses=[1.0], missed=1.0), 0.2) == alone
+
+
+def test_without_a_blanket_the_report_alone_counts():
+    impure = LocalProfile(epsilon0=1.0, delta0=1e-9)
+    walk = WeightedWalk(impure, np.ones(999), delta=1e-6)
+    assert not walk.is_known
+    assert walk.epsilon(EVEN, 1e-6) == account_epsilon(impure, num_users=1, delta=1e-6).upper
+    assert walk.delta(EVEN, 0.1) == account_delta(impure, num_users=1, epsilon=0.1).upper
+    huge = WeightedWalk(LocalProfile(epsilon0=500.0), np.ones(9), delta=1e-6)
+    assert not huge.is_known
+    walk = WeightedWalk(ANY, np.ones(999), delta=1e-6)
+    assert walk.delta(EVEN, 1.0) == 0.0
+    assert walk.epsilon(EVEN, 0.0) == 1.0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"values": [1.0, 2.0], "masses": [1.0]},
+        {"values": [[1.0]], "masses": [[1.0]]},
+        {"values": [1.0], "masses": [1.0], "missed": math.nan},
+        {"values": [1.0], "masses": [1.0], "missed": -0.1},
+        {"values": [1.0], "masses": [1.0], "accuracy": 1.0},
+    ],
+)
+def test_what_is_no_law_is_refused(arguments):
+    with pytest.raises(ParameterError, match="weights"):
+        Weights(**arguments)
+
+
+def test_values_and_masses_out_of_range_are_refused():
+    walk = WeightedWalk(ANY, np.ones(9), delta=1e-3)
+    for values, masses in (([-1.0], [1.0]), ([1.0], [1.5]), ([math.nan], [1.0])):
+        with pytest.raises(ParameterError):
+            walk.delta(Weights(values=values, masses=masses), 0.1)
+
+
+def theorem_5_3(epsilon0, n, collision, *, delta1, delta2, power):
+    """As in the paper, written anew."""
+    c = math.exp(power * epsilon0) * (math.exp(epsilon0) - 1.0)
+    r = math.sqrt(1 / n + (1 - 1 / n) * collision) + math.sqrt(math.log(1 / delta2) / n)
+    return c * c * r * r / 2 + c * r * math.sqrt(2 * math.log(1 / delta1))
+
+
+@pytest.mark.parametrize(("constant", "power"), [("printed", 2.0), ("sharpened", 1.5)])
+def test_theorem_5_3(constant, power):
+    for epsilon0, n, gamma in ((0.1, 1000, 1.0), (1.0, 22_470, 4.0), (2.0, 10**6, 20.0)):
+        found = published_all_epsilon(
+            epsilon0,
+            num_users=n,
+            collision=gamma / n,
+            delta=2e-6,
+            is_exchangeable=True,
+            constant=constant,
+        )
+        expected = theorem_5_3(epsilon0, n, gamma / n, delta1=1e-6, delta2=1e-6, power=power)
+        assert expected <= found.upper <= expected * (1.0 + 1e-10)
+        ours = network_walk_epsilon(
+            LocalProfile(epsilon0=epsilon0), overlaps=np.ones(n - 1), delta=2e-6
+        )
+        assert ours.upper < found.upper
+
+
+@pytest.mark.parametrize(("constant", "power"), [("printed", 1.0), ("sharpened", 0.5)])
+def test_theorem_5_5(constant, power):
+    for epsilon0, collision in ((0.1, 1e-3), (1.0, 1e-5), (2.0, 1.0)):
+        found = published_single_epsilon(
+            epsilon0, collision=collision, delta=1e-6, dummies_are_reports=True, constant=constant
+        )
+        c = math.exp(power * epsilon0) * (math.exp(epsilon0) - 1.0)
+        expected = c * c * collision / 2 + c * math.sqrt(2 * collision * math.log(1e6))
+        assert expected <= found.upper <= expected * (1.0 + 1e-10)
+
+
+def test_after_finitely_many_rounds():
+    # With overlaps of one it is Theorem 5.3; with smaller ones that of a smaller crowd.
+    asked = {"collision": 1e-3, "delta": 3e-6}
+    whole = published_all_thinned_epsilon(1.0, overlaps=np.ones(999), **asked).upper
+    stationary = published_all_epsilon(
+        1.0, num_users=1000, collision=1e-3, delta=2e-6, is_exchangeable=True
+    ).upper
+    assert whole == pytest.approx(stationary, rel=1e-9)
+    half = published_all_thinned_epsilon(1.0, overlaps=np.full(999, 0.5), **asked).upper
+    smaller = published_all_epsilon(
+        1.0, num_users=500, collision=1e-3, delta=2e-6, is_exchangeable=True
+    ).upper
+    assert smaller < half < 1.5 * smaller
+    alone = published_all_thinned_epsilon(1.0, overlaps=np.zeros(999), **asked).upper
+    assert alone > 1.0
+
+
+def test_extreme_numbers():
+    asked = {"collision": 1e-3, "delta": 1e-6}
+    zero = published_single_epsilon(0.0, dummies_are_reports=True, **asked)
+    assert zero.upper == 0.0
+    assert published_single_epsilon(500.0, dummies_are_reports=True, **asked).upper == math.inf
+    everywhere = published_all_epsilon(
+        0.5, num_users=1, collision=1.0, delta=0.5, is_exchangeable=True
+    )
+    assert everywhere.upper > 0.5
+
+
+# ---------------------------------------------------------------- the proofs, by enumeration
+
+
+def composed_delta(steps, epsilon):
+    """Delta of randomized responses with these losses: an upper bound of all that compose so."""
+    losses = {0.0: 1.0}
+    for step in steps:
+        keep = 1.0 / (1.0 + math.exp(-step))
+        grown = {}
+        for loss, mass in losses.items():
+            for sign, chance in ((1.0, keep), (-1.0, 1.0 - keep)):
+                key = round(loss + sign * step, 12)
+                grown[key] = grown.get(key, 0.0) + mass * chance
+        losses = grown
+    return sum(mass * max(1.0 - math.exp(epsilon - loss), 0.0) for loss, mass in losses.items())
+
+
+def step_losses(shares, p, first):
+    """ln(1 + t (p - 1)) of the proofs, for shares in descending order."""
+    done, steps = 0.0, []
+    for share in sorted(shares, reverse=True):
+        t = min(first * share / (1.0 - done + done / p), 1.0)
+        steps.append(math.log1p(t * (p - 1.0)))
+        done += share
+    return steps
+
+
+@pytest.mark.parametrize("epsilon0", [0.3, 1.0, 2.0])
+def test_blocks_of_theorem_5_3_by_enumeration(epsilon0):
+    # Given how many reports each place has, the exact divergence over all data is below the
+    # composition of the steps in the proof, and their squares below the constant of the theorem.
+    p = math.exp(epsilon0)
+    channel = np.array(enumeration.randomized_response(2, p))
+    for sizes in ((3, 1), (2, 2), (2, 1, 1), (4,), (1, 1, 1, 1)):
+        n = sum(sizes)
+        steps = step_losses([size / n for size in sizes], p, p)
+        squares = sum((size / n) ** 2 for size in sizes)
+        assert sum(step**2 for step in steps) <= p**3 * (p - 1.0) ** 2 * squares
+        rows = {}
+        for data in itertools.product((0, 1), repeat=n):
+            law = {}
+            for order in itertools.permutations(data):
+                for said in itertools.product((0, 1), repeat=n):
+                    chance = math.prod(channel[x][y] for x, y in zip(order, said, strict=True))
+                    ends = list(itertools.accumulate(sizes, initial=0))
+                    view = tuple(sum(said[a:b]) for a, b in itertools.pairwise(ends))
+                    law[view] = law.get(view, 0.0) + chance / math.factorial(n)
+            rows[data] = law
+        for epsilon in (0.0, 0.3 * epsilon0, 0.8 * epsilon0):
+            bound = composed_delta(steps, epsilon)
+            for data, law in rows.items():
+                other = rows[(1 - data[0], *data[1:])]
+                truth = sum(max(law[v] - math.exp(epsilon) * other[v], 0.0) for v in law)
+                assert truth <= bound + 1e-12
+
+
+@pytest.mark.parametrize("epsilon0", [0.3, 1.0, 2.0])
+def test_replacement_of_theorem_5_5_by_enumeration(epsilon0):
+    # Reports of known values, one of which is replaced by the victim's with known chances.
+    p = math.exp(epsilon0)
+    channel = np.array(enumeration.randomized_response(2, p))
+    for chances in ((0.5, 0.3, 0.2), (0.4, 0.1, 0.1), (1.0, 0.0, 0.0), (0.25, 0.25, 0.25)):
+        steps = step_losses(chances, p, 1.0)
+        squares = sum(chance**2 for chance in chances)
+        assert sum(step**2 for step in steps) <= p * (p - 1.0) ** 2 * squares * (1.0 + 1e-12)
+        for others in itertools.product((0, 1), repeat=3):
+            laws = []
+            for value in (0, 1):
+                law = np.zeros((2, 2, 2))
+                for place, chance in ((None, 1.0 - sum(chances)), *enumerate(chances)):
+                    shown = [channel[value if j == place else z] for j, z in enumerate(others)]
+                    law += chance * np.einsum("i,j,k->ijk", *shown)
+                laws.append(law)
+            for epsilon in (0.0, 0.3 * epsilon0, 0.8 * epsilon0):
+                for first, second in (laws, laws[::-1]):
+                    truth = np.maximum(first - math.exp(epsilon) * second, 0.0).sum()
+                    assert truth <= composed_delta(steps, epsilon) + 1e-12
+
+
+def test_theorem_5_5_is_false_for_empty_answers():
+    # A victim whose report may be at a hundred places where nobody else's can be: it is seen.
+    epsilon0, collision, delta = 0.1, 0.01, 1e-6
+    stated = published_single_epsilon(
+        epsilon0, collision=collision, delta=delta, dummies_are_reports=True, constant="printed"
+    ).upper
+    assert stated < 0.7 * epsilon0
+    p = math.exp(epsilon0)
+    truth = (p - math.exp(stated)) / (p + 1.0)
+    assert truth > 1000.0 * delta
+    with pytest.raises(OutOfRegimeError, match="dummies"):
+        published_single_epsilon(
+            epsilon0, collision=collision, delta=delta, dummies_are_reports=False
+        )
+
+
+# ---------------------------------------------------------------- collisions
+
+
+def walk(adjacency):
+    """Law, walk matrix and second eigenvalue of a small graph."""
+    degrees = adjacency.sum(axis=1)
+    step = adjacency / degrees[:, None]
+    law = degrees / degrees.sum()
+    root = np.sqrt(law)
+    values = np.linalg.eigvalsh(root[:, None] * step / root[None, :])
+    return law, step, sorted(np.abs(values))[-2]
+
+
+def collision_bound(law, start, rate, rounds):
+    """The bound of docs/results/network.md on the collision probability, on all graphs."""
+    mine, squares, decay = law[start], (law**2).sum(), rate**rounds
+    spread = (law * (law - squares) ** 2).sum()
+    tail = decay**2 * (law.max() / mine) * (1.0 - mine)
+    return squares + 2.0 * decay * np.sqrt((1.0 / mine - 1.0) * spread) + tail
+
+
+def test_collisions_on_irregular_graphs():
+    generator = Entropy.from_seed(2).generator()
+    for _ in range(20):
+        upper = np.triu(generator.random((7, 7)) < 0.5, 1)
+        upper[0, 1:] = True  # connected, and the star's triangles make it no bipartite graph
+        upper[1, 2] = True
+        law, step, rate = walk((upper | upper.T).astype(float))
+        laws = np.eye(7)
+        for rounds in range(12):
+            for start in range(7):
+                found = collision_bound(law, start, rate * (1 + 1e-12), rounds)
+                assert (laws[start] ** 2).sum() <= found * (1.0 + 1e-12)
+            laws = laws @ step
+
+
+def test_equation_7_on_regular_graphs():
+    cycle = np.zeros((7, 7))
+    for i in range(7):
+        cycle[i, (i + 1) % 7] = cycle[i, (i - 1) % 7] = cycle[i, (i + 3) % 7] = 1.0
+        cycle[i, (i - 3) % 7] = 1.0
+    law, step, rate = walk(cycle)
+    laws = np.eye(7)
+    for rounds in range(12):
+        found = (law**2).sum() + rate ** (2 * rounds)
+        assert (laws[0] ** 2).sum() <= found * (1.0 + 1e-10)
+        laws = laws @ step
+
+
+def test_equation_7_and_theorem_5_3_are_false_on_a_clique_with_a_pendant():
+    # n users who all know each other, and one more who hangs on the first of them. One round.
+    n, epsilon0, delta = 10**6, 0.1, 2e-6
+    # Pendant, its neighbour, and the n - 1 others, which are alike: an equitable partition. The
+    # eigenvectors that it misses live on the others, and have the eigenvalue -1/(n - 1).
+    edges = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, n - 1.0], [0.0, 1.0, n - 2.0]])
+    degrees = np.array([1.0, n, n - 1.0])
+    values = np.linalg.eigvals(edges / degrees[:, None]).real
+    rate = max(sorted(np.abs(values))[-2], 1.0 / (n - 1.0))
+    assert rate == pytest.approx(1e-3, rel=0.01)
+    law = np.concatenate([[1.0, n], np.full(n - 1, n - 1.0)])
+    law /= law.sum()
+    stated = float((law**2).sum()) + rate**2  # equation 7
+    assert stated < 3e-6
+    printed = published_all_epsilon(
+        epsilon0,
+        num_users=n + 1,
+        collision=stated,
+        delta=delta,
+        is_exchangeable=True,  # which they are not
+        constant="printed",
+    ).upper
+    assert printed < 0.04 * epsilon0
+    # The attack: everybody else's value is 0; look whether the neighbour hands in one report, a 1.
+    # His other visitors are Bin(n - 1, 1/(n - 1)), and his own report has left.
+    alone = math.exp((n - 1) * math.log1p(-1.0 / (n - 1)))
+    p = math.exp(epsilon0)
+    truth = alone * (p - math.exp(printed)) / (p + 1.0)
+    assert truth > 5000.0 * delta
+    # What is proved does not say so, and what is false is refused.
+    assert collision_bound(law, 0, rate, 1) >= 1.0
+    with pytest.raises(OutOfRegimeError, match="exchangeable"):
+        published_all_epsilon(
+            epsilon0, num_users=n + 1, collision=stated, delta=delta, is_exchangeable=False
+        )
+    proved = published_all_thinned_epsilon(
+        epsilon0, overlaps=np.full(n, 1e-6), collision=1.0, delta=delta
+    ).upper
+    assert proved > epsilon0
+
+
+# ---------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"collision": 0.0}, "collision"),
+        ({"collision": 1.1}, "collision"),
+        ({"collision": math.nan}, "collision"),
+        ({"delta": 0.0}, "delta"),
+        ({"constant": "other"}, "constant"),
+        ({"epsilon0": -1.0}, "epsilon0"),
+    ],
+)
+def test_published_theorems_refuse(options, match):
+    arguments = {"epsilon0": 1.0, "collision": 0.1, "delta": 1e-6, **options}
+    for function, extra in (
+        (published_all_epsilon, {"num_users": 10, "is_exchangeable": True}),
+        (published_all_thinned_epsilon, {"overlaps": [0.5]}),
+        (published_single_epsilon, {"dummies_are_reports": True}),
+    ):
+        with pytest.raises(ParameterError, match=match):
+            function(**arguments, **extra)
