@@ -5,8 +5,8 @@ from playwright.sync_api import expect
 
 from shuffledp.collection.bound_curves import Over, bound_curves
 from shuffledp.collection.comparison import Scenario
-from shuffledp.report.bounds_figure import series_of
-from shuffledp.report.bounds_page import write_bounds_page
+from shuffledp.report import write_report
+from shuffledp.report.bounds import series_of
 
 pytestmark = pytest.mark.browser
 
@@ -20,7 +20,7 @@ def curves():
 
 @pytest.fixture(scope="module")
 def address(curves, tmp_path_factory):
-    return write_bounds_page(curves, tmp_path_factory.mktemp("bounds") / "bounds.html").as_uri()
+    return write_report(curves, tmp_path_factory.mktemp("bounds") / "bounds.html").as_uri()
 
 
 @pytest.mark.parametrize("size", SIZES)

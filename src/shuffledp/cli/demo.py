@@ -12,7 +12,7 @@ from shuffledp.cli.console import (
     print_table,
     print_warnings,
 )
-from shuffledp.cli.options import require_target, seed_option
+from shuffledp.cli.options import PATH, overwrite_option, require_target, seed_option
 from shuffledp.report.formatting import percent
 from shuffledp.report.wording import main_estimates
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default=Path("demo-results"),
     show_default=True,
     help="Folder to create, with one folder a survey.",
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @click.option("--epsilon", type=float, default=1.0, show_default=True, help="Central epsilon.")
 @click.option("--delta", type=float, default=1e-6, show_default=True, help="Failure probability.")
 @seed_option
-@click.option("--overwrite", is_flag=True, help="Replace an earlier demo.")
+@overwrite_option
 def demo(*, out: Path, epsilon: float, delta: float, seed: int | None, overwrite: bool) -> None:
     """Ask the sensitive questions of two real surveys again, privately.
 

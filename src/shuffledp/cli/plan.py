@@ -17,6 +17,8 @@ from shuffledp.cli.console import (
     print_warnings,
 )
 from shuffledp.cli.options import (
+    dimension_option,
+    figure_option,
     json_option,
     randomizer_option,
     require_target,
@@ -25,7 +27,7 @@ from shuffledp.cli.options import (
 from shuffledp.collection.cautions import delta_cautions
 from shuffledp.core.errors import DomainError
 from shuffledp.report.formatting import given, rounded
-from shuffledp.report.plan_view import error_text, expected_errors
+from shuffledp.report.plan import error_text, expected_errors
 
 if TYPE_CHECKING:
     from shuffledp.collection.plan import Plan
@@ -55,15 +57,9 @@ _LARGEST_K = 10**7
     type=float,
     help="Local privacy loss in nats, if it is fixed: finds whichever of the others is left out.",
 )
-@click.option(
-    "--dimension", type=whole_number, metavar="D", help="Length of the vectors, with --epsilon0."
-)
+@dimension_option
 @randomizer_option
-@click.option(
-    "--figure",
-    type=click.Path(path_type=Path),
-    help="Write a page (HTML) with the error of every randomizer as a chart.",
-)
+@figure_option("the error of every randomizer as a chart")
 @json_option
 def plan(  # noqa: PLR0913  # one parameter an option
     *,
@@ -90,7 +86,7 @@ def plan(  # noqa: PLR0913  # one parameter an option
     from shuffledp.collection.output import writing
     from shuffledp.collection.plan import plan_question
     from shuffledp.collection.solving import solve
-    from shuffledp.report.plan_page import write_plan_page
+    from shuffledp.report import write_report
 
     require_target(epsilon=epsilon, delta=delta)
     words = Asked(**asked)
@@ -121,7 +117,7 @@ def plan(  # noqa: PLR0913  # one parameter an option
     )
     if figure is not None:
         with writing(figure):
-            write_plan_page(chosen, figure)
+            write_report(chosen, figure)
     print_warnings(delta_cautions(delta, num_users))
     if as_json:
         print_json(chosen.to_json_dict())
