@@ -341,7 +341,15 @@ def _write_points(curves: "list[NetworkCurve]", path: Path) -> None:
     from shuffledp.report.charts import network_lines
 
     rows = [
-        {"claim": claim, "variant": variant, "x": x, "value": value}
+        {
+            "claim": claim,
+            "variant": variant,
+            "x": x,
+            "value": value,
+            "x_label": "rounds",
+            "y_label": "central epsilon (nats)",
+            "settings": line.note,
+        }
         for claim, variant, line in network_lines(curves)
         for x, value in zip(line.x or ("",), line.y, strict=True)
     ]

@@ -117,7 +117,12 @@ def lines_figure(
         headings=(x_title, *(each.name for each in lines)),
         rows=tuple(rows),
         legend=tuple(
-            LegendEntry(each.colour, label=each.name, text=each.note, dashes=DASHES[each.dash])
+            LegendEntry(
+                each.colour,
+                label=each.name,
+                text=f": {each.note}" if each.note else "",
+                dashes=DASHES[each.dash],
+            )
             for each in lines
         ),
     )
@@ -169,7 +174,7 @@ def network_lines(curves: Sequence["NetworkCurve"]) -> list[tuple[str, str, Line
         )
 
     for each in curves:
-        add(OURS, each.name, each.epsilon, each, f": {each.method} bounds")
+        add(OURS, each.name, each.epsilon, each, f"{each.method} bounds")
         if each.epsilon_of_most:
             add(OURS, f"{each.name}, 99 % of users", each.epsilon_of_most, each)
         if any(value is not None for value in each.published):
