@@ -14,7 +14,6 @@ from shuffledp.cli.console import (
 )
 from shuffledp.cli.options import PATH, overwrite_option, require_target, seed_option
 from shuffledp.report.formatting import percent
-from shuffledp.report.wording import main_estimates
 
 if TYPE_CHECKING:
     from shuffledp.collection.results import RunResult
@@ -67,6 +66,7 @@ def _print_survey(survey: "Survey", result: "RunResult", folder: Path) -> None:
     """Print question, estimates beside the truth, privacy statement, and the report's path."""
     from shuffledp.collection.output import REPORT_FILE
     from shuffledp.report import privacy_statement
+    from shuffledp.report.wording import main_estimates
 
     statement = privacy_statement(result)
     estimates = result.estimates

@@ -24,10 +24,8 @@ from shuffledp.cli.options import (
     require_target,
     whole_number,
 )
-from shuffledp.collection.cautions import delta_cautions
 from shuffledp.core.errors import DomainError
 from shuffledp.report.formatting import given, rounded
-from shuffledp.report.plan import error_text, expected_errors
 
 if TYPE_CHECKING:
     from shuffledp.collection.plan import Plan
@@ -83,6 +81,7 @@ def plan(  # noqa: PLR0913  # one parameter an option
     Without a question, or with --epsilon0, it finds the one number that is left out: epsilon0,
     --num-users, --rounds, --epsilon or --delta.
     """
+    from shuffledp.collection.cautions import delta_cautions
     from shuffledp.collection.output import writing
     from shuffledp.collection.plan import plan_question
     from shuffledp.collection.solving import solve
@@ -141,6 +140,8 @@ def _question(asked: Asked, k: int | None) -> "Question":
 
 def _print_solution(solution: "Solution", *, as_json: bool) -> None:
     """Print the number that was found, then what holds with it."""
+    from shuffledp.collection.cautions import delta_cautions
+
     guarantee = solution.guarantee
     print_warnings(delta_cautions(guarantee.delta_upper, guarantee.num_users))
     if as_json:
@@ -159,6 +160,8 @@ def _print_solution(solution: "Solution", *, as_json: bool) -> None:
 
 def _print_plan(chosen: "Plan") -> None:
     """Print the choice, the other randomizers, and what the two other models would cost."""
+    from shuffledp.report.plan import error_text, expected_errors
+
     error = chosen.expected_standard_error
     print_facts(
         [
