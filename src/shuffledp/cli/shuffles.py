@@ -5,7 +5,7 @@ The options of groups serve ``run``, ``attack`` and ``learnability``; all else i
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -130,16 +130,9 @@ class AskedGroups:
                 "say who shares a group: --groups-by COLUMNS with --radius or --group-size, "
                 "--groups-graph FILE, or --groups-file FILE"
             )
-        return Grouping(
-            by=self.by or (),
-            metric=self.metric,
-            radius=self.radius,
-            group_size=self.group_size,
-            graph=self.groups_graph,
-            hops=self.hops,
-            groups_file=self.groups_file,
-            id_column=self.id_column,
-        )
+        same = ("metric", "radius", "group_size", "hops", "groups_file", "id_column")
+        options: dict[str, Any] = {name: getattr(self, name) for name in same}
+        return Grouping(by=self.by or (), graph=self.groups_graph, **options)
 
     def shuffler_of(self, opened: "OpenedGroups", name: str) -> "GroupShuffler":
         """Return the shuffler of a name for these groups."""
@@ -209,7 +202,7 @@ shuffler_options = added(
 )
 
 
-def take_shuffle(options: dict[str, Any]) -> "AskedShuffle | None":
+def take_shuffle(options: dict[str, Any]) -> "_GroupedRun | _NetworkRun | None":
     """Take `shuffler_options` out of a dictionary; None for the uniform shuffle of everybody."""
     network = _NetworkRun.take(options)
     grouped = _GroupedRun.take(options)
@@ -229,12 +222,12 @@ class _GroupedRun:
     @classmethod
     def take(cls, options: dict[str, Any]) -> "_GroupedRun | None":
         """Take the options out of a dictionary; None for a shuffle without groups."""
-        shuffler = options.pop("shuffler")
         groups = AskedGroups.take(options)
-        keep, compare = options.pop("keep") or (), options.pop("compare")
-        subset_column = options.pop("subset_column")
-        if shuffler not in GROUP_SHUFFLERS:
-            if groups.are_given or groups.alpha is not None or keep or compare or subset_column:
+        own = {name: options.pop(name) for name in ("shuffler", "compare", "subset_column")}
+        own["keep"] = options.pop("keep") or ()
+        if own["shuffler"] not in GROUP_SHUFFLERS:
+            is_given = groups.are_given or groups.alpha is not None
+            if is_given or own["keep"] or own["compare"] or own["subset_column"]:
                 raise click.UsageError(
                     "groups and their options are for --shuffler mallows or displacement: add "
                     "one, or leave them out"
@@ -242,13 +235,7 @@ class _GroupedRun:
             return None
         groups.require_alpha()
         groups.grouping()
-        return cls(
-            shuffler=shuffler,
-            groups=groups,
-            keep=keep,
-            compare=compare,
-            subset_column=subset_column,
-        )
+        return cls(groups=groups, **own)
 
     def require_fitting(self, column: str | None, *, missing: str, save_reports: bool) -> None:
         """Raise unless reading and writing go with it, and answers are used for nothing else."""
@@ -495,6 +482,3 @@ class _PreparedNetwork:
         del seed  # nothing is drawn
         facts = network_facts(self.plan, result, self.handed_in[0], on_progress=on_progress)
         return replace(result, network=facts, warnings=(*result.warnings, *network_cautions(facts)))
-
-
-AskedShuffle: TypeAlias = Union[_GroupedRun, _NetworkRun]  # noqa: UP007  # used as text above
