@@ -297,7 +297,8 @@ def _write_folder(results: "Sequence[Measured]", out: Path, name: str, *, overwr
 
     with results_folder(out, overwrite=overwrite, inputs=read_paths(out)) as folder:
         write_measured(results, folder / f"{name}.csv")
-        write_report(measured_page(results, name), folder / f"{name}.html")
+        command = click.get_current_context().command.name or ""
+        write_report(measured_page(results, command), folder / f"{name}.html")
 
 
 _ATTACKS = ("majority-vote", "gaussian-process", "re-identification")

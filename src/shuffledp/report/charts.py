@@ -15,7 +15,7 @@ from shuffledp.report.figures import (
     line,
     plain_label,
 )
-from shuffledp.report.formatting import fixed, rounded
+from shuffledp.report.formatting import fixed, given, rounded
 from shuffledp.report.page import page_html, render_page
 
 if TYPE_CHECKING:
@@ -215,7 +215,10 @@ def network_page(curves: Sequence["NetworkCurve"]) -> ChartPage:
     )
     return ChartPage(
         title="Epsilon against rounds of a network shuffle",
-        lead=f'Protocol "{one.protocol}", epsilon0 = {one.epsilon0:g}, delta = {one.delta:g}.',
+        lead=(
+            f'Protocol "{one.protocol}", epsilon0 = {given(one.epsilon0)}, '
+            f"delta = {given(one.delta)}."
+        ),
         command="network curve",
         sections=(
             ChartSection(name="curves", heading="Over rounds", figure=figure, caption=caption),
@@ -291,14 +294,12 @@ def _leakage_lines(curve: "LeakageCurve", less: float) -> list[Line]:
                 Line(name=f"{name}, lower end", x=x, y=y, colour=colour, width=0.8, up=False)
             )
     is_close_up = less > 0.0 and curve.adversary == "strong"
-    for name, dash, value in (
-        (_RANDOMIZER, "dot", curve.randomizer),
-        (_NOTHING, "dash", curve.prior),
+    for name, colour, dash, value in (
+        (_RANDOMIZER, COLOURS[2], "dot", curve.randomizer),
+        (_NOTHING, "var(--ink-soft)", "dash", curve.prior),
     ):
         if value > less * (1.0 + _ROUNDING) and not is_close_up:
-            lines.append(
-                Line(name=name, y=(value - less,), colour=COLOURS[2], dash=dash, width=1.4)
-            )
+            lines.append(Line(name=name, y=(value - less,), colour=colour, dash=dash, width=1.4))
     return lines
 
 
@@ -335,7 +336,7 @@ def measured_page(results: Sequence["Measured"], command: str) -> ChartPage:
             )
         )
     return ChartPage(
-        title=f"What {command} found",
+        title="What an adversary infers" if command == "attack" else "What a model learns",
         lead="A simulation on true answers: nothing is released, and the figures are not private.",
         command=command,
         sections=tuple(sections),
