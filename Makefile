@@ -106,7 +106,7 @@ quick: $(VENV)/.dev ## all tests but the long ones, which are marked slow
 lowest: ## the quick tests with the lowest versions that pyproject.toml allows
 	@mkdir -p .cache
 	@awk '/^dependencies/,/^]/' pyproject.toml \
-		| sed -n 's/^ *"\([a-z]*\)>=\([0-9.]*\).*/\1==\2/p' > .cache/lowest.txt
+		| sed -n 's/^ *"\([a-z0-9]*\)>=\([0-9.]*\).*/\1==\2/p' > .cache/lowest.txt
 	@$(PYTHON) -m venv .cache/venv-lowest
 	@.cache/venv-lowest/bin/python -m pip install -qq --constraint .cache/lowest.txt \
 		--editable '.[attacks,certify,datasets,service,dev]'

@@ -1,12 +1,14 @@
-"""The page of all bounds in headless Chromium: drawn, silent, offline, and fit for a phone."""
+"""Pages of curves in headless Chromium: drawn, silent, offline, and fit for a phone."""
 
 import pytest
 from playwright.sync_api import expect
 
 from shuffledp.collection.bound_curves import Over, bound_curves
 from shuffledp.collection.comparison import Scenario
-from shuffledp.report.bounds_figure import series_of
-from shuffledp.report.bounds_page import write_bounds_page
+from shuffledp.leakage.curves import leakage_curve
+from shuffledp.report import write_report
+from shuffledp.report.bounds import series_of
+from shuffledp.report.charts import leakage_page
 
 pytestmark = pytest.mark.browser
 
@@ -20,7 +22,7 @@ def curves():
 
 @pytest.fixture(scope="module")
 def address(curves, tmp_path_factory):
-    return write_bounds_page(curves, tmp_path_factory.mktemp("bounds") / "bounds.html").as_uri()
+    return write_report(curves, tmp_path_factory.mktemp("bounds") / "bounds.html").as_uri()
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -42,5 +44,24 @@ def test_it_is_drawn_without_network_complaint_or_sideways_scrolling(
     assert complaints == []
     assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
     assert page.locator("#chart-bounds .scatterlayer .trace").count() == len(series_of(curves))
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    context.close()
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_so_is_a_page_of_nothing_but_charts(browser, tmp_path, size):
+    width, height = SIZES[size]
+    path = write_report(leakage_page(leakage_curve(3, 0.5, 40)), tmp_path / "leakage.html")
+    context = browser.new_context(viewport={"width": width, "height": height})
+    context.set_default_timeout(0.0)
+    page, complaints = context.new_page(), []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(path.as_uri())
+    for chart in page.locator(".chart").all():
+        expect(chart.locator(".main-svg").first).to_be_visible()
+    for summary in page.locator("summary").all():
+        summary.click()
+    assert complaints == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     context.close()

@@ -170,8 +170,8 @@ def test_bad_arguments(capsys, arguments, message):
 PROGRAM = """
 import signal, sys
 from shuffledp.cli.main import main
-from shuffledp.report import bounds_page
-bounds_page.write_bounds_page = lambda *_: signal.pause()
+from shuffledp import report
+report.write_report = lambda *_: signal.pause()
 sys.exit(main())
 """
 

@@ -161,7 +161,7 @@ def test_a_worst_case_that_is_only_enclosed(capsys):
         ([*COLLECTION, "--prior", "none.json"], click.UsageError, "there is no such file"),
         ([*COLLECTION, "--prior", "known.json"], click.UsageError, "give it as --adversary"),
         (
-            [*COLLECTION, "--adversary", "prior.json", "--figure"],
+            [*COLLECTION, "--adversary", "prior.json", "--figure", "x.html"],
             click.UsageError,
             "--figure draws the uninformed and the strong",
         ),
@@ -186,11 +186,16 @@ def test_refusals_exit_with_two(capsys):
 
 @pytest.mark.parametrize("adversary", ["uninformed", "strong"])
 def test_a_chart_of_one_collection(here, capsys, adversary):
-    pytest.importorskip("matplotlib", reason="only the extra `attacks` brings it")
     asked = ("--num-users", "30", "--k", "2", "--p", "0.9", "--adversary", adversary)
-    record = found(capsys, *asked, "--figure", "chart.png")
-    assert record["figure"] == "chart.png"
-    assert (here / "chart.png").read_bytes().startswith(b"\x89PNG")
-    run(*asked, "--figure")
-    assert capsys.readouterr().out.endswith("figure  leakage.png\n")
-    assert (here / "leakage.png").stat().st_size > 1_000
+    record = found(capsys, *asked, "--figure", "chart.html")
+    assert record["figure"] == "chart.html"
+    assert f"What the {adversary} adversary guesses" in (here / "chart.html").read_text("utf-8")
+    run(*asked, "--figure", "again.html")
+    assert capsys.readouterr().out.endswith("figure  again.html\n")
+    assert (here / "again.html").read_bytes() == (here / "chart.html").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["chart.png", "chart.SVG"])
+def test_a_chart_is_a_page_and_no_image(here, name):
+    with pytest.raises(click.BadParameter, match=r"end the name in \.html"):
+        run(*COLLECTION, "--figure", name)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from shuffledp.cli.learnability import learnability
+from shuffledp.cli.attack import learnability
 from shuffledp.collection.output import MARKER_FILE
 from shuffledp.core.errors import OutOfRegimeError
 
@@ -39,7 +39,7 @@ def test_raw_reports_teach_more_than_a_uniform_shuffle(survey, tmp_path, capsys)
     assert found["lambda, noise inverted", "raw"] < 0.5
     assert {path.name for path in out.iterdir()} == {
         "learnability.csv",
-        "learnability.png",
+        "learnability.html",
         MARKER_FILE,
     }
 

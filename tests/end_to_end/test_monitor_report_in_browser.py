@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from report.monitor_views import build_view
-from shuffledp.report.monitor_page import write_monitor_page
+from shuffledp.report import write_report
 
 pytestmark = pytest.mark.browser
 
@@ -21,7 +21,7 @@ SHAPES = {
 def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reports")
     return {
-        name: write_monitor_page(build_view(**shape), folder / f"{name}.html")
+        name: write_report(build_view(**shape), folder / f"{name}.html")
         for name, shape in SHAPES.items()
     }
 

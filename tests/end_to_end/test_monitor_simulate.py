@@ -10,10 +10,9 @@ import pytest
 from oracles.made_histories import outage
 from report.pages import Page
 from shuffledp.cli.main import main
-from shuffledp.cli.monitor_options import ENCODINGS, PROTOCOLS
+from shuffledp.cli.monitor import ENCODINGS, PROTOCOLS
 from shuffledp.collection.output import MARKER_FILE
-from shuffledp.core.errors import MissingPackageError
-from shuffledp.monitoring.design import encoding_for
+from shuffledp.monitoring.encodings import encoding_for
 from shuffledp.monitoring.fleet import ClientFleet
 from shuffledp.monitoring.signs import SIGN_LAWS
 
@@ -59,7 +58,6 @@ def test_names_of_options_are_those_of_the_library():
 
 
 def test_everything_is_written_and_said(simulate, tmp_path):
-    pytest.importorskip("matplotlib")
     status, printed = simulate()
     assert status == 0
     out = tmp_path / "out"
@@ -68,7 +66,6 @@ def test_everything_is_written_and_said(simulate, tmp_path):
         "estimates.csv",
         "report.html",
         "result.json",
-        "running-counts.png",
         "true-counts-not-private.csv",
     ]
     rows = rows_of(out)
@@ -84,7 +81,6 @@ def test_everything_is_written_and_said(simulate, tmp_path):
     page = Page((out / "report.html").read_text(encoding="utf-8"))
     assert "Simulated monitoring of 500 users over 24 periods" in page.text
     assert "open_histories" in page.text
-    assert (out / "running-counts.png").read_bytes().startswith(b"\x89PNG")
     for text in (
         "users             500\n",
         "periods           24 of 24\n",
@@ -138,7 +134,7 @@ def test_an_interrupt_while_reading_leaves_nothing(simulate, tmp_path, monkeypat
     def interrupted(*_arguments, **_options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("shuffledp.monitoring.histories.open_histories", interrupted)
+    monkeypatch.setattr("shuffledp.monitoring.histories.histories.open_histories", interrupted)
     status, printed = simulate()
     assert status == 130
     assert "--resume" not in printed.err
@@ -190,17 +186,6 @@ def test_categories(simulate, tmp_path):
     assert len(rows) == len(rows_of(tmp_path / "one")) == 25
     assert {row["true_count"] for row in rows} == {"12"}
     assert rows[0]["time"] == "2026-01-01"
-
-
-def test_without_matplotlib_the_image_is_left_out_and_said_so(simulate, tmp_path, monkeypatch):
-    def missing(*_arguments):
-        raise MissingPackageError("figures need matplotlib: run pip install x", name="matplotlib")
-
-    monkeypatch.setattr("shuffledp.report.monitor_drawing.draw_running_counts", missing)
-    status, printed = simulate()
-    assert status == 0
-    assert "running-counts.png was left out: figures need matplotlib" in printed.err
-    assert "running-counts.png" not in files(tmp_path / "out")
 
 
 @pytest.mark.parametrize(

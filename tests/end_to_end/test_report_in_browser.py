@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import shuffledp as sdp
-from shuffledp.report.plan_page import write_plan_page
+from shuffledp.report import write_report
 
 pytestmark = pytest.mark.browser
 
@@ -69,7 +69,7 @@ def plan_page(tmp_path_factory) -> Path:
     """The page of a plan with many randomizers to compare."""
     question = sdp.AnswerSetQuestion(domain=("bike", "bus", "car", "plane"), max_answers=2)
     plan = sdp.plan_question(question, 20_000, 1.0, 1e-7)
-    return write_plan_page(plan, tmp_path_factory.mktemp("plan") / "plan.html")
+    return write_report(plan, tmp_path_factory.mktemp("plan") / "plan.html")
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from shuffledp.core.bound import Bound
-from shuffledp.report.monitor_view import Curve, MonitorView
+from shuffledp.report.monitor import Curve, MonitorView
 
 CENTRAL = Bound(
     lower=None,

@@ -9,11 +9,12 @@ import pytest
 import shuffledp as sdp
 from collection.kinds import KINDS, NUM_USERS
 from report.pages import Page, colours_filled_in
-from shuffledp.report import notebook_html, report_html, terminal_text
-from shuffledp.report.figures import estimates_figure
-from shuffledp.report.tables import estimate_headings, estimate_rows
+from shuffledp.report import notebook_html, page_html, terminal_text
+from shuffledp.report.figures import figure_of_estimates
 from shuffledp.report.wording import (
     RANDOMIZER_TITLES,
+    estimate_headings,
+    estimate_rows,
     main_estimates,
     randomizer_title,
     wording,
@@ -34,7 +35,7 @@ def results():
 
 @pytest.fixture(scope="module")
 def pages(results):
-    return {name: report_html(result) for name, result in results.items()}
+    return {name: page_html(result) for name, result in results.items()}
 
 
 def estimates_section(page):
@@ -62,7 +63,7 @@ def test_the_table_of_shares_has_counts_and_percent(pages, name):
         "Answer", "Estimated count", "Frequency", "Standard error", "Population standard error",
         "95% interval",
     ]  # fmt: skip
-    cells = re.findall(r'data-label="Frequency">([^<]*)', table)
+    cells = re.findall(r'data-label="Frequency"><bdi>([^<]*)', table)
     assert cells
     assert all(cell.endswith("%") for cell in cells)
 
@@ -82,7 +83,7 @@ def test_every_page_tells_its_question(results, pages, name):
 
 @pytest.mark.parametrize("name", KINDS)
 def test_charts_are_valid_and_in_their_unit(results, name):
-    figure = estimates_figure(results[name])
+    figure = figure_of_estimates(results[name])
     spec = colours_filled_in(figure.spec)
     go.Figure(data=spec["data"], layout=spec["layout"])
     assert spec["layout"]["xaxis"]["tickformat"] == ("" if name in MEANS else ".0%")
@@ -110,10 +111,10 @@ def test_intervals_that_hold_at_once_say_so(results):
     plan = sdp.plan_question(kind.question, NUM_USERS, 1.0, 1e-6)
     result = plan.run(kind.values, seed=1, simultaneous=True)
     assert estimate_headings(result).interval == "95% simultaneous interval"
-    text = Page(report_html(result)).text
+    text = Page(page_html(result)).text
     assert "95% simultaneous interval" in text
     assert "95% for all of them at once" in text
-    assert "95% for each" in Page(report_html(results["vector-mean"])).text
+    assert "95% for each" in Page(page_html(results["vector-mean"])).text
 
 
 def test_means_have_as_many_decimals_as_their_errors_deserve(results):
@@ -146,6 +147,6 @@ def test_an_unknown_randomizer_goes_by_its_name():
 
 
 def test_the_wording_follows_the_estimates(results):
-    assert wording(results["mean"]).plural == "means"
+    assert wording(results["mean"].question).plural == "means"
     renamed = dataclasses.replace(results["words"], target_epsilon=2.0)
     assert wording(renamed).plural == "frequencies"

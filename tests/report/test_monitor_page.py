@@ -2,18 +2,21 @@
 
 import base64
 import hashlib
+import json
 
+import plotly.graph_objects as go
 import pytest
 
 from report.monitor_views import CENTRAL, LOCAL, build_view, infinite
-from report.pages import Page
+from report.pages import Page, colours_filled_in
 from shuffledp.core.bound import Bound
 from shuffledp.core.errors import OutputError
+from shuffledp.report import page_html, write_report
 from shuffledp.report.monitor_page import (
-    monitor_html,
+    errors_figure,
+    running_figure,
     statement_facts,
     statement_paragraphs,
-    write_monitor_page,
 )
 
 
@@ -22,7 +25,7 @@ def said(view):
 
 
 def test_the_page_is_complete_and_loads_nothing(tmp_path):
-    path = write_monitor_page(build_view(), tmp_path / "report.html")
+    path = write_report(build_view(), tmp_path / "report.html")
     html = path.read_text(encoding="utf-8")
     page = Page(html)
     assert html.startswith("<!DOCTYPE html>")
@@ -48,19 +51,19 @@ def test_the_page_is_complete_and_loads_nothing(tmp_path):
 
 
 def test_a_page_without_truth_says_nothing_of_simulations():
-    page = Page(monitor_html(build_view(truth=False)))
+    page = Page(page_html(build_view(truth=False)))
     assert "Monitoring of 1,000 users over 8 periods" in page.text
     assert ("div", "id", "chart-errors") not in page.attributes
     assert "imulat" not in page.text
 
 
 def test_a_seed_is_an_alarm_and_warnings_are_shown():
-    html = monitor_html(build_view(is_seeded=True, warnings=("Mind <this>.",)))
+    html = page_html(build_view(is_seeded=True, warnings=("Mind <this>.",)))
     page = Page(html)
     assert ("div", "role", "alert") in page.attributes
     assert "It protects nobody" in page.text
     assert "Mind <this>." in page.text
-    assert Page(monitor_html(build_view())).attributes.count(("div", "role", "alert")) == 0
+    assert Page(page_html(build_view())).attributes.count(("div", "role", "alert")) == 0
 
 
 def test_what_comes_from_outside_is_escaped():
@@ -68,18 +71,18 @@ def test_what_comes_from_outside_is_escaped():
     view = build_view(
         num_curves=2, labels=[hostile, "b"], what=hostile, periods=(hostile, *"1234567")
     )
-    page = Page(monitor_html(view))
+    page = Page(page_html(view))
     assert hostile in page.text
     assert len(page.scripts) == 3
 
 
 def test_long_tables_can_be_closed_and_thinned_ones_say_so():
-    assert "<summary>" not in monitor_html(build_view(8))
-    assert "All 40 periods" in Page(monitor_html(build_view(40))).text
-    page = Page(monitor_html(build_view(600, num_curves=40)))
+    assert "<summary>" not in page_html(build_view(8))
+    assert "All 40 periods" in Page(page_html(build_view(40))).text
+    page = Page(page_html(build_view(600, num_curves=40)))
     assert "25 of the periods" in page.text
     assert "the 6 largest of 40 values" in page.text
-    assert "1 period " in Page(monitor_html(build_view(1))).text
+    assert "1 period " in Page(page_html(build_view(1))).text
 
 
 def test_the_statement_covers_the_whole_history():
@@ -139,11 +142,87 @@ def test_facts_begin_with_what_is_safe():
 
 
 def test_assumptions_of_both_guarantees_are_listed():
-    text = Page(monitor_html(build_view())).text
+    text = Page(page_html(build_view())).text
     assert "With the shuffler Reports of a period and level are shuffled. Nobody links" in text
     assert "Without it Each client keeps its signs." in text
 
 
 def test_a_place_that_cannot_be_written(tmp_path):
     with pytest.raises(OutputError, match="cannot be written"):
-        write_monitor_page(build_view(), tmp_path / "missing" / "report.html")
+        write_report(build_view(), tmp_path / "missing" / "report.html")
+
+
+VIEWS = {
+    "one": build_view(),
+    "several": build_view(num_curves=3),
+    "many": build_view(num_curves=9, num_periods=40),
+    "real": build_view(truth=False),
+    "single": build_view(1),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_plotly_accepts_the_charts(name):
+    view = VIEWS[name]
+    for figure in (running_figure(view), errors_figure(view)):
+        if figure is None:
+            assert not view.is_truth_known
+            continue
+        json.dumps(figure.spec, allow_nan=False)
+        spec = colours_filled_in(figure.spec)
+        go.Figure(data=spec["data"], layout=spec["layout"])
+        for path in spec["narrow"]:
+            axis, key = path.split(".")
+            assert key in spec["layout"][axis]
+        assert "table" in figure.description
+
+
+def test_the_band_goes_forth_above_and_back_below():
+    view = VIEWS["one"]
+    band, estimates, truth = running_figure(view).spec["data"]
+    (curve,) = view.curves
+    assert band["x"] == [*range(1, 9), *range(8, 0, -1)]
+    assert band["y"][:8] == curve.upper.tolist()
+    assert band["y"][8:] == curve.lower.tolist()[::-1]
+    assert band["fill"] == "toself"
+    assert estimates["y"] == curve.estimates.tolist()
+    assert truth["y"] == curve.truth.tolist()
+    assert truth["line"]["dash"] == "dash"
+    assert "true: 0" in estimates["customdata"][0]
+
+
+def test_errors_lie_in_the_widest_band():
+    view = VIEWS["several"]
+    band, *errors = errors_figure(view).spec["data"]
+    assert band["y"] == pytest.approx([30.0] * 8 + [-30.0] * 8)
+    assert [line["y"] for line in errors] == [pytest.approx([-10.0, 10.0] * 4)] * 3
+
+
+def test_without_the_truth_there_is_none_and_no_errors():
+    view = VIEWS["real"]
+    assert errors_figure(view) is None
+    assert len(running_figure(view).spec["data"]) == 2
+    assert not any("true count" in entry.text for entry in running_figure(view).legend)
+
+
+def test_a_single_period_is_a_mark():
+    assert {trace["mode"] for trace in running_figure(VIEWS["single"]).spec["data"][1:]} == {
+        "markers"
+    }
+
+
+def test_labels_along_the_axis_are_few_and_fewer_on_a_phone():
+    spec = running_figure(VIEWS["many"]).spec
+    assert len(spec["layout"]["xaxis"]["tickvals"]) <= 8
+    assert len(spec["narrow"]["xaxis.tickvals"]) <= 4
+    assert spec["layout"]["xaxis"]["ticktext"][0] == "1"
+
+
+def test_labels_that_try_something_are_shown_as_they_are():
+    hostile = "<img src=x onerror=alert(1)>"
+    view = build_view(num_curves=2, labels=[hostile, "b"])
+    page = Page(page_html(view))
+    assert hostile in page.text
+    assert "img" not in page.tags
+    shown = json.dumps(running_figure(view).spec)
+    assert "<img" not in shown

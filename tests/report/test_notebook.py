@@ -87,4 +87,4 @@ def test_the_package_is_a_renderer(make_result, tmp_path, monkeypatch):
     assert str(result) == terminal_text(result)
     assert result._repr_html_() == notebook_html(result)
     path = result.report(tmp_path / "report.html")
-    assert path.read_text(encoding="utf-8") == reports.report_html(result)
+    assert path.read_text(encoding="utf-8") == reports.page_html(result)

@@ -3,6 +3,7 @@ import hashlib
 import json
 import re
 from html import unescape
+from pathlib import Path
 
 import pytest
 
@@ -10,8 +11,10 @@ from report.pages import Page
 from shuffledp._version import __version__
 from shuffledp.collection.results import Guarantee
 from shuffledp.core.bound import Bound
-from shuffledp.report import report_html
-from shuffledp.report.typesetting import typeset
+from shuffledp.core.errors import OutputError
+from shuffledp.report import notebook_html, page_html, terminal_text
+from shuffledp.report.formatting import typeset
+from shuffledp.report.page import write_text_atomically
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -28,7 +31,7 @@ def ids_of():
 
 
 def test_every_part_of_the_story_is_there(make_result):
-    page = Page(report_html(make_result()))
+    page = Page(page_html(make_result()))
     for words in (
         "Private estimates from 6,366 users",
         "What was asked, and what was done",
@@ -46,17 +49,17 @@ def test_every_part_of_the_story_is_there(make_result):
 
 
 def test_nothing_refers_to_anything_outside_the_file(make_result):
-    page = Page(report_html(make_result(HOSTILE)))
+    page = Page(page_html(make_result(HOSTILE)))
     loading = {"src", "href", "srcset", "data", "action", "poster", "background", "ping"}
     links = [(t, n, v) for t, n, v in page.attributes if n in loading]
     assert links == [("link", "href", "data:,")]
-    style = report_html(make_result()).partition("<style>")[2].partition("</style>")[0]
+    style = page_html(make_result()).partition("<style>")[2].partition("</style>")[0]
     assert "url(" not in style
     assert "@import" not in style
 
 
 def test_plotly_is_inlined_once_and_only_hashed_scripts_may_run(make_result):
-    html = report_html(make_result(HOSTILE))
+    html = page_html(make_result(HOSTILE))
     page = Page(html)
     charts, plotly, script = page.scripts
     assert "plotly.js v" in plotly[:200]
@@ -71,7 +74,7 @@ def test_plotly_is_inlined_once_and_only_hashed_scripts_may_run(make_result):
 
 def test_hostile_labels_and_warnings_stay_text(make_result):
     result = make_result(HOSTILE, warnings=("<script>alert(5)</script>",))
-    page = Page(report_html(result))
+    page = Page(page_html(result))
     assert page.tags.count("script") == 3
     assert "img" not in page.tags
     assert not [n for _, n, _ in page.attributes if n.startswith("on")]
@@ -80,20 +83,20 @@ def test_hostile_labels_and_warnings_stay_text(make_result):
 
 
 def test_the_same_result_gives_the_same_page(make_result):
-    assert report_html(make_result()) == report_html(make_result())
+    assert page_html(make_result()) == page_html(make_result())
 
 
 def test_without_outlook_the_section_is_left_out(make_result, ids_of):
     bare = make_result(epsilon_by_num_users=(), epsilon_by_honest_share=())
-    assert "outlook" not in ids_of(Page(report_html(bare)))
-    half = ids_of(Page(report_html(make_result(epsilon_by_num_users=()))))
+    assert "outlook" not in ids_of(Page(page_html(bare)))
+    half = ids_of(Page(page_html(make_result(epsilon_by_num_users=()))))
     assert "outlook" in half
     assert "chart-num-users" not in half
 
 
 def test_a_thousand_answers_are_all_in_the_table(make_result):
     domain = [f"answer number {i}" for i in range(1000)]
-    page = Page(report_html(make_result(domain, num_users=10**6, randomizer="optimized-unary")))
+    page = Page(page_html(make_result(domain, num_users=10**6, randomizer="optimized-unary")))
     assert page.tags.count("td") >= 4 * 1000
     assert "answer number 999" in page.text
     assert "All 1,000 estimates" in page.text
@@ -103,23 +106,23 @@ def test_a_thousand_answers_are_all_in_the_table(make_result):
 
 
 def test_a_simulation_cannot_be_overlooked(make_result):
-    page = Page(report_html(make_result(is_simulation=True)))
+    page = Page(page_html(make_result(is_simulation=True)))
     assert ("div", "role", "alert") in page.attributes
     assert "protects nobody" in page.text
     assert "Simulated estimates from" in page.text
     assert "Private estimates from" not in page.text
     assert "plan.run(values, seed=...)" in page.text
-    real = Page(report_html(make_result()))
+    real = Page(page_html(make_result()))
     assert ("div", "role", "alert") not in real.attributes
 
 
 def test_a_missed_target_and_warnings_stand_on_top(make_result):
-    html = report_html(make_result(target_epsilon=0.25, warnings=("delta is large.",)))
+    html = page_html(make_result(target_epsilon=0.25, warnings=("delta is large.",)))
     text = Page(html).text
     assert (
         text.index("Target missed.") < text.index("delta is large.") < text.index("What was asked")
     )
-    assert "Target missed." not in Page(report_html(make_result())).text
+    assert "Target missed." not in Page(page_html(make_result())).text
 
 
 def test_post_processing_is_named_and_no_longer_called_unbiased(make_result):
@@ -127,7 +130,7 @@ def test_post_processing_is_named_and_no_longer_called_unbiased(make_result):
 
     result = make_result()
     clipped = dataclasses.replace(result.estimates, post_processing=("clip",))
-    text = Page(report_html(make_result(estimates=clipped))).text
+    text = Page(page_html(make_result(estimates=clipped))).text
     assert "Post-processing was applied, so the estimates are no longer unbiased: clip." in text
     assert "nothing: the estimates are unbiased" not in text
 
@@ -138,7 +141,7 @@ def test_the_code_in_the_report_gives_the_guarantee_again(make_result, capsys):
     law = KRandomizedResponse(k=5, epsilon0=1.234)
     guarantee = guarantee_for(law.profile, 1000, delta=1e-6)
     result = make_result(num_users=1000, randomizer_object=law, guarantee=guarantee)
-    page = report_html(result)
+    page = page_html(result)
     code = unescape(page.partition("<pre>")[2].partition("</pre>")[0])
     assert "# The guarantee" in code
     exec(code.partition("# A collection")[0], {})  # noqa: S102  # the very code that readers run
@@ -148,17 +151,17 @@ def test_the_code_in_the_report_gives_the_guarantee_again(make_result, capsys):
 def test_a_given_epsilon_is_given_again(make_result):
     bound = Bound(lower=None, upper=2e-9, method="m", source="s", assumptions=())
     result = make_result(guarantee=Guarantee(epsilon=0.5, delta=bound, num_users=6366))
-    assert "guarantee_for(law.profile, 6366, epsilon=0.5)" in Page(report_html(result)).text
+    assert "guarantee_for(law.profile, 6366, epsilon=0.5)" in Page(page_html(result)).text
 
 
 def test_a_target_with_many_digits_is_shown_with_few(make_result):
-    text = Page(report_html(make_result(target_epsilon=0.51234567890123))).text
+    text = Page(page_html(make_result(target_epsilon=0.51234567890123))).text
     assert "\u03b5 \u2264 0.5124" in text
 
 
 def test_minus_signs_are_typeset(make_result):
     shares = [0.99, 0.0, 0.0, 0.0, 0.0]
-    assert "\u2212" in Page(report_html(make_result(shares=shares))).text
+    assert "\u2212" in Page(page_html(make_result(shares=shares))).text
 
 
 @pytest.mark.parametrize(
@@ -174,3 +177,51 @@ def test_minus_signs_are_typeset(make_result):
 )
 def test_typesetting(plain, html):
     assert typeset(plain) == html
+
+
+def test_text_arrives_byte_for_byte(tmp_path):
+    path = write_text_atomically(str(tmp_path / "a.html"), "\u03b5 \u2264 1\n\r\n")
+    assert path.read_bytes() == "\u03b5 \u2264 1\n\r\n".encode()
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_older_file_is_replaced(tmp_path):
+    path = tmp_path / "a.html"
+    path.write_text("old")
+    write_text_atomically(path, "new")
+    assert path.read_text() == "new"
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_whatever_goes_wrong_the_older_file_stays_and_nothing_else(tmp_path, monkeypatch, error):
+    path = tmp_path / "a.html"
+    path.write_text("old")
+
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr("os.fsync", fail)
+    expected = OutputError if isinstance(error, OSError) else KeyboardInterrupt
+    with pytest.raises(expected):
+        write_text_atomically(path, "new")
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_missing_folder_is_one_clear_line(tmp_path):
+    with pytest.raises(OutputError, match="No such file or directory") as caught:
+        write_text_atomically(tmp_path / "absent" / "a.html", "text")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_is_no_file(tmp_path):
+    (tmp_path / "a.html").mkdir()
+    with pytest.raises(OutputError, match=r"a\.html"):
+        write_text_atomically(tmp_path / "a.html", "text")
+    assert list(tmp_path.iterdir()) == [Path(tmp_path / "a.html")]
+
+
+def test_nobody_knows_how_to_show_anything_else(make_result):
+    for show in (page_html, notebook_html, terminal_text):
+        with pytest.raises(TypeError, match="a dict"):
+            show({})

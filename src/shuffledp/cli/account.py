@@ -17,7 +17,9 @@ from shuffledp.cli.console import (
 )
 from shuffledp.cli.options import (
     RANDOMIZER_NAMES,
+    dimension_option,
     json_option,
+    k_option,
     require_target,
     whole_number,
 )
@@ -60,12 +62,8 @@ def _list_methods(ctx: click.Context, _param: click.Parameter, wanted: bool) -> 
     .replace("--vector", "vectors")
     + "; by default any.",
 )
-@click.option(
-    "--k", type=whole_number, metavar="K", help="Number of possible answers, for categories."
-)
-@click.option(
-    "--dimension", type=whole_number, metavar="D", help="Length of the vectors, for vectors."
-)
+@k_option
+@dimension_option
 @click.option(
     "--channel",
     type=_FILE,

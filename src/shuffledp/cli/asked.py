@@ -4,31 +4,22 @@ A domain of answers is the default; ``--mean``, ``--vector``, ``--dictionary`` a
 stand for the other four.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from shuffledp.cli.options import answer_list, whole_number
+from shuffledp.cli.options import PATH, added, answer_list, whole_number
 
 if TYPE_CHECKING:
     from shuffledp.collection.questions.question import Question
     from shuffledp.collection.source.column import Column
     from shuffledp.core.progress import Progress
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
 
 def number_range(text: str) -> tuple[float, float]:
-    """Return the two limits of a range.
-
-    Examples
-    --------
-    >>> number_range("0, 120")
-    (0.0, 120.0)
-    """
+    """Return the two limits of a range, such as ``0, 120``."""
     try:
         low, high = (float(part) for part in text.split(","))
     except ValueError:
@@ -38,27 +29,13 @@ def number_range(text: str) -> tuple[float, float]:
     return low, high
 
 
-def question_options(command: Command) -> Command:
-    """Add the options that say what is asked; `Asked` takes their values."""
-    for option in (
+question_options = added(
+    (
+        click.option("--domain", type=answer_list, metavar="A,B,...", help="The possible answers."),
         click.option(
-            "--max-answers",
-            type=whole_number,
-            metavar="S",
-            help="Users may give up to S of the answers, rather than exactly one.",
+            "--domain-file", type=PATH, help="The possible answers, one a line, in a text file."
         ),
-        click.option(
-            "--dictionary",
-            type=click.Path(path_type=Path),
-            help="Values are any texts; estimate the words of this file, one a line.",
-        ),
-        click.option("--norm", type=float, metavar="X", help="Largest Euclidean norm of a vector."),
-        click.option(
-            "--vector",
-            type=answer_list,
-            metavar="A,B,...",
-            help="Estimate the mean of a vector, of these coordinates; needs --norm.",
-        ),
+        click.option("--mean", is_flag=True, help="Estimate the mean of a number; needs --range."),
         click.option(
             "--range",
             "limits",
@@ -66,16 +43,26 @@ def question_options(command: Command) -> Command:
             metavar="LOW,HIGH",
             help="Limits of the number, for --mean.",
         ),
-        click.option("--mean", is_flag=True, help="Estimate the mean of a number; needs --range."),
         click.option(
-            "--domain-file",
-            type=click.Path(path_type=Path),
-            help="The possible answers, one a line, in a text file.",
+            "--vector",
+            type=answer_list,
+            metavar="A,B,...",
+            help="Estimate the mean of a vector, of these coordinates; needs --norm.",
         ),
-        click.option("--domain", type=answer_list, metavar="A,B,...", help="The possible answers."),
-    ):
-        command = option(command)
-    return command
+        click.option("--norm", type=float, metavar="X", help="Largest Euclidean norm of a vector."),
+        click.option(
+            "--dictionary",
+            type=PATH,
+            help="Values are any texts; estimate the words of this file, one a line.",
+        ),
+        click.option(
+            "--max-answers",
+            type=whole_number,
+            metavar="S",
+            help="Users may give up to S of the answers, rather than exactly one.",
+        ),
+    )
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,10 @@ from shuffledp.cli.console import (
 )
 from shuffledp.cli.options import (
     RANDOMIZER_NAMES,
+    dimension_option,
+    figure_option,
     json_option,
+    k_option,
     require_target,
     whole_number,
 )
@@ -56,20 +59,9 @@ _ABOUT_ONE_SCENARIO = (
     )
     + "; by default any.",
 )
-@click.option(
-    "--k",
-    type=whole_number,
-    metavar="K",
-    help="Number of possible answers, for --randomizer and for --grid.",
-)
-@click.option(
-    "--dimension", type=whole_number, metavar="D", help="Length of the vectors, for --randomizer."
-)
-@click.option(
-    "--figure",
-    type=click.Path(path_type=Path),
-    help="Write a page (HTML) with all bounds as curves.",
-)
+@k_option
+@dimension_option
+@figure_option("all bounds as curves")
 @click.option(
     "--over",
     type=click.Choice(["num-users", "epsilon0"]),
@@ -128,19 +120,19 @@ def _with_curves(
     """Compute the curves, and write the page if there is to be one."""
     from shuffledp.collection.bound_curves import Over, bound_curves
     from shuffledp.collection.output import writing
-    from shuffledp.report.bounds_page import write_bounds_page
+    from shuffledp.report import write_report
 
     with progress_bar() as progress:
         curves = bound_curves(scenario, Over(over), progress=progress)
     if figure is not None:
         with writing(figure):
-            write_bounds_page(curves, figure)
+            write_report(curves, figure)
     return curves.here, curves.to_json_dict()
 
 
 def _print_comparison(compared: "BoundComparison") -> None:
     """Print the bounds, smallest first and the lower end last; then what says nothing here."""
-    from shuffledp.report.bounds_view import (
+    from shuffledp.report.bounds import (
         bound_rows,
         headings,
         missing_rows,
@@ -178,7 +170,7 @@ def _show_grid(asked: dict[str, Any], *, as_json: bool) -> None:
 
 def _grid_text(brackets: "tuple[Bracket, ...]", delta: float) -> str:
     """Return the brackets as tables of Markdown, one for each k."""
-    from shuffledp.report.bounds_view import gap_text, number
+    from shuffledp.report.bounds import gap_text, number
 
     blocks = []
     for k in dict.fromkeys(each.k for each in brackets):

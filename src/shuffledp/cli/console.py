@@ -16,7 +16,8 @@ from shuffledp.collection.results import Guarantee
 from shuffledp.core.bound import Bound
 from shuffledp.core.display import one_line, visible
 from shuffledp.core.progress import Progress
-from shuffledp.report.formatting import given, percent, rounded
+from shuffledp.report.formatting import given, rounded
+from shuffledp.report.wording import gap_percent
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -112,13 +113,9 @@ def guarantee_facts(guarantee: Guarantee) -> list[tuple[str, str]]:
     if isinstance(guarantee.delta, Bound):
         name, given_name = given_name, name
         given_value = guarantee.epsilon_upper
-    gap = "not known"
-    if bound.lower is not None and bound.gap is not None:
-        lower = rounded(bound.lower, up=False, digits=_DIGITS)
-        gap = f"{relative(bound.gap)}: no analysis can show {name} below {lower}"
     return [
         (name, f"{rounded(bound.upper, up=True, digits=_DIGITS)} (upper bound, safe to publish)"),
-        ("gap", gap),
+        ("gap", gap_text(bound, name)),
         (given_name, given(given_value)),
         *_batches(guarantee),
         ("method", bound.method),
@@ -136,11 +133,13 @@ def _batches(guarantee: Guarantee) -> list[tuple[str, str]]:
     ]
 
 
-def relative(gap: float) -> str:
-    """Return a relative gap, rounded up to two digits or so."""
-    if gap == 0.0:
-        return "none"
-    return "below 0.001%" if gap < 1e-5 else percent(gap, 1 if gap >= 0.01 else 3)
+def gap_text(bound: Bound, name: str) -> str:
+    """Return how far a bound is from what is unavoidable."""
+    if bound.lower is None or bound.gap is None:
+        return "not known"
+    gap = gap_percent(bound.gap) if bound.gap else "none"
+    lower = rounded(bound.lower, up=False, digits=_DIGITS)
+    return f"{gap}: no analysis can show {name} below {lower}"
 
 
 @contextmanager

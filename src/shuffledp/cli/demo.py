@@ -12,9 +12,8 @@ from shuffledp.cli.console import (
     print_table,
     print_warnings,
 )
-from shuffledp.cli.options import require_target, seed_option
+from shuffledp.cli.options import PATH, overwrite_option, require_target, seed_option
 from shuffledp.report.formatting import percent
-from shuffledp.report.wording import main_estimates
 
 if TYPE_CHECKING:
     from shuffledp.collection.results import RunResult
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default=Path("demo-results"),
     show_default=True,
     help="Folder to create, with one folder a survey.",
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 @click.option("--epsilon", type=float, default=1.0, show_default=True, help="Central epsilon.")
 @click.option("--delta", type=float, default=1e-6, show_default=True, help="Failure probability.")
 @seed_option
-@click.option("--overwrite", is_flag=True, help="Replace an earlier demo.")
+@overwrite_option
 def demo(*, out: Path, epsilon: float, delta: float, seed: int | None, overwrite: bool) -> None:
     """Ask the sensitive questions of two real surveys again, privately.
 
@@ -67,6 +66,7 @@ def _print_survey(survey: "Survey", result: "RunResult", folder: Path) -> None:
     """Print question, estimates beside the truth, privacy statement, and the report's path."""
     from shuffledp.collection.output import REPORT_FILE
     from shuffledp.report import privacy_statement
+    from shuffledp.report.wording import main_estimates
 
     statement = privacy_statement(result)
     estimates = result.estimates

@@ -6,24 +6,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shuffledp.cli.console import print_facts, print_json, print_list, print_table
-from shuffledp.cli.options import json_option, whole_number
+from shuffledp.cli.options import PATH, figure_option, json_option, whole_number
 
 if TYPE_CHECKING:
     from shuffledp.leakage.account import LeakageAccount
 
-# Where --figure writes without a path.
-_CHART = "leakage.png"
-_UNNAMED = Path()
-
 
 def known_counts(text: str) -> tuple[int, ...]:
-    """Return counts separated by commas.
-
-    Examples
-    --------
-    >>> known_counts("100, 1e2")
-    (100, 100)
-    """
+    """Return counts separated by commas."""
     return tuple(whole_number(part.strip()) for part in text.split(","))
 
 
@@ -51,18 +41,11 @@ def known_counts(text: str) -> tuple[int, ...]:
 )
 @click.option(
     "--prior",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="FILE",
     help="How likely an uninformed or strong adversary holds each answer to be, in a JSON file.",
 )
-@click.option(
-    "--figure",
-    type=click.Path(path_type=Path),
-    is_flag=False,
-    flag_value=str(_UNNAMED),
-    metavar="[PATH]",
-    help=f"Draw the leakage into an image ({_CHART}).",
-)
+@figure_option("the leakage over users, or over what is known")
 @json_option
 def leakage(
     *,
@@ -84,17 +67,21 @@ def leakage(
 
     believed = _believed(adversary, num_values, known, prior)
     _require_randomizer(believed["num_values"], truth, epsilon0)
-    if figure is not None:
-        _require_drawable(believed)
+    if figure is not None and ("prior" in believed or believed["known"] is not None):
+        raise click.UsageError(
+            "--figure draws the uninformed and the strong adversary with a uniform prior: leave "
+            "out --known and the file"
+        )
     found = account_leakage(num_users=num_users, truth=truth, epsilon0=epsilon0, **believed)
-    drawn = None if figure is None else _draw(found, figure)
+    if figure is not None:
+        _write_page(found, figure)
     if as_json:
         record = found.to_json_dict()
-        print_json(record if drawn is None else record | {"figure": str(drawn)})
+        print_json(record if figure is None else record | {"figure": str(figure)})
         return
     _print_account(found)
-    if drawn is not None:
-        print_facts([("figure", str(drawn))])
+    if figure is not None:
+        print_facts([("figure", str(figure))])
 
 
 def _believed(
@@ -168,34 +155,23 @@ def _require_randomizer(
         )
 
 
-def _require_drawable(believed: dict[str, Any]) -> None:
-    """Raise unless there is a curve to draw for this adversary."""
-    if "prior" in believed or believed["known"] is not None:
-        raise click.UsageError(
-            "--figure draws the uninformed and the strong adversary with a uniform prior: leave "
-            "out --known and the file"
-        )
-    from shuffledp.report.drawing import require_matplotlib
+def _write_page(found: "LeakageAccount", figure: Path) -> None:
+    """Write the leakage of one collection as a page."""
+    from shuffledp.collection.output import writing
+    from shuffledp.leakage.curves import leakage_curve
+    from shuffledp.report import write_report
+    from shuffledp.report.charts import leakage_page
 
-    require_matplotlib(", or leave out --figure")  # before the work, not after it
-
-
-def _draw(found: "LeakageAccount", figure: Path) -> Path:
-    """Draw the leakage of one collection and return the image."""
-    from shuffledp.leakage.account import leakage_curve
-    from shuffledp.report.leakage_figures import draw_leakage_curve
-
-    path = Path(_CHART) if figure == _UNNAMED else figure
     adversary: Any = found.adversary
     truth = 1.0 if found.truth is None else found.truth
     curve = leakage_curve(found.num_values, truth, found.num_users, adversary)
-    draw_leakage_curve(curve, path)
-    return path
+    with writing(figure):
+        write_report(leakage_page(curve), figure)
 
 
 def _print_account(found: "LeakageAccount") -> None:
     """Print the sentence first, then what is compared, then what it rests on."""
-    from shuffledp.report.leakage_wording import account_facts, account_rows
+    from shuffledp.report.leakage import account_facts, account_rows
 
     click.echo(found.sentence)
     click.echo()

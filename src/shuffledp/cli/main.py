@@ -16,14 +16,17 @@ import click
 
 from shuffledp._version import __version__
 from shuffledp.cli.account import account
-from shuffledp.cli.attack import attack
+from shuffledp.cli.attack import attack, learnability
 from shuffledp.cli.bounds import bounds
 from shuffledp.cli.console import say
 from shuffledp.cli.demo import demo
 from shuffledp.cli.leakage import leakage
-from shuffledp.cli.learnability import learnability
 from shuffledp.cli.monitor import monitor
-from shuffledp.cli.network import network
+from shuffledp.cli.network_account import account as network_account
+from shuffledp.cli.network_account import curve
+from shuffledp.cli.network_collect import collect
+from shuffledp.cli.network_peer import peer
+from shuffledp.cli.network_prepare import prepare, relay
 from shuffledp.cli.plan import plan
 from shuffledp.cli.run import run
 from shuffledp.core.errors import LowerEndWarning, ShuffledpError
@@ -42,6 +45,18 @@ def cli() -> None:
     nothing else.
     """
 
+
+@click.group()
+def network() -> None:
+    """Shuffle without a trusted shuffler: reports walk along a graph from user to user.
+
+    account and curve say how private that is after how many rounds; prepare, relay, peer and
+    collect do it. `shuffledp run --shuffler network` simulates it on one machine.
+    """
+
+
+for command in (network_account, curve, prepare, relay, peer, collect):
+    network.add_command(command)
 
 for command in (
     plan,

@@ -1,9 +1,76 @@
-"""``shuffledp monitor``: a changing statistic, tracked for months on one privacy budget."""
+"""``shuffledp monitor``: a changing statistic, tracked for months on one privacy budget.
+
+``plan`` says how exact and how private that will be; ``simulate`` runs every client and the server.
+"""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from shuffledp.cli.monitor_plan import plan
-from shuffledp.cli.monitor_simulate import simulate
+from shuffledp.cli.console import (
+    gap_text,
+    guarantee_facts,
+    print_facts,
+    print_json,
+    print_list,
+    print_table,
+    print_warnings,
+    progress_bar,
+    read_paths,
+    say,
+)
+from shuffledp.cli.options import (
+    PATH,
+    answer_list,
+    figure_option,
+    json_option,
+    out_option,
+    overwrite_option,
+    require_target,
+    seed_option,
+    show_values_option,
+    whole_number,
+)
+
+if TYPE_CHECKING:
+    from shuffledp.monitoring.planning.plan import MonitorPlan
+    from shuffledp.monitoring.simulation.results import MonitorResult
+
+_DIGITS = 6
+_READING = ("user", "time", "value", "categories", "periods", "start", "every")
+
+# Written out, since --help must not load the laws of the signs; a test compares them.
+PROTOCOLS = ("predrawn-signs", "sampled-change")
+ENCODINGS = ("one-hot", "hadamard")
+
+_max_changes_option = click.option(
+    "--max-changes",
+    type=whole_number,
+    required=True,
+    metavar="K",
+    help="Changes of a user's value that are followed, counting the first value.",
+)
+
+_delta_option = click.option(
+    "--delta", type=float, required=True, help="Central failure probability, far below 1/users."
+)
+
+_categories_option = click.option(
+    "--categories",
+    type=answer_list,
+    metavar="A,B,...",
+    help="Values are one of these, rather than on or off.",
+)
+
+_confidence_option = click.option(
+    "--confidence",
+    type=float,
+    default=0.95,
+    show_default=True,
+    help="That the bands of all periods hold at once with.",
+)
 
 
 @click.group()
@@ -15,5 +82,322 @@ def monitor() -> None:
     """
 
 
-for command in (plan, simulate):
-    monitor.add_command(command)
+@monitor.command(
+    epilog="Example: shuffledp monitor plan --periods 365 --max-changes 4 --num-users 1000000 "
+    "--epsilon0 1 --delta 1e-8"
+)
+@click.option("--periods", type=whole_number, required=True, metavar="D", help="How many periods.")
+@_max_changes_option
+@click.option(
+    "--num-users",
+    type=whole_number,
+    required=True,
+    metavar="N",
+    help="Honest users who take part from the first period to the last.",
+)
+@click.option(
+    "--epsilon0", type=float, help="Local privacy loss of all that a user ever sends, in nats."
+)
+@click.option(
+    "--epsilon", type=float, help="Central target instead, for all that is ever published."
+)
+@_delta_option
+@_categories_option
+@click.option(
+    "--protocol",
+    type=click.Choice(PROTOCOLS),
+    help="How clients randomize; by default with the smallest error.",
+)
+@_confidence_option
+@click.option(
+    "--levels-seen",
+    is_flag=True,
+    help="Somebody may know at which level a user reports, as of late joiners.",
+)
+@figure_option("the error of each period as a chart")
+@json_option
+def plan(  # noqa: PLR0913  # one parameter an option
+    *,
+    periods: int,
+    max_changes: int,
+    num_users: int,
+    epsilon0: float | None,
+    epsilon: float | None,
+    delta: float,
+    categories: tuple[str, ...] | None,
+    protocol: str | None,
+    confidence: float,
+    levels_seen: bool,
+    figure: Path | None,
+    as_json: bool,
+) -> None:
+    """Say how exact running counts will be, how private, and whether to monitor at all.
+
+    The guarantees are of a user's whole history, over all periods. Give --epsilon0 (local) or
+    --epsilon (central; the largest epsilon0 that meets it is found).
+
+    The plan is compared with one-shot collections. Either everybody answers in every period; or
+    "few answers each": every user draws a few periods, tells nobody which, and answers only then.
+    """
+    from shuffledp.collection.output import writing
+    from shuffledp.monitoring.planning.plan import plan_monitoring
+    from shuffledp.report import write_report
+    from shuffledp.report.monitor import monitor_plan_page
+
+    require_target(epsilon=epsilon, delta=delta)
+    if (epsilon0 is None) == (epsilon is None):
+        raise click.UsageError(
+            "give exactly one of --epsilon0 (local, fixed) and --epsilon (central, to be met)"
+        )
+    planned = plan_monitoring(
+        periods=periods,
+        max_changes=max_changes,
+        num_users=num_users,
+        epsilon0=epsilon0,
+        epsilon=epsilon,
+        delta=delta,
+        domain=categories,
+        protocol=protocol,
+        confidence=confidence,
+        level_hidden=not levels_seen,
+    )
+    if figure is not None:
+        with writing(figure):
+            write_report(monitor_plan_page(planned), figure)
+    print_warnings(planned.cautions)
+    if as_json:
+        record = planned.to_dict()
+        print_json(record if figure is None else record | {"figure": str(figure)})
+        return
+    _print_plan(planned)
+    if figure is not None:
+        print_facts([("figure", str(figure))])
+
+
+def _print_plan(planned: "MonitorPlan") -> None:
+    """Print the errors and guarantees, what else could be done, what to do, and on what terms."""
+    from shuffledp.report.monitor import (
+        HEADINGS,
+        comparison_rows,
+        design_facts,
+        error_facts,
+    )
+
+    print_facts([*error_facts(planned), *_guarantee_facts(planned), *design_facts(planned)])
+    click.echo()
+    print_table(HEADINGS, comparison_rows(planned))
+    click.echo()
+    verdict, *reasons = planned.advice
+    print_facts([("advice", verdict)])
+    if reasons:
+        print_list("why", reasons)
+    click.echo()
+    print_facts([("method", planned.central.method), ("source", planned.central.source)])
+    print_list("assumptions", planned.central.assumptions)
+
+
+def _guarantee_facts(planned: "MonitorPlan") -> list[tuple[str, str]]:
+    """Return the central guarantee and the local one."""
+    from shuffledp.report.formatting import given, rounded
+
+    def safe(value: float) -> str:
+        return rounded(value, up=True, digits=_DIGITS)
+
+    central, local = planned.central, planned.local
+    return [
+        ("epsilon", f"{safe(central.upper)} (of all that is ever published, safe to publish)"),
+        ("gap", gap_text(central, "epsilon")),
+        ("delta", given(planned.delta)),
+        ("epsilon0", f"{safe(local.upper)} (of all that a user ever sends, without a shuffler)"),
+    ]
+
+
+@monitor.command(
+    epilog="Example: shuffledp monitor simulate states.parquet --user id --time day --value flag "
+    "--max-changes 4 --epsilon0 1 --delta 1e-8 --out results/"
+)
+@click.argument("table", type=PATH)
+@click.option("--user", required=True, metavar="COLUMN", help="Column that says whose row it is.")
+@click.option(
+    "--time", required=True, metavar="COLUMN", help="Column with numbers from 1, dates or times."
+)
+@click.option(
+    "--value", required=True, metavar="COLUMN", help="Column with the value from then on."
+)
+@_max_changes_option
+@click.option(
+    "--epsilon0",
+    type=float,
+    required=True,
+    help="Local privacy loss of all that a user ever reports, in nats.",
+)
+@_delta_option
+@out_option("results")
+@_categories_option
+@click.option(
+    "--periods",
+    type=whole_number,
+    metavar="D",
+    help="How many periods are planned; by default up to the last row.",
+)
+@click.option(
+    "--start", metavar="TIME", help="Where period 1 begins; by default 1, or the earliest day."
+)
+@click.option(
+    "--every",
+    metavar="LENGTH",
+    help="Length of a period: 1h, 1d, 1w, 1mo, or how many numbers; by default a day, or 1.",
+)
+@click.option(
+    "--protocol",
+    type=click.Choice(PROTOCOLS),
+    default=PROTOCOLS[0],
+    show_default=True,
+    help="How clients randomize.",
+)
+@click.option(
+    "--encoding",
+    type=click.Choice(ENCODINGS),
+    help="How categories become bits; by default whichever errs less.",
+)
+@click.option(
+    "--method",
+    type=click.Choice(["least-squares", "cover"]),
+    default="least-squares",
+    show_default=True,
+    help="How the server estimates.",
+)
+@click.option("--smoothed", is_flag=True, help="Use later reports for earlier periods, too.")
+@_confidence_option
+@seed_option
+@click.option(
+    "--stop-after", type=whole_number, metavar="T", help="Simulate up to this period, for now."
+)
+@click.option("--resume", is_flag=True, help="Go on where a simulation stopped.")
+@click.option(
+    "--join-new-users", is_flag=True, help="With --resume: let users join who were not there."
+)
+@click.option(
+    "--state",
+    "state_file",
+    type=PATH,
+    metavar="FILE",
+    help="What is needed to go on; by default OUT.state while periods are left.",
+)
+@overwrite_option
+@show_values_option
+@json_option
+def simulate(
+    *,
+    table: Path,
+    out: Path,
+    state_file: Path | None,
+    resume: bool,
+    join_new_users: bool,
+    overwrite: bool,
+    as_json: bool,
+    **asked: Any,
+) -> None:
+    """Run the client of every user in TABLE (Parquet or CSV) and the server, period by period.
+
+    A row says that a user has a value from a time on, until the user's next row. A table with a
+    row for each user and period will do, too.
+
+    Writes estimates.csv, result.json and report.html into the folder of --out: running counts with
+    bands, and the true ones beside them, which only a simulation knows.
+    """
+    from shuffledp.collection.output import REPORT_FILE, results_folder
+    from shuffledp.monitoring.histories.histories import open_histories
+    from shuffledp.monitoring.simulation.results import write_monitor_result
+    from shuffledp.monitoring.simulation.simulate import simulate_monitoring
+    from shuffledp.report import write_report
+    from shuffledp.report.monitor import result_view
+
+    if join_new_users and not resume:
+        raise click.UsageError("--join-new-users is for a simulation that goes on: add --resume")
+    parameters = {"table": str(table), **asked}
+    reading = {name: asked.pop(name) for name in _READING}
+    state = state_file or _state_beside(out)
+    # The results of the same run, up to an earlier period, give way to those up to now.
+    inputs = [state, *read_paths(out)]  # a state is written as well, but never into the results
+    with results_folder(out, overwrite=overwrite or resume, inputs=inputs) as folder:
+        with progress_bar(hidden=as_json) as on_progress:
+            histories = open_histories(table, **reading, on_progress=on_progress)
+            try:
+                result = simulate_monitoring(
+                    histories,
+                    state_file=state,
+                    resume=resume,
+                    join_new_users=join_new_users,
+                    on_progress=on_progress,
+                    **asked,
+                )
+            except KeyboardInterrupt:
+                _say_how_to_go_on(state)
+                raise
+        write_monitor_result(result, folder, parameters=parameters)
+        view = result_view(result, what=reading["value"], arguments=_code(table, reading))
+        write_report(view, folder / REPORT_FILE)
+    is_over = result.through == result.design.periods
+    if is_over and state_file is None:
+        state.unlink(missing_ok=True)
+    print_warnings(result.warnings)
+    if as_json:
+        print_json({**result.to_json_dict(), "state": None if is_over else str(state)})
+        return
+    _print_monitored(result, out, None if is_over else state)
+
+
+def _state_beside(out: Path) -> Path:
+    """Return the name of the folder with an ending more, whatever dots it has; also for `.`."""
+    named = out if out.name.strip(".") else Path(os.path.abspath(out))  # noqa: PTH100  # no links
+    return named.parent / f"{named.name}.state"
+
+
+def _say_how_to_go_on(state: Path) -> None:
+    """Print what Ctrl-C left behind, if it came late enough for that."""
+    if state.exists():
+        say(
+            "stopped",
+            f"{state} holds everything up to here; the same command with --resume goes on",
+        )
+
+
+def _code(table: Path, reading: dict[str, Any]) -> tuple[str, ...]:
+    """Return the arguments of `open_histories`, as Python."""
+    given = (f"{name}={value!r}" for name, value in reading.items() if value is not None)
+    return (repr(str(table)), *given)
+
+
+def _print_monitored(result: "MonitorResult", out: Path, state: Path | None) -> None:
+    """Print how large errors are, then the guarantees, then where everything is."""
+    from shuffledp.collection.output import REPORT_FILE
+    from shuffledp.report.formatting import rounded
+    from shuffledp.report.monitor import result_view, users_and_share
+
+    view = result_view(result, what="")
+    num_counts = len(view.periods) * len(view.curves)
+    ignored = "none"
+    if result.num_ignored_changes:
+        ignored = f"{result.num_ignored_changes:,} of {result.num_limited_users:,} users"
+    central = guarantee_facts(result.central)
+    facts = [
+        ("users", f"{result.num_users:,}"),
+        ("periods", f"{result.through:,} of {result.design.periods:,}"),
+        ("band", f"±{users_and_share(view.worst_half_width, view.num_users)} at most"),
+        ("", f"±{users_and_share(view.mean_half_width, view.num_users)} on average"),
+        ("", f"{view.band}"),
+        ("outside the band", f"{view.num_outside:,} of {num_counts:,} true counts"),
+        (
+            "error found",
+            f"{users_and_share(result.root_mean_square_error, view.num_users)}, root mean square",
+        ),
+        ("ignored changes", ignored),
+        ("epsilon0", f"{rounded(result.local.upper, up=True, digits=6)} (all a user ever sends)"),
+        # Its crowd are the users of the first period, which late joiners do not belong to.
+        *(("crowd" if name == "users" else name, value) for name, value in central),
+        ("report", str(out / REPORT_FILE)),
+    ]
+    if state is not None:
+        facts.append(("to go on", f"--resume (state: {state})"))
+    print_facts(facts)

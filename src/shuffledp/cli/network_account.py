@@ -1,4 +1,4 @@
-"""``shuffledp network account``: how private an exchange along a graph is."""
+"""``shuffledp network account`` and ``curve``: how private an exchange along a graph is."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -6,26 +6,38 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shuffledp.cli.console import (
+    gap_text,
     print_facts,
     print_json,
     print_list,
+    print_table,
     print_warnings,
     progress_bar,
-    relative,
 )
-from shuffledp.cli.network_options import (
+from shuffledp.cli.options import (
+    PATH,
+    dimension_option,
+    json_option,
+    k_option,
     lazy_option,
     positions_option,
     protocol_option,
     users_option,
+    whole_number,
 )
-from shuffledp.cli.options import json_option, whole_number
 from shuffledp.report.formatting import given, rounded
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from shuffledp.core.progress import Progress
     from shuffledp.network.account import NetworkAccount
+    from shuffledp.network.curves import NetworkCurve
+    from shuffledp.network.graphs.graph import Graph
 
 _DIGITS = 6
+_CURVE_DIGITS = 5
+_NEAR = 0.01
 
 
 def rounds_or_auto(text: str) -> "int | str":
@@ -43,7 +55,7 @@ def rounds_or_auto(text: str) -> "int | str":
     name="account",
     epilog="Example: shuffledp network account edges.csv --epsilon0 1 --delta 1e-6 --rounds auto",
 )
-@click.argument("graph_file", metavar="GRAPH", type=click.Path(path_type=Path))
+@click.argument("graph_file", metavar="GRAPH", type=PATH)
 @click.option("--epsilon0", type=float, required=True, help="Local privacy loss, in nats.")
 @click.option("--delta", type=float, required=True, help="Failure probability, far below 1/users.")
 @click.option(
@@ -82,14 +94,14 @@ def rounds_or_auto(text: str) -> "int | str":
 @click.option(
     "--colluding",
     "colluding_file",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="FILE",
     help="Users who may tell him all that passes through their hands, one a line.",
 )
 @users_option
 @click.option("--randomizer", metavar="NAME", help="As for `shuffledp account`; by default any.")
-@click.option("--k", type=whole_number, metavar="K", help="Number of possible answers.")
-@click.option("--dimension", type=whole_number, metavar="D", help="Length of vectors.")
+@k_option
+@dimension_option
 @json_option
 def account(
     *,
@@ -135,10 +147,6 @@ def account(
 def account_facts(found: "NetworkAccount", left_out: str = "") -> list[tuple[str, str]]:
     """Return what is safe to publish first, then what it is compared with, then the graph."""
     bound, uniform = found.epsilon, found.uniform_epsilon
-    gap = "not known"
-    if bound.lower is not None and bound.gap is not None:
-        lower = rounded(bound.lower, up=False, digits=_DIGITS)
-        gap = f"{relative(bound.gap)}: no analysis can show epsilon below {lower}"
     published = "says nothing here"
     if found.published_epsilon is not None:
         published = rounded(found.published_epsilon, up=True, digits=_DIGITS)
@@ -154,7 +162,7 @@ def account_facts(found: "NetworkAccount", left_out: str = "") -> list[tuple[str
             (_share_text(share), f"{rounded(epsilon, up=True, digits=_DIGITS)} (upper bound)")
             for share, epsilon in reversed(found.epsilon_of_shares)
         ),
-        ("gap", gap),
+        ("gap", gap_text(bound, "epsilon")),
         ("delta", given(found.delta)),
         ("trusted shuffler", rounded(uniform.upper, up=True, digits=_DIGITS)),
         ("published", f"{published} ({found.published_source})"),
@@ -194,3 +202,194 @@ def _protocol_text(found: "NetworkAccount") -> str:
     """Return what holders hand in, and how lazy reports are."""
     text = f"{found.protocol}: {'every report' if found.protocol == 'all' else 'one report'} held"
     return text + (f", lazy {found.laziness:g}" if found.laziness else "")
+
+
+def round_numbers(text: str) -> tuple[int, ...]:
+    """Return numbers of rounds written as numbers and ranges; long ranges are thinned out.
+
+    Examples
+    --------
+    >>> round_numbers("0,2-4,100")
+    (0, 2, 3, 4, 100)
+    >>> len(round_numbers("1-1000")) <= 30
+    True
+    """
+    from shuffledp.network.curves import spread_rounds
+
+    found: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        low = whole_number(first)
+        high = whole_number(last) if dash else low
+        if not 0 <= low <= high:
+            raise click.BadParameter(f"{part!r}: give a range of rounds like 1-100")
+        found.update(spread_rounds(low, high))
+    return tuple(sorted(found))
+
+
+def degrees(text: str) -> tuple[int, ...]:
+    """Return numbers of neighbours, separated by commas.
+
+    Examples
+    --------
+    >>> degrees("10, 20")
+    (10, 20)
+    """
+    return tuple(whole_number(part) for part in text.split(",") if text)
+
+
+@click.command(
+    epilog="Example: shuffledp network curve friends.csv --epsilon0 1 --delta 1e-6 --out curves"
+)
+@click.argument("graphs", nargs=-1, type=PATH, metavar="[GRAPH]...")
+@click.option(
+    "--epsilon0", type=float, required=True, help="Local privacy loss of each report, in nats."
+)
+@click.option("--delta", type=float, required=True, help="Central failure probability.")
+@click.option(
+    "--rounds",
+    type=round_numbers,
+    default="1-100",
+    show_default=True,
+    metavar="LIST",
+    help="Numbers and ranges, such as 1-20,50,100; 30 values of a long range.",
+)
+@click.option(
+    "--regular",
+    type=degrees,
+    default="",
+    metavar="K,K,...",
+    help="Also random graphs in which everybody has K neighbours.",
+)
+@click.option(
+    "--num-users",
+    type=whole_number,
+    default="10000",
+    show_default=True,
+    metavar="N",
+    help="Users of the --regular graphs.",
+)
+@protocol_option
+@lazy_option
+@users_option
+@click.option(
+    "--seed",
+    type=whole_number,
+    metavar="N",
+    default=1,
+    show_default=True,
+    help="Of the --regular graphs.",
+)
+@click.option(
+    "--out",
+    type=PATH,
+    required=True,
+    metavar="FOLDER",
+    help="Folder for network-curve.html and network-curve.csv.",
+)
+@json_option
+def curve(
+    *,
+    graphs: tuple[Path, ...],
+    regular: tuple[int, ...],
+    num_users: int,
+    seed: int,
+    epsilon0: float,
+    out: Path,
+    as_json: bool,
+    **asked: Any,
+) -> None:
+    """Draw epsilon against rounds, for graphs from files and k-regular ones.
+
+    Ours, the published theorem in its corrected form, and the level of a trusted uniform shuffler
+    on the same axes. Of a file, its largest component is taken.
+    """
+    from shuffledp.core.profile import LocalProfile
+    from shuffledp.network.curves import network_curve
+    from shuffledp.report import write_report
+    from shuffledp.report.charts import network_page
+
+    if not graphs and not regular:
+        raise click.UsageError("give an edge list, or --regular 10 for a random regular graph")
+    profile = LocalProfile(epsilon0=epsilon0)
+    with progress_bar(hidden=as_json) as progress:
+        found = [
+            network_curve(graph, profile, name=name, on_progress=progress, **asked)
+            for name, graph in _named_graphs(graphs, regular, num_users, seed, progress)
+        ]
+    page = write_report(network_page(found), _folder(out) / "network-curve.html")
+    _write_points(found, page.with_suffix(".csv"))
+    if as_json:
+        print_json({"page": str(page), "curves": [each.to_json_dict() for each in found]})
+        return
+    print_table(_HEADINGS, [_row(each) for each in found])
+    print_facts([("figure", f"{page}, network-curve.csv")])
+
+
+def _folder(out: Path) -> Path:
+    """Make the folder if need be."""
+    from shuffledp.collection.output import writing
+
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
+    return out
+
+
+def _write_points(curves: "list[NetworkCurve]", path: Path) -> None:
+    """Write a row a point; levels have no x, gaps no value."""
+    from shuffledp.collection.output import whole_file, write_rows
+    from shuffledp.report.charts import network_lines
+
+    rows = [
+        {
+            "claim": claim,
+            "variant": variant,
+            "x": x,
+            "value": value,
+            "x_label": "rounds",
+            "y_label": "central epsilon (nats)",
+            "settings": line.note,
+        }
+        for claim, variant, line in network_lines(curves)
+        for x, value in zip(line.x or ("",), line.y, strict=True)
+    ]
+    with whole_file(path) as partial:
+        write_rows(rows, partial)
+
+
+def _named_graphs(
+    paths: tuple[Path, ...],
+    regular: tuple[int, ...],
+    num_users: int,
+    seed: int,
+    progress: "Progress | None",
+) -> "Iterator[tuple[str, Graph]]":
+    """Yield one graph after the other, so that only one is in memory."""
+    from shuffledp.core.entropy import Entropy
+    from shuffledp.network.graphs.families import random_regular_graph
+    from shuffledp.network.graphs.graph_files import read_graph
+
+    for path in paths:
+        if progress is not None:
+            progress(f"reading {path.name}", 0, None)
+        yield path.stem, read_graph(path).largest_component()[0]
+    root = Entropy.from_seed(seed)
+    for degree in regular:
+        yield f"{degree}-regular", random_regular_graph(num_users, degree, root.spawn())
+
+
+_HEADINGS = ("graph", "users", "rounds", "epsilon", "published", "uniform", "within 1% after")
+
+
+def _row(found: "NetworkCurve") -> tuple[str, ...]:
+    """Return the last point of a curve, and when it comes close to a uniform shuffle."""
+    published, near = found.published[-1], found.rounds_within(_NEAR)
+    return (
+        found.name,
+        f"{found.num_users:,}",
+        f"{found.rounds[-1]:,}",
+        rounded(found.epsilon[-1], up=True, digits=_CURVE_DIGITS),
+        "-" if published is None else rounded(published, up=True, digits=_CURVE_DIGITS),
+        rounded(found.uniform_epsilon, up=True, digits=_CURVE_DIGITS),
+        "-" if near is None else f"{near:,}",
+    )

@@ -15,13 +15,17 @@ from shuffledp.cli.console import (
     progress_bar,
     read_paths,
 )
-from shuffledp.cli.network_service_options import (
+from shuffledp.cli.options import (
+    PATH,
+    confidence_option,
     graph_option,
+    json_option,
+    out_option,
+    overwrite_option,
     relay_option,
     require_service,
     terms_argument,
 )
-from shuffledp.cli.options import json_option
 from shuffledp.core.checks import require_non_negative, require_open_unit
 
 if TYPE_CHECKING:
@@ -41,25 +45,15 @@ _FETCHED = ".fetched"
 @relay_option
 @click.option(
     "--key",
-    type=click.Path(path_type=Path),
+    type=PATH,
     required=True,
     help="The analyzer's private key, as prepare wrote it.",
 )
 @click.option("--delta", type=float, required=True, help="Failure probability, far below 1/users.")
-@click.option(
-    "--out", type=click.Path(path_type=Path), required=True, help="Folder to create for results."
-)
+@out_option("results")
 @click.option("--wait", type=float, metavar="SECONDS", help="Give up waiting for the end.")
-@click.option("--confidence", type=float, default=0.95, show_default=True, help="Of each interval.")
-@click.option(
-    "--interval",
-    type=click.Choice(["wilson", "wald", "clopper-pearson"]),
-    default="wilson",
-    show_default=True,
-    help="Kind of interval, for shares.",
-)
-@click.option("--simultaneous", is_flag=True, help="Intervals that all hold at once.")
-@click.option("--overwrite", is_flag=True, help="Replace a folder of earlier results.")
+@confidence_option
+@overwrite_option
 @json_option
 def collect(  # noqa: PLR0913  # one parameter an option
     *,
@@ -71,8 +65,6 @@ def collect(  # noqa: PLR0913  # one parameter an option
     out: Path,
     wait: float | None,
     confidence: float,
-    interval: str,
-    simultaneous: bool,
     overwrite: bool,
     as_json: bool,
 ) -> None:
@@ -101,7 +93,7 @@ def collect(  # noqa: PLR0913  # one parameter an option
     network = read_graph(graph)
     read.require_graph(network)
     print_warnings(plain_text_cautions(url))
-    options = EstimateOptions(confidence=confidence, interval=interval, simultaneous=simultaneous)
+    options = EstimateOptions(confidence=confidence)
     with (
         results_folder(out, overwrite=overwrite, inputs=read_paths(out)) as folder,
         RelayClient(url, sizes=AnswerSizes.of(read, network)) as client,

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shuffledp.cli.console import print_facts, print_warnings, progress_bar
-from shuffledp.cli.network_service_options import (
+from shuffledp.cli.options import (
+    PATH,
     digest,
     graph_option,
     relay_option,
     require_service,
     terms_argument,
+    whole_number,
 )
-from shuffledp.cli.options import whole_number
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.errors import DataError
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 @relay_option
 @click.option(
     "--state",
-    type=click.Path(path_type=Path),
+    type=PATH,
     required=True,
     help="File for keys and reports, to go on from; readable by you only.",
 )
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--table",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Values of many users, one row each; instead of --user and --answer.",
 )
 @click.option("--column", help="Column of --table with the values.")

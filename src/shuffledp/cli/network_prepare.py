@@ -1,5 +1,7 @@
-"""``shuffledp network prepare``: the terms of a collection between peers."""
+"""``shuffledp network prepare`` and ``relay``: terms of a collection, and what carries its mail."""
 
+import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -7,9 +9,18 @@ import click
 
 from shuffledp.cli.asked import Asked, question_options
 from shuffledp.cli.console import guarantee_facts, print_facts, print_json, progress_bar
-from shuffledp.cli.network_options import lazy_option, protocol_option
-from shuffledp.cli.network_service_options import graph_option
-from shuffledp.cli.options import json_option, randomizer_option, whole_number
+from shuffledp.cli.options import (
+    PATH,
+    graph_option,
+    json_option,
+    lazy_option,
+    out_option,
+    protocol_option,
+    randomizer_option,
+    require_service,
+    terms_argument,
+    whole_number,
+)
 from shuffledp.core.checks import require_open_unit
 
 if TYPE_CHECKING:
@@ -51,9 +62,7 @@ if TYPE_CHECKING:
     help="Holders draw the next hop; or authors the whole way, a layer of sealing for each hop.",
 )
 @click.option("--delta", type=float, help="Also say the central epsilon at this delta.")
-@click.option(
-    "--out", type=click.Path(path_type=Path), required=True, help="Folder for terms and key."
-)
+@out_option("terms and key")
 @json_option
 def prepare(  # noqa: PLR0913  # one parameter an option
     *,
@@ -154,3 +163,89 @@ def _expected(terms: "Terms", graph: "Graph", asked: "AskedTerms", delta: float)
             delta=delta,
             on_progress=on_progress,
         )
+
+
+_LOOPBACK = "127.0.0.1"
+
+
+@click.command(
+    epilog="Example: shuffledp network relay collection/terms.json --graph edges.csv "
+    "--store relay.db --port 8000 --round-seconds 60"
+)
+@terms_argument
+@graph_option
+@click.option(
+    "--store",
+    type=PATH,
+    required=True,
+    help="File in which the relay keeps all; started again with it, it goes on.",
+)
+@click.option(
+    "--host",
+    metavar="ADDRESS",
+    default=_LOOPBACK,
+    show_default=True,
+    help="Address to listen at, by HTTP; beyond this machine put a reverse proxy with TLS before.",
+)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="0 takes any free one.")
+@click.option(
+    "--round-seconds", type=float, default=60.0, show_default=True, help="Length of a round."
+)
+@click.option(
+    "--register-seconds",
+    type=float,
+    help="Begin after this time with those who registered, rather than wait for all.",
+)
+@click.option(
+    "--clock",
+    type=click.Choice(["interval", "all", "manual"]),
+    default="interval",
+    show_default=True,
+    help="Rounds end after their time; as soon as all have sent; or with a line on stdin.",
+)
+@click.option("--until-collected", is_flag=True, help="Stop once the analyzer has all in a file.")
+def relay(  # one parameter an option
+    *,
+    terms: Path,
+    graph: Path,
+    store: Path,
+    host: str,
+    port: int,
+    round_seconds: float,
+    register_seconds: float | None,
+    clock: str,
+    until_collected: bool,
+) -> None:
+    """Pass sealed messages between the peers of TERMS, round by round.
+
+    Prints its URL and serves until it is stopped. Killed at any moment and started again with the
+    same store it loses nothing.
+    """
+    require_service()
+    from shuffledp.deploy.peers.service.preparing import read_terms
+    from shuffledp.deploy.peers.service.relay_server import serve_relay
+    from shuffledp.deploy.peers.service.round_clock import RoundClock
+    from shuffledp.network.graphs.graph_files import read_graph
+
+    read, _ = read_terms(terms)
+    serve_relay(
+        read,
+        read_graph(graph),
+        store,
+        RoundClock(
+            mode=clock,
+            round_seconds=round_seconds,
+            register_seconds=register_seconds,
+        ),
+        now=time.monotonic,
+        on_ready=_say_url,
+        host=host,
+        port=port,
+        until_collected=until_collected,
+    )
+
+
+def _say_url(url: str) -> None:
+    """Print where the relay is, at once also into a pipe."""
+    click.echo(url)
+    sys.stdout.flush()

@@ -1,11 +1,18 @@
-"""Options that several commands share, and checks of combinations that click does not know."""
+"""Options that several commands share, and checks that click does not know."""
 
 import csv
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
 from shuffledp.core.checks import require_open_unit, require_positive
 from shuffledp.core.display import showing_values
+from shuffledp.core.errors import MissingPackageError
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+PATH = click.Path(path_type=Path)
 
 # Written out, since --help must not load the randomizers; a test compares them.
 RANDOMIZER_NAMES = {
@@ -97,3 +104,133 @@ randomizer_option = click.option(
     help="; ".join(f"{kind}: {', '.join(names)}" for kind, names in RANDOMIZER_NAMES.items())
     + "; --max-answers: sampled:NAME or split:NAME with a NAME of categories.",
 )
+
+
+def added(options: Iterable[Callable[[Command], Command]]) -> Callable[[Command], Command]:
+    """Return a decorator that adds options, in the order of ``--help``."""
+
+    def add(command: Command) -> Command:
+        for option in reversed(tuple(options)):
+            command = option(command)
+        return command
+
+    return add
+
+
+def out_option(what: str, *, required: bool = True) -> Callable[[Command], Command]:
+    """Return the option that names the folder to create, ``what`` it holds."""
+    return click.option("--out", type=PATH, required=required, help=f"Folder to create for {what}.")
+
+
+overwrite_option = click.option(
+    "--overwrite", is_flag=True, help="Replace a folder of earlier results."
+)
+
+_IMAGES = {".gif", ".jpeg", ".jpg", ".pdf", ".png", ".svg"}
+
+
+def page_path(
+    _context: click.Context, _parameter: click.Parameter, path: Path | None
+) -> Path | None:
+    """Return where a page goes, unless its name promises an image."""
+    if path is not None and path.suffix.lower() in _IMAGES:
+        raise click.BadParameter(f"{path}: figures are pages; end the name in .html")
+    return path
+
+
+def figure_option(what: str) -> Callable[[Command], Command]:
+    """Return the option that writes a page with charts, ``what`` they show."""
+    return click.option(
+        "--figure", type=PATH, callback=page_path, help=f"Write a page (HTML) with {what}."
+    )
+
+
+k_option = click.option(
+    "--k", type=whole_number, metavar="K", help="Number of possible answers, for categories."
+)
+dimension_option = click.option(
+    "--dimension", type=whole_number, metavar="D", help="Length of the vectors, for vectors."
+)
+confidence_option = click.option(
+    "--confidence", type=float, default=0.95, show_default=True, help="Of each interval."
+)
+
+# --------------------------------------------------------------------- networks
+protocol_option = click.option(
+    "--protocol",
+    type=click.Choice(["all", "single"]),
+    default="all",
+    show_default=True,
+    help="Holders hand in all reports they hold, or one.",
+)
+
+lazy_option = click.option(
+    "--lazy",
+    "laziness",
+    type=float,
+    default=0.0,
+    show_default=True,
+    metavar="P",
+    help="Chance that a report stays where it is in a round, by a coin of its own.",
+)
+
+positions_option = click.option(
+    "--positions",
+    "method",
+    type=click.Choice(["auto", "exact", "spectral"]),
+    default="auto",
+    show_default=True,
+    help="Follow all reports exactly, or bound where they are by eigenvalues.",
+)
+
+users_option = click.option(
+    "--users",
+    type=click.Choice(["worst", "all"]),
+    default="worst",
+    show_default=True,
+    help="all: beside the worst user, epsilon for shares of the users.",
+)
+
+terms_argument = click.argument("terms", type=PATH)
+graph_option = click.option(
+    "--graph",
+    type=PATH,
+    required=True,
+    help="File of edges: who passes reports on to whom.",
+)
+relay_option = click.option(
+    "--relay", "url", required=True, metavar="URL", help="Where the relay is, as it printed."
+)
+
+
+def digest(text: str) -> bytes:
+    """Return the digest that 64 hexadecimal digits spell.
+
+    Examples
+    --------
+    >>> len(digest("0f" * 32))
+    32
+    """
+    try:
+        value = bytes.fromhex(text)
+    except ValueError:
+        value = b""
+    if len(value) != 32:
+        raise click.BadParameter("a digest is 64 hexadecimal digits: give all of them")
+    return value
+
+
+def require_service() -> None:
+    """Raise unless the packages of the extra ``service`` are installed."""
+    try:
+        import httpx
+        import starlette
+        import uvicorn
+    except ModuleNotFoundError as error:
+        if error.name not in ("httpx", "starlette", "uvicorn"):
+            raise
+        raise MissingPackageError(
+            "relays and peers need more packages: run pip install 'shuffledp[service]'",
+            name=error.name,
+        ) from None
+    del httpx, starlette, uvicorn

@@ -17,15 +17,15 @@ from shuffledp.cli.console import (
     print_warnings,
 )
 from shuffledp.cli.options import (
+    dimension_option,
+    figure_option,
     json_option,
     randomizer_option,
     require_target,
     whole_number,
 )
-from shuffledp.collection.cautions import delta_cautions
 from shuffledp.core.errors import DomainError
 from shuffledp.report.formatting import given, rounded
-from shuffledp.report.plan_view import error_text, expected_errors
 
 if TYPE_CHECKING:
     from shuffledp.collection.plan import Plan
@@ -55,15 +55,9 @@ _LARGEST_K = 10**7
     type=float,
     help="Local privacy loss in nats, if it is fixed: finds whichever of the others is left out.",
 )
-@click.option(
-    "--dimension", type=whole_number, metavar="D", help="Length of the vectors, with --epsilon0."
-)
+@dimension_option
 @randomizer_option
-@click.option(
-    "--figure",
-    type=click.Path(path_type=Path),
-    help="Write a page (HTML) with the error of every randomizer as a chart.",
-)
+@figure_option("the error of every randomizer as a chart")
 @json_option
 def plan(  # noqa: PLR0913  # one parameter an option
     *,
@@ -87,10 +81,11 @@ def plan(  # noqa: PLR0913  # one parameter an option
     Without a question, or with --epsilon0, it finds the one number that is left out: epsilon0,
     --num-users, --rounds, --epsilon or --delta.
     """
+    from shuffledp.collection.cautions import delta_cautions
     from shuffledp.collection.output import writing
     from shuffledp.collection.plan import plan_question
     from shuffledp.collection.solving import solve
-    from shuffledp.report.plan_page import write_plan_page
+    from shuffledp.report import write_report
 
     require_target(epsilon=epsilon, delta=delta)
     words = Asked(**asked)
@@ -121,7 +116,7 @@ def plan(  # noqa: PLR0913  # one parameter an option
     )
     if figure is not None:
         with writing(figure):
-            write_plan_page(chosen, figure)
+            write_report(chosen, figure)
     print_warnings(delta_cautions(delta, num_users))
     if as_json:
         print_json(chosen.to_json_dict())
@@ -145,6 +140,8 @@ def _question(asked: Asked, k: int | None) -> "Question":
 
 def _print_solution(solution: "Solution", *, as_json: bool) -> None:
     """Print the number that was found, then what holds with it."""
+    from shuffledp.collection.cautions import delta_cautions
+
     guarantee = solution.guarantee
     print_warnings(delta_cautions(guarantee.delta_upper, guarantee.num_users))
     if as_json:
@@ -163,6 +160,8 @@ def _print_solution(solution: "Solution", *, as_json: bool) -> None:
 
 def _print_plan(chosen: "Plan") -> None:
     """Print the choice, the other randomizers, and what the two other models would cost."""
+    from shuffledp.report.plan import error_text, expected_errors
+
     error = chosen.expected_standard_error
     print_facts(
         [

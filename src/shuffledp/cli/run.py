@@ -1,6 +1,6 @@
 """``shuffledp run``: the main job, from a file of answers to private estimates."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,37 +15,34 @@ from shuffledp.cli.console import (
     progress_bar,
     read_paths,
 )
-from shuffledp.cli.grouped_run import GroupedRun, PreparedGroups, grouped_run_options
-from shuffledp.cli.network_run import NetworkRun, PreparedNetwork, network_run_options
 from shuffledp.cli.options import (
+    PATH,
+    confidence_option,
     json_option,
+    out_option,
+    overwrite_option,
     randomizer_option,
     require_target,
     seed_option,
     show_values_option,
 )
+from shuffledp.cli.shuffles import shuffler_options, take_shuffle
 from shuffledp.core.checks import require_non_negative, require_open_unit
 
 if TYPE_CHECKING:
     from shuffledp.accounting.composed import Composable
-    from shuffledp.collection.arrangements import Arrangement
-    from shuffledp.collection.local import ReportSink
-    from shuffledp.collection.questions.question import Question
     from shuffledp.collection.results import RunResult
-    from shuffledp.collection.run import Setting
 
 
 @click.command(
     epilog="Example: shuffledp run answers.csv --column answer --domain yes,no,refused "
     "--epsilon 0.5 --delta 1e-8 --out results/"
 )
-@click.argument("table", type=click.Path(path_type=Path))
+@click.argument("table", type=PATH)
 @click.option("--column", help="Column with the values; each row is one user.")
 @click.option("--epsilon", type=float, help="Central epsilon to meet, in nats.")
 @click.option("--delta", type=float, required=True, help="Failure probability, far below 1/users.")
-@click.option(
-    "--out", type=click.Path(path_type=Path), required=True, help="Folder to create for results."
-)
+@out_option("results")
 @question_options
 @click.option("--other", is_flag=True, help='Count values outside the domain as "other".')
 @click.option(
@@ -60,11 +57,10 @@ if TYPE_CHECKING:
     "--separator", metavar="TEXT", help="Between a user's answers, for --max-answers; by default ;"
 )
 @click.option("--truncate", is_flag=True, help="Keep the first S answers of users with more.")
-@grouped_run_options
-@network_run_options
+@shuffler_options
 @randomizer_option
 @click.option("--epsilon0", type=float, help="Fix the local epsilon instead of giving --epsilon.")
-@click.option("--confidence", type=float, default=0.95, show_default=True, help="Of each interval.")
+@confidence_option
 @click.option(
     "--interval",
     type=click.Choice(["wilson", "wald", "clopper-pearson"]),
@@ -76,7 +72,7 @@ if TYPE_CHECKING:
 @click.option(
     "--prior",
     "prior_file",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="FILE",
     help="Also say what an adversary guesses who believes this prior (JSON) about the answers.",
 )
@@ -89,12 +85,12 @@ if TYPE_CHECKING:
 @seed_option
 @click.option(
     "--ledger",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="FILE",
     help="Spend from the budget in this ledger before anything is written.",
 )
 @click.option("--save-reports", is_flag=True, help="Write the shuffled reports, too.")
-@click.option("--overwrite", is_flag=True, help="Replace a folder of earlier results.")
+@overwrite_option
 @show_values_option
 @json_option
 def run(  # noqa: PLR0913  # one parameter an option
@@ -137,17 +133,21 @@ def run(  # noqa: PLR0913  # one parameter an option
     from shuffledp.collection.output import results_folder, write_results
     from shuffledp.collection.run import run_plan
     from shuffledp.collection.source.prior_files import read_prior
-    from shuffledp.leakage.of_runs import json_of_run
+    from shuffledp.leakage.of_results import json_of_run
 
-    asked_epsilon = _AskedPrivacy(
-        epsilon=epsilon, epsilon0=epsilon0, delta=delta, randomizer=randomizer
-    )
+    require_target(epsilon=epsilon, delta=delta)
+    if (epsilon is None) == (epsilon0 is None):
+        raise click.UsageError("give exactly one of --epsilon (to be met) and --epsilon0 (fixed)")
+    if epsilon0 is not None:
+        require_non_negative("epsilon0", epsilon0)
+    privacy = {"epsilon": epsilon, "epsilon0": epsilon0, "delta": delta, "randomizer": randomizer}
     require_open_unit("confidence", confidence)
-    _require_release(ledger, seed)
-    network = NetworkRun.take(options)
-    grouped = GroupedRun.take(options)
+    if ledger is not None and seed is not None:
+        raise click.UsageError("--seed simulates, and a simulation spends nothing: no --ledger")
+    shuffle = take_shuffle(options)
     what = Asked(**options)
-    _require_fitting(grouped, network, column, missing=missing, save_reports=save_reports)
+    if shuffle is not None:
+        shuffle.require_fitting(column, missing=missing, save_reports=save_reports)
     prior = None if prior_file is None else read_prior(prior_file)
     reading = Reading(
         other=other, missing=missing, clip=clip, separator=separator, truncate=truncate
@@ -157,13 +157,11 @@ def run(  # noqa: PLR0913  # one parameter an option
         progress_bar() as on_progress,
     ):
         question, values = what.open(table, column, reading, seed=seed, on_progress=on_progress)
-        within = None if grouped is None else grouped.open(table, on_progress)
-        through = (
-            None
-            if network is None
-            else network.open(table, num_users=values.num_users, on_progress=on_progress)
-        )
-        setting, arrangement = asked_epsilon.setting(question, values.num_users, within, through)
+        num_users = values.num_users
+        arranged: Any = _Uniform(num_users)
+        if shuffle is not None:
+            arranged = shuffle.open(table, num_users=num_users, on_progress=on_progress)
+        setting, arrangement = arranged.setting(question, **privacy)
         result = run_plan(
             setting,
             values,
@@ -172,16 +170,14 @@ def run(  # noqa: PLR0913  # one parameter an option
             interval=interval,
             simultaneous=simultaneous,
             post_processing=post_process,
-            sink=_sink(folder, setting, within, through, column, save_reports=save_reports),
+            sink=arranged.sink(folder, setting, column, save_reports=save_reports),
             scratch=folder,
             arrangement=arrangement,
             prior=prior,
             on_progress=on_progress,
         )
-        if within is not None:
-            result = within.with_facts(result, seed)
-        if through is not None:
-            result = through.with_facts(result, on_progress)
+        result = arranged.with_facts(result, seed, on_progress)
+        files = {"prior": prior_file, "ledger": ledger}
         parameters = {
             "table": str(table),
             "column": column,
@@ -189,7 +185,7 @@ def run(  # noqa: PLR0913  # one parameter an option
             **asdict(reading),
             "num_missing_dropped": values.num_missing,
             "seed": seed,
-            **_named_files(prior=prior_file, ledger=ledger),
+            **{name: str(file) for name, file in files.items() if file is not None},
         }
         write_results(result, folder, parameters=parameters, findings=json_of_run(result))
         # Last: what is spent here and not published, say because the disk is full, is safe.
@@ -198,21 +194,55 @@ def run(  # noqa: PLR0913  # one parameter an option
     _print_result(result, out, left, as_json=as_json)
 
 
-def _named_files(**files: Path | None) -> dict[str, str]:
-    """Return the names of the files that were given."""
-    return {name: str(file) for name, file in files.items() if file is not None}
+class _Uniform:
+    """The shuffle of everybody, as those in `shuffledp.cli.shuffles`."""
 
+    def __init__(self, num_users: int) -> None:
+        self._num_users = num_users
 
-def _require_release(ledger: Path | None, seed: int | None) -> None:
-    """Raise if a simulation is to spend from a ledger."""
-    if ledger is not None and seed is not None:
-        raise click.UsageError("--seed simulates, and a simulation spends nothing: no --ledger")
+    def setting(
+        self,
+        question: Any,
+        *,
+        epsilon: float | None,
+        epsilon0: float | None,
+        delta: float,
+        randomizer: str | None,
+    ) -> tuple[Any, Any]:
+        """Return the randomizer for a question and what it guarantees, and the shuffle."""
+        from shuffledp.collection.arrangements import UNIFORM
+        from shuffledp.collection.plan import plan_question
+        from shuffledp.collection.run import fixed_setting
+
+        if epsilon is not None:
+            planned = plan_question(
+                question, self._num_users, epsilon, delta, randomizer=randomizer
+            )
+            return planned, UNIFORM
+        name = randomizer or next(iter(question.candidates()))
+        setting = fixed_setting(
+            question, num_users=self._num_users, randomizer=name, epsilon0=epsilon0 or 0.0,
+            delta=delta, arrangement=UNIFORM,
+        )  # fmt: skip
+        return setting, UNIFORM
+
+    def sink(self, folder: Path, setting: Any, _column: str | None, *, save_reports: bool) -> Any:
+        """Return what stores the shuffled reports, if they are to be saved."""
+        from shuffledp.collection.output import REPORTS_FILE
+        from shuffledp.collection.report_files import reports_writer
+
+        return reports_writer(folder / REPORTS_FILE, setting) if save_reports else None
+
+    def with_facts(self, result: "RunResult", _seed: Any, _on_progress: Any) -> "RunResult":
+        """Return the result, of which there is nothing more to say."""
+        return result
 
 
 def _spent(result: "RunResult", ledger: Path, table: Path) -> float:
     """Spend a run from a ledger, and return what is left of its epsilon."""
     from shuffledp.accounting.ledger_files import spend
-    from shuffledp.accounting.release import ShuffledRelease, StatedRelease
+    from shuffledp.accounting.release import ShuffledRelease
+    from shuffledp.accounting.stated_release import StatedRelease
     from shuffledp.collection.arrangements import UNIFORM
 
     guarantee = result.guarantee
@@ -224,62 +254,9 @@ def _spent(result: "RunResult", ledger: Path, table: Path) -> float:
     return spend(ledger, release, f"shuffledp run {table.name}").remaining
 
 
-def _require_fitting(
-    grouped: GroupedRun | None,
-    network: NetworkRun | None,
-    column: str | None,
-    *,
-    missing: str,
-    save_reports: bool,
-) -> None:
-    """Raise unless the ways of reading and writing go with the shuffler."""
-    if grouped is not None:
-        grouped.require_public(column)
-        if save_reports or missing == "drop":
-            raise click.UsageError(
-                f"--shuffler {grouped.shuffler} writes rows.csv or rows.parquet with every row of "
-                "the table, so it takes neither --save-reports nor --missing drop"
-            )
-    if network is not None:
-        network.require_public(column)
-        if missing == "drop":
-            raise click.UsageError(
-                "--shuffler network passes on a report of every user of the graph, so it takes no "
-                "--missing drop: count such rows with --missing category"
-            )
-
-
-def _sink(
-    folder: Path,
-    setting: "Setting",
-    within: PreparedGroups | None,
-    through: PreparedNetwork | None,
-    column: str | None,
-    *,
-    save_reports: bool,
-) -> "ReportSink | None":
-    """Return what stores the shuffled reports, if anything does."""
-    from shuffledp.collection.output import REPORTS_FILE
-    from shuffledp.collection.report_files import reports_writer
-    from shuffledp.groups.run import rows_writer
-
-    if within is not None:
-        return rows_writer(
-            within.table,
-            folder,
-            column=column or "report",
-            public=within.public_columns,
-            setting=setting,
-        )
-    if not save_reports:
-        return None
-    path = folder / REPORTS_FILE
-    return reports_writer(path, setting) if through is None else through.sink(path, setting)
-
-
 def _print_result(result: "RunResult", out: Path, left: float | None, *, as_json: bool) -> None:
     """Print the estimates, the guarantee and where the report is."""
-    from shuffledp.leakage.of_runs import json_of_run, of_run
+    from shuffledp.leakage.of_results import json_of_run, of_run
 
     if as_json:
         spent = {} if left is None else {"ledger_left": left}
@@ -294,7 +271,7 @@ def _print_result(result: "RunResult", out: Path, left: float | None, *, as_json
         walk_rows,
     )
     from shuffledp.report.formatting import rounded
-    from shuffledp.report.leakage_wording import run_line
+    from shuffledp.report.leakage import run_line
 
     click.echo(terminal_text(replace(result, warnings=())))  # these are on stderr already
     click.echo()
@@ -309,69 +286,3 @@ def _print_result(result: "RunResult", out: Path, left: float | None, *, as_json
         facts.append(("ledger", f"epsilon {rounded(left, up=False)} is left of the budget"))
     lines = [(name[0].lower() + name[1:], value) for name, value in facts]
     print_facts([*lines, ("report", str(out / REPORT_FILE))])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _AskedPrivacy:
-    """A target epsilon to plan for, or the epsilon0 that is given."""
-
-    epsilon: float | None
-    epsilon0: float | None
-    delta: float
-    randomizer: str | None
-
-    def __post_init__(self) -> None:
-        require_target(epsilon=self.epsilon, delta=self.delta)
-        if (self.epsilon is None) == (self.epsilon0 is None):
-            raise click.UsageError(
-                "give exactly one of --epsilon (to be met) and --epsilon0 (fixed)"
-            )
-        if self.epsilon0 is not None:
-            require_non_negative("epsilon0", self.epsilon0)
-
-    def setting(
-        self,
-        question: "Question",
-        num_users: int,
-        within: PreparedGroups | None,
-        through: PreparedNetwork | None,
-    ) -> "tuple[Setting, Arrangement]":
-        """Return the randomizer for a question and what it guarantees, and the shuffle."""
-        from shuffledp.collection.arranged_plan import arranged_setting
-        from shuffledp.collection.arrangements import UNIFORM
-        from shuffledp.collection.plan import plan_question
-        from shuffledp.collection.run import fixed_setting
-
-        if through is not None:
-            return through.setting(
-                question,
-                epsilon=self.epsilon,
-                epsilon0=self.epsilon0,
-                delta=self.delta,
-                randomizer=self.randomizer,
-            )
-        arrangement = UNIFORM if within is None else within.arrangement
-        setting: Setting
-        if self.epsilon is None:
-            setting = fixed_setting(
-                question,
-                num_users=num_users,
-                randomizer=self.randomizer or next(iter(question.candidates())),
-                epsilon0=self.epsilon0 or 0.0,
-                delta=self.delta,
-                arrangement=arrangement,
-            )
-        elif within is not None:
-            setting = arranged_setting(
-                question,
-                num_users=num_users,
-                epsilon=self.epsilon,
-                delta=self.delta,
-                arrangement=arrangement,
-                randomizer=self.randomizer,
-            )
-        else:
-            setting = plan_question(
-                question, num_users, self.epsilon, self.delta, randomizer=self.randomizer
-            )
-        return setting, arrangement

@@ -1,55 +1,40 @@
-"""How a result looks: a self-contained HTML report, a notebook fragment, lines in a terminal.
+"""How results look: self-contained HTML pages, notebook fragments, lines in a terminal.
 
 The module itself is the `shuffledp.collection.results.Renderer` that ``shuffledp/__init__.py``
-registers.
+registers. Names below are loaded when they are first used.
 """
 
-from os import PathLike
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from shuffledp.collection.results import RunResult
-from shuffledp.report.group_sections import group_rows, shuffle_rows
-from shuffledp.report.network_sections import network_rows, walk_rows
-from shuffledp.report.notebook import notebook_html, terminal_text
-from shuffledp.report.page import report_html
-from shuffledp.report.plan_view import plan_html, plan_text
-from shuffledp.report.statement import Statement, privacy_statement
-from shuffledp.report.writing import write_text_atomically
+from shuffledp.core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from shuffledp.report.notebook import notebook_html, plan_html, plan_text, terminal_text
+    from shuffledp.report.pages import page_html, write_report
+    from shuffledp.report.shuffles import group_rows, network_rows, shuffle_rows, walk_rows
+    from shuffledp.report.statement import Statement, privacy_statement
 
 __all__ = [
     "Statement",
     "group_rows",
     "network_rows",
     "notebook_html",
+    "page_html",
     "plan_html",
     "plan_text",
     "privacy_statement",
-    "report_html",
     "shuffle_rows",
     "terminal_text",
     "walk_rows",
     "write_report",
 ]
 
-
-def write_report(result: RunResult, path: str | PathLike[str]) -> Path:
-    """Write a self-contained HTML report, which opens with no network.
-
-    Parameters
-    ----------
-    result : RunResult
-        What to report.
-    path : str or path-like
-        Where to; an existing file is replaced in one step.
-
-    Returns
-    -------
-    Path
-        The file written, about 5 MB.
-
-    Raises
-    ------
-    OutputError
-        If the file cannot be written; then nothing is left behind.
-    """
-    return write_text_atomically(path, report_html(result))
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "report.notebook": ("notebook_html", "plan_html", "plan_text", "terminal_text"),
+        "report.pages": ("page_html", "write_report"),
+        "report.shuffles": ("group_rows", "network_rows", "shuffle_rows", "walk_rows"),
+        "report.statement": ("Statement", "privacy_statement"),
+    },
+)

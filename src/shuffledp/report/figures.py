@@ -6,21 +6,30 @@ values of the light or the dark theme when it draws. Building plain dictionaries
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
+from shuffledp.collection.network_facts import NetworkFacts
 from shuffledp.collection.results import RunResult
-from shuffledp.report.formatting import brief, percent, rounded, shorten
-from shuffledp.report.statement import safe_delta
-from shuffledp.report.tables import EstimateRow, estimate_headings, estimate_rows
-from shuffledp.report.wording import main_estimates, wording
+from shuffledp.report.formatting import brief, count_text, percent, rounded, shorten
+from shuffledp.report.wording import (
+    EstimateRow,
+    estimate_headings,
+    estimate_rows,
+    main_estimates,
+    safe_delta,
+    wording,
+)
 
 MOST_BARS = 30  # more cannot be read; the table beside the chart is complete
 
+# Readable on the white page and on the dark one.
+COLOURS = ("#1f77b4", "#c4621a", "#2f8f4e", "#c8414b", "#8a63c9", "#8c6d4f", "#c2559d", "#25858f")
+
 _WIDE_LABEL, _NARROW_LABEL = 34, 14  # characters on a desktop, on a phone
-AXIS = {
+_AXIS = {
     "fixedrange": True,  # a finger on the chart scrolls the page
     "automargin": True,
     "gridcolor": "var(--line)",
@@ -28,63 +37,108 @@ AXIS = {
     "linecolor": "var(--line-strong)",
     "tickfont": {"color": "var(--ink-soft)", "size": 13},
 }
+_AXIS_TITLE = {"font": {"color": "var(--ink-soft)", "size": 13}, "standoff": 12}
+
+
+class LegendEntry(NamedTuple):
+    """How one line or band is drawn, and what it is: our own words, or a label from outside."""
+
+    colour: str
+    text: str = ""
+    label: str = ""
+    dashes: str = ""
+    is_shade: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A chart and what stands in for it where it cannot be seen.
-
-    Parameters
-    ----------
-    name : str
-        Identifier on the page.
-    spec : dict
-        ``data``, ``layout``, and ``narrow``: layout entries replaced on a phone.
-    description : str
-        What the chart shows, for screen readers.
-    headings, rows : tuple
-        The same numbers as a table; empty where the page has the table anyway.
-    """
+    """A chart, with the words and numbers that stand in for it where it cannot be seen."""
 
     name: str
-    spec: dict[str, Any]
+    spec: dict[str, Any]  # ``data``, ``layout``, and ``narrow``: what a phone replaces in it
     description: str
-    headings: tuple[str, str] = ("", "")
-    rows: tuple[tuple[str, str], ...] = ()
+    headings: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()  # empty where the page has the table anyway
+    legend: tuple[LegendEntry, ...] = ()
 
 
-def estimates_figure(result: RunResult) -> Figure:
-    """Return bars of the estimates with their confidence intervals.
+def base_layout(*, height: int) -> dict[str, Any]:
+    """Return what all charts share."""
+    return {
+        "height": height,
+        "margin": {"l": 8, "r": 16, "t": 8, "b": 8},
+        "showlegend": False,
+        "dragmode": False,
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"family": "var(--font)", "color": "var(--ink)"},
+        "hoverlabel": {
+            "bgcolor": "var(--page)",
+            "bordercolor": "var(--line-strong)",
+            "font": {"color": "var(--ink)", "family": "var(--font)"},
+        },
+    }
 
-    Up to 30 stand in the order of the question; of more, the 30 largest, by size.
-    """
-    rows, words = estimate_rows(result), wording(result)
+
+def axis(title: str = "", **more: Any) -> dict[str, Any]:
+    """Return an axis, with a title if there is one."""
+    return {**_AXIS, **({"title": {"text": title, **_AXIS_TITLE}} if title else {}), **more}
+
+
+def line(
+    x: Sequence[float],
+    y: Sequence[float | None],
+    colour: str,
+    *,
+    texts: Sequence[str] | None = None,
+    mode: str = "lines+markers",
+    width: float = 2.0,
+    dash: str = "solid",
+    marker: int = 5,
+) -> dict[str, Any]:
+    """Return a line; with texts, they are shown on hovering. Where a value is None is a gap."""
+    hover: dict[str, Any] = {"hoverinfo": "skip"}
+    if texts is not None:
+        hover = {"customdata": list(texts), "hovertemplate": "%{customdata}<extra></extra>"}
+    return {
+        "type": "scatter",
+        "mode": mode,
+        "x": list(x),
+        "y": list(y),
+        "line": {"color": colour, "width": width, "dash": dash},
+        "marker": {"size": marker, "color": colour},
+        **hover,
+    }
+
+
+def level(first: float, last: float, value: float, text: str) -> dict[str, Any]:
+    """Return a dotted line across, with words on its left, where falling curves are far above."""
+    return {
+        **line((first, last), (value, value), "var(--ink-soft)", width=1, dash="dot"),
+        "mode": "lines+markers+text",
+        "marker": {"size": 10, "opacity": 0},  # keeps the text off the line
+        "text": [text, ""],
+        "textposition": "bottom right",
+        "textfont": {"color": "var(--ink-soft)", "size": 12},
+    }
+
+
+def figure_of_estimates(result: RunResult) -> Figure:
+    """Return bars with intervals: up to 30 in the question's order; of more, the 30 largest."""
+    rows, words = estimate_rows(result), wording(result.question)
     shown = list(range(len(rows)))
     if len(rows) > MOST_BARS:
         estimates = main_estimates(result)
         shown = sorted(shown, key=lambda i: -estimates[i])[:MOST_BARS]
-    interval = estimate_headings(result).interval
     layout = base_layout(height=70 + (38 if len(shown) <= 12 else 26) * len(shown))
-    layout["xaxis"] = {
-        **AXIS,
-        "tickformat": words.tick_format,
-        "zeroline": True,
-        "zerolinewidth": 1.5,
-        "zerolinecolor": "var(--line-strong)",
-    }
-    layout["yaxis"] = {
-        **AXIS,
-        "tickmode": "array",
-        "tickvals": list(range(len(shown))),
-        "ticktext": [_plain(rows[i].value, _WIDE_LABEL) for i in shown],
-        "ticks": "outside",
-        "ticklen": 6,
-        "tickcolor": "rgba(0,0,0,0)",
-        "showgrid": False,
-        "showline": False,
-        "range": [len(shown) - 0.5, -0.5],  # the first answer on top
-    }
-    narrow = [_plain(rows[i].value, _NARROW_LABEL) for i in shown]
+    layout["xaxis"] = axis(
+        tickformat=words.tick_format,
+        zeroline=True,
+        zerolinewidth=1.5,
+        zerolinecolor="var(--line-strong)",
+    )
+    layout["yaxis"] = bar_names([plain_label(rows[i].value, _WIDE_LABEL) for i in shown])
+    narrow = [plain_label(rows[i].value, _NARROW_LABEL) for i in shown]
     which = f"each of {len(rows)}" if len(shown) == len(rows) else f"the {MOST_BARS} largest"
     return Figure(
         name="chart-estimates",
@@ -94,9 +148,28 @@ def estimates_figure(result: RunResult) -> Figure:
             "narrow": {"yaxis.ticktext": narrow, "xaxis.nticks": 5},
         },
         description=(
-            f"Bar chart of the estimated {words.plural}, {which}, with {interval}s. "
-            "The table of estimates holds the same numbers."
+            f"Bar chart of the estimated {words.plural}, {which}, with "
+            f"{estimate_headings(result).interval}s. The table of estimates holds the same numbers."
         ),
+    )
+
+
+def bar_names(names: list[str]) -> dict[str, Any]:
+    """Return the axis that names bars from top to bottom.
+
+    Positions are numbers and labels only tick texts, so that equal shortened labels stay two bars
+    and a label such as 2024-01-01 is no date.
+    """
+    return axis(
+        tickmode="array",
+        tickvals=list(range(len(names))),
+        ticktext=names,
+        ticks="outside",
+        ticklen=6,
+        tickcolor="rgba(0,0,0,0)",
+        showgrid=False,
+        showline=False,
+        range=[len(names) - 0.5, -0.5],
     )
 
 
@@ -105,18 +178,15 @@ def _bars(result: RunResult, rows: list[EstimateRow], shown: list[int]) -> list[
     estimates = main_estimates(result)
     lower, upper = result.estimates.lower.tolist(), result.estimates.upper.tolist()
     interval = estimate_headings(result).interval
-    # Positions are numbers and labels only tick texts, so that equal shortened labels stay two
-    # bars and a label such as 2024-01-01 is no date.
-    places = list(range(len(shown)))
     bars = {
         "type": "bar",
         "orientation": "h",
         "x": [estimates[i] for i in shown],
-        "y": places,
+        "y": list(range(len(shown))),
         "width": 0.62,
         "marker": {"color": "var(--accent-soft)", "line": {"width": 0}},
         "customdata": [
-            f"<b>{_plain(rows[i].value, 60)}</b><br>{rows[i].estimate}<br>"
+            f"<b>{plain_label(rows[i].value, 60)}</b><br>{rows[i].estimate}<br>"
             f"{interval}: {rows[i].interval}"
             for i in shown
         ],
@@ -128,7 +198,7 @@ def _bars(result: RunResult, rows: list[EstimateRow], shown: list[int]) -> list[
         "type": "scatter",
         "mode": "markers",
         "x": [(lower[i] + upper[i]) / 2 for i in shown],
-        "y": places,
+        "y": list(range(len(shown))),
         "marker": {"opacity": 0, "size": 1},
         "error_x": {
             "type": "data",
@@ -142,7 +212,7 @@ def _bars(result: RunResult, rows: list[EstimateRow], shown: list[int]) -> list[
     return [bars, whiskers]
 
 
-def num_users_figure(result: RunResult) -> Figure | None:
+def figure_by_num_users(result: RunResult) -> Figure | None:
     """Return epsilon against the number of users, or None with fewer than two finite points."""
     points = _finite(result.epsilon_by_num_users)
     if len(points) < 2:
@@ -151,44 +221,81 @@ def num_users_figure(result: RunResult) -> Figure | None:
     # Above a falling curve there is room to the right, except at its very end.
     num_users = result.guarantee.num_users
     position = "top right" if num_users < 0.5 * numbers[-1] else "bottom left"
-    figure = _curve_figure(
-        result,
-        name="chart-num-users",
-        title="Number of users",
-        points=points,
-        labels=[f"{number:,}" for number in numbers],
+    figure = _epsilon_figure(
+        "chart-num-users",
+        "Number of users",
+        points,
+        [f"{number:,}" for number in numbers],
+        level_at=(result.target_epsilon, f"asked: {brief(result.target_epsilon)}"),
+        about=f"at delta = {safe_delta(result.guarantee)} against the number of users",
         here=_this_run(num_users, result, position),
     )
-    layout = figure.spec["layout"]
     decades = [10**d for d in range(16) if numbers[0] <= 10**d <= numbers[-1]]
     ticks = decades if len(decades) > 1 else list(numbers)
-    layout["xaxis"] |= {
+    figure.spec["layout"]["xaxis"] |= {
         "type": "log",
         "tickmode": "array",
         "tickvals": ticks,
-        "ticktext": [_short_count(tick) for tick in ticks],
+        "ticktext": [count_text(tick) for tick in ticks],
     }
     if max(epsilons) > 10.0 * min(epsilons) > 0.0:  # epsilon falls as 1/sqrt(n): a straight line
-        layout["yaxis"] |= {"type": "log", "dtick": 1, "rangemode": "normal"}
+        figure.spec["layout"]["yaxis"] |= _LOGARITHMIC
     return figure
 
 
-def honest_share_figure(result: RunResult) -> Figure | None:
+def figure_by_honest_share(result: RunResult) -> Figure | None:
     """Return epsilon against the share of honest users, or None as above."""
     points = _finite(result.epsilon_by_honest_share)
     if len(points) < 2:
         return None
     everyone = result.guarantee.num_users == result.num_users
-    figure = _curve_figure(
-        result,
-        name="chart-honest-share",
-        title="Share of honest users",
-        points=points,
-        labels=[percent(share, 0 if (100 * share).is_integer() else 1) for share, _ in points],
+    figure = _epsilon_figure(
+        "chart-honest-share",
+        "Share of honest users",
+        points,
+        [percent(share, 0 if (100 * share).is_integer() else 1) for share, _ in points],
+        level_at=(result.target_epsilon, f"asked: {brief(result.target_epsilon)}"),
+        about=f"at delta = {safe_delta(result.guarantee)} against the share of honest users",
         here=_this_run(1.0, result, "bottom left") if everyone else [],
     )
     figure.spec["layout"]["xaxis"] |= {"tickformat": ".0%", "range": [0, 1.04], "nticks": 6}
     return figure
+
+
+def figure_by_rounds(facts: NetworkFacts | None) -> Figure | None:
+    """Return epsilon against the rounds of a network shuffle, or None as above.
+
+    The level is what a trusted uniform shuffler of all reports would give. Where holders hand in
+    all they hold, the walk comes down to it and cannot go below; with one report each it ends near.
+    """
+    points = [] if facts is None else _finite(facts.epsilon_by_rounds)
+    if facts is None or len(points) < 2:
+        return None
+    most = []
+    if facts.most_by_rounds:
+        rounds, epsilons = zip(*facts.most_by_rounds, strict=True)
+        texts = [f"{text}<br>for 99 % of the users" for text in _hover(rounds, epsilons)]
+        most = [line(rounds, epsilons, "var(--accent)", texts=texts, width=1, dash="dash")]
+    figure = _epsilon_figure(
+        "chart-rounds",
+        "Rounds",
+        points,
+        [f"{rounds:,}" for rounds, _ in points],
+        level_at=(facts.uniform_epsilon, "uniform shuffle"),
+        about=(
+            f"(uniform shuffle: {rounded(facts.uniform_epsilon, up=True)}) against the number of "
+            "rounds"
+        ),
+        texts=_hover(*zip(*points, strict=True)),
+        below=most,
+    )
+    figure.spec["layout"]["xaxis"]["rangemode"] = "tozero"
+    if max(epsilon for _, epsilon in points) > 10.0 * facts.uniform_epsilon > 0.0:
+        figure.spec["layout"]["yaxis"] |= _LOGARITHMIC
+    return figure
+
+
+_LOGARITHMIC = {"type": "log", "dtick": 1, "rangemode": "normal"}
 
 
 def _finite(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -196,55 +303,48 @@ def _finite(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
     return sorted(point for point in points if math.isfinite(point[1]))
 
 
-def _curve_figure(
-    result: RunResult,
-    *,
+def _hover(rounds: Sequence[float], epsilons: Sequence[float]) -> list[str]:
+    """Return what is shown beside points of a curve over rounds."""
+    return [
+        f"{number:,} rounds<br><b>\u03b5 \u2264 {rounded(epsilon, up=True)}</b>"
+        for number, epsilon in zip(rounds, epsilons, strict=True)
+    ]
+
+
+def _epsilon_figure(
     name: str,
     title: str,
     points: list[tuple[float, float]],
     labels: list[str],
-    here: list[dict[str, Any]],
+    *,
+    level_at: tuple[float, str],
+    about: str,
+    texts: list[str] | None = None,
+    below: Sequence[dict[str, Any]] = (),
+    here: Sequence[dict[str, Any]] = (),
 ) -> Figure:
-    """Return the safe epsilon as a curve, this run as a point on it, the target as a line."""
+    """Return the safe epsilon as a curve, with a level to compare it with."""
     xs, epsilons = zip(*points, strict=True)
     shown = [rounded(epsilon, up=True) for epsilon in epsilons]
-    curve = {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "x": list(xs),
-        "y": list(epsilons),
-        "line": {"color": "var(--accent)", "width": 2},
-        "marker": {"size": 5},
-        "customdata": [
+    if texts is None:
+        texts = [
             f"{label}<br><b>\u03b5 \u2264 {epsilon}</b>"
             for label, epsilon in zip(labels, shown, strict=True)
-        ],
-        "hovertemplate": "%{customdata}<extra></extra>",
-    }
-    target = {
-        "type": "scatter",
-        "mode": "lines+markers+text",
-        "marker": {"size": 10, "opacity": 0},  # keeps the text off the line
-        "x": [xs[0], xs[-1]],
-        "y": [result.target_epsilon] * 2,
-        "line": {"color": "var(--ink-soft)", "width": 1, "dash": "dot"},
-        # On the left the falling curve is far above its end, so there is room.
-        "text": [f"asked: {brief(result.target_epsilon)}", ""],
-        "textposition": "bottom right",
-        "textfont": {"color": "var(--ink-soft)", "size": 12},
-        "hoverinfo": "skip",
-    }
+        ]
     layout = base_layout(height=320)
-    label = {"font": {"color": "var(--ink-soft)", "size": 13}, "standoff": 12}
-    layout["xaxis"] = {**AXIS, "title": {"text": title, **label}}
-    layout["yaxis"] = {**AXIS, "title": {"text": "Safe \u03b5", **label}, "rangemode": "tozero"}
+    layout["xaxis"] = axis(title)
+    layout["yaxis"] = axis("Safe \u03b5", rangemode="tozero")
+    curve = line(xs, epsilons, "var(--accent)", texts=texts)
     return Figure(
         name=name,
-        spec={"data": [target, curve, *here], "layout": layout, "narrow": {}},
+        spec={
+            "data": [level(xs[0], xs[-1], *level_at), *below, curve, *here],
+            "layout": layout,
+            "narrow": {},
+        },
         description=(
-            f"Line chart of the safe epsilon at delta = {safe_delta(result.guarantee)} against the "
-            f"{title.lower()}: from {shown[0]} at {labels[0]} to {shown[-1]} at {labels[-1]}. "
-            "The table below holds the numbers."
+            f"Line chart of the safe epsilon {about}: from {shown[0]} at {labels[0]} to "
+            f"{shown[-1]} at {labels[-1]}. The table below holds the numbers."
         ),
         headings=(title, "Safe epsilon"),
         rows=tuple(zip(labels, shown, strict=True)),
@@ -271,34 +371,8 @@ def _this_run(x: float, result: RunResult, position: str) -> list[dict[str, Any]
     ]
 
 
-def base_layout(*, height: int) -> dict[str, Any]:
-    """Return what all charts share."""
-    return {
-        "height": height,
-        "margin": {"l": 8, "r": 16, "t": 8, "b": 8},
-        "showlegend": False,
-        "dragmode": False,
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"family": "var(--font)", "color": "var(--ink)"},
-        "hoverlabel": {
-            "bgcolor": "var(--page)",
-            "bordercolor": "var(--line-strong)",
-            "font": {"color": "var(--ink)", "family": "var(--font)"},
-        },
-    }
-
-
-def _plain(text: str, limit: int) -> str:
+def plain_label(text: str, limit: int) -> str:
     """Return a label that plotly shows as it is: shortened, no tags, its direction kept inside."""
     # Between two dollar signs plotly would look for a formula.
     safe = escape(shorten(text, limit), quote=False).replace("$", "&#36;")
     return f"\u2068{safe}\u2069"
-
-
-def _short_count(number: float) -> str:
-    """Return 1000 as 1k, 10**6 as 1M, 10**9 as 1B."""
-    for scale, letter in ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "k")):
-        if number >= scale:
-            return f"{number / scale:.3g}{letter}"
-    return f"{number:g}"

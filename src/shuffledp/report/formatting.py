@@ -5,23 +5,23 @@ sees is never a stronger claim than what was computed.
 """
 
 import math
+import re
 import unicodedata
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from html import escape
+from typing import TYPE_CHECKING
 
 from shuffledp.core.display import visible
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 _JOINERS = "\u200d\ufe0f"  # never leave one dangling at a cut
 _SCALES = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"))
 
 
 def shown_label(label: str) -> str:
-    """Return a label as readers see it, also where it is empty.
-
-    Examples
-    --------
-    >>> shown_label("yes"), shown_label("")
-    ('yes', '(empty)')
-    """
+    """Return a label as readers see it, also where it is empty."""
     return visible(label) or "(empty)"
 
 
@@ -34,13 +34,7 @@ def shorten(label: str, limit: int) -> str:
 
 
 def rounded(value: float, *, up: bool, digits: int = 4) -> str:
-    """Return ``value`` with ``digits`` significant digits, rounded up or down, never to nearest.
-
-    Examples
-    --------
-    >>> rounded(0.43214, up=True), rounded(0.43214, up=False), rounded(1.00001e-8, up=True)
-    ('0.4322', '0.4321', '1.001e-8')
-    """
+    """Return ``value`` with ``digits`` significant digits, rounded up or down, never to nearest."""
     if math.isinf(value):
         return "infinity"
     if value == 0.0:
@@ -55,24 +49,12 @@ def rounded(value: float, *, up: bool, digits: int = 4) -> str:
 
 
 def given(value: float) -> str:
-    """Return a number that the user gave, as short as it can be written exactly.
-
-    Examples
-    --------
-    >>> given(0.5), given(1e-8), given(2.0)
-    ('0.5', '1e-8', '2')
-    """
+    """Return a number that the user gave, as short as it can be written exactly."""
     return _plain_exponent(repr(float(value)).removesuffix(".0"))
 
 
 def brief(value: float) -> str:
-    """Return a number exactly if that takes few digits, else rounded up.
-
-    Examples
-    --------
-    >>> brief(0.125), brief(0.12345678901)
-    ('0.125', '0.1235')
-    """
+    """Return a number exactly if that takes few digits, else rounded up."""
     exact = given(value)
     return exact if len(exact) <= 8 else rounded(value, up=True)
 
@@ -88,34 +70,23 @@ def _plain_exponent(text: str) -> str:
 
 
 def decimals_for(standard_errors: list[float], *, most: int = 6) -> int:
-    """Return how many decimals show the smallest standard error with two significant digits.
-
-    Parameters
-    ----------
-    standard_errors : list of float
-        In the unit that will be printed; zeros and non-finite ones do not count.
-    most : int
-        Never more than this.
-
-    Examples
-    --------
-    >>> decimals_for([52.3, 0.0]), decimals_for([0.6, 0.05])
-    (0, 3)
-    """
+    """Return how many decimals show the smallest standard error with two significant digits."""
     smallest = min((e for e in standard_errors if 0.0 < e < math.inf), default=1.0)
     return min(most, max(0, 1 - math.floor(math.log10(smallest))))
 
 
 def fixed(value: float, decimals: int) -> str:
-    """Return a number with that many decimals and thousands separators, and no ``-0``.
-
-    Examples
-    --------
-    >>> fixed(-0.4, 0), fixed(12345.6, 1)
-    ('0', '12,345.6')
-    """
+    """Return a number with that many decimals and thousands separators, and no ``-0``."""
     text = f"{value:,.{decimals}f}"
     return text.removeprefix("-") if not text.strip("-0.,") else text
+
+
+def count_text(number: float) -> str:
+    """Return 1000 as 1k, 10**6 as 1M, 10**9 as 1B, for labels of axes."""
+    for scale, letter in ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "k")):
+        if number >= scale:
+            return f"{number / scale:.3g}{letter}"
+    return f"{number:g}"
 
 
 def percent(value: float, decimals: int) -> str:
@@ -124,13 +95,7 @@ def percent(value: float, decimals: int) -> str:
 
 
 def odds_factor(epsilon: float) -> str:
-    """Return ``exp(epsilon)``, by which odds can change, in three digits rounded up.
-
-    Examples
-    --------
-    >>> odds_factor(0.5), odds_factor(0.0), odds_factor(9.0), odds_factor(100.0)
-    ('1.65', '1', '8,104', '10^44')
-    """
+    """Return ``exp(epsilon)``, by which odds can change, in three digits rounded up."""
     if epsilon == 0.0:
         return "1"
     if epsilon > 20.0:
@@ -142,16 +107,9 @@ def odds_factor(epsilon: float) -> str:
 def best_guess(epsilon: float, delta: float) -> str:
     """Return the largest chance to guess right between two equally likely answers, rounded up.
 
-    Notes
-    -----
     Total variation is at most (e^epsilon - 1 + 2 delta)/(e^epsilon + 1) under (epsilon, delta),
     where the two regions of testing meet (Kairouz, Oh, Viswanath 2015), and the best guess is
     right with probability (1 + TV)/2 = (e^epsilon + delta)/(e^epsilon + 1).
-
-    Examples
-    --------
-    >>> best_guess(0.5, 1e-8), best_guess(0.0, 0.0), best_guess(8.0, 0.0)
-    ('62.3%', '50%', '99.97%')
     """
     doubt = (1.0 - delta) / (1.0 + math.exp(min(epsilon, 700.0)))
     if doubt == 0.5:
@@ -164,13 +122,7 @@ def best_guess(epsilon: float, delta: float) -> str:
 
 
 def one_in(probability: float) -> str:
-    """Return a probability as ``1 in ...``, the second number rounded down (so: at most).
-
-    Examples
-    --------
-    >>> one_in(1e-8), one_in(0.25), one_in(3e-5), one_in(1e-20)
-    ('1 in 100 million', '1 in 4', '1 in 33,300', '1 in 10^20')
-    """
+    """Return a probability as ``1 in ...``, the second number rounded down (so: at most)."""
     if probability == 0.0:
         return "zero"
     # A hair more than 1/probability, so that 1e-8 reads 100 and not 99.9 million.
@@ -197,3 +149,27 @@ def display_width(text: str) -> int:
         else 1
         for character in text
     )
+
+
+_LETTERS = {"alpha": "\u03b1", "delta": "\u03b4", "theta": "\u03b8"}
+_NO_BREAK = "\u00a0"
+
+
+def typeset(text: str) -> "Markup":
+    """Return text as HTML, escaped, its mathematics set with symbols; HTML stays what it is."""
+    from markupsafe import Markup
+
+    if isinstance(text, Markup):
+        return text
+    html = escape(text, quote=False)
+    html = re.sub(r"\b1e-(\d+)\b", "10<sup>\u2212\\1</sup>", html)
+    html = re.sub(r"(\d)e-(\d+)\b", "\\1 \u00d7 10<sup>\u2212\\2</sup>", html)
+    html = re.sub(r"\b(\d+)\^(\d+)\b", r"\1<sup>\2</sup>", html)
+    html = re.sub(r"\be\^(epsilon|alpha)\b", r"e<sup>\1</sup>", html)
+    html = re.sub(r"\bepsilon0\b", "\u03b5<sub>0</sub>", html)
+    html = re.sub(r"\bepsilon\b", "\u03b5", html)
+    for name, letter in _LETTERS.items():
+        html = re.sub(rf"\b{name}\b", letter, html)
+    html = html.replace("&lt;=", "\u2264").replace("&gt;=", "\u2265")
+    html = re.sub(r" ([=\u2264\u2265\u00d7]) ", rf"{_NO_BREAK}\1{_NO_BREAK}", html)
+    return Markup(html)  # noqa: S704  # escaped above; what was put in is ours

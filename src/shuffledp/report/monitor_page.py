@@ -1,46 +1,108 @@
-"""The report of a monitored statistic: one HTML file with everything in it.
+"""The page about a monitored statistic: running counts with bands, their errors, the statement.
 
 For its privacy statement read `shuffledp.report.statement` on why "the odds change by at most a
 factor, but for an exception of probability delta" says exactly what (epsilon, delta) means.
 """
 
 import math
-from collections.abc import Iterable
 from html import escape
-from os import PathLike
-from pathlib import Path
+from typing import Any
 
-from shuffledp._version import __version__
-from shuffledp.core.bound import Bound
-from shuffledp.report.formatting import (
-    best_guess,
-    brief,
-    odds_factor,
-    one_in,
-    rounded,
-    shorten,
-)
-from shuffledp.report.monitor_figures import errors_figure, legend, running_figure
-from shuffledp.report.monitor_view import (
+import numpy as np
+
+from shuffledp.report.figures import COLOURS, Figure, LegendEntry, axis, base_layout, line
+from shuffledp.report.formatting import brief, fixed, odds_factor, rounded, shorten
+from shuffledp.report.monitor import (
+    Curve,
+    FloatArray,
     MonitorView,
-    TableRow,
     counted,
     share_text,
     shown_periods,
     table_headings,
     table_rows,
 )
-from shuffledp.report.page import document
-from shuffledp.report.sections import facts_list, figure_place, section
-from shuffledp.report.typesetting import typeset
-from shuffledp.report.writing import write_text_atomically
+from shuffledp.report.page import page_html, render_page
+from shuffledp.report.statement import Paragraph, exception_paragraph, limit_text
 
 SEEDED = (
     "This run was given a seed, so whoever knows the seed can undo its randomization. It protects "
     "nobody: do not publish it as private."
 )
 
-Paragraph = tuple[str, str]
+_MINUS = "\u2212"
+_MANY_ROWS = 30
+_LONGEST_LABEL = 40
+_NUM_TICKS, _NUM_NARROW_TICKS = 8, 4
+_SHADE = 0.18
+_ACCENT = "#2f7fb8"  # in the middle of the light and the dark page's accents, for shades
+_GREY = "#808080"
+
+
+@page_html.register
+def _(subject: MonitorView) -> str:
+    running, errors = running_figure(subject), errors_figure(subject)
+    rows = table_rows(subject)
+    are_all_shown = len(shown_periods(subject)) == len(subject.periods)
+    kind = "Simulated monitoring" if subject.is_seeded or subject.is_truth_known else "Monitoring"
+    return render_page(
+        "monitor.html",
+        (running, *(() if errors is None else (errors,))),
+        title=(
+            f"{kind} of {subject.num_users:,} users over {counted(len(subject.periods), 'period')}"
+        ),
+        view=subject,
+        seeded=SEEDED if subject.is_seeded else "",
+        key_figures=_key_figures(subject),
+        running=running,
+        errors=errors,
+        headings=table_headings(subject),
+        rows=[_shown(subject, row) for row in rows],
+        is_long=len(rows) > _MANY_ROWS,
+        which_periods=(
+            f"All {len(subject.periods):,} periods"
+            if are_all_shown
+            else f"{len(shown_periods(subject)):,} of the periods"
+        ),
+        paragraphs=statement_paragraphs(subject),
+        statement_facts=statement_facts(subject),
+    )
+
+
+def _shown(view: MonitorView, row: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a row with labels shortened, and numbers with a proper minus."""
+    period, *numbers = row
+    labels = []
+    if len(view.curves) > 1:
+        label, *numbers = numbers
+        labels = [shorten(label, 60)]
+    return (period, *labels, *(number.replace("-", _MINUS) for number in numbers))
+
+
+def _key_figures(view: MonitorView) -> list[tuple[str, ...]]:
+    """Return the strip on top: what can be said of a period, and what it costs."""
+    periods = counted(view.num_periods, "period")
+    return [
+        (
+            "Error of a count",
+            f"\u00b1{share_text(view.worst_half_width, view.num_users)}",
+            f"of users, in the worst period: {view.band}",
+            "",
+        ),
+        (
+            "Central privacy loss",
+            f"epsilon <= {rounded(view.central.upper, up=True, digits=3)}",
+            f"all {periods} together, delta = {brief(view.delta)}",
+            "",
+        ),
+        (
+            "Local privacy loss",
+            f"epsilon0 <= {rounded(view.local.upper, up=True)}",
+            "all that a user sends, without the shuffler",
+            "",
+        ),
+        ("Periods", f"{len(view.periods):,}", f"of {view.num_periods:,} planned", ""),
+    ]
 
 
 def statement_paragraphs(view: MonitorView) -> list[Paragraph]:
@@ -50,7 +112,13 @@ def statement_paragraphs(view: MonitorView) -> list[Paragraph]:
     return [
         *seeded,
         _what_reports_reveal(view),
-        _exception(view),
+        exception_paragraph(
+            # No exception where all that is claimed is the local guarantee.
+            view.delta if view.central.upper < view.local.upper else 0.0,
+            brief(view.delta),
+            view.num_users,
+            without="what is claimed is the local guarantee, which holds without exception.",
+        ),
         _local(view),
         _whole_history(view),
         *known,
@@ -73,7 +141,10 @@ def statement_facts(view: MonitorView) -> list[tuple[str, str]]:
         unavoidable = f"epsilon >= {rounded(central.lower, up=False)}"
         gap = f"{100.0 * central.gap:.1f}%"
     return [
-        ("Safe to publish", f"{safe_epsilon(central)} at delta = {brief(view.delta)}"),
+        (
+            "Safe to publish",
+            f"epsilon <= {rounded(central.upper, up=True)} at delta = {brief(view.delta)}",
+        ),
         ("Proved unavoidable", unavoidable),
         ("Gap", gap),
         ("Method", central.method),
@@ -81,11 +152,6 @@ def statement_facts(view: MonitorView) -> list[tuple[str, str]]:
         ("Local", f"epsilon0 <= {rounded(local.upper, up=True)}, {local.method}"),
         ("Source", local.source),
     ]
-
-
-def safe_epsilon(bound: Bound) -> str:
-    """Return what is safe to publish."""
-    return f"epsilon <= {rounded(bound.upper, up=True)}"
 
 
 def _what_reports_reveal(view: MonitorView) -> Paragraph:
@@ -99,34 +165,14 @@ def _what_reports_reveal(view: MonitorView) -> Paragraph:
     epsilon = view.central.upper
     if math.isinf(epsilon):
         return title, f"{adversary} may learn a person's history: no finite epsilon is proved."
-    text = (
+    return title, limit_text(
         f"{adversary} faces a limit on what it can learn about any one person. Whatever two "
         f"histories of at most {counted(view.max_changes, 'change')} it weighs against each "
-        "other, all reports together change the odds between them by a factor of at most "
-        f"{odds_factor(epsilon)}, which is e^epsilon for epsilon = {rounded(epsilon, up=True)}. If "
-        "both seemed equally likely before, it guesses right with a chance of at most "
-        f"{best_guess(epsilon, view.delta)}, where tossing a coin gives 50%."
-    )
-    return title, text + (" A factor this large protects little." if epsilon > 5.0 else "")
-
-
-def _exception(view: MonitorView) -> Paragraph:
-    """Say what delta means for one person and for anyone at all."""
-    title, delta = "The exception.", view.delta
-    if delta == 0.0 or view.central.upper >= view.local.upper:
-        return title, (
-            "There is none: what is claimed is the local guarantee, which holds without exception."
-        )
-    text = (
-        f"For each person the limit may fail with a chance of at most delta = {brief(delta)}, that "
-        f"is {one_in(delta)}. "
-    )
-    anyone = view.num_users * delta  # union bound over the users
-    if anyone < 1.0:
-        return title, text + f"That it fails for anyone at all has a chance below {one_in(anyone)}."
-    return title, text + (
-        f"With {view.num_users:,} users it may fail for somebody: ask for a delta far below "
-        f"{rounded(1.0 / view.num_users, up=False, digits=2)}."
+        "other, all reports together change",
+        "both",
+        epsilon=epsilon,
+        delta=view.delta,
+        shown=rounded(epsilon, up=True),
     )
 
 
@@ -178,223 +224,154 @@ def _times(number: int) -> str:
     return "once" if number == 1 else f"{number:,} times"
 
 
-_MINUS = "\u2212"
-_MANY_ROWS = 30
-
-
-def write_monitor_page(view: MonitorView, path: str | PathLike[str]) -> Path:
-    """Write a self-contained HTML report of a monitored statistic.
-
-    Parameters
-    ----------
-    view : MonitorView
-        What to show.
-    path : str or path-like
-        Where to; an existing file is replaced in one step.
-
-    Returns
-    -------
-    Path
-        The file written, about 5 MB.
-
-    Raises
-    ------
-    OutputError
-        If the file cannot be written.
-    """
-    return write_text_atomically(path, monitor_html(view))
-
-
-def monitor_html(view: MonitorView) -> str:
-    """Return the whole page; it depends on nothing but ``view``."""
-    running, errors = running_figure(view), errors_figure(view)
-    kind = "Simulated monitoring" if view.is_seeded or view.is_truth_known else "Monitoring"
-    return document(
-        title=f"{kind} of {view.num_users:,} users over {counted(len(view.periods), 'period')}",
-        lead=_lead(view),
-        banners=_banners(view),
-        key_figures=_key_figures(view),
-        body=(
-            _estimates(view),
-            _reading(view),
-            _privacy(view),
-            _done(view),
-            _assumptions(view),
-            _reproduce(view),
-        ),
-        figures=(running, *(() if errors is None else (errors,))),
-        eyebrow="shuffledp monitor",
-    )
-
-
-def _lead(view: MonitorView) -> str:
-    """Say in one sentence what happened."""
-    return (
-        f"Each of {view.num_users:,} users reported randomized changes of "
-        f"<bdi>{escape(shorten(view.what, 60))}</bdi>, at most {view.max_changes:,} of them; these "
-        "are the running counts estimated from the reports, period by period."
-    )
-
-
-def _banners(view: MonitorView) -> str:
-    """Return what nobody may overlook."""
-    banners = [
-        f'<div class="banner"><p><strong>Warning.</strong> {escape(warning)}</p></div>'
-        for warning in view.warnings
+def running_figure(view: MonitorView) -> Figure:
+    """Return the estimates as lines in their bands, and the true counts dashed, where known."""
+    traces = [_band_trace(curve.lower, curve.upper, colour) for curve, colour in _coloured(view)]
+    traces += [
+        _line(curve.estimates, colour, width=2.0, texts=_texts(view, curve))
+        for curve, colour in _coloured(view)
     ]
-    if view.is_seeded:
-        banners.insert(
-            0,
-            '<div class="banner alert" role="alert"><p><strong>Simulation.</strong> '
-            f"{escape(SEEDED)}</p></div>",
-        )
-    return "\n".join(banners)
-
-
-def _key_figures(view: MonitorView) -> str:
-    """Return the strip on top: what can be said of a period, and what it costs."""
-    cells = (
-        (
-            "Error of a count",
-            f"\u00b1{share_text(view.worst_half_width, view.num_users)}",
-            f"of users, in the worst period: {view.band}",
+    for curve in view.drawn:
+        if curve.truth is not None:
+            traces.append(_line(curve.truth, "var(--ink)", dash="dash", width=1.3))
+    return Figure(
+        name="chart-running",
+        spec={
+            "data": traces,
+            "layout": _layout(view, "Users", height=400),
+            "narrow": _narrow(view),
+        },
+        description=(
+            f"Line chart of {len(view.drawn)} running count{'s' * (len(view.drawn) != 1)} over "
+            f"{len(view.periods):,} periods, each with its band. The table below holds the numbers."
         ),
-        (
-            "Central privacy loss",
-            typeset(f"epsilon <= {rounded(view.central.upper, up=True, digits=3)}"),
-            typeset(
-                f"all {counted(view.num_periods, 'period')} together, delta = {brief(view.delta)}"
-            ),
+        legend=_legend(view),
+    )
+
+
+def errors_figure(view: MonitorView) -> Figure | None:
+    """Return estimate less truth inside the band's width about 0; None where truth is unknown."""
+    if not view.is_truth_known:
+        return None
+    layout = _layout(view, "Estimate less truth", height=260)
+    colour = _coloured(view)[0][1] if len(view.drawn) == 1 else _GREY
+    lower = np.min([curve.lower - curve.estimates for curve in view.drawn], axis=0)
+    upper = np.max([curve.upper - curve.estimates for curve in view.drawn], axis=0)
+    traces = [_band_trace(lower, upper, colour)]
+    for curve, colour in _coloured(view):
+        if curve.errors is not None:
+            traces.append(_line(curve.errors, colour, width=1.5 if len(view.drawn) == 1 else 1.0))
+    layout["yaxis"] |= {
+        "zeroline": True,
+        "zerolinewidth": 1.5,
+        "zerolinecolor": "var(--line-strong)",
+    }
+    return Figure(
+        name="chart-errors",
+        spec={"data": traces, "layout": layout, "narrow": _narrow(view)},
+        description=(
+            "Line chart of the errors of the estimates within the bands. The table below holds "
+            "the numbers."
         ),
-        (
-            "Local privacy loss",
-            typeset(f"epsilon0 <= {rounded(view.local.upper, up=True)}"),
-            "all that a user sends, without the shuffler",
-        ),
-        ("Periods", f"{len(view.periods):,}", f"of {view.num_periods:,} planned"),
-    )
-    return '<dl class="key-figures">{}</dl>'.format(
-        "".join(
-            f'<div><dt>{name}</dt><dd class="figure">{figure}</dd>'
-            f'<dd class="detail">{detail}</dd></div>'
-            for name, figure, detail in cells
-        )
     )
 
 
-def _estimates(view: MonitorView) -> str:
-    """Return the charts and the table."""
-    caption = f"Estimated number of users in each period. Shaded: {typeset(view.band)}."
-    if len(view.drawn) < len(view.curves):
-        caption += (
-            f" Shown are the {len(view.drawn)} largest of {len(view.curves):,} values; being "
-            "picked for their size, they tend to be a little too large."
-        )
-    charts = figure_place(running_figure(view), caption) + legend(view)
-    errors = errors_figure(view)
-    if errors is not None:
-        charts += figure_place(
-            errors, "Estimate less true count. Shaded: how wide the band is in each period."
-        )
-    return section("estimates", "Running counts", charts + _table(view))
-
-
-def _table(view: MonitorView) -> str:
-    """Return the numbers; a long table can be closed."""
-    head, rows = table_headings(view), table_rows(view)
-    header = "".join(
-        f'<th scope="col" role="columnheader">{name}</th>' for name in (head.name, *head.numbers)
-    )
-    body = "".join(_row(row, head) for row in rows)
-    is_long = len(rows) > _MANY_ROWS
-    table = (
-        f'<div class="table estimates{" long" * is_long}" role="region" tabindex="0" '
-        'aria-label="Table of running counts">'
-        f'<table role="table"><thead role="rowgroup"><tr role="row">{header}</tr></thead>'
-        f'<tbody role="rowgroup">{body}</tbody></table></div>'
-    )
-    if not is_long:
-        return table
-    shown = len(shown_periods(view))
-    name = f"All {shown:,} periods" if shown == len(view.periods) else f"{shown:,} of the periods"
-    return f"<details open><summary>{name}</summary>{table}</details>"
-
-
-def _row(row: TableRow, head: TableRow) -> str:
-    """Return one period; on a phone each number shows its heading."""
-    cells = "".join(
-        f'<td role="cell" data-label="{label}"><bdi>{_number(label, number)}</bdi></td>'
-        for label, number in zip(head.numbers, row.numbers, strict=True)
-    )
-    name = f'<th scope="row" role="rowheader"><bdi>{escape(row.name)}</bdi></th>'
-    return f'<tr role="row">{name}{cells}</tr>\n'
-
-
-def _number(label: str, text: str) -> str:
-    """Return a cell: labels as they are, numbers with a proper minus."""
-    return escape(shorten(text, 60)) if label == "Value" else text.replace("-", _MINUS)
-
-
-def _reading(view: MonitorView) -> str:
-    """Say what the curves can be used for."""
-    points = [
-        "The estimates are unbiased and are shown as they are: a count near 0 can come out "
-        "negative, and one near everybody can come out above the number of users.",
-        f"The shaded region is a {view.band}. A movement of the curve that stays inside the band "
-        "may be noise alone.",
-        "Errors of neighbouring periods are not independent: periods share reports. The error "
-        "jumps up and down with the binary form of the period's number, and is least where few "
-        "sums of reports cover the time since the start.",
+def _legend(view: MonitorView) -> tuple[LegendEntry, ...]:
+    """Return how lines and bands are drawn."""
+    entries = [
+        LegendEntry(colour, label=shorten(curve.label, _LONGEST_LABEL))
+        if curve.label
+        else LegendEntry(colour, "estimate")
+        for curve, colour in _coloured(view)
     ]
+    shade = _shade(_GREY if len(view.drawn) > 1 else _ACCENT)
+    entries.append(LegendEntry(shade, view.band, is_shade=True))
     if view.is_truth_known:
-        total = len(view.periods) * len(view.curves)
-        points.append(
-            f"Of {total:,} true counts, {view.num_outside:,} lie outside their band. They are "
-            "known only because this is a simulation."
+        known = "true count, known only because this is a simulation"
+        entries.append(LegendEntry("var(--ink)", known, dashes="5 4"))
+    return tuple(entries)
+
+
+def _coloured(view: MonitorView) -> list[tuple[Curve, str]]:
+    """Return the curves to draw, each with its colour."""
+    if len(view.drawn) == 1:
+        return [(view.drawn[0], "var(--accent)")]
+    return list(zip(view.drawn, COLOURS, strict=False))
+
+
+def _band_trace(lower: FloatArray, upper: FloatArray, colour: str) -> dict[str, Any]:
+    """Return a shaded band: there along its upper end, and back along its lower one."""
+    forth = list(range(1, len(lower) + 1))
+    ends = upper.tolist() + lower[::-1].tolist()
+    band = line(forth + forth[::-1], ends, colour, mode="lines", width=0)
+    return band | {"fill": "toself", "fillcolor": _shade(colour)}
+
+
+def _line(
+    values: FloatArray,
+    colour: str,
+    *,
+    width: float,
+    dash: str = "solid",
+    texts: list[str] | None = None,
+) -> dict[str, Any]:
+    """Return a line over the periods, which count from 1; one period is a point."""
+    mode = "lines" if len(values) > 1 else "markers"
+    return line(
+        range(1, len(values) + 1), values.tolist(), colour, texts=texts, mode=mode, width=width,
+        dash=dash, marker=6,
+    )  # fmt: skip
+
+
+def _texts(view: MonitorView, curve: Curve) -> list[str]:
+    """Return what is shown beside each estimate on hovering."""
+    name = f"<b>{escape(shorten(curve.label, _LONGEST_LABEL))}</b><br>" if curve.label else ""
+    texts = []
+    for index, period in enumerate(view.periods):
+        estimate = float(curve.estimates[index])
+        text = (
+            f"{name}{escape(period)}<br><b>{fixed(estimate, 0)}</b> "
+            f"({share_text(estimate, view.num_users)})<br>"
+            f"{fixed(float(curve.lower[index]), 0)} to {fixed(float(curve.upper[index]), 0)}"
         )
-    return section("reading", "How to read it", _list(points))
+        if curve.truth is not None:
+            text += f"<br>true: {fixed(float(curve.truth[index]), 0)}"
+        texts.append(text)
+    return texts
 
 
-def _privacy(view: MonitorView) -> str:
-    """Return the statement in plain words, then the facts that it rests on."""
-    words = "".join(
-        f"<p><strong>{typeset(title)}</strong> {typeset(text)}</p>"
-        for title, text in statement_paragraphs(view)
+def _layout(view: MonitorView, title: str, *, height: int) -> dict[str, Any]:
+    """Return axes whose labels are names of periods."""
+    layout = base_layout(height=height)
+    places, names = _ticks(view, _NUM_TICKS)
+    layout["xaxis"] = axis(
+        "Period",
+        range=[0.5, len(view.periods) + 0.5],
+        tickmode="array",
+        tickvals=places,
+        ticktext=names,
+        tickangle=0,
     )
-    facts = facts_list([(name, typeset(value)) for name, value in statement_facts(view)])
-    return section("privacy", "Privacy statement", f'<div class="statement">{words}</div>{facts}')
+    layout["yaxis"] = axis(title, nticks=7)
+    return layout
 
 
-def _done(view: MonitorView) -> str:
-    """Return how it ran."""
-    facts = facts_list([(escape(name), typeset(value)) for name, value in view.facts])
-    return section("method", "What was done", facts)
+def _narrow(view: MonitorView) -> dict[str, Any]:
+    """Return fewer labels, for a phone."""
+    places, names = _ticks(view, _NUM_NARROW_TICKS)
+    return {"xaxis.tickvals": places, "xaxis.ticktext": names}
 
 
-def _assumptions(view: MonitorView) -> str:
-    """Return everything that must hold for the statement to be true."""
-    return section(
-        "assumptions",
-        "Assumptions",
-        "<p>The statement is true if all of these hold.</p>"
-        f"<h3>With the shuffler</h3>{_list(view.central.assumptions)}"
-        f"<h3>Without it</h3>{_list(view.local.assumptions)}",
-    )
+def _ticks(view: MonitorView, most: int) -> tuple[list[int], list[str]]:
+    """Return places of labels, evenly spread from the first period, and the labels."""
+    num = len(view.periods)
+    step = max(1, -(-(num - 1) // max(1, most - 1)))
+    places = list(range(1, num + 1, step))
+    return places, [escape(view.periods[place - 1]) for place in places]
 
 
-def _list(sentences: Iterable[str]) -> str:
-    """Return our own sentences as a list."""
-    items = "".join(f"<li>{typeset(sentence)}</li>" for sentence in sentences)
-    return f'<ul class="assumptions">{items}</ul>'
-
-
-def _reproduce(view: MonitorView) -> str:
-    """Return how to run it again and what to cite."""
-    facts = facts_list(
-        [
-            ("Software", f"shuffledp {__version__}"),
-            ("Central guarantee", typeset(view.central.source)),
-            ("Local guarantee", typeset(view.local.source)),
-        ]
-    )
-    return section("reproduce", "Reproduce and cite", f"<pre>{escape(view.code)}</pre>{facts}")
+def _shade(colour: str) -> str:
+    """Return a colour that shines through."""
+    code = (_ACCENT if colour.startswith("var(") else colour).removeprefix("#")
+    red, green, blue = (int(code[at : at + 2], 16) for at in (0, 2, 4))
+    return f"rgba({red},{green},{blue},{_SHADE})"

@@ -1,74 +1,111 @@
-"""A result in a few lines: an HTML fragment without scripts for notebooks, text for terminals."""
+"""Results and plans in a few lines: HTML without scripts for notebooks, text for terminals."""
 
-from html import escape
+from functools import singledispatch
 
+from shuffledp.collection.plan import Plan
 from shuffledp.collection.results import RunResult
 from shuffledp.core.display import visible
-from shuffledp.report.formatting import display_width, shorten
-from shuffledp.report.statement import (
-    SIMULATION_WARNING,
-    privacy_statement,
+from shuffledp.report.formatting import shorten
+from shuffledp.report.page import render
+from shuffledp.report.plan import HEADINGS, expected_errors, headline, plan_rows
+from shuffledp.report.statement import SIMULATION_WARNING, privacy_statement
+from shuffledp.report.wording import (
+    EstimateRow,
+    estimate_headings,
+    estimate_rows,
+    randomizer_title,
+    same_width,
 )
-from shuffledp.report.tables import EstimateRow, estimate_headings, estimate_rows
-from shuffledp.report.typesetting import typeset
-from shuffledp.report.wording import randomizer_title
 
 _MOST_ROWS = 20  # of the table; the rest is in the report and in result.estimates
 _LONGEST_LABEL = 40  # characters
-# Colours are mixed from the notebook's own, so that both of its themes work.
-_CELL = "padding:.2em .8em;font-variant-numeric:tabular-nums"
-_ALERT = "border-left:4px solid #c0392b;padding:.4em .8em;margin:.4em 0;font-weight:600"
-_NOTE = "border-left:4px solid #c98a12;padding:.4em .8em;margin:.4em 0"
 
 
-def notebook_html(result: RunResult) -> str:
-    """Return an HTML fragment: headline, table, statement. It runs no script and loads nothing.
+@singledispatch
+def notebook_html(subject: object) -> str:
+    """Return an HTML fragment; it runs no script and loads nothing.
 
     Parameters
     ----------
-    result : RunResult
-        At most 20 answers are shown, in the order of the domain.
+    subject : RunResult or Plan
+        Of a result at most 20 answers are shown, in the order of the domain; of a plan none.
     """
-    statement = privacy_statement(result)
-    # What epsilon means is true only together with its exception, delta.
-    words = "".join(
-        f"<p><b>{typeset(title)}</b> {typeset(text)}</p>"
-        for title, text in statement.paragraphs
-        if title in {"What the reports reveal.", "The exception."}
-    )
-    alert = f'<p style="{_ALERT}">Simulation. {escape(SIMULATION_WARNING)}</p>'
-    notes = "".join(f'<p style="{_NOTE}">{escape(warning)}</p>' for warning in result.warnings)
-    rows = estimate_rows(result)
-    body = "".join(_html_row(row, "td") for row in rows[:_MOST_ROWS])
-    hidden = len(rows) - _MOST_ROWS
-    more = f"<p>and {hidden:,} more, in <code>result.estimates</code></p>" if hidden > 0 else ""
-    return (
-        f'<div style="max-width:60em">{alert if result.is_simulation else ""}{notes}'
-        f"<p><b>{typeset(statement.headline)}</b><br>{typeset(_summary(result))}</p>"
-        f"<table><thead>{_html_row(estimate_headings(result), 'th')}</thead>"
-        f"<tbody>{body}</tbody></table>{more}"
-        f"{words}</div>"
-    )
+    raise TypeError(f"nothing is shown of a {type(subject).__name__}")
 
 
-def terminal_text(result: RunResult) -> str:
+@singledispatch
+def terminal_text(subject: object) -> str:
     """Return the same as plain text; only the answers themselves may leave ASCII.
 
     Parameters
     ----------
-    result : RunResult
-        At most 20 answers are shown, in the order of the domain.
+    subject : RunResult or Plan
+        Of a result at most 20 answers are shown, in the order of the domain; of a plan none.
     """
-    statement = privacy_statement(result)
-    rows = estimate_rows(result)
-    lines = [_summary(result)]
-    if result.is_simulation:
+    raise TypeError(f"nothing is shown of a {type(subject).__name__}")
+
+
+@notebook_html.register
+def _(subject: RunResult) -> str:
+    statement = privacy_statement(subject)
+    rows = estimate_rows(subject)
+    return render(
+        "notebook.html",
+        alert=f"Simulation. {SIMULATION_WARNING}" if subject.is_simulation else "",
+        warnings=subject.warnings,
+        headline=statement.headline,
+        lines=[_summary(subject)],
+        headings=_cells(estimate_headings(subject)),
+        rows=[_cells(row) for row in rows[:_MOST_ROWS]],
+        num_more=max(0, len(rows) - _MOST_ROWS),
+        # What epsilon means is true only together with its exception, delta.
+        paragraphs=[
+            (title, text)
+            for title, text in statement.paragraphs
+            if title in {"What the reports reveal.", "The exception."}
+        ],
+    )
+
+
+@terminal_text.register
+def _(subject: RunResult) -> str:
+    rows = estimate_rows(subject)
+    lines = [_summary(subject)]
+    if subject.is_simulation:
         lines.append(f"SIMULATION. {SIMULATION_WARNING}")
-    lines += [f"Warning: {visible(warning)}" for warning in result.warnings]
-    lines += ["", *_aligned([estimate_headings(result), *rows[:_MOST_ROWS]])]
+    lines += [f"Warning: {visible(warning)}" for warning in subject.warnings]
+    lines += [
+        "",
+        *same_width([_cells(estimate_headings(subject)), *map(_cells, rows[:_MOST_ROWS])]),
+    ]
     if len(rows) > _MOST_ROWS:
         lines.append(f"and {len(rows) - _MOST_ROWS:,} more, in result.estimates")
-    return "\n".join([*lines, "", statement.headline])
+    return "\n".join([*lines, "", privacy_statement(subject).headline])
+
+
+@notebook_html.register
+def _(subject: Plan) -> str:
+    return render(
+        "notebook.html",
+        alert="",
+        warnings=(),
+        headline=headline(subject),
+        lines=[f"{name}: {text}" for name, text in expected_errors(subject)],
+        headings=HEADINGS,
+        rows=plan_rows(subject),
+        num_more=0,
+        paragraphs=(),
+    )
+
+
+@terminal_text.register
+def _(subject: Plan) -> str:
+    expected = [f"{name}: {text}" for name, text in expected_errors(subject)]
+    table = same_width([HEADINGS, *plan_rows(subject)])
+    return "\n".join([headline(subject), *expected, "", *table])
+
+
+plan_html, plan_text = notebook_html, terminal_text  # names by which plans ask for them
 
 
 def _summary(result: RunResult) -> str:
@@ -84,23 +121,3 @@ def _cells(row: EstimateRow) -> tuple[str, ...]:
     """Return the columns, the label shortened."""
     label = shorten(row.value, _LONGEST_LABEL).replace("\u2026", "...")
     return (label, *row.few_numbers)
-
-
-def _html_row(row: EstimateRow, tag: str) -> str:
-    """Return one table row, labels to the left and numbers to the right."""
-    label, *numbers = _cells(row)
-    first = f'<{tag} style="{_CELL};text-align:left"><bdi>{escape(label)}</bdi></{tag}>'
-    rest = "".join(f'<{tag} style="{_CELL};text-align:right">{n}</{tag}>' for n in numbers)
-    return f"<tr>{first}{rest}</tr>"
-
-
-def _aligned(rows: list[EstimateRow]) -> list[str]:
-    """Return lines with labels to the left and numbers to the right, by display width."""
-    table = [_cells(row) for row in rows]
-    widths = [max(map(display_width, column)) for column in zip(*table, strict=True)]
-    lines = []
-    for label, *numbers in table:
-        padded = label + " " * (widths[0] - display_width(label))
-        cells = [number.rjust(width) for number, width in zip(numbers, widths[1:], strict=True)]
-        lines.append("  ".join([padded, *cells]))
-    return lines

@@ -12,16 +12,11 @@ from dataclasses import dataclass
 
 from shuffledp.collection.results import Guarantee, RunResult
 from shuffledp.core.bound import Bound
-from shuffledp.report.formatting import (
-    best_guess,
-    brief,
-    odds_factor,
-    one_in,
-    percent,
-    rounded,
-)
-from shuffledp.report.group_sections import statement_paragraphs
-from shuffledp.report.network_sections import statement_paragraph
+from shuffledp.report.formatting import best_guess, odds_factor, one_in, rounded
+from shuffledp.report.shuffles import group_paragraphs, network_paragraph
+from shuffledp.report.wording import gap_percent, safe_delta, safe_epsilon
+
+Paragraph = tuple[str, str]  # a short title and its text
 
 SIMULATION_WARNING = (
     "This run was given a seed, so whoever knows the seed can undo its randomization. It protects "
@@ -44,7 +39,7 @@ class Statement:
     """
 
     headline: str
-    paragraphs: tuple[tuple[str, str], ...]
+    paragraphs: tuple[Paragraph, ...]
     facts: tuple[tuple[str, str], ...]
 
 
@@ -53,9 +48,14 @@ def privacy_statement(result: RunResult) -> Statement:
     guarantee = result.guarantee
     paragraphs = [
         _what_reports_reveal(result),
-        *(() if result.groups is None else statement_paragraphs(result.groups)),
-        *(() if result.network is None else (statement_paragraph(result.network),)),
-        _exception(guarantee),
+        *(() if result.groups is None else group_paragraphs(result.groups)),
+        *(() if result.network is None else (network_paragraph(result.network),)),
+        exception_paragraph(
+            guarantee.delta_upper,
+            safe_delta(guarantee),
+            guarantee.num_users,
+            without="delta = 0, so the limit always holds.",
+        ),
         _certainty(guarantee),
         _without_shuffler(result),
         (
@@ -78,16 +78,6 @@ def privacy_statement(result: RunResult) -> Statement:
     )
 
 
-def safe_epsilon(guarantee: Guarantee) -> str:
-    """Return the epsilon that is safe to publish: as given, or rounded up."""
-    return _safe(guarantee.epsilon)
-
-
-def safe_delta(guarantee: Guarantee) -> str:
-    """Return the delta that is safe to publish: as given, or rounded up."""
-    return _safe(guarantee.delta)
-
-
 def meets_target(result: RunResult) -> bool:
     """Return whether the run gives at least the privacy that was asked for."""
     return (
@@ -102,12 +92,7 @@ _SIMULATION_NOTE = (
 )
 
 
-def _safe(value: Bound | float) -> str:
-    """Return a bound rounded up, or a given number as it is where that is short."""
-    return rounded(value.upper, up=True) if isinstance(value, Bound) else brief(value)
-
-
-def _what_reports_reveal(result: RunResult) -> tuple[str, str]:
+def _what_reports_reveal(result: RunResult) -> Paragraph:
     """Say what epsilon means, as a change of odds and as a guess."""
     guarantee = result.guarantee
     title = "What the reports reveal."
@@ -120,41 +105,48 @@ def _what_reports_reveal(result: RunResult) -> tuple[str, str]:
     epsilon, delta = guarantee.epsilon_upper, guarantee.delta_upper
     if math.isinf(epsilon):
         return title, f"{adversary} may learn a person's answer: no finite epsilon is proved."
-    text = (
+    text = limit_text(
         f"{adversary} faces a limit on what it can learn about any one person. Whatever two "
-        "answers it weighs against each other, the reports change the odds between them by a "
-        f"factor of at most {odds_factor(epsilon)}, which is e^epsilon for epsilon = "
-        f"{safe_epsilon(guarantee)}. If both answers seemed equally likely before, it guesses "
-        f"right with a chance of at most {best_guess(epsilon, delta)}, where tossing a coin gives "
-        "50%."
+        "answers it weighs against each other, the reports change",
+        "both answers",
+        epsilon=epsilon,
+        delta=delta,
+        shown=safe_epsilon(guarantee),
     )
-    if epsilon > 5.0:
-        text += " A factor this large protects little."
     if guarantee.num_users != result.num_users:
         text += f" Of these users, {guarantee.num_users:,} are counted on to be honest."
     return title, text
 
 
-def _exception(guarantee: Guarantee) -> tuple[str, str]:
-    """Say what delta means for one person and for anyone at all."""
+def limit_text(start: str, both: str, *, epsilon: float, delta: float, shown: str) -> str:
+    """Say what epsilon means, as a change of odds and as a guess."""
+    return (
+        f"{start} the odds between them by a factor of at most {odds_factor(epsilon)}, which is "
+        f"e^epsilon for epsilon = {shown}. If {both} seemed equally likely before, it guesses "
+        f"right with a chance of at most {best_guess(epsilon, delta)}, where tossing a coin gives "
+        "50%."
+    ) + (" A factor this large protects little." if epsilon > 5.0 else "")
+
+
+def exception_paragraph(delta: float, shown: str, num_users: int, *, without: str) -> Paragraph:
+    """Say what delta means for one person and for anyone at all; at 0 there is none."""
     title = "The exception."
-    delta = guarantee.delta_upper
     if delta == 0.0:
-        return title, "There is none: delta = 0, so the limit always holds."
+        return title, f"There is none: {without}"
     text = (
-        f"For each person the limit may fail with a chance of at most delta = "
-        f"{safe_delta(guarantee)}, that is {one_in(delta)}. "
+        f"For each person the limit may fail with a chance of at most delta = {shown}, that "
+        f"is {one_in(delta)}. "
     )
-    anyone = guarantee.num_users * delta  # union bound over the users
+    anyone = num_users * delta  # union bound over the users
     if anyone < 1.0:
         return title, text + f"That it fails for anyone at all has a chance below {one_in(anyone)}."
     return title, text + (
-        f"With {guarantee.num_users:,} users it may fail for somebody: ask for a delta far below "
-        f"{rounded(1.0 / guarantee.num_users, up=False, digits=2)}."
+        f"With {num_users:,} users it may fail for somebody: ask for a delta far below "
+        f"{rounded(1.0 / num_users, up=False, digits=2)}."
     )
 
 
-def _certainty(guarantee: Guarantee) -> tuple[str, str]:
+def _certainty(guarantee: Guarantee) -> Paragraph:
     """Say how far the safe number is from what is proved to be unavoidable."""
     title = "How sharp this is."
     bound, name = guarantee.bound, _computed_name(guarantee)
@@ -162,12 +154,12 @@ def _certainty(guarantee: Guarantee) -> tuple[str, str]:
     if bound.lower is None or bound.gap is None:
         return title, f"{text} How much smaller the true {name} is, is not known."
     return title, (
-        f"{text} No analysis of this collection can show less than "
-        f"{rounded(bound.lower, up=False)}; what is still open is a gap of {_gap(bound.gap)}."
+        f"{text} No analysis of this collection can show less than {rounded(bound.lower, up=False)}"
+        f"; what is still open is a gap of {gap_percent(bound.gap)}."
     )
 
 
-def _without_shuffler(result: RunResult) -> tuple[str, str]:
+def _without_shuffler(result: RunResult) -> Paragraph:
     """Say what is left if the shuffler is broken: the local guarantee."""
     profile = result.randomizer.profile
     exception = (
@@ -200,7 +192,7 @@ def _facts(guarantee: Guarantee) -> tuple[tuple[str, str], ...]:
     return (
         ("Safe to publish", f"{name} <= {rounded(bound.upper, up=True)} at {other} = {value}"),
         ("Proved unavoidable", unavoidable),
-        ("Gap", "not known" if bound.gap is None else _gap(bound.gap)),
+        ("Gap", "not known" if bound.gap is None else gap_percent(bound.gap)),
         ("Honest users", f"{guarantee.num_users:,}"),
         ("Method", bound.method),
         ("Source", bound.source),
@@ -210,10 +202,3 @@ def _facts(guarantee: Guarantee) -> tuple[tuple[str, str], ...]:
 def _computed_name(guarantee: Guarantee) -> str:
     """Name the parameter that was computed."""
     return "epsilon" if isinstance(guarantee.epsilon, Bound) else "delta"
-
-
-def _gap(gap: float) -> str:
-    """Return a relative gap in percent."""
-    if gap == 0.0:
-        return "0%"
-    return "below 0.001%" if gap < 1e-5 else percent(gap, 1 if gap >= 0.01 else 3)

@@ -1,12 +1,26 @@
-"""What differs in words and units between kinds of questions: shares of users, or means."""
+"""Words and numbers that pages, notebooks and terminals share: names, units, rows of estimates.
 
-from collections.abc import Callable, Mapping
+What differs between kinds of questions is how their estimates are spoken of: shares of users, or
+means.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from shuffledp.collection.results import RunResult
-from shuffledp.report.formatting import fixed, percent
+from shuffledp.collection.results import Guarantee, RunResult
+from shuffledp.core.bound import Bound
+from shuffledp.report.formatting import (
+    brief,
+    decimals_for,
+    display_width,
+    fixed,
+    given,
+    percent,
+    rounded,
+    shown_label,
+)
 
 if TYPE_CHECKING:
     from shuffledp.collection.questions.question import Question
@@ -38,18 +52,7 @@ _SET_WORDS = {"sampled": "one answer drawn of each set", "split": "epsilon0 spli
 
 
 def randomizer_title(randomizer: Any) -> str:
-    """Return the full name of a randomizer.
-
-    Parameters
-    ----------
-    randomizer : LocalRandomizer
-        Of any kind.
-
-    Returns
-    -------
-    str
-        Its registered name where it has no other.
-    """
+    """Return the full name of a randomizer."""
     name = str(randomizer.name)
     strategy, found, base = name.partition(":")
     if found and strategy in _SET_WORDS:
@@ -59,32 +62,16 @@ def randomizer_title(randomizer: Any) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wording:
-    """How to speak about the estimates of one kind.
+    """How to speak about the estimates of one kind."""
 
-    Parameters
-    ----------
-    label, labels, estimate : str
-        Headings: of what is estimated, of all of it, and of the estimate.
-    plural : str
-        What the estimates are, in running text.
-    format : callable
-        Formats a value with a number of decimals.
-    unit : float
-        What a standard error is multiplied by before its decimals are chosen.
-    caution : str
-        Why estimates may look impossible.
-    tick_format, error_tick_format : str
-        Of the axes of charts of estimates and of their errors, in d3's notation.
-    """
-
-    label: str
+    label: str  # heading of what is estimated
     labels: str
-    estimate: str
-    plural: str
-    format: Callable[[float, int], str]
-    unit: float
-    caution: str
-    tick_format: str
+    estimate: str  # heading of the estimates
+    plural: str  # what they are, in running text
+    format: Callable[[float, int], str]  # of a value with a number of decimals
+    unit: float  # what a standard error is multiplied by before its decimals are chosen
+    caution: str  # why estimates may look impossible
+    tick_format: str  # of charts of estimates and of their errors, in d3's notation
     error_tick_format: str
 
 
@@ -121,13 +108,8 @@ _MEANS = Wording(
 )
 
 
-def wording(result: RunResult) -> Wording:
-    """Return how to speak about this result's estimates."""
-    return wording_for(result.question)
-
-
-def wording_for(question: "Question") -> Wording:
-    """Return how to speak about the estimates of a question, before there are any."""
+def wording(question: "Question") -> Wording:
+    """Return how to speak about the estimates of a question."""
     return _MEANS if question.kind in _KINDS_OF_MEANS else _FREQUENCIES
 
 
@@ -138,3 +120,108 @@ def main_estimates(result: RunResult) -> list[float]:
         "frequency", columns.get("mean", next(iter(columns.values())))
     ).tolist()
     return values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimateRow:
+    """One estimate, every number formatted; ``count`` is empty where nothing is counted."""
+
+    value: str
+    count: str
+    estimate: str
+    standard_error: str
+    population_standard_error: str
+    interval: str
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The columns beside the label that there are."""
+        return (*self.few_numbers[:-1], self.population_standard_error, self.interval)
+
+    @property
+    def few_numbers(self) -> tuple[str, ...]:
+        """The same about these users only, for narrow tables."""
+        counted = (self.count,) if self.count else ()
+        return (*counted, self.estimate, self.standard_error, self.interval)
+
+
+def estimate_headings(result: RunResult) -> EstimateRow:
+    """Return the headings of the columns."""
+    words = wording(result.question)
+    kind = "simultaneous interval" if result.estimates.is_simultaneous else "interval"
+    return EstimateRow(
+        value=words.label,
+        count="Estimated count" if "count" in result.estimates.columns() else "",
+        estimate=words.estimate,
+        standard_error="Standard error",
+        population_standard_error="Population standard error",
+        interval=f"{given(round(100.0 * result.estimates.confidence, 6))}% {kind}",
+    )
+
+
+def estimate_rows(result: RunResult) -> list[EstimateRow]:
+    """Return a row for each estimate in the order of the question's labels."""
+    estimates, words = result.estimates, wording(result.question)
+    errors = estimates.standard_error.tolist()
+    decimals = decimals_for([words.unit * error for error in errors])
+    count_decimals = decimals_for([result.num_users * error for error in errors])
+    counts = estimates.columns().get("count")
+    shown_counts = (
+        [""] * len(errors)
+        if counts is None
+        else [fixed(count, count_decimals) for count in counts.tolist()]
+    )
+    columns = zip(
+        result.domain,
+        shown_counts,
+        main_estimates(result),
+        errors,
+        estimates.population_standard_error.tolist(),
+        estimates.lower.tolist(),
+        estimates.upper.tolist(),
+        strict=True,
+    )
+    return [
+        EstimateRow(
+            value=shown_label(value),
+            count=count,
+            estimate=words.format(estimate, decimals),
+            standard_error=words.format(error, decimals),
+            population_standard_error=words.format(of_population, decimals),
+            interval=f"{words.format(lower, decimals)} to {words.format(upper, decimals)}",
+        )
+        for value, count, estimate, error, of_population, lower, upper in columns
+    ]
+
+
+def safe_epsilon(guarantee: Guarantee) -> str:
+    """Return the epsilon that is safe to publish: as given, or rounded up."""
+    return _safe(guarantee.epsilon)
+
+
+def safe_delta(guarantee: Guarantee) -> str:
+    """Return the delta that is safe to publish: as given, or rounded up."""
+    return _safe(guarantee.delta)
+
+
+def _safe(value: Bound | float) -> str:
+    """Return a bound rounded up, or a given number as it is where that is short."""
+    return rounded(value.upper, up=True) if isinstance(value, Bound) else brief(value)
+
+
+def gap_percent(gap: float) -> str:
+    """Return a relative gap, rounded to few digits of percent."""
+    if gap == 0.0:
+        return "0%"
+    return "below 0.001%" if gap < 1e-5 else percent(gap, 1 if gap >= 0.01 else 3)
+
+
+def same_width(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows as lines, the first column to the left and the others to the right."""
+    widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for first, *rest in rows:
+        cells = [first + " " * (widths[0] - display_width(first))]
+        cells += [cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)]
+        lines.append("  ".join(cells))
+    return lines

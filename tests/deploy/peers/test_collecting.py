@@ -26,7 +26,7 @@ from shuffledp.leakage.of_runs import json_of_run, of_run
 from shuffledp.network.graphs.graph import Graph
 from shuffledp.network.hiding import walk_hiding
 from shuffledp.network.walk.random_walk import RandomWalk
-from shuffledp.report.page import report_html
+from shuffledp.report import page_html
 
 EVERYBODY = [0, 1, 2, 3, 4, 5]
 
@@ -274,7 +274,7 @@ def test_what_can_be_guessed_of_somebody_who_registered(over):
     assert uninformed.both.upper == pytest.approx(exact, abs=1e-6)
     assert of_run(result).notes == ()
     assert len(json_of_run(result)["leakage"]["accounts"]) == 2
-    assert 'id="leakage"' in report_html(result)
+    assert 'id="leakage"' in page_html(result)
 
 
 @pytest.mark.parametrize("nodes", [[], [4]])

@@ -1,0 +1,403 @@
+"""Pages with nothing but charts and their numbers, such as those of plans and attacks."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from shuffledp.core.bound import Bound
+from shuffledp.report.figures import (
+    COLOURS,
+    Figure,
+    LegendEntry,
+    axis,
+    base_layout,
+    line,
+    plain_label,
+)
+from shuffledp.report.formatting import fixed, given, rounded
+from shuffledp.report.page import page_html, render_page
+
+if TYPE_CHECKING:
+    from shuffledp.groups.attacks.trials import Measured
+    from shuffledp.leakage.curves import LeakageCurve
+    from shuffledp.network.curves import NetworkCurve
+
+DASHES = {"solid": "", "dash": "7 4", "dot": "2 3", "dashdot": "8 3 2 3"}  # plotly's names in SVG
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChartSection:
+    """A chart with its caption, and its numbers in a table."""
+
+    name: str
+    heading: str
+    figure: Figure
+    caption: str
+    is_table_open: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChartPage:
+    """A page of charts, as `page_html` takes it."""
+
+    title: str
+    lead: str
+    command: str
+    sections: tuple[ChartSection, ...]
+
+
+@page_html.register
+def _(subject: ChartPage) -> str:
+    figures = [each.figure for each in subject.sections]
+    return render_page("charts.html", figures, page=subject, title=subject.title, lead=subject.lead)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A line of a chart; a level across where there is one value and no x."""
+
+    name: str
+    y: tuple[float | None, ...]
+    colour: str
+    x: tuple[float, ...] = ()
+    dash: str = "solid"
+    width: float = 2.0
+    note: str = ""
+    up: bool = True  # whether numbers are rounded up
+
+
+def lines_figure(
+    name: str,
+    lines: Sequence[Line],
+    *,
+    x_title: str,
+    y_title: str,
+    x_scale: str = "linear",
+    y_scale: str = "linear",
+    y_axis: dict[str, Any] | None = None,
+    unit: str = "",
+) -> Figure:
+    """Return lines over a common axis, with a legend, and the numbers as a table."""
+    places = sorted({x for each in lines for x in each.x})
+    traces = []
+    for each in lines:
+        xs = each.x or (places[0], places[-1])
+        ys = each.y if each.x else each.y * 2
+        texts = [
+            f"{plain_label(each.name, 60)}<br>{_place(x, x_title)}<br>"
+            f"<b>{_number(y, each)}{unit}</b>"
+            for x, y in zip(xs, ys, strict=True)
+        ]
+        marks = "lines+markers" if len(each.x) in range(1, 41) else "lines"
+        traces.append(
+            line(xs, ys, each.colour, texts=texts, mode=marks, width=each.width, dash=each.dash)
+        )
+    layout = base_layout(height=420)
+    layout["xaxis"] = axis(x_title, type=x_scale)
+    layout["yaxis"] = axis(y_title, type=y_scale, exponentformat="power", **(y_axis or {}))
+    values = [dict(zip(each.x, each.y, strict=True)) if each.x else each.y[0] for each in lines]
+    rows = [
+        (
+            _place(x, ""),
+            *(
+                _number(each.get(x) if isinstance(each, dict) else each, of)
+                for each, of in zip(values, lines, strict=True)
+            ),
+        )
+        for x in places
+    ]
+    return Figure(
+        name=name,
+        spec={"data": traces, "layout": layout, "narrow": {"xaxis.nticks": 5}},
+        description=(
+            f"Line chart of {len(lines)} lines: {y_title} against {x_title}. The table below holds "
+            "the numbers."
+        ),
+        headings=(x_title, *(each.name for each in lines)),
+        rows=tuple(rows),
+        legend=tuple(
+            LegendEntry(
+                each.colour,
+                label=each.name,
+                text=f": {each.note}" if each.note else "",
+                dashes=DASHES[each.dash],
+            )
+            for each in lines
+        ),
+    )
+
+
+def _place(x: float, title: str) -> str:
+    """Return a place on the horizontal axis in words."""
+    return f"{x:,.6g}" + (f" {title}" if title else "")
+
+
+def _number(value: float | None, of: Line) -> str:
+    """Return a value; nothing where there is none."""
+    if value is None or not math.isfinite(value):
+        return "-"
+    return rounded(value, up=of.up, digits=5)
+
+
+# --------------------------------------------------------------------- shuffling through networks
+OURS, PUBLISHED = "ours", "published theorem, corrected"
+UNIFORM, LOCAL = "trusted uniform shuffler", "local reports, epsilon0"
+_DASH_OF = {OURS: "solid", PUBLISHED: "dash", UNIFORM: "dashdot", LOCAL: "dot"}
+_TOP = 4.0  # times epsilon0; a published bound may be far above it, where it says nothing
+
+
+def network_lines(curves: Sequence["NetworkCurve"]) -> list[tuple[str, str, Line]]:
+    """Return whose numbers, which graph's, and the line; one level for graphs of one size."""
+    levels = {each.uniform_epsilon for each in curves}
+    found: list[tuple[str, str, Line]] = []
+
+    def add(
+        claim: str, variant: str, y: Sequence[float | None], curve: Any, note: str = ""
+    ) -> None:
+        known = list(dict.fromkeys(name for _, name, _ in found if name))
+        place = known.index(variant) if variant in known else len(known)
+        found.append(
+            (
+                claim,
+                variant,
+                Line(
+                    name=f"{claim}, {variant}" if variant else claim,
+                    x=() if curve is None else tuple(map(float, curve.rounds)),
+                    y=tuple(y),
+                    colour=COLOURS[place % len(COLOURS)] if variant else "var(--ink-soft)",
+                    dash=_DASH_OF[claim],
+                    width=2.0 if claim == OURS else 1.3,
+                    note=note,
+                ),
+            )
+        )
+
+    for each in curves:
+        add(OURS, each.name, each.epsilon, each, f"{each.method} bounds")
+        if each.epsilon_of_most:
+            add(OURS, f"{each.name}, 99 % of users", each.epsilon_of_most, each)
+        if any(value is not None for value in each.published):
+            add(PUBLISHED, each.name, each.published, each)
+        if len(levels) > 1:
+            add(UNIFORM, each.name, (each.uniform_epsilon,), None)
+    if len(levels) == 1:
+        add(UNIFORM, "", tuple(levels), None)
+    add(LOCAL, "", (curves[0].epsilon0,), None)
+    return found
+
+
+def network_page(curves: Sequence["NetworkCurve"]) -> ChartPage:
+    """Return epsilon against rounds, for graphs of the same epsilon0, delta and protocol."""
+    one = curves[0]
+    first, last = min(each.rounds[0] for each in curves), max(each.rounds[-1] for each in curves)
+    lines = [each for _, _, each in network_lines(curves)]
+    lowest = min(y for each in lines for y in each.y if y)
+    figure = lines_figure(
+        "chart-network",
+        lines,
+        x_title="rounds",
+        y_title="central \u03b5",
+        x_scale="log" if first > 0 and last >= 50 * first else "linear",
+        y_scale="log",
+        y_axis={"range": [math.log10(lowest) - 0.1, math.log10(_TOP * one.epsilon0)]}
+        if one.epsilon0 > 0.0
+        else None,
+    )
+    graphs = "; ".join(
+        f"{each.name}: {each.num_users:,} users, {each.num_edges:,} edges, {each.method} bounds"
+        for each in curves
+    )
+    caption = (
+        f"{graphs}. Ours: for every user, safe to publish. Published: Liew et al., "
+        '"Network Shuffling", arXiv:2204.03919, in the form that is proved after any number of '
+        "rounds on any graph; where it exceeds epsilon0 it says nothing."
+    )
+    return ChartPage(
+        title="Epsilon against rounds of a network shuffle",
+        lead=(
+            f'Protocol "{one.protocol}", epsilon0 = {given(one.epsilon0)}, '
+            f"delta = {given(one.delta)}."
+        ),
+        command="network curve",
+        sections=(
+            ChartSection(name="curves", heading="Over rounds", figure=figure, caption=caption),
+        ),
+    )
+
+
+# --------------------------------------------------------------------- leakage
+_BOTH, _SHUFFLER = "k-RR and shuffle (NS)", "shuffle alone (S)"
+_RANDOMIZER, _NOTHING = "k-RR alone (N)", "nothing (blind guess)"
+_X_TITLES = {
+    "uninformed": "number of users n",
+    "strong": "share of the other users that hold one value",
+}
+_Y_TITLE = "probability of a right guess"
+_ROUNDING = 1e-12  # values above the prior by a smaller share are rounding
+_VISIBLE = 1e-4  # enclosures narrower than this share of the upper end are not drawn
+
+
+def leakage_page(curve: "LeakageCurve") -> ChartPage:
+    """Return what an adversary guesses, and how far that is from a blind guess."""
+    x_scale = "log" if curve.adversary == "uninformed" else "linear"
+    marked = f" This collection has n = {curve.num_users:,}." if x_scale == "log" else ""
+    chances = lines_figure(
+        "chart-leakage",
+        _leakage_lines(curve, 0.0),
+        x_title=_X_TITLES[curve.adversary],
+        y_title=_Y_TITLE,
+        x_scale=x_scale,
+    )
+    more = lines_figure(
+        "chart-more",
+        _leakage_lines(curve, curve.prior),
+        x_title=_X_TITLES[curve.adversary],
+        y_title=f"{_Y_TITLE} less 1/k",
+        x_scale=x_scale,
+        y_scale=x_scale,  # logarithmic for the uninformed, since it falls as 1/sqrt(n)
+    )
+    caption = f"Upper ends; a thin line below is the lower end, where it differs visibly.{marked}"
+    return ChartPage(
+        title=f"What the {curve.adversary} adversary guesses",
+        lead=f"k = {curve.num_values:,} answers, truth with p = {curve.truth:g}.",
+        command="leakage",
+        sections=(
+            ChartSection(
+                name="chances", heading=_Y_TITLE.capitalize(), figure=chances, caption=caption
+            ),
+            ChartSection(
+                name="more", heading="More than a blind guess", figure=more, caption=caption
+            ),
+        ),
+    )
+
+
+def _leakage_lines(curve: "LeakageCurve", less: float) -> list[Line]:
+    """Return all lines less a number; those that are no more than it are left out."""
+    lines = []
+    for name, colour, bounds in (
+        (_BOTH, COLOURS[0], curve.both),
+        (_SHUFFLER, COLOURS[1], curve.shuffler),
+    ):
+        upper = [each.upper for each in bounds]
+        if max(upper) <= less * (1.0 + _ROUNDING):
+            continue
+        if less and curve.adversary == "strong" and name == _SHUFFLER:
+            continue  # it knows everything, far above what the close-up shows
+        x = tuple(map(float, curve.x))
+        lines.append(Line(name=name, x=x, y=_less(upper, less), colour=colour))
+        lower = [_lower(each) for each in bounds]
+        if max(a - b for a, b in zip(upper, lower, strict=True)) > _VISIBLE * (max(upper) - less):
+            y = _less(lower, less)
+            lines.append(
+                Line(name=f"{name}, lower end", x=x, y=y, colour=colour, width=0.8, up=False)
+            )
+    is_close_up = less > 0.0 and curve.adversary == "strong"
+    for name, colour, dash, value in (
+        (_RANDOMIZER, COLOURS[2], "dot", curve.randomizer),
+        (_NOTHING, "var(--ink-soft)", "dash", curve.prior),
+    ):
+        if value > less * (1.0 + _ROUNDING) and not is_close_up:
+            lines.append(Line(name=name, y=(value - less,), colour=colour, dash=dash, width=1.4))
+    return lines
+
+
+def _lower(bound: Bound) -> float:
+    """Return the lower end, or 0."""
+    return bound.lower or 0.0
+
+
+def _less(values: Sequence[float], less: float) -> tuple[float | None, ...]:
+    """Return values less a number; what rounding carries below it has no place on the chart."""
+    return tuple(value - less if value > less or not less else None for value in values)
+
+
+# --------------------------------------------------------------------- attacks and models
+def measured_page(results: Sequence["Measured"], command: str) -> ChartPage:
+    """Return one chart a measure: means with error bars, and bounds where there are some."""
+    panels = dict.fromkeys((result.task, result.measure) for result in results)
+    sections = []
+    for index, (task, measure) in enumerate(panels):
+        found = [
+            each.of_better() for each in results if (each.task, each.measure) == (task, measure)
+        ]
+        has_limits = found[0].lower is not None
+        bars = (
+            "95% limits; the dotted line is the bound" if has_limits else "one standard deviation"
+        )
+        sections.append(
+            ChartSection(
+                name=f"measure-{index}",
+                heading=f"{task}: {measure}",
+                figure=_measured_figure(f"chart-measure-{index}", task, measure, found),
+                caption=f"Means; bars are {bars}.",
+                is_table_open=True,
+            )
+        )
+    return ChartPage(
+        title="What an adversary infers" if command == "attack" else "What a model learns",
+        lead="A simulation on true answers: nothing is released, and the figures are not private.",
+        command=command,
+        sections=tuple(sections),
+    )
+
+
+def _measured_figure(name: str, task: str, measure: str, found: Sequence["Measured"]) -> Figure:
+    """Return the arrangements side by side."""
+    labels = [
+        each.arrangement if each.task == task else f"{each.arrangement} ({each.task})"
+        for each in found
+    ]
+    ends = [_error_bar(each) for each in found]
+    points = {
+        **line(range(len(found)), [each.mean for each in found], "var(--accent)", mode="markers"),
+        "marker": {"size": 10, "color": "var(--accent)"},
+        "error_y": {
+            "type": "data",
+            "symmetric": False,
+            "arrayminus": [down for down, _ in ends],
+            "array": [up for _, up in ends],
+            "color": "var(--accent)",
+            "thickness": 2,
+            "width": 6,
+        },
+    }
+    bounds = [
+        line((i - 0.3, i + 0.3), (each.bound,) * 2, "var(--ink-soft)", mode="lines", dash="dot")
+        for i, each in enumerate(found)
+        if each.bound is not None
+    ]
+    layout = base_layout(height=340)
+    layout["xaxis"] = axis(
+        "reports",
+        tickmode="array",
+        tickvals=list(range(len(found))),
+        ticktext=labels,
+        range=[-0.5, len(found) - 0.5],
+    )
+    layout["yaxis"] = axis(measure, rangemode="tozero")
+    return Figure(
+        name=name,
+        spec={"data": [points, *bounds], "layout": layout, "narrow": {}},
+        description=f"Chart of {measure}, {len(found)} arrangements. The table holds the numbers.",
+        headings=("reports", "mean", "from", "to", "bound"),
+        rows=tuple(
+            (
+                label,
+                fixed(each.mean, 4),
+                fixed(each.mean - down, 4),
+                fixed(each.mean + up, 4),
+                "" if each.bound is None else rounded(each.bound, up=True),
+            )
+            for label, each, (down, up) in zip(labels, found, ends, strict=True)
+        ),
+    )
+
+
+def _error_bar(result: "Measured") -> tuple[float, float]:
+    """Return how far the bar goes down and up: exact limits, else one standard deviation."""
+    if result.lower is not None and result.upper is not None:
+        return result.mean - result.lower, result.upper - result.mean
+    deviation = result.standard_deviation or 0.0
+    return min(deviation, result.mean), deviation

@@ -1,0 +1,188 @@
+"""What an adversary can guess, in words: for the terminal and for the report alike.
+
+Chances that are known are rounded to nearest and upper ends up, so that no reader sees a smaller
+chance than was computed; see `shuffledp.leakage.account.percentages`.
+"""
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from shuffledp.core.bound import Bound
+from shuffledp.leakage.account import LeakageAccount, describe_counts, percentages
+from shuffledp.report.formatting import rounded
+
+if TYPE_CHECKING:
+    from shuffledp.leakage.of_runs import RunLeakage
+
+#: What the three mechanisms let the adversary see, in the order of `CHANNELS`.
+SEEN = {
+    "randomizer": "every report with its name",
+    "shuffler": "all true answers, shuffled",
+    "both": "all reports, shuffled",
+}
+
+#: The same as headings of columns in the report.
+_HEADINGS = ("reports and names", "shuffled true answers", "this release")
+
+# A difference of chances below this is round-off as likely as leakage.
+_NEGLIGIBLE = 1e-12
+
+# Ends that differ by less than this share of the last digit shown differ by round-off.
+_ROUND_OFF = 0.01
+
+
+def chance(account: LeakageAccount, channel: str, unit: str = "%") -> str:
+    """Return how often the guess is right, such as ``"52.25%"`` or ``"at most 60%"``."""
+    return _chance(account.prior, account.bound(channel), unit)
+
+
+def _chance(prior: float, bound: Bound, unit: str) -> str:
+    """Return a chance that is known, or its upper end."""
+    after, before, is_known = percentages(prior, bound)
+    if bound.upper - prior <= _NEGLIGIBLE:
+        return f"{before}{unit}"
+    return f"{'' if is_known else 'at most '}{after}{unit}"
+
+
+def blind_chance(account: LeakageAccount, unit: str = "%") -> str:
+    """Return how often the guess is right before anything is seen."""
+    return f"{percentages(account.prior, account.both)[1]}{unit}"
+
+
+def gained(account: LeakageAccount, channel: str) -> tuple[str, str]:
+    """Return the additive and the multiplicative leakage as text, rounded up."""
+    upper, lower = account.additive(channel), account.bound(channel).lower
+    if upper <= _NEGLIGIBLE:
+        return "0", "1"
+    least = None if lower is None else max(lower - account.prior, 0.0)
+    more = upper / account.prior
+    least_more = None if least is None else least / account.prior
+    if more < 1e-3:
+        return _ends(least, upper), _ends(least_more, more, before="1 + ")
+    return _ends(least, upper), _ends(None if least_more is None else 1.0 + least_more, 1.0 + more)
+
+
+def _ends(lower: float | None, upper: float, *, before: str = "") -> str:
+    """Return the upper end, rounded up, and whether it is known to so many digits."""
+    # A hair less, so that 0.3 reads 0.3000 and not 0.3001.
+    shown = rounded(upper * (1.0 - _NEGLIGIBLE), up=True)
+    last_digit = 10.0 ** (math.floor(math.log10(upper)) - 3)
+    is_known = lower is not None and (
+        upper - lower <= _ROUND_OFF * last_digit
+        or rounded(lower * (1.0 - _NEGLIGIBLE), up=True) == shown
+    )
+    return f"{'' if is_known else 'at most '}{before}{shown}"
+
+
+def adversary_name(account: LeakageAccount) -> str:
+    """Return who guesses, as a heading."""
+    others = account.num_users - 1
+    if account.adversary == "uninformed":
+        return "knows nobody's answer"
+    if account.adversary == "strong":
+        return "knows everybody else's answer"
+    return f"knows {others - account.num_unknown:,} of the {others:,} other answers"
+
+
+def belief(account: LeakageAccount) -> str:
+    """Return what the adversary holds likely beforehand."""
+    if account.has_uniform_prior:
+        return f"all {account.num_values:,} answers equally likely"
+    return "answers as likely as the chosen prior says"
+
+
+def account_rows(account: LeakageAccount) -> list[tuple[str, str, str, str]]:
+    """Return rows for a table: what is seen, chance of a right guess, and both leakages."""
+    nothing = ("nothing", blind_chance(account, " %"), "0", "1")
+    return [
+        nothing,
+        *((SEEN[name], chance(account, name, " %"), *gained(account, name)) for name in SEEN),
+    ]
+
+
+def account_facts(account: LeakageAccount) -> list[tuple[str, str]]:
+    """Return names and values that say what the chances rest on."""
+    facts = [("adversary", f"{adversary_name(account)}; {belief(account)}")]
+    if account.adversary != "uninformed":
+        facts.append(("known answers", _knowledge(account)))
+    if account.least is not None:
+        least, counts = _chance(account.prior, account.least, " %"), account.least_knowledge
+        if counts is not None:
+            least += f" where they are {describe_counts(counts)}"
+        facts.append(("at its least", least))
+    law = [] if account.truth is None else [f"truth with p = {account.truth:.6g}"]
+    if account.epsilon0 is not None:
+        law.append(f"epsilon0 = {rounded(account.epsilon0, up=True)}")
+    return [
+        *facts,
+        *([("randomizer", ", ".join(law))] if law else []),
+        ("users", f"{account.num_users:,}"),
+        ("method", account.both.method),
+        ("source", account.both.source),
+    ]
+
+
+def _knowledge(account: LeakageAccount) -> str:
+    """Say which answers the adversary knows."""
+    if account.knowledge is None:
+        return "whatever they are"
+    counts = describe_counts(account.knowledge)
+    if account.is_worst_knowledge:
+        return f"{counts}, from which it guesses best"
+    unknown = f"; {account.num_unknown:,} unknown" if account.num_unknown else ""
+    return counts + unknown
+
+
+def leakage_facts(leakage: "RunLeakage | None") -> dict[str, Any]:
+    """Return what ``leakage.html`` shows: a column an adversary, a row for each thing seen."""
+    if leakage is None or not leakage.accounts:
+        return {"leakage": leakage}
+    accounts, first = leakage.accounts, leakage.accounts[0]
+    seen = {"nothing": [blind_chance(account) for account in accounts]}
+    for name, heading in zip(SEEN, _HEADINGS, strict=True):
+        seen[heading] = [chance(account, name) for account in accounts]
+    names = [_who(account) for account in accounts]
+    return {
+        "leakage": leakage,
+        "leakage_words": (
+            f"An adversary who {adversary_name(first)} and holds {belief(first)} guesses right "
+            f"{chance(first, 'both')} of the time with this release, and {blind_chance(first)} "
+            "without it."
+        ),
+        "adversaries": names,
+        # Numbers are never broken over lines, only the words before them.
+        "chances": [(heading, [_split(text) for text in texts]) for heading, texts in seen.items()],
+        "computations": [
+            (name, f"{account.both.method}: {account.both.source}")
+            for name, account in zip(names, accounts, strict=True)
+        ],
+        "leakage_assumptions": list(
+            dict.fromkeys(text for account in accounts for text in account.both.assumptions)
+        ),
+    }
+
+
+def _who(account: LeakageAccount) -> str:
+    """Name an adversary, and what it believes where that is not the same for all answers."""
+    name = adversary_name(account)
+    return name if account.has_uniform_prior else f"{name}; chosen prior"
+
+
+def _split(text: str) -> tuple[str, str]:
+    """Return the words before a number, with the space behind them, and the number."""
+    words, space, number = text.rpartition(" ")
+    return words + space, number
+
+
+def run_line(leakage: "RunLeakage") -> str:
+    """Return what a run gives away, on one line; empty if nothing is known."""
+    chances = {
+        account.adversary: account for account in leakage.accounts if account.has_uniform_prior
+    }
+    if "uninformed" not in chances:
+        return ""
+    account = chances["uninformed"]
+    line = f"{chance(account, 'both')} right instead of {blind_chance(account)}"
+    if "strong" in chances:
+        line += f"; knowing all other answers, {chance(chances['strong'], 'both')}"
+    return line

@@ -1,0 +1,135 @@
+"""A plan: the lines that say it, and a page with the error of every randomizer."""
+
+from html import escape
+from typing import Any
+
+from shuffledp.collection.choosing import Alternative
+from shuffledp.collection.plan import Plan
+from shuffledp.report.charts import ChartPage, ChartSection
+from shuffledp.report.figures import Figure, axis, bar_names, base_layout
+from shuffledp.report.formatting import decimals_for, given, rounded
+from shuffledp.report.page import page_html
+from shuffledp.report.wording import randomizer_title, wording
+
+HEADINGS = ("", "epsilon0", "bytes", "standard error", "epsilon")
+_LONGEST_NAME = 34  # characters beside a bar
+_MOST_TIMES = 20.0  # worse than the best: no bar
+
+
+def headline(plan: Plan) -> str:
+    """Say on one line what will be run and what holds then."""
+    return (
+        f"{plan.num_users:,} users, {randomizer_title(plan.randomizer)} for "
+        f"{plan.question.describe()}: epsilon <= "
+        f"{rounded(plan.guarantee.epsilon_upper, up=True)} at delta = {given(plan.target_delta)}"
+    )
+
+
+def error_text(plan: Plan, error: float) -> str:
+    """Return a standard error of the plan in the unit of its estimates: percent, or as it is."""
+    words = wording(plan.question)
+    return words.format(error, decimals_for([words.unit * plan.expected_standard_error]))
+
+
+def expected_errors(plan: Plan) -> list[tuple[str, str]]:
+    """Return both expected errors with their names: about these users, and about a population."""
+    about_users = error_text(plan, plan.expected_standard_error)
+    about_population = error_text(plan, plan.expected_population_standard_error)
+    return [
+        ("standard error", f"{about_users} expected, {plan.question.expected_for}"),
+        ("population", f"standard error {about_population} expected, with sampling"),
+    ]
+
+
+def plan_rows(plan: Plan) -> list[tuple[str, ...]]:
+    """Return name, epsilon0, bytes, standard error and central (or local) epsilon of each."""
+    choices: list[tuple[str, Plan | Alternative]] = [("chosen:", plan)]
+    choices += [("or", other) for other in plan.alternatives]
+    rows: list[tuple[str, ...]] = [
+        (
+            f"{name} {choice.randomizer.name}",
+            rounded(choice.randomizer.epsilon0, up=True),
+            f"{choice.randomizer.num_report_bytes:,}",
+            error_text(plan, choice.expected_standard_error),
+            given(plan.target_epsilon),
+        )
+        for name, choice in choices
+    ]
+    error = error_text(plan, plan.expected_standard_error)
+    for name, model in (
+        ("same error without a shuffler", plan.local_model),
+        ("same error with a trusted curator", plan.central_model),
+    ):
+        rows.append((name, "", "", error, rounded(model.epsilon_for_same_error, up=True)))
+    return rows
+
+
+@page_html.register
+def _(subject: Plan) -> str:
+    section = ChartSection(
+        name="errors",
+        heading="What each randomizer would give",
+        figure=figure_of_errors(subject),
+        caption=(
+            "Expected standard error of an estimate about these users, "
+            f"{subject.question.expected_for}; less is better. The chosen one is darker."
+        ),
+        is_table_open=True,
+    )
+    lead = (
+        f"Every bar is a randomizer at the largest local loss that meets epsilon <= "
+        f"{given(subject.target_epsilon)} at delta = {given(subject.target_delta)} with "
+        f"{subject.num_users:,} honest users."
+    )
+    title = f"Plan for {subject.question.describe()}"
+    return page_html(ChartPage(title=title, lead=lead, command="plan", sections=(section,)))
+
+
+def figure_of_errors(plan: Plan) -> Figure:
+    """Return a bar a randomizer; those without a finite error, or far worse, have none."""
+    choices: list[Any] = [plan, *plan.alternatives]
+    choices.sort(key=lambda each: each.expected_standard_error)
+    most = _MOST_TIMES * choices[0].expected_standard_error
+    errors = [each.expected_standard_error for each in choices]
+    layout = base_layout(height=70 + 38 * len(choices))
+    tick_format = wording(plan.question).error_tick_format
+    layout["xaxis"] = axis(tickformat=tick_format, rangemode="tozero")
+    layout["yaxis"] = bar_names([_short_name(each) for each in choices])
+    bars = {
+        "type": "bar",
+        "orientation": "h",
+        "x": [error if error <= most else 0.0 for error in errors],
+        "y": list(range(len(choices))),
+        "width": 0.62,
+        "text": [
+            error_text(plan, error) if error <= most else "more than 20 times the least"
+            for error in errors
+        ],
+        "textposition": "auto",
+        "marker": {
+            "color": ["var(--accent)" if each is plan else "var(--accent-soft)" for each in choices]
+        },
+        "customdata": [
+            f"<b>{escape(randomizer_title(each.randomizer))}</b><br>"
+            f"\u03b50 = {rounded(each.randomizer.epsilon0, up=True)}<br>"
+            f"{each.randomizer.num_report_bytes:,} bytes a report"
+            for each in choices
+        ],
+        "hovertemplate": "%{customdata}<extra></extra>",
+    }
+    return Figure(
+        name="chart-errors",
+        spec={"data": [bars], "layout": layout, "narrow": {"xaxis.nticks": 4}},
+        description=(
+            f"Bar chart of the expected standard error of {len(choices)} randomizers. The table "
+            "below holds the same numbers."
+        ),
+        headings=HEADINGS,
+        rows=tuple(plan_rows(plan)),
+    )
+
+
+def _short_name(choice: Plan | Alternative) -> str:
+    """Return the randomizer's name as it stands beside its bar."""
+    name = choice.randomizer.name
+    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "\u2026"

@@ -1,0 +1,260 @@
+"""What is said of a shuffle within groups or through a network: statements, names and values.
+
+What is said of groups are theorems of Meehan, Roy Chowdhury, Chaudhuri and Jha (arXiv:2106.06603),
+in the corrected form, without their symbols. They follow from alpha alone, so they hold for noise
+on places.
+"""
+
+import math
+from typing import NamedTuple
+
+from shuffledp.collection.group_facts import GroupFacts
+from shuffledp.collection.network_facts import NetworkFacts
+from shuffledp.network.exchange_facts import ExchangeFacts
+from shuffledp.report.formatting import fixed, percent, rounded, shorten
+
+_KINDS = {"kendall": "Kendall's", "hamming": "Hamming", "cayley": "Cayley"}
+
+
+class Table(NamedTuple):
+    """A small table with its heading."""
+
+    title: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def group_paragraphs(facts: GroupFacts) -> tuple[tuple[str, str], ...]:
+    """Return the ordinal guarantee in plain words, as title and text."""
+    return (
+        ("What the order reveals.", _odds(facts)),
+        ("Whose answer is whose.", _reidentification(facts)),
+        (
+            "What stays visible.",
+            "Statistics of a whole group are meant to be learned, and so is anything about a "
+            "person that follows from them. Hidden is which members of a group gave which of its "
+            "answers.",
+        ),
+    )
+
+
+def _odds(facts: GroupFacts) -> str:
+    """Say what Theorem 4.1 says."""
+    factor = rounded(facts.odds_factor, up=True)
+    return (
+        "Take an adversary who knows every report outside a person's group, and all reports inside "
+        "it, but not whose is which. The released order changes its odds between any two answers "
+        f"of that person by a factor of at most {factor}, which is e^alpha for alpha = "
+        f"{rounded(facts.alpha, up=True)}."
+    )
+
+
+def _reidentification(facts: GroupFacts) -> str:
+    """Say what Theorem 4.2 says."""
+    if not facts.reidentification:
+        return (
+            "The theorem on re-identification says nothing here: the smallest group is too small "
+            "for it, which needs twice as many people as an adversary looks for, or the "
+            "randomizer may exceed epsilon0 with a chance of delta0."
+        )
+    words = "; ".join(
+        f"{each.subset_size} {'person' if each.subset_size == 1 else 'people'} in a group of "
+        f"{each.group_size:,}: {percent(each.most_probable, 1)}"
+        for each in facts.reidentification
+    )
+    return (
+        "An adversary names as many rows as there are people in a household, and wins if more than "
+        f"half of these rows hold the household's reports. Its chance is at most: {words}."
+    )
+
+
+def group_rows(facts: GroupFacts) -> list[tuple[str, str]]:
+    """Return names and values that describe the groups."""
+    sizes = f"{facts.smallest_group:,} to {facts.largest_group:,}, median {facts.median_group:,}"
+    rows = [
+        ("Who shares one", facts.description),
+        ("Different groups", f"{facts.num_groups:,}"),
+        ("Sizes", sizes),
+    ]
+    if facts.largest_width is not None:
+        rows.append(("Widest", f"{facts.largest_width:,} places apart in the reference order"))
+    return rows
+
+
+def shuffle_rows(facts: GroupFacts) -> list[tuple[str, str]]:
+    """Return names and values that describe the shuffle."""
+    if facts.rank_distance is None:
+        return _displacement_rows(facts)
+    sensitivity = f"{facts.sensitivity:,}"
+    published = facts.published_sensitivity
+    if published is not None and facts.sensitivity:
+        times = published / facts.sensitivity
+        sensitivity += f" (the paper's formula: {published:,}, {times:.3g} times as much)"
+    moved = f"{rounded(facts.mean_displacement, up=True)} places on average"
+    if not facts.is_displacement_exact:
+        moved += ", by simulation"
+    return [
+        ("Ordinal loss", f"alpha = {rounded(facts.alpha, up=True)}"),
+        ("Mallows model", f"{_KINDS[facts.rank_distance]} distance, theta = {facts.theta:.4g}"),
+        ("Reference order", facts.reference_order),
+        ("Sensitivity", sensitivity),
+        ("A report moves", moved),
+    ]
+
+
+def _displacement_rows(facts: GroupFacts) -> list[tuple[str, str]]:
+    """Return names and values that describe noise on places."""
+    scale = "none" if math.isinf(facts.theta) else "without end: a uniform shuffle"
+    if 0.0 < facts.theta < math.inf:
+        scale = f"discrete Laplace, b = {rounded(1.0 / facts.theta, up=False)} {facts.unit}"
+    least, most_people, half = (rounded(each, up=False) for each in facts.expected_crowd)
+    moved = rounded(facts.mean_displacement, up=True)
+    return [
+        ("Ordinal loss", f"alpha = {rounded(facts.alpha, up=True)}"),
+        ("Noise on places", scale),
+        ("Places", facts.reference_order),
+        ("Sensitivity", f"{rounded(facts.sensitivity, up=True)} {facts.unit}"),
+        ("A report moves", f"{moved} {facts.unit} on average, by simulation"),
+        (
+            "Others who hide it",
+            f"{least} for the person whom the fewest hide, {most_people} for all but 1%, {half} "
+            "for half of the people",
+        ),
+    ]
+
+
+def group_tables(facts: GroupFacts) -> list[Table]:
+    """Return what stays within chosen subsets, and other groupings (Theorem 4.4)."""
+    preservation = tuple(
+        (
+            each.name,
+            f"{each.size:,}",
+            f"at least {percent(each.eta, 1)}",
+            f"{each.delta:.3g}",
+            "exact" if each.confidence is None else f"{percent(each.confidence, 0)} confidence",
+        )
+        for each in facts.preservation
+    )
+    others = tuple(
+        (
+            each.description,
+            f"{each.largest_group:,}",
+            f"{each.sensitivity:,.6g}",
+            rounded(each.alpha, up=True),
+        )
+        for each in facts.other_groupings
+    )
+    return [
+        Table(
+            "What stays learnable: reports that stay among the people they come from",
+            ("People", "How many", "Stay among them", "But for a chance of", "How known"),
+            preservation,
+        ),
+        Table(
+            "The same release, with people hidden among others",
+            ("Who shares a group", "Largest group", "Sensitivity", "alpha"),
+            others,
+        ),
+    ]
+
+
+def network_rows(facts: NetworkFacts) -> list[tuple[str, str]]:
+    """Return names and values that describe the graph."""
+    dropped = facts.num_self_loops + facts.num_duplicates
+    left_out = f" ({dropped:,} rows left out: edges to oneself or given twice)" if dropped else ""
+    return [
+        ("Graph", shorten(facts.graph, 60)),
+        ("Edges", f"{facts.num_edges:,}{left_out}"),
+        ("Neighbours", f"{facts.fewest_neighbours:,} to {facts.most_neighbours:,}"),
+        ("Irregularity", f"Gamma = {facts.irregularity:.4f} (1 where all have equally many)"),
+    ]
+
+
+def walk_rows(facts: NetworkFacts) -> list[tuple[str, str]]:
+    """Return names and values that describe the exchange."""
+    chosen = ", chosen to come close to endless rounds" if facts.are_rounds_chosen else ""
+    lazy = f", resting with a chance of {percent(facts.laziness, 1)}" if facts.laziness else ""
+    passed, gap = facts.rounds * (1.0 - facts.laziness), rounded(facts.spectral_gap, up=False)
+    if isinstance(facts, ExchangeFacts) and facts.num_absences:
+        passed *= 1.0 - facts.num_absences / (facts.num_users * facts.rounds)
+        gap += " if nobody is away"
+    return [
+        ("Rounds", f"{facts.rounds:,}{chosen}{lazy}"),
+        *(_attendance_rows(facts) if isinstance(facts, ExchangeFacts) else []),
+        ("Protocol", _protocol(facts)),
+        ("Spectral gap", gap),
+        ("Separation left", rounded(facts.separation, up=True, digits=2)),
+        ("Uniform shuffle", f"epsilon <= {rounded(facts.uniform_epsilon, up=True)}"),
+        ("Published theorem", _published(facts)),
+        ("Hidden least", f"the report of user {shorten(facts.worst_user, 40)}"),
+        ("Laws of holders", facts.method),
+        (
+            "Messages",
+            f"{fixed(passed, 0)} reports passed on by a user on average; at a time the best "
+            f"connected holds about {fixed(facts.most_held, 1)}",
+        ),
+    ]
+
+
+def _attendance_rows(facts: ExchangeFacts) -> list[tuple[str, str]]:
+    """Return names and values about those who took part, and what got lost."""
+    away = "nobody, in any round"
+    if facts.num_absences:
+        away = (
+            f"users sent nothing {facts.num_absences:,} times; the reports they held stayed, which "
+            "the guarantee accounts for"
+        )
+    traffic = "every user sent the same number of envelopes in each round"
+    if facts.is_traffic_even:
+        traffic += ", as many to each neighbour"
+    return [
+        (
+            "Took part",
+            f"{facts.num_users:,} of {facts.num_invited:,} users registered, and "
+            f"{facts.num_handed_in:,} handed in",
+        ),
+        ("Away", away),
+        ("Traffic", traffic),
+        (
+            "Overflow",
+            f"a chance of at most {rounded(facts.overload, up=True, digits=2)}, taken off delta, "
+            "that somebody held more reports than envelopes",
+        ),
+    ]
+
+
+def _protocol(facts: NetworkFacts) -> str:
+    """Say what holders handed in."""
+    if facts.protocol == "all":
+        return "all: everybody hands in all reports they hold"
+    return (
+        f"single: everybody hands in one of the reports they hold; {facts.num_released:,} reports, "
+        f"and {facts.num_dummies:,} empty answers of those who held none"
+    )
+
+
+def _published(facts: NetworkFacts) -> str:
+    """Say what the paper's theorem gives."""
+    if facts.published_epsilon is None:
+        return "says no more than epsilon0"
+    return f"epsilon <= {rounded(facts.published_epsilon, up=True)} (Liew et al., corrected)"
+
+
+def network_paragraph(facts: NetworkFacts) -> tuple[str, str]:
+    """Return what nobody has to be trusted with, and with what they have, as title and text."""
+    rounds = "1 round" if facts.rounds == 1 else f"{facts.rounds:,} rounds"
+    relay = ""
+    if isinstance(facts, ExchangeFacts):
+        relay = (
+            "The relay may show the adversary all its records, since every user sent each "
+            "neighbour equally many envelopes. "
+            if facts.is_traffic_even
+            else "The relay is trusted to keep from the adversary who sent envelopes to whom. "
+        )
+    return (
+        "Who has to be trusted.",
+        "No shuffler. Reports were passed from neighbour to neighbour for "
+        f"{rounds}; the adversary is counted on to see the graph, every report and who handed it "
+        f"in, but not which way it went. {relay}A trusted shuffler would give epsilon <= "
+        f"{rounded(facts.uniform_epsilon, up=True)}.",
+    )

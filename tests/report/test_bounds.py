@@ -1,0 +1,263 @@
+"""All bounds as rows, as a chart and as a page, which loads nothing from the network."""
+
+import json
+import math
+
+import plotly.graph_objects as go
+import pytest
+
+from report.pages import Page, colours_filled_in
+from shuffledp.accounting.amplification.registry import METHODS
+from shuffledp.collection.bound_curves import Over, bound_curves
+from shuffledp.collection.comparison import BoundComparison, ComparedBound, Scenario, Standing
+from shuffledp.core.errors import OutputError
+from shuffledp.report import write_report
+from shuffledp.report.bounds import (
+    LOWER_END,
+    bound_rows,
+    bounds_figure,
+    gap_text,
+    headings,
+    missing_rows,
+    number,
+    position_text,
+    scenario_text,
+    series_of,
+    users_text,
+)
+from shuffledp.report.figures import COLOURS
+from shuffledp.report.formatting import rounded
+
+SCENARIO = Scenario(epsilon0=1.0, num_users=1000, delta=1e-6)
+
+
+def compared(lower=0.037998):
+    return BoundComparison(
+        scenario=SCENARIO,
+        bounds=(
+            ComparedBound(
+                method=METHODS["binary-exact"], value=0.04320612, standing=Standing.BOUND
+            ),
+            ComparedBound(method=METHODS["local"], value=1.0, standing=Standing.BOUND),
+            ComparedBound(
+                method=METHODS["erlingsson"], value=1.5, standing=Standing.NO_GAIN, reason="no use"
+            ),
+            ComparedBound(
+                method=METHODS["erlingsson-small"],
+                value=None,
+                standing=Standing.OUTSIDE,
+                reason="needs <this>",
+            ),
+        ),
+        lower=lower,
+    )
+
+
+def test_bounds_are_rounded_up_and_the_lower_end_down():
+    rows = bound_rows(compared())
+    assert rows[0] == ("binary-exact", "0.0432062", "1.000", "yes", rows[0][4])
+    assert rows[1][:3] == ("local", "1.00000", "23.15")
+    assert rows[-1] == (LOWER_END, "0.0379980", "0.8794", "", "")
+    assert all(len(row) == len(headings(compared())) for row in rows)
+    assert {row[4] for row in rows[:-1]} <= {"here", "source"}
+
+
+def test_without_a_lower_end_there_is_no_row_for_it():
+    assert LOWER_END not in [row[0] for row in bound_rows(compared(lower=None))]
+
+
+def test_what_says_nothing_says_why():
+    assert missing_rows(compared()) == [
+        ("erlingsson", "1.50000: no use"),
+        ("erlingsson-small", "needs <this>"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({}, "any randomizer with epsilon0 = 1, 1,000 users, delta = 1e-6"),
+        (
+            {"delta": None, "epsilon": 0.5, "num_users": 1},
+            "any randomizer with epsilon0 = 1, 1 user, epsilon = 0.5",
+        ),
+        (
+            {"randomizer": "k-rr", "k": 3},
+            "k-rr, k = 3, with epsilon0 = 1, 1,000 users, delta = 1e-6",
+        ),
+        (
+            {"randomizer": "privunit", "dimension": 8},
+            "privunit, dimension = 8, with epsilon0 = 1, 1,000 users, delta = 1e-6",
+        ),
+    ],
+)
+def test_the_scenario_in_words(changes, text):
+    arguments = {"epsilon0": 1.0, "num_users": 1000, "delta": 1e-6}
+    assert scenario_text(Scenario(**{**arguments, **changes})) == text
+
+
+def test_numbers():
+    assert number(None, up=True) == ""
+    assert number(1 / 3, up=True) == "0.333334"
+    assert number(1 / 3, up=False) == "0.333333"
+    assert users_text(2) == "2 users"
+    assert headings(compared())[1] == "epsilon"
+
+
+def test_gaps_are_rounded_up():
+    assert gap_text(1.0 - 1.01e-5, 1.0) == "1.1e-5"
+    assert gap_text(1.0 - 1e-9, 1.0) == "below 1e-6"
+    assert gap_text(0.5, 1.0) == "0.50"
+    assert gap_text(0.0, 0.0) == "0"
+    assert gap_text(None, math.pi) == "not known"
+
+
+ASKED = {
+    "epsilon": Scenario(epsilon0=1.0, num_users=10_000, delta=1e-6),
+    "delta": Scenario(epsilon0=1.0, num_users=10_000, epsilon=0.1),
+}
+
+
+@pytest.fixture(scope="module", params=[(name, over) for name in ASKED for over in Over], ids=str)
+def curves(request):
+    name, over = request.param
+    return bound_curves(ASKED[name], over)
+
+
+def test_plotly_accepts_the_chart(curves):
+    figure = bounds_figure(curves)
+    json.dumps(figure.spec, allow_nan=False)
+    spec = colours_filled_in(figure.spec)
+    go.Figure(data=spec["data"], layout=spec["layout"])
+    assert "table" in figure.description
+
+
+def test_a_trace_for_each_curve_and_a_dashed_one_below(curves):
+    traces = bounds_figure(curves).spec["data"]
+    assert [trace["name"] for trace in traces] == [each.name for each in series_of(curves)]
+    assert [trace["name"] for trace in traces if trace["line"]["dash"] == "dash"] == ["lower end"]
+    for trace in traces:
+        assert trace["connectgaps"] is False
+        assert len(trace["x"]) == len(trace["y"]) == len(trace["customdata"])
+        assert all(value is None or value > 0.0 for value in trace["y"])
+    styles = [(trace["line"]["color"], trace["line"]["dash"]) for trace in traces]
+    assert len(set(styles)) == len(styles)
+
+
+def test_axes_are_logarithmic_and_the_scenario_is_marked(curves):
+    layout = bounds_figure(curves).spec["layout"]
+    assert layout["xaxis"]["type"] == layout["yaxis"]["type"] == "log"
+    here = getattr(curves.here.scenario, curves.over.field)
+    assert (layout["shapes"][0]["x0"], layout["shapes"][0]["x1"]) == (here, here)
+    ends = (curves.positions[0], curves.positions[-1])
+    ticks = layout["xaxis"]["tickvals"]
+    assert (ticks[0], ticks[-1]) == ends
+    assert len(ticks) == len(layout["xaxis"]["ticktext"])
+    if "range" in layout["yaxis"]:
+        assert layout["yaxis"]["range"] == [-30.0, 0]
+    else:
+        assert curves.here.scenario.asked == "epsilon"
+
+
+def test_the_legend_has_words_and_numbers_for_every_curve(curves):
+    legend = bounds_figure(curves).legend
+    assert len(legend) == len(series_of(curves))
+    for each, entry in zip(series_of(curves)[:-1], legend, strict=False):
+        assert entry.text.startswith(f"{each.name}: ")
+    assert "no analysis can go below" in legend[-1].text
+    assert any("says nothing here" in entry.text for entry in legend)
+
+
+def test_without_a_lower_end_there_is_no_curve_for_it():
+    curves = bound_curves(Scenario(epsilon0=250.0, num_users=100, delta=1e-6), Over.NUM_USERS)
+    assert [each.name for each in series_of(curves)] == ["local"]
+    assert bounds_figure(curves).spec["layout"]["yaxis"]["nticks"] == 8
+
+
+def test_a_chart_without_any_curve_is_still_a_chart():
+    curves = bound_curves(Scenario(epsilon0=0.0, num_users=100, delta=1e-6), Over.NUM_USERS)
+    figure = bounds_figure(curves)
+    assert figure.spec["data"] == []
+    spec = colours_filled_in(figure.spec)
+    go.Figure(data=spec["data"], layout=spec["layout"])
+
+
+def luminance(colour):
+    """Return the relative luminance of WCAG 2."""
+    channels = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return math.fsum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+@pytest.mark.parametrize("page", ["#ffffff", "#14171b"])  # --page of report.css, light and dark
+@pytest.mark.parametrize("colour", COLOURS)
+def test_colours_can_be_seen_on_both_pages(colour, page):
+    low, high = sorted((luminance(colour), luminance(page)))
+    assert (high + 0.05) / (low + 0.05) >= 3.0
+
+
+@pytest.mark.parametrize(
+    ("position", "text"),
+    [(100.0, "100"), (2e3, "2k"), (1e6, "1M"), (5e9, "5B"), (1e12, "1T")],
+)
+def test_short_numbers_of_users(position, text):
+    assert position_text(position, Over.NUM_USERS, short=True) == text
+    assert position_text(position, Over.NUM_USERS) == f"{int(position):,} users"
+    assert position_text(0.5, Over.EPSILON0, short=True) == "0.5"
+
+
+SCENARIOS = {
+    Over.NUM_USERS: Scenario(epsilon0=1.0, num_users=12_345, delta=1e-6, randomizer="k-rr", k=2),
+    Over.EPSILON0: Scenario(epsilon0=1.0, num_users=12_345, epsilon=0.1),
+}
+
+
+@pytest.fixture(scope="module", params=list(Over))
+def page_curves(request):
+    return bound_curves(SCENARIOS[request.param], request.param)
+
+
+@pytest.fixture(scope="module")
+def html(page_curves, tmp_path_factory):
+    path = write_report(page_curves, tmp_path_factory.mktemp("bounds") / "bounds.html")
+    return path.read_text(encoding="utf-8")
+
+
+def test_it_loads_nothing(html):
+    page = Page(html)
+    assert html.startswith("<!DOCTYPE html>")
+    loading = {"src", "href", "srcset", "data", "action", "poster", "background", "ping"}
+    links = [(t, n, v) for t, n, v in page.attributes if n in loading]
+    assert links == [("link", "href", "data:,")]
+    assert set(json.loads(page.scripts[0])) == {"chart-bounds"}
+
+
+def test_every_method_stands_there_with_statement_and_source(html):
+    text = Page(html).text
+    for name, method in METHODS.items():
+        assert name in text
+        assert " ".join(method.statement.split()) in text
+    assert LOWER_END in text
+    assert "arXiv:1811.12469v2" in text
+    assert ("some data attain it" in text) is True
+    assert "12,345 users" in text
+
+
+def test_all_numbers_of_the_curves_are_in_a_table(html, page_curves):
+    text = Page(html).text
+    for value in page_curves.curve("clones"):
+        if value is not None and 1e-4 <= value < 1e6:
+            assert rounded(value, up=True) in text
+    assert Page(html).tags.count("details") == 1
+
+
+def test_where_nothing_is_known_it_says_so(tmp_path):
+    curves = bound_curves(Scenario(epsilon0=250.0, num_users=100, delta=1e-6), Over.NUM_USERS)
+    html = write_report(curves, tmp_path / "bounds.html").read_text(encoding="utf-8")
+    assert "not known" in Page(html).text
+
+
+def test_a_page_that_cannot_be_written(page_curves, tmp_path):
+    with pytest.raises(OutputError, match="cannot be written"):
+        write_report(page_curves, tmp_path / "absent" / "bounds.html")
+    assert list(tmp_path.iterdir()) == []

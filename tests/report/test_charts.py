@@ -1,0 +1,175 @@
+"""Pages of nothing but charts: which lines there are, their numbers, and what plotly accepts."""
+
+import json
+from dataclasses import replace
+
+import plotly.graph_objects as go
+import pytest
+
+from report.pages import Page, colours_filled_in
+from shuffledp.core.bound import Bound
+from shuffledp.groups.attacks.trials import Measured
+from shuffledp.leakage.curves import leakage_curve
+from shuffledp.monitoring.planning.plan import plan_monitoring
+from shuffledp.network.curves import NetworkCurve
+from shuffledp.report import page_html
+from shuffledp.report.charts import (
+    LOCAL,
+    OURS,
+    PUBLISHED,
+    UNIFORM,
+    leakage_page,
+    measured_page,
+    network_lines,
+    network_page,
+)
+from shuffledp.report.monitor import monitor_plan_page
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+def curve(**changes):
+    facts = {
+        "name": "ring",
+        "num_users": 5,
+        "num_edges": 5,
+        "protocol": "all",
+        "epsilon0": 1.0,
+        "delta": 1e-6,
+        "rounds": (1, 2),
+        "epsilon": (1.0, 0.5),
+        "published": (None, 3.0),
+        "uniform_epsilon": 0.4,
+        "method": "exact",
+    }
+    return NetworkCurve(**(facts | changes))
+
+
+def measured(*trials, **changes):
+    return Measured(
+        **{"task": "t", "measure": "m, n", "arrangement": "raw", "trials": trials} | changes
+    )
+
+
+PAGES = {
+    "network": lambda: network_page([curve(), curve(name=HOSTILE, rounds=(1, 500))]),
+    "uninformed": lambda: leakage_page(leakage_curve(3, 0.5, 40)),
+    "strong": lambda: leakage_page(leakage_curve(2, 0.8, 51, "strong")),
+    "attack": lambda: measured_page([measured(0.1, 0.3), measured(0.5, bound=0.9)], "attack"),
+    "monitoring": lambda: monitor_plan_page(
+        plan_monitoring(periods=8, max_changes=2, num_users=2_000, epsilon0=1.0, delta=1e-6)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_plotly_accepts_the_charts_and_their_numbers_stand_in_tables(name):
+    page = PAGES[name]()
+    for section in page.sections:
+        figure = section.figure
+        json.dumps(figure.spec, allow_nan=False)
+        spec = colours_filled_in(figure.spec)
+        go.Figure(data=spec["data"], layout=spec["layout"])
+        assert {len(row) for row in figure.rows} == {len(figure.headings)}
+        assert "table" in figure.description
+    read = Page(page_html(page))
+    assert page.title in read.text
+    assert read.tags.count("table") == len(page.sections)
+    assert len(read.scripts) == 3
+    assert "img" not in read.tags
+
+
+def test_lines_of_networks():
+    silent = curve(name="star", uniform_epsilon=0.3, published=(None, None))
+    lines = network_lines([curve(epsilon_of_most=(0.9, 0.4)), silent])
+    assert [(claim, variant, line.x, line.y) for claim, variant, line in lines] == [
+        (OURS, "ring", (1.0, 2.0), (1.0, 0.5)),
+        (OURS, "ring, 99 % of users", (1.0, 2.0), (0.9, 0.4)),
+        (PUBLISHED, "ring", (1.0, 2.0), (None, 3.0)),
+        (UNIFORM, "ring", (), (0.4,)),
+        (OURS, "star", (1.0, 2.0), (1.0, 0.5)),
+        (UNIFORM, "star", (), (0.3,)),
+        (LOCAL, "", (), (1.0,)),
+    ]
+    colours = {variant: line.colour for _, variant, line in lines if variant}
+    assert len(set(colours.values())) == len(colours)
+    assert len({line.dash for claim, variant, line in lines if variant == "ring"}) == 3
+    assert lines[1][2].note == ""
+    one_level = network_lines([curve(), curve(name="star")])
+    assert [(variant, line.y) for claim, variant, line in one_level if claim == UNIFORM] == [
+        ("", (0.4,))
+    ]
+
+
+def axes_of(*curves):
+    (section,) = network_page(curves).sections
+    layout = section.figure.spec["layout"]
+    return layout["xaxis"]["type"], layout["yaxis"]["type"], layout["yaxis"].get("range")
+
+
+def test_axes_of_networks():
+    scales = axes_of(curve())
+    assert scales[:2] == ("linear", "log")
+    assert 10.0 ** scales[2][1] == pytest.approx(4.0)  # four times epsilon0, and no more
+    assert axes_of(curve(rounds=(1, 500)))[0] == "log"
+    assert axes_of(curve(rounds=(0, 500)))[0] == "linear"
+    assert axes_of(curve(epsilon0=0.0, epsilon=(0.0, 0.0), uniform_epsilon=0.0))[2] is None
+
+
+NAMES = ["k-RR and shuffle (NS)", "shuffle alone (S)", "k-RR alone (N)", "nothing (blind guess)"]
+
+
+def names(section):
+    return [entry.label for entry in section.figure.legend]
+
+
+def test_the_uninformed_adversary():
+    chances, more = leakage_page(leakage_curve(3, 0.5, 40)).sections
+    assert names(chances) == NAMES
+    assert names(more) == NAMES[:3]
+    assert more.figure.spec["layout"]["yaxis"]["type"] == "log"
+    assert more.figure.spec["data"][2]["y"][0] == pytest.approx(1 / 6)
+    assert "n = 40" in chances.caption
+    says_nothing = leakage_page(leakage_curve(4, 0.25, 40)).sections[1]
+    assert names(says_nothing) == [NAMES[1]]
+
+
+def test_the_strong_adversary():
+    found = leakage_curve(2, 0.8, 51, "strong")
+    chances, close = leakage_page(found).sections
+    assert chances.figure.spec["layout"]["xaxis"]["type"] == "linear"
+    assert names(close) == NAMES[:1]
+    assert close.figure.spec["data"][0]["y"] == pytest.approx([e.upper - 0.5 for e in found.both])
+    assert "n = " not in chances.caption
+
+
+@pytest.mark.parametrize("lower", [0.55, None])
+def test_enclosures_have_both_ends(lower):
+    wide = Bound(lower=lower, upper=0.6, method="ends", source="", assumptions=())
+    found = replace(leakage_curve(2, 0.8, 2, "strong"), both=(wide,) * 2)
+    chances, _ = leakage_page(found).sections
+    assert names(chances)[:2] == [NAMES[0], f"{NAMES[0]}, lower end"]
+    assert set(chances.figure.spec["data"][1]["y"]) == {lower or 0.0}
+
+
+@pytest.mark.parametrize(
+    ("result", "bar"),
+    [
+        (measured(0.0, 0.2), (0.1, 0.02**0.5)),
+        (measured(0.4), (0.0, 0.0)),
+        (measured(0.5, lower=0.25, upper=1.0), (0.25, 0.5)),
+    ],
+)
+def test_error_bars(result, bar):
+    (section,) = measured_page([result], "attack").sections
+    points = section.figure.spec["data"][0]
+    ends = points["error_y"]
+    assert (ends["arrayminus"][0], ends["array"][0]) == pytest.approx(bar)
+    assert ("95% limits" in section.caption) == (result.lower is not None)
+
+
+def test_of_two_guesses_the_better_is_drawn_and_named():
+    both = measured(0.1, own_report=(0.3,))
+    (section,) = measured_page([both, measured(0.2, arrangement="uniform")], "attack").sections
+    assert section.figure.rows[0][:2] == ("raw (own report)", "0.3000")
+    assert section.figure.rows[1][0] == "uniform"
