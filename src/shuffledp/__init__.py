@@ -61,19 +61,19 @@ if TYPE_CHECKING:
     from shuffledp.monitoring.server import MonitorServer
     from shuffledp.monitoring.simulation import simulate_monitoring
     from shuffledp.network.account import account_network
-    from shuffledp.network.graphs.graph import Graph
-    from shuffledp.network.graphs.graph_files import read_graph
+    from shuffledp.network.graph import Graph
+    from shuffledp.network.graph_files import read_graph
     from shuffledp.network.mixing import NetworkMixing
-    from shuffledp.network.privacy.network_walk import (
+    from shuffledp.network.privacy import (
         network_walk_delta,
         network_walk_epsilon,
     )
-    from shuffledp.network.walk.random_walk import (
+    from shuffledp.network.shuffler import NetworkShuffler
+    from shuffledp.network.walk import (
         RandomWalk,
         position_distribution,
         simulate_positions,
     )
-    from shuffledp.network.walk.shuffler import NetworkShuffler
     from shuffledp.randomizers.answer_sets import SampledAnswers, SplitAnswers
     from shuffledp.randomizers.base import CategoryRandomizer, MeanRandomizer
     from shuffledp.randomizers.duchi import Duchi
@@ -179,7 +179,7 @@ _HOMES = {
         "largest_epsilon0",
         "smallest_num_users",
     ),
-    "network.graphs.graph_files": ("read_graph",),
+    "network.graph_files": ("read_graph",),
     "leakage.of_collections": ("account_leakage",),
     "monitoring.plan": ("plan_monitoring",),
     "monitoring.simulation": ("simulate_monitoring",),
@@ -187,14 +187,14 @@ _HOMES = {
     "network.mixing": ("NetworkMixing",),
     "monitoring.client": ("MonitorClient",),
     "monitoring.server": ("MonitorServer",),
-    "network.graphs.graph": ("Graph",),
-    "network.walk.random_walk": (
+    "network.graph": ("Graph",),
+    "network.walk": (
         "RandomWalk",
         "position_distribution",
         "simulate_positions",
     ),
-    "network.walk.shuffler": ("NetworkShuffler",),
-    "network.privacy.network_walk": (
+    "network.shuffler": ("NetworkShuffler",),
+    "network.privacy": (
         "network_walk_delta",
         "network_walk_epsilon",
     ),

@@ -14,7 +14,7 @@ from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys
 from shuffledp.deploy.peers.relay_client import RelayClient, plain_text_cautions
 from shuffledp.deploy.peers.stores import PeerStore, SqliteStore
 from shuffledp.deploy.wire import ProtocolError, Reason
-from shuffledp.network.graphs.families import complete_graph
+from shuffledp.network.families import complete_graph
 
 TERMS = simple_terms(complete_graph(6), AnalyzerKeys.generate(), rounds=2, report_bytes=4)
 KINDS = [SqliteStore, PeerStore]

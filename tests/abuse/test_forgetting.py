@@ -15,7 +15,7 @@ from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys
 from shuffledp.deploy.peers.protocol.messages import Mail, encode_mail, open_report
 from shuffledp.deploy.peers.protocol.peer import Peer
 from shuffledp.deploy.peers.stores import FetchedStore, PeerStore
-from shuffledp.network.graphs.families import complete_graph
+from shuffledp.network.families import complete_graph
 
 EVERYBODY = list(range(6))
 ENTROPY = Entropy.from_seed(3)

@@ -24,7 +24,7 @@ from shuffledp.deploy.peers.protocol.relay import RelayCore
 from shuffledp.deploy.peers.protocol.terms import Limits
 from shuffledp.deploy.peers.relay_client import AnswerSizes, RelayClient, plain_text_cautions
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
-from shuffledp.network.graphs.families import complete_graph
+from shuffledp.network.families import complete_graph
 
 NUM_USERS, ROUNDS, VICTIM = 6, 4, 3
 GRAPH = complete_graph(NUM_USERS)

@@ -24,7 +24,7 @@ from shuffledp.deploy.peers.protocol.peer import Peer
 from shuffledp.deploy.peers.protocol.terms import Limits, traffic_bytes
 from shuffledp.deploy.peers.stores import PeerStore
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
-from shuffledp.network.graphs.families import complete_graph
+from shuffledp.network.families import complete_graph
 
 GRAPH = complete_graph(12)
 KEYS = AnalyzerKeys.generate()

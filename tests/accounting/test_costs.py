@@ -23,7 +23,7 @@ from shuffledp.core.numerics.binomial_kernels import trapezoidal_nodes
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.profile import LocalProfile
-from shuffledp.randomizers.numbers.laplace import DiscreteLaplace
+from shuffledp.randomizers.laplace import DiscreteLaplace
 from shuffledp.randomizers.registry import make_randomizer
 
 

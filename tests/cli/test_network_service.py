@@ -203,7 +203,7 @@ def relay(here, monkeypatch):
     """A relay in a thread, on a real socket, which stops by itself when all was collected."""
     from shuffledp.deploy.peers.preparing import read_terms
     from shuffledp.deploy.peers.relay_server import RoundClock
-    from shuffledp.network.graphs.graph_files import read_graph
+    from shuffledp.network.graph_files import read_graph
 
     assert prepare() == 0
     terms, _ = read_terms(here / "c/terms.json")

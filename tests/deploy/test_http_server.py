@@ -20,7 +20,7 @@ from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.http_server import ConnectionLimits, Room
 from shuffledp.deploy.peers.preparing import prepare_terms
 from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys
-from shuffledp.network.graphs.families import complete_graph
+from shuffledp.network.families import complete_graph
 
 # None of these is waited for where things go well.
 PATIENCE_SECONDS = 120.0

@@ -5,7 +5,7 @@ from playwright.sync_api import expect
 
 from shuffledp.collection.bound_curves import Over, bound_curves
 from shuffledp.collection.comparison import Scenario
-from shuffledp.leakage.curves import leakage_curve
+from shuffledp.leakage.account import leakage_curve
 from shuffledp.report import write_report
 from shuffledp.report.bounds import series_of
 from shuffledp.report.charts import leakage_page

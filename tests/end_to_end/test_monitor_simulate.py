@@ -12,7 +12,7 @@ from report.pages import Page
 from shuffledp.cli.main import main
 from shuffledp.cli.monitor import ENCODINGS, PROTOCOLS
 from shuffledp.collection.output import MARKER_FILE
-from shuffledp.monitoring.encodings import encoding_for
+from shuffledp.monitoring.design import encoding_for
 from shuffledp.monitoring.fleet import ClientFleet
 from shuffledp.monitoring.signs import SIGN_LAWS
 
@@ -134,7 +134,7 @@ def test_an_interrupt_while_reading_leaves_nothing(simulate, tmp_path, monkeypat
     def interrupted(*_arguments, **_options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("shuffledp.monitoring.histories.histories.open_histories", interrupted)
+    monkeypatch.setattr("shuffledp.monitoring.histories.open_histories", interrupted)
     status, printed = simulate()
     assert status == 130
     assert "--resume" not in printed.err

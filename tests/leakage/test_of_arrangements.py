@@ -25,9 +25,9 @@ from shuffledp.leakage import of_runs as module
 from shuffledp.leakage.any_shuffler import positions_vulnerability, target_place_law
 from shuffledp.leakage.builders import product_channel
 from shuffledp.leakage.of_runs import Released, leakage_of_run
-from shuffledp.network.arrangement import NetworkArrangement
-from shuffledp.network.graphs.families import complete_graph, random_regular_graph
+from shuffledp.network.families import complete_graph, random_regular_graph
 from shuffledp.network.mixing import NetworkMixing
+from shuffledp.network.run import NetworkArrangement
 
 FALSE_POSITIVE_RATE = 1e-7
 DISTANCES = ("kendall", "hamming", "cayley")

@@ -14,9 +14,9 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.leakage.of_collections import account_leakage
 from shuffledp.leakage.of_runs import Released, guaranteed, json_of_run, of_run
-from shuffledp.network.arrangement import NetworkArrangement
-from shuffledp.network.graphs.families import random_regular_graph
+from shuffledp.network.families import random_regular_graph
 from shuffledp.network.mixing import NetworkMixing
+from shuffledp.network.run import NetworkArrangement
 from shuffledp.randomizers.registry import RANDOMIZERS
 
 ANSWERS = ["a"] * 150 + ["b"] * 100 + ["c"] * 50

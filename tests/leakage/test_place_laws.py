@@ -22,8 +22,8 @@ from shuffledp.leakage.builders import (
     walk_channel,
 )
 from shuffledp.leakage.uninformed import shuffled_vulnerability
-from shuffledp.network.graphs.families import cycle_graph
-from shuffledp.network.walk.random_walk import RandomWalk, position_distribution
+from shuffledp.network.families import cycle_graph
+from shuffledp.network.walk import RandomWalk, position_distribution
 
 # Of the one statistical test: Hoeffding at 4 outcomes and a few, both sides.
 FALSE_POSITIVE_RATE = 1e-9

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_at_least, require_positive
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.monitoring.reports import MonitorReport
-from shuffledp.monitoring.running_counts.sums import running_sums
-from shuffledp.monitoring.tree import PeriodTree
+from shuffledp.monitoring.client import MonitorReport
+from shuffledp.monitoring.design import PeriodTree
+from shuffledp.monitoring.running_counts import running_sums
 from shuffledp.randomizers.thresholds import flip_threshold
 
 

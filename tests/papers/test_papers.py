@@ -17,10 +17,10 @@ NOT_PUBLIC = {
     "groups.attacks.adversaries",
     "groups.attacks.learnability",
     "groups.reference_orders",
-    "network.curves",
-    "network.graphs.families",
-    "network.privacy.network_published",
-    "network.spectra.spectral_bounds",
+    "network.account",
+    "network.families",
+    "network.privacy",
+    "network.spectral_bounds",
 }
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from report.pages import Page, colours_filled_in
 from shuffledp.core.bound import Bound
-from shuffledp.groups.attacks.trials import Measured
-from shuffledp.leakage.curves import leakage_curve
-from shuffledp.monitoring.planning.plan import plan_monitoring
-from shuffledp.network.curves import NetworkCurve
+from shuffledp.groups.attacks.survey import Measured
+from shuffledp.leakage.account import leakage_curve
+from shuffledp.monitoring.plan import plan_monitoring
+from shuffledp.network.account import NetworkCurve
 from shuffledp.report import page_html
 from shuffledp.report.charts import (
     LOCAL,

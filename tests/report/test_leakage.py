@@ -8,7 +8,7 @@ import shuffledp as sdp
 from report.pages import Page
 from shuffledp.core.bound import Bound
 from shuffledp.leakage.account import LeakageAccount
-from shuffledp.leakage.of_results import RunLeakage
+from shuffledp.leakage.of_runs import RunLeakage
 from shuffledp.report import page_html
 from shuffledp.report.leakage import (
     account_facts,

@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 from report.monitor_views import build_view
-from shuffledp.monitoring.histories.histories import open_histories
-from shuffledp.monitoring.planning.plan import plan_monitoring
-from shuffledp.monitoring.simulation.simulate import simulate_monitoring
+from shuffledp.monitoring.histories import open_histories
+from shuffledp.monitoring.plan import plan_monitoring
+from shuffledp.monitoring.simulation import simulate_monitoring
 from shuffledp.report.monitor import (
     HEADINGS,
     MOST_CURVES,

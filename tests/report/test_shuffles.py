@@ -13,7 +13,7 @@ from shuffledp.collection.group_facts import (
     SubsetPreservation,
 )
 from shuffledp.collection.network_facts import NetworkFacts
-from shuffledp.network.exchange_facts import ExchangeFacts
+from shuffledp.network.run import ExchangeFacts
 from shuffledp.report import page_html
 from shuffledp.report.figures import figure_by_rounds
 from shuffledp.report.run_page import python_code

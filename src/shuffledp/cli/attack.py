@@ -35,10 +35,9 @@ if TYPE_CHECKING:
 
     from shuffledp.core.entropy import Entropy
     from shuffledp.core.progress import Progress
-    from shuffledp.groups.attacks.attacked_survey import AttackedSurvey, ComparedArrangement
-    from shuffledp.groups.attacks.trials import Measured
-    from shuffledp.groups.formation.groups import Groups
+    from shuffledp.groups.attacks.survey import AttackedSurvey, ComparedArrangement, Measured
     from shuffledp.groups.grouping import GroupShuffler, OpenedGroups
+    from shuffledp.groups.groups import Groups
 
 _OWN_NAMES = (
     *("column", "domain", "epsilon0", "shuffler"),
@@ -153,9 +152,8 @@ class _Simulation:
 
         from shuffledp.collection.source.labels import checked_domain
         from shuffledp.collection.source.tables import open_table
-        from shuffledp.groups.attacks.attacked_survey import AttackedSurvey
-        from shuffledp.groups.attacks.traits import read_traits
-        from shuffledp.randomizers.categories.k_randomized_response import (
+        from shuffledp.groups.attacks.survey import AttackedSurvey, read_traits
+        from shuffledp.randomizers.k_randomized_response import (
             KRandomizedResponse,
         )
 
@@ -193,7 +191,7 @@ class _Simulation:
     def _public(self, table: Path, opened: "OpenedGroups") -> Any:
         """Return the public values: named columns, or where people are."""
         from shuffledp.core.errors import DataError
-        from shuffledp.groups.attacks.traits import read_traits
+        from shuffledp.groups.attacks.survey import read_traits
 
         if not self.public:
             return opened.coordinates
@@ -210,7 +208,7 @@ class _Simulation:
     ) -> "tuple[tuple[ComparedArrangement, ...], tuple[tuple[str, str], ...]]":
         """Return the three arrangements, and what there is to say about the middle one."""
         from shuffledp.collection.uniform import UniformShuffler
-        from shuffledp.groups.attacks.attacked_survey import (
+        from shuffledp.groups.attacks.survey import (
             RAW,
             UNIFORM,
             WITHIN_GROUPS,
@@ -235,7 +233,7 @@ class _Simulation:
 
     def _model(self, shuffler: "GroupShuffler") -> tuple[str, str]:
         """Return the fact that says how far reports move."""
-        from shuffledp.groups.displacement.shuffler import DisplacementShuffler
+        from shuffledp.groups.displacement import DisplacementShuffler
 
         if isinstance(shuffler, DisplacementShuffler):
             places = shuffler.places
@@ -291,7 +289,7 @@ def _bound_text(bound: float | None) -> str:
 def _write_folder(results: "Sequence[Measured]", out: Path, name: str, *, overwrite: bool) -> None:
     """Create the folder with ``name``.csv and ``name``.html: both, or nothing."""
     from shuffledp.collection.output import results_folder
-    from shuffledp.groups.attacks.trials import write_measured
+    from shuffledp.groups.attacks.survey import write_measured
     from shuffledp.report import write_report
     from shuffledp.report.charts import measured_page
 
@@ -372,12 +370,12 @@ def _attacked(
     on_progress: "Progress | None",
 ) -> "tuple[Measured, ...]":
     """Run the attacks that were asked for, one after the other."""
-    from shuffledp.groups.attacks.attacked_survey import euclidean_positions
     from shuffledp.groups.attacks.attacking import (
         attack_by_gaussian_process,
         attack_by_majority_vote,
         play_reidentification,
     )
+    from shuffledp.groups.attacks.survey import euclidean_positions
 
     wanted = _ATTACKS if how["name"] == "all" else (how["name"],)
     survey = opened.survey
@@ -430,7 +428,7 @@ def learnability(
     private.
     """
     from shuffledp.core.entropy import Entropy
-    from shuffledp.groups.attacks.learning import learn_local_laws
+    from shuffledp.groups.attacks.learnability import learn_local_laws
 
     simulation = _Simulation.take(options)
     entropy = Entropy.from_seed(seed)

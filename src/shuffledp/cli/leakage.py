@@ -158,7 +158,7 @@ def _require_randomizer(
 def _write_page(found: "LeakageAccount", figure: Path) -> None:
     """Write the leakage of one collection as a page."""
     from shuffledp.collection.output import writing
-    from shuffledp.leakage.curves import leakage_curve
+    from shuffledp.leakage.account import leakage_curve
     from shuffledp.report import write_report
     from shuffledp.report.charts import leakage_page
 

@@ -35,8 +35,8 @@ from shuffledp.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from shuffledp.monitoring.planning.plan import MonitorPlan
-    from shuffledp.monitoring.simulation.results import MonitorResult
+    from shuffledp.monitoring.plan import MonitorPlan
+    from shuffledp.monitoring.results import MonitorResult
 
 _DIGITS = 6
 _READING = ("user", "time", "value", "categories", "periods", "start", "every")
@@ -140,7 +140,7 @@ def plan(  # noqa: PLR0913  # one parameter an option
     "few answers each": every user draws a few periods, tells nobody which, and answers only then.
     """
     from shuffledp.collection.output import writing
-    from shuffledp.monitoring.planning.plan import plan_monitoring
+    from shuffledp.monitoring.plan import plan_monitoring
     from shuffledp.report import write_report
     from shuffledp.report.monitor import monitor_plan_page
 
@@ -307,9 +307,9 @@ def simulate(
     bands, and the true ones beside them, which only a simulation knows.
     """
     from shuffledp.collection.output import REPORT_FILE, results_folder
-    from shuffledp.monitoring.histories.histories import open_histories
-    from shuffledp.monitoring.simulation.results import write_monitor_result
-    from shuffledp.monitoring.simulation.simulate import simulate_monitoring
+    from shuffledp.monitoring.histories import open_histories
+    from shuffledp.monitoring.results import write_monitor_result
+    from shuffledp.monitoring.simulation import simulate_monitoring
     from shuffledp.report import write_report
     from shuffledp.report.monitor import result_view
 

@@ -31,9 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from shuffledp.core.progress import Progress
-    from shuffledp.network.account import NetworkAccount
-    from shuffledp.network.curves import NetworkCurve
-    from shuffledp.network.graphs.graph import Graph
+    from shuffledp.network.account import NetworkAccount, NetworkCurve
+    from shuffledp.network.graph import Graph
 
 _DIGITS = 6
 _CURVE_DIGITS = 5
@@ -214,7 +213,7 @@ def round_numbers(text: str) -> tuple[int, ...]:
     >>> len(round_numbers("1-1000")) <= 30
     True
     """
-    from shuffledp.network.curves import spread_rounds
+    from shuffledp.network.account import spread_rounds
 
     found: set[int] = set()
     for part in text.split(","):
@@ -305,7 +304,7 @@ def curve(
     on the same axes. Of a file, its largest component is taken.
     """
     from shuffledp.core.profile import LocalProfile
-    from shuffledp.network.curves import network_curve
+    from shuffledp.network.account import network_curve
     from shuffledp.report import write_report
     from shuffledp.report.charts import network_page
 
@@ -366,8 +365,8 @@ def _named_graphs(
 ) -> "Iterator[tuple[str, Graph]]":
     """Yield one graph after the other, so that only one is in memory."""
     from shuffledp.core.entropy import Entropy
-    from shuffledp.network.graphs.families import random_regular_graph
-    from shuffledp.network.graphs.graph_files import read_graph
+    from shuffledp.network.families import random_regular_graph
+    from shuffledp.network.graph_files import read_graph
 
     for path in paths:
         if progress is not None:

@@ -86,7 +86,7 @@ def collect(  # noqa: PLR0913  # one parameter an option
     from shuffledp.deploy.peers.relay_client import AnswerSizes, RelayClient, plain_text_cautions
     from shuffledp.deploy.peers.stores import FetchedStore
     from shuffledp.leakage.of_runs import json_of_run
-    from shuffledp.network.graphs.graph_files import read_graph
+    from shuffledp.network.graph_files import read_graph
 
     read, asked = read_terms(terms)
     keys = read_key(key, read)

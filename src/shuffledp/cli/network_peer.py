@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from shuffledp.collection.questions.question import Question
     from shuffledp.deploy.peers.node_values import NodeValues
     from shuffledp.deploy.peers.peer_runner import PeersOutcome
-    from shuffledp.network.graphs.graph import Graph
+    from shuffledp.network.graph import Graph
 
 
 @click.command(
@@ -120,7 +120,7 @@ def peer(
     from shuffledp.deploy.peers.protocol.terms import Limits
     from shuffledp.deploy.peers.relay_client import AnswerSizes, RelayClient, plain_text_cautions
     from shuffledp.deploy.peers.stores import PeerStore
-    from shuffledp.network.graphs.graph_files import read_graph
+    from shuffledp.network.graph_files import read_graph
 
     who = _Users(**{name: options.pop(name) for name in _USER_OPTIONS})
     limits = Limits(**{name: value for name, value in options.items() if value is not None})

@@ -26,7 +26,7 @@ from shuffledp.core.checks import require_open_unit
 if TYPE_CHECKING:
     from shuffledp.deploy.asked_terms import AskedTerms
     from shuffledp.deploy.peers.protocol.terms import Terms
-    from shuffledp.network.graphs.graph import Graph
+    from shuffledp.network.graph import Graph
 
 
 @click.command(
@@ -93,7 +93,7 @@ def prepare(  # noqa: PLR0913  # one parameter an option
         write_collection,
     )
     from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys
-    from shuffledp.network.graphs.graph_files import read_graph
+    from shuffledp.network.graph_files import read_graph
     from shuffledp.network.mixing import NetworkMixing
 
     if delta is not None:
@@ -222,10 +222,9 @@ def relay(  # one parameter an option
     same store it loses nothing.
     """
     require_service()
-    from shuffledp.deploy.peers.service.preparing import read_terms
-    from shuffledp.deploy.peers.service.relay_server import serve_relay
-    from shuffledp.deploy.peers.service.round_clock import RoundClock
-    from shuffledp.network.graphs.graph_files import read_graph
+    from shuffledp.deploy.peers.preparing import read_terms
+    from shuffledp.deploy.peers.relay_server import RoundClock, serve_relay
+    from shuffledp.network.graph_files import read_graph
 
     read, _ = read_terms(terms)
     serve_relay(

@@ -133,7 +133,7 @@ def run(  # noqa: PLR0913  # one parameter an option
     from shuffledp.collection.output import results_folder, write_results
     from shuffledp.collection.run import run_plan
     from shuffledp.collection.source.prior_files import read_prior
-    from shuffledp.leakage.of_results import json_of_run
+    from shuffledp.leakage.of_runs import json_of_run
 
     require_target(epsilon=epsilon, delta=delta)
     if (epsilon is None) == (epsilon0 is None):
@@ -241,8 +241,7 @@ class _Uniform:
 def _spent(result: "RunResult", ledger: Path, table: Path) -> float:
     """Spend a run from a ledger, and return what is left of its epsilon."""
     from shuffledp.accounting.ledger_files import spend
-    from shuffledp.accounting.release import ShuffledRelease
-    from shuffledp.accounting.stated_release import StatedRelease
+    from shuffledp.accounting.release import ShuffledRelease, StatedRelease
     from shuffledp.collection.arrangements import UNIFORM
 
     guarantee = result.guarantee
@@ -256,7 +255,7 @@ def _spent(result: "RunResult", ledger: Path, table: Path) -> float:
 
 def _print_result(result: "RunResult", out: Path, left: float | None, *, as_json: bool) -> None:
     """Print the estimates, the guarantee and where the report is."""
-    from shuffledp.leakage.of_results import json_of_run, of_run
+    from shuffledp.leakage.of_runs import json_of_run, of_run
 
     if as_json:
         spent = {} if left is None else {"ledger_left": left}

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from shuffledp.core.progress import Progress
     from shuffledp.groups.arrangement import DisplacementArrangement, GroupArrangement
     from shuffledp.groups.grouping import Grouping, GroupShuffler, OpenedGroups
-    from shuffledp.network.arrangement import NetworkArrangement
-    from shuffledp.network.run import NetworkPlan
-    from shuffledp.network.walk.shuffler import NetworkBatch
+    from shuffledp.network.run import NetworkArrangement, NetworkPlan
+    from shuffledp.network.shuffler import NetworkBatch
 
 #: The shufflers that keep the order within groups private.
 GROUP_SHUFFLERS = ("mallows", "displacement")
@@ -262,7 +261,7 @@ class _GroupedRun:
     ) -> "_PreparedGroups":
         """Form the groups and find their shuffler, with a reference order or public places."""
         from shuffledp.groups.arrangement import DisplacementArrangement, GroupArrangement
-        from shuffledp.groups.displacement.shuffler import DisplacementShuffler
+        from shuffledp.groups.displacement import DisplacementShuffler
 
         opened = self.groups.open(table, on_progress=on_progress)
         shuffler = self.groups.shuffler_of(opened, self.shuffler)
@@ -314,7 +313,7 @@ class _PreparedGroups:
         self, folder: Path, setting: "Setting", column: str | None, *, save_reports: bool
     ) -> "ReportSink":
         """Return what stores every row with its shuffled report."""
-        from shuffledp.groups.released_rows import rows_writer
+        from shuffledp.groups.run import rows_writer
 
         del save_reports  # rows are written whether or not it was asked for
         public = dict.fromkeys((*self.opened.grouping.public_columns, *self.asked.keep))

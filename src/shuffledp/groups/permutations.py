@@ -18,7 +18,7 @@ from shuffledp.collection.uniform import UniformShuffler
 from shuffledp.core.checks import require_at_least, require_extended
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.numerics.rounding import float_above, float_below
+from shuffledp.core.numerics.enclosure import float_above, float_below
 from shuffledp.core.reports import read_only
 
 #: Places are drawn from halves of 64-bit words.

@@ -36,12 +36,11 @@ from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_extended, require_finite
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.numerics.enclosure import Enclosure
+from shuffledp.core.numerics.enclosure import Enclosure, round_up
 from shuffledp.core.numerics.poisson_binomial import survival_levels
-from shuffledp.core.numerics.rounding import round_up
 from shuffledp.core.reports import read_only
-from shuffledp.groups.permutations.kendall_displacement import displacement_law
-from shuffledp.groups.permutations.mallows import MallowsModel
+from shuffledp.groups.kendall import displacement_law
+from shuffledp.groups.mallows import MallowsModel
 from shuffledp.leakage.blanket import blanket_vulnerability_upper
 from shuffledp.leakage.builders import Truth
 from shuffledp.leakage.matrices import SUM_TOLERANCE, checked_prior
@@ -591,7 +590,7 @@ def target_place_law(model: MallowsModel, place: SupportsIndex) -> NDArray[np.fl
 
     Examples
     --------
-    >>> from shuffledp.groups.permutations.mallows import mallows_model
+    >>> from shuffledp.groups.mallows import mallows_model
     >>> target_place_law(mallows_model("kendall", 2, math.log(3.0)), 0).round(12).tolist()
     [0.75, 0.25]
     """

@@ -33,8 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.checks import require_at_least
-from shuffledp.core.numerics.enclosure import Enclosure
-from shuffledp.core.numerics.rounding import round_up
+from shuffledp.core.numerics.enclosure import Enclosure, round_up
 from shuffledp.leakage.builders import Truth
 from shuffledp.leakage.channel import Channel, as_channel
 from shuffledp.leakage.fullest_bin import (

@@ -26,7 +26,7 @@ from shuffledp.collection.source.prior_files import PriorKnowledge
 from shuffledp.core.bound import Bound
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError, ShuffledpError
-from shuffledp.core.numerics.rounding import round_up
+from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.groups.arrangement import DisplacementArrangement, GroupArrangement
 from shuffledp.groups.privacy.displaced import crowd_with_mean
@@ -45,8 +45,8 @@ from shuffledp.leakage.of_collections import (
     checked_belief,
     written_matrix,
 )
-from shuffledp.network.arrangement import NetworkArrangement
 from shuffledp.network.hiding import Hiding
+from shuffledp.network.run import NetworkArrangement
 
 if TYPE_CHECKING:
     from shuffledp.collection.questions.question import Question

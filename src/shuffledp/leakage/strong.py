@@ -42,8 +42,7 @@ from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.numerics.enclosure import Enclosure
-from shuffledp.core.numerics.rounding import round_up
+from shuffledp.core.numerics.enclosure import Enclosure, round_up
 from shuffledp.leakage.blanket import (
     blanket_vulnerability_upper,
     channel_blanket_upper,

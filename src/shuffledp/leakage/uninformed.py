@@ -23,9 +23,8 @@ from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_finite
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
-from shuffledp.core.numerics.enclosure import Enclosure
+from shuffledp.core.numerics.enclosure import Enclosure, round_up
 from shuffledp.core.numerics.positive_part import mean_positive_part
-from shuffledp.core.numerics.rounding import round_up
 from shuffledp.leakage.fullest_bin import exact_maximum_load, maximum_load_excess
 from shuffledp.leakage.matrices import checked_prior
 from shuffledp.leakage.multinomial import (

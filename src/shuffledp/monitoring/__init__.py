@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from shuffledp.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from shuffledp.core.monitoring_profile import (
+    from shuffledp.core.profile import (
         MonitoringProfile,
     )
     from shuffledp.monitoring.client import (
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
-    "core.monitoring_profile": ("MonitoringProfile",),
+    "core.profile": ("MonitoringProfile",),
     "monitoring.client": (
         "MonitorClient",
         "MonitorReport",

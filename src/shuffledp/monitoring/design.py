@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import DomainError, ParameterError
-from shuffledp.core.monitoring_profile import MonitoringProfile
 from shuffledp.core.numerics.walsh_hadamard import walsh_hadamard
+from shuffledp.core.profile import MonitoringProfile
 from shuffledp.monitoring.signs import SignLaw, sign_law
 
 _LARGEST_PERIODS = 2**40

@@ -34,7 +34,7 @@ from shuffledp.core.checks import (
 )
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.numerics.rounding import round_up
+from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.estimation.intervals import normal_quantile, simultaneous_confidence
 from shuffledp.monitoring.design import PeriodTree
 from shuffledp.monitoring.running_counts import (

@@ -19,7 +19,7 @@ from shuffledp.core.checks import require_at_least, require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, FingerprintError, ParameterError
 from shuffledp.core.exact_atoms import outward_pairs, rounded_atoms
-from shuffledp.core.numerics.rounding import float_above
+from shuffledp.core.numerics.enclosure import float_above
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
 from shuffledp.estimation.frequencies import (

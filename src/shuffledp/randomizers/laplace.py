@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.exact_atoms import outward_atoms, outward_pairs
-from shuffledp.core.numerics.rounding import float_above
+from shuffledp.core.numerics.enclosure import float_above
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Reports
 from shuffledp.randomizers.checks import fingerprint_of, set_fields

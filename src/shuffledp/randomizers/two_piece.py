@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.numerics.rounding import float_above, float_below, round_down, round_up
+from shuffledp.core.numerics.enclosure import float_above, float_below, round_down, round_up
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.randomizers.thresholds import (
     WORD_VALUES,

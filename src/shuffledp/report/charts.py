@@ -19,9 +19,9 @@ from shuffledp.report.formatting import fixed, given, rounded
 from shuffledp.report.page import page_html, render_page
 
 if TYPE_CHECKING:
-    from shuffledp.groups.attacks.trials import Measured
-    from shuffledp.leakage.curves import LeakageCurve
-    from shuffledp.network.curves import NetworkCurve
+    from shuffledp.groups.attacks.survey import Measured
+    from shuffledp.leakage.account import LeakageCurve
+    from shuffledp.network.account import NetworkCurve
 
 DASHES = {"solid": "", "dash": "7 4", "dot": "2 3", "dashdot": "8 3 2 3"}  # plotly's names in SVG
 

@@ -18,9 +18,9 @@ from shuffledp.report.figures import COLOURS
 from shuffledp.report.formatting import decimals_for, fixed, given, percent, rounded
 
 if TYPE_CHECKING:
-    from shuffledp.monitoring.planning.comparison import RepeatedCollection
-    from shuffledp.monitoring.planning.plan import MonitorPlan
-    from shuffledp.monitoring.simulation.results import MonitorResult
+    from shuffledp.monitoring.comparison import RepeatedCollection
+    from shuffledp.monitoring.plan import MonitorPlan
+    from shuffledp.monitoring.results import MonitorResult
 
 FloatArray: TypeAlias = NDArray[np.float64]
 

@@ -8,8 +8,8 @@ from shuffledp.collection.group_facts import GroupFacts
 from shuffledp.collection.network_facts import NetworkFacts
 from shuffledp.collection.results import RunResult
 from shuffledp.core.bound import Bound
-from shuffledp.leakage.of_results import of_run
-from shuffledp.network.exchange_facts import ExchangeFacts
+from shuffledp.leakage.of_runs import of_run
+from shuffledp.network.run import ExchangeFacts
 from shuffledp.report.figures import (
     MOST_BARS,
     figure_by_honest_share,
@@ -249,9 +249,9 @@ def _code_through_network(result: RunResult, facts: NetworkFacts, head: tuple[st
     return _joined(
         (
             *head,
-            "from shuffledp.network.graphs.graph_files import read_graph",
+            "from shuffledp.network.graph_files import read_graph",
             "from shuffledp.network.mixing import NetworkMixing",
-            "from shuffledp.network.walk.shuffler import NetworkShuffler",
+            "from shuffledp.network.shuffler import NetworkShuffler",
         ),
         (
             "# The guarantee, which needs the graph and no data:",

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from shuffledp.collection.group_facts import GroupFacts
 from shuffledp.collection.network_facts import NetworkFacts
-from shuffledp.network.exchange_facts import ExchangeFacts
+from shuffledp.network.run import ExchangeFacts
 from shuffledp.report.formatting import fixed, percent, rounded, shorten
 
 _KINDS = {"kendall": "Kendall's", "hamming": "Hamming", "cayley": "Cayley"}

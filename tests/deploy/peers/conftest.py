@@ -23,8 +23,8 @@ from shuffledp.deploy.peers.protocol.terms import Terms
 from shuffledp.deploy.peers.relay_client import RelayClient
 from shuffledp.deploy.peers.relay_server import RelayService, RoundClock, make_app
 from shuffledp.deploy.peers.stores import PeerStore, SqliteStore
-from shuffledp.network.graphs.families import complete_graph
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.families import complete_graph
+from shuffledp.network.graph import Graph
 
 URL = "http://127.0.0.1"
 

@@ -23,9 +23,9 @@ from shuffledp.deploy.peers.relay_client import RelayClient
 from shuffledp.deploy.peers.stores import FetchedStore
 from shuffledp.leakage.any_shuffler import crowd_vulnerability_upper
 from shuffledp.leakage.of_runs import json_of_run, of_run
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 from shuffledp.network.hiding import walk_hiding
-from shuffledp.network.walk.random_walk import RandomWalk
+from shuffledp.network.walk import RandomWalk
 from shuffledp.report import page_html
 
 EVERYBODY = [0, 1, 2, 3, 4, 5]

@@ -13,10 +13,10 @@ from shuffledp.core.errors import DataError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.deploy.peers.exchange_account import Arrived, ExchangeRecord, exchange_guarantee
 from shuffledp.deploy.peers.protocol.slots import overload_probability
-from shuffledp.network.graphs.families import complete_graph
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.families import complete_graph
+from shuffledp.network.graph import Graph
 from shuffledp.network.mixing import NetworkMixing
-from shuffledp.network.walk.random_walk import RandomWalk, position_distribution
+from shuffledp.network.walk import RandomWalk, position_distribution
 
 DELTA = 1e-2
 

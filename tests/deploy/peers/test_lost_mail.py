@@ -13,8 +13,8 @@ from shuffledp.deploy.peers.collecting import (
 )
 from shuffledp.deploy.peers.relay_client import RelayClient
 from shuffledp.leakage.of_runs import of_run
-from shuffledp.network.graphs.families import complete_graph
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.families import complete_graph
+from shuffledp.network.graph import Graph
 
 DELTA = 1e-3
 

@@ -23,7 +23,7 @@ from shuffledp.deploy.peers.preparing import (
     write_collection,
 )
 from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys
-from shuffledp.network.graphs.families import star_graph
+from shuffledp.network.families import star_graph
 
 YES_NO = FrequencyQuestion(domain=("yes", "no"))
 

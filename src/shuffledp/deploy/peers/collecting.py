@@ -26,7 +26,7 @@ from shuffledp.deploy.peers.protocol.messages import final_transcript
 from shuffledp.deploy.peers.protocol.terms import Terms
 from shuffledp.deploy.peers.relay_client import RelayClient
 from shuffledp.deploy.peers.stores import Everything, FetchedStore
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 from shuffledp.network.hiding import Hiding
 
 if TYPE_CHECKING:

@@ -18,15 +18,14 @@ from shuffledp.deploy.peers.protocol.analyzer import Collected
 from shuffledp.deploy.peers.protocol.slots import loss_probability, overload_probability
 from shuffledp.deploy.peers.protocol.terms import Terms
 from shuffledp.network.account import published_epsilon
-from shuffledp.network.exchange_facts import ExchangeFacts
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 from shuffledp.network.hiding import Hiding
 from shuffledp.network.mixing import NetworkMixing
-from shuffledp.network.run import user_name
-from shuffledp.network.walk.random_walk import RandomWalk
+from shuffledp.network.run import ExchangeFacts, user_name
+from shuffledp.network.walk import RandomWalk
 
 if TYPE_CHECKING:
-    from shuffledp.network.positions.position_bounds import PositionBounds
+    from shuffledp.network.positions import PositionBounds
 
 # Losses that are less likely than this had another cause than the holders who handed in nothing.
 _UNLIKELY = 1e-9
@@ -228,7 +227,7 @@ class Exchange:
         if wanted and self.mixing is not None and not self.record.num_absences:
             found = self.mixing.position_bounds_at(wanted)
         elif wanted:
-            from shuffledp.network.positions.position_bounds import exact_position_bounds
+            from shuffledp.network.positions import exact_position_bounds
 
             walk = RandomWalk.with_absences(
                 self.users,

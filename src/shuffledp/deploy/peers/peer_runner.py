@@ -24,7 +24,7 @@ from shuffledp.deploy.peers.protocol.terms import DEFAULT_LIMITS, Limits, Terms
 from shuffledp.deploy.peers.relay_client import RelayClient, RelayStatus
 from shuffledp.deploy.peers.stores import Answer, PeerStore
 from shuffledp.deploy.wire import ProtocolError
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 
 
 def draw_reports(  # one keyword an option

@@ -15,7 +15,7 @@ from shuffledp.deploy.database import write_new
 from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys
 from shuffledp.deploy.peers.protocol.slots import per_neighbour_for, slots_for
 from shuffledp.deploy.peers.protocol.terms import CODE_BYTES, Terms, graph_digest, new_collection_id
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 
 TERMS_FILE = "terms.json"
 KEY_FILE = "analyzer.key"

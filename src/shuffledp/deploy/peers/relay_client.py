@@ -13,7 +13,7 @@ from shuffledp.deploy.http_client import HttpClient, cautions_about, json_of
 from shuffledp.deploy.peers.preparing import most_envelopes
 from shuffledp.deploy.peers.protocol.terms import CODE_BYTES, Terms
 from shuffledp.deploy.wire import split_messages
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 
 _MOST_BYTES = 1 << 26
 _HEAD_BYTES = 1024

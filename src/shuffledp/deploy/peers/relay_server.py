@@ -41,7 +41,7 @@ from shuffledp.deploy.peers.protocol.relay import RelayCore
 from shuffledp.deploy.peers.protocol.terms import CODE_BYTES, Terms
 from shuffledp.deploy.peers.stores import SqliteStore
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason, join_messages
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 
 CLOCK_MODES = ("interval", "all", "manual")
 

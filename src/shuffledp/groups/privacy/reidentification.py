@@ -25,7 +25,7 @@ from typing import SupportsFloat
 
 from shuffledp.core.checks import require_at_least, require_extended, require_non_negative
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
-from shuffledp.core.numerics.rounding import round_up
+from shuffledp.core.numerics.enclosure import round_up
 
 
 def require_alpha(value: SupportsFloat) -> float:

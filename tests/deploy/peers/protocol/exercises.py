@@ -7,7 +7,7 @@ from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys, Roster
 from shuffledp.deploy.peers.protocol.messages import Batch, Confirmation, Letter, Mail, encode_mail
 from shuffledp.deploy.peers.protocol.peer import Peer
 from shuffledp.deploy.peers.protocol.relay import RelayCore
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 
 REPORT_BYTES = 4
 KEYS = AnalyzerKeys.generate()

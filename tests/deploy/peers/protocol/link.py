@@ -22,7 +22,7 @@ from shuffledp.deploy.peers.protocol.relay import RelayCore
 from shuffledp.deploy.peers.protocol.slots import per_neighbour_for, slots_for
 from shuffledp.deploy.peers.protocol.terms import Limits, Terms, graph_digest, new_collection_id
 from shuffledp.deploy.wire import ProtocolError
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 
 _NEVER = 1 << 31
 

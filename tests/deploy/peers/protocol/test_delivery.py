@@ -24,7 +24,7 @@ from shuffledp.deploy.peers.protocol.messages import (
     delivery_code,
     final_transcript,
 )
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 
 # A path with a triangle at one end, so that news takes up to three rounds.
 PATH = Graph.from_edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)])

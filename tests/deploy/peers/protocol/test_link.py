@@ -16,9 +16,9 @@ from shuffledp.core.reports import Reports
 from shuffledp.deploy.peers.protocol.messages import Refusal
 from shuffledp.deploy.peers.protocol.routes import Draws, HopRouting
 from shuffledp.deploy.wire import ProtocolError, Reason
-from shuffledp.network.graphs.families import random_regular_graph
-from shuffledp.network.graphs.graph import Graph
-from shuffledp.network.walk.random_walk import RandomWalk, position_distribution
+from shuffledp.network.families import random_regular_graph
+from shuffledp.network.graph import Graph
+from shuffledp.network.walk import RandomWalk, position_distribution
 from shuffledp.randomizers.k_randomized_response import KRandomizedResponse
 
 # Three comparisons of routes with the walk, and one interval at 1 - 2e-10.

@@ -35,8 +35,8 @@ from shuffledp.deploy.peers.protocol.messages import (
 from shuffledp.deploy.peers.protocol.routes import Draws, HopRouting, OnionRouting, draw_way, wrap
 from shuffledp.deploy.sealing import seal
 from shuffledp.deploy.wire import ProtocolError, Reason
-from shuffledp.network.graphs.graph import Graph
-from shuffledp.network.walk.random_walk import RandomWalk, position_distribution
+from shuffledp.network.graph import Graph
+from shuffledp.network.walk import RandomWalk, position_distribution
 
 # One comparison of holders with the walk; its negative control counts too.
 FALSE_POSITIVE_RATE = 1e-9

@@ -10,7 +10,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.deploy.peers.protocol.terms import Terms, graph_digest, new_collection_id
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 
 TERMS = terms_on(laziness=0.25)
 

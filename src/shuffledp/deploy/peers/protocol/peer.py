@@ -51,7 +51,7 @@ from shuffledp.deploy.peers.protocol.routes import (
 )
 from shuffledp.deploy.peers.protocol.terms import DEFAULT_LIMITS, Limits, Terms
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,7 +35,7 @@ from shuffledp.deploy.peers.protocol.routes import (
 from shuffledp.deploy.peers.protocol.terms import Terms
 from shuffledp.deploy.sealing import is_signed
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 
 
 class Store(Protocol):

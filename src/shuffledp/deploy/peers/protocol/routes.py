@@ -23,7 +23,7 @@ from shuffledp.deploy.peers.protocol.keys import PeerKeys, Roster
 from shuffledp.deploy.peers.protocol.messages import Refusal
 from shuffledp.deploy.peers.protocol.terms import COIN_SIDES, Terms
 from shuffledp.deploy.sealing import open_seal, seal
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 
 _Item = TypeVar("_Item")
 

@@ -13,7 +13,7 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.deploy import wire
 from shuffledp.deploy.peers.protocol.slots import checked_laziness
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
-from shuffledp.network.graphs.graph import Graph
+from shuffledp.network.graph import Graph
 
 #: Of this layout of the terms and of all messages.
 VERSION: Final = 3
