@@ -5,7 +5,7 @@ from contextlib import ExitStack
 import pytest
 
 from deploy.peers.service.conftest import Collection
-from shuffledp.collection.questions.frequencies import FrequencyQuestion
+from shuffledp.collection.questions import Categories
 from shuffledp.core.entropy import Entropy
 from shuffledp.deploy.peers.protocol.envelopes import Mail, encode_mail, open_report
 from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys
@@ -25,7 +25,7 @@ ENTROPY = Entropy.from_seed(3)
 @pytest.fixture(params=["hop", "onion"])
 def collection(tmp_path, request):
     graph = complete_graph(6)
-    asked = AskedTerms.of(FrequencyQuestion(domain=("no", "yes")), "k-rr", 2.0)
+    asked = AskedTerms.of(Categories(domain=("no", "yes")), "k-rr", 2.0)
     keys = AnalyzerKeys.generate()
     with ExitStack() as stack:
         terms = prepare_terms(graph, asked, keys, rounds=3, routing=request.param)

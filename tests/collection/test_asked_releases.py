@@ -5,9 +5,8 @@ import math
 import pytest
 
 from shuffledp import accounting
-from shuffledp.collection.asked_releases import asked_releases
-from shuffledp.collection.guarantees import account, guarantee_of, single_batch
-from shuffledp.collection.named_profiles import named_profile
+from shuffledp.collection.account import account, asked_releases, guarantee_of, single_batch
+from shuffledp.collection.profiles import named_profile
 from shuffledp.core.errors import ParameterError
 
 CSV = "epsilon0,num_users,rounds\n1.0,10000,30\n0.5,2000,4\n"

@@ -3,8 +3,7 @@ import json
 import pytest
 
 from shuffledp.accounting.amplification.registry import METHODS
-from shuffledp.collection.bound_curves import Over, bound_curves
-from shuffledp.collection.comparison import Scenario, compare_bounds
+from shuffledp.collection.bounds import Over, Scenario, bound_curves, compare_scenario
 from shuffledp.core.errors import ParameterError
 
 ASKED = Scenario(epsilon0=1.0, num_users=1234, delta=1e-6)
@@ -17,8 +16,8 @@ def curves(request):
 
 def test_the_scenario_is_one_of_the_points(curves):
     index = curves.positions.index(getattr(ASKED, curves.over.field))
-    assert curves.points[index] == compare_bounds(ASKED, with_renyi=False)
-    assert curves.here == compare_bounds(ASKED)
+    assert curves.points[index] == compare_scenario(ASKED, with_renyi=False)
+    assert curves.here == compare_scenario(ASKED)
 
 
 def test_positions_are_round_and_rise(curves):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shuffledp.collection.cautions import delta_cautions
+from shuffledp.collection.results import delta_cautions
 
 
 @pytest.mark.parametrize(("delta", "warns"), [(1e-3, True), (2e-3, True), (9.99e-4, False)])

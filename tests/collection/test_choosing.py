@@ -9,8 +9,7 @@ import pytest
 
 import shuffledp as sdp
 from collection.kinds import DOMAIN, KINDS
-from shuffledp.collection.choosing import Alternative
-from shuffledp.collection.plan import _best
+from shuffledp.collection.plan import Alternative, _best
 from shuffledp.core.errors import DomainError, InfeasibleTargetError, ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Reports
@@ -58,7 +57,7 @@ def test_the_smallest_reports_within_two_percent_of_the_least_error(choices, bes
 @EACH
 def test_every_plan_follows_the_rule(kind):
     for num_users in (300, 30_000):
-        plan = sdp.plan_question(kind.question, num_users, 1.0, 1e-7)
+        plan = sdp.plan(kind.question, num_users=num_users, epsilon=1.0, delta=1e-7)
         errors = [each.expected_standard_error for each in plan.alternatives]
         assert errors == sorted(errors)
         least = min(plan.expected_standard_error, *errors)
@@ -72,7 +71,7 @@ def test_every_plan_follows_the_rule(kind):
 
 def test_of_two_guises_of_one_law_the_better_analysed_is_taken():
     # Subset selection of one answer is k-RR, whose lower end is known.
-    plan = sdp.plan(100_000, DOMAIN, 0.5, 1e-8)
+    plan = sdp.plan(sdp.Categories(DOMAIN), num_users=100_000, epsilon=0.5, delta=1e-8)
     assert plan.randomizer.name == "k-rr"
     assert plan.alternatives[0].randomizer.name == "subset-selection"
     assert plan.guarantee.lower is not None
@@ -83,7 +82,7 @@ def test_of_two_guises_of_one_law_the_better_analysed_is_taken():
 
 @EACH
 def test_a_trusted_curator_adds_laplace_noise(kind):
-    plan = sdp.plan_question(kind.question, 1000, 0.8, 1e-6)
+    plan = sdp.plan(kind.question, num_users=1000, epsilon=0.8, delta=1e-6)
     # Laplace noise of scale b has the standard deviation sqrt(2) b.
     scale = {"frequencies": 2.0, "mean": 120.0, "vector-mean": 2.0 * math.sqrt(3.0),
              "words": 2.0, "answer-sets": 4.0}[kind.question.kind]  # fmt: skip
@@ -97,7 +96,7 @@ def test_a_trusted_curator_adds_laplace_noise(kind):
 
 @EACH
 def test_without_a_shuffler_epsilon0_is_epsilon(kind):
-    plan = sdp.plan_question(kind.question, 1000, 0.8, 1e-6)
+    plan = sdp.plan(kind.question, num_users=1000, epsilon=0.8, delta=1e-6)
     assert plan.local_model.epsilon_for_same_error == plan.randomizer.epsilon0
     errors = [
         kind.question.expected_error(make(0.8), 1000)
@@ -113,10 +112,12 @@ def test_local_errors_by_closed_form():
     p, q = power / (power + k - 1), 1.0 / (power + k - 1)
     share = (p + (k - 1) * q) / k  # a report's chance to support a category, on average
     variance = share - (p * p + (k - 1) * q * q) / k
-    plan = sdp.plan(n, DOMAIN, epsilon, 1e-6, randomizer="k-rr")
+    plan = sdp.plan(
+        sdp.Categories(DOMAIN), num_users=n, epsilon=epsilon, delta=1e-6, randomizer="k-rr"
+    )
     expected = math.sqrt(variance / n) / (p - q)
     assert plan.local_model.standard_error_at_same_epsilon == pytest.approx(expected)
-    mean = sdp.plan_mean(n, 0, 120, epsilon, 1e-6, randomizer="duchi")
+    mean = sdp.plan(sdp.Mean(0, 120), num_users=n, epsilon=epsilon, delta=1e-6, randomizer="duchi")
     # Duchi's report is +-60 (e+1)/(e-1) around the middle; values spread evenly have 120^2/12.
     size = 60.0 * (power + 1.0) / (power - 1.0)
     expected = math.sqrt((size**2 - 120.0**2 / 12.0) / n)
@@ -129,13 +130,13 @@ def test_local_errors_by_closed_form():
 @EACH
 def test_infeasible_targets_say_what_would_do(kind):
     with pytest.raises(InfeasibleTargetError, match=r"too few for epsilon = 0\.05") as caught:
-        sdp.plan_question(kind.question, 5, 0.05, 1e-9)
+        sdp.plan(kind.question, num_users=5, epsilon=0.05, delta=1e-9)
     message = str(caught.value)
     assert kind.question.describe() in message
     enough = int(re.search(r"([\d,]+) users would do", message)[1].replace(",", ""))
-    sdp.plan_question(kind.question, enough, 0.05, 1e-9)
+    sdp.plan(kind.question, num_users=enough, epsilon=0.05, delta=1e-9)
     epsilon = float(re.search(r"epsilon >= ([\d.]+) with", message)[1])
-    sdp.plan_question(kind.question, 5, epsilon, 1e-9)
+    sdp.plan(kind.question, num_users=5, epsilon=epsilon, delta=1e-9)
 
 
 # ------------------------------------------------------------------ a class of one's own
@@ -186,16 +187,18 @@ FALSE_POSITIVE_RATE = 1e-9
 
 
 def test_a_class_of_ones_own_is_planned_and_run():
-    plan = sdp.plan(3000, DOMAIN, 1.0, 1e-6, randomizer=OwnRandomizer)
+    plan = sdp.plan(
+        sdp.Categories(DOMAIN), num_users=3000, epsilon=1.0, delta=1e-6, randomizer=OwnRandomizer
+    )
     assert isinstance(plan.randomizer, OwnRandomizer)
     assert plan.alternatives == ()
     assert plan.guarantee.epsilon_upper <= 1.0
     # Nothing is known of it but epsilon0, so it gets what any randomizer may have.
-    known = sdp.largest_epsilon0(
+    known = sdp.accounting.largest_epsilon0(
         lambda epsilon0: LocalProfile(epsilon0=epsilon0), num_users=3000, epsilon=1.0, delta=1e-6
     )
     assert plan.randomizer.epsilon0 == pytest.approx(known, rel=1e-6)
-    result = plan.run(["yes"] * 600 + ["no"] * 2400, seed=1)
+    result = sdp.run(plan, ["yes"] * 600 + ["no"] * 2400, seed=1)
     error = np.abs(result.estimates.frequency - [0.2, 0.8, 0.0])
     assert (error < 8.0 * np.maximum(result.estimates.standard_error, 0.01)).all()
     assert plan.expected_standard_error < 0.01
@@ -204,13 +207,15 @@ def test_a_class_of_ones_own_is_planned_and_run():
 
 def test_a_class_is_for_frequencies():
     with pytest.raises(ParameterError, match="did you mean"):
-        sdp.plan_question(KINDS["mean"].question, 1000, 1.0, 1e-6, randomizer="own")
+        sdp.plan(KINDS["mean"].question, num_users=1000, epsilon=1.0, delta=1e-6, randomizer="own")
 
 
 def test_a_guarantee_is_never_above_its_target(monkeypatch):
-    from shuffledp.collection import choosing
+    from shuffledp.collection import plan as choosing
 
-    plan = sdp.plan(1000, DOMAIN, 1.0, 1e-6, randomizer="k-rr")
+    plan = sdp.plan(
+        sdp.Categories(DOMAIN), num_users=1000, epsilon=1.0, delta=1e-6, randomizer="k-rr"
+    )
     inverted = replace(plan.guarantee.bound, upper=1.0 + 1e-9)
     above = replace(plan.guarantee, epsilon=inverted)
     monkeypatch.setattr(choosing, "guarantee_for", lambda *_, **__: above)
@@ -218,7 +223,7 @@ def test_a_guarantee_is_never_above_its_target(monkeypatch):
     assert capped.epsilon_upper == 1.0
     assert capped.lower <= 1.0
     # One that does not hold at the target is not hidden.
-    looser = sdp.KRandomizedResponse(k=3, epsilon0=8.0)
+    looser = sdp.randomizers.KRandomizedResponse(k=3, epsilon0=8.0)
     assert choosing.guarantee_within(looser, 1000, 1.0, 1e-6) is above
     unknown = replace(above, epsilon=replace(inverted, lower=None))
     monkeypatch.setattr(choosing, "guarantee_for", lambda *_, **__: unknown)
@@ -227,8 +232,9 @@ def test_a_guarantee_is_never_above_its_target(monkeypatch):
 
 def test_bad_names_of_vectors():
     with pytest.raises(ParameterError, match="names = 'age' is a single string"):
-        sdp.plan_vector_mean(1000, "age", 1.0, 1e-6)
+        sdp.plan(sdp.VectorMean("age"), num_users=1000, epsilon=1.0, delta=1e-6)
     with pytest.raises(DomainError):
-        sdp.plan_vector_mean(1000, ["a", "b"], 1.0, 1e-6).run(
-            sdp.MeanQuestion(low=0, high=1).column([0.5, 0.5])
+        sdp.run(
+            sdp.plan(sdp.VectorMean(["a", "b"]), num_users=1000, epsilon=1.0, delta=1e-6),
+            sdp.Mean(low=0, high=1).column([0.5, 0.5]),
         )

@@ -12,9 +12,9 @@ from shuffledp.accounting.amplification import registry
 from shuffledp.accounting.amplification.method import Method
 from shuffledp.accounting.amplification.registry import METHODS, account_delta, account_epsilon
 from shuffledp.accounting.renyi_conversion import RENYI_CONVERTED
-from shuffledp.collection import comparison
-from shuffledp.collection.comparison import Scenario, Standing, compare_bounds
-from shuffledp.collection.named_profiles import named_profile
+from shuffledp.collection import bounds as comparison
+from shuffledp.collection.bounds import Scenario, Standing, compare_scenario
+from shuffledp.collection.profiles import named_profile
 from shuffledp.core.errors import LowerEndWarning, OutOfRegimeError, ParameterError, PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
 
@@ -51,7 +51,7 @@ def planted(monkeypatch, enclose, violated=None, **changes):
 def test_every_method_is_there_with_the_accountants_number(asked, randomizer):
     scenario = Scenario(**BASE, **asked, **randomizer)
     profile = named_profile(randomizer.get("randomizer"), epsilon0=1.0, k=randomizer.get("k"))
-    compared = compare_bounds(scenario)
+    compared = compare_scenario(scenario)
     assert set(by_name(compared)) == {*METHODS, RENYI_CONVERTED.name}
     answer = account_epsilon if "delta" in asked else account_delta
     for name in METHODS:
@@ -69,7 +69,7 @@ def test_every_method_is_there_with_the_accountants_number(asked, randomizer):
 
 @pytest.mark.parametrize("asked", [{"delta": 1e-6}, {"epsilon": 0.05}])
 def test_bounds_stand_smallest_first_and_above_the_lower_end(asked):
-    compared = compare_bounds(Scenario(**BASE, **asked))
+    compared = compare_scenario(Scenario(**BASE, **asked))
     values = [each.value for each in compared.bounds if each.value is not None]
     assert values == sorted(values)
     assert [each.value for each in compared.bounds[len(values) :]].count(None) == (
@@ -85,7 +85,7 @@ def test_bounds_stand_smallest_first_and_above_the_lower_end(asked):
 
 
 def test_what_says_nothing_says_why():
-    found = by_name(compare_bounds(Scenario(**BASE, delta=1e-6)))
+    found = by_name(compare_scenario(Scenario(**BASE, delta=1e-6)))
     assert found["erlingsson-small"].standing is Standing.OUTSIDE
     assert found["erlingsson-small"].reason == "needs epsilon0 < 1/2"
     assert found["erlingsson"].standing is Standing.NO_GAIN
@@ -95,7 +95,7 @@ def test_what_says_nothing_says_why():
 
 @pytest.mark.parametrize("epsilon0", [0.0, 300.0])
 def test_where_the_accountant_evaluates_nothing_so_does_the_comparison(epsilon0):
-    compared = compare_bounds(Scenario(epsilon0=epsilon0, num_users=10, delta=1e-6))
+    compared = compare_scenario(Scenario(epsilon0=epsilon0, num_users=10, delta=1e-6))
     assert [each.method.name for each in compared.useful] == ["local"]
     clones = by_name(compared)["clones"]
     assert clones.standing is Standing.NOT_EVALUATED
@@ -104,7 +104,7 @@ def test_where_the_accountant_evaluates_nothing_so_does_the_comparison(epsilon0)
 
 
 def test_of_a_best_bound_of_zero_there_are_no_multiples():
-    compared = compare_bounds(Scenario(epsilon0=1.0, num_users=10, epsilon=1.5))
+    compared = compare_scenario(Scenario(epsilon0=1.0, num_users=10, epsilon=1.5))
     assert compared.best == compared.lower == 0.0
     assert compared.ratio(0.0) is None
 
@@ -112,13 +112,13 @@ def test_of_a_best_bound_of_zero_there_are_no_multiples():
 def test_a_lower_end_above_a_bound_is_left_out_with_a_warning(monkeypatch):
     planted(monkeypatch, lambda _profile, _num_users, _asked: Enclosure(0.0, 1e-4))
     with pytest.warns(LowerEndWarning, match=r"'planted' gives at most 0\.0001"):
-        compared = compare_bounds(Scenario(**BASE, delta=1e-6))
+        compared = compare_scenario(Scenario(**BASE, delta=1e-6))
     assert (compared.best, compared.lower) == (1e-4, None)
 
 
 def test_an_infinite_bound_is_none(monkeypatch):
     name = planted(monkeypatch, lambda _profile, _num_users, _asked: Enclosure(0.0, math.inf))
-    each = by_name(compare_bounds(Scenario(**BASE, delta=1e-6)))[name]
+    each = by_name(compare_scenario(Scenario(**BASE, delta=1e-6)))[name]
     assert (each.standing, each.value) == (Standing.NO_BOUND, None)
     assert each.reason == "no finite bound on epsilon"
 
@@ -128,28 +128,28 @@ def test_a_bound_lost_in_round_off_is_none(monkeypatch):
         raise PrecisionError("too wide")
 
     name = planted(monkeypatch, lost)
-    each = by_name(compare_bounds(Scenario(**BASE, delta=1e-6)))[name]
+    each = by_name(compare_scenario(Scenario(**BASE, delta=1e-6)))[name]
     assert (each.standing, each.value) == (Standing.ROUND_OFF, None)
 
 
 def test_the_lower_end_of_an_exact_method_counts(monkeypatch):
     planted(monkeypatch, lambda *_: Enclosure(0.0420, 0.0440), is_exact=True)
-    compared = compare_bounds(Scenario(**BASE, delta=1e-6))
+    compared = compare_scenario(Scenario(**BASE, delta=1e-6))
     assert compared.lower == 0.0420
 
 
 def test_ends_that_cross_by_rounding_meet(monkeypatch):
-    best = compare_bounds(Scenario(**BASE, delta=1e-6)).best
+    best = compare_scenario(Scenario(**BASE, delta=1e-6)).best
     planted(
         monkeypatch, lambda *_: Enclosure(best * (1 + 1e-10), best * (1 + 2e-10)), is_exact=True
     )
-    compared = compare_bounds(Scenario(**BASE, delta=1e-6))
+    compared = compare_scenario(Scenario(**BASE, delta=1e-6))
     assert compared.lower == compared.best == best
 
 
 def test_without_renyi_nothing_else_changes():
     scenario = Scenario(**BASE, delta=1e-6)
-    with_it, without = compare_bounds(scenario), compare_bounds(scenario, with_renyi=False)
+    with_it, without = compare_scenario(scenario), compare_scenario(scenario, with_renyi=False)
     assert set(by_name(with_it)) - set(by_name(without)) == {RENYI_CONVERTED.name}
     assert without.best == with_it.best
     assert without.lower == with_it.lower
@@ -157,7 +157,7 @@ def test_without_renyi_nothing_else_changes():
 
 @pytest.mark.parametrize("asked", [{"delta": 1e-6}, {"epsilon": 0.05}])
 def test_json(asked):
-    compared = compare_bounds(Scenario(**BASE, **asked, randomizer="k-rr", k=4))
+    compared = compare_scenario(Scenario(**BASE, **asked, randomizer="k-rr", k=4))
     record = json.loads(json.dumps(compared.to_json_dict(), allow_nan=False))
     (given_name, value), (name,) = *asked.items(), {"epsilon", "delta"} - set(asked)
     assert record[given_name] == value
@@ -199,7 +199,7 @@ def test_scenarios_out_of_range(changes, match):
 
 def test_too_many_users_are_refused_as_the_accountant_does():
     with pytest.raises(ParameterError, match="1e\\+15"):
-        compare_bounds(Scenario(epsilon0=1.0, num_users=10**15 + 1, delta=1e-6))
+        compare_scenario(Scenario(epsilon0=1.0, num_users=10**15 + 1, delta=1e-6))
 
 
 @settings(max_examples=25)
@@ -210,7 +210,7 @@ def test_too_many_users_are_refused_as_the_accountant_does():
 )
 def test_no_bound_is_ever_below_the_lower_end(epsilon0, num_users, exponent):
     scenario = Scenario(epsilon0=epsilon0, num_users=num_users, delta=10.0**exponent)
-    compared = compare_bounds(scenario, with_renyi=False)
+    compared = compare_scenario(scenario, with_renyi=False)
     assert compared.lower is not None
     assert compared.lower <= compared.best <= epsilon0
     assert all(each.value is None or each.value >= compared.lower for each in compared.bounds)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shuffledp.collection.external_shuffle import ExternalShuffle
+from shuffledp.collection.shuffling import ExternalShuffle
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutputError, ParameterError, ShuffledpError
 
@@ -205,9 +205,9 @@ MEMORY_PROGRAM = """
 from pathlib import Path
 
 import numpy as np
-from shuffledp.collection.external_shuffle import ExternalShuffle
+from shuffledp.collection.shuffling import ExternalShuffle
 from shuffledp.core.entropy import Entropy
-from shuffledp.collection.uniform import UniformShuffler
+from shuffledp.collection.shuffling import UniformShuffler
 
 def peak_kib():
     # Not ru_maxrss, which a child inherits from its parent: the test would see nothing.

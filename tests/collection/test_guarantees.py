@@ -6,7 +6,7 @@ import pytest
 
 from oracles import profiles
 from shuffledp.accounting.amplification.registry import account_delta, account_epsilon
-from shuffledp.collection.guarantees import account, guarantee_for
+from shuffledp.collection.account import account, guarantee_for
 from shuffledp.collection.results import Guarantee
 from shuffledp.core.bound import Bound
 from shuffledp.core.errors import OutOfRegimeError, ParameterError

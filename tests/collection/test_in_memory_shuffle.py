@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from shuffledp.collection import in_memory_shuffle
-from shuffledp.collection.in_memory_shuffle import InMemoryShuffle
+from shuffledp.collection import shuffling as in_memory_shuffle
+from shuffledp.collection.shuffling import InMemoryShuffle
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 

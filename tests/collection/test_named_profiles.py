@@ -3,7 +3,7 @@
 import pytest
 
 from shuffledp.cli.options import RANDOMIZER_NAMES
-from shuffledp.collection.named_profiles import ACCOUNTED_RANDOMIZERS, named_profile
+from shuffledp.collection.profiles import ACCOUNTED_RANDOMIZERS, named_profile
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.randomizers.numbers.duchi import Duchi

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shuffledp.accounting.amplification.registry import account_delta, account_epsilon
-from shuffledp.collection import choosing
-from shuffledp.collection.plan import make_plan
-from shuffledp.collection.questions.frequencies import USELESS_STANDARD_ERROR
+from shuffledp.collection import plan as choosing
+from shuffledp.collection.plan import plan as make_plan
+from shuffledp.collection.questions import Categories
+from shuffledp.collection.run import run as run_plan
 from shuffledp.core.errors import DomainError, InfeasibleTargetError, ParameterError
 from shuffledp.estimation.frequencies import expected_standard_error
 from shuffledp.randomizers.registry import RANDOMIZERS, make_randomizer
@@ -33,7 +34,13 @@ def domain(k):
 )
 def test_the_guarantee_meets_the_target(num_users, k, epsilon, delta, name):
     try:
-        plan = make_plan(num_users, domain(k), epsilon, delta, randomizer=name)
+        plan = make_plan(
+            Categories(domain(k)),
+            num_users=num_users,
+            epsilon=epsilon,
+            delta=delta,
+            randomizer=name,
+        )
     except InfeasibleTargetError:
         assert num_users * epsilon < 200.0
         return
@@ -44,7 +51,7 @@ def test_the_guarantee_meets_the_target(num_users, k, epsilon, delta, name):
     assert at_target.upper <= delta
     # nothing is given away: the guarantee comes close to the target unless epsilon0 ends at 40
     assert plan.guarantee.epsilon_upper >= 0.999 * epsilon or plan.randomizer.epsilon0 > 39.0
-    assert plan.expected_standard_error <= USELESS_STANDARD_ERROR
+    assert plan.expected_standard_error <= plan.question.useless_error
     for other in plan.alternatives:
         assert 1.02 * other.expected_standard_error >= plan.expected_standard_error
         other_delta = account_delta(
@@ -54,7 +61,7 @@ def test_the_guarantee_meets_the_target(num_users, k, epsilon, delta, name):
 
 
 def test_the_expected_error_is_that_of_the_randomizer():
-    plan = make_plan(10_000, domain(5), 0.5, 1e-8)
+    plan = make_plan(Categories(domain(5)), num_users=10_000, epsilon=0.5, delta=1e-8)
     variances = [
         expected_standard_error(
             support_probabilities=plan.randomizer.support_probabilities,
@@ -68,7 +75,7 @@ def test_the_expected_error_is_that_of_the_randomizer():
 
 
 def test_other_trust_models():
-    plan = make_plan(10_000, domain(3), 0.5, 1e-8)
+    plan = make_plan(Categories(domain(3)), num_users=10_000, epsilon=0.5, delta=1e-8)
     assert plan.local_model.epsilon_for_same_error == plan.randomizer.epsilon0 > 0.5
     assert plan.local_model.standard_error_at_same_epsilon > plan.expected_standard_error
     assert plan.central_model.standard_error_at_same_epsilon < plan.expected_standard_error
@@ -79,7 +86,7 @@ def test_other_trust_models():
 
 
 def test_json_keys():
-    plan = make_plan(np.int64(10_000), domain(3), 0.5, 1e-8)
+    plan = make_plan(Categories(domain(3)), num_users=np.int64(10_000), epsilon=0.5, delta=1e-8)
     printed = json.loads(json.dumps(plan.to_json_dict(), allow_nan=False))
     assert {
         "randomizer", "epsilon0", "guarantee", "expected_standard_error", "alternatives"
@@ -100,7 +107,9 @@ def test_json_keys():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_chosen_randomizer_is_the_one_used(name):
-    plan = make_plan(5000, domain(4), 0.7, 1e-7, randomizer=name)
+    plan = make_plan(
+        Categories(domain(4)), num_users=5000, epsilon=0.7, delta=1e-7, randomizer=name
+    )
     assert plan.randomizer.name == name
     assert plan.alternatives == ()
 
@@ -153,14 +162,16 @@ def test_hopeless_targets_are_refused_soon(epsilon, monkeypatch):
     calibrated = Mock(wraps=choosing.largest_epsilon0)
     monkeypatch.setattr(choosing, "largest_epsilon0", calibrated)
     with pytest.raises(InfeasibleTargetError):
-        make_plan(100, domain(2), epsilon, 1e-9, randomizer="k-rr")
+        make_plan(
+            Categories(domain(2)), num_users=100, epsilon=epsilon, delta=1e-9, randomizer="k-rr"
+        )
     assert 0 < calibrated.call_count <= 100
 
 
 @pytest.mark.parametrize("epsilon", [12.0, 20.0, 33.0, 39.0, 45.0, 1e308])
 @pytest.mark.parametrize("num_users", [10, 10**6])
 def test_generous_targets(epsilon, num_users):
-    plan = make_plan(num_users, domain(3), epsilon, 1e-9)
+    plan = make_plan(Categories(domain(3)), num_users=num_users, epsilon=epsilon, delta=1e-9)
     assert plan.guarantee.epsilon_upper <= epsilon
     # Nothing is lost on the local epsilon but what multiples of 2^-64 cannot express.
     alone = make_randomizer("k-rr", k=3, epsilon0=min(epsilon, 39.9)).epsilon0
@@ -170,17 +181,23 @@ def test_generous_targets(epsilon, num_users):
 @pytest.mark.parametrize("answers", [[], ["only"], ["a", "b", "a"]])
 def test_unusable_domains(answers):
     with pytest.raises(DomainError):
-        make_plan(1000, answers, 1.0, 1e-6)
+        make_plan(Categories(answers), num_users=1000, epsilon=1.0, delta=1e-6)
 
 
 def test_a_text_is_not_a_list_of_answers():
     with pytest.raises(ParameterError, match="is a single string: give a list"):
-        make_plan(1000, "yes,no", 1.0, 1e-6)
+        make_plan(Categories("yes,no"), num_users=1000, epsilon=1.0, delta=1e-6)
 
 
 def test_an_unknown_randomizer_gets_a_suggestion():
     with pytest.raises(ParameterError, match="symmetric-unary"):
-        make_plan(1000, domain(3), 1.0, 1e-6, randomizer="symetric-unary")
+        make_plan(
+            Categories(domain(3)),
+            num_users=1000,
+            epsilon=1.0,
+            delta=1e-6,
+            randomizer="symetric-unary",
+        )
 
 
 @pytest.mark.parametrize(
@@ -207,8 +224,8 @@ def test_targets_out_of_range(changes):
 
 
 def test_a_plan_runs():
-    plan = make_plan(500, ["yes", "no"], 1.0, 1e-6)
-    result = plan.run(["yes"] * 300 + ["no"] * 200, seed=1)
+    plan = make_plan(Categories(["yes", "no"]), num_users=500, epsilon=1.0, delta=1e-6)
+    result = run_plan(plan, ["yes"] * 300 + ["no"] * 200, seed=1)
     assert result.num_users == 500
     assert result.is_simulation
     bound = account_epsilon(plan.randomizer.profile, num_users=500, delta=1e-6)

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from shuffledp.collection import results
-from shuffledp.collection.questions.frequencies import FrequencyQuestion
-from shuffledp.collection.questions.mean import MeanQuestion
-from shuffledp.collection.results import Guarantee, RunResult, register_renderer
+from shuffledp.collection.questions import Categories, Mean
+from shuffledp.collection.results import Guarantee, Result, register_renderer
 from shuffledp.core.bound import Bound
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import Counts, Sums
@@ -26,12 +25,12 @@ def bound(lower: float | None = 0.25, upper: float = 0.5) -> Bound:
     )
 
 
-def run_result(**changes: object) -> RunResult:
+def run_result(**changes: object) -> Result:
     randomizer = make_randomizer("k-rr", k=2, epsilon0=1.0)
     counts = Counts(support=np.array([60, 40]), num_reports=100, fingerprint=randomizer.fingerprint)
     fields = {
         "num_users": 100,
-        "question": FrequencyQuestion(domain=("yes", "no")),
+        "question": Categories(domain=("yes", "no")),
         "randomizer": randomizer,
         "guarantee": Guarantee(epsilon=bound(), delta=1e-8, num_users=100),
         "estimates": estimate_frequencies(
@@ -41,17 +40,17 @@ def run_result(**changes: object) -> RunResult:
         "target_epsilon": 0.5,
         "target_delta": 1e-8,
     }
-    return RunResult(**{**fields, **changes})
+    return Result(**{**fields, **changes})
 
 
-def mean_result() -> RunResult:
+def mean_result() -> Result:
     sums = Sums(
         total=np.array([3000.0]),
         total_of_squares=np.array([1e6]),
         num_reports=100,
         fingerprint="f",
     )
-    question = MeanQuestion(low=0, high=120, name="age")
+    question = Mean(low=0, high=120, name="age")
     return run_result(question=question, estimates=estimate_means(sums))
 
 

@@ -8,10 +8,11 @@ import pytest
 
 import shuffledp as sdp
 from shuffledp.collection.output import results_folder
-from shuffledp.collection.questions.frequencies import FrequencyQuestion
+from shuffledp.collection.plan import plan as make_plan
+from shuffledp.collection.questions import Categories
 from shuffledp.collection.report_files import reports_writer
-from shuffledp.collection.run import fixed_setting, run_plan
-from shuffledp.collection.source.tables import answers_from_values, open_table
+from shuffledp.collection.run import run as run_plan
+from shuffledp.collection.source.answers import answers_from_values, open_table
 from shuffledp.core.errors import DataError, DomainError, ParameterError
 
 # Eight standard errors for three answers: below 4e-15 for a normal law, and by Bernstein's
@@ -19,24 +20,26 @@ from shuffledp.core.errors import DataError, DomainError, ParameterError
 FALSE_POSITIVE_RATE = 1e-9
 
 DOMAIN = ("yes", "no", "refused")
-QUESTION = FrequencyQuestion(domain=DOMAIN)
+QUESTION = Categories(domain=DOMAIN)
 ANSWERS = ["yes"] * 200 + ["no"] * 700 + ["refused"] * 100
 
 
 @pytest.fixture(scope="module")
 def plan():
-    return sdp.plan(1000, DOMAIN, 1.0, 1e-6, randomizer="k-rr")
+    return sdp.plan(
+        sdp.Categories(DOMAIN), num_users=1000, epsilon=1.0, delta=1e-6, randomizer="k-rr"
+    )
 
 
 def test_estimates_are_near_the_truth(plan):
-    result = plan.run(ANSWERS, seed=1)
+    result = sdp.run(plan, ANSWERS, seed=1)
     error = np.abs(result.estimates.frequency - [0.2, 0.7, 0.1])
     assert (error < 8 * result.estimates.standard_error).all()
     assert result.estimates.post_processing == ()
 
 
 def test_the_result_says_what_was_run(plan):
-    result = plan.run(ANSWERS, seed=1)
+    result = sdp.run(plan, ANSWERS, seed=1)
     assert (result.num_users, result.domain) == (1000, DOMAIN)
     assert result.randomizer is plan.randomizer
     assert result.guarantee == plan.guarantee
@@ -46,18 +49,18 @@ def test_the_result_says_what_was_run(plan):
 
 
 def test_only_a_seed_makes_a_simulation(plan):
-    assert plan.run(ANSWERS, seed=0).is_simulation
-    assert not plan.run(ANSWERS).is_simulation
+    assert sdp.run(plan, ANSWERS, seed=0).is_simulation
+    assert not sdp.run(plan, ANSWERS).is_simulation
 
 
 def test_a_seed_gives_the_same_estimates_again(plan):
-    first, second, other = (plan.run(ANSWERS, seed=seed) for seed in (3, 3, 4))
+    first, second, other = (sdp.run(plan, ANSWERS, seed=seed) for seed in (3, 3, 4))
     assert first.to_json_dict() == second.to_json_dict()
     assert first.to_json_dict() != other.to_json_dict()
 
 
 def test_epsilon_falls_with_users_and_rises_with_dishonest_ones(plan):
-    result = plan.run(ANSWERS, seed=1)
+    result = sdp.run(plan, ANSWERS, seed=1)
     numbers, by_users = zip(*result.epsilon_by_num_users, strict=True)
     shares, by_share = zip(*result.epsilon_by_honest_share, strict=True)
     assert list(numbers) == sorted(numbers)
@@ -70,30 +73,32 @@ def test_epsilon_falls_with_users_and_rises_with_dishonest_ones(plan):
 
 
 def test_fewer_answers_than_planned_are_accounted_and_warned_about(plan):
-    result = plan.run(ANSWERS[::10], seed=1)
+    result = sdp.run(plan, ANSWERS[::10], seed=1)
     assert result.guarantee.num_users == 100
     assert result.guarantee.epsilon_upper > 1.0
     assert result.warnings[0].startswith("1,000 users were planned and 100 answered")
 
 
 def test_more_answers_than_planned_are_accounted_silently(plan):
-    result = plan.run(ANSWERS * 2, seed=1)
+    result = sdp.run(plan, ANSWERS * 2, seed=1)
     assert result.guarantee.epsilon_upper < 1.0
     assert result.warnings == ()
 
 
 def test_a_list_read_from_the_data_is_an_assumption():
     answers = answers_from_values(ANSWERS)
-    plan = sdp.plan(answers.num_users, answers.domain, 1.0, 1e-6)
-    result = plan.run(answers, seed=1)
+    plan = sdp.plan(
+        sdp.Categories(answers.domain), num_users=answers.num_users, epsilon=1.0, delta=1e-6
+    )
+    result = sdp.run(plan, answers, seed=1)
     assert "read from the data" in result.warnings[0]
     assert result.warnings[0] in result.guarantee.bound.assumptions
     assert result.warnings[0] in result.to_json_dict()["guarantee"]["assumptions"]
 
 
 def test_a_large_delta_is_warned_about():
-    plan = sdp.plan(1000, DOMAIN, 1.0, 0.01)
-    assert "not below 1/num_users" in plan.run(ANSWERS, seed=1).warnings[0]
+    plan = sdp.plan(sdp.Categories(DOMAIN), num_users=1000, epsilon=1.0, delta=0.01)
+    assert "not below 1/num_users" in sdp.run(plan, ANSWERS, seed=1).warnings[0]
 
 
 def test_the_domain_must_be_that_of_the_plan(plan):
@@ -103,23 +108,23 @@ def test_the_domain_must_be_that_of_the_plan(plan):
 
 def test_values_outside_the_domain_are_refused(plan):
     with pytest.raises(DomainError, match=r"row 2 of .* outside the domain"):
-        plan.run(["yes", "maybe"])
+        sdp.run(plan, ["yes", "maybe"])
 
 
 def test_confidence_and_interval_are_passed_on(plan):
-    result = plan.run(ANSWERS, seed=1, confidence=0.5, interval="wald")
+    result = sdp.run(plan, ANSWERS, seed=1, confidence=0.5, interval="wald")
     assert (result.estimates.confidence, result.estimates.interval) == (0.5, "wald")
 
 
 def test_a_fixed_randomizer_reports_its_epsilon():
-    setting = fixed_setting(
+    setting = make_plan(
         QUESTION, num_users=1000, randomizer="symmetric-unary", epsilon0=1.0, delta=1e-6
     )
     result = run_plan(setting, ANSWERS, seed=1)
     assert result.randomizer.name == "symmetric-unary"
     assert result.target_epsilon == result.guarantee.epsilon_upper < 1.0
     with pytest.raises(ParameterError, match="did you mean 'k-rr'"):
-        fixed_setting(QUESTION, num_users=9, randomizer="krr", epsilon0=1.0, delta=1e-6)
+        make_plan(QUESTION, num_users=9, randomizer="krr", epsilon0=1.0, delta=1e-6)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -151,7 +156,9 @@ def test_an_interrupt_at_any_stage_leaves_nothing(tmp_path, stage):
 
     with pytest.raises(KeyboardInterrupt), results_folder(tmp_path / "results") as folder:
         answers = open_table(path, "answer", on_progress=interrupt)
-        plan = sdp.plan(answers.num_users, answers.domain, 1.0, 1e-6)
+        plan = sdp.plan(
+            sdp.Categories(answers.domain), num_users=answers.num_users, epsilon=1.0, delta=1e-6
+        )
         sink = reports_writer(folder / "reports.parquet", plan)
         run_plan(plan, answers, sink=sink, scratch=folder, on_progress=interrupt)
     assert [entry.name for entry in tmp_path.iterdir()] == ["answers.csv"]
@@ -167,6 +174,6 @@ def test_data_that_change_after_planning_are_refused(tmp_path, plan):
 
 
 def test_settings_are_frozen():
-    setting = fixed_setting(QUESTION, num_users=10, randomizer="k-rr", epsilon0=1.0, delta=1e-6)
+    setting = make_plan(QUESTION, num_users=10, randomizer="k-rr", epsilon0=1.0, delta=1e-6)
     with pytest.raises(dataclasses.FrozenInstanceError):
         setting.num_users = 11

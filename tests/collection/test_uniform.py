@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from shuffledp.collection.uniform import (
+from shuffledp.collection.shuffling import (
     UniformShuffler,
     assign_buckets,
     split_into_buckets,

@@ -7,8 +7,9 @@ import pytest
 
 import shuffledp as sdp
 from shuffledp.collection.arrangements import UNIFORM
-from shuffledp.collection.questions.frequencies import FrequencyQuestion
-from shuffledp.collection.run import fixed_setting, run_plan
+from shuffledp.collection.plan import plan as make_plan
+from shuffledp.collection.questions import Categories
+from shuffledp.collection.run import run as run_plan
 from shuffledp.collection.source.prior_files import PriorKnowledge
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
@@ -25,13 +26,13 @@ DOMAIN = ("a", "b", "c")
 
 
 def collected(randomizer="k-rr", *, epsilon0=1.5, answers=ANSWERS, domain=DOMAIN, **options):
-    setting = fixed_setting(
-        FrequencyQuestion(domain=domain),
+    setting = make_plan(
+        Categories(domain=domain),
         num_users=len(answers),
         randomizer=randomizer,
         epsilon0=epsilon0,
         delta=1e-6,
-        **({"arrangement": options["arrangement"]} if "arrangement" in options else {}),
+        **{"arrangement": options["arrangement"]} if "arrangement" in options else {},
     )
     return run_plan(setting, answers, seed=1, **options)
 
@@ -180,11 +181,18 @@ def test_what_cannot_be_computed_is_said(monkeypatch):
 
 
 def test_questions_without_a_list_of_values_have_none():
-    result = sdp.plan_mean(200, 0, 10, epsilon=1.0, delta=1e-6).run([5.0] * 200, seed=1)
+    result = sdp.run(
+        sdp.plan(sdp.Mean(0, 10), num_users=200, epsilon=1.0, delta=1e-6), [5.0] * 200, seed=1
+    )
     assert of_run(result) is None
     assert json_of_run(result) == {}
     with pytest.raises(ParameterError, match="prior is for questions of one of k answers"):
-        sdp.plan_mean(200, 0, 10, epsilon=1.0, delta=1e-6).run([5.0] * 200, seed=1, prior=[1.0])
+        sdp.run(
+            sdp.plan(sdp.Mean(0, 10), num_users=200, epsilon=1.0, delta=1e-6),
+            [5.0] * 200,
+            seed=1,
+            prior=[1.0],
+        )
 
 
 def test_json_is_plain():

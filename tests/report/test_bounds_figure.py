@@ -7,8 +7,7 @@ import plotly.graph_objects as go
 import pytest
 
 from report.pages import Page, colours_filled_in
-from shuffledp.collection.bound_curves import Over, bound_curves
-from shuffledp.collection.comparison import Scenario
+from shuffledp.collection.bounds import Over, Scenario, bound_curves
 from shuffledp.report.bounds_figure import (
     COLOURS,
     bounds_figure,

@@ -6,8 +6,7 @@ import pytest
 
 from report.pages import Page
 from shuffledp.accounting.amplification.registry import METHODS
-from shuffledp.collection.bound_curves import Over, bound_curves
-from shuffledp.collection.comparison import Scenario
+from shuffledp.collection.bounds import Over, Scenario, bound_curves
 from shuffledp.core.errors import OutputError
 from shuffledp.report.bounds_page import write_bounds_page
 from shuffledp.report.bounds_view import LOWER_END

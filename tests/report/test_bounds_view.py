@@ -3,7 +3,7 @@ import math
 import pytest
 
 from shuffledp.accounting.amplification.registry import METHODS
-from shuffledp.collection.comparison import BoundComparison, ComparedBound, Scenario, Standing
+from shuffledp.collection.bounds import BoundComparison, ComparedBound, Scenario, Standing
 from shuffledp.report.bounds_view import (
     LOWER_END,
     bound_rows,

@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from report.pages import Page
-from shuffledp.collection.network_facts import NetworkFacts
+from shuffledp.collection.results import NetworkFacts
 from shuffledp.network.exchange_facts import ExchangeFacts
 from shuffledp.report.network_sections import (
     network_section,

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from shuffledp.collection.group_facts import (
+from shuffledp.collection.results import (
     GroupFacts,
     OtherGrouping,
     Reidentification,

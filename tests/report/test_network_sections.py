@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from report.pages import Page
-from shuffledp.collection.network_facts import NetworkFacts
+from shuffledp.collection.results import NetworkFacts
 from shuffledp.report.network_sections import (
     network_rows,
     network_section,

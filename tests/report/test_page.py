@@ -99,7 +99,7 @@ def test_a_thousand_answers_are_all_in_the_table(make_result):
     assert "All 1,000 estimates" in page.text
     assert "30 largest of 1,000" in page.text
     assert "Optimized unary encoding (OUE)" in page.text
-    assert "FrequencyQuestion(domain=[...])" in page.text
+    assert "Categories(domain=[...])" in page.text
 
 
 def test_a_simulation_cannot_be_overlooked(make_result):
@@ -133,7 +133,8 @@ def test_post_processing_is_named_and_no_longer_called_unbiased(make_result):
 
 
 def test_the_code_in_the_report_gives_the_guarantee_again(make_result, capsys):
-    from shuffledp import KRandomizedResponse, guarantee_for
+    from shuffledp import guarantee_for
+    from shuffledp.randomizers import KRandomizedResponse
 
     law = KRandomizedResponse(k=5, epsilon0=1.234)
     guarantee = guarantee_for(law.profile, 1000, delta=1e-6)

@@ -8,7 +8,7 @@ from shuffledp.randomizers.registry import RANDOMIZERS
 
 @pytest.fixture(scope="module")
 def plan():
-    return sdp.plan(num_users=10_000, domain=["yes", "no"], epsilon=1.0, delta=1e-7)
+    return sdp.plan(sdp.Categories(["yes", "no"]), num_users=10_000, epsilon=1.0, delta=1e-7)
 
 
 def test_text_lists_every_choice(plan):

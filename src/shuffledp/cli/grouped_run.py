@@ -11,7 +11,7 @@ from shuffledp.cli.grouping import GROUP_SHUFFLERS, AskedGroups, grouping_option
 from shuffledp.cli.options import answer_list
 
 if TYPE_CHECKING:
-    from shuffledp.collection.results import RunResult
+    from shuffledp.collection.results import Result
     from shuffledp.core.progress import Progress
     from shuffledp.groups.arrangement import DisplacementArrangement, GroupArrangement
     from shuffledp.groups.grouping import GroupShuffler, OpenedGroups
@@ -138,9 +138,9 @@ class PreparedGroups:
         """Columns that the released rows keep, each once."""
         return tuple(dict.fromkeys((*self.opened.grouping.public_columns, *self.asked.keep)))
 
-    def with_facts(self, result: "RunResult", seed: int | None) -> "RunResult":
+    def with_facts(self, result: "Result", seed: int | None) -> "Result":
         """Return the result with all that its report says about the groups."""
-        from shuffledp.collection.cautions import amplification_cautions
+        from shuffledp.collection.results import amplification_cautions
         from shuffledp.core.entropy import Entropy
         from shuffledp.groups.run import group_facts, largest_group, read_subsets
 

@@ -25,7 +25,7 @@ from shuffledp.cli.options import json_option
 from shuffledp.core.checks import require_non_negative, require_open_unit
 
 if TYPE_CHECKING:
-    from shuffledp.collection.results import RunResult
+    from shuffledp.collection.results import Result
 
 # Ends the name of the file with what was fetched, beside the key that opens it.
 _FETCHED = ".fetched"
@@ -88,7 +88,7 @@ def collect(  # noqa: PLR0913  # one parameter an option
     if wait is not None:
         require_non_negative("wait", wait)
     from shuffledp.collection.output import results_folder, write_results
-    from shuffledp.collection.questions.question import EstimateOptions
+    from shuffledp.collection.question import EstimateOptions
     from shuffledp.deploy.peers.service.bounded_answers import AnswerSizes
     from shuffledp.deploy.peers.service.collecting import collection_result, fetch, fetched_facts
     from shuffledp.deploy.peers.service.fetched_store import FetchedStore
@@ -137,7 +137,7 @@ def collect(  # noqa: PLR0913  # one parameter an option
         _print_result(result, out)
 
 
-def _print_result(result: "RunResult", out: Path) -> None:
+def _print_result(result: "Result", out: Path) -> None:
     """Print the estimates, the guarantee, how the exchange went and where the report is."""
     from shuffledp.collection.output import REPORT_FILE
     from shuffledp.report import network_rows, terminal_text, walk_rows

@@ -20,7 +20,7 @@ from shuffledp.core.checks import require_non_negative
 from shuffledp.core.errors import DataError
 
 if TYPE_CHECKING:
-    from shuffledp.collection.questions.question import Question
+    from shuffledp.collection.question import Question
     from shuffledp.deploy.peers.service.node_values import NodeValues
     from shuffledp.deploy.peers.service.peer_runner import PeersOutcome
     from shuffledp.network.graphs.graph import Graph

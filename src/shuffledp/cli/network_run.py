@@ -10,10 +10,10 @@ import click
 from shuffledp.cli.options import whole_number
 
 if TYPE_CHECKING:
-    from shuffledp.collection.local import ReportSink
-    from shuffledp.collection.questions.question import Question
-    from shuffledp.collection.results import RunResult
-    from shuffledp.collection.run import Setting
+    from shuffledp.collection.plan import Plan
+    from shuffledp.collection.question import Question
+    from shuffledp.collection.results import Result
+    from shuffledp.collection.run import ReportSink
     from shuffledp.core.progress import Progress
     from shuffledp.network.arrangement import NetworkArrangement
     from shuffledp.network.run import NetworkPlan
@@ -149,7 +149,7 @@ class PreparedNetwork:
         epsilon0: float | None,
         delta: float,
         randomizer: str | None,
-    ) -> "tuple[Setting, NetworkArrangement]":
+    ) -> "tuple[Plan, NetworkArrangement]":
         """Return the randomizer for a question, and the exchange of its reports."""
         if epsilon is None:
             return self.plan.fixed(
@@ -167,13 +167,13 @@ class PreparedNetwork:
             on_batch=self.handed_in.append,
         )
 
-    def sink(self, path: Path, setting: "Setting") -> "ReportSink":
+    def sink(self, path: Path, setting: "Plan") -> "ReportSink":
         """Return what stores reports beside their holders."""
         from shuffledp.network.run import holders_writer
 
         return holders_writer(path, setting, self.plan.mixing.graph, self.handed_in)
 
-    def with_facts(self, result: "RunResult", on_progress: "Progress | None") -> "RunResult":
+    def with_facts(self, result: "Result", on_progress: "Progress | None") -> "Result":
         """Return the result with all that its report says about the exchange."""
         from shuffledp.network.run import network_cautions, network_facts
 

@@ -29,10 +29,10 @@ from shuffledp.core.checks import require_non_negative, require_open_unit
 if TYPE_CHECKING:
     from shuffledp.accounting.composed import Composable
     from shuffledp.collection.arrangements import Arrangement
-    from shuffledp.collection.local import ReportSink
-    from shuffledp.collection.questions.question import Question
-    from shuffledp.collection.results import RunResult
-    from shuffledp.collection.run import Setting
+    from shuffledp.collection.plan import Plan
+    from shuffledp.collection.question import Question
+    from shuffledp.collection.results import Result
+    from shuffledp.collection.run import ReportSink
 
 
 @click.command(
@@ -135,7 +135,7 @@ def run(  # noqa: PLR0913  # one parameter an option
     trusted.
     """
     from shuffledp.collection.output import results_folder, write_results
-    from shuffledp.collection.run import run_plan
+    from shuffledp.collection.run import run as run_plan
     from shuffledp.collection.source.prior_files import read_prior
     from shuffledp.leakage.of_results import json_of_run
 
@@ -174,7 +174,7 @@ def run(  # noqa: PLR0913  # one parameter an option
             post_processing=post_process,
             sink=_sink(folder, setting, within, through, column, save_reports=save_reports),
             scratch=folder,
-            arrangement=arrangement,
+            shuffling=arrangement,
             prior=prior,
             on_progress=on_progress,
         )
@@ -209,7 +209,7 @@ def _require_release(ledger: Path | None, seed: int | None) -> None:
         raise click.UsageError("--seed simulates, and a simulation spends nothing: no --ledger")
 
 
-def _spent(result: "RunResult", ledger: Path, table: Path) -> float:
+def _spent(result: "Result", ledger: Path, table: Path) -> float:
     """Spend a run from a ledger, and return what is left of its epsilon."""
     from shuffledp.accounting.ledger_files import spend
     from shuffledp.accounting.release import ShuffledRelease
@@ -252,7 +252,7 @@ def _require_fitting(
 
 def _sink(
     folder: Path,
-    setting: "Setting",
+    setting: "Plan",
     within: PreparedGroups | None,
     through: PreparedNetwork | None,
     column: str | None,
@@ -278,7 +278,7 @@ def _sink(
     return reports_writer(path, setting) if through is None else through.sink(path, setting)
 
 
-def _print_result(result: "RunResult", out: Path, left: float | None, *, as_json: bool) -> None:
+def _print_result(result: "Result", out: Path, left: float | None, *, as_json: bool) -> None:
     """Print the estimates, the guarantee and where the report is."""
     from shuffledp.leakage.of_results import json_of_run, of_run
 
@@ -336,12 +336,10 @@ class _AskedPrivacy:
         num_users: int,
         within: PreparedGroups | None,
         through: PreparedNetwork | None,
-    ) -> "tuple[Setting, Arrangement]":
+    ) -> "tuple[Plan, Arrangement]":
         """Return the randomizer for a question and what it guarantees, and the shuffle."""
-        from shuffledp.collection.arranged_plan import arranged_setting
         from shuffledp.collection.arrangements import UNIFORM
-        from shuffledp.collection.plan import plan_question
-        from shuffledp.collection.run import fixed_setting
+        from shuffledp.collection.plan import plan as make_plan
 
         if through is not None:
             return through.setting(
@@ -352,27 +350,31 @@ class _AskedPrivacy:
                 randomizer=self.randomizer,
             )
         arrangement = UNIFORM if within is None else within.arrangement
-        setting: Setting
+        setting: Plan
         if self.epsilon is None:
-            setting = fixed_setting(
+            setting = make_plan(
                 question,
                 num_users=num_users,
                 randomizer=self.randomizer or next(iter(question.candidates())),
                 epsilon0=self.epsilon0 or 0.0,
                 delta=self.delta,
-                arrangement=arrangement,
+                shuffling=arrangement,
             )
         elif within is not None:
-            setting = arranged_setting(
+            setting = make_plan(
                 question,
                 num_users=num_users,
                 epsilon=self.epsilon,
                 delta=self.delta,
-                arrangement=arrangement,
+                shuffling=arrangement,
                 randomizer=self.randomizer,
             )
         else:
-            setting = plan_question(
-                question, num_users, self.epsilon, self.delta, randomizer=self.randomizer
+            setting = make_plan(
+                question,
+                num_users=num_users,
+                epsilon=self.epsilon,
+                delta=self.delta,
+                randomizer=self.randomizer,
             )
         return setting, arrangement

@@ -152,8 +152,8 @@ class Simulation:
         """Read the answers, form groups and neighbourhoods, and find the shuffle."""
         import numpy as np
 
-        from shuffledp.collection.source.labels import checked_domain
-        from shuffledp.collection.source.tables import open_table, read_domain
+        from shuffledp.collection.source.answers import open_table
+        from shuffledp.collection.source.tables import checked_domain, read_domain
         from shuffledp.groups.attacks.attacked_survey import AttackedSurvey
         from shuffledp.groups.attacks.traits import read_traits
         from shuffledp.randomizers.categories.k_randomized_response import (
@@ -212,7 +212,7 @@ class Simulation:
         self, opened: "OpenedGroups"
     ) -> "tuple[tuple[ComparedArrangement, ...], tuple[tuple[str, str], ...]]":
         """Return the three arrangements, and what there is to say about the middle one."""
-        from shuffledp.collection.uniform import UniformShuffler
+        from shuffledp.collection.shuffling import UniformShuffler
         from shuffledp.groups.attacks.attacked_survey import (
             RAW,
             UNIFORM,

@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Protocol, Self
 
 from numpy.typing import DTypeLike, NDArray
 
-from shuffledp.collection.external_shuffle import ExternalShuffle
-from shuffledp.collection.guarantees import guarantee_for
+from shuffledp.collection.account import guarantee_for
 from shuffledp.collection.results import Guarantee
+from shuffledp.collection.shuffling import ExternalShuffle
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.profile import LocalProfile
 
@@ -112,3 +112,8 @@ class UniformArrangement:
 
 
 UNIFORM = UniformArrangement()
+
+
+def is_uniform(order: Order) -> bool:
+    """Tell whether reports are in uniformly random order, whoever shuffled them."""
+    return isinstance(order, UniformArrangement)

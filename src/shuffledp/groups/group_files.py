@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.source.two_columns import (
+from shuffledp.collection.source.edge_files import (
     num_header_lines,
     numbers_of,
     read_two_columns,

@@ -152,7 +152,7 @@ class Grouping:
         path = Path(table)
         if self.by:
             return self._by_columns(path)
-        from shuffledp.collection.source.identifiers import read_ids
+        from shuffledp.collection.source.edge_files import read_ids
         from shuffledp.groups.group_files import read_groups
 
         ids = None if self.id_column is None else read_ids(path, self.id_column)
@@ -254,8 +254,7 @@ def _num_rows(path: Path, ids: "Sequence[str] | None", num_users: int | None) ->
         return num_users
     import polars as pl
 
-    from shuffledp.collection.source.reading import reading
-    from shuffledp.collection.source.tables import scan
+    from shuffledp.collection.source.tables import reading, scan
 
     with reading(path.name):
         rows = int(scan(path).select(pl.len()).collect().item())

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.source.reading import reading
-from shuffledp.collection.source.tables import require_column, scan
+from shuffledp.collection.source.tables import reading, require_column, scan
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.groups.formation.points import first_fault, require_metric
 

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shuffledp.collection.output import ROWS_STEM, harmless_text, writing
+from shuffledp.collection.plan import Plan
 from shuffledp.collection.report_files import COLUMN, to_frame
-from shuffledp.collection.run import Setting
-from shuffledp.collection.source.reading import reading
-from shuffledp.collection.source.tables import require_column, scan
+from shuffledp.collection.source.tables import reading, require_column, scan
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.reports import Reports
 
@@ -23,7 +22,7 @@ def rows_writer(
     *,
     column: str,
     public: tuple[str, ...],
-    setting: Setting,
+    setting: Plan,
 ) -> Callable[[Iterator[Reports]], None]:
     """Return a function that writes reports beside the public columns of their rows.
 
@@ -38,7 +37,7 @@ def rows_writer(
         Name of the answers' column, which the reports take.
     public : tuple of str
         Columns to keep. Nothing else of the table is written.
-    setting : Setting
+    setting : Plan
         What was run.
 
     Returns

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.group_facts import (
+from shuffledp.collection.results import (
     GroupFacts,
     OtherGrouping,
     Reidentification,
@@ -96,8 +96,7 @@ def read_subsets(table: str | PathLike[str], column: str, *, most: int = 20) -> 
     """
     import polars as pl
 
-    from shuffledp.collection.source.reading import reading
-    from shuffledp.collection.source.tables import require_column, scan
+    from shuffledp.collection.source.tables import reading, require_column, scan
 
     path = Path(table)
     with reading(path.name):

@@ -33,8 +33,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.accounting.amplification.random_crowd import CrowdLaw
+from shuffledp.collection.account import guarantee_for
 from shuffledp.collection.arrangements import UNIFORM, Order
-from shuffledp.collection.guarantees import guarantee_for
 from shuffledp.core.bound import Bound
 from shuffledp.core.numerics.rounding import round_up
 from shuffledp.core.profile import LocalProfile

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.collection.arrangements import Order
-from shuffledp.collection.questions.frequencies import FrequencyQuestion
-from shuffledp.collection.results import Guarantee, RunResult
+from shuffledp.collection.questions import Categories
+from shuffledp.collection.results import Guarantee, Result
 from shuffledp.collection.source.prior_files import PriorKnowledge
 from shuffledp.core.bound import Bound
 from shuffledp.core.entropy import Entropy
@@ -30,7 +30,7 @@ from shuffledp.leakage.of_arrangements import (
 from shuffledp.leakage.of_collections import MOST_USERS, MOST_VALUES, Scene, checked_belief
 
 if TYPE_CHECKING:
-    from shuffledp.collection.questions.question import Question
+    from shuffledp.collection.question import Question
     from shuffledp.randomizers.protocol import LocalRandomizer
 
 # Channel matrices up to this size are taken as they are; others by their guarantees.
@@ -44,7 +44,7 @@ _TIGHT = 1e-6
 
 
 # Computed once for each result that is still in use.
-_FOUND: "WeakKeyDictionary[RunResult, RunLeakage | None]" = WeakKeyDictionary()
+_FOUND: "WeakKeyDictionary[Result, RunLeakage | None]" = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,12 +96,12 @@ class Released:
     entropy: Entropy
 
 
-def of_run(result: RunResult) -> RunLeakage | None:
+def of_run(result: Result) -> RunLeakage | None:
     """Return what an adversary can guess about one person from what a run released.
 
     Parameters
     ----------
-    result : RunResult
+    result : Result
         Its ``prior``, if it has one, is that of one more adversary.
 
     Returns
@@ -138,7 +138,7 @@ def of_run(result: RunResult) -> RunLeakage | None:
     return _FOUND[result]
 
 
-def json_of_run(result: RunResult) -> dict[str, object]:
+def json_of_run(result: Result) -> dict[str, object]:
     """Return `of_run` as a part of a JSON object, which is empty where nothing can be guessed."""
     found = of_run(result)
     return {} if found is None else {"leakage": found.to_json_dict()}
@@ -170,7 +170,7 @@ def leakage_of_run(
     matrix is small; with other shufflers see `leakage_of_arrangements`; else from the guarantee,
     which holds for any shuffler. Cost: about a second.
     """
-    if question.kind != FrequencyQuestion.kind:  # others have no finite list of values
+    if question.kind != Categories.kind:  # others have no finite list of values
         return None
     asked: list[tuple[str, Adversary, PriorKnowledge | None]] = [
         ("who knows nobody's answer", "uninformed", None),

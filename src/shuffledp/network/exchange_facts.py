@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from shuffledp.collection.network_facts import NetworkFacts
+from shuffledp.collection.results import NetworkFacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

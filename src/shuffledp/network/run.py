@@ -5,14 +5,12 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-from shuffledp.collection.arranged_plan import arranged_setting
-from shuffledp.collection.guarantees import guarantee_for
-from shuffledp.collection.network_facts import NetworkFacts
-from shuffledp.collection.plan import plan_question
-from shuffledp.collection.questions.question import Question, chosen_candidates
+from shuffledp.collection.account import guarantee_for
+from shuffledp.collection.plan import Plan
+from shuffledp.collection.plan import plan as make_plan
+from shuffledp.collection.question import Question, chosen_candidates
 from shuffledp.collection.report_files import reports_writer
-from shuffledp.collection.results import RunResult
-from shuffledp.collection.run import FixedSetting, Setting, fixed_setting
+from shuffledp.collection.results import NetworkFacts, Result
 from shuffledp.core.errors import DataError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.progress import Progress
@@ -66,7 +64,7 @@ def read_network(
         graph names people otherwise than by row numbers, or has not as many users as the table
         rows.
     """
-    from shuffledp.collection.source.identifiers import read_ids
+    from shuffledp.collection.source.edge_files import read_ids
     from shuffledp.network.graphs.graph_files import read_graph
 
     if id_column is not None:
@@ -142,7 +140,7 @@ class NetworkPlan:
         delta: float,
         randomizer: str | None = None,
         on_batch: Callable[[NetworkBatch], None] | None = None,
-    ) -> tuple[FixedSetting, NetworkArrangement]:
+    ) -> tuple[Plan, NetworkArrangement]:
         """Return a randomizer of a given epsilon0, and the exchange for it.
 
         Parameters
@@ -159,13 +157,13 @@ class NetworkPlan:
         name = randomizer or next(iter(question.candidates()))
         law = chosen_candidates(question, name)[name](epsilon0)
         arrangement = self.arrangement(law.profile, delta=delta, on_batch=on_batch)
-        setting = fixed_setting(
+        setting = make_plan(
             question,
             num_users=self.mixing.graph.num_users,
             randomizer=name,
             epsilon0=epsilon0,
             delta=delta,
-            arrangement=arrangement,
+            shuffling=arrangement,
         )
         return setting, arrangement
 
@@ -177,7 +175,7 @@ class NetworkPlan:
         delta: float,
         randomizer: str | None = None,
         on_batch: Callable[[NetworkBatch], None] | None = None,
-    ) -> tuple[FixedSetting, NetworkArrangement]:
+    ) -> tuple[Plan, NetworkArrangement]:
         """Return a randomizer that meets a central target, and the exchange for it.
 
         It is the one that a plan for a uniform shuffle chooses, with somewhat more noise.
@@ -199,14 +197,16 @@ class NetworkPlan:
             If the noise needed would drown every estimate.
         """
         num_users = self.mixing.graph.num_users
-        near = plan_question(question, num_users, epsilon, delta, randomizer=randomizer).randomizer
+        near = make_plan(
+            question, num_users=num_users, epsilon=epsilon, delta=delta, randomizer=randomizer
+        ).randomizer
         arrangement = self.arrangement(near.profile, delta=delta, on_batch=on_batch)
-        setting = arranged_setting(
+        setting = make_plan(
             question,
             num_users=num_users,
             epsilon=epsilon,
             delta=delta,
-            arrangement=arrangement,
+            shuffling=arrangement,
             randomizer=near.name,
         )
         return setting, arrangement
@@ -214,7 +214,7 @@ class NetworkPlan:
 
 def network_facts(
     plan: NetworkPlan,
-    result: RunResult,
+    result: Result,
     batch: NetworkBatch,
     *,
     on_progress: Progress | None = None,
@@ -225,7 +225,7 @@ def network_facts(
     ----------
     plan : NetworkPlan
         How reports travelled.
-    result : RunResult
+    result : Result
         Its randomizer and guarantee.
     batch : NetworkBatch
         What was handed in.
@@ -276,7 +276,7 @@ def network_facts(
 
 
 def _epsilons(
-    plan: NetworkPlan, result: RunResult, rounds: int, on_progress: Progress | None
+    plan: NetworkPlan, result: Result, rounds: int, on_progress: Progress | None
 ) -> tuple[tuple[int, float], ...]:
     """Return the safe epsilon after fewer rounds, and that of the run."""
     numbers = _curve_rounds(rounds)
@@ -296,7 +296,7 @@ def _epsilons(
 
 
 def _epsilons_of_most(
-    plan: NetworkPlan, result: RunResult, rounds: int
+    plan: NetworkPlan, result: Result, rounds: int
 ) -> tuple[tuple[int, float], ...]:
     """Return an epsilon for 99 % of the users after fewer rounds, and after all."""
     profile, delta = result.randomizer.profile, result.guarantee.delta_upper
@@ -328,7 +328,7 @@ def network_cautions(facts: NetworkFacts) -> tuple[str, ...]:
 
 
 def holders_writer(
-    path: Path, setting: Setting, graph: Graph, handed_in: Sequence[NetworkBatch]
+    path: Path, setting: Plan, graph: Graph, handed_in: Sequence[NetworkBatch]
 ) -> Callable[[Iterator[Reports]], None]:
     """Return a function that writes reports to a Parquet file, with who handed each in.
 
@@ -338,7 +338,7 @@ def holders_writer(
     ----------
     path : Path
         The file.
-    setting : Setting
+    setting : Plan
         What was run.
     graph : Graph
         Its labels name the holders.

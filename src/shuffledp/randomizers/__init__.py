@@ -6,26 +6,6 @@ exact: draws compare whole numbers, and every randomizer accounts for the very l
 one's own.
 """
 
-from shuffledp.core.reports import Counts, Reports, Sums
-from shuffledp.randomizers.categories.k_randomized_response import KRandomizedResponse
-from shuffledp.randomizers.categories.optimized_unary import OptimizedUnaryEncoding
-from shuffledp.randomizers.categories.symmetric_unary import SymmetricUnaryEncoding
-from shuffledp.randomizers.category_randomizer import CategoryRandomizer
-from shuffledp.randomizers.mean_randomizer import MeanRandomizer
-from shuffledp.randomizers.protocol import Channel, LocalRandomizer
-from shuffledp.randomizers.registry import RANDOMIZERS, make_randomizer
+from shuffledp.core.lazy_names import lazy_names
 
-__all__ = [
-    "RANDOMIZERS",
-    "CategoryRandomizer",
-    "Channel",
-    "Counts",
-    "KRandomizedResponse",
-    "LocalRandomizer",
-    "MeanRandomizer",
-    "OptimizedUnaryEncoding",
-    "Reports",
-    "Sums",
-    "SymmetricUnaryEncoding",
-    "make_randomizer",
-]
+__getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -7,7 +7,7 @@ registers.
 from os import PathLike
 from pathlib import Path
 
-from shuffledp.collection.results import RunResult
+from shuffledp.collection.results import Result
 from shuffledp.report.group_sections import group_rows, shuffle_rows
 from shuffledp.report.network_sections import network_rows, walk_rows
 from shuffledp.report.notebook import notebook_html, terminal_text
@@ -32,12 +32,12 @@ __all__ = [
 ]
 
 
-def write_report(result: RunResult, path: str | PathLike[str]) -> Path:
+def write_report(result: Result, path: str | PathLike[str]) -> Path:
     """Write a self-contained HTML report, which opens with no network.
 
     Parameters
     ----------
-    result : RunResult
+    result : Result
         What to report.
     path : str or path-like
         Where to; an existing file is replaced in one step.

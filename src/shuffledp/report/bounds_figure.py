@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from shuffledp.collection.bound_curves import BoundCurves, Over
+from shuffledp.collection.bounds import BoundCurves, Over
 from shuffledp.report.bounds_view import number, users_text
 from shuffledp.report.figures import AXIS, Figure, base_layout
 from shuffledp.report.formatting import given

@@ -4,8 +4,7 @@ from html import escape
 from os import PathLike
 from pathlib import Path
 
-from shuffledp.collection.bound_curves import BoundCurves, Over
-from shuffledp.collection.comparison import ComparedBound, Scenario
+from shuffledp.collection.bounds import BoundCurves, ComparedBound, Over, Scenario
 from shuffledp.report.bounds_figure import (
     bounds_figure,
     legend,

@@ -1,6 +1,6 @@
 """A comparison of bounds as rows of text, shared by the terminal and the page."""
 
-from shuffledp.collection.comparison import BoundComparison, Scenario, Standing
+from shuffledp.collection.bounds import BoundComparison, Scenario, Standing
 from shuffledp.report.formatting import given, rounded
 
 _DIGITS = 6

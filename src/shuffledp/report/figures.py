@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from shuffledp.collection.results import RunResult
+from shuffledp.collection.results import Result
 from shuffledp.report.formatting import brief, percent, rounded, shorten
 from shuffledp.report.statement import safe_delta
 from shuffledp.report.tables import EstimateRow, estimate_headings, estimate_rows
@@ -53,7 +53,7 @@ class Figure:
     rows: tuple[tuple[str, str], ...] = ()
 
 
-def estimates_figure(result: RunResult) -> Figure:
+def estimates_figure(result: Result) -> Figure:
     """Return bars of the estimates with their confidence intervals.
 
     Up to 30 stand in the order of the question; of more, the 30 largest, by size.
@@ -100,7 +100,7 @@ def estimates_figure(result: RunResult) -> Figure:
     )
 
 
-def _bars(result: RunResult, rows: list[EstimateRow], shown: list[int]) -> list[dict[str, Any]]:
+def _bars(result: Result, rows: list[EstimateRow], shown: list[int]) -> list[dict[str, Any]]:
     """Return bars of the estimates and whiskers of their intervals."""
     estimates = main_estimates(result)
     lower, upper = result.estimates.lower.tolist(), result.estimates.upper.tolist()
@@ -142,7 +142,7 @@ def _bars(result: RunResult, rows: list[EstimateRow], shown: list[int]) -> list[
     return [bars, whiskers]
 
 
-def num_users_figure(result: RunResult) -> Figure | None:
+def num_users_figure(result: Result) -> Figure | None:
     """Return epsilon against the number of users, or None with fewer than two finite points."""
     points = _finite(result.epsilon_by_num_users)
     if len(points) < 2:
@@ -173,7 +173,7 @@ def num_users_figure(result: RunResult) -> Figure | None:
     return figure
 
 
-def honest_share_figure(result: RunResult) -> Figure | None:
+def honest_share_figure(result: Result) -> Figure | None:
     """Return epsilon against the share of honest users, or None as above."""
     points = _finite(result.epsilon_by_honest_share)
     if len(points) < 2:
@@ -197,7 +197,7 @@ def _finite(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def _curve_figure(
-    result: RunResult,
+    result: Result,
     *,
     name: str,
     title: str,
@@ -251,7 +251,7 @@ def _curve_figure(
     )
 
 
-def _this_run(x: float, result: RunResult, position: str) -> list[dict[str, Any]]:
+def _this_run(x: float, result: Result, position: str) -> list[dict[str, Any]]:
     """Return the mark of the run itself, if its epsilon is finite."""
     if math.isinf(result.guarantee.epsilon_upper):
         return []

@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from shuffledp.collection.group_facts import GroupFacts
+from shuffledp.collection.results import GroupFacts
 from shuffledp.report.formatting import percent, rounded
 from shuffledp.report.typesetting import typeset
 

@@ -2,7 +2,7 @@
 
 from html import escape
 
-from shuffledp.collection.network_facts import NetworkFacts
+from shuffledp.collection.results import NetworkFacts
 from shuffledp.network.exchange_facts import ExchangeFacts
 from shuffledp.report.formatting import fixed, percent, rounded, shorten
 from shuffledp.report.typesetting import typeset

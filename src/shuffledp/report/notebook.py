@@ -2,7 +2,7 @@
 
 from html import escape
 
-from shuffledp.collection.results import RunResult
+from shuffledp.collection.results import Result
 from shuffledp.core.display import visible
 from shuffledp.report.formatting import display_width, shorten
 from shuffledp.report.statement import (
@@ -21,12 +21,12 @@ _ALERT = "border-left:4px solid #c0392b;padding:.4em .8em;margin:.4em 0;font-wei
 _NOTE = "border-left:4px solid #c98a12;padding:.4em .8em;margin:.4em 0"
 
 
-def notebook_html(result: RunResult) -> str:
+def notebook_html(result: Result) -> str:
     """Return an HTML fragment: headline, table, statement. It runs no script and loads nothing.
 
     Parameters
     ----------
-    result : RunResult
+    result : Result
         At most 20 answers are shown, in the order of the domain.
     """
     statement = privacy_statement(result)
@@ -51,12 +51,12 @@ def notebook_html(result: RunResult) -> str:
     )
 
 
-def terminal_text(result: RunResult) -> str:
+def terminal_text(result: Result) -> str:
     """Return the same as plain text; only the answers themselves may leave ASCII.
 
     Parameters
     ----------
-    result : RunResult
+    result : Result
         At most 20 answers are shown, in the order of the domain.
     """
     statement = privacy_statement(result)
@@ -71,7 +71,7 @@ def terminal_text(result: RunResult) -> str:
     return "\n".join([*lines, "", statement.headline])
 
 
-def _summary(result: RunResult) -> str:
+def _summary(result: Result) -> str:
     """Say on one line what was run."""
     return (
         f"{result.num_users:,} users, {randomizer_title(result.randomizer)} "

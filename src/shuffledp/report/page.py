@@ -12,7 +12,7 @@ from importlib.resources import files
 from string import Template
 
 from shuffledp._version import __version__
-from shuffledp.collection.results import RunResult
+from shuffledp.collection.results import Result
 from shuffledp.report import sections
 from shuffledp.report.figures import (
     Figure,
@@ -23,12 +23,12 @@ from shuffledp.report.figures import (
 from shuffledp.report.rounds_figure import rounds_figure
 
 
-def report_html(result: RunResult) -> str:
+def report_html(result: Result) -> str:
     """Return the whole page.
 
     Parameters
     ----------
-    result : RunResult
+    result : Result
         Sections whose data is empty are left out.
 
     Returns

@@ -15,8 +15,7 @@ from shuffledp.report.wording import randomizer_title, wording_for
 from shuffledp.report.writing import write_text_atomically
 
 if TYPE_CHECKING:
-    from shuffledp.collection.choosing import Alternative
-    from shuffledp.collection.plan import Plan
+    from shuffledp.collection.plan import Alternative, Plan
 
 _LONGEST_NAME = 34  # characters beside a bar
 

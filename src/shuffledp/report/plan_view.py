@@ -7,8 +7,7 @@ from shuffledp.report.formatting import decimals_for, given, rounded
 from shuffledp.report.wording import randomizer_title, wording_for
 
 if TYPE_CHECKING:
-    from shuffledp.collection.choosing import Alternative
-    from shuffledp.collection.plan import Plan
+    from shuffledp.collection.plan import Alternative, Plan
 
 _CELL = "padding:.2em .8em;font-variant-numeric:tabular-nums;text-align:"
 HEADINGS = ("", "epsilon0", "bytes", "standard error", "epsilon")

@@ -4,21 +4,19 @@ from dataclasses import fields
 from typing import Any
 
 from shuffledp._version import __version__
-from shuffledp.collection.group_facts import GroupFacts
-from shuffledp.collection.network_facts import NetworkFacts
-from shuffledp.collection.results import RunResult
+from shuffledp.collection.results import GroupFacts, NetworkFacts, Result
 from shuffledp.core.bound import Bound
 from shuffledp.network.exchange_facts import ExchangeFacts
 
 _LONGEST_LIST = 400  # characters; the table of estimates lists all labels
 
 
-def python_code(result: RunResult) -> str:
+def python_code(result: Result) -> str:
     """Return code that computes the same guarantee and plans the same collection.
 
     Parameters
     ----------
-    result : RunResult
+    result : Result
         Of any kind of question.
 
     Returns
@@ -54,7 +52,7 @@ def python_code(result: RunResult) -> str:
     )
 
 
-def _code_within_groups(result: RunResult) -> str:
+def _code_within_groups(result: Result) -> str:
     """Return code for a shuffle within groups, whose guarantee depends on theta alone."""
     law, groups = result.randomizer, result.groups
     if groups is not None and groups.rank_distance is None:
@@ -70,14 +68,14 @@ def _code_within_groups(result: RunResult) -> str:
         f"    law.profile, num_users={result.num_users}, theta={theta!r},\n"
         f"    distance={distance!r}, delta={result.guarantee.delta_upper!r},\n))\n\n"
         "# The same shuffle of other reports, one a row:\n"
-        "groups = sdp.Groups.from_distance(points, radius)  # or from_graph, from_sets, ...\n"
-        f"shuffler = sdp.MallowsShuffler.for_groups(groups, {groups.alpha if groups else 0.0!r}, "
+        "groups = sdp.groups.Groups.from_distance(points, radius)  # or from_graph, from_sets, ...\n"
+        f"shuffler = sdp.groups.MallowsShuffler.for_groups(groups, {groups.alpha if groups else 0.0!r}, "
         f"distance={distance!r})\n"
         "released = shuffler.shuffle(reports, sdp.Entropy.from_operating_system())"
     )
 
 
-def _code_by_displacement(result: RunResult, groups: GroupFacts) -> str:
+def _code_by_displacement(result: Result, groups: GroupFacts) -> str:
     """Return code for noise on places, whose guarantee depends on who hides whom."""
     law = result.randomizer
     return (
@@ -92,14 +90,14 @@ def _code_by_displacement(result: RunResult, groups: GroupFacts) -> str:
         f"    delta={result.guarantee.delta_upper!r},\n"
         "))\n\n"
         "# The same shuffle of other reports, one a row:\n"
-        "groups = sdp.Groups.from_distance(points, radius)  # or from_graph, from_sets, ...\n"
-        f"shuffler = sdp.DisplacementShuffler.for_groups(groups, {groups.alpha!r}, "
+        "groups = sdp.groups.Groups.from_distance(points, radius)  # or from_graph, from_sets, ...\n"
+        f"shuffler = sdp.groups.DisplacementShuffler.for_groups(groups, {groups.alpha!r}, "
         "coordinates=points, metric=metric)\n"
         "released = shuffler.shuffle(reports, sdp.Entropy.from_operating_system())"
     )
 
 
-def _code_through_network(result: RunResult, facts: NetworkFacts) -> str:
+def _code_through_network(result: Result, facts: NetworkFacts) -> str:
     """Return code for a shuffle through a network, whose guarantee depends on the graph."""
     law, delta = result.randomizer, result.guarantee.delta_upper
     if isinstance(facts, ExchangeFacts):

@@ -8,13 +8,12 @@ ends near it.
 import math
 from typing import Any
 
-from shuffledp.collection.network_facts import NetworkFacts
-from shuffledp.collection.results import RunResult
+from shuffledp.collection.results import NetworkFacts, Result
 from shuffledp.report.figures import AXIS, Figure, base_layout
 from shuffledp.report.formatting import rounded
 
 
-def rounds_figure(result: RunResult) -> Figure | None:
+def rounds_figure(result: Result) -> Figure | None:
     """Return epsilon against rounds, or None with fewer than two finite points."""
     facts = result.network
     points = [] if facts is None else [p for p in facts.epsilon_by_rounds if math.isfinite(p[1])]

@@ -7,7 +7,7 @@ sentences pass through ``typeset``, which escapes too.
 from html import escape
 
 from shuffledp._version import __version__
-from shuffledp.collection.results import RunResult
+from shuffledp.collection.results import Result
 from shuffledp.leakage.of_results import of_run
 from shuffledp.report.figures import MOST_BARS, Figure
 from shuffledp.report.formatting import brief, given, rounded, shorten
@@ -30,13 +30,13 @@ _MINUS = "\u2212"
 _MOST_LISTED = 12  # answers spelt out in running text; all are in the table
 
 
-def title(result: RunResult) -> str:
+def title(result: Result) -> str:
     """Return the title of the page; it says so if nothing in it is private."""
     kind = "Simulated" if result.is_simulation else "Private"
     return f"{kind} estimates from {result.num_users:,} users"
 
 
-def lead(result: RunResult) -> str:
+def lead(result: Result) -> str:
     """Say in one sentence what happened."""
     shuffled = "a shuffler removed who said what"
     if result.groups is not None:
@@ -50,7 +50,7 @@ def lead(result: RunResult) -> str:
     )
 
 
-def banners(result: RunResult) -> str:
+def banners(result: Result) -> str:
     """Return what nobody may overlook."""
     alert = '<div class="banner alert" role="alert"><p><strong>{}</strong> {}</p></div>'
     banners = []
@@ -70,7 +70,7 @@ def banners(result: RunResult) -> str:
     return "\n".join(banners)
 
 
-def key_figures(result: RunResult) -> str:
+def key_figures(result: Result) -> str:
     """Return the strip of four figures on top."""
     guarantee, epsilon0 = result.guarantee, rounded(result.randomizer.epsilon0, up=True)
     cells = (
@@ -88,7 +88,7 @@ def key_figures(result: RunResult) -> str:
     )
 
 
-def _full_title(result: RunResult) -> str:
+def _full_title(result: Result) -> str:
     """Return the randomizer's full name."""
     return randomizer_title(result.randomizer)
 
@@ -107,7 +107,7 @@ def facts_list(rows: list[tuple[str, str]]) -> str:
     return f'<dl class="facts">{inner}</dl>'
 
 
-def asked_and_done(result: RunResult) -> str:
+def asked_and_done(result: Result) -> str:
     """Return what was asked for beside what was done."""
     estimates, randomizer = result.estimates, result.randomizer
     labels = ", ".join(
@@ -162,7 +162,7 @@ _ABOUT = (
 )
 
 
-def estimates(result: RunResult, figure: Figure) -> str:
+def estimates(result: Result, figure: Figure) -> str:
     """Return the chart, one line on how to read it, and the complete table."""
     k, words = len(result.domain), wording(result)
     reading = (
@@ -220,7 +220,7 @@ def figure_place(figure: Figure, caption: str) -> str:
     )
 
 
-def privacy(result: RunResult) -> str:
+def privacy(result: Result) -> str:
     """Return the statement in plain words, then the facts that it rests on."""
     statement = privacy_statement(result)
     words = "".join(
@@ -231,14 +231,14 @@ def privacy(result: RunResult) -> str:
     return section("privacy", "Privacy statement", f'<div class="statement">{words}</div>{facts}')
 
 
-def groups(result: RunResult) -> str:
+def groups(result: Result) -> str:
     """Return what a shuffle within groups did; nothing for other shuffles."""
     if result.groups is None:
         return ""
     return section("groups", "Shuffled within groups", group_section(result.groups))
 
 
-def network(result: RunResult, figure: Figure | None) -> str:
+def network(result: Result, figure: Figure | None) -> str:
     """Return what an exchange through a network did; nothing for other shuffles."""
     if result.network is None:
         return ""
@@ -249,7 +249,7 @@ def network(result: RunResult, figure: Figure | None) -> str:
     return section("network", "Network shuffle", network_section(result.network, chart))
 
 
-def leakage(result: RunResult) -> str:
+def leakage(result: Result) -> str:
     """Return how often an adversary guesses right; nothing where that was not computed."""
     found = of_run(result)
     if found is None:
@@ -285,7 +285,7 @@ def _numbers(figure: Figure) -> str:
     )
 
 
-def assumptions(result: RunResult) -> str:
+def assumptions(result: Result) -> str:
     """Return everything that must hold for the statement to be true."""
     items = "".join(f"<li>{typeset(text)}</li>" for text in result.guarantee.bound.assumptions)
     return section(
@@ -295,7 +295,7 @@ def assumptions(result: RunResult) -> str:
     )
 
 
-def reproduce(result: RunResult) -> str:
+def reproduce(result: Result) -> str:
     """Return how to run it again and what to cite."""
     law, guarantee = result.randomizer, result.guarantee
     facts = facts_list(

@@ -10,7 +10,7 @@ probability 1 - delta" would be stronger than what is proved.
 import math
 from dataclasses import dataclass
 
-from shuffledp.collection.results import Guarantee, RunResult
+from shuffledp.collection.results import Guarantee, Result
 from shuffledp.core.bound import Bound
 from shuffledp.report.formatting import (
     best_guess,
@@ -48,7 +48,7 @@ class Statement:
     facts: tuple[tuple[str, str], ...]
 
 
-def privacy_statement(result: RunResult) -> Statement:
+def privacy_statement(result: Result) -> Statement:
     """Return the statement of a run; numbers are rounded to the safe side."""
     guarantee = result.guarantee
     paragraphs = [
@@ -88,7 +88,7 @@ def safe_delta(guarantee: Guarantee) -> str:
     return _safe(guarantee.delta)
 
 
-def meets_target(result: RunResult) -> bool:
+def meets_target(result: Result) -> bool:
     """Return whether the run gives at least the privacy that was asked for."""
     return (
         result.guarantee.epsilon_upper <= result.target_epsilon
@@ -107,7 +107,7 @@ def _safe(value: Bound | float) -> str:
     return rounded(value.upper, up=True) if isinstance(value, Bound) else brief(value)
 
 
-def _what_reports_reveal(result: RunResult) -> tuple[str, str]:
+def _what_reports_reveal(result: Result) -> tuple[str, str]:
     """Say what epsilon means, as a change of odds and as a guess."""
     guarantee = result.guarantee
     title = "What the reports reveal."
@@ -167,7 +167,7 @@ def _certainty(guarantee: Guarantee) -> tuple[str, str]:
     )
 
 
-def _without_shuffler(result: RunResult) -> tuple[str, str]:
+def _without_shuffler(result: Result) -> tuple[str, str]:
     """Say what is left if the shuffler is broken: the local guarantee."""
     profile = result.randomizer.profile
     exception = (

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from shuffledp.collection.results import RunResult
+from shuffledp.collection.results import Result
 from shuffledp.report.formatting import decimals_for, fixed, given, shown_label
 from shuffledp.report.wording import main_estimates, wording
 
@@ -30,7 +30,7 @@ class EstimateRow:
         return (*counted, self.estimate, self.standard_error, self.interval)
 
 
-def estimate_headings(result: RunResult) -> EstimateRow:
+def estimate_headings(result: Result) -> EstimateRow:
     """Return the headings of the columns."""
     words = wording(result)
     kind = "simultaneous interval" if result.estimates.is_simultaneous else "interval"
@@ -44,7 +44,7 @@ def estimate_headings(result: RunResult) -> EstimateRow:
     )
 
 
-def estimate_rows(result: RunResult) -> list[EstimateRow]:
+def estimate_rows(result: Result) -> list[EstimateRow]:
     """Return a row for each estimate in the order of the question's labels.
 
     Every column has as many decimals as its smallest standard error deserves, so that no digit

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from shuffledp.collection.results import RunResult
+from shuffledp.collection.results import Result
 from shuffledp.report.formatting import fixed, percent
 
 if TYPE_CHECKING:
-    from shuffledp.collection.questions.question import Question
+    from shuffledp.collection.question import Question
 
 #: Full names of the randomizers; one that is not listed goes by its registered name.
 RANDOMIZER_TITLES: Mapping[str, str] = MappingProxyType(
@@ -121,7 +121,7 @@ _MEANS = Wording(
 )
 
 
-def wording(result: RunResult) -> Wording:
+def wording(result: Result) -> Wording:
     """Return how to speak about this result's estimates."""
     return wording_for(result.question)
 
@@ -131,7 +131,7 @@ def wording_for(question: "Question") -> Wording:
     return _MEANS if question.kind in _KINDS_OF_MEANS else _FREQUENCIES
 
 
-def main_estimates(result: RunResult) -> list[float]:
+def main_estimates(result: Result) -> list[float]:
     """Return the frequencies, or the means."""
     columns = result.estimates.columns()
     values: list[float] = columns.get(

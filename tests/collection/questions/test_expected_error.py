@@ -8,7 +8,7 @@ import pytest
 
 import shuffledp as sdp
 from collection.kinds import KINDS
-from shuffledp.collection.questions.question import EstimateOptions
+from shuffledp.collection.question import EstimateOptions
 from shuffledp.core.entropy import Entropy
 from shuffledp.randomizers.registry import STRING_RANDOMIZERS
 
@@ -94,7 +94,7 @@ def test_words(name):
 
 @pytest.mark.parametrize("name", KINDS["answer-sets"].question.candidates())
 def test_answer_sets(name):
-    question = sdp.AnswerSetQuestion(domain=tuple("abcd"), max_answers=2)
+    question = sdp.AnswerSets(domain=tuple("abcd"), max_answers=2)
     column = question.column([["a", "b"], [], ["c"], ["d"]] * 8)  # each answer: one user in four
     values = np.concatenate(list(column.blocks()))
     assert_error_of_collections(question, question.candidates()[name](EPSILON0), values, 0.25)

@@ -9,7 +9,7 @@ import shuffledp as sdp
 from collection.kinds import CHOICES, DOMAIN, KEY, KINDS, NUM_USERS
 from shuffledp.accounting.amplification.registry import account_delta
 from shuffledp.cli.options import RANDOMIZER_NAMES
-from shuffledp.collection.questions.question import EstimateOptions, chosen_candidates
+from shuffledp.collection.question import EstimateOptions, chosen_candidates
 from shuffledp.core.errors import DomainError, ParameterError
 
 EACH = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
@@ -17,7 +17,9 @@ EACH = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 
 @pytest.mark.parametrize(("kind", "name"), CHOICES)
 def test_every_candidate_plans_and_meets_the_target(kind, name):
-    plan = sdp.plan_question(KINDS[kind].question, NUM_USERS, 1.0, 1e-6, randomizer=name)
+    plan = sdp.plan(
+        KINDS[kind].question, num_users=NUM_USERS, epsilon=1.0, delta=1e-6, randomizer=name
+    )
     assert plan.randomizer.name == name
     assert plan.guarantee.epsilon_upper <= 1.0
     assert plan.guarantee.delta_upper == 1e-6
@@ -110,15 +112,15 @@ def test_it_can_be_described(kind):
 def test_closed_forms_of_sensitivity_and_uselessness():
     assert KINDS["frequencies"].question.central_sensitivity == 2.0
     assert KINDS["words"].question.central_sensitivity == 2.0
-    assert sdp.MeanQuestion(low=-1, high=2).central_sensitivity == 3.0
-    assert sdp.MeanQuestion(low=-1, high=2).useless_error == 0.75
-    vector = sdp.VectorMeanQuestion(names=("a", "b", "c", "d"), norm_bound=3.0)
+    assert sdp.Mean(low=-1, high=2).central_sensitivity == 3.0
+    assert sdp.Mean(low=-1, high=2).useless_error == 0.75
+    vector = sdp.VectorMean(names=("a", "b", "c", "d"), norm_bound=3.0)
     assert (vector.central_sensitivity, vector.useless_error) == (12.0, 1.5)
 
 
 @pytest.mark.parametrize(("most", "sensitivity"), [(1, 2.0), (2, 4.0), (3, 4.0), (4, 4.0)])
 def test_a_set_cannot_change_more_counts_than_there_are(most, sensitivity):
-    question = sdp.AnswerSetQuestion(domain=tuple("abcd"), max_answers=most)
+    question = sdp.AnswerSets(domain=tuple("abcd"), max_answers=most)
     assert question.central_sensitivity == sensitivity
 
 
@@ -136,10 +138,10 @@ def test_descriptions():
 @pytest.mark.parametrize(
     ("make", "argument"),
     [
-        (lambda text: sdp.FrequencyQuestion(domain=text), "domain"),
-        (lambda text: sdp.WordQuestion(dictionary=text), "dictionary"),
-        (lambda text: sdp.AnswerSetQuestion(domain=text, max_answers=1), "domain"),
-        (lambda text: sdp.VectorMeanQuestion(names=text), "names"),
+        (lambda text: sdp.Categories(domain=text), "domain"),
+        (lambda text: sdp.Words(dictionary=text), "dictionary"),
+        (lambda text: sdp.AnswerSets(domain=text, max_answers=1), "domain"),
+        (lambda text: sdp.VectorMean(names=text), "names"),
     ],
 )
 def test_a_single_string_is_no_list(make, argument):
@@ -150,20 +152,20 @@ def test_a_single_string_is_no_list(make, argument):
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: sdp.FrequencyQuestion(domain=("a",)), DomainError, "only 'a'"),
-        (lambda: sdp.MeanQuestion(low=1, high=0), ParameterError, "wrong way round"),
-        (lambda: sdp.VectorMeanQuestion(names=("a",)), ParameterError, "ask for a mean"),
-        (lambda: sdp.VectorMeanQuestion(names=("a", "a")), ParameterError, "two different"),
-        (lambda: sdp.VectorMeanQuestion(names=("a", "b"), norm_bound=0), ParameterError, "norm"),
-        (lambda: sdp.WordQuestion(dictionary=()), DomainError, "dictionary is empty"),
-        (lambda: sdp.WordQuestion(dictionary=("a", "a")), DomainError, "more than once"),
-        (lambda: sdp.WordQuestion(dictionary=("a",), key=b"short"), ParameterError, "key"),
+        (lambda: sdp.Categories(domain=("a",)), DomainError, "only 'a'"),
+        (lambda: sdp.Mean(low=1, high=0), ParameterError, "wrong way round"),
+        (lambda: sdp.VectorMean(names=("a",)), ParameterError, "ask for a mean"),
+        (lambda: sdp.VectorMean(names=("a", "a")), ParameterError, "two different"),
+        (lambda: sdp.VectorMean(names=("a", "b"), norm_bound=0), ParameterError, "norm"),
+        (lambda: sdp.Words(dictionary=()), DomainError, "dictionary is empty"),
+        (lambda: sdp.Words(dictionary=("a", "a")), DomainError, "more than once"),
+        (lambda: sdp.Words(dictionary=("a",), key=b"short"), ParameterError, "key"),
         (
-            lambda: sdp.AnswerSetQuestion(domain=("a", "b"), max_answers=3),
+            lambda: sdp.AnswerSets(domain=("a", "b"), max_answers=3),
             ParameterError,
             "max_answers = 3 is above the 2 answers",
         ),
-        (lambda: sdp.AnswerSetQuestion(domain=("a", "b"), max_answers=0), ParameterError, "= 0"),
+        (lambda: sdp.AnswerSets(domain=("a", "b"), max_answers=0), ParameterError, "= 0"),
     ],
 )
 def test_impossible_questions(make, error, message):
@@ -174,26 +176,35 @@ def test_impossible_questions(make, error, message):
 def test_columns_with_other_limits_or_domains_are_refused(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("x,y\n0.1,0.2\n0.3,0.4\n")
-    mean = sdp.MeanQuestion(low=0, high=1)
-    vector = sdp.VectorMeanQuestion(names=("x", "y"))
+    mean = sdp.Mean(low=0, high=1)
+    vector = sdp.VectorMean(names=("x", "y"))
     sets = KINDS["answer-sets"].question
     for question, column in (
-        (mean, sdp.open_numbers(path, "x", limits=sdp.Range(low=0, high=2))),
-        (mean, sdp.open_numbers(path, ["x"], limits=sdp.Range(low=0, high=1))),
-        (vector, sdp.open_numbers(path, ["x", "y"], limits=sdp.Ball(norm_bound=2))),
+        (mean, sdp.collection.open_numbers(path, "x", limits=sdp.collection.Range(low=0, high=2))),
+        (
+            mean,
+            sdp.collection.open_numbers(path, ["x"], limits=sdp.collection.Range(low=0, high=1)),
+        ),
+        (
+            vector,
+            sdp.collection.open_numbers(path, ["x", "y"], limits=sdp.collection.Ball(norm_bound=2)),
+        ),
         # estimates would be printed under each other's names
-        (vector, sdp.open_numbers(path, ["y", "x"], limits=sdp.Ball(norm_bound=1))),
-        (sets, sdp.AnswerSetQuestion(domain=sets.domain, max_answers=1).column([["bus"], []])),
-        (sets, sdp.AnswerSetQuestion(domain=("bus", "b"), max_answers=2).column([["bus"], []])),
+        (
+            vector,
+            sdp.collection.open_numbers(path, ["y", "x"], limits=sdp.collection.Ball(norm_bound=1)),
+        ),
+        (sets, sdp.AnswerSets(domain=sets.domain, max_answers=1).column([["bus"], []])),
+        (sets, sdp.AnswerSets(domain=("bus", "b"), max_answers=2).column([["bus"], []])),
     ):
         with pytest.raises(DomainError):
             question.require_column(column)
 
 
 def test_a_new_key_is_drawn_for_every_task():
-    first, second = (sdp.WordQuestion(dictionary=("a",)) for _ in range(2))
+    first, second = (sdp.Words(dictionary=("a",)) for _ in range(2))
     assert first.key != second.key
-    assert sdp.WordQuestion(dictionary=("a",), key=KEY).to_json_dict()["key"] == KEY.hex()
+    assert sdp.Words(dictionary=("a",), key=KEY).to_json_dict()["key"] == KEY.hex()
 
 
 # ------------------------------------------------------------------ post-processing
@@ -212,11 +223,11 @@ def test_a_new_key_is_drawn_for_every_task():
 )
 def test_steps_that_make_no_sense_are_refused_before_anybody_is_randomized(kind, step, message):
     question = KINDS[kind].question
-    plan = sdp.plan_question(question, NUM_USERS, 1.0, 1e-6)
+    plan = sdp.plan(question, num_users=NUM_USERS, epsilon=1.0, delta=1e-6)
     column = question.column(KINDS[kind].values)
     object.__setattr__(column, "_frame", None)  # reading it would fail
     with pytest.raises(ParameterError, match=message):
-        plan.run(column, post_processing=[step])
+        sdp.run(plan, column, post_processing=[step])
     options = EstimateOptions(post_processing=(step,))
     with pytest.raises(ParameterError, match=message):
         question.require_post_processing(options.post_processing)
@@ -225,14 +236,12 @@ def test_steps_that_make_no_sense_are_refused_before_anybody_is_randomized(kind,
 def test_own_candidates_go_by_name_or_by_what_makes_them():
     from functools import partial
 
-    from shuffledp import KRandomizedResponse
+    from shuffledp.randomizers import KRandomizedResponse
 
     def maker(k, epsilon0):
         return KRandomizedResponse(k=k, epsilon0=epsilon0)
 
-    question = sdp.FrequencyQuestion(
-        domain=DOMAIN, own=(KRandomizedResponse, maker, partial(maker))
-    )
+    question = sdp.Categories(domain=DOMAIN, own=(KRandomizedResponse, maker, partial(maker)))
     names = list(question.candidates())
     assert names[:2] == ["k-rr", "maker"]
     assert "partial" in names[2]

@@ -6,7 +6,7 @@ import decimal
 import polars as pl
 import pytest
 
-from shuffledp.collection.source.labels import (
+from shuffledp.collection.source.tables import (
     checked_domain,
     label_expression,
     label_of,

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from shuffledp.collection.source.limits import Ball, Range
+from shuffledp.collection.source.numbers import Ball, Range
 from shuffledp.core.errors import ParameterError
 
 LARGEST = np.finfo(np.float64).max

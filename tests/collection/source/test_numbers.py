@@ -8,8 +8,7 @@ import polars as pl
 import pytest
 
 from shuffledp.collection.source import numbers
-from shuffledp.collection.source.limits import Ball, Range
-from shuffledp.collection.source.numbers import numbers_from_values, open_numbers
+from shuffledp.collection.source.numbers import Ball, Range, numbers_from_values, open_numbers
 from shuffledp.core.display import showing_values
 from shuffledp.core.errors import DataError, DomainError, ParameterError
 

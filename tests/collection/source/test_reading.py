@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from shuffledp.collection.source.reading import reading
+from shuffledp.collection.source.tables import reading
 from shuffledp.core.errors import DataError, DomainError
 
 

@@ -3,8 +3,8 @@ import pytest
 from oracles import profiles
 from shuffledp.accounting.release import ShuffledRelease
 from shuffledp.accounting.stated_release import StatedRelease
-from shuffledp.collection.source import schedules
-from shuffledp.collection.source.schedules import read_schedule
+from shuffledp.collection import profiles as schedules
+from shuffledp.collection.profiles import read_schedule
 from shuffledp.core.errors import DataError
 from shuffledp.randomizers.registry import make_randomizer
 

@@ -6,7 +6,8 @@ import polars as pl
 import pytest
 
 from shuffledp.collection.source import answers
-from shuffledp.collection.source.tables import answers_from_values, open_table, read_domain
+from shuffledp.collection.source.answers import answers_from_values, open_table
+from shuffledp.collection.source.tables import read_domain
 from shuffledp.core.errors import DataError, DomainError, ParameterError
 
 DOMAIN = ("yes", "no", "refused")

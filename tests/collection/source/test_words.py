@@ -5,8 +5,8 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from shuffledp.collection.source import words
-from shuffledp.collection.source.words import open_words, words_from_values
+from shuffledp.collection.source import answers as words
+from shuffledp.collection.source.answers import open_words, words_from_values
 from shuffledp.core.errors import DataError, ParameterError
 
 

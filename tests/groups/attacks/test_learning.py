@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from shuffledp.collection.uniform import UniformShuffler
+from shuffledp.collection.shuffling import UniformShuffler
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.groups.attacks.attacked_survey import AttackedSurvey, ComparedArrangement

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.in_memory_shuffle import Shuffler
+from shuffledp.collection.shuffling import Shuffler
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.groups.formation.groups import Groups

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.source.reading import reading
-from shuffledp.collection.source.tables import require_column, scan
+from shuffledp.collection.source.tables import reading, require_column, scan
 from shuffledp.core.errors import DataError
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 from numpy.typing import NDArray
 
-from shuffledp.collection.in_memory_shuffle import InMemoryShuffle
+from shuffledp.collection.shuffling import InMemoryShuffle
 from shuffledp.core.entropy import Entropy
 from shuffledp.network.walk.shuffler import NetworkBatch, NetworkShuffler
 

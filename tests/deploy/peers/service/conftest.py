@@ -10,7 +10,7 @@ import httpx
 import numpy as np
 import pytest
 
-from shuffledp.collection.questions.frequencies import FrequencyQuestion
+from shuffledp.collection.questions import Categories
 from shuffledp.core.entropy import Entropy
 from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys
 from shuffledp.deploy.peers.protocol.limits import Limits
@@ -106,7 +106,7 @@ def make_collection(tmp_path) -> Iterator:
 
         def make(graph=None, *, rounds=3, epsilon0=8.0, **options) -> Collection:
             graph = complete_graph(6) if graph is None else graph
-            question = FrequencyQuestion(domain=("no", "yes"))
+            question = Categories(domain=("no", "yes"))
             asked = AskedTerms.of(question, "k-rr", epsilon0)
             keys = AnalyzerKeys.generate()
             terms = prepare_terms(graph, asked, keys, rounds=rounds, **options)

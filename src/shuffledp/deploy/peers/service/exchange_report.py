@@ -1,6 +1,6 @@
 """Facts about an exchange that took place, for its report."""
 
-from shuffledp.collection.guarantees import guarantee_for
+from shuffledp.collection.account import guarantee_for
 from shuffledp.collection.results import Guarantee
 from shuffledp.core.profile import LocalProfile
 from shuffledp.deploy.peers.protocol.analyzer import Collected

@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from shuffledp.collection.source.column import Column
+from shuffledp.collection.results import Estimates_co
+from shuffledp.collection.source.tables import Column
 from shuffledp.core.errors import ParameterError
-from shuffledp.estimation.frequencies import FrequencyEstimates
-from shuffledp.estimation.means import MeanEstimates
 from shuffledp.randomizers.protocol import LocalRandomizer
 
 Candidates: TypeAlias = Mapping[str, Callable[[float], LocalRandomizer]]
@@ -17,20 +16,7 @@ Candidates: TypeAlias = Mapping[str, Callable[[float], LocalRandomizer]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimateOptions:
-    """How to estimate.
-
-    Parameters
-    ----------
-    confidence : float
-        Nominal coverage of the intervals, in (0, 1).
-    interval : {"wilson", "wald", "clopper-pearson"}
-        Kind of interval, for frequencies.
-    simultaneous : bool
-        Whether all intervals hold at once with that confidence, rather than each alone.
-    post_processing : tuple of str
-        Names of steps that are applied to the frequencies, in order; see
-        `shuffledp.estimation.post_processing`.
-    """
+    """How to estimate; the fields are options of `shuffledp.run`."""
 
     confidence: float = 0.95
     interval: str = "wilson"
@@ -38,7 +24,7 @@ class EstimateOptions:
     post_processing: tuple[str, ...] = ()
 
 
-class Question(Protocol):
+class Question(Protocol[Estimates_co]):
     """One kind of question with its particulars, such as the possible answers."""
 
     @property
@@ -100,9 +86,7 @@ class Question(Protocol):
         """Raise `DomainError` unless the column was checked for this question."""
         ...
 
-    def estimate(
-        self, randomizer: Any, aggregate: Any, options: EstimateOptions
-    ) -> FrequencyEstimates | MeanEstimates:
+    def estimate(self, randomizer: Any, aggregate: Any, options: EstimateOptions) -> Estimates_co:
         """Return the estimates of one collection."""
         ...
 
@@ -124,15 +108,7 @@ def require_list(name: str, texts: Iterable[object]) -> None:
 
 
 def candidates_of(makers: Mapping[str, Callable[..., Any]], **parameters: object) -> Candidates:
-    """Return registered randomizers as candidates, once all but their epsilon0 is settled.
-
-    Parameters
-    ----------
-    makers : mapping
-        Name to what makes the randomizer from keywords, ``epsilon0`` among them.
-    **parameters
-        The other keywords, the same for all.
-    """
+    """Return registered randomizers as candidates, once all but their epsilon0 is settled."""
 
     def with_parameters(make: Callable[..., Any]) -> Callable[[float], Any]:
         return lambda epsilon0: make(**parameters, epsilon0=epsilon0)
@@ -141,25 +117,7 @@ def candidates_of(makers: Mapping[str, Callable[..., Any]], **parameters: object
 
 
 def chosen_candidates(question: Question, randomizer: str | None) -> Candidates:
-    """Return the randomizers that answer a question, or the one of that name.
-
-    Parameters
-    ----------
-    question : Question
-        What is asked.
-    randomizer : str, optional
-        Name of one of them.
-
-    Returns
-    -------
-    mapping
-        Name to what makes the randomizer for an epsilon0.
-
-    Raises
-    ------
-    ParameterError
-        If none of them has that name; the message suggests the nearest.
-    """
+    """Return the randomizers that answer a question, or the one of that name."""
     makers = question.candidates()
     if randomizer is None:
         return makers

@@ -1,10 +1,12 @@
 """Every bound of the accountant side by side, above the end that no analysis can go below.
 
-Which methods there are is read from the accountant's registry, never listed here.
+Which methods there are is read from the accountant's registry, never listed here. `bound_curves`
+compares them along an axis: the number of users, or epsilon0.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from typing import Any
@@ -13,7 +15,7 @@ from shuffledp.accounting.amplification.local import LOCAL
 from shuffledp.accounting.amplification.method import Method
 from shuffledp.accounting.amplification.registry import METHODS, account_delta, account_epsilon
 from shuffledp.accounting.renyi_conversion import RENYI_CONVERTED
-from shuffledp.collection.named_profiles import named_profile
+from shuffledp.collection.profiles import named_profile
 from shuffledp.core.bound import Bound, reconciled_lower
 from shuffledp.core.checks import (
     require_at_least,
@@ -23,6 +25,7 @@ from shuffledp.core.checks import (
 )
 from shuffledp.core.errors import OutOfRegimeError, ParameterError, PrecisionError
 from shuffledp.core.profile import LocalProfile
+from shuffledp.core.progress import Progress
 
 # By how much two ends that meet may cross by rounding, relative to them.
 _MEETING = 1e-8
@@ -32,32 +35,7 @@ _MEETING = 1e-8
 class Scenario:
     """One shuffled collection, and which of epsilon and delta is given.
 
-    Parameters
-    ----------
-    epsilon0 : float
-        Local privacy loss of each report in nats, >= 0.
-    num_users : int
-        Number of honest users in the batch, 1 to 1e15.
-    epsilon : float, optional
-        Central epsilon, > 0: deltas are compared.
-    delta : float, optional
-        Failure probability, in (0, 1): epsilons are compared. Give one of the two.
-    randomizer : str, optional
-        A name of ``ACCOUNTED_RANDOMIZERS``; by default any epsilon0-LDP randomizer.
-    k : int, optional
-        Number of possible answers, for randomizers of categories.
-    dimension : int, optional
-        Length of the vectors, for randomizers of vectors.
-
-    Raises
-    ------
-    ParameterError
-        If a parameter is out of range, missing or superfluous.
-
-    Examples
-    --------
-    >>> Scenario(epsilon0=1.0, num_users=100, delta=1e-6).asked
-    'epsilon'
+    The fields are the arguments of `compare_bounds`.
     """
 
     epsilon0: float
@@ -101,7 +79,10 @@ class Scenario:
 
 
 class Standing(StrEnum):
-    """What a method has to say about a scenario."""
+    """What a method has to say about a scenario.
+
+    ``BOUND`` says more than the guarantee of a report without a shuffler, or is that guarantee.
+    """
 
     BOUND = "bound"
     NO_GAIN = "no gain"
@@ -113,20 +94,7 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedBound:
-    """What one method gives.
-
-    Parameters
-    ----------
-    method : Method
-        With its source, its statement, and whether it is exact.
-    value : float or None
-        The bound, rounded up. None where there is none.
-    standing : Standing
-        ``BOUND`` where the value says more than the guarantee of a report without a shuffler, or
-        is that guarantee; ``NO_GAIN`` where it is no smaller.
-    reason : str
-        Why there is no useful value, in words; empty where there is one.
-    """
+    """What one method gives: a value (rounded up), or the reason why there is none."""
 
     method: Method
     value: float | None
@@ -136,16 +104,9 @@ class ComparedBound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundComparison:
-    """All bounds on one scenario.
+    """All bounds on one scenario, smallest first, those without a value last.
 
-    Parameters
-    ----------
-    scenario : Scenario
-        What was asked.
-    bounds : tuple of ComparedBound
-        Smallest first; those without a value last. At least one has a value.
-    lower : float or None
-        What explicit data prove unavoidable, rounded down; None where none are known.
+    ``lower`` is what explicit data prove unavoidable, rounded down; None where none are known.
     """
 
     scenario: Scenario
@@ -167,14 +128,7 @@ class BoundComparison:
         return value / self.best if value is not None and self.best > 0.0 else None
 
     def to_json_dict(self) -> dict[str, object]:
-        """Return everything as JSON values.
-
-        Returns
-        -------
-        dict
-            ``epsilon0``, ``num_users``, ``randomizer``, ``k``, ``dimension``, ``epsilon``,
-            ``delta`` (the one asked for as ``{"lower", "upper"}``), and ``bounds``, smallest first.
-        """
+        """Return everything as JSON values; the one asked for as ``{'lower', 'upper'}``."""
         scenario = self.scenario
         ends: dict[str, Any] = {
             "epsilon": scenario.epsilon,
@@ -206,25 +160,40 @@ class BoundComparison:
         }
 
 
-def compare_bounds(scenario: Scenario, *, with_renyi: bool = True) -> BoundComparison:
+def compare_bounds(
+    *,
+    epsilon0: float,
+    num_users: int,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    randomizer: str | None = None,
+    k: int | None = None,
+    dimension: int | None = None,
+) -> BoundComparison:
     """Evaluate every method of the accountant; what ``shuffledp bounds`` prints.
 
     Parameters
     ----------
-    scenario : Scenario
-        What to bound.
-    with_renyi : bool
-        Whether to compare `RENYI_CONVERTED` as well, which costs as much as all others.
+    epsilon0 : float
+        Local privacy loss of each report in nats, >= 0.
+    num_users : int
+        Number of honest users in the batch, 1 to 1e15.
+    epsilon : float, optional
+        Central epsilon, > 0: deltas are compared.
+    delta : float, optional
+        Failure probability, in (0, 1): epsilons are compared. Give one of the two.
+    randomizer, k, dimension
+        As for `shuffledp.account`; by default any epsilon0-LDP randomizer.
 
     Returns
     -------
     BoundComparison
-        Bounds are rounded up, the lower end down.
+        ``bounds``, smallest first, are rounded up, and the ``lower`` end down.
 
     Raises
     ------
     ParameterError
-        If a parameter is out of range, or the randomizer unknown.
+        If a parameter is out of range, missing or superfluous, or the randomizer unknown.
 
     Warns
     -----
@@ -237,24 +206,39 @@ def compare_bounds(scenario: Scenario, *, with_renyi: bool = True) -> BoundCompa
 
     Examples
     --------
-    >>> compared = compare_bounds(Scenario(epsilon0=1.0, num_users=10_000, delta=1e-6))
+    >>> compared = compare_bounds(epsilon0=1.0, num_users=10_000, delta=1e-6)
     >>> round(compared.best, 6), compared.bounds[0].method.name
     (0.043206, 'clones')
     """
+    return compare_scenario(
+        Scenario(
+            epsilon0=epsilon0,
+            num_users=num_users,
+            epsilon=epsilon,
+            delta=delta,
+            randomizer=randomizer,
+            k=k,
+            dimension=dimension,
+        )
+    )
+
+
+def compare_scenario(scenario: Scenario, *, with_renyi: bool = True) -> BoundComparison:
+    """Evaluate every method on a scenario; `RENYI_CONVERTED` costs as much as all others."""
     profile = scenario.profile()
     local = _bound(scenario, profile, LOCAL, with_lower=True)
-    lower, compared = local.lower, []
+    lower, found = local.lower, []
     for method in (*METHODS.values(), *([RENYI_CONVERTED] if with_renyi else [])):
         each, proved = _compared(scenario, profile, method, local)
-        compared.append(each)
+        found.append(each)
         if proved is not None and (lower is None or proved > lower):
             lower = proved
-    compared.sort(key=lambda each: math.inf if each.value is None else each.value)
-    best = compared[0].value
+    found.sort(key=lambda each: math.inf if each.value is None else each.value)
+    best = found[0].value
     if best is not None:
-        claim = f"method {compared[0].method.name!r}"
+        claim = f"method {found[0].method.name!r}"
         lower = reconciled_lower(lower, best, tolerance=_MEETING, claim=claim)
-    return BoundComparison(scenario=scenario, bounds=tuple(compared), lower=lower)
+    return BoundComparison(scenario=scenario, bounds=tuple(found), lower=lower)
 
 
 def _bound(scenario: Scenario, profile: LocalProfile, method: Method, *, with_lower: bool) -> Bound:
@@ -297,8 +281,121 @@ def _compared(
     if bound.method != method.name:
         reason = f"not evaluated: nothing says more here than {bound.method!r}"
         return missing(standing=Standing.NOT_EVALUATED, reason=reason), None
-    compared = partial(ComparedBound, method=method, value=bound.upper)
+    valued = partial(ComparedBound, method=method, value=bound.upper)
     if bound.upper >= local.upper and method.name != LOCAL.name:
         reason = f"no smaller than {LOCAL.name!r}, which needs no shuffler"
-        return compared(standing=Standing.NO_GAIN, reason=reason), bound.lower
-    return compared(standing=Standing.BOUND), bound.lower
+        return valued(standing=Standing.NO_GAIN, reason=reason), bound.lower
+    return valued(standing=Standing.BOUND), bound.lower
+
+
+# Points in each decade. Epsilon0 has fewer decades, and curves bend more over it.
+_USERS_IN_A_DECADE = (1, 2, 5)
+_EPSILON0_IN_A_DECADE = (1, 1.5, 2, 3, 5, 7)
+
+# Decades of the curves; they move where the scenario lies outside.
+_NUM_USERS_DECADES = (2, 9)
+_EPSILON0_DECADES = (-1, 1)
+_MOST_DECADES = 15  # of users that the accountant takes
+
+
+class Over(StrEnum):
+    """What changes along a curve, all else being equal."""
+
+    NUM_USERS = "num-users"
+    EPSILON0 = "epsilon0"
+
+    @property
+    def field(self) -> str:
+        """The field of `Scenario` that changes."""
+        return self.value.replace("-", "_")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundCurves:
+    """Comparisons along an axis, the scenario ``here`` among them; without `RENYI_CONVERTED`."""
+
+    over: Over
+    here: BoundComparison
+    points: tuple[BoundComparison, ...]
+
+    @property
+    def positions(self) -> tuple[float, ...]:
+        """Number of users, or epsilon0, of each point."""
+        return tuple(float(getattr(each.scenario, self.over.field)) for each in self.points)
+
+    def curve(self, name: str) -> tuple[float | None, ...]:
+        """Return a method's bounds; None where it says nothing, or 0."""
+        return tuple(
+            next((each.value or None for each in point.useful if each.method.name == name), None)
+            for point in self.points
+        )
+
+    @property
+    def lower_curve(self) -> tuple[float | None, ...]:
+        """The lower ends; None where none is known, or it is 0."""
+        return tuple(point.lower or None for point in self.points)
+
+    def to_json_dict(self) -> dict[str, object]:
+        """Return `here`, and ``curves``: ``over``, ``positions``, ``bounds`` by name, ``lower``."""
+        return {
+            **self.here.to_json_dict(),
+            "curves": {
+                "over": self.over.field,
+                "positions": list(self.positions),
+                "bounds": {
+                    each.method.name: list(self.curve(each.method.name))
+                    for each in self.here.bounds
+                },
+                "lower": list(self.lower_curve),
+            },
+        }
+
+
+def bound_curves(
+    scenario: Scenario, over: Over, *, progress: Progress | None = None
+) -> BoundCurves:
+    """Compare all bounds from 1e2 to 1e9 users, or from epsilon0 = 0.1 to 10.
+
+    The decades move where the scenario lies outside of them. Some seconds.
+    """
+    positions = _positions(scenario, over)
+    points = []
+    for done, position in enumerate(positions):
+        if progress is not None:
+            progress("comparing", done, len(positions))
+        points.append(compare_scenario(_moved(scenario, over, position), with_renyi=False))
+    if progress is not None:
+        progress("comparing", len(positions), len(positions))
+    return BoundCurves(over=over, here=compare_scenario(scenario), points=tuple(points))
+
+
+def _moved(scenario: Scenario, over: Over, position: float) -> Scenario:
+    """Return the scenario with another number of users or epsilon0."""
+    if over is Over.NUM_USERS:
+        return replace(scenario, num_users=int(position))
+    return replace(scenario, epsilon0=position)
+
+
+def _positions(scenario: Scenario, over: Over) -> list[float]:
+    """Return the points along the axis, the scenario's own among them."""
+    if over is Over.NUM_USERS:
+        first, last = _decades(scenario.num_users, *_NUM_USERS_DECADES)
+        near = _logarithmic(_USERS_IN_A_DECADE, max(first, 0), min(last, _MOST_DECADES))
+        return sorted({*near, scenario.num_users})
+    if scenario.epsilon0 == 0.0:
+        raise ParameterError("epsilon0 = 0 cannot be compared over epsilon0: give it above 0")
+    near = _logarithmic(_EPSILON0_IN_A_DECADE, *_decades(scenario.epsilon0, *_EPSILON0_DECADES))
+    return sorted({*near, scenario.epsilon0})
+
+
+def _decades(value: float, first: int, last: int) -> tuple[int, int]:
+    """Return the exponents of as many decades as from first to last, ``value`` among them."""
+    exponent = math.log10(value)
+    move = min(0, math.floor(exponent) - first) + max(0, math.ceil(exponent) - last)
+    return first + move, last + move
+
+
+def _logarithmic(digits: Sequence[float], first: int, last: int) -> list[float]:
+    """Return the digits times each power of ten from 10^first on, up to 10^last."""
+    steps = [float(f"{digit}e{power}") for power in range(first, last) for digit in digits]
+    return [*steps, float(f"1e{last}")]

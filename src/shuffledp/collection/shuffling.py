@@ -1,0 +1,486 @@
+"""Shuffles: exactly uniform permutations of rows, in memory and beyond it.
+
+Every permutation of n rows has probability exactly 1/n!, given uniform words: no floating-point
+number and no modulo enters. Two steps (Rao, 1961; Sandelius, 1962):
+
+1. each row falls into one of B buckets, independently and uniformly;
+2. the rows of each bucket are permuted uniformly, and the buckets are put one after the other.
+
+Why this is uniform: fix a permutation and the buckets' sizes m_1, ..., m_B. Exactly one assignment
+of rows to buckets puts every row into the bucket where the permutation wants it, and it has
+probability B^-n; then each bucket must be permuted in one particular way, with probability
+1/m_b!. The product B^-n / (m_1! ... m_B!) does not depend on the permutation. So the permutation
+is uniform even for those who see the sizes, and step 2 may use this very method again, or a
+scratch file: a row's bucket does not depend on the batch that it came in.
+
+Why two steps: Fisher-Yates touches a random place each time, which costs a cache miss a row once
+the array outgrows the cache. The first step writes to B places in order instead, and leaves
+buckets that fit the cache.
+"""
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import FileIO
+from itertools import pairwise
+from os import PathLike
+from types import TracebackType
+from typing import Any, ClassVar, NoReturn, Protocol, Self, SupportsIndex, cast
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from shuffledp.core.checks import require_at_least
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import OutputError, ParameterError, ShuffledpError
+
+#: One byte of the keystream is the index of one of that many buckets.
+MAX_BUCKETS = 256
+
+# Draws made at a time: 64 Ki half words. They stay in the cache, beside the bucket.
+_DRAW_WORDS = 1 << 15
+
+_MAX_BUCKET_BYTES = 1 << 31
+
+
+def assign_buckets(
+    count: SupportsIndex, num_buckets: SupportsIndex, entropy: Entropy
+) -> NDArray[np.uint8]:
+    """Return exactly uniform bucket indices, a byte each; their number is a power of two."""
+    number = require_at_least("count", count, 0)
+    buckets = require_at_least("num_buckets", num_buckets, 1)
+    if buckets > MAX_BUCKETS or buckets & (buckets - 1):
+        raise ParameterError(
+            f"num_buckets = {buckets} is not a power of two in [1, {MAX_BUCKETS}]: "
+            f"give {MAX_BUCKETS}, and split large buckets again"
+        )
+    indices = entropy.words((number + 7) // 8).view(np.uint8)[:number]
+    if buckets < MAX_BUCKETS:
+        indices &= np.uint8(buckets - 1)
+    return indices
+
+
+def split_into_buckets(
+    rows: NDArray[Any], out: NDArray[Any], num_buckets: SupportsIndex, entropy: Entropy
+) -> NDArray[np.int64]:
+    """Copy each row into a random bucket of ``out``; bucket b is out[offsets[b]:offsets[b + 1]].
+
+    Within a bucket rows keep their order, so each has still to be permuted.
+    """
+    from shuffledp.core.numerics import uniform_kernels as kernels
+
+    buckets = assign_buckets(rows.shape[0], num_buckets, entropy)
+    counts = np.zeros(MAX_BUCKETS, dtype=np.int64)
+    kernels.count_buckets(buckets, counts)
+    offsets = np.zeros(MAX_BUCKETS + 1, dtype=np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    if buckets.size:
+        source = _as_words(rows)
+        scatter = kernels.scatter_words if source.ndim == 1 else kernels.scatter_wide_rows
+        scatter(source, buckets, offsets[:-1].copy(), _as_words(out))
+    return offsets[: int(num_buckets) + 1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UniformShuffler:
+    """Permutes the rows of an array, every permutation being exactly equally likely.
+
+    Parameters
+    ----------
+    bucket_bytes : int
+        Batches up to this size are permuted directly, larger ones go through buckets. In
+        [1, 2^31]; the default of 1 MiB suits second-level caches. It changes the speed, and
+        which permutation a seed gives, but not the law.
+
+    Raises
+    ------
+    ParameterError
+        If ``bucket_bytes`` is out of range.
+
+    Notes
+    -----
+    Source: this module's docstring; Fisher-Yates with Lemire's exact bounded integers (ACM
+    Transactions on Modeling and Computer Simulation 29(1), 2019, arXiv:1805.10941v4, Algorithm
+    5). Cost: 5 to 10 ns a row; memory: the result, and a byte a row for the bucket indices.
+
+    References
+    ----------
+    Rao, "Generation of random permutation of given number of elements using random sampling
+    numbers", Sankhya A 23, 1961. Sandelius, "A simple randomization procedure", Journal of the
+    Royal Statistical Society B 24, 1962. Bacher, Bodini, Hollender, Lumbroso, "MergeShuffle",
+    arXiv:1508.03167 (compares them).
+
+    Examples
+    --------
+    >>> shuffled = UniformShuffler().shuffle(np.arange(1000), Entropy.from_operating_system())
+    >>> bool((np.sort(shuffled) == np.arange(1000)).all())
+    True
+    """
+
+    #: What results call it.
+    name: ClassVar[str] = "uniform"
+
+    bucket_bytes: int = 1 << 20
+
+    def __post_init__(self) -> None:
+        if require_at_least("bucket_bytes", self.bucket_bytes, 1) > _MAX_BUCKET_BYTES:
+            raise ParameterError(
+                f"bucket_bytes = {self.bucket_bytes} is above 2^31: give a cache's size, "
+                "for example 1 << 20"
+            )
+
+    def shuffle(self, reports: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
+        """Return the rows in uniformly random order.
+
+        Parameters
+        ----------
+        reports : ndarray
+            Axis 0 is the rows, and any number of axes may follow. Not changed.
+        entropy : Entropy
+            Where the permutation comes from; from the operating system unless this is a
+            simulation.
+
+        Returns
+        -------
+        ndarray
+            A new C-contiguous array of the same shape and type.
+
+        Raises
+        ------
+        ParameterError
+            If ``reports`` is a single number, or holds Python objects.
+        """
+        require_plain_rows(reports)
+        source = np.ascontiguousarray(reports)
+        out = np.empty(source.shape, dtype=source.dtype)
+        if source.nbytes:
+            _shuffle_words(_as_words(source), _as_words(out), entropy, self.bucket_bytes)
+        return out
+
+
+def require_plain_rows(reports: NDArray[Any]) -> None:
+    """Raise `ParameterError` unless the rows of an array can be moved as bytes."""
+    if reports.ndim == 0:
+        raise ParameterError("reports is a single number: give an array with one report a row")
+    if reports.dtype.hasobject:
+        raise ParameterError(
+            f"reports has dtype {reports.dtype}, which holds Python objects: give codes or bytes, "
+            "as randomizers do"
+        )
+
+
+def _as_words(rows: NDArray[Any]) -> NDArray[Any]:
+    """View contiguous rows as machine words, the widest that fit: shape (n,) or (n, width)."""
+    num_rows = rows.shape[0]
+    row_bytes = rows.nbytes // num_rows
+    word_bytes = next(size for size in (8, 4, 2, 1) if row_bytes % size == 0)
+    words = rows.reshape(-1).view(np.uint8).view(f"u{word_bytes}")
+    return words if row_bytes == word_bytes else words.reshape(num_rows, row_bytes // word_bytes)
+
+
+def _shuffle_words(
+    rows: NDArray[Any], out: NDArray[Any], entropy: Entropy, bucket_bytes: int
+) -> None:
+    """Write the rows to ``out`` in uniformly random order."""
+    if rows.nbytes <= bucket_bytes or rows.shape[0] <= 1:
+        out[:] = rows
+        _permute(out, entropy)
+        return
+    # Buckets are half full on average, so that next to none has to be split again by chance.
+    wanted = -(-2 * rows.nbytes // bucket_bytes)
+    num_buckets = min(MAX_BUCKETS, 1 << (wanted - 1).bit_length())
+    offsets = split_into_buckets(rows, out, num_buckets, entropy)
+    for start, end in pairwise(offsets.tolist()):
+        bucket = out[start:end]
+        if bucket.nbytes > bucket_bytes:
+            _shuffle_words(bucket.copy(), bucket, entropy, bucket_bytes)
+        else:
+            _permute(bucket, entropy)
+
+
+def _permute(rows: NDArray[Any], entropy: Entropy) -> None:
+    """Permute rows in place by Fisher-Yates."""
+    from shuffledp.core.numerics import uniform_kernels as kernels
+
+    permute = kernels.permute_words if rows.ndim == 1 else kernels.permute_wide_rows
+    last = rows.shape[0] - 1
+    while last > 0:
+        words = entropy.words(min(_DRAW_WORDS, (last + 1) // 2))
+        last = permute(rows, last, words.view(np.uint32))
+
+
+# Rows handed on at a time.
+_BLOCK_ROWS = 1 << 18
+
+
+class Shuffler(Protocol):
+    """Puts reports into another order."""
+
+    def shuffle(self, reports: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
+        """Return the rows in a new order."""
+        ...
+
+
+class InMemoryShuffle:
+    """Like `ExternalShuffle`, by a shuffler that sees who is who.
+
+    Row i of what comes out lies in the place of user i; all reports are in memory, three times for
+    a moment.
+    """
+
+    def __init__(self, shuffler: Shuffler, entropy: Entropy) -> None:
+        self._shuffler = shuffler
+        self._entropy = entropy
+        self._pieces: list[NDArray[Any]] = []
+
+    def add(self, reports: NDArray[Any]) -> None:
+        """Take the reports of the next users."""
+        self._pieces.append(np.array(reports))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._pieces.clear()
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        """Yield the shuffled reports, once: a second permutation of the same would tell more."""
+        if not self._pieces:
+            raise ParameterError("there are no reports to shuffle: add some, and read them once")
+        reports = np.concatenate(self._pieces)
+        self._pieces.clear()
+        shuffled = self._shuffler.shuffle(reports, self._entropy)
+        for start in range(0, len(shuffled), _BLOCK_ROWS):
+            yield shuffled[start : start + _BLOCK_ROWS]
+
+
+# With the interpreter and the compiled code a process then stays below 250 MB in all.
+DEFAULT_MEMORY_LIMIT_BYTES = 48 << 20
+
+
+class ExternalShuffle:
+    """Takes rows in pieces, then gives them back in uniformly random order, in blocks.
+
+    Up to ``memory_limit_bytes`` (rows and bucket indices; 48 MiB) no file is made. Beyond, each
+    batch is split into 256 buckets, which are appended to a scratch file; in the end each bucket is
+    collected from all batches and permuted in memory, or by a shuffle of its own. The scratch file
+    in ``directory`` has no name, so that a process that is killed leaves nothing that could be
+    opened; the disk's blocks are not erased: whoever may read the raw disk belongs to the trusted
+    shuffler. Not for several threads at once.
+    """
+
+    __slots__ = (
+        "_batch",
+        "_batch_offsets",
+        "_directory",
+        "_entropy",
+        "_file",
+        "_file_bytes",
+        "_is_taking_rows",
+        "_memory_limit_bytes",
+        "_num_held",
+        "_num_rows",
+        "_row_bytes",
+        "_split",
+    )
+
+    def __init__(
+        self,
+        *,
+        dtype: DTypeLike,
+        row_shape: tuple[int, ...] = (),
+        entropy: Entropy,
+        directory: str | PathLike[str] | None = None,
+        memory_limit_bytes: SupportsIndex = DEFAULT_MEMORY_LIMIT_BYTES,
+    ) -> None:
+        one_row = np.empty((1, *row_shape), dtype=dtype)
+        require_plain_rows(one_row)
+        self._row_bytes = one_row.nbytes
+        if self._row_bytes == 0:
+            raise ParameterError(
+                f"row_shape = {row_shape} of {one_row.dtype} has no bytes to shuffle"
+            )
+        # Of each row there are, at the worst moment, two copies and one byte of bucket index.
+        held_bytes = 2 * self._row_bytes + 1
+        limit = require_at_least("memory_limit_bytes", memory_limit_bytes, 2 * held_bytes)
+        self._memory_limit_bytes = limit
+        self._entropy = entropy
+        self._directory = directory
+        # Memory is taken only as rows come in.
+        self._batch: NDArray[Any] = np.empty((limit // held_bytes, *row_shape), dtype=dtype)
+        self._split: NDArray[Any] = np.empty_like(self._batch)
+        self._num_held = 0
+        self._num_rows = 0
+        self._file: FileIO | None = None
+        self._file_bytes = 0
+        # For each batch in the file, the rows at which its buckets begin and end in the file.
+        self._batch_offsets: list[NDArray[np.int64]] = []
+        self._is_taking_rows = True
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows added so far."""
+        return self._num_rows
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Size of the scratch file; 0 while all rows are in memory."""
+        return self._file_bytes
+
+    def add(self, rows: NDArray[Any]) -> None:
+        """Take a copy of rows of the declared type and shape; `OutputError` if the disk is full."""
+        if not self._is_taking_rows:
+            raise ShuffledpError(
+                "rows were added after the shuffled blocks were asked for, or after closing: add "
+                "all rows first"
+            )
+        if (
+            rows.ndim == 0
+            or rows.shape[1:] != self._batch.shape[1:]
+            or rows.dtype != self._batch.dtype
+        ):
+            shape = ", ".join(map(str, ("n", *self._batch.shape[1:])))
+            raise ParameterError(
+                f"rows has dtype {rows.dtype} and shape {rows.shape}: this shuffle takes dtype "
+                f"{self._batch.dtype} and shape ({shape})"
+            )
+        taken = 0
+        while taken < rows.shape[0]:
+            if self._num_held == self._batch.shape[0]:
+                self._spill()
+            size = min(rows.shape[0] - taken, self._batch.shape[0] - self._num_held)
+            self._batch[self._num_held : self._num_held + size] = rows[taken : taken + size]
+            self._num_held += size
+            self._num_rows += size
+            taken += size
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        """Return the shuffled rows in blocks; only once, for twice would be two releases."""
+        if not self._is_taking_rows:
+            raise ShuffledpError(
+                "the shuffled blocks were asked for twice, or after closing: keep them, for a "
+                "second order of the same reports would be a second release"
+            )
+        self._is_taking_rows = False
+        return self._blocks()
+
+    def close(self) -> None:
+        """Free memory and the scratch file, whose contents are gone with it."""
+        self._is_taking_rows = False
+        self._free_memory()
+        if self._file is not None:
+            self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _free_memory(self) -> None:
+        """Let go of both buffers."""
+        self._batch = self._batch[:0].copy()
+        self._split = self._batch
+        self._num_held = 0
+
+    def _spill(self) -> None:
+        """Split the batch into buckets and append these to the scratch file."""
+        split = self._split[: self._num_held]
+        offsets = split_into_buckets(
+            self._batch[: self._num_held], split, MAX_BUCKETS, self._entropy
+        )
+        self._batch_offsets.append(offsets + self._file_bytes // self._row_bytes)
+        self._write(_as_bytes(split))
+        self._num_held = 0
+
+    def _blocks(self) -> Iterator[NDArray[Any]]:
+        """Yield the shuffled blocks."""
+        if self._file is None:
+            rows = self._batch[: self._num_held]
+            if rows.size:
+                yield UniformShuffler().shuffle(rows, self._entropy)
+            return
+        self._spill()
+        max_rows = self._batch.shape[0]
+        self._free_memory()
+        offsets = np.stack(self._batch_offsets)
+        sizes = np.diff(offsets).sum(axis=0)
+        for bucket in np.flatnonzero(sizes):
+            extents = offsets[:, bucket : bucket + 2].tolist()
+            if sizes[bucket] > max_rows:
+                yield from self._shuffle_large(extents)
+            else:
+                yield UniformShuffler().shuffle(self._read(extents), self._entropy)
+
+    def _shuffle_large(self, extents: list[list[int]]) -> Iterator[NDArray[Any]]:
+        """Shuffle a bucket that does not fit in memory, through a scratch file of its own."""
+        with ExternalShuffle(
+            dtype=self._batch.dtype,
+            row_shape=self._batch.shape[1:],
+            entropy=self._entropy,
+            directory=self._directory,
+            memory_limit_bytes=self._memory_limit_bytes,
+        ) as inner:
+            for extent in extents:
+                inner.add(self._read([extent]))
+            yield from inner
+
+    def _read(self, extents: list[list[int]]) -> NDArray[Any]:
+        """Return the rows of the scratch file between the given row numbers."""
+        file = cast(FileIO, self._file)
+        size = sum(end - start for start, end in extents)
+        rows = np.empty((size, *self._batch.shape[1:]), dtype=self._batch.dtype)
+        target = _as_bytes(rows).data
+        done = 0
+        for start, end in extents:
+            file.seek(start * self._row_bytes)
+            goal = done + (end - start) * self._row_bytes
+            while done < goal:
+                count = file.readinto(target[done:goal])
+                if not count:
+                    raise OutputError(
+                        f"the scratch file ends before row {end}, though it was written: check "
+                        "the disk"
+                    )
+                done += count
+        return rows
+
+    def _write(self, data: NDArray[np.uint8]) -> None:
+        """Append bytes to the scratch file, which is made for the first ones."""
+        needed = self._file_bytes + data.size
+        try:
+            if self._file is None:
+                # It must outlive this call: `close` closes it.
+                self._file = tempfile.TemporaryFile(  # noqa: SIM115
+                    buffering=0, dir=self._directory
+                )
+            view = data.data
+            while view.nbytes:
+                view = view[self._file.write(view) :]
+        except OSError as error:
+            self._refuse(needed, error)
+        self._file_bytes = needed
+
+    def _refuse(self, needed: int, error: OSError) -> NoReturn:
+        """Raise `OutputError` for a scratch file that cannot be made or cannot grow."""
+        folder = tempfile.gettempdir() if self._directory is None else self._directory
+        raise OutputError(
+            f"the scratch file of the shuffle in {folder} needs {needed} bytes for the first "
+            f"{self._num_rows} rows, but {error.strerror or error}: make room there, or give "
+            "another folder as directory"
+        ) from error
+
+
+def _as_bytes(rows: NDArray[Any]) -> NDArray[np.uint8]:
+    """View a contiguous array as its bytes."""
+    return rows.reshape(-1).view(np.uint8)
