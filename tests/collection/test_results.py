@@ -1,3 +1,5 @@
+"""What a collection returns."""
+
 import json
 import math
 from pathlib import Path
@@ -8,7 +10,7 @@ import pytest
 
 from shuffledp.collection import results
 from shuffledp.collection.questions import Categories, Mean
-from shuffledp.collection.results import Guarantee, Result, register_renderer
+from shuffledp.collection.results import Guarantee, Result, delta_cautions, register_renderer
 from shuffledp.core.bound import Bound
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import Counts, Sums
@@ -16,6 +18,7 @@ from shuffledp.estimation.frequencies import estimate_frequencies
 from shuffledp.estimation.means import estimate_means
 from shuffledp.randomizers.registry import make_randomizer
 
+# ---------------- results
 ERRORS = ("standard_error", "population_standard_error", "lower", "upper")
 
 
@@ -155,3 +158,16 @@ class TestRenderer:
         monkeypatch.setattr(results, "_renderers", [])
         with pytest.raises(RuntimeError, match="import shuffledp"):
             run_result().report("a.html")
+
+
+# ---------------- cautions
+@pytest.mark.parametrize(("delta", "warns"), [(1e-3, True), (2e-3, True), (9.99e-4, False)])
+def test_the_threshold_is_one_in_the_number_of_users(delta, warns):
+    assert bool(delta_cautions(delta, 1000)) is warns
+
+
+def test_the_warning_names_both_numbers_and_a_way_out():
+    (caution,) = delta_cautions(0.01, 1000)
+    assert "delta = 0.01" in caution
+    assert "1/num_users = 0.001" in caution
+    assert "1e-06" in caution

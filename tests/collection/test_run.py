@@ -7,13 +7,17 @@ import polars as pl
 import pytest
 
 import shuffledp as sdp
+from shuffledp.collection.arrangements import UNIFORM, UniformArrangement
 from shuffledp.collection.output import results_folder
 from shuffledp.collection.plan import plan as make_plan
 from shuffledp.collection.questions import Categories
-from shuffledp.collection.report_files import reports_writer
+from shuffledp.collection.report_files import open_reports, reports_writer
 from shuffledp.collection.run import run as run_plan
 from shuffledp.collection.source.answers import answers_from_values, open_table
 from shuffledp.core.errors import DataError, DomainError, ParameterError
+from shuffledp.groups.arrangement import GroupArrangement
+from shuffledp.groups.formation.groups import Groups
+from shuffledp.groups.shuffler import MallowsShuffler
 
 # Eight standard errors for three answers: below 4e-15 for a normal law, and by Bernstein's
 # inequality below this for sums of 1000 bounded terms.
@@ -177,3 +181,71 @@ def test_settings_are_frozen():
     setting = make_plan(QUESTION, num_users=10, randomizer="k-rr", epsilon0=1.0, delta=1e-6)
     with pytest.raises(dataclasses.FrozenInstanceError):
         setting.num_users = 11
+
+
+# ---------------------------------------------------------------- other shuffles than planned
+def within_groups(num_users=1000):
+    near = Groups.from_distance(np.arange(num_users) // 4, 2, metric="absolute")
+    return GroupArrangement(shuffler=MallowsShuffler.for_groups(near, 4.0, distance="hamming"))
+
+
+def test_the_guarantee_is_that_of_the_shuffle_that_took_place(plan):
+    within = within_groups()
+    result = sdp.run(plan, ANSWERS, shuffling=within, seed=1)
+    found = within.guarantee(plan.randomizer.profile, 1000, delta=1e-6)
+    assert result.guarantee == found
+    assert found.epsilon_upper > plan.guarantee.epsilon_upper  # near their users, seen better
+    assert result.shuffler == "mallows"
+    assert result.warnings[0].startswith("The plan was for the uniform shuffler and 1,000 users, ")
+    assert result.epsilon_by_num_users == ()
+
+
+def test_a_plan_knows_its_shuffle():
+    within = within_groups()
+    arranged = sdp.plan(QUESTION, num_users=1000, epsilon=1.0, delta=1e-6, shuffling=within)
+    result = sdp.run(arranged, ANSWERS, seed=1)
+    assert result.shuffler == "mallows"
+    assert result.guarantee == arranged.guarantee
+    assert result.warnings == ()
+    uniform = sdp.run(arranged, ANSWERS, shuffling=UNIFORM, seed=1)
+    assert uniform.guarantee == UNIFORM.guarantee(arranged.randomizer.profile, 1000, delta=1e-6)
+    assert uniform.guarantee.epsilon_upper < arranged.guarantee.epsilon_upper
+    assert uniform.warnings == ()
+
+
+def test_any_uniform_shuffle_is_as_planned(plan):
+    result = sdp.run(plan, ANSWERS, shuffling=UniformArrangement(), seed=1)
+    assert result.guarantee == plan.guarantee
+
+
+# ---------------------------------------------------------------- reports that are there already
+def test_reports_are_estimated_as_a_run_does(plan, tmp_path):
+    path = tmp_path / "reports.parquet"
+    result = sdp.run(plan, ANSWERS, sink=reports_writer(path, plan), seed=1)
+    for reports in (open_reports(path), list(open_reports(path).blocks())):
+        again = sdp.estimate(reports, plan)
+        np.testing.assert_array_equal(again.estimates.frequency, result.estimates.frequency)
+        assert again.guarantee.epsilon_upper == result.guarantee.epsilon_upper
+        assert again.epsilon_by_num_users == result.epsilon_by_num_users
+        assert again.guarantee.bound.assumptions[-1].startswith("Each report was drawn once")
+        assert not again.is_simulation
+
+
+def test_fewer_reports_than_planned_are_accounted_for(plan):
+    drawn = plan.randomizer.randomize(np.zeros(100, dtype=int), sdp.Entropy.from_seed(1))
+    result = sdp.estimate(drawn, plan, confidence=0.5, post_processing=["clip"])
+    assert result.num_users == result.guarantee.num_users == 100
+    assert result.warnings[0].startswith("1,000 users were planned and 100 answered")
+    assert result.estimates.confidence == 0.5
+    assert result.estimates.post_processing == ("clip",)
+
+
+def test_reports_of_another_law_and_too_few_are_refused(plan):
+    other = sdp.randomizers.KRandomizedResponse(k=3, epsilon0=0.5)
+    drawn = other.randomize(np.zeros(100, dtype=int), sdp.Entropy.from_seed(1))
+    with pytest.raises(ParameterError, match="another law made them"):
+        sdp.estimate(drawn, plan)
+    one = plan.randomizer.randomize(np.zeros(1, dtype=int), sdp.Entropy.from_seed(1))
+    for reports in ([], one):
+        with pytest.raises(DataError, match="at least two users"):
+            sdp.estimate(reports, plan)

@@ -121,7 +121,7 @@ def test_fewer_users_than_planned_are_accounted_and_warned_about(plans, kind):
 
 @EACH
 def test_the_outlook_agrees_with_the_guarantee(plans, kind):
-    result = plans[kind.question.kind].run(kind.values, seed=1)
+    result = sdp.run(plans[kind.question.kind], kind.values, seed=1)
     by_users = dict(result.epsilon_by_num_users)
     assert by_users[NUM_USERS] == pytest.approx(result.guarantee.epsilon_upper, rel=1e-4)
     assert by_users[12] > by_users[NUM_USERS] > by_users[120_000]
@@ -131,7 +131,7 @@ def test_the_outlook_agrees_with_the_guarantee(plans, kind):
 def test_values_of_another_question_are_refused(plans, kind):
     other = next(each for each in KINDS.values() if each is not kind)
     with pytest.raises(DomainError):
-        plans[kind.question.kind].run(other.question.column(other.values))
+        sdp.run(plans[kind.question.kind], other.question.column(other.values))
 
 
 @EACH
@@ -161,7 +161,7 @@ def test_steps_are_applied_in_order_and_named(plans, name, step):
 
 def test_shares_of_sets_may_be_clipped(plans):
     kind = KINDS["answer-sets"]
-    small = plans["answer-sets"].run(kind.values[:100], seed=3, post_processing=("clip",))
+    small = sdp.run(plans["answer-sets"], kind.values[:100], seed=3, post_processing=("clip",))
     assert small.estimates.post_processing == ("clip",)
     assert (small.estimates.frequency >= 0.0).all()
 

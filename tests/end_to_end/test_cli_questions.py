@@ -314,7 +314,8 @@ def test_a_plan_as_json(here, capsys, name):
     assert record["domain"] == (["mean"] if name == "mean" else list(KINDS[name].question.labels))
     assert record["guarantee"]["epsilon"]["upper"] <= 1.0
     if name != "words":  # whose key is new each time
-        plan = sdp.plan(sdp.Mean(low=0, high=120) if name == "mean" else KINDS[name].question, num_users=1200, epsilon=1.0, delta=1e-6)  # fmt: skip
+        question = sdp.Mean(0, 120) if name == "mean" else KINDS[name].question
+        plan = sdp.plan(question, num_users=1200, epsilon=1.0, delta=1e-6)
         assert record["randomizer"] == plan.randomizer.name
         assert record["expected_standard_error"] == plan.expected_standard_error
 

@@ -76,7 +76,7 @@ def test_every_page_tells_its_question(results, pages, name):
     page, result = Page(pages[name]), results[name]
     assert result.question.describe() in page.text
     assert randomizer_title(result.randomizer) in page.text
-    assert "print(sdp.guarantee_for(law.profile, 1200, delta=1e-06).bound)" in page.text
+    assert "print(sdp.account(law.profile, num_users=1200, delta=1e-06).bound)" in page.text
     words = "means" if name in MEANS else "frequencies"
     assert f"these are the {words} estimated" in page.text
     for label in result.domain:

@@ -33,7 +33,7 @@ def test_the_code_plans_and_runs_the_same(kind, capsys):
     result = sdp.run(plan, kind.values, seed=1)
     names = executed(python_code(result), kind.values)
     printed = capsys.readouterr().out.strip()
-    again = sdp.guarantee_for(result.randomizer.profile, NUM_USERS, delta=1e-6)
+    again = sdp.account(result.randomizer.profile, num_users=NUM_USERS, delta=1e-6)
     assert printed == repr(again.bound)
     assert again.epsilon_upper == pytest.approx(result.guarantee.epsilon_upper, rel=1e-5)
     assert names["law"] == result.randomizer

@@ -118,7 +118,9 @@ def of_run(result: Result) -> RunLeakage | None:
     Examples
     --------
     >>> import shuffledp as sdp
-    >>> result = sdp.plan(100, ["yes", "no"], 1.0, 1e-6).run(["yes"] * 100, seed=1)
+    >>> question = sdp.Categories(["yes", "no"])
+    >>> plan = sdp.plan(question, num_users=100, epsilon=1.0, delta=1e-6)
+    >>> result = sdp.run(plan, ["yes"] * 100, seed=1)
     >>> [account.adversary for account in of_run(result).accounts]
     ['uninformed', 'strong']
     """

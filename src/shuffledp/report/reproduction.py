@@ -41,14 +41,14 @@ def python_code(result: Result) -> str:
         f"from {type(law).__module__} import {type(law).__name__}\n\n"
         "# The guarantee, which needs no data:\n"
         f"law = {law!r}\n"
-        f"print(sdp.guarantee_for(law.profile, {guarantee.num_users}, {given_one}).bound)\n\n"
+        f"print(sdp.account(law.profile, num_users={guarantee.num_users}, {given_one}).bound)\n\n"
         "# A collection that asks for the same:\n"
         f"question = sdp.{_question(result.question, law)}\n"
-        "plan = sdp.plan_question(\n"
-        f"    question, {result.num_users},\n"
+        "plan = sdp.plan(\n"
+        f"    question, num_users={result.num_users},\n"
         f"    epsilon={result.target_epsilon!r}, delta={result.target_delta!r},\n"
         f"    randomizer={law.name!r},\n)\n"
-        f"result = plan.run({values})"
+        f"result = sdp.run(plan, {values})"
     )
 
 
@@ -68,9 +68,9 @@ def _code_within_groups(result: Result) -> str:
         f"    law.profile, num_users={result.num_users}, theta={theta!r},\n"
         f"    distance={distance!r}, delta={result.guarantee.delta_upper!r},\n))\n\n"
         "# The same shuffle of other reports, one a row:\n"
-        "groups = sdp.groups.Groups.from_distance(points, radius)  # or from_graph, from_sets, ...\n"
-        f"shuffler = sdp.groups.MallowsShuffler.for_groups(groups, {groups.alpha if groups else 0.0!r}, "
-        f"distance={distance!r})\n"
+        "groups = sdp.groups.Groups.from_distance(points, radius)  # or from_graph, ...\n"
+        "shuffler = sdp.groups.MallowsShuffler.for_groups(\n"
+        f"    groups, {groups.alpha if groups else 0.0!r}, distance={distance!r}\n)\n"
         "released = shuffler.shuffle(reports, sdp.Entropy.from_operating_system())"
     )
 
@@ -90,7 +90,7 @@ def _code_by_displacement(result: Result, groups: GroupFacts) -> str:
         f"    delta={result.guarantee.delta_upper!r},\n"
         "))\n\n"
         "# The same shuffle of other reports, one a row:\n"
-        "groups = sdp.groups.Groups.from_distance(points, radius)  # or from_graph, from_sets, ...\n"
+        "groups = sdp.groups.Groups.from_distance(points, radius)  # or from_graph, ...\n"
         f"shuffler = sdp.groups.DisplacementShuffler.for_groups(groups, {groups.alpha!r}, "
         "coordinates=points, metric=metric)\n"
         "released = shuffler.shuffle(reports, sdp.Entropy.from_operating_system())"

@@ -17,7 +17,10 @@ import numpy as np
 import shuffledp as sdp
 from shuffledp import accounting, leakage, monitoring
 
-PUBLIC = (sdp, accounting, leakage, monitoring)
+PUBLIC = (
+    sdp, accounting, leakage, monitoring, sdp.collection, sdp.estimation, sdp.groups, sdp.network,
+    sdp.randomizers,
+)  # fmt: skip
 ShuffledpError = sdp.ShuffledpError
 
 # Public names that no call needs, and why.
@@ -25,25 +28,39 @@ NOT_CALLED = {
     "Bound": "a result: every bound in the data is one",
     "CategoryRandomizer": "a base class of randomizers, each of which is called",
     "Composition": "a result of adding releases, which is called",
+    "DisplacementArrangement": "called by run --shuffler displacement",
+    "FrequencyEstimates": "a result of estimate_frequencies, which is called",
+    "GroupArrangement": "called by run --shuffler mallows",
     "Guarantee": "a result of account, which is called",
     "Histories": "a result of open_histories, which is called",
     "HyperDistribution": "a result of Channel.hyper, which is called",
     "Knowledge": "a result of worst_knowledge, which is called",
+    "INTERVALS": "a table of the kinds of intervals, which are called",
     "LeakageAccount": "a result of account_leakage, which is called",
     "LedgerEntry": "a part of a ledger, written by to_json_dict, which is called",
     "GainFunction": "a result of identity_gain and its like, which are called",
+    "LocalRandomizer": "a protocol, whose implementations are called",
+    "MeanEstimates": "a result of the estimates of numbers, which are called",
     "MeanRandomizer": "a base class of randomizers, each of which is called",
     "MonitorPlan": "a result of plan_monitoring, which is called",
     "MonitorResult": "a result of simulate_monitoring, which is called",
     "MonitoringProfile": "a part of a design, which calibrate_monitoring is asked with",
+    "NetworkArrangement": "called by run --shuffler network",
+    "POST_PROCESSING": "a table of steps, called by run --post-process",
     "Plan": "a result of plan, which is called",
     "Refinement": "a result of refinement, which is called",
     "ReferenceOrder": "a result of choose_reference_order, which is called",
     "RunLeakage": "a result of of_run, which is called",
+    "RANDOMIZERS": "a table of randomizers, which are called",
     "Result": "a result of running a plan, which is called",
     "RunningCounts": "a result of a server, which is called",
     "RunningEstimate": "a result of a server, which is called",
     "__version__": "volatile",
+    "clip": "called by run --post-process",
+    "expected_standard_error": "called by plan",
+    "make_randomizer": "makes randomizers by name, which are called",
+    "norm_sub": "called by run --post-process",
+    "project_onto_simplex": "called by run --post-process",
 }
 
 CALLS: dict[str, Callable[[], Any]] = {}
@@ -96,7 +113,7 @@ def account(**asked):
 )
 def guarantee_of_profile(epsilon0, delta0, num_users, delta):
     profile = sdp.LocalProfile(epsilon0=epsilon0, delta0=delta0)
-    return sdp.guarantee_for(profile, num_users, delta=delta).to_json_dict()
+    return sdp.account(profile, num_users=num_users, delta=delta).to_json_dict()
 
 
 @calls("calibrate", *(dict(num_users=n, epsilon=0.5, delta=1e-8) for n in (1, 1_000, 1_000_000)))
@@ -121,7 +138,7 @@ def smallest_num_users(epsilon0, epsilon, delta):
 
 @calls("calibrate", dict(num_users=1_000, epsilon=0.5), dict(num_users=100_000, epsilon=0.5))
 def largest_rounds(num_users, epsilon):
-    daily = accounting.ShuffledRelease(epsilon0=0.5, num_users=num_users)
+    daily = sdp.ShuffledRelease(epsilon0=0.5, num_users=num_users)
     return accounting.largest_rounds(daily, epsilon=epsilon, delta=1e-6)
 
 
@@ -154,7 +171,7 @@ RELEASES: dict[str, Callable[[], Any]] = {
     "coins": lambda: accounting.ShuffledRelease(
         epsilon0=1.0, num_users=10_000, participation=0.1
     ),
-    "stated": lambda: accounting.StatedRelease(epsilon=0.1, delta=1e-9),
+    "stated": lambda: sdp.StatedRelease(epsilon=0.1, delta=1e-9),
 }  # fmt: skip
 
 
@@ -220,7 +237,7 @@ def honest_users(num_users, share):
 
 @calls("ledger", dict(adaptive=True), dict(adaptive=False))
 def ledger_spent(adaptive):
-    ledger = accounting.Ledger(epsilon=0.5, delta=1e-6, adaptive=adaptive)
+    ledger = sdp.Ledger(epsilon=0.5, delta=1e-6, adaptive=adaptive)
     ledger = ledger.spend(RELEASES["daily"]() * 3, note="three days", key="first")
     fits = ledger.fits(RELEASES["daily"]())
     return {**of(ledger, "spent", "remaining"), "fits": fits, "json": ledger.to_json_dict()}
@@ -284,7 +301,7 @@ ENDS = ("standard_error", "population_standard_error", "lower", "upper")
 
 def about(randomizer: Any, estimates: Any, main: str) -> dict[str, Any]:
     """Return the law of a randomizer, how private a shuffled batch is, and its estimates."""
-    guarantee = sdp.guarantee_for(randomizer.profile, 1_000, delta=1e-6).to_json_dict()
+    guarantee = sdp.account(randomizer.profile, num_users=1_000, delta=1e-6).to_json_dict()
     return {
         **of(randomizer, "name", "epsilon0", "num_report_bytes"),
         "family": randomizer.profile.family.value,
@@ -390,18 +407,26 @@ def words_of_entropy():
 # ---------------------------------------------------------------- the main job
 @calls("plan", dict(num_users=1_000, k=3), dict(num_users=200, k=3))
 def plan_categories(num_users, k):
-    return sdp.plan(num_users, [f"v{i}" for i in range(k)], 1.0, 1e-6).to_json_dict()
+    question = sdp.Categories([f"v{i}" for i in range(k)])
+    return sdp.plan(question, num_users=num_users, epsilon=1.0, delta=1e-6).to_json_dict()
 
 
 @calls("plan", dict(num_users=1_000, low=-1.0, high=1.0), dict(num_users=1_000, low=1.0, high=1.0))
 def plan_mean(num_users, low, high):
-    return sdp.plan_mean(num_users, low, high, 1.0, 1e-6, randomizer="duchi").to_json_dict()
+    return sdp.plan(
+        sdp.Mean(low, high), num_users=num_users, epsilon=1.0, delta=1e-6, randomizer="duchi"
+    ).to_json_dict()
 
 
 @calls("plan", dict(num_users=1_000, names=("x", "y", "z")))
 def plan_vector_mean(num_users, names):
-    plan = sdp.plan_vector_mean(num_users, names, 1.0, 1e-6, randomizer="privunit-gaussian")
-    return plan.to_json_dict()
+    return sdp.plan(
+        sdp.VectorMean(names),
+        num_users=num_users,
+        epsilon=1.0,
+        delta=1e-6,
+        randomizer="privunit-gaussian",
+    ).to_json_dict()
 
 
 QUESTIONS: dict[str, tuple[Any, str, Callable[[str], Any]]] = {
@@ -417,7 +442,9 @@ QUESTIONS: dict[str, tuple[Any, str, Callable[[str], Any]]] = {
     ),
     "vector": (
         sdp.VectorMean(names=("x", "y"), norm_bound=1.0), "privunit",
-        lambda path: sdp.collection.open_numbers(path, ["x", "y"], limits=sdp.collection.Ball(norm_bound=1.0)),
+        lambda path: sdp.collection.open_numbers(
+            path, ["x", "y"], limits=sdp.collection.Ball(norm_bound=1.0)
+        ),
     ),
     "words": (
         sdp.Words(dictionary=("a.org", "b.org"), key=KEY), "hadamard-count-mean-sketch",
@@ -425,7 +452,9 @@ QUESTIONS: dict[str, tuple[Any, str, Callable[[str], Any]]] = {
     ),
     "sets": (
         sdp.AnswerSets(domain=("a", "b", "c"), max_answers=2), "sampled:k-rr",
-        lambda path: sdp.collection.open_answer_sets(path, "drugs", domain=("a", "b", "c"), max_answers=2),
+        lambda path: sdp.collection.open_answer_sets(
+            path, "drugs", domain=("a", "b", "c"), max_answers=2
+        ),
     ),
 }  # fmt: skip
 
@@ -433,14 +462,17 @@ QUESTIONS: dict[str, tuple[Any, str, Callable[[str], Any]]] = {
 @calls("run", *(dict(question=name) for name in QUESTIONS))
 def run_a_file(question):
     asked, randomizer, opened = QUESTIONS[question]
-    plan = sdp.plan_question(asked, 300, 2.0, 1e-6, randomizer=randomizer)
-    return plan.run(opened("survey.csv"), seed=1).to_json_dict()
+    plan = sdp.plan(asked, num_users=300, epsilon=2.0, delta=1e-6, randomizer=randomizer)
+    return sdp.run(plan, opened("survey.csv"), seed=1).to_json_dict()
 
 
 @calls("run", dict(num_users=1_000), dict(num_users=999))
 def run_values(num_users):
-    plan = sdp.plan(num_users, ["yes", "no"], 1.0, 1e-6, randomizer="k-rr")
-    result = plan.run(["yes"] * 300 + ["no"] * 700, seed=1)
+    plan = sdp.plan(
+        sdp.Categories(["yes", "no"]), num_users=num_users, epsilon=1.0, delta=1e-6,
+        randomizer="k-rr",
+    )  # fmt: skip
+    result = sdp.run(plan, ["yes"] * 300 + ["no"] * 700, seed=1)
     return {**result.to_json_dict(), "leakage": leakage.of_run(result).to_json_dict()}
 
 
@@ -454,6 +486,25 @@ def report_files():
     sdp.collection.write_reports(path, [mixed], law, labels=("a", "b", "c"))
     blocks = [law.aggregate(block) for block in sdp.collection.open_reports(path).blocks()]
     return {"blocks": len(blocks), "support": sum(block.support for block in blocks)}
+
+
+@calls("run")
+def estimate_reports():
+    plan = sdp.plan(
+        sdp.Categories(["a", "b", "c"]), num_users=90, epsilon0=2.0, delta=1e-6, randomizer="k-rr"
+    )
+    drawn = plan.randomizer.randomize(np.arange(90) % 3, seeded())
+    return sdp.estimate(drawn, plan).to_json_dict()
+
+
+@calls("calibrate", dict(num_users=10_000, epsilon=0.1), dict(epsilon0=1.0, epsilon=0.1))
+def calibrated(**asked):
+    return sdp.calibrate(**asked, delta=1e-6, rounds=3).to_json_dict()
+
+
+@calls("bounds")
+def compare_bounds():
+    return sdp.compare_bounds(epsilon0=1.0, num_users=10_000, delta=1e-6).to_json_dict()
 
 
 # ---------------------------------------------------------------- groups

@@ -1,4 +1,4 @@
-"""The uniform shuffler: exact kernels against plain Python, every kind of row, no row lost."""
+"""Shuffles are permutations, exactly uniform."""
 
 from itertools import pairwise
 
@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from shuffledp.collection import shuffling as in_memory_shuffle
 from shuffledp.collection.shuffling import (
+    InMemoryShuffle,
     UniformShuffler,
     assign_buckets,
     split_into_buckets,
@@ -17,6 +19,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics import uniform_kernels as kernels
 
+# ---------------- uniform
 BOUNDS = st.integers(1, 2**32 - 1)
 
 
@@ -183,3 +186,44 @@ def test_bad_bucket_sizes_are_named(bucket_bytes):
 
 def test_it_has_a_name():
     assert UniformShuffler().name == "uniform"
+
+
+# ---------------- in memory shuffle
+class Reversal:
+    def shuffle(self, reports, entropy):
+        return reports[::-1]
+
+
+def filled(*pieces):
+    shuffle = InMemoryShuffle(Reversal(), Entropy.from_seed(0))
+    for piece in pieces:
+        shuffle.add(np.array(piece))
+    return shuffle
+
+
+def test_pieces_are_put_together_before_they_are_shuffled(monkeypatch):
+    monkeypatch.setattr(in_memory_shuffle, "_BLOCK_ROWS", 2)
+    with filled([1, 2], [3]) as shuffle:
+        assert [block.tolist() for block in shuffle] == [[3, 2], [1]]
+
+
+def test_pieces_are_copied():
+    piece = np.array([1, 2])
+    shuffle = InMemoryShuffle(Reversal(), Entropy.from_seed(0))
+    shuffle.add(piece)
+    piece[:] = 9
+    assert [block.tolist() for block in shuffle] == [[2, 1]]
+
+
+def test_reading_twice_is_refused():
+    shuffle = filled([1])
+    assert len(list(shuffle)) == 1
+    with pytest.raises(ParameterError, match="read them once"):
+        list(shuffle)
+
+
+def test_reports_are_forgotten_when_the_block_ends():
+    with filled([1, 2]) as shuffle:
+        pass
+    with pytest.raises(ParameterError, match="no reports"):
+        list(shuffle)
