@@ -7,12 +7,19 @@ from shuffledp.accounting.release import ShuffledRelease
 from shuffledp.accounting.stated_release import StatedRelease
 from shuffledp.cli.options import RANDOMIZER_NAMES
 from shuffledp.collection import profiles as schedules
-from shuffledp.collection.profiles import ACCOUNTED_RANDOMIZERS, named_profile, read_schedule
+from shuffledp.collection.profiles import named_profile, read_schedule
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.randomizers.numbers.duchi import Duchi
-from shuffledp.randomizers.registry import NUMBER_RANDOMIZERS, RANDOMIZERS, make_randomizer
+from shuffledp.randomizers.registry import (
+    NUMBER_RANDOMIZERS,
+    RANDOMIZERS,
+    VECTOR_RANDOMIZERS,
+    make_randomizer,
+)
 from shuffledp.randomizers.vectors.privunit import PrivUnit
+
+ACCOUNTED = (*RANDOMIZERS, *NUMBER_RANDOMIZERS, *VECTOR_RANDOMIZERS)
 
 
 # ---------------- named profiles
@@ -22,7 +29,7 @@ def needed(name):
     return {} if name in NUMBER_RANDOMIZERS else {"dimension": 8}
 
 
-@pytest.mark.parametrize("name", ACCOUNTED_RANDOMIZERS)
+@pytest.mark.parametrize("name", ACCOUNTED)
 def test_every_randomizer_has_a_profile(name):
     profile = named_profile(name, epsilon0=1.0, **needed(name))
     assert 0.0 < profile.epsilon0 <= 1.0
@@ -32,7 +39,7 @@ def test_every_randomizer_has_a_profile(name):
 def test_the_command_offers_the_same_names():
     kinds = ("categories", "--mean", "--vector")
     offered = [name for kind in kinds for name in RANDOMIZER_NAMES[kind]]
-    assert sorted(offered) == sorted(ACCOUNTED_RANDOMIZERS)
+    assert sorted(offered) == sorted(ACCOUNTED)
 
 
 def test_limits_and_norms_make_no_difference():

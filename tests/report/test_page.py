@@ -38,7 +38,7 @@ def test_every_part_of_the_story_is_there(make_result):
         "An adversary who sees all 6,366 shuffled reports",
         "How the guarantee would change",
         "The shuffler applies a uniformly random permutation",
-        "question, 6366, epsilon=0.5, delta=1e-08,",
+        "question, num_users=6366, epsilon=0.5, delta=1e-08,",
         f"shuffledp {__version__}",
         "Lemma 5.3",
     ):

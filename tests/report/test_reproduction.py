@@ -72,11 +72,10 @@ def test_a_class_of_ones_own_is_imported(monkeypatch):
     monkeypatch.setitem(sys.modules, DoubledResponse.__module__, sys.modules[__name__])
     kind = KINDS["frequencies"]
     plan = sdp.plan(
-        sdp.Categories(kind.question.domain),
+        sdp.Categories(kind.question.domain, own=[DoubledResponse]),
         num_users=NUM_USERS,
         epsilon=1.0,
         delta=1e-6,
-        randomizer=DoubledResponse,
     )
     code = python_code(sdp.run(plan, kind.values, seed=1))
     assert "own=(DoubledResponse,)" in code

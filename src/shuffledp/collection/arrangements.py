@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Protocol, Self
 from numpy.typing import DTypeLike, NDArray
 
 from shuffledp.collection.account import guarantee_for
+from shuffledp.collection.external_shuffle import ExternalShuffle
 from shuffledp.collection.results import Guarantee
-from shuffledp.collection.shuffling import ExternalShuffle
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.profile import LocalProfile
 

@@ -27,12 +27,6 @@ from shuffledp.accounting.stated_release import StatedRelease
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import DataError, ParameterError, ShuffledpError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
-from shuffledp.randomizers.registry import (
-    NUMBER_RANDOMIZERS,
-    RANDOMIZERS,
-    VECTOR_RANDOMIZERS,
-    make_randomizer,
-)
 
 # Of these the accountant needs no more than epsilon0, and of k-RR the number of answers.
 _NAMED_FAMILIES = tuple(
@@ -40,9 +34,6 @@ _NAMED_FAMILIES = tuple(
     for family in RandomizerFamily
     if family not in (RandomizerFamily.ANY, RandomizerFamily.OTHER)
 )
-
-#: Randomizers that can be accounted for by name.
-ACCOUNTED_RANDOMIZERS = (*RANDOMIZERS, *NUMBER_RANDOMIZERS, *VECTOR_RANDOMIZERS)
 
 
 def named_profile(
@@ -60,24 +51,26 @@ def named_profile(
     if randomizer is None:
         _require_none(k=k, dimension=dimension, why="without a randomizer")
         return LocalProfile(epsilon0=epsilon0)  # type: ignore[arg-type]  # checked there
-    if randomizer not in ACCOUNTED_RANDOMIZERS:
+    from shuffledp.randomizers import registry
+
+    numbers, vectors = registry.NUMBER_RANDOMIZERS, registry.VECTOR_RANDOMIZERS
+    accounted = (*registry.RANDOMIZERS, *numbers, *vectors)
+    if randomizer not in accounted:
         raise ParameterError(
-            f"randomizer = {randomizer!r} is not one of {', '.join(ACCOUNTED_RANDOMIZERS)}; for "
-            "any other one leave it out, which is safe"
+            f"randomizer = {randomizer!r} is not one of {', '.join(accounted)}; for any other one "
+            "leave it out, which is safe"
         )
-    if randomizer in NUMBER_RANDOMIZERS:
+    if randomizer in numbers:
         _require_none(k=k, dimension=dimension, why=f"for {randomizer}")
         # The law depends on the value's place within its limits, not on the limits.
-        return NUMBER_RANDOMIZERS[randomizer](low=-1.0, high=1.0, epsilon0=epsilon0).profile
-    if randomizer in VECTOR_RANDOMIZERS:
+        return numbers[randomizer](low=-1.0, high=1.0, epsilon0=epsilon0).profile
+    if randomizer in vectors:
         _require_none(k=k, why=f"for {randomizer}")
         if dimension is None:
             raise ParameterError(
                 f"dimension is needed for {randomizer}: pass the length of the vectors"
             )
-        return VECTOR_RANDOMIZERS[randomizer](
-            dimension=dimension, norm_bound=1.0, epsilon0=epsilon0
-        ).profile
+        return vectors[randomizer](dimension=dimension, norm_bound=1.0, epsilon0=epsilon0).profile
     _require_none(dimension=dimension, why=f"for {randomizer}")
     if randomizer in _NAMED_FAMILIES:
         return LocalProfile(
@@ -87,7 +80,7 @@ def named_profile(
         )
     if k is None:
         raise ParameterError(f"k is needed for {randomizer}: pass the number of answers")
-    return make_randomizer(randomizer, k=k, epsilon0=float(epsilon0)).profile
+    return registry.make_randomizer(randomizer, k=k, epsilon0=float(epsilon0)).profile
 
 
 def _require_none(*, why: str, **given: object) -> None:

@@ -10,29 +10,25 @@ Why this is uniform: fix a permutation and the buckets' sizes m_1, ..., m_B. Exa
 of rows to buckets puts every row into the bucket where the permutation wants it, and it has
 probability B^-n; then each bucket must be permuted in one particular way, with probability
 1/m_b!. The product B^-n / (m_1! ... m_B!) does not depend on the permutation. So the permutation
-is uniform even for those who see the sizes, and step 2 may use this very method again, or a
-scratch file: a row's bucket does not depend on the batch that it came in.
+is uniform even for those who see the sizes, and step 2 may use this very method again.
 
 Why two steps: Fisher-Yates touches a random place each time, which costs a cache miss a row once
 the array outgrows the cache. The first step writes to B places in order instead, and leaves
 buckets that fit the cache.
 """
 
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from io import FileIO
 from itertools import pairwise
-from os import PathLike
 from types import TracebackType
-from typing import Any, ClassVar, NoReturn, Protocol, Self, SupportsIndex, cast
+from typing import Any, ClassVar, Protocol, Self, SupportsIndex
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import OutputError, ParameterError, ShuffledpError
+from shuffledp.core.errors import ParameterError
 
 #: One byte of the keystream is the index of one of that many buckets.
 MAX_BUCKETS = 256
@@ -257,230 +253,3 @@ class InMemoryShuffle:
         shuffled = self._shuffler.shuffle(reports, self._entropy)
         for start in range(0, len(shuffled), _BLOCK_ROWS):
             yield shuffled[start : start + _BLOCK_ROWS]
-
-
-# With the interpreter and the compiled code a process then stays below 250 MB in all.
-DEFAULT_MEMORY_LIMIT_BYTES = 48 << 20
-
-
-class ExternalShuffle:
-    """Takes rows in pieces, then gives them back in uniformly random order, in blocks.
-
-    Up to ``memory_limit_bytes`` (rows and bucket indices; 48 MiB) no file is made. Beyond, each
-    batch is split into 256 buckets, which are appended to a scratch file; in the end each bucket is
-    collected from all batches and permuted in memory, or by a shuffle of its own. The scratch file
-    in ``directory`` has no name, so that a process that is killed leaves nothing that could be
-    opened; the disk's blocks are not erased: whoever may read the raw disk belongs to the trusted
-    shuffler. Not for several threads at once.
-    """
-
-    __slots__ = (
-        "_batch",
-        "_batch_offsets",
-        "_directory",
-        "_entropy",
-        "_file",
-        "_file_bytes",
-        "_is_taking_rows",
-        "_memory_limit_bytes",
-        "_num_held",
-        "_num_rows",
-        "_row_bytes",
-        "_split",
-    )
-
-    def __init__(
-        self,
-        *,
-        dtype: DTypeLike,
-        row_shape: tuple[int, ...] = (),
-        entropy: Entropy,
-        directory: str | PathLike[str] | None = None,
-        memory_limit_bytes: SupportsIndex = DEFAULT_MEMORY_LIMIT_BYTES,
-    ) -> None:
-        one_row = np.empty((1, *row_shape), dtype=dtype)
-        require_plain_rows(one_row)
-        self._row_bytes = one_row.nbytes
-        if self._row_bytes == 0:
-            raise ParameterError(
-                f"row_shape = {row_shape} of {one_row.dtype} has no bytes to shuffle"
-            )
-        # Of each row there are, at the worst moment, two copies and one byte of bucket index.
-        held_bytes = 2 * self._row_bytes + 1
-        limit = require_at_least("memory_limit_bytes", memory_limit_bytes, 2 * held_bytes)
-        self._memory_limit_bytes = limit
-        self._entropy = entropy
-        self._directory = directory
-        # Memory is taken only as rows come in.
-        self._batch: NDArray[Any] = np.empty((limit // held_bytes, *row_shape), dtype=dtype)
-        self._split: NDArray[Any] = np.empty_like(self._batch)
-        self._num_held = 0
-        self._num_rows = 0
-        self._file: FileIO | None = None
-        self._file_bytes = 0
-        # For each batch in the file, the rows at which its buckets begin and end in the file.
-        self._batch_offsets: list[NDArray[np.int64]] = []
-        self._is_taking_rows = True
-
-    @property
-    def num_rows(self) -> int:
-        """Number of rows added so far."""
-        return self._num_rows
-
-    @property
-    def scratch_bytes(self) -> int:
-        """Size of the scratch file; 0 while all rows are in memory."""
-        return self._file_bytes
-
-    def add(self, rows: NDArray[Any]) -> None:
-        """Take a copy of rows of the declared type and shape; `OutputError` if the disk is full."""
-        if not self._is_taking_rows:
-            raise ShuffledpError(
-                "rows were added after the shuffled blocks were asked for, or after closing: add "
-                "all rows first"
-            )
-        if (
-            rows.ndim == 0
-            or rows.shape[1:] != self._batch.shape[1:]
-            or rows.dtype != self._batch.dtype
-        ):
-            shape = ", ".join(map(str, ("n", *self._batch.shape[1:])))
-            raise ParameterError(
-                f"rows has dtype {rows.dtype} and shape {rows.shape}: this shuffle takes dtype "
-                f"{self._batch.dtype} and shape ({shape})"
-            )
-        taken = 0
-        while taken < rows.shape[0]:
-            if self._num_held == self._batch.shape[0]:
-                self._spill()
-            size = min(rows.shape[0] - taken, self._batch.shape[0] - self._num_held)
-            self._batch[self._num_held : self._num_held + size] = rows[taken : taken + size]
-            self._num_held += size
-            self._num_rows += size
-            taken += size
-
-    def __iter__(self) -> Iterator[NDArray[Any]]:
-        """Return the shuffled rows in blocks; only once, for twice would be two releases."""
-        if not self._is_taking_rows:
-            raise ShuffledpError(
-                "the shuffled blocks were asked for twice, or after closing: keep them, for a "
-                "second order of the same reports would be a second release"
-            )
-        self._is_taking_rows = False
-        return self._blocks()
-
-    def close(self) -> None:
-        """Free memory and the scratch file, whose contents are gone with it."""
-        self._is_taking_rows = False
-        self._free_memory()
-        if self._file is not None:
-            self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def _free_memory(self) -> None:
-        """Let go of both buffers."""
-        self._batch = self._batch[:0].copy()
-        self._split = self._batch
-        self._num_held = 0
-
-    def _spill(self) -> None:
-        """Split the batch into buckets and append these to the scratch file."""
-        split = self._split[: self._num_held]
-        offsets = split_into_buckets(
-            self._batch[: self._num_held], split, MAX_BUCKETS, self._entropy
-        )
-        self._batch_offsets.append(offsets + self._file_bytes // self._row_bytes)
-        self._write(_as_bytes(split))
-        self._num_held = 0
-
-    def _blocks(self) -> Iterator[NDArray[Any]]:
-        """Yield the shuffled blocks."""
-        if self._file is None:
-            rows = self._batch[: self._num_held]
-            if rows.size:
-                yield UniformShuffler().shuffle(rows, self._entropy)
-            return
-        self._spill()
-        max_rows = self._batch.shape[0]
-        self._free_memory()
-        offsets = np.stack(self._batch_offsets)
-        sizes = np.diff(offsets).sum(axis=0)
-        for bucket in np.flatnonzero(sizes):
-            extents = offsets[:, bucket : bucket + 2].tolist()
-            if sizes[bucket] > max_rows:
-                yield from self._shuffle_large(extents)
-            else:
-                yield UniformShuffler().shuffle(self._read(extents), self._entropy)
-
-    def _shuffle_large(self, extents: list[list[int]]) -> Iterator[NDArray[Any]]:
-        """Shuffle a bucket that does not fit in memory, through a scratch file of its own."""
-        with ExternalShuffle(
-            dtype=self._batch.dtype,
-            row_shape=self._batch.shape[1:],
-            entropy=self._entropy,
-            directory=self._directory,
-            memory_limit_bytes=self._memory_limit_bytes,
-        ) as inner:
-            for extent in extents:
-                inner.add(self._read([extent]))
-            yield from inner
-
-    def _read(self, extents: list[list[int]]) -> NDArray[Any]:
-        """Return the rows of the scratch file between the given row numbers."""
-        file = cast(FileIO, self._file)
-        size = sum(end - start for start, end in extents)
-        rows = np.empty((size, *self._batch.shape[1:]), dtype=self._batch.dtype)
-        target = _as_bytes(rows).data
-        done = 0
-        for start, end in extents:
-            file.seek(start * self._row_bytes)
-            goal = done + (end - start) * self._row_bytes
-            while done < goal:
-                count = file.readinto(target[done:goal])
-                if not count:
-                    raise OutputError(
-                        f"the scratch file ends before row {end}, though it was written: check "
-                        "the disk"
-                    )
-                done += count
-        return rows
-
-    def _write(self, data: NDArray[np.uint8]) -> None:
-        """Append bytes to the scratch file, which is made for the first ones."""
-        needed = self._file_bytes + data.size
-        try:
-            if self._file is None:
-                # It must outlive this call: `close` closes it.
-                self._file = tempfile.TemporaryFile(  # noqa: SIM115
-                    buffering=0, dir=self._directory
-                )
-            view = data.data
-            while view.nbytes:
-                view = view[self._file.write(view) :]
-        except OSError as error:
-            self._refuse(needed, error)
-        self._file_bytes = needed
-
-    def _refuse(self, needed: int, error: OSError) -> NoReturn:
-        """Raise `OutputError` for a scratch file that cannot be made or cannot grow."""
-        folder = tempfile.gettempdir() if self._directory is None else self._directory
-        raise OutputError(
-            f"the scratch file of the shuffle in {folder} needs {needed} bytes for the first "
-            f"{self._num_rows} rows, but {error.strerror or error}: make room there, or give "
-            "another folder as directory"
-        ) from error
-
-
-def _as_bytes(rows: NDArray[Any]) -> NDArray[np.uint8]:
-    """View a contiguous array as its bytes."""
-    return rows.reshape(-1).view(np.uint8)

@@ -8,7 +8,6 @@ import ast
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 
@@ -18,10 +17,11 @@ def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
     The stub holds ``from module import name as name`` only; one from the package itself
     makes a folder reachable, which ``__all__`` leaves out.
     """
-    stub = Path(str(sys.modules[package].__file__)).with_suffix(".pyi")
+    spec: Any = sys.modules[package].__spec__
+    stub = spec.loader.get_data(f"{spec.origin}i")  # __init__.pyi beside __init__.py
     homes: dict[str, str] = {}
     folders = set()
-    for node in ast.parse(stub.read_text("utf-8")).body:
+    for node in ast.parse(stub).body:
         if isinstance(node, ast.ImportFrom) and node.module:
             for each in node.names:
                 if node.module == package:

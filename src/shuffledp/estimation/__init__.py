@@ -3,6 +3,30 @@
 Post-processing stands apart, and is never applied unless asked for by name.
 """
 
-from shuffledp.core.lazy_names import lazy_names
+from shuffledp.estimation.frequencies import (
+    FrequencyEstimates,
+    estimate_frequencies,
+    expected_standard_error,
+)
+from shuffledp.estimation.intervals import INTERVALS
+from shuffledp.estimation.iterative_bayesian_update import iterative_bayesian_update
+from shuffledp.estimation.means import MeanEstimates
+from shuffledp.estimation.post_processing import (
+    POST_PROCESSING,
+    clip,
+    norm_sub,
+    project_onto_simplex,
+)
 
-__getattr__, __dir__, __all__ = lazy_names(__name__)
+__all__ = [
+    "INTERVALS",
+    "POST_PROCESSING",
+    "FrequencyEstimates",
+    "MeanEstimates",
+    "clip",
+    "estimate_frequencies",
+    "expected_standard_error",
+    "iterative_bayesian_update",
+    "norm_sub",
+    "project_onto_simplex",
+]

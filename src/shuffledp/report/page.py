@@ -9,6 +9,8 @@ import hashlib
 import json
 from collections.abc import Iterable
 from importlib.resources import files
+from os import PathLike
+from pathlib import Path
 from string import Template
 
 from shuffledp._version import __version__
@@ -21,6 +23,7 @@ from shuffledp.report.figures import (
     num_users_figure,
 )
 from shuffledp.report.rounds_figure import rounds_figure
+from shuffledp.report.writing import write_text_atomically
 
 
 def report_html(result: Result) -> str:
@@ -122,3 +125,26 @@ def _policy(*scripts: str) -> str:
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
+
+
+def write_report(result: Result, path: str | PathLike[str]) -> Path:
+    """Write a self-contained HTML report, which opens with no network.
+
+    Parameters
+    ----------
+    result : Result
+        What to report.
+    path : str or path-like
+        Where to; an existing file is replaced in one step.
+
+    Returns
+    -------
+    Path
+        The file written, about 5 MB.
+
+    Raises
+    ------
+    OutputError
+        If the file cannot be written; then nothing is left behind.
+    """
+    return write_text_atomically(path, report_html(result))

@@ -1,0 +1,12 @@
+from shuffledp.report.group_sections import group_rows as group_rows
+from shuffledp.report.group_sections import shuffle_rows as shuffle_rows
+from shuffledp.report.network_sections import network_rows as network_rows
+from shuffledp.report.network_sections import walk_rows as walk_rows
+from shuffledp.report.notebook import notebook_html as notebook_html
+from shuffledp.report.notebook import terminal_text as terminal_text
+from shuffledp.report.page import report_html as report_html
+from shuffledp.report.page import write_report as write_report
+from shuffledp.report.plan_view import plan_html as plan_html
+from shuffledp.report.plan_view import plan_text as plan_text
+from shuffledp.report.statement import Statement as Statement
+from shuffledp.report.statement import privacy_statement as privacy_statement
