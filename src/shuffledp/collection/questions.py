@@ -130,6 +130,8 @@ class Categories(_Shares):
     """
 
     kind: ClassVar[str] = "frequencies"
+    central_sensitivity: ClassVar[float] = 2.0  # replacing one answer changes two counts by one
+    expected_for: ClassVar[str] = "root mean square over the answers"
 
     domain: tuple[str, ...]
     own: tuple[Callable[..., CategoryRandomizer], ...] = field(repr=False)
@@ -145,22 +147,12 @@ class Categories(_Shares):
         """The possible answers."""
         return self.domain
 
-    @property
-    def central_sensitivity(self) -> float:
-        """Replacing one answer changes two counts by one."""
-        return 2.0
-
     def candidates(self) -> Candidates:
         """Return all registered randomizers of categories, or the user's own ones."""
         k = len(self.domain)
         if self.own:
             return candidates_of({_name_of(make): make for make in self.own}, k=k)
         return candidates_of(RANDOMIZERS, k=k)
-
-    @property
-    def expected_for(self) -> str:
-        """What the expected error is averaged over."""
-        return "root mean square over the answers"
 
     @property
     def expected_spread(self) -> float:
@@ -215,6 +207,7 @@ class Mean(_Means):
     """
 
     kind: ClassVar[str] = "mean"
+    expected_for: ClassVar[str] = "for values spread evenly over the range"
 
     low: float
     high: float
@@ -249,11 +242,6 @@ class Mean(_Means):
     def candidates(self) -> Candidates:
         """Return all registered randomizers of numbers."""
         return candidates_of(NUMBER_RANDOMIZERS, low=self.low, high=self.high)
-
-    @property
-    def expected_for(self) -> str:
-        """For which case the expected error is."""
-        return "for values spread evenly over the range"
 
     @property
     def expected_spread(self) -> float:
@@ -299,6 +287,8 @@ class VectorMean(_Means):
     """
 
     kind: ClassVar[str] = "vector-mean"
+    expected_for: ClassVar[str] = "for vectors of zeros, the worst case"
+    expected_spread: ClassVar[float] = 0.0  # nor do others of mean zero make the sum larger
 
     names: tuple[str, ...]
     norm_bound: float
@@ -339,16 +329,6 @@ class VectorMean(_Means):
         return candidates_of(
             VECTOR_RANDOMIZERS, dimension=len(self.names), norm_bound=self.norm_bound
         )
-
-    @property
-    def expected_for(self) -> str:
-        """For which case the expected error is."""
-        return "for vectors of zeros, the worst case"
-
-    @property
-    def expected_spread(self) -> float:
-        """None: all vectors are zero; nor do others of that mean make the sum larger."""
-        return 0.0
 
     def column(self, values: Any) -> NumberTable:
         """Return vectors that are in memory as checked columns."""
@@ -394,6 +374,9 @@ class Words(_Shares):
     """
 
     kind: ClassVar[str] = "words"
+    central_sensitivity: ClassVar[float] = 2.0  # replacing one word changes two counts by one
+    expected_for: ClassVar[str] = "for a word that nobody has, where few have the same one"
+    expected_spread: ClassVar[float] = 0.0
 
     dictionary: tuple[str, ...]
     key: bytes
@@ -413,24 +396,9 @@ class Words(_Shares):
         """The words of the dictionary."""
         return self.dictionary
 
-    @property
-    def central_sensitivity(self) -> float:
-        """Replacing one word changes two counts by one."""
-        return 2.0
-
     def candidates(self) -> Candidates:
         """Return all registered randomizers of texts, under this key."""
         return candidates_of(STRING_RANDOMIZERS, key=self.key)
-
-    @property
-    def expected_for(self) -> str:
-        """For which case the expected error is."""
-        return "for a word that nobody has, where few have the same one"
-
-    @property
-    def expected_spread(self) -> float:
-        """None: nobody has the word."""
-        return 0.0
 
     def expected_error(self, randomizer: StringSketch, num_users: int) -> float:
         """Return the standard error of the frequency of a rare word, collisions apart."""
