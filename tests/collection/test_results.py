@@ -96,7 +96,7 @@ class TestGuarantee:
             Guarantee(epsilon=bound(), delta=1e-8, num_users=0)
 
 
-class TestRunResult:
+class TestResult:
     def test_json_keys_are_the_promised_ones(self):
         record = run_result().to_json_dict()
         promised = ["num_users", "randomizer", "epsilon0", "guarantee", "estimates"]

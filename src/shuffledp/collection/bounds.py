@@ -183,7 +183,7 @@ def compare_bounds(
     delta : float, optional
         Failure probability, in (0, 1): epsilons are compared. Give one of the two.
     randomizer, k, dimension
-        As for `shuffledp.account`; by default any epsilon0-LDP randomizer.
+        As for ``shuffledp.account``; by default any epsilon0-LDP randomizer.
 
     Returns
     -------

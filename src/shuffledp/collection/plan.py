@@ -85,7 +85,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(Generic[Estimates_co]):
-    """A collection that meets a central target; made by `shuffledp.plan`.
+    """A collection that meets a central target; made by ``shuffledp.plan``.
 
     Parameters
     ----------
@@ -229,8 +229,8 @@ def plan(
         all rounds together. Only for a uniform shuffle to a target.
     shuffling : Arrangement
         How reports are shuffled; uniformly by default. Others are
-        `shuffledp.groups.GroupArrangement`, `shuffledp.groups.DisplacementArrangement` and
-        `shuffledp.network.NetworkArrangement`.
+        ``shuffledp.groups.GroupArrangement``, ``shuffledp.groups.DisplacementArrangement`` and
+        ``shuffledp.network.NetworkArrangement``.
 
     Returns
     -------

@@ -16,7 +16,7 @@ Candidates: TypeAlias = Mapping[str, Callable[[float], LocalRandomizer]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimateOptions:
-    """How to estimate; the fields are options of `shuffledp.run`."""
+    """How to estimate; the fields are options of ``shuffledp.run``."""
 
     confidence: float = 0.95
     interval: str = "wilson"

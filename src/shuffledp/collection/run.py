@@ -76,7 +76,7 @@ def run(  # noqa: PLR0913  # one keyword an option
         What to run. If there are not as many values as users were expected, the guarantee is
         computed anew for those that there are, and the result warns where it falls short.
     values : column or array-like
-        An opened column, such as `shuffledp.collection.open_table` returns, or values in memory,
+        An opened column, such as ``shuffledp.collection.open_table`` returns, or values in memory,
         one row a user.
     shuffling : Arrangement, optional
         How reports are shuffled, if otherwise than planned: then the guarantee is that of this
@@ -176,7 +176,7 @@ def estimate(
     Parameters
     ----------
     reports : ReportFile, Reports, or iterable of Reports
-        Such as `shuffledp.collection.open_reports` returns; one report a user, made by the plan's
+        Such as ``shuffledp.collection.open_reports`` returns; one report a user, made by the plan's
         randomizer, at least two.
     plan : Plan
         What was collected. If there are not as many reports as users were expected, the guarantee
