@@ -53,23 +53,12 @@ class Order(Protocol):
         ...
 
 
-class Arrangement(Protocol):
+class Arrangement(Order, Protocol):
     """An `Order` that a run can give to its reports."""
-
-    @property
-    def name(self) -> str:
-        """What results call it."""
-        ...
 
     @property
     def remedy(self) -> str:
         """What makes it hide more, as advice to who asked for too much."""
-        ...
-
-    def guarantee(
-        self, profile: LocalProfile, num_users: int, *, delta: float, with_lower: bool = True
-    ) -> Guarantee:
-        """Return the central guarantee for so many users of one randomizer."""
         ...
 
     def stage(

@@ -9,7 +9,6 @@ import tempfile
 from collections.abc import Iterator
 from io import FileIO
 from os import PathLike
-from types import TracebackType
 from typing import Any, NoReturn, Self, SupportsIndex, cast
 
 import numpy as np
@@ -39,21 +38,6 @@ class ExternalShuffle:
     opened; the disk's blocks are not erased: whoever may read the raw disk belongs to the trusted
     shuffler. Not for several threads at once.
     """
-
-    __slots__ = (
-        "_batch",
-        "_batch_offsets",
-        "_directory",
-        "_entropy",
-        "_file",
-        "_file_bytes",
-        "_is_taking_rows",
-        "_memory_limit_bytes",
-        "_num_held",
-        "_num_rows",
-        "_row_bytes",
-        "_split",
-    )
 
     def __init__(
         self,
@@ -145,12 +129,7 @@ class ExternalShuffle:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _free_memory(self) -> None:

@@ -20,7 +20,6 @@ buckets that fit the cache.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from types import TracebackType
 from typing import Any, ClassVar, Protocol, Self, SupportsIndex
 
 import numpy as np
@@ -236,12 +235,7 @@ class InMemoryShuffle:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._pieces.clear()
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
