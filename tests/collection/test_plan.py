@@ -572,8 +572,9 @@ def test_a_given_epsilon0_is_kept():
         ({}, "exactly one of them"),
         ({"epsilon": 1.0, "epsilon0": 1.0}, "exactly one of them"),
         ({"epsilon0": 1.0, "rounds": 2}, "leave rounds out"),
+        ({"epsilon0": 1.0, "num_users": 10.5}, "num_users"),
     ],
 )
 def test_what_a_plan_is_asked_for(given, message):
     with pytest.raises(ParameterError, match=message):
-        make_plan(Categories(["yes", "no"]), num_users=500, delta=1e-6, **given)
+        make_plan(Categories(["yes", "no"]), **{"num_users": 500, "delta": 1e-6} | given)

@@ -271,7 +271,7 @@ def plan(
         name = randomizer or next(iter(question.candidates()))
         makers = chosen_candidates(question, name)
         law = makers[name](float(epsilon0 or 0.0))
-        users = int(num_users)
+        users = require_at_least("num_users", num_users, 1)
         guarantee = shuffling.guarantee(law.profile, users, delta=delta)
         return Plan(
             num_users=users,

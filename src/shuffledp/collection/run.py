@@ -189,6 +189,7 @@ def estimate(
     Result
         Unbiased estimates with the guarantee of a shuffle of these reports, which assumes that
         each was drawn by its user with fresh randomness, once, and that nobody saw them unshuffled.
+        Whether they are a simulation is not known here.
 
     Raises
     ------
