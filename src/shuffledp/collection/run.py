@@ -131,7 +131,7 @@ def run(  # noqa: PLR0913  # one keyword an option
     plan.question.require_column(column)
     options = _options(plan.question, confidence, interval, simultaneous, post_processing)
     belief = _belief(plan.question, prior, column.num_users)
-    shuffling = shuffling or plan.shuffling
+    shuffling = plan.shuffling if shuffling is None else shuffling
     guarantee, shortfall = _actual_guarantee(plan, column.num_users, shuffling)
     entropy = Entropy.choose(seed)
     aggregate = collect(
@@ -214,7 +214,7 @@ def estimate(
     analyst = _Analyst(plan.randomizer, no_progress, plan.num_users)
     num_reports = sum(analyst.take(block) for block in blocks)
     require_users(num_reports, f"there are {num_reports} reports")
-    shuffling = shuffling or plan.shuffling
+    shuffling = plan.shuffling if shuffling is None else shuffling
     guarantee, shortfall = _actual_guarantee(plan, num_reports, shuffling)
     assumed = (
         f"Each report was drawn once by its user's {plan.randomizer.name} with epsilon0 = "
