@@ -32,7 +32,7 @@ def collected(randomizer="k-rr", *, epsilon0=1.5, answers=ANSWERS, domain=DOMAIN
         randomizer=randomizer,
         epsilon0=epsilon0,
         delta=1e-6,
-        **{"arrangement": options["arrangement"]} if "arrangement" in options else {},
+        **{"shuffling": options["shuffling"]} if "shuffling" in options else {},
     )
     return run_plan(setting, answers, seed=1, **options)
 
@@ -133,7 +133,7 @@ def test_a_network_hides_nearly_as_well_as_a_shuffler():
     graph = random_regular_graph(300, 8, Entropy.from_seed(2))
     arrangement = NetworkArrangement(mixing=NetworkMixing(graph), rounds=25)
     uniform = accounts(collected())
-    found = accounts(collected(arrangement=arrangement, prior=[0.5, 0.3, 0.2]))
+    found = accounts(collected(shuffling=arrangement, prior=[0.5, 0.3, 0.2]))
     for adversary in ("uninformed", "strong"):
         account = found[adversary]
         # Who sees it can shuffle it: at least the chance that a uniform shuffle leaves.
@@ -155,7 +155,7 @@ def test_no_rounds_hide_nothing():
     graph = random_regular_graph(300, 8, Entropy.from_seed(2))
     for protocol in ("all", "single"):
         arrangement = NetworkArrangement(mixing=NetworkMixing(graph), rounds=0, protocol=protocol)
-        found = accounts(collected(arrangement=arrangement))["uninformed"]
+        found = accounts(collected(shuffling=arrangement))["uninformed"]
         assert found.both.upper == pytest.approx(found.randomizer.upper, rel=1e-6)
         if protocol == "single":
             assert found.both.lower == found.prior
