@@ -33,7 +33,7 @@ NUMPY_CELLS = 1 << 24
 # shuffled through a scratch file.
 START = """
 import numpy as np
-from shuffledp.collection.local import collect
+from shuffledp.collection.run import collect
 from shuffledp.core.entropy import Entropy
 from shuffledp.randomizers import make_randomizer
 randomizer = make_randomizer("optimized-unary", k=1024, epsilon0=2.0)

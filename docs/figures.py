@@ -19,7 +19,7 @@ from typing import Any
 from shuffledp.accounting import ShuffledRelease, honest_users
 from shuffledp.accounting.amplification.channel_rows import channel_profile
 from shuffledp.accounting.amplification.registry import METHODS, account_epsilon
-from shuffledp.collection.named_profiles import named_profile
+from shuffledp.collection.profiles import named_profile
 from shuffledp.core.errors import PrecisionError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.groups.privacy.displaced import displaced_epsilon

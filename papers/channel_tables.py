@@ -13,7 +13,8 @@ from matplotlib.patches import Rectangle
 
 from charts import CORRECTED_COLOUR, new_drawing, save
 from paper import Settings
-from shuffledp import Channel, Entropy, leakage
+from shuffledp import Entropy, leakage
+from shuffledp.leakage import Channel
 
 # Entries are forms of degree 3 in p and q = 1 - p, with coefficients of which three are a whole
 # number below this base. So at p = BASE/(BASE + 1) one exact value shows all of them, as digits.

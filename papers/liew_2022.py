@@ -15,14 +15,9 @@ from numpy.typing import NDArray
 from charts import Chart, Figure, Line, spread
 from paper import Settings, main
 from public_data import load_graph
-from shuffledp import (
-    Entropy,
-    LocalProfile,
-    NetworkMixing,
-    PrivUnit,
-    Reports,
-    network_walk_epsilon,
-)
+from shuffledp import Entropy, LocalProfile
+from shuffledp.collection import Reports
+from shuffledp.network import NetworkMixing, network_walk_epsilon
 from shuffledp.network.account import NetworkCurve, curve_of, network_curve, point_epsilons
 from shuffledp.network.families import random_regular_graph
 from shuffledp.network.privacy import (
@@ -30,6 +25,7 @@ from shuffledp.network.privacy import (
     published_single_epsilon,
 )
 from shuffledp.network.spectral_bounds import rounds_to_mix
+from shuffledp.randomizers import PrivUnit
 
 OURS, UNIFORM, LOCAL = "ours", "trusted uniform shuffler", "local reports, epsilon0"
 CORRECTED, PRINTED = "published theorem, corrected", "published theorem, as printed"

@@ -43,11 +43,13 @@ from releases import (
     vulnerable_shares,
     within_groups,
 )
-from shuffledp import Entropy, Groups, KendallMallows, KRandomizedResponse
+from shuffledp import Entropy
+from shuffledp.groups import Groups, KendallMallows
 from shuffledp.groups.attacks.adversaries import gaussian_process_guess
 from shuffledp.groups.attacks.attacking import attack_by_gaussian_process
 from shuffledp.groups.attacks.survey import AttackedSurvey
 from shuffledp.groups.reference_orders import paper_sensitivity, sensitivity
+from shuffledp.randomizers import KRandomizedResponse
 
 _WAYS = (8, 4, 2)
 _MERGED = {f"{ways}": coarser(np.arange(len(LABELS)), ways) for ways in _WAYS}

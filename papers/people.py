@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import eigsh
 
-from shuffledp import Entropy, Groups
+from shuffledp import Entropy
+from shuffledp.groups import Groups
 
 #: The labels of the crescents, by code: cluster, crescent, half.
 LABELS = (

@@ -124,9 +124,9 @@ def _downloaded(wanted: PublicFile, folder: Path) -> Path:
     return path
 
 
-def load_graph(key: str, settings: Settings) -> sdp.Graph:
+def load_graph(key: str, settings: Settings) -> sdp.network.Graph:
     """Return the largest component of a graph."""
-    return sdp.read_graph(path_of(key, settings)).largest_component()[0]
+    return sdp.network.read_graph(path_of(key, settings)).largest_component()[0]
 
 
 def load_adult(settings: Settings) -> pl.DataFrame:

@@ -1,46 +1,105 @@
+"""The public face: which names there are, that importing them is quick, and that they are typed."""
+
+import ast
+import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from shuffledp import accounting, leakage, monitoring
+import shuffledp
 
-HEAVY = {"cryptography", "numba", "numpy", "polars", "scipy"}
+FOLDERS = (
+    "accounting", "collection", "estimation", "groups", "leakage", "monitoring", "network",
+    "randomizers",
+)  # fmt: skip
+EACH = pytest.mark.parametrize(
+    "face", [shuffledp, *(getattr(shuffledp, name) for name in FOLDERS)], ids=lambda m: m.__name__
+)
+HEAVY = {"cryptography", "numba", "polars", "scipy"}
+USER_CODE = Path(__file__).parent / "typed" / "user_code.py"
+
+TOP = """
+plan run estimate Plan Result
+Categories Mean VectorMean Words AnswerSets
+account calibrate compare_bounds
+ShuffledRelease StatedRelease Ledger
+Guarantee Bound LocalProfile Entropy ShuffledpError __version__
+"""
 
 
-@pytest.mark.parametrize("facade", [accounting, leakage, monitoring])
-def test_every_public_name_is_there(facade):
-    for name in facade.__all__:
-        assert getattr(facade, name).__doc__
-    assert dir(facade) == sorted(facade.__all__)
+def test_the_names_at_the_top():
+    assert set(shuffledp.__all__) == set(TOP.split())
+    assert set(dir(shuffledp)) == {*shuffledp.__all__, *FOLDERS}
+
+
+@EACH
+def test_every_public_name_is_there(face):
+    for name in face.__all__:
+        assert getattr(face, name) is getattr(import_module(face.__name__), name)
+        assert name.isupper() or getattr(face, name).__doc__  # but for tables
     with pytest.raises(AttributeError, match="magic"):
-        facade.magic  # noqa: B018
+        face.magic  # noqa: B018
 
 
-@pytest.mark.parametrize("facade", [accounting, leakage, monitoring])
-def test_no_public_name_is_a_file_or_folder_too(facade):
+LAZY = pytest.mark.parametrize(
+    "face",
+    [shuffledp, *(getattr(shuffledp, name) for name in FOLDERS if name != "estimation")],
+    ids=lambda module: module.__name__,
+)
+
+
+@LAZY
+def test_no_public_name_is_a_file_or_folder_too(face):
     """Importing anything from it would hide the name."""
-    children = {path.stem for path in Path(facade.__file__).parent.iterdir()}
-    assert not children & set(facade.__all__)
+    children = {path.stem for path in Path(face.__file__).parent.iterdir()}
+    assert not children & set(face.__all__)
 
 
-@pytest.mark.parametrize("facade", [accounting, leakage, monitoring])
-def test_importing_it_loads_nothing_heavy(facade):
-    program = f"import sys, {facade.__name__}\nprint(*{{n.partition('.')[0] for n in sys.modules}})"
-    loaded = subprocess.run(
+@LAZY
+def test_a_stub_holds_imports_alone(face):
+    stub = Path(face.__file__).with_suffix(".pyi")
+    for node in ast.parse(stub.read_text("utf-8")).body:
+        assert isinstance(node, ast.ImportFrom)
+        assert node.level == 0
+        assert all(each.name == each.asname for each in node.names)
+
+
+def loaded_by(program: str) -> set[str]:
+    """Return the packages that a program loads."""
+    program += "\nimport sys\nprint(*{name.partition('.')[0] for name in sys.modules})"
+    done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    ).stdout.split()
-    assert not set(loaded) & (HEAVY - {"numpy"})
+    )
+    return set(done.stdout.split())
+
+
+@EACH
+def test_importing_it_loads_nothing_heavy(face):
+    assert not loaded_by(f"import {face.__name__}") & HEAVY
 
 
 def test_releases_are_made_without_scipy():
-    program = (
-        "import sys\nfrom shuffledp import accounting\n"
-        "accounting.ShuffledRelease(epsilon0=1.0, num_users=10) * 3\n"
-        "print(*{n.partition('.')[0] for n in sys.modules})"
-    )
-    loaded = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    ).stdout.split()
-    assert not set(loaded) & {"numba", "polars", "scipy"}
+    program = "import shuffledp as sdp\nsdp.ShuffledRelease(epsilon0=1.0, num_users=9) * 3"
+    assert not loaded_by(program) & {"numba", "polars", "scipy"}
+
+
+def typed(path: Path) -> subprocess.CompletedProcess[str]:
+    """Check a user's program by mypy --strict, with none of this project's settings."""
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", str(path)]
+    cache = Path(__file__).parents[1] / ".cache" / "mypy_user"
+    environment = {**os.environ, "MYPY_CACHE_DIR": str(cache)}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+
+@pytest.mark.slow
+def test_user_code_is_typed(tmp_path):
+    assert typed(USER_CODE).returncode == 0
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text(USER_CODE.read_text("utf-8") + "result.estimates.mean\nmean.estimates.count\n")
+    found = typed(wrong).stdout
+    assert '"FrequencyEstimates" has no attribute "mean"' in found
+    assert '"MeanEstimates" has no attribute "count"' in found
+    assert "Found 2 errors" in found

@@ -6,7 +6,7 @@ import pytest
 
 from deploy.peers.conftest import Collection
 from deploy.peers.protocol.link import no_limits
-from shuffledp.collection.questions.frequencies import FrequencyQuestion
+from shuffledp.collection.questions import Categories
 from shuffledp.core.entropy import Entropy
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.peers.collecting import fetch
@@ -24,7 +24,7 @@ ENTROPY = Entropy.from_seed(3)
 @pytest.fixture(params=["hop", "onion"])
 def collection(tmp_path, request):
     graph = complete_graph(6)
-    asked = AskedTerms.of(FrequencyQuestion(domain=("no", "yes")), "k-rr", 2.0)
+    asked = AskedTerms.of(Categories(domain=("no", "yes")), "k-rr", 2.0)
     keys = AnalyzerKeys.generate()
     with ExitStack() as stack:
         terms = prepare_terms(graph, asked, keys, rounds=3, routing=request.param)

@@ -9,8 +9,7 @@ import pytest
 
 from deploy.peers.protocol.link import simple_terms
 from shuffledp.cli import main
-from shuffledp.collection.questions.frequencies import FrequencyQuestion
-from shuffledp.collection.questions.mean import MeanQuestion
+from shuffledp.collection.questions import Categories, Mean
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutputError, ParameterError
 from shuffledp.deploy.asked_terms import AskedTerms
@@ -33,7 +32,7 @@ YES = NodeValues(nodes=np.arange(12), values=np.ones(12, dtype=np.int64))
 
 
 def asked_with(epsilon0=2.0, domain=("no", "yes"), text="Do you smoke?", randomizer="k-rr"):
-    return AskedTerms.of(FrequencyQuestion(domain=domain), randomizer, epsilon0, text)
+    return AskedTerms.of(Categories(domain=domain), randomizer, epsilon0, text)
 
 
 def terms_of(asked, **options):
@@ -156,7 +155,7 @@ def test_what_terms_say_cannot_write_to_the_terminal():
 
 
 def test_other_laws_are_told_by_what_can_be_guessed():
-    mean = AskedTerms.of(MeanQuestion(low=0.0, high=1.0, name="age"), "duchi", 1.0)
+    mean = AskedTerms.of(Mean(low=0.0, high=1.0, name="age"), "duchi", 1.0)
     facts = dict(mean.facts())
     assert facts["question"] == "not in words"
     assert facts["choices"] == '"age"; low = 0.0; high = 1.0'

@@ -14,7 +14,7 @@ from shuffledp.accounting.binary_rounds import (
     binary_rounds_epsilon,
     binary_rounds_epsilon0,
 )
-from shuffledp.collection.named_profiles import named_profile
+from shuffledp.collection.profiles import named_profile
 from shuffledp.core.errors import ParameterError
 
 

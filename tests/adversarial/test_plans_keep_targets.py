@@ -6,14 +6,16 @@ import pytest
 
 from shuffledp.accounting.amplification.registry import account_delta
 from shuffledp.accounting.calibration import largest_epsilon0
-from shuffledp.collection.choosing import guarantee_within
-from shuffledp.collection.guarantees import guarantee_for
-from shuffledp.collection.plan import plan_question
-from shuffledp.collection.questions.answer_sets import AnswerSetQuestion
-from shuffledp.collection.questions.frequencies import FrequencyQuestion
-from shuffledp.collection.questions.mean import MeanQuestion
-from shuffledp.collection.questions.vector_mean import VectorMeanQuestion
-from shuffledp.collection.questions.words import WordQuestion
+from shuffledp.collection.account import guarantee_for
+from shuffledp.collection.plan import guarantee_within
+from shuffledp.collection.plan import plan as make_plan
+from shuffledp.collection.questions import (
+    AnswerSets,
+    Categories,
+    Mean,
+    VectorMean,
+    Words,
+)
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import InfeasibleTargetError
 from shuffledp.randomizers.registry import RANDOMIZERS
@@ -26,14 +28,14 @@ def question(kind, k):
     answers = [str(i) for i in range(k)]
     match kind:
         case "frequencies":
-            return FrequencyQuestion(domain=answers)
+            return Categories(domain=answers)
         case "mean":
-            return MeanQuestion(low=-1, high=3)
+            return Mean(low=-1, high=3)
         case "vector-mean":
-            return VectorMeanQuestion(names=tuple(answers[:40]))
+            return VectorMean(names=tuple(answers[:40]))
         case "answer-sets":
-            return AnswerSetQuestion(domain=answers, max_answers=min(k, 3))
-    return WordQuestion(dictionary=tuple(answers), key=bytes(16))
+            return AnswerSets(domain=answers, max_answers=min(k, 3))
+    return Words(dictionary=tuple(answers), key=bytes(16))
 
 
 def assert_kept(plan):
@@ -59,7 +61,9 @@ def check_random_plans(kind, seed, count):
         epsilon = float(10 ** generator.uniform(-1.5, 1.0))
         delta = float(10 ** -generator.uniform(2.0, 12.0))
         try:
-            plan = plan_question(question(kind, max(k, 2)), num_users, epsilon, delta)
+            plan = make_plan(
+                question(kind, max(k, 2)), num_users=num_users, epsilon=epsilon, delta=delta
+            )
         except InfeasibleTargetError:
             continue
         assert_kept(plan)
@@ -81,7 +85,7 @@ def test_more_random_targets(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_targets_at_the_ends_of_what_is_possible(kind):
     for num_users, epsilon, delta in ((3, 10.0, 1e-6), (6, 50.0, 1e-9), (10**6, 39.99, 1e-300)):
-        assert_kept(plan_question(question(kind, 3), num_users, epsilon, delta))
+        assert_kept(make_plan(question(kind, 3), num_users=num_users, epsilon=epsilon, delta=delta))
 
 
 def shape(randomizer):

@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 import shuffledp as sdp
-from shuffledp.collection.questions.question import Question
+from shuffledp.collection.question import Question
 
 NUM_USERS = 1200
 KEY = bytes(range(16))
@@ -31,22 +31,24 @@ class Kind:
 def _frequencies() -> Kind:
     values = ["yes", "no", "no", "no", "refused", "no"] * 200
     return Kind(
-        question=sdp.FrequencyQuestion(domain=DOMAIN),
+        question=sdp.Categories(domain=DOMAIN),
         values=values,
         truth=np.array([1, 4, 1]) / 6,
         table=pl.DataFrame({"x": values}),
-        open=lambda path: sdp.open_table(path, "x", domain=DOMAIN),
+        open=lambda path: sdp.collection.open_table(path, "x", domain=DOMAIN),
     )
 
 
 def _mean() -> Kind:
     values = [18.0, 35.5, 60.0, 120.0] * 300
     return Kind(
-        question=sdp.MeanQuestion(low=0, high=120, name="x"),
+        question=sdp.Mean(low=0, high=120, name="x"),
         values=values,
         truth=np.array([np.mean(values)]),
         table=pl.DataFrame({"x": values}),
-        open=lambda path: sdp.open_numbers(path, "x", limits=sdp.Range(low=0, high=120)),
+        open=lambda path: sdp.collection.open_numbers(
+            path, "x", limits=sdp.collection.Range(low=0, high=120)
+        ),
     )
 
 
@@ -54,22 +56,24 @@ def _vector_mean() -> Kind:
     values = np.array([[0.6, 0.8, 0.0], [-0.2, 0.1, 0.3], [0.0, 0.0, 0.0]] * 400)
     names = ("east", "north", "up")
     return Kind(
-        question=sdp.VectorMeanQuestion(names=names, norm_bound=1.0),
+        question=sdp.VectorMean(names=names, norm_bound=1.0),
         values=values,
         truth=values.mean(axis=0),
         table=pl.DataFrame(values, schema=names),
-        open=lambda path: sdp.open_numbers(path, names, limits=sdp.Ball(norm_bound=1.0)),
+        open=lambda path: sdp.collection.open_numbers(
+            path, names, limits=sdp.collection.Ball(norm_bound=1.0)
+        ),
     )
 
 
 def _words() -> Kind:
     values = ["tea", "tea", "maté", "coffee", "water", "tea"] * 200
     return Kind(
-        question=sdp.WordQuestion(dictionary=("tea", "coffee", "wine"), key=KEY),
+        question=sdp.Words(dictionary=("tea", "coffee", "wine"), key=KEY),
         values=values,
         truth=np.array([3, 1, 0]) / 6,
         table=pl.DataFrame({"x": values}),
-        open=lambda path: sdp.open_words(path, "x"),
+        open=lambda path: sdp.collection.open_words(path, "x"),
     )
 
 
@@ -77,11 +81,11 @@ def _answer_sets() -> Kind:
     values = [["bus", "bike"], ["bike"], [], ["car", "bus"]] * 300
     domain = ("bike", "bus", "car", "plane")
     return Kind(
-        question=sdp.AnswerSetQuestion(domain=domain, max_answers=2),
+        question=sdp.AnswerSets(domain=domain, max_answers=2),
         values=values,
         truth=np.array([2, 2, 1, 0]) / 4,
         table=pl.DataFrame({"x": [";".join(each) for each in values]}),
-        open=lambda path: sdp.open_answer_sets(path, "x", domain=domain, max_answers=2),
+        open=lambda path: sdp.collection.open_answer_sets(path, "x", domain=domain, max_answers=2),
     )
 
 

@@ -5,11 +5,11 @@ import polars as pl
 import pytest
 
 import shuffledp as sdp
-from shuffledp.collection.arranged_plan import arranged_setting
+from shuffledp.collection.account import guarantee_for
 from shuffledp.collection.arrangements import UNIFORM
-from shuffledp.collection.cautions import amplification_cautions
-from shuffledp.collection.guarantees import guarantee_for
-from shuffledp.collection.run import fixed_setting, run_plan
+from shuffledp.collection.plan import plan as make_plan
+from shuffledp.collection.results import amplification_cautions
+from shuffledp.collection.run import run as run_plan
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, InfeasibleTargetError, ParameterError
 from shuffledp.groups.arrangement import DisplacementArrangement, GroupArrangement
@@ -21,10 +21,10 @@ from shuffledp.groups.run import Subset, group_facts, largest_group, read_subset
 from shuffledp.groups.shuffler import MallowsShuffler
 from shuffledp.leakage.of_runs import of_run
 
-QUESTION = sdp.FrequencyQuestion(domain=["yes", "no"])
+QUESTION = sdp.Categories(domain=["yes", "no"])
 PLACES = np.arange(60) // 3
 ANSWERS = ["yes" if place < 10 else "no" for place in PLACES]
-LAW = sdp.KRandomizedResponse(k=2, epsilon0=1.0).profile
+LAW = sdp.randomizers.KRandomizedResponse(k=2, epsilon0=1.0).profile
 
 
 def arrangement(alpha=4.0, distance="kendall"):
@@ -33,18 +33,18 @@ def arrangement(alpha=4.0, distance="kendall"):
 
 
 def setting(within, randomizer="k-rr", epsilon0=2.0):
-    return fixed_setting(
+    return make_plan(
         QUESTION,
         num_users=60,
         randomizer=randomizer,
         epsilon0=epsilon0,
         delta=1e-6,
-        arrangement=within,
+        shuffling=within,
     )
 
 
 def test_alpha_zero_is_a_uniform_shuffle_and_alpha_infinite_none_at_all():
-    law = sdp.KRandomizedResponse(k=2, epsilon0=1.0).profile
+    law = sdp.randomizers.KRandomizedResponse(k=2, epsilon0=1.0).profile
     uniform = UNIFORM.guarantee(law, 60, delta=1e-6)
     assert uniform == guarantee_for(law, 60, delta=1e-6)
     found = arrangement(0.0).guarantee(law, 60, delta=1e-6)
@@ -56,7 +56,7 @@ def test_alpha_zero_is_a_uniform_shuffle_and_alpha_infinite_none_at_all():
 
 
 def test_groups_of_other_people_are_refused():
-    law = sdp.KRandomizedResponse(k=2, epsilon0=1.0).profile
+    law = sdp.randomizers.KRandomizedResponse(k=2, epsilon0=1.0).profile
     with pytest.raises(DataError, match="59 people answered and groups were formed of 60"):
         arrangement().guarantee(law, 59, delta=1e-6)
 
@@ -68,7 +68,7 @@ def test_a_run_within_groups_leaves_rows_near_their_users():
         setting(within, epsilon0=12.0),
         ANSWERS,
         seed=1,
-        arrangement=within,
+        shuffling=within,
         sink=lambda stream: seen.extend(np.concatenate([each.data for each in stream]).tolist()),
     )
     assert result.shuffler == "mallows"
@@ -80,7 +80,7 @@ def test_a_run_within_groups_leaves_rows_near_their_users():
 
 def test_a_planned_epsilon_is_met_with_the_largest_epsilon0():
     within = arrangement(1.0)
-    planned = arranged_setting(QUESTION, num_users=60, epsilon=1.5, delta=1e-6, arrangement=within)
+    planned = make_plan(QUESTION, num_users=60, epsilon=1.5, delta=1e-6, shuffling=within)
     assert planned.guarantee.epsilon_upper <= 1.5 <= planned.randomizer.epsilon0
     louder = setting(within, epsilon0=planned.randomizer.epsilon0 * 1.002)
     assert louder.guarantee.epsilon_upper > 1.5
@@ -88,15 +88,13 @@ def test_a_planned_epsilon_is_met_with_the_largest_epsilon0():
 
 def test_noise_that_drowns_everything_is_refused():
     with pytest.raises(InfeasibleTargetError, match="lower alpha"):
-        arranged_setting(
-            QUESTION, num_users=60, epsilon=0.01, delta=1e-6, arrangement=arrangement()
-        )
+        make_plan(QUESTION, num_users=60, epsilon=0.01, delta=1e-6, shuffling=arrangement())
 
 
 def test_repeated_collections_are_uniform():
-    plan = sdp.plan(num_users=60, domain=["yes", "no"], epsilon=4.0, delta=1e-6, rounds=2)
+    plan = sdp.plan(sdp.Categories(["yes", "no"]), num_users=60, epsilon=4.0, delta=1e-6, rounds=2)
     with pytest.raises(ParameterError, match="rounds = 2"):
-        run_plan(plan, ANSWERS, arrangement=arrangement())
+        run_plan(plan, ANSWERS, shuffling=arrangement())
 
 
 def write_rows(tmp_path, name, randomizer="k-rr", public=("place",)):
@@ -120,7 +118,7 @@ def test_rows_come_in_the_format_of_the_table_where_it_can_hold_them(
     tmp_path, name, randomizer, written
 ):
     _, chosen, within, sink = write_rows(tmp_path, name, randomizer)
-    run_plan(chosen, ANSWERS, arrangement=within, sink=sink)
+    run_plan(chosen, ANSWERS, shuffling=within, sink=sink)
     path = tmp_path / written
     rows = pl.read_csv(path) if written.endswith("csv") else pl.read_parquet(path)
     assert rows.columns == ["place", "answer"]
@@ -130,7 +128,7 @@ def test_rows_come_in_the_format_of_the_table_where_it_can_hold_them(
 
 def test_nothing_public_leaves_reports_only(tmp_path):
     _, chosen, within, sink = write_rows(tmp_path, "a.csv", public=())
-    run_plan(chosen, ANSWERS, arrangement=within, sink=sink)
+    run_plan(chosen, ANSWERS, shuffling=within, sink=sink)
     assert pl.read_csv(tmp_path / "rows.csv").columns == ["answer"]
 
 
@@ -138,7 +136,7 @@ def test_a_table_that_changes_meanwhile_is_noticed(tmp_path):
     table, chosen, within, sink = write_rows(tmp_path, "a.csv")
     pl.DataFrame({"place": [1], "answer": ["yes"]}).write_csv(table)
     with pytest.raises(DataError, match="changed while it was being read"):
-        run_plan(chosen, ANSWERS, arrangement=within, sink=sink)
+        run_plan(chosen, ANSWERS, shuffling=within, sink=sink)
 
 
 def test_private_answers_are_no_public_column(tmp_path):
@@ -237,7 +235,7 @@ def test_a_run_with_noise_on_places_leaves_rows_near_their_users():
         setting(within, epsilon0=12.0),
         ANSWERS,
         seed=1,
-        arrangement=within,
+        shuffling=within,
         sink=lambda stream: seen.extend(np.concatenate([each.data for each in stream]).tolist()),
     )
     assert result.shuffler == "displacement"
@@ -247,13 +245,13 @@ def test_a_run_with_noise_on_places_leaves_rows_near_their_users():
 
 def test_guesses_after_noise_on_places_are_bounded_by_who_hides():
     near, far = (
-        of_run(run_plan(setting(within), ANSWERS, seed=1, arrangement=within)).accounts
+        of_run(run_plan(setting(within), ANSWERS, seed=1, shuffling=within)).accounts
         for within in (displaced(40.0), displaced(0.02))
     )
     for close, wide in zip(near, far, strict=True):
         assert 0.5 <= wide.both.upper < close.both.upper <= close.randomizer.upper + 1e-9
     assert far[0].both.method == "crowd"
-    uniform = run_plan(setting(displaced(0.0)), ANSWERS, seed=1, arrangement=displaced(0.0))
+    uniform = run_plan(setting(displaced(0.0)), ANSWERS, seed=1, shuffling=displaced(0.0))
     assert of_run(uniform).accounts[0].both.gap < 1e-9
 
 
@@ -295,7 +293,7 @@ def test_kendall_says_that_it_hardly_amplifies(tmp_path):
     table = tmp_path / "survey.csv"
     pl.DataFrame({"place": range(3_000)}).write_csv(table)
     opened = Grouping(by=("place",), group_size=3).open(table)
-    law = sdp.KRandomizedResponse(k=2, epsilon0=1.0).profile
+    law = sdp.randomizers.KRandomizedResponse(k=2, epsilon0=1.0).profile
     said = {}
     for name, distance in (("mallows", "kendall"), ("mallows", "hamming"), ("displacement", "")):
         shuffler = opened.shuffler(4.0, name=name, distance=distance)

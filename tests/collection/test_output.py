@@ -25,8 +25,8 @@ DOMAIN = ("yes", "no", 'no, "thanks"')
 
 @pytest.fixture(scope="module")
 def result():
-    plan = sdp.plan(300, DOMAIN, 1.0, 1e-6)
-    return plan.run(list(DOMAIN) * 100, seed=1)
+    plan = sdp.plan(sdp.Categories(DOMAIN), num_users=300, epsilon=1.0, delta=1e-6)
+    return sdp.run(plan, list(DOMAIN) * 100, seed=1)
 
 
 def leftovers(folder):
@@ -285,8 +285,8 @@ def test_json_has_no_infinities():
 
 
 def test_means_are_written_without_counts(tmp_path):
-    plan = sdp.plan_mean(300, 0, 120, 1.0, 1e-6, name="age")
-    result = plan.run(np.linspace(0, 120, 300), seed=1)
+    plan = sdp.plan(sdp.Mean(0, 120, name="age"), num_users=300, epsilon=1.0, delta=1e-6)
+    result = sdp.run(plan, np.linspace(0, 120, 300), seed=1)
     write_results(result, tmp_path)
     with (tmp_path / "estimates.csv").open(newline="", encoding="utf-8") as file:
         (row,) = csv.DictReader(file)

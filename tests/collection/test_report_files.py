@@ -10,7 +10,7 @@ import pytest
 
 import shuffledp as sdp
 from collection.kinds import CHOICES, DOMAIN, KINDS, NUM_USERS
-from shuffledp.collection.questions.question import EstimateOptions
+from shuffledp.collection.question import EstimateOptions
 from shuffledp.collection.report_files import (
     from_frame,
     open_reports,
@@ -18,7 +18,7 @@ from shuffledp.collection.report_files import (
     to_frame,
     write_reports,
 )
-from shuffledp.collection.run import run_plan
+from shuffledp.collection.run import run as run_plan
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, FingerprintError, OutputError, ShuffledpError
 from shuffledp.core.reports import Counts, Reports
@@ -95,7 +95,7 @@ def test_arrow_gives_the_same_counts(name, choice):
 
 @pytest.mark.parametrize("k", [2, 256, 257, 65_536, 65_537])
 def test_labels_become_the_codes_that_they_were(k):
-    randomizer = sdp.KRandomizedResponse(k=k, epsilon0=1.0)
+    randomizer = sdp.randomizers.KRandomizedResponse(k=k, epsilon0=1.0)
     reports = randomizer.randomize(np.arange(k).repeat(2), Entropy.from_seed(1))
     labels = tuple(f"label {i}" for i in range(k))
     frame = to_frame(reports, labels=labels)
@@ -114,7 +114,7 @@ def test_the_file_of_randomized_response_is_readable():
 
 
 def test_no_reports_at_all(tmp_path):
-    randomizer = sdp.SymmetricUnaryEncoding(k=20, epsilon0=1.0)
+    randomizer = sdp.randomizers.SymmetricUnaryEncoding(k=20, epsilon0=1.0)
     nobody = randomizer.randomize(np.empty(0, np.int64), Entropy.from_seed(1))
     write_reports(tmp_path / "a.parquet", [nobody], randomizer)
     assert open_reports(tmp_path / "a.parquet").num_reports == 0
@@ -125,7 +125,7 @@ def test_no_reports_at_all(tmp_path):
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_a_run_can_be_estimated_again_from_its_reports(tmp_path, kind):
-    plan = sdp.plan_question(kind.question, NUM_USERS, 1.0, 1e-6)
+    plan = sdp.plan(kind.question, num_users=NUM_USERS, epsilon=1.0, delta=1e-6)
     path = tmp_path / "reports.parquet"
     result = run_plan(plan, kind.values, seed=1, sink=reports_writer(path, plan))
     parts = [plan.randomizer.aggregate(reports) for reports in open_reports(path).blocks()]
@@ -196,7 +196,10 @@ def test_nulls_are_refused():
 )
 @pytest.mark.parametrize(
     "randomizer",
-    [sdp.KRandomizedResponse(k=3, epsilon0=1.0), sdp.SymmetricUnaryEncoding(k=12, epsilon0=1.0)],
+    [
+        sdp.randomizers.KRandomizedResponse(k=3, epsilon0=1.0),
+        sdp.randomizers.SymmetricUnaryEncoding(k=12, epsilon0=1.0),
+    ],
     ids=["k-rr", "symmetric-unary"],
 )
 def test_columns_of_other_types_are_refused_by_the_randomizer(report, randomizer):

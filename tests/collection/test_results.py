@@ -1,3 +1,5 @@
+"""What a collection returns."""
+
 import json
 import math
 from pathlib import Path
@@ -7,9 +9,8 @@ import numpy as np
 import pytest
 
 from shuffledp.collection import results
-from shuffledp.collection.questions.frequencies import FrequencyQuestion
-from shuffledp.collection.questions.mean import MeanQuestion
-from shuffledp.collection.results import Guarantee, RunResult, register_renderer
+from shuffledp.collection.questions import Categories, Mean
+from shuffledp.collection.results import Guarantee, Result, delta_cautions, register_renderer
 from shuffledp.core.bound import Bound
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import Counts, Sums
@@ -17,6 +18,7 @@ from shuffledp.estimation.frequencies import estimate_frequencies
 from shuffledp.estimation.means import estimate_means
 from shuffledp.randomizers.registry import make_randomizer
 
+# ---------------- results
 ERRORS = ("standard_error", "population_standard_error", "lower", "upper")
 
 
@@ -26,12 +28,12 @@ def bound(lower: float | None = 0.25, upper: float = 0.5) -> Bound:
     )
 
 
-def run_result(**changes: object) -> RunResult:
+def run_result(**changes: object) -> Result:
     randomizer = make_randomizer("k-rr", k=2, epsilon0=1.0)
     counts = Counts(support=np.array([60, 40]), num_reports=100, fingerprint=randomizer.fingerprint)
     fields = {
         "num_users": 100,
-        "question": FrequencyQuestion(domain=("yes", "no")),
+        "question": Categories(domain=("yes", "no")),
         "randomizer": randomizer,
         "guarantee": Guarantee(epsilon=bound(), delta=1e-8, num_users=100),
         "estimates": estimate_frequencies(
@@ -41,17 +43,17 @@ def run_result(**changes: object) -> RunResult:
         "target_epsilon": 0.5,
         "target_delta": 1e-8,
     }
-    return RunResult(**{**fields, **changes})
+    return Result(**{**fields, **changes})
 
 
-def mean_result() -> RunResult:
+def mean_result() -> Result:
     sums = Sums(
         total=np.array([3000.0]),
         total_of_squares=np.array([1e6]),
         num_reports=100,
         fingerprint="f",
     )
-    question = MeanQuestion(low=0, high=120, name="age")
+    question = Mean(low=0, high=120, name="age")
     return run_result(question=question, estimates=estimate_means(sums))
 
 
@@ -94,7 +96,7 @@ class TestGuarantee:
             Guarantee(epsilon=bound(), delta=1e-8, num_users=0)
 
 
-class TestRunResult:
+class TestResult:
     def test_json_keys_are_the_promised_ones(self):
         record = run_result().to_json_dict()
         promised = ["num_users", "randomizer", "epsilon0", "guarantee", "estimates"]
@@ -156,3 +158,16 @@ class TestRenderer:
         monkeypatch.setattr(results, "_renderers", [])
         with pytest.raises(RuntimeError, match="import shuffledp"):
             run_result().report("a.html")
+
+
+# ---------------- cautions
+@pytest.mark.parametrize(("delta", "warns"), [(1e-3, True), (2e-3, True), (9.99e-4, False)])
+def test_the_threshold_is_one_in_the_number_of_users(delta, warns):
+    assert bool(delta_cautions(delta, 1000)) is warns
+
+
+def test_the_warning_names_both_numbers_and_a_way_out():
+    (caution,) = delta_cautions(0.01, 1000)
+    assert "delta = 0.01" in caution
+    assert "1/num_users = 0.001" in caution
+    assert "1e-06" in caution

@@ -9,7 +9,8 @@ import pytest
 import shuffledp as sdp
 from collection.kinds import CHOICES, KINDS, NUM_USERS
 from shuffledp.collection import run
-from shuffledp.collection.run import fixed_setting, run_plan
+from shuffledp.collection.plan import plan as make_plan
+from shuffledp.collection.run import run as run_plan
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.estimation.post_processing import POST_PROCESSING
 
@@ -27,7 +28,7 @@ def main_column(estimates):
 
 
 def plan_of(kind, **options):
-    return sdp.plan_question(kind.question, NUM_USERS, 1.0, 1e-6, **options)
+    return sdp.plan(kind.question, num_users=NUM_USERS, epsilon=1.0, delta=1e-6, **options)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -47,7 +48,7 @@ def plans():
 def test_estimates_are_near_the_truth(tmp_path, name, choice):
     kind = KINDS[name]
     kind.table.write_parquet(tmp_path / "a.parquet")
-    setting = fixed_setting(
+    setting = make_plan(
         kind.question, num_users=NUM_USERS, randomizer=choice, epsilon0=4.0, delta=1e-6
     )
     result = run_plan(setting, kind.open(tmp_path / "a.parquet"), seed=1)
@@ -70,7 +71,7 @@ def test_memory_and_files_give_the_same_estimates(tmp_path, plans, kind):
     kind.table.write_csv(tmp_path / "a.csv")
     kind.table.write_csv(tmp_path / "a.tsv", separator="\t")
     first, *others = (
-        plan.run(values, seed=5).to_json_dict()
+        sdp.run(plan, values, seed=5).to_json_dict()
         for values in (
             kind.values,
             kind.open(tmp_path / "a.csv"),
@@ -79,15 +80,15 @@ def test_memory_and_files_give_the_same_estimates(tmp_path, plans, kind):
         )
     )
     assert all(other == first for other in others)
-    assert plan.run(kind.values, seed=6).to_json_dict() != first
+    assert sdp.run(plan, kind.values, seed=6).to_json_dict() != first
 
 
 @EACH
 def test_only_a_seed_makes_a_simulation(plans, kind):
     plan = plans[kind.question.kind]
-    result = plan.run(kind.values)
+    result = sdp.run(plan, kind.values)
     assert not result.is_simulation
-    assert plan.run(kind.values, seed=0).is_simulation
+    assert sdp.run(plan, kind.values, seed=0).is_simulation
     assert result.guarantee == plan.guarantee
     assert result.guarantee.epsilon_upper <= 1.0
 
@@ -95,8 +96,8 @@ def test_only_a_seed_makes_a_simulation(plans, kind):
 @EACH
 def test_intervals_that_hold_at_once_are_wider(plans, kind):
     plan = plans[kind.question.kind]
-    each = plan.run(kind.values, seed=2).estimates
-    all_at_once = plan.run(kind.values, seed=2, simultaneous=True).estimates
+    each = sdp.run(plan, kind.values, seed=2).estimates
+    all_at_once = sdp.run(plan, kind.values, seed=2, simultaneous=True).estimates
     assert (each.is_simultaneous, all_at_once.is_simultaneous) == (False, True)
     wider = (all_at_once.upper - all_at_once.lower) / (each.upper - each.lower)
     if each.standard_error.size == 1:
@@ -105,14 +106,14 @@ def test_intervals_that_hold_at_once_are_wider(plans, kind):
         assert (wider > 1.1).all()
         assert (wider < 2.0).all()
     np.testing.assert_array_equal(each.standard_error, all_at_once.standard_error)
-    wide = plan.run(kind.values, seed=2, confidence=0.999).estimates
+    wide = sdp.run(plan, kind.values, seed=2, confidence=0.999).estimates
     assert (wide.upper - wide.lower > each.upper - each.lower).all()
 
 
 @EACH
 def test_fewer_users_than_planned_are_accounted_and_warned_about(plans, kind):
     plan = plans[kind.question.kind]
-    result = plan.run(kind.values[:240], seed=1)
+    result = sdp.run(plan, kind.values[:240], seed=1)
     assert result.num_users == result.guarantee.num_users == 240
     assert result.guarantee.epsilon_upper > 1.0
     assert result.warnings[0].startswith("1,200 users were planned and 240 answered")
@@ -120,7 +121,7 @@ def test_fewer_users_than_planned_are_accounted_and_warned_about(plans, kind):
 
 @EACH
 def test_the_outlook_agrees_with_the_guarantee(plans, kind):
-    result = plans[kind.question.kind].run(kind.values, seed=1)
+    result = sdp.run(plans[kind.question.kind], kind.values, seed=1)
     by_users = dict(result.epsilon_by_num_users)
     assert by_users[NUM_USERS] == pytest.approx(result.guarantee.epsilon_upper, rel=1e-4)
     assert by_users[12] > by_users[NUM_USERS] > by_users[120_000]
@@ -130,13 +131,13 @@ def test_the_outlook_agrees_with_the_guarantee(plans, kind):
 def test_values_of_another_question_are_refused(plans, kind):
     other = next(each for each in KINDS.values() if each is not kind)
     with pytest.raises(DomainError):
-        plans[kind.question.kind].run(other.question.column(other.values))
+        sdp.run(plans[kind.question.kind], other.question.column(other.values))
 
 
 @EACH
 def test_nothing_is_estimated_from_reports_that_say_nothing(kind):
     name = next(iter(kind.question.candidates()))
-    setting = fixed_setting(
+    setting = make_plan(
         kind.question, num_users=NUM_USERS, randomizer=name, epsilon0=0.0, delta=1e-6
     )
     with pytest.raises(ParameterError):
@@ -150,17 +151,17 @@ def test_nothing_is_estimated_from_reports_that_say_nothing(kind):
 @pytest.mark.parametrize("step", POST_PROCESSING)
 def test_steps_are_applied_in_order_and_named(plans, name, step):
     plan = plans[name]
-    result = plan.run(KINDS[name].values, seed=3, post_processing=["clip", step])
+    result = sdp.run(plan, KINDS[name].values, seed=3, post_processing=["clip", step])
     assert result.estimates.post_processing == ("clip", step)
     assert (result.estimates.frequency >= 0.0).all()
-    plain = plan.run(KINDS[name].values, seed=3).estimates
+    plain = sdp.run(plan, KINDS[name].values, seed=3).estimates
     np.testing.assert_array_equal(result.estimates.standard_error, plain.standard_error)
     np.testing.assert_array_equal(result.estimates.lower, plain.lower)
 
 
 def test_shares_of_sets_may_be_clipped(plans):
     kind = KINDS["answer-sets"]
-    small = plans["answer-sets"].run(kind.values[:100], seed=3, post_processing=("clip",))
+    small = sdp.run(plans["answer-sets"], kind.values[:100], seed=3, post_processing=("clip",))
     assert small.estimates.post_processing == ("clip",)
     assert (small.estimates.frequency >= 0.0).all()
 
@@ -171,11 +172,11 @@ def test_shares_of_sets_may_be_clipped(plans):
 def test_clipping_and_dropping_reach_the_estimates(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("x\n" + "1000\n" * 500 + "\n" * 100 + "-5\n" * 500)
-    column = sdp.open_numbers(
-        path, "x", limits=sdp.Range(low=0, high=10), clip=True, missing="drop"
+    column = sdp.collection.open_numbers(
+        path, "x", limits=sdp.collection.Range(low=0, high=10), clip=True, missing="drop"
     )
-    plan = sdp.plan_mean(1000, 0, 10, 1.0, 1e-6)
-    result = plan.run(column, seed=1)
+    plan = sdp.plan(sdp.Mean(0, 10), num_users=1000, epsilon=1.0, delta=1e-6)
+    result = sdp.run(plan, column, seed=1)
     estimates = result.estimates
     assert abs(estimates.mean[0] - 5.0) < STANDARD_ERRORS * estimates.standard_error[0]
     assert result.num_users == 1000
@@ -186,20 +187,22 @@ def test_clipping_and_dropping_reach_the_estimates(tmp_path):
 def test_vectors_of_any_length_can_be_run_when_clipped(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("a,b\n" + "1e200,0\n0,inf\n0,0\n1e-300,0\n" * 250)
-    ball = sdp.Ball(norm_bound=2.0)
-    column = sdp.open_numbers(path, ["a", "b"], limits=ball, clip=True)
-    plan = sdp.plan_vector_mean(1000, ["a", "b"], 1.0, 1e-6, norm_bound=2.0)
-    estimates = plan.run(column, seed=1).estimates
+    ball = sdp.collection.Ball(norm_bound=2.0)
+    column = sdp.collection.open_numbers(path, ["a", "b"], limits=ball, clip=True)
+    plan = sdp.plan(
+        sdp.VectorMean(["a", "b"], norm_bound=2.0), num_users=1000, epsilon=1.0, delta=1e-6
+    )
+    estimates = sdp.run(plan, column, seed=1).estimates
     assert (np.abs(estimates.mean - 0.5) < STANDARD_ERRORS * estimates.standard_error).all()
 
 
 def test_every_word_of_the_world_may_be_asked_for(plans):
     # Reports do not depend on the dictionary: the law is the same for another one.
     kind = KINDS["words"]
-    other = sdp.WordQuestion(dictionary=("maté",), key=kind.question.key)
-    plan = sdp.plan_question(other, NUM_USERS, 1.0, 1e-6)
+    other = sdp.Words(dictionary=("maté",), key=kind.question.key)
+    plan = sdp.plan(other, num_users=NUM_USERS, epsilon=1.0, delta=1e-6)
     assert plan.randomizer.fingerprint == plans["words"].randomizer.fingerprint
-    estimates = plan.run(kind.values, seed=4).estimates
+    estimates = sdp.run(plan, kind.values, seed=4).estimates
     error = abs(estimates.frequency[0] - 1 / 6)
     assert error <= STANDARD_ERRORS * estimates.standard_error[0]
     assert math.isclose(estimates.count[0], NUM_USERS * estimates.frequency[0])

@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from shuffledp.collection.sampled_estimates import for_all_users
+from shuffledp.collection.run import for_all_users
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import Counts, Sums
 from shuffledp.estimation.frequencies import estimate_frequencies

@@ -5,26 +5,28 @@ import json
 import numpy as np
 import pytest
 
-from shuffledp.collection.questions.answer_sets import AnswerSetQuestion
-from shuffledp.collection.questions.frequencies import FrequencyQuestion
-from shuffledp.collection.questions.mean import MeanQuestion
-from shuffledp.collection.questions.vector_mean import VectorMeanQuestion
-from shuffledp.collection.questions.words import WordQuestion
+from shuffledp.collection.questions import (
+    AnswerSets,
+    Categories,
+    Mean,
+    VectorMean,
+    Words,
+)
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.reports import Reports
 from shuffledp.deploy.asked_terms import AskedTerms
 
 QUESTIONS = [
-    (FrequencyQuestion(domain=("a", "b", "c")), np.array([0, 2, 1, 1])),
-    (WordQuestion(dictionary=("a", "b")), ["a", "b", "c", ""]),
-    (MeanQuestion(low=0.0, high=10.0, name="age"), np.array([0.0, 10.0, 2.5, 3.0])),
+    (Categories(domain=("a", "b", "c")), np.array([0, 2, 1, 1])),
+    (Words(dictionary=("a", "b")), ["a", "b", "c", ""]),
+    (Mean(low=0.0, high=10.0, name="age"), np.array([0.0, 10.0, 2.5, 3.0])),
     (
-        VectorMeanQuestion(names=("x", "y"), norm_bound=1.0),
+        VectorMean(names=("x", "y"), norm_bound=1.0),
         np.array([[0.0, 1.0], [0.5, 0.5], [0.0, 0.0], [-1.0, 0.0]]),
     ),
     (
-        AnswerSetQuestion(domain=("a", "b", "c", "d"), max_answers=2),
+        AnswerSets(domain=("a", "b", "c", "d"), max_answers=2),
         np.array([[0, 1], [-1, -1], [2, -1], [3, 0]]),
     ),
 ]
@@ -50,7 +52,7 @@ def test_terms_and_reports_come_back_as_they_were(question, values, name):
 
 @pytest.fixture
 def asked():
-    return AskedTerms.of(FrequencyQuestion(domain=("a", "b", "c")), "k-rr", 1.0)
+    return AskedTerms.of(Categories(domain=("a", "b", "c")), "k-rr", 1.0)
 
 
 def test_what_is_no_report_is_left_out_and_counted(asked):

@@ -63,9 +63,11 @@ def census(tmp_path_factory):
 def test_occupations(census, name):
     path, frame = census
     domain = sorted(frame["occupation"].unique())
-    plan = sdp.plan(len(frame), domain, EPSILON, DELTA, randomizer=name)
+    plan = sdp.plan(
+        sdp.Categories(domain), num_users=len(frame), epsilon=EPSILON, delta=DELTA, randomizer=name
+    )
     assert plan.guarantee.epsilon_upper <= EPSILON
-    result = plan.run(sdp.open_table(path, "occupation", domain=domain), seed=2)
+    result = sdp.run(plan, sdp.collection.open_table(path, "occupation", domain=domain), seed=2)
     truth = np.array([(frame["occupation"] == answer).mean() for answer in domain])
     error = np.abs(result.estimates.frequency - truth)
     assert (error <= STANDARD_ERRORS * result.estimates.standard_error).all()
@@ -77,9 +79,15 @@ def test_occupations(census, name):
 def test_the_plan_takes_the_best_of_them(census):
     _, frame = census
     domain = sorted(frame["occupation"].unique())
-    best = sdp.plan(len(frame), domain, EPSILON, DELTA)
+    best = sdp.plan(sdp.Categories(domain), num_users=len(frame), epsilon=EPSILON, delta=DELTA)
     for name in RANDOMIZERS:
-        named = sdp.plan(len(frame), domain, EPSILON, DELTA, randomizer=name)
+        named = sdp.plan(
+            sdp.Categories(domain),
+            num_users=len(frame),
+            epsilon=EPSILON,
+            delta=DELTA,
+            randomizer=name,
+        )
         assert best.expected_standard_error <= 1.02 * named.expected_standard_error
 
 
@@ -87,9 +95,13 @@ def test_the_plan_takes_the_best_of_them(census):
 @pytest.mark.parametrize(("column", "high"), [("age", 120), ("hours", 100)])
 def test_means(census, column, high, name):
     path, frame = census
-    plan = sdp.plan_mean(len(frame), 0, high, EPSILON, DELTA, randomizer=name)
-    numbers = sdp.open_numbers(path, column, limits=sdp.Range(low=0, high=high))
-    estimates = plan.run(numbers, seed=3).estimates
+    plan = sdp.plan(
+        sdp.Mean(0, high), num_users=len(frame), epsilon=EPSILON, delta=DELTA, randomizer=name
+    )
+    numbers = sdp.collection.open_numbers(
+        path, column, limits=sdp.collection.Range(low=0, high=high)
+    )
+    estimates = sdp.run(plan, numbers, seed=3).estimates
     error = abs(estimates.mean[0] - frame[column].mean())
     assert error <= STANDARD_ERRORS * estimates.standard_error[0]
 
@@ -98,10 +110,12 @@ def test_a_vector_of_age_and_hours(census, tmp_path):
     _, frame = census
     table = frame.select(age=pl.col("age") / 150, hours=pl.col("hours") / 150)
     table.write_parquet(tmp_path / "vectors.parquet")
-    plan = sdp.plan_vector_mean(len(frame), ["age", "hours"], EPSILON, DELTA)
-    vectors = sdp.open_numbers(
-        tmp_path / "vectors.parquet", ["age", "hours"], limits=sdp.Ball(norm_bound=1.0)
+    plan = sdp.plan(
+        sdp.VectorMean(["age", "hours"]), num_users=len(frame), epsilon=EPSILON, delta=DELTA
     )
-    estimates = plan.run(vectors, seed=4).estimates
+    vectors = sdp.collection.open_numbers(
+        tmp_path / "vectors.parquet", ["age", "hours"], limits=sdp.collection.Ball(norm_bound=1.0)
+    )
+    estimates = sdp.run(plan, vectors, seed=4).estimates
     truth = np.array([table["age"].mean(), table["hours"].mean()])
     assert (np.abs(estimates.mean - truth) <= STANDARD_ERRORS * estimates.standard_error).all()

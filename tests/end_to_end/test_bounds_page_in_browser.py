@@ -3,8 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from shuffledp.collection.bound_curves import Over, bound_curves
-from shuffledp.collection.comparison import Scenario
+from shuffledp.collection.bounds import Over, Scenario, bound_curves
 from shuffledp.leakage.account import leakage_curve
 from shuffledp.report import write_report
 from shuffledp.report.bounds import series_of

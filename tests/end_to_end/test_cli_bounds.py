@@ -11,8 +11,7 @@ import pytest
 from shuffledp.accounting.amplification.registry import METHODS
 from shuffledp.accounting.brackets import bracket_grid
 from shuffledp.cli.main import main
-from shuffledp.collection.bound_curves import Over, bound_curves
-from shuffledp.collection.comparison import Scenario, compare_bounds
+from shuffledp.collection.bounds import Over, Scenario, bound_curves, compare_scenario
 
 BASE = ["bounds", "--epsilon0", "1", "--num-users", "10000"]
 SCENARIO = Scenario(epsilon0=1.0, num_users=10_000, delta=1e-6)
@@ -46,7 +45,7 @@ def test_json(capsys):
     assert main([*BASE, "--delta", "1e-6", "--json"]) == 0
     out = capsys.readouterr().out
     assert out.count("\n") == 1
-    assert json.loads(out) == compare_bounds(SCENARIO).to_json_dict()
+    assert json.loads(out) == compare_scenario(SCENARIO).to_json_dict()
 
 
 def test_json_holds_the_curves_where_they_are_asked_for(capsys):

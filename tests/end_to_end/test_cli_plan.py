@@ -14,7 +14,9 @@ ISSUE = ["plan", "--num-users", "100000", "--domain", "yes,no,refused", *TARGET]
 def test_json(capsys):
     assert main([*ISSUE, "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
-    plan = sdp.plan(100_000, ["yes", "no", "refused"], 0.5, 1e-8)
+    plan = sdp.plan(
+        sdp.Categories(["yes", "no", "refused"]), num_users=100_000, epsilon=0.5, delta=1e-8
+    )
     assert record == plan.to_json_dict()
     keys = ["randomizer", "epsilon0", "guarantee", "expected_standard_error", "alternatives"]
     assert list(record)[:5] == keys

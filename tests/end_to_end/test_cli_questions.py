@@ -96,7 +96,7 @@ def test_json_and_files(here, capsys, name):
     with (folder / "estimates.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [list(row) for row in rows] == [KEYS[name]] * len(labels)
-    assert sdp.open_reports(folder / "reports.parquet").num_reports == NUM_USERS
+    assert sdp.collection.open_reports(folder / "reports.parquet").num_reports == NUM_USERS
     assert "Private estimates" in Page((folder / "report.html").read_text(encoding="utf-8")).text
 
 
@@ -314,10 +314,8 @@ def test_a_plan_as_json(here, capsys, name):
     assert record["domain"] == (["mean"] if name == "mean" else list(KINDS[name].question.labels))
     assert record["guarantee"]["epsilon"]["upper"] <= 1.0
     if name != "words":  # whose key is new each time
-        plan = sdp.plan_question(
-            sdp.MeanQuestion(low=0, high=120) if name == "mean" else KINDS[name].question,
-            1200, 1.0, 1e-6,
-        )  # fmt: skip
+        question = sdp.Mean(0, 120) if name == "mean" else KINDS[name].question
+        plan = sdp.plan(question, num_users=1200, epsilon=1.0, delta=1e-6)
         assert record["randomizer"] == plan.randomizer.name
         assert record["expected_standard_error"] == plan.expected_standard_error
 

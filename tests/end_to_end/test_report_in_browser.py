@@ -41,34 +41,34 @@ class Visit:
 @pytest.fixture(scope="module")
 def hostile_report(tmp_path_factory) -> Path:
     """A simulated run whose answers try everything."""
-    plan = sdp.plan(num_users=5000, domain=list(HOSTILE), epsilon=1.0, delta=1e-6)
+    plan = sdp.plan(sdp.Categories(list(HOSTILE)), num_users=5000, epsilon=1.0, delta=1e-6)
     answers = [HOSTILE[i % len(HOSTILE)] for i in range(5000)]
-    return plan.run(answers, seed=1).report(tmp_path_factory.mktemp("report") / "hostile.html")
+    return sdp.run(plan, answers, seed=1).report(tmp_path_factory.mktemp("report") / "hostile.html")
 
 
 @pytest.fixture(scope="module")
 def long_report(tmp_path_factory) -> Path:
     """A run without a seed over 1,000 answers."""
     domain = [f"answer {i}" for i in range(1000)]
-    plan = sdp.plan(num_users=20_000, domain=domain, epsilon=1.0, delta=1e-6)
+    plan = sdp.plan(sdp.Categories(domain), num_users=20_000, epsilon=1.0, delta=1e-6)
     answers = [domain[min(i % 1500, 999)] for i in range(20_000)]
-    return plan.run(answers).report(tmp_path_factory.mktemp("report") / "long.html")
+    return sdp.run(plan, answers).report(tmp_path_factory.mktemp("report") / "long.html")
 
 
 @pytest.fixture(scope="module")
 def means_report(tmp_path_factory) -> Path:
     """A simulated run for the mean of vectors, one name of which tries something."""
     names = ("east", HOSTILE[0], HOSTILE[6])
-    plan = sdp.plan_vector_mean(5000, names, 1.0, 1e-6, norm_bound=2.0)
+    plan = sdp.plan(sdp.VectorMean(names, norm_bound=2.0), num_users=5000, epsilon=1.0, delta=1e-6)
     vectors = [[0.6, 0.8, -1.0], [0.0, 0.0, 1.5]] * 2500
-    return plan.run(vectors, seed=1).report(tmp_path_factory.mktemp("report") / "means.html")
+    return sdp.run(plan, vectors, seed=1).report(tmp_path_factory.mktemp("report") / "means.html")
 
 
 @pytest.fixture(scope="module")
 def plan_page(tmp_path_factory) -> Path:
     """The page of a plan with many randomizers to compare."""
-    question = sdp.AnswerSetQuestion(domain=("bike", "bus", "car", "plane"), max_answers=2)
-    plan = sdp.plan_question(question, 20_000, 1.0, 1e-7)
+    question = sdp.AnswerSets(domain=("bike", "bus", "car", "plane"), max_answers=2)
+    plan = sdp.plan(question, num_users=20_000, epsilon=1.0, delta=1e-7)
     return write_report(plan, tmp_path_factory.mktemp("plan") / "plan.html")
 
 

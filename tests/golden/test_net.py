@@ -9,8 +9,8 @@ Calls of each capability:
 
 account           32
 attack             4
-bounds             5
-calibrate         22
+bounds             6
+calibrate         24
 certify            4
 channels          12
 compose           18
@@ -29,7 +29,7 @@ network exchange   3
 network run        7
 plan              16
 refused           31
-run               21
+run               22
 subsample         10
 """
 
@@ -101,7 +101,8 @@ def test_every_public_module_is_in_the_net():
     listed = [
         path
         for path in (package / "__init__.py", *package.glob("*/__init__.py"))
-        if "_find = lazy_names(" in path.read_text("utf-8")
+        if ("lazy_names(__name__)" in path.read_text("utf-8") or path.parent.name == "estimation")
+        and path.parent.name != "report"  # what results call to show themselves
     ]
     assert {Path(module.__file__) for module in python_calls.PUBLIC} == set(listed)
 

@@ -12,8 +12,8 @@ import pytest
 
 from oracles.shuffler_channels import mallows_channel
 from shuffledp.collection.arrangements import UNIFORM
-from shuffledp.collection.questions.frequencies import FrequencyQuestion
-from shuffledp.collection.questions.question import chosen_candidates
+from shuffledp.collection.question import chosen_candidates
+from shuffledp.collection.questions import Categories
 from shuffledp.collection.source.prior_files import PriorKnowledge
 from shuffledp.core.bound import Bound
 from shuffledp.core.entropy import Entropy
@@ -46,7 +46,7 @@ def accounts(
     arrangement, num_users, num_values, *, epsilon0=1.5, randomizer="k-rr", prior=None, delta=1e-6
 ):
     """Return what is said of a release, by adversary."""
-    question = FrequencyQuestion(domain=tuple(map(str, range(num_values))))
+    question = Categories(domain=tuple(map(str, range(num_values))))
     law = chosen_candidates(question, randomizer)[randomizer](epsilon0)
     release = Released(
         num_users=num_users,

@@ -7,8 +7,9 @@ import pytest
 
 import shuffledp as sdp
 from shuffledp.collection.arrangements import UNIFORM
-from shuffledp.collection.questions.frequencies import FrequencyQuestion
-from shuffledp.collection.run import fixed_setting, run_plan
+from shuffledp.collection.plan import plan as make_plan
+from shuffledp.collection.questions import Categories
+from shuffledp.collection.run import run as run_plan
 from shuffledp.collection.source.prior_files import PriorKnowledge
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
@@ -24,13 +25,13 @@ DOMAIN = ("a", "b", "c")
 
 
 def collected(randomizer="k-rr", *, epsilon0=1.5, answers=ANSWERS, domain=DOMAIN, **options):
-    setting = fixed_setting(
-        FrequencyQuestion(domain=domain),
+    setting = make_plan(
+        Categories(domain=domain),
         num_users=len(answers),
         randomizer=randomizer,
         epsilon0=epsilon0,
         delta=1e-6,
-        **({"arrangement": options["arrangement"]} if "arrangement" in options else {}),
+        **{"shuffling": options["shuffling"]} if "shuffling" in options else {},
     )
     return run_plan(setting, answers, seed=1, **options)
 
@@ -131,7 +132,7 @@ def test_a_network_hides_nearly_as_well_as_a_shuffler():
     graph = random_regular_graph(300, 8, Entropy.from_seed(2))
     arrangement = NetworkArrangement(mixing=NetworkMixing(graph), rounds=25)
     uniform = accounts(collected())
-    found = accounts(collected(arrangement=arrangement, prior=[0.5, 0.3, 0.2]))
+    found = accounts(collected(shuffling=arrangement, prior=[0.5, 0.3, 0.2]))
     for adversary in ("uninformed", "strong"):
         account = found[adversary]
         # Who sees it can shuffle it: at least the chance that a uniform shuffle leaves.
@@ -153,7 +154,7 @@ def test_no_rounds_hide_nothing():
     graph = random_regular_graph(300, 8, Entropy.from_seed(2))
     for protocol in ("all", "single"):
         arrangement = NetworkArrangement(mixing=NetworkMixing(graph), rounds=0, protocol=protocol)
-        found = accounts(collected(arrangement=arrangement))["uninformed"]
+        found = accounts(collected(shuffling=arrangement))["uninformed"]
         assert found.both.upper == pytest.approx(found.randomizer.upper, rel=1e-6)
         if protocol == "single":
             assert found.both.lower == found.prior
@@ -179,11 +180,18 @@ def test_what_cannot_be_computed_is_said(monkeypatch):
 
 
 def test_questions_without_a_list_of_values_have_none():
-    result = sdp.plan_mean(200, 0, 10, epsilon=1.0, delta=1e-6).run([5.0] * 200, seed=1)
+    result = sdp.run(
+        sdp.plan(sdp.Mean(0, 10), num_users=200, epsilon=1.0, delta=1e-6), [5.0] * 200, seed=1
+    )
     assert of_run(result) is None
     assert json_of_run(result) == {}
     with pytest.raises(ParameterError, match="prior is for questions of one of k answers"):
-        sdp.plan_mean(200, 0, 10, epsilon=1.0, delta=1e-6).run([5.0] * 200, seed=1, prior=[1.0])
+        sdp.run(
+            sdp.plan(sdp.Mean(0, 10), num_users=200, epsilon=1.0, delta=1e-6),
+            [5.0] * 200,
+            seed=1,
+            prior=[1.0],
+        )
 
 
 def test_json_is_plain():

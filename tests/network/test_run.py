@@ -8,11 +8,11 @@ import polars as pl
 import pytest
 
 import shuffledp as sdp
-from shuffledp.collection.arranged_plan import arranged_setting
+from shuffledp.collection.account import guarantee_for
 from shuffledp.collection.arrangements import UNIFORM
-from shuffledp.collection.guarantees import guarantee_for
+from shuffledp.collection.plan import plan as make_plan
 from shuffledp.collection.report_files import open_reports
-from shuffledp.collection.run import run_plan
+from shuffledp.collection.run import run as run_plan
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, InfeasibleTargetError
 from shuffledp.network.families import random_regular_graph
@@ -29,9 +29,9 @@ from shuffledp.network.run import (
 
 NUM_USERS = 90
 GRAPH = random_regular_graph(NUM_USERS, 8, Entropy.from_seed(1))
-QUESTION = sdp.FrequencyQuestion(domain=["yes", "no"])
+QUESTION = sdp.Categories(domain=["yes", "no"])
 ANSWERS = ["yes"] * 60 + ["no"] * 30
-LAW = sdp.KRandomizedResponse(k=2, epsilon0=1.0).profile
+LAW = sdp.randomizers.KRandomizedResponse(k=2, epsilon0=1.0).profile
 DELTA = 1e-6
 
 
@@ -50,7 +50,7 @@ def ran(plan, *, epsilon0=3.0, sink=None, batches=None):
     setting, arrangement = plan.fixed(
         QUESTION, epsilon0=epsilon0, delta=DELTA, on_batch=handed_in.append
     )
-    result = run_plan(setting, ANSWERS, seed=7, arrangement=arrangement, sink=sink)
+    result = run_plan(setting, ANSWERS, seed=7, shuffling=arrangement, sink=sink)
     return result, handed_in[0]
 
 
@@ -102,16 +102,16 @@ def test_a_planned_epsilon_is_met_with_the_largest_epsilon0(mixing):
     )
     assert setting.guarantee.epsilon_upper <= 1.0 <= setting.randomizer.epsilon0
     assert setting.target_epsilon == 1.0
-    louder = sdp.KRandomizedResponse(k=2, epsilon0=1.003 * setting.randomizer.epsilon0)
+    louder = sdp.randomizers.KRandomizedResponse(k=2, epsilon0=1.003 * setting.randomizer.epsilon0)
     assert arrangement.guarantee(louder.profile, NUM_USERS, delta=DELTA).epsilon_upper > 1.0
 
 
 def test_the_randomizer_is_the_one_that_a_uniform_shuffle_would_use(mixing):
-    question = sdp.FrequencyQuestion(
+    question = sdp.Categories(
         domain=[str(i) for i in range(40)],
-        own=(sdp.HadamardResponse, sdp.KRandomizedResponse),
+        own=(sdp.randomizers.HadamardResponse, sdp.randomizers.KRandomizedResponse),
     )
-    uniform = sdp.plan_question(question, NUM_USERS, 4.0, DELTA)
+    uniform = sdp.plan(question, num_users=NUM_USERS, epsilon=4.0, delta=DELTA)
     assert uniform.randomizer.name != next(iter(question.candidates()))
     setting, _ = plan_of(mixing, rounds=30).planned(question, epsilon=4.0, delta=DELTA)
     assert setting.randomizer.name == uniform.randomizer.name
@@ -121,9 +121,7 @@ def test_the_randomizer_is_the_one_that_a_uniform_shuffle_would_use(mixing):
 def test_noise_that_drowns_everything_is_refused(mixing):
     arrangement = NetworkArrangement(mixing=mixing, rounds=1)
     with pytest.raises(InfeasibleTargetError, match="let reports travel more rounds"):
-        arranged_setting(
-            QUESTION, num_users=NUM_USERS, epsilon=0.05, delta=DELTA, arrangement=arrangement
-        )
+        make_plan(QUESTION, num_users=NUM_USERS, epsilon=0.05, delta=DELTA, shuffling=arrangement)
 
 
 def test_facts_are_those_of_the_graph_and_the_walk(mixing):

@@ -20,7 +20,8 @@ from liew_2022 import (
 )
 from paper import Settings, main
 from public_data import load_graph
-from shuffledp import Entropy, PrivUnit
+from shuffledp import Entropy
+from shuffledp.randomizers import PrivUnit
 
 # Every statistical assertion below is 6 standard errors wide or more (two-sided normal tail 2e-9);
 # there are four of them.

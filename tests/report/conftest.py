@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shuffledp.collection.questions.frequencies import FrequencyQuestion
-from shuffledp.collection.results import Guarantee, RunResult
+from shuffledp.collection.questions import Categories
+from shuffledp.collection.results import Guarantee, Result
 from shuffledp.core.bound import Bound
 from shuffledp.core.reports import Counts
 from shuffledp.estimation.frequencies import estimate_frequencies
@@ -43,7 +43,7 @@ def build_result(
     upper: float = 0.499967,
     randomizer_object: Any = None,
     **changes: Any,
-) -> RunResult:
+) -> Result:
     """Return a result whose numbers look like a real survey's; ``changes`` replace its fields."""
     k = len(domain)
     if shares is None:
@@ -60,7 +60,7 @@ def build_result(
     )
     fields: dict[str, Any] = {
         "num_users": num_users,
-        "question": FrequencyQuestion(domain=tuple(domain)),
+        "question": Categories(domain=tuple(domain)),
         "randomizer": randomizer_object or law,
         "guarantee": Guarantee(epsilon=bound, delta=1e-8, num_users=num_users),
         "estimates": estimate_frequencies(counts, support_probabilities=law.support_probabilities),
@@ -75,10 +75,10 @@ def build_result(
             (share, 0.5 / math.sqrt(share)) for share in (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
         ),
     }
-    return RunResult(**{**fields, **changes})
+    return Result(**{**fields, **changes})
 
 
 @pytest.fixture
-def make_result() -> Callable[..., RunResult]:
+def make_result() -> Callable[..., Result]:
     """Build a result; see `build_result`."""
     return build_result

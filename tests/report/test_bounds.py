@@ -8,8 +8,14 @@ import pytest
 
 from report.pages import Page, colours_filled_in
 from shuffledp.accounting.amplification.registry import METHODS
-from shuffledp.collection.bound_curves import Over, bound_curves
-from shuffledp.collection.comparison import BoundComparison, ComparedBound, Scenario, Standing
+from shuffledp.collection.bounds import (
+    BoundComparison,
+    ComparedBound,
+    Over,
+    Scenario,
+    Standing,
+    bound_curves,
+)
 from shuffledp.core.errors import OutputError
 from shuffledp.report import write_report
 from shuffledp.report.bounds import (

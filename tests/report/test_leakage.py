@@ -170,9 +170,17 @@ def test_what_could_not_be_computed_is_said():
 
 
 def test_the_page_has_the_section_only_where_there_is_something_to_say():
-    of_means = sdp.plan_mean(100, 0, 10, epsilon=1.0, delta=1e-6).run([5.0] * 100, seed=1)
+    of_means = sdp.run(
+        sdp.plan(sdp.Mean(0, 10), num_users=100, epsilon=1.0, delta=1e-6), [5.0] * 100, seed=1
+    )
     assert 'id="leakage"' not in page_html(of_means)
-    page = page_html(sdp.plan(100, ["a", "b"], 1.0, 1e-6).run(["a"] * 100, seed=1))
+    page = page_html(
+        sdp.run(
+            sdp.plan(sdp.Categories(["a", "b"]), num_users=100, epsilon=1.0, delta=1e-6),
+            ["a"] * 100,
+            seed=1,
+        )
+    )
     assert 'id="leakage"' in page
     assert "What an adversary can guess" in page
     assert page.index('id="privacy"') < page.index('id="leakage"') < page.index('id="outlook"')

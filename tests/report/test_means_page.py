@@ -28,7 +28,11 @@ SHARES = ["frequencies", "words", "answer-sets"]
 def results():
     """A simulated run of every kind."""
     return {
-        name: sdp.plan_question(kind.question, NUM_USERS, 1.0, 1e-6).run(kind.values, seed=1)
+        name: sdp.run(
+            sdp.plan(kind.question, num_users=NUM_USERS, epsilon=1.0, delta=1e-6),
+            kind.values,
+            seed=1,
+        )
         for name, kind in KINDS.items()
     }
 
@@ -73,7 +77,7 @@ def test_every_page_tells_its_question(results, pages, name):
     page, result = Page(pages[name]), results[name]
     assert result.question.describe() in page.text
     assert randomizer_title(result.randomizer) in page.text
-    assert "print(sdp.guarantee_for(law.profile, 1200, delta=1e-06).bound)" in page.text
+    assert "print(sdp.account(law.profile, num_users=1200, delta=1e-06).bound)" in page.text
     words = "means" if name in MEANS else "frequencies"
     assert f"these are the {words} estimated" in page.text
     for label in result.domain:
@@ -108,8 +112,8 @@ def test_notebook_and_terminal(results, name):
 
 def test_intervals_that_hold_at_once_say_so(results):
     kind = KINDS["vector-mean"]
-    plan = sdp.plan_question(kind.question, NUM_USERS, 1.0, 1e-6)
-    result = plan.run(kind.values, seed=1, simultaneous=True)
+    plan = sdp.plan(kind.question, num_users=NUM_USERS, epsilon=1.0, delta=1e-6)
+    result = sdp.run(plan, kind.values, seed=1, simultaneous=True)
     assert estimate_headings(result).interval == "95% simultaneous interval"
     text = Page(page_html(result)).text
     assert "95% simultaneous interval" in text

@@ -41,7 +41,7 @@ def test_every_part_of_the_story_is_there(make_result):
         "An adversary who sees all 6,366 shuffled reports",
         "How the guarantee would change",
         "The shuffler applies a uniformly random permutation",
-        "question, 6366, epsilon=0.5, delta=1e-08,",
+        "question, num_users=6366, epsilon=0.5, delta=1e-08,",
         f"shuffledp {__version__}",
         "Lemma 5.3",
     ):
@@ -102,7 +102,7 @@ def test_a_thousand_answers_are_all_in_the_table(make_result):
     assert "All 1,000 estimates" in page.text
     assert "30 largest of 1,000" in page.text
     assert "Optimized unary encoding (OUE)" in page.text
-    assert "FrequencyQuestion(domain=[...])" in page.text
+    assert "Categories(domain=[...])" in page.text
 
 
 def test_a_simulation_cannot_be_overlooked(make_result):
@@ -111,7 +111,7 @@ def test_a_simulation_cannot_be_overlooked(make_result):
     assert "protects nobody" in page.text
     assert "Simulated estimates from" in page.text
     assert "Private estimates from" not in page.text
-    assert "plan.run(values, seed=...)" in page.text
+    assert "sdp.run(plan, values, seed=...)" in page.text
     real = Page(page_html(make_result()))
     assert ("div", "role", "alert") not in real.attributes
 
@@ -136,10 +136,10 @@ def test_post_processing_is_named_and_no_longer_called_unbiased(make_result):
 
 
 def test_the_code_in_the_report_gives_the_guarantee_again(make_result, capsys):
-    from shuffledp import KRandomizedResponse, guarantee_for
+    from shuffledp.randomizers import KRandomizedResponse
 
     law = KRandomizedResponse(k=5, epsilon0=1.234)
-    guarantee = guarantee_for(law.profile, 1000, delta=1e-6)
+    guarantee = account(law.profile, num_users=1000, delta=1e-6)
     result = make_result(num_users=1000, randomizer_object=law, guarantee=guarantee)
     page = page_html(result)
     code = unescape(page.partition("<pre>")[2].partition("</pre>")[0])
@@ -151,7 +151,7 @@ def test_the_code_in_the_report_gives_the_guarantee_again(make_result, capsys):
 def test_a_given_epsilon_is_given_again(make_result):
     bound = Bound(lower=None, upper=2e-9, method="m", source="s", assumptions=())
     result = make_result(guarantee=Guarantee(epsilon=0.5, delta=bound, num_users=6366))
-    assert "guarantee_for(law.profile, 6366, epsilon=0.5)" in Page(page_html(result)).text
+    assert "account(law.profile, num_users=6366, epsilon=0.5)" in Page(page_html(result)).text
 
 
 def test_a_target_with_many_digits_is_shown_with_few(make_result):

@@ -13,7 +13,7 @@ import pytest
 import shuffledp as sdp
 from collection.kinds import KINDS, NUM_USERS
 from report.pages import Page, colours_filled_in
-from shuffledp.collection.choosing import Alternative
+from shuffledp.collection.plan import Alternative
 from shuffledp.core.errors import OutputError
 from shuffledp.randomizers.registry import RANDOMIZERS
 from shuffledp.report import plan_text, write_report
@@ -22,7 +22,7 @@ from shuffledp.report.plan import figure_of_errors
 
 @pytest.fixture(scope="module", params=KINDS)
 def plan(request):
-    return sdp.plan_question(KINDS[request.param].question, NUM_USERS, 1.0, 1e-6)
+    return sdp.plan(KINDS[request.param].question, num_users=NUM_USERS, epsilon=1.0, delta=1e-6)
 
 
 def test_plotly_accepts_the_chart(plan):
@@ -98,14 +98,14 @@ def test_a_page_that_cannot_be_written(plan, tmp_path):
 
 
 def test_limits_and_names_are_escaped(tmp_path):
-    plan = sdp.plan_vector_mean(1000, ["<b>x</b>", "y"], 1.0, 1e-6)
+    plan = sdp.plan(sdp.VectorMean(["<b>x</b>", "y"]), num_users=1000, epsilon=1.0, delta=1e-6)
     html = write_report(plan, tmp_path / "plan.html").read_text(encoding="utf-8")
     assert "<b>x</b>" not in html
 
 
 @pytest.fixture(scope="module")
 def binary_plan():
-    return sdp.plan(num_users=10_000, domain=["yes", "no"], epsilon=1.0, delta=1e-7)
+    return sdp.plan(sdp.Categories(["yes", "no"]), num_users=10_000, epsilon=1.0, delta=1e-7)
 
 
 def test_text_lists_every_choice(binary_plan):

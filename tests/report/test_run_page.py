@@ -6,13 +6,14 @@ import pytest
 
 import shuffledp as sdp
 from collection.kinds import KINDS, NUM_USERS
-from shuffledp.collection.run import fixed_setting, run_plan
+from shuffledp.collection.plan import plan as make_plan
+from shuffledp.collection.run import run as run_plan
 from shuffledp.report.run_page import python_code
 
 EACH = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 
 
-class DoubledResponse(sdp.KRandomizedResponse):
+class DoubledResponse(sdp.randomizers.KRandomizedResponse):
     """A randomizer that nobody registered."""
 
     __slots__ = ()
@@ -28,11 +29,11 @@ def executed(code, values, seed=1):
 
 @EACH
 def test_the_code_plans_and_runs_the_same(kind, capsys):
-    plan = sdp.plan_question(kind.question, NUM_USERS, 1.0, 1e-6)
-    result = plan.run(kind.values, seed=1)
+    plan = sdp.plan(kind.question, num_users=NUM_USERS, epsilon=1.0, delta=1e-6)
+    result = sdp.run(plan, kind.values, seed=1)
     names = executed(python_code(result), kind.values)
     printed = capsys.readouterr().out.strip()
-    again = sdp.guarantee_for(result.randomizer.profile, NUM_USERS, delta=1e-6)
+    again = sdp.account(result.randomizer.profile, num_users=NUM_USERS, delta=1e-6)
     assert printed == repr(again.bound)
     assert again.epsilon_upper == pytest.approx(result.guarantee.epsilon_upper, rel=1e-5)
     assert names["law"] == result.randomizer
@@ -46,8 +47,8 @@ def test_the_code_plans_and_runs_the_same(kind, capsys):
 @EACH
 def test_a_named_randomizer_is_named_again(kind):
     name = list(kind.question.candidates())[-1]
-    plan = sdp.plan_question(kind.question, NUM_USERS, 1.0, 1e-6, randomizer=name)
-    code = python_code(plan.run(kind.values))
+    plan = sdp.plan(kind.question, num_users=NUM_USERS, epsilon=1.0, delta=1e-6, randomizer=name)
+    code = python_code(sdp.run(plan, kind.values))
     assert f"randomizer={name!r}" in code
     assert "seed" not in code
     assert executed(code, kind.values)["plan"].randomizer == plan.randomizer
@@ -55,7 +56,7 @@ def test_a_named_randomizer_is_named_again(kind):
 
 def test_a_fixed_epsilon0_is_met_by_planning_for_its_epsilon():
     kind = KINDS["frequencies"]
-    setting = fixed_setting(
+    setting = make_plan(
         kind.question, num_users=NUM_USERS, randomizer="k-rr", epsilon0=2.0, delta=1e-6
     )
     result = run_plan(setting, kind.values, seed=1)
@@ -70,8 +71,13 @@ def test_a_class_of_ones_own_is_imported(monkeypatch):
     # The name by which the code will find this module.
     monkeypatch.setitem(sys.modules, DoubledResponse.__module__, sys.modules[__name__])
     kind = KINDS["frequencies"]
-    plan = sdp.plan(NUM_USERS, kind.question.domain, 1.0, 1e-6, randomizer=DoubledResponse)
-    code = python_code(plan.run(kind.values, seed=1))
+    plan = sdp.plan(
+        sdp.Categories(kind.question.domain, own=[DoubledResponse]),
+        num_users=NUM_USERS,
+        epsilon=1.0,
+        delta=1e-6,
+    )
+    code = python_code(sdp.run(plan, kind.values, seed=1))
     assert "own=(DoubledResponse,)" in code
     assert executed(code, kind.values)["plan"].randomizer == plan.randomizer
 
@@ -80,7 +86,7 @@ def test_a_list_that_is_too_long_is_left_out_and_the_rest_is_python(make_result)
     result = make_result([f"answer number {i}" for i in range(1000)], num_users=10**6)
     code = python_code(result)
     compile(code, "report", "exec")
-    assert "question = sdp.FrequencyQuestion(domain=[...])" in code
+    assert "question = sdp.Categories(domain=[...])" in code
     assert max(map(len, code.splitlines())) < 500
     short = python_code(make_result())
     assert "domain=('never', 'once or twice'" in short

@@ -6,13 +6,13 @@ from dataclasses import asdict, replace
 import pytest
 
 from report.pages import Page
-from shuffledp.collection.group_facts import (
+from shuffledp.collection.results import (
     GroupFacts,
+    NetworkFacts,
     OtherGrouping,
     Reidentification,
     SubsetPreservation,
 )
-from shuffledp.collection.network_facts import NetworkFacts
 from shuffledp.network.run import ExchangeFacts
 from shuffledp.report import page_html
 from shuffledp.report.figures import figure_by_rounds

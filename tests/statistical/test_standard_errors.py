@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import binom, chi2
 
 import shuffledp as sdp
-from shuffledp.collection.questions.question import EstimateOptions
+from shuffledp.collection.question import EstimateOptions
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.reports import Reports
 from shuffledp.randomizers.registry import STRING_RANDOMIZERS
@@ -31,10 +31,10 @@ LEVEL = FALSE_POSITIVE_RATE / 200  # some hundred comparisons
 # is a tenth above a normal law's at most, so that squares vary as if there were a tenth fewer runs.
 FEWER = 1.1
 
-MEAN = sdp.MeanQuestion(low=0, high=1, name="x")
-VECTOR = sdp.VectorMeanQuestion(names=("a", "b", "c"), norm_bound=1.0)
-SHARES = sdp.FrequencyQuestion(domain=tuple("abcd"))
-SETS = sdp.AnswerSetQuestion(domain=tuple("abcd"), max_answers=2)
+MEAN = sdp.Mean(low=0, high=1, name="x")
+VECTOR = sdp.VectorMean(names=("a", "b", "c"), norm_bound=1.0)
+SHARES = sdp.Categories(domain=tuple("abcd"))
+SETS = sdp.AnswerSets(domain=tuple("abcd"), max_answers=2)
 
 VALUES = {
     "ends": np.repeat([0.0, 1.0], NUM_USERS // 2),
@@ -215,7 +215,9 @@ def compared(plan, values, num_runs):
 
 def test_half_zeros_and_half_ones():
     # Before: planned 0.0031, spread 0.0039, reported 0.0100, which covered in every run.
-    plan = sdp.plan_mean(3_000, 0, 1, epsilon=1.0, delta=1e-6, randomizer="piecewise")
+    plan = sdp.plan(
+        sdp.Mean(0, 1), num_users=3_000, epsilon=1.0, delta=1e-6, randomizer="piecewise"
+    )
     planned, spread, reported = compared(plan, np.repeat([0.0, 1.0], 1_500), 300)
     assert reported == pytest.approx(spread, rel=0.25)
     assert plan.question.expected_for == "for values spread evenly over the range"
@@ -227,7 +229,9 @@ def test_half_zeros_and_half_ones():
 def test_hours_of_work_of_adults():
     with ADULT.open(encoding="utf-8") as file:
         hours = np.array([float(row[12]) for row in csv.reader(file) if len(row) > 12])
-    plan = sdp.plan_mean(hours.size, 0, 99, epsilon=1.0, delta=1e-6, randomizer="piecewise")
+    plan = sdp.plan(
+        sdp.Mean(0, 99), num_users=hours.size, epsilon=1.0, delta=1e-6, randomizer="piecewise"
+    )
     _, spread, reported = compared(plan, hours, 100)
     assert reported == pytest.approx(spread, rel=0.4)
     assert reported < 0.04

@@ -133,8 +133,8 @@ def account(
     Without --randomizer the answer holds for every randomizer with that epsilon0; naming it gives
     a smaller one. The upper bound is safe to publish.
     """
-    from shuffledp.collection.asked_releases import asked_releases
-    from shuffledp.collection.cautions import delta_cautions
+    from shuffledp.collection.account import asked_releases
+    from shuffledp.collection.results import delta_cautions
 
     require_target(epsilon=epsilon, delta=delta)
     if (epsilon is None) == (delta is None):
@@ -167,7 +167,7 @@ def _guarantee(
 ) -> "Guarantee":
     """Return what holds for all releases; a method that is named is for a single batch."""
     from shuffledp.accounting.amplification.registry import BEST
-    from shuffledp.collection.guarantees import guarantee_for, guarantee_of, single_batch
+    from shuffledp.collection.account import guarantee_for, guarantee_of, single_batch
 
     if method == BEST:
         return guarantee_of(releases, epsilon=epsilon, delta=delta)
@@ -188,7 +188,7 @@ def _certificate(
 ) -> str:
     """Return what ball arithmetic proves of a bound on a single batch."""
     from shuffledp.accounting.certification.certificate import certify_delta, certify_epsilon
-    from shuffledp.collection.guarantees import single_batch
+    from shuffledp.collection.account import single_batch
 
     profile, num_users = single_batch(releases, "certify")
     if delta is not None:

@@ -13,8 +13,8 @@ import click
 from shuffledp.cli.options import PATH, added, answer_list, whole_number
 
 if TYPE_CHECKING:
-    from shuffledp.collection.questions.question import Question
-    from shuffledp.collection.source.column import Column
+    from shuffledp.collection.question import Question
+    from shuffledp.collection.source.tables import Column
     from shuffledp.core.progress import Progress
 
 
@@ -127,8 +127,7 @@ class Asked:
 
     def listed(self) -> tuple[str, ...] | None:
         """Return the possible answers, if they were listed."""
-        from shuffledp.collection.source.labels import checked_domain
-        from shuffledp.collection.source.tables import read_domain
+        from shuffledp.collection.source.tables import checked_domain, read_domain
 
         if self.domain_file is not None:
             return read_domain(self.domain_file)
@@ -139,27 +138,29 @@ class Asked:
 
         A simulation gets the public key of hash functions from its seed, too.
         """
-        from shuffledp.collection.questions.answer_sets import AnswerSetQuestion
-        from shuffledp.collection.questions.frequencies import FrequencyQuestion
-        from shuffledp.collection.questions.mean import MeanQuestion
-        from shuffledp.collection.questions.vector_mean import VectorMeanQuestion
-        from shuffledp.collection.questions.words import WordQuestion
+        from shuffledp.collection.questions import (
+            AnswerSets,
+            Categories,
+            Mean,
+            VectorMean,
+            Words,
+        )
         from shuffledp.collection.source.tables import read_domain
 
         if self.limits is not None:
             low, high = self.limits
-            return MeanQuestion(low=low, high=high, name=name)
+            return Mean(low=low, high=high, name=name)
         if self.vector is not None and self.norm is not None:
-            return VectorMeanQuestion(names=self.vector, norm_bound=self.norm)
+            return VectorMean(names=self.vector, norm_bound=self.norm)
         if self.dictionary is not None:
             words = read_domain(self.dictionary)
-            return WordQuestion(dictionary=words, **({} if seed is None else {"key": _key(seed)}))
+            return Words(dictionary=words, **({} if seed is None else {"key": _key(seed)}))
         listed = self.listed()
         if listed is None:
             return None
         if self.max_answers is not None:
-            return AnswerSetQuestion(domain=listed, max_answers=self.max_answers)
-        return FrequencyQuestion(domain=listed)
+            return AnswerSets(domain=listed, max_answers=self.max_answers)
+        return Categories(domain=listed)
 
     def open(
         self,
@@ -213,8 +214,8 @@ def _open_answers(
     on_progress: "Progress | None",
 ) -> "tuple[Question, Column]":
     """Open a column of single answers; the question follows from it where none were listed."""
-    from shuffledp.collection.questions.frequencies import FrequencyQuestion
-    from shuffledp.collection.source.tables import open_table
+    from shuffledp.collection.questions import Categories
+    from shuffledp.collection.source.answers import open_table
 
     answers = open_table(
         table,
@@ -224,7 +225,7 @@ def _open_answers(
         missing=reading.missing,
         on_progress=on_progress,
     )
-    return FrequencyQuestion(domain=answers.domain), answers
+    return Categories(domain=answers.domain), answers
 
 
 def _open_other(
@@ -236,9 +237,8 @@ def _open_other(
 ) -> "Column":
     """Open the columns of any other question."""
     from shuffledp.collection.source.answer_sets import open_answer_sets
-    from shuffledp.collection.source.limits import Ball, Range
-    from shuffledp.collection.source.numbers import open_numbers
-    from shuffledp.collection.source.words import open_words
+    from shuffledp.collection.source.answers import open_words
+    from shuffledp.collection.source.numbers import Ball, Range, open_numbers
 
     if question.kind == "words":
         return open_words(table, column or "", missing=reading.missing, on_progress=on_progress)

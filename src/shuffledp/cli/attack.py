@@ -150,8 +150,8 @@ class _Simulation:
         """Read the answers, form groups and neighbourhoods, and find the shuffle."""
         import numpy as np
 
-        from shuffledp.collection.source.labels import checked_domain
-        from shuffledp.collection.source.tables import open_table
+        from shuffledp.collection.source.answers import open_table
+        from shuffledp.collection.source.tables import checked_domain
         from shuffledp.groups.attacks.survey import AttackedSurvey, read_traits
         from shuffledp.randomizers.k_randomized_response import (
             KRandomizedResponse,
@@ -207,7 +207,7 @@ class _Simulation:
         self, opened: "OpenedGroups"
     ) -> "tuple[tuple[ComparedArrangement, ...], tuple[tuple[str, str], ...]]":
         """Return the three arrangements, and what there is to say about the middle one."""
-        from shuffledp.collection.uniform import UniformShuffler
+        from shuffledp.collection.shuffling import UniformShuffler
         from shuffledp.groups.attacks.survey import (
             RAW,
             UNIFORM,

@@ -25,7 +25,7 @@ from shuffledp.report.formatting import given
 
 if TYPE_CHECKING:
     from shuffledp.accounting.brackets import Bracket
-    from shuffledp.collection.comparison import BoundComparison, Scenario
+    from shuffledp.collection.bounds import BoundComparison, Scenario
 
 _ABOUT_ONE_SCENARIO = (
     "epsilon0",
@@ -97,12 +97,12 @@ def _show_comparison(
     asked: dict[str, Any], figure: Path | None, over: str | None, *, as_json: bool
 ) -> None:
     """Compare all bounds on one scenario, with or without curves."""
-    from shuffledp.collection.cautions import delta_cautions
-    from shuffledp.collection.comparison import Scenario, compare_bounds
+    from shuffledp.collection.bounds import Scenario, compare_scenario
+    from shuffledp.collection.results import delta_cautions
 
     scenario = Scenario(**asked)
     if figure is None and over is None:
-        compared = compare_bounds(scenario)
+        compared = compare_scenario(scenario)
         record = compared.to_json_dict()
     else:
         compared, record = _with_curves(scenario, over or "num-users", figure)
@@ -118,7 +118,7 @@ def _with_curves(
     scenario: "Scenario", over: str, figure: Path | None
 ) -> "tuple[BoundComparison, dict[str, object]]":
     """Compute the curves, and write the page if there is to be one."""
-    from shuffledp.collection.bound_curves import Over, bound_curves
+    from shuffledp.collection.bounds import Over, bound_curves
     from shuffledp.collection.output import writing
     from shuffledp.report import write_report
 

@@ -16,7 +16,7 @@ from shuffledp.cli.options import PATH, overwrite_option, require_target, seed_o
 from shuffledp.report.formatting import percent
 
 if TYPE_CHECKING:
-    from shuffledp.collection.results import RunResult
+    from shuffledp.collection.results import Result
     from shuffledp.collection.source.surveys import Survey
 
 
@@ -39,16 +39,22 @@ def demo(*, out: Path, epsilon: float, delta: float, seed: int | None, overwrite
     statsmodels: pip install 'shuffledp[datasets]'.
     """
     from shuffledp.collection.output import results_folder, write_results
-    from shuffledp.collection.plan import make_plan
-    from shuffledp.collection.run import run_plan
+    from shuffledp.collection.plan import plan as make_plan
+    from shuffledp.collection.questions import Categories
+    from shuffledp.collection.run import run as run_plan
     from shuffledp.collection.source.surveys import SURVEY_NAMES, load_survey
     from shuffledp.leakage.of_runs import json_of_run
 
     require_target(epsilon=epsilon, delta=delta)
-    done: list[tuple[Survey, RunResult]] = []
+    done: list[tuple[Survey, Result]] = []
     with results_folder(out, overwrite=overwrite) as folder:
         for survey in map(load_survey, SURVEY_NAMES):
-            plan = make_plan(len(survey.answers), survey.domain, epsilon, delta)
+            plan = make_plan(
+                Categories(survey.domain),
+                num_users=len(survey.answers),
+                epsilon=epsilon,
+                delta=delta,
+            )
             result = run_plan(plan, survey.answers, seed=seed)
             (folder / survey.name).mkdir()
             write_results(
@@ -58,11 +64,11 @@ def demo(*, out: Path, epsilon: float, delta: float, seed: int | None, overwrite
                 findings=json_of_run(result),
             )
             done.append((survey, result))
-    for survey, result in done:
-        _print_survey(survey, result, out / survey.name)
+    for asked, found in done:
+        _print_survey(asked, found, out / asked.name)
 
 
-def _print_survey(survey: "Survey", result: "RunResult", folder: Path) -> None:
+def _print_survey(survey: "Survey", result: "Result", folder: Path) -> None:
     """Print question, estimates beside the truth, privacy statement, and the report's path."""
     from shuffledp.collection.output import REPORT_FILE
     from shuffledp.report import privacy_statement

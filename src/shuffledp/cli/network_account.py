@@ -118,8 +118,8 @@ def account(
     GRAPH is an edge list: CSV, text with spaces or tabs, or Parquet. The upper bound holds for
     every user and is safe to publish.
     """
-    from shuffledp.collection.cautions import delta_cautions
-    from shuffledp.collection.named_profiles import named_profile
+    from shuffledp.collection.profiles import named_profile
+    from shuffledp.collection.results import delta_cautions
     from shuffledp.network.account import account_network
     from shuffledp.network.graph_files import read_graph, read_users
 

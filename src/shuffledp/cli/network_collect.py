@@ -29,7 +29,7 @@ from shuffledp.cli.options import (
 from shuffledp.core.checks import require_non_negative, require_open_unit
 
 if TYPE_CHECKING:
-    from shuffledp.collection.results import RunResult
+    from shuffledp.collection.results import Result
 
 # Ends the name of the file with what was fetched, beside the key that opens it.
 _FETCHED = ".fetched"
@@ -80,7 +80,7 @@ def collect(  # noqa: PLR0913  # one parameter an option
     if wait is not None:
         require_non_negative("wait", wait)
     from shuffledp.collection.output import results_folder, write_results
-    from shuffledp.collection.questions.question import EstimateOptions
+    from shuffledp.collection.question import EstimateOptions
     from shuffledp.deploy.peers.collecting import collection_result, fetch, fetched_facts
     from shuffledp.deploy.peers.preparing import read_key, read_terms
     from shuffledp.deploy.peers.relay_client import AnswerSizes, RelayClient, plain_text_cautions
@@ -128,7 +128,7 @@ def collect(  # noqa: PLR0913  # one parameter an option
         _print_result(result, out)
 
 
-def _print_result(result: "RunResult", out: Path) -> None:
+def _print_result(result: "Result", out: Path) -> None:
     """Print the estimates, the guarantee, how the exchange went and where the report is."""
     from shuffledp.collection.output import REPORT_FILE
     from shuffledp.report import network_rows, terminal_text, walk_rows

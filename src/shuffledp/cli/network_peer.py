@@ -21,7 +21,7 @@ from shuffledp.core.checks import require_non_negative
 from shuffledp.core.errors import DataError
 
 if TYPE_CHECKING:
-    from shuffledp.collection.questions.question import Question
+    from shuffledp.collection.question import Question
     from shuffledp.deploy.peers.node_values import NodeValues
     from shuffledp.deploy.peers.peer_runner import PeersOutcome
     from shuffledp.network.graph import Graph

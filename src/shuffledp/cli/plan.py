@@ -28,9 +28,9 @@ from shuffledp.core.errors import DomainError
 from shuffledp.report.formatting import given, rounded
 
 if TYPE_CHECKING:
+    from shuffledp.collection.account import Calibration
     from shuffledp.collection.plan import Plan
-    from shuffledp.collection.questions.question import Question
-    from shuffledp.collection.solving import Solution
+    from shuffledp.collection.question import Question
 
 _LARGEST_K = 10**7
 
@@ -81,10 +81,10 @@ def plan(  # noqa: PLR0913  # one parameter an option
     Without a question, or with --epsilon0, it finds the one number that is left out: epsilon0,
     --num-users, --rounds, --epsilon or --delta.
     """
-    from shuffledp.collection.cautions import delta_cautions
+    from shuffledp.collection.account import calibrate
     from shuffledp.collection.output import writing
-    from shuffledp.collection.plan import plan_question
-    from shuffledp.collection.solving import solve
+    from shuffledp.collection.plan import plan as make_plan
+    from shuffledp.collection.results import delta_cautions
     from shuffledp.report import write_report
 
     require_target(epsilon=epsilon, delta=delta)
@@ -96,7 +96,7 @@ def plan(  # noqa: PLR0913  # one parameter an option
                 "--epsilon0 is for finding another number: leave out the question and --figure, or "
                 "leave out --epsilon0 to have it chosen"
             )
-        solution = solve(
+        solution = calibrate(
             epsilon0=epsilon0,
             num_users=num_users,
             rounds=rounds,
@@ -111,8 +111,13 @@ def plan(  # noqa: PLR0913  # one parameter an option
     if num_users is None or epsilon is None or delta is None:
         raise click.UsageError("give --num-users, --epsilon and --delta")
     question = _question(words, k)
-    chosen = plan_question(
-        question, num_users, epsilon, delta, randomizer=randomizer, rounds=rounds or 1
+    chosen = make_plan(
+        question,
+        num_users=num_users,
+        epsilon=epsilon,
+        delta=delta,
+        randomizer=randomizer,
+        rounds=rounds or 1,
     )
     if figure is not None:
         with writing(figure):
@@ -126,7 +131,7 @@ def plan(  # noqa: PLR0913  # one parameter an option
 
 def _question(asked: Asked, k: int | None) -> "Question":
     """Return what is asked; ``k`` stands for that many numbered answers."""
-    from shuffledp.collection.questions.frequencies import FrequencyQuestion
+    from shuffledp.collection.questions import Categories
 
     if k is None:
         # None only where nothing is asked, which `plan` has answered otherwise by now.
@@ -135,12 +140,12 @@ def _question(asked: Asked, k: int | None) -> "Question":
         raise click.UsageError("give exactly one of --domain, --domain-file and --k")
     if not 2 <= k <= _LARGEST_K:
         raise DomainError(f"k = {k} is not in [2, 10000000]: a question has at least two answers")
-    return FrequencyQuestion(domain=tuple(map(str, range(k))))
+    return Categories(domain=tuple(map(str, range(k))))
 
 
-def _print_solution(solution: "Solution", *, as_json: bool) -> None:
+def _print_solution(solution: "Calibration", *, as_json: bool) -> None:
     """Print the number that was found, then what holds with it."""
-    from shuffledp.collection.cautions import delta_cautions
+    from shuffledp.collection.results import delta_cautions
 
     guarantee = solution.guarantee
     print_warnings(delta_cautions(guarantee.delta_upper, guarantee.num_users))

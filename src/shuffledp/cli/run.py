@@ -31,7 +31,7 @@ from shuffledp.core.checks import require_non_negative, require_open_unit
 
 if TYPE_CHECKING:
     from shuffledp.accounting.composed import Composable
-    from shuffledp.collection.results import RunResult
+    from shuffledp.collection.results import Result
 
 
 @click.command(
@@ -131,7 +131,7 @@ def run(  # noqa: PLR0913  # one parameter an option
     trusted.
     """
     from shuffledp.collection.output import results_folder, write_results
-    from shuffledp.collection.run import run_plan
+    from shuffledp.collection.run import run as run_plan
     from shuffledp.collection.source.prior_files import read_prior
     from shuffledp.leakage.of_runs import json_of_run
 
@@ -172,7 +172,7 @@ def run(  # noqa: PLR0913  # one parameter an option
             post_processing=post_process,
             sink=arranged.sink(folder, setting, column, save_reports=save_reports),
             scratch=folder,
-            arrangement=arrangement,
+            shuffling=arrangement,
             prior=prior,
             on_progress=on_progress,
         )
@@ -211,19 +211,19 @@ class _Uniform:
     ) -> tuple[Any, Any]:
         """Return the randomizer for a question and what it guarantees, and the shuffle."""
         from shuffledp.collection.arrangements import UNIFORM
-        from shuffledp.collection.plan import plan_question
-        from shuffledp.collection.run import fixed_setting
+        from shuffledp.collection.plan import plan as make_plan
 
         if epsilon is not None:
-            planned = plan_question(
-                question, self._num_users, epsilon, delta, randomizer=randomizer
+            planned = make_plan(
+                question,
+                num_users=self._num_users,
+                epsilon=epsilon,
+                delta=delta,
+                randomizer=randomizer,
             )
             return planned, UNIFORM
         name = randomizer or next(iter(question.candidates()))
-        setting = fixed_setting(
-            question, num_users=self._num_users, randomizer=name, epsilon0=epsilon0 or 0.0,
-            delta=delta, arrangement=UNIFORM,
-        )  # fmt: skip
+        setting = make_plan(question, num_users=self._num_users, randomizer=name, epsilon0=epsilon0 or 0.0, delta=delta, shuffling=UNIFORM)  # fmt: skip
         return setting, UNIFORM
 
     def sink(self, folder: Path, setting: Any, _column: str | None, *, save_reports: bool) -> Any:
@@ -233,12 +233,12 @@ class _Uniform:
 
         return reports_writer(folder / REPORTS_FILE, setting) if save_reports else None
 
-    def with_facts(self, result: "RunResult", _seed: Any, _on_progress: Any) -> "RunResult":
+    def with_facts(self, result: "Result", _seed: Any, _on_progress: Any) -> "Result":
         """Return the result, of which there is nothing more to say."""
         return result
 
 
-def _spent(result: "RunResult", ledger: Path, table: Path) -> float:
+def _spent(result: "Result", ledger: Path, table: Path) -> float:
     """Spend a run from a ledger, and return what is left of its epsilon."""
     from shuffledp.accounting.ledger_files import spend
     from shuffledp.accounting.release import ShuffledRelease, StatedRelease
@@ -253,7 +253,7 @@ def _spent(result: "RunResult", ledger: Path, table: Path) -> float:
     return spend(ledger, release, f"shuffledp run {table.name}").remaining
 
 
-def _print_result(result: "RunResult", out: Path, left: float | None, *, as_json: bool) -> None:
+def _print_result(result: "Result", out: Path, left: float | None, *, as_json: bool) -> None:
     """Print the estimates, the guarantee and where the report is."""
     from shuffledp.leakage.of_runs import json_of_run, of_run
 

@@ -12,10 +12,10 @@ import click
 from shuffledp.cli.options import PATH, added, answer_list, whole_number
 
 if TYPE_CHECKING:
-    from shuffledp.collection.local import ReportSink
-    from shuffledp.collection.questions.question import Question
-    from shuffledp.collection.results import RunResult
-    from shuffledp.collection.run import Setting
+    from shuffledp.collection.plan import Plan
+    from shuffledp.collection.question import Question
+    from shuffledp.collection.results import Result
+    from shuffledp.collection.run import ReportSink
     from shuffledp.core.progress import Progress
     from shuffledp.groups.arrangement import DisplacementArrangement, GroupArrangement
     from shuffledp.groups.grouping import Grouping, GroupShuffler, OpenedGroups
@@ -289,18 +289,17 @@ class _PreparedGroups:
 
     def setting(
         self, question: "Question", *, randomizer: str | None, epsilon0: float | None, **asked: Any
-    ) -> "tuple[Setting, GroupArrangement | DisplacementArrangement]":
+    ) -> "tuple[Plan, GroupArrangement | DisplacementArrangement]":
         """Return the randomizer for a question and what it guarantees, and the shuffle."""
-        from shuffledp.collection.arranged_plan import arranged_setting
-        from shuffledp.collection.run import fixed_setting
+        from shuffledp.collection.plan import plan as make_plan
 
         common: dict[str, Any] = {"num_users": self.num_users, "arrangement": self.arrangement}
         if asked["epsilon"] is not None:
             return (
-                arranged_setting(question, randomizer=randomizer, **common, **asked),
+                make_plan(question, randomizer=randomizer, **common, **asked),
                 self.arrangement,
             )
-        setting = fixed_setting(
+        setting = make_plan(
             question,
             randomizer=randomizer or next(iter(question.candidates())),
             epsilon0=epsilon0 or 0.0,
@@ -310,7 +309,7 @@ class _PreparedGroups:
         return setting, self.arrangement
 
     def sink(
-        self, folder: Path, setting: "Setting", column: str | None, *, save_reports: bool
+        self, folder: Path, setting: "Plan", column: str | None, *, save_reports: bool
     ) -> "ReportSink":
         """Return what stores every row with its shuffled report."""
         from shuffledp.groups.run import rows_writer
@@ -322,10 +321,10 @@ class _PreparedGroups:
         )
 
     def with_facts(
-        self, result: "RunResult", seed: int | None, on_progress: "Progress | None"
-    ) -> "RunResult":
+        self, result: "Result", seed: int | None, on_progress: "Progress | None"
+    ) -> "Result":
         """Return the result with all that its report says about the groups."""
-        from shuffledp.collection.cautions import amplification_cautions
+        from shuffledp.collection.results import amplification_cautions
         from shuffledp.core.entropy import Entropy
         from shuffledp.groups.run import group_facts, largest_group, read_subsets
 
@@ -449,7 +448,7 @@ class _PreparedNetwork:
         epsilon0: float | None,
         delta: float,
         randomizer: str | None,
-    ) -> "tuple[Setting, NetworkArrangement]":
+    ) -> "tuple[Plan, NetworkArrangement]":
         """Return the randomizer for a question, and the exchange of its reports."""
         common: dict[str, Any] = {
             "delta": delta,
@@ -461,7 +460,7 @@ class _PreparedNetwork:
         return self.plan.planned(question, epsilon=epsilon, **common)
 
     def sink(
-        self, folder: Path, setting: "Setting", column: str | None, *, save_reports: bool
+        self, folder: Path, setting: "Plan", column: str | None, *, save_reports: bool
     ) -> "ReportSink | None":
         """Return what stores reports beside their holders, if they are to be saved."""
         from shuffledp.collection.output import REPORTS_FILE
@@ -473,8 +472,8 @@ class _PreparedNetwork:
         return holders_writer(path, setting, graph, self.handed_in) if save_reports else None
 
     def with_facts(
-        self, result: "RunResult", seed: int | None, on_progress: "Progress | None"
-    ) -> "RunResult":
+        self, result: "Result", seed: int | None, on_progress: "Progress | None"
+    ) -> "Result":
         """Return the result with all that its report says about the exchange."""
         from shuffledp.network.run import network_cautions, network_facts
 

@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Protocol, Self
 
 from numpy.typing import DTypeLike, NDArray
 
+from shuffledp.collection.account import guarantee_for
 from shuffledp.collection.external_shuffle import ExternalShuffle
-from shuffledp.collection.guarantees import guarantee_for
 from shuffledp.collection.results import Guarantee
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.profile import LocalProfile
@@ -53,23 +53,12 @@ class Order(Protocol):
         ...
 
 
-class Arrangement(Protocol):
+class Arrangement(Order, Protocol):
     """An `Order` that a run can give to its reports."""
-
-    @property
-    def name(self) -> str:
-        """What results call it."""
-        ...
 
     @property
     def remedy(self) -> str:
         """What makes it hide more, as advice to who asked for too much."""
-        ...
-
-    def guarantee(
-        self, profile: LocalProfile, num_users: int, *, delta: float, with_lower: bool = True
-    ) -> Guarantee:
-        """Return the central guarantee for so many users of one randomizer."""
         ...
 
     def stage(
@@ -112,3 +101,8 @@ class UniformArrangement:
 
 
 UNIFORM = UniformArrangement()
+
+
+def is_uniform(order: Order) -> bool:
+    """Tell whether reports are in uniformly random order, whoever shuffled them."""
+    return isinstance(order, UniformArrangement)

@@ -1,16 +1,20 @@
-"""An exactly uniform permutation of more rows than fit in memory, through one scratch file."""
+"""An exactly uniform permutation of more rows than fit in memory, through one scratch file.
+
+The bucket method, with its proof in `shuffledp.collection.shuffling`: every row's bucket is
+independent and uniform, whichever batch it came in, and the blocks' sizes are independent of the
+permutation.
+"""
 
 import tempfile
 from collections.abc import Iterator
 from io import FileIO
 from os import PathLike
-from types import TracebackType
 from typing import Any, NoReturn, Self, SupportsIndex, cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from shuffledp.collection.uniform import (
+from shuffledp.collection.shuffling import (
     MAX_BUCKETS,
     UniformShuffler,
     require_plain_rows,
@@ -27,69 +31,13 @@ DEFAULT_MEMORY_LIMIT_BYTES = 48 << 20
 class ExternalShuffle:
     """Takes rows in pieces, then gives them back in uniformly random order, in blocks.
 
-    Up to ``memory_limit_bytes`` no file is made. Beyond, each batch of rows is split into 256
-    buckets, which are appended to a scratch file one after the other; in the end each bucket is
-    collected from all batches, and permuted in memory. A bucket that is still too large goes
-    through a shuffle of its own.
-
-    Parameters
-    ----------
-    dtype : data-type
-        Of the rows. No Python objects.
-    row_shape : tuple of int
-        Shape of a row; ``()`` where a row is a single number.
-    entropy : Entropy
-        Where the permutation comes from.
-    directory : path, optional
-        Where the scratch file goes; it needs room for all rows, and above 256 times
-        ``memory_limit_bytes`` for 1/256 more. By default the system's folder for temporary
-        files, which on some systems is in memory.
-    memory_limit_bytes : int
-        How much memory may be used for rows and bucket indices, at least what two rows take;
-        48 MiB by default. The blocks that the caller keeps come on top.
-
-    Raises
-    ------
-    ParameterError
-        If the rows have no bytes or hold Python objects, or the limit is too small.
-
-    Notes
-    -----
-    Source: the bucket method, with its proof, in `shuffledp.collection.uniform`: every
-    row's bucket is independent and uniform, whichever batch it came in, and the blocks' sizes
-    are independent of the permutation.
-
-    The scratch file has no name (it is unlinked when it is made), so a process that is killed
-    leaves nothing that could be opened. The disk's blocks are not erased: whoever may read the
-    raw disk belongs to the trusted shuffler.
-
-    Not for use by several threads at once. Cost: about 10 ns a row, one sequential write of all
-    rows, and 256 reads for each batch.
-
-    Examples
-    --------
-    >>> entropy = Entropy.from_operating_system()
-    >>> with ExternalShuffle(dtype=np.uint8, entropy=entropy) as shuffle:
-    ...     shuffle.add(np.array([1, 2], dtype=np.uint8))
-    ...     shuffle.add(np.array([3], dtype=np.uint8))
-    ...     sorted(np.concatenate(list(shuffle)).tolist())
-    [1, 2, 3]
+    Up to ``memory_limit_bytes`` (rows and bucket indices; 48 MiB) no file is made. Beyond, each
+    batch is split into 256 buckets, which are appended to a scratch file; in the end each bucket is
+    collected from all batches and permuted in memory, or by a shuffle of its own. The scratch file
+    in ``directory`` has no name, so that a process that is killed leaves nothing that could be
+    opened; the disk's blocks are not erased: whoever may read the raw disk belongs to the trusted
+    shuffler. Not for several threads at once.
     """
-
-    __slots__ = (
-        "_batch",
-        "_batch_offsets",
-        "_directory",
-        "_entropy",
-        "_file",
-        "_file_bytes",
-        "_is_taking_rows",
-        "_memory_limit_bytes",
-        "_num_held",
-        "_num_rows",
-        "_row_bytes",
-        "_split",
-    )
 
     def __init__(
         self,
@@ -135,22 +83,7 @@ class ExternalShuffle:
         return self._file_bytes
 
     def add(self, rows: NDArray[Any]) -> None:
-        """Take rows; they are copied.
-
-        Parameters
-        ----------
-        rows : ndarray, shape (n, *row_shape)
-            Any n >= 0; of the ``dtype`` declared.
-
-        Raises
-        ------
-        ParameterError
-            If type or shape are not the declared ones.
-        OutputError
-            If the scratch file cannot be made or cannot grow; the message says to what size.
-        ShuffledpError
-            After the blocks have been asked for.
-        """
+        """Take a copy of rows of the declared type and shape; `OutputError` if the disk is full."""
         if not self._is_taking_rows:
             raise ShuffledpError(
                 "rows were added after the shuffled blocks were asked for, or after closing: add "
@@ -177,21 +110,7 @@ class ExternalShuffle:
             taken += size
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
-        """Return the shuffled rows in blocks; only once, for twice would be two releases.
-
-        Returns
-        -------
-        iterator of ndarray, shape (m, *row_shape)
-            Blocks of at least one row, each small enough for the memory limit. Put one after
-            the other they are all rows in uniformly random order.
-
-        Raises
-        ------
-        OutputError
-            If the scratch file cannot be written or read.
-        ShuffledpError
-            If they have been asked for before.
-        """
+        """Return the shuffled rows in blocks; only once, for twice would be two releases."""
         if not self._is_taking_rows:
             raise ShuffledpError(
                 "the shuffled blocks were asked for twice, or after closing: keep them, for a "
@@ -210,12 +129,7 @@ class ExternalShuffle:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _free_memory(self) -> None:

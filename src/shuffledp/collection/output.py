@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shuffledp._version import __version__
-from shuffledp.collection.results import RunResult
+from shuffledp.collection.results import Result
 from shuffledp.core.display import visible
 from shuffledp.core.errors import OutputError
 
@@ -45,27 +45,11 @@ def results_folder(
     overwrite: bool = False,
     inputs: Iterable[str | os.PathLike[str]] = (),
 ) -> Iterator[Path]:
-    """Yield a folder to write into, which becomes ``path`` if the block ends without an error.
+    """Yield a hidden folder, which becomes ``path`` if the block ends without an error.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The folder to create. It must not exist, or be empty.
-    overwrite : bool
-        Replace an existing folder, provided that it holds nothing but earlier results as this
-        program wrote them: the files that `MARKER_FILE` names, none of them changed since.
-    inputs : iterable of path
-        Files that are read meanwhile. None may lie below ``path``.
-
-    Yields
-    ------
-    Path
-        A hidden folder beside ``path``, on the same file system.
-
-    Raises
-    ------
-    OutputError
-        If ``path`` exists and may not be replaced, or the disk is full or not writable.
+    ``path`` must not exist, or be empty, or with ``overwrite`` hold nothing but earlier results,
+    unchanged: the files that `MARKER_FILE` names. None of the ``inputs``, which are read meanwhile,
+    may lie below it.
     """
     target = Path(os.path.abspath(path))  # noqa: PTH100  # resolve() would follow a link
     _require_free(target, overwrite=overwrite)
@@ -88,23 +72,7 @@ def results_folder(
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a name to write under, which becomes ``path`` if the block ends without an error.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The file, replaced if it exists; its folder is made.
-
-    Yields
-    ------
-    Path
-        A hidden name beside it. Whatever goes wrong, nothing is left there.
-
-    Raises
-    ------
-    OutputError
-        If it cannot be written; see `writing`.
-    """
+    """Yield a hidden name, which becomes the file ``path`` if the block ends without an error."""
     target = Path(path)
     partial = target.with_name(f".{target.name}.partial-{uuid.uuid4().hex[:12]}")
     with writing(target):
@@ -120,16 +88,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
 def writing(target: Path) -> Iterator[None]:
     """Turn what goes wrong while writing to ``target`` into an `OutputError` of one line.
 
-    Parameters
-    ----------
-    target : Path
-        What the user asked to be written: the error names it, not a file inside that the user
-        never sees.
-
-    Raises
-    ------
-    OutputError
-        In place of any error of the operating system, or of polars about it.
+    The error names what the user asked for, not a file inside that the user never sees.
     """
     import polars as pl
 
@@ -150,7 +109,7 @@ def writing(target: Path) -> Iterator[None]:
 
 
 def write_results(
-    result: RunResult,
+    result: Result,
     folder: Path,
     *,
     parameters: Mapping[str, object] | None = None,
@@ -158,21 +117,7 @@ def write_results(
 ) -> None:
     """Write ``estimates.csv``, ``privacy.json`` and ``report.html`` into a folder.
 
-    Parameters
-    ----------
-    result : RunResult
-        What to write.
-    folder : Path
-        Usually the one that `results_folder` yields.
-    parameters : mapping, optional
-        How the result was asked for, to be kept in ``privacy.json``; JSON values only.
-    findings : mapping, optional
-        What else was found of the result, for ``privacy.json``; JSON values only.
-
-    Raises
-    ------
-    OutputError
-        If a file cannot be written.
+    How the result was asked for (``parameters``) and what else was found go into ``privacy.json``.
     """
     with writing(folder):
         write_estimates(result, folder / ESTIMATES_FILE)
@@ -185,30 +130,16 @@ def write_results(
         result.report(folder / REPORT_FILE)
 
 
-def write_estimates(result: RunResult, path: Path) -> None:
-    """Write one row an estimate: value, count and frequency, or mean, then error and interval.
-
-    Parameters
-    ----------
-    result : RunResult
-        What to write.
-    path : Path
-        The CSV file; floats are written in full precision.
-    """
+def write_estimates(result: Result, path: Path) -> None:
+    """Write one row an estimate: value, count and frequency, or mean, then error and interval."""
     write_rows(estimate_rows(result), path)
 
 
 def write_rows(rows: Iterable[Mapping[str, object]], path: Path) -> None:
-    """Write rows as a CSV file.
+    """Write rows, all with the same keys, as a CSV file; floats in full precision, None as nothing.
 
-    Parameters
-    ----------
-    rows : iterable of dict
-        At least one; all with the same keys, which head the columns.
-    path : Path
-        The file, replaced if it exists; floats are written in full precision, None as nothing.
-        A text that a spreadsheet would take for a formula begins with an apostrophe, and control
-        characters are written out: labels may come from anybody.
+    A text that a spreadsheet would take for a formula begins with an apostrophe, and control
+    characters are written out: labels may come from anybody.
     """
     lines = [{name: _cell(value) for name, value in row.items()} for row in rows]
     with path.open("w", newline="", encoding="utf-8") as file:
@@ -234,46 +165,20 @@ def harmless_text(columns: "pl.Expr") -> "pl.Expr":
     return pl.when(is_formula).then("'" + text).otherwise(text).name.keep()
 
 
-def estimate_rows(result: RunResult) -> list[dict[str, Any]]:
-    """Return the ``estimates`` of the JSON form, one dict each.
-
-    Parameters
-    ----------
-    result : RunResult
-        Where to take them from.
-
-    Returns
-    -------
-    list of dict
-        With ``value``, ``count``, ``frequency`` (or ``mean``), ``standard_error``,
-        ``population_standard_error``, ``lower``,
-        ``upper``.
-    """
+def estimate_rows(result: Result) -> list[dict[str, Any]]:
+    """Return the ``estimates`` of the JSON form, one dict each."""
     rows: Any = result.to_json_dict()["estimates"]
     return list(rows)
 
 
 def write_privacy(
-    result: RunResult,
+    result: Result,
     path: Path,
     *,
     parameters: Mapping[str, object],
     findings: Mapping[str, object],
 ) -> None:
-    """Write all that is needed to judge the guarantee later.
-
-    Parameters
-    ----------
-    result : RunResult
-        What to write.
-    path : Path
-        The JSON file: what ``shuffledp run --json`` prints, and ``target``, ``domain``,
-        ``parameters`` and ``shuffledp_version``.
-    parameters : mapping
-        How the result was asked for.
-    findings : mapping
-        What else was found of it.
-    """
+    """Write all that is needed to judge the guarantee later, as JSON."""
     record = {
         **result.to_json_dict(),
         **findings,
@@ -286,25 +191,7 @@ def write_privacy(
 
 
 def json_text(value: object, *, indent: int | None = None) -> str:
-    """Return valid JSON; infinities and NaN, which JSON lacks, become ``null``.
-
-    Parameters
-    ----------
-    value : object
-        Made of dicts, lists, tuples, texts, numbers, booleans and None.
-    indent : int, optional
-        Spaces a level; without it everything is on one line.
-
-    Returns
-    -------
-    str
-        Floats in the shortest form that reads back as the same number.
-
-    Examples
-    --------
-    >>> json_text({"epsilon": float("inf"), "delta": 1e-8})
-    '{"epsilon": null, "delta": 1e-08}'
-    """
+    """Return valid JSON; infinities and NaN, which JSON lacks, become ``null``."""
     return json.dumps(_finite(value), indent=indent, ensure_ascii=False, allow_nan=False)
 
 

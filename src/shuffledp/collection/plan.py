@@ -5,32 +5,32 @@ the largest epsilon0 that meets the target, and the estimators say which of them
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, SupportsIndex
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Generic, SupportsIndex
 
-from shuffledp.collection.choosing import (
-    Alternative,
-    ModelComparison,
-    Target,
-    central_model,
-    guarantee_within,
-    infeasible,
-    local_model,
-    ranked_choices,
+from shuffledp.accounting.amplification.registry import account_delta
+from shuffledp.accounting.calibration import (
+    LARGEST_EPSILON0,
+    largest_epsilon0,
+    largest_local_epsilon,
 )
-from shuffledp.collection.questions.frequencies import FrequencyQuestion
-from shuffledp.collection.questions.mean import MeanQuestion
-from shuffledp.collection.questions.question import (
-    Question,
-    chosen_candidates,
-    require_list,
-)
-from shuffledp.collection.questions.vector_mean import VectorMeanQuestion
-from shuffledp.collection.results import Guarantee, RunResult, registered_renderer
-from shuffledp.collection.run import run_plan
+from shuffledp.accounting.release import ShuffledRelease
+from shuffledp.collection.account import guarantee_for, guarantee_of
+from shuffledp.collection.arrangements import UNIFORM, Arrangement, is_uniform
+from shuffledp.collection.question import Candidates, Question, chosen_candidates
+from shuffledp.collection.results import Estimates_co, Guarantee, registered_renderer
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
-from shuffledp.randomizers.base import CategoryRandomizer, LocalRandomizer
+from shuffledp.core.errors import InfeasibleTargetError, ParameterError
+from shuffledp.core.numerics.inversion import last_above_first_below
+from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.randomizers.base import LocalRandomizer
+
+# Advice beyond this number of users is of no use.
+_MOST_USERS_ADVISED = 10**9
+
+# Leading digits of an epsilon that is advised.
+_TWO_DIGITS = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
 
 # Among randomizers whose errors are this close, the one with the smallest reports is chosen.
 _CLOSE_ENOUGH = 1.02
@@ -38,10 +38,57 @@ _CLOSE_ENOUGH = 1.02
 # Errors that differ by less differ by the accountant's tolerance only: one law in two guises.
 _SAME = 1.0 + 1e-4
 
+# Of epsilon0, where each step asks the accountant for several batches.
+_ARRANGED_TOLERANCE = 1e-3
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """A collection that meets a central target with the least expected error.
+class Alternative:
+    """Another randomizer at the largest epsilon0 that meets the target, and its error."""
+
+    randomizer: LocalRandomizer
+    expected_standard_error: float
+
+    def to_json_dict(self) -> dict[str, object]:
+        """Return name, epsilon0, bytes a report and expected standard error."""
+        return {
+            "randomizer": self.randomizer.name,
+            "epsilon0": self.randomizer.epsilon0,
+            "num_report_bytes": self.randomizer.num_report_bytes,
+            "expected_standard_error": self.expected_standard_error,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelComparison:
+    """What another trust model costs: its epsilon for the same error, its error at the same one."""
+
+    epsilon_for_same_error: float
+    standard_error_at_same_epsilon: float
+    mechanism: str
+
+    def to_json_dict(self) -> dict[str, object]:
+        """Return the fields by name."""
+        return {
+            "mechanism": self.mechanism,
+            "epsilon_for_same_error": self.epsilon_for_same_error,
+            "standard_error_at_same_epsilon": self.standard_error_at_same_epsilon,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What a collection has to meet: (epsilon, delta) with so many users, after so many rounds."""
+
+    num_users: int
+    epsilon: float
+    delta: float
+    rounds: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan(Generic[Estimates_co]):
+    """A collection that meets a central target; made by ``shuffledp.plan``.
 
     Parameters
     ----------
@@ -55,29 +102,25 @@ class Plan:
         What each user runs on their own value.
     guarantee : Guarantee
         What holds for n honest users: epsilon as a `Bound`, at most the target.
-    expected_standard_error : float
-        Of an estimate about these users, their values held fixed, in the case that
-        ``question.expected_for`` names: the randomization alone, as ``standard_error`` of a result.
     alternatives : tuple of Alternative
         The other randomizers, least error first; the first is the runner-up. One with an error
         up to 2 % smaller but larger reports may be among them.
-    local_model, central_model : ModelComparison
-        The same without a shuffler, and with a trusted curator.
     rounds : int
         How often the collection is repeated about the same people; the guarantee covers all of it.
+    shuffling : Arrangement
+        How reports are shuffled, which the guarantee is for.
     """
 
     num_users: int
-    question: Question
+    question: Question[Estimates_co]
     target_epsilon: float
     target_delta: float
     randomizer: LocalRandomizer
     guarantee: Guarantee
-    expected_standard_error: float
-    alternatives: tuple[Alternative, ...]
-    local_model: ModelComparison
-    central_model: ModelComparison
+    alternatives: tuple[Alternative, ...] = ()
     rounds: int = 1
+    shuffling: Arrangement = UNIFORM
+    _makers: Candidates = field(repr=False, compare=False)
 
     @property
     def domain(self) -> tuple[str, ...]:
@@ -85,27 +128,50 @@ class Plan:
         return self.question.labels
 
     @property
+    def expected_standard_error(self) -> float:
+        """Of an estimate about these users, their values held fixed: the randomization alone.
+
+        In the case that ``question.expected_for`` names, as ``standard_error`` of a result.
+        """
+        return self.question.expected_error(self.randomizer, self.num_users)
+
+    @property
     def expected_population_standard_error(self) -> float:
         """The same with sampling: of an estimate about the population that the users come from."""
         sampling = self.question.expected_spread / self.num_users
         return math.sqrt(self.expected_standard_error**2 + sampling)
 
-    def run(self, answers: Any, **options: Any) -> RunResult:
-        """Run the plan on data; see `shuffledp.collection.run.run_plan` for the options.
+    @property
+    def local_model(self) -> ModelComparison:
+        """What the same reports cost if they are sent without a shuffler.
 
-        Parameters
-        ----------
-        answers : column or array-like
-            One row a user: an opened column, or values in memory.
-        **options
-            For example ``seed`` for a simulation, or ``confidence``.
-
-        Returns
-        -------
-        RunResult
-            Estimates and the guarantee of exactly this run.
+        Over several rounds epsilons add up, and each round gets an even share.
         """
-        return run_plan(self, answers, **options)
+        share = self.target_epsilon / self.rounds
+        makers = self._makers.values()
+        errors = (self.question.expected_error(make(share), self.num_users) for make in makers)
+        return ModelComparison(
+            epsilon_for_same_error=self.randomizer.epsilon0 * self.rounds,
+            standard_error_at_same_epsilon=min(errors),
+            mechanism="the best of the same randomizers, reports sent with their senders' names",
+        )
+
+    @property
+    def central_model(self) -> ModelComparison:
+        """What Laplace noise on the totals of a trusted curator costs.
+
+        Replacing one value moves the totals by the sensitivity in all, which is the scale of the
+        noise at epsilon = 1; the standard error of Laplace noise is sqrt(2) times its scale. Over
+        several rounds epsilons add up, and each round gets an even share.
+        """
+        sensitivity = self.question.central_sensitivity
+        product = math.sqrt(2.0) * sensitivity * self.rounds / self.num_users
+        return ModelComparison(
+            epsilon_for_same_error=product / self.expected_standard_error,
+            standard_error_at_same_epsilon=product / self.target_epsilon,
+            mechanism=f"Laplace noise of scale {sensitivity:.6g}/epsilon on each total of a "
+            "trusted curator",
+        )
 
     def to_json_dict(self) -> dict[str, object]:
         """Return what ``shuffledp plan --json`` prints."""
@@ -132,49 +198,56 @@ class Plan:
         return registered_renderer().plan_text(self)
 
 
-def make_plan(
-    num_users: SupportsIndex,
-    domain: Iterable[object],
-    epsilon: float,
-    delta: float,
+def plan(
+    question: Question[Estimates_co],
     *,
-    randomizer: str | Callable[..., CategoryRandomizer] | None = None,
+    num_users: SupportsIndex,
+    delta: float,
+    epsilon: float | None = None,
+    epsilon0: float | None = None,
+    randomizer: str | None = None,
     rounds: SupportsIndex = 1,
-) -> Plan:
+    shuffling: Arrangement = UNIFORM,
+) -> Plan[Estimates_co]:
     """Choose the randomizer and its epsilon0 for a central (epsilon, delta) target.
 
     Parameters
     ----------
+    question : Categories, Mean, VectorMean, Words or AnswerSets
+        What is asked.
     num_users : int
         Number of honest users n whose reports are shuffled together, at least 1.
-    domain : iterable
-        The possible answers, at least two, all different; each becomes a label, 1 as ``"1"``.
-    epsilon : float
-        Central target in nats, > 0.
     delta : float
         Central failure probability, in (0, 1); well below 1/n.
-    randomizer : str or class, optional
-        Name of the randomizer to use, or a `CategoryRandomizer` class of your own; by default the
-        one with the least expected error, or with the smallest reports among those within 2 % of
-        it.
+    epsilon : float, optional
+        Central target in nats, > 0.
+    epsilon0 : float, optional
+        Local privacy loss in nats, given instead of ``epsilon``, whatever epsilon it leads to.
+    randomizer : str, optional
+        Name of the randomizer to use. By default for a uniform shuffle to a target the one with
+        the least expected error, or with the smallest reports among those within 2 % of it;
+        otherwise the question's first one.
     rounds : int
         How often the collection is repeated about the same people, at least 1: the target is for
-        all rounds together.
+        all rounds together. Only for a uniform shuffle to a target.
+    shuffling : Arrangement
+        How reports are shuffled; uniformly by default. Others are
+        ``shuffledp.groups.GroupArrangement``, ``shuffledp.groups.DisplacementArrangement`` and
+        ``shuffledp.network.NetworkArrangement``.
 
     Returns
     -------
     Plan
-        Whose ``guarantee`` meets the target.
+        Whose ``guarantee`` meets the target. Other than for a uniform shuffle its epsilon0 is up
+        to one part in a thousand below the largest that does.
 
     Raises
     ------
     ParameterError
-        If an argument is out of range.
-    DomainError
-        If the domain has fewer than two answers or repeats one.
+        If an argument is out of range, or not exactly one of epsilon and epsilon0 is given.
     InfeasibleTargetError
-        If so few users allow so much noise only that every interval would cover [0, 1]; the
-        message says how many users, or which epsilon, would do.
+        If so few users allow so much noise only that it would drown every estimate; the message
+        says what would do.
 
     Notes
     -----
@@ -182,139 +255,45 @@ def make_plan(
 
     Examples
     --------
-    >>> plan = make_plan(100_000, ["yes", "no", "refused"], epsilon=0.5, delta=1e-8)
-    >>> plan.guarantee.epsilon_upper <= 0.5
+    >>> from shuffledp.collection.questions import Categories
+    >>> asked = Categories(["yes", "no", "refused"])
+    >>> plan(asked, num_users=100_000, epsilon=0.5, delta=1e-8).guarantee.epsilon_upper <= 0.5
     True
     """
-    name, own = (randomizer, ()) if not callable(randomizer) else (None, (randomizer,))
-    question = FrequencyQuestion(domain=domain, own=own)  # type: ignore[arg-type]  # checked there
-    return plan_question(question, num_users, epsilon, delta, randomizer=name, rounds=rounds)
-
-
-def plan_mean(
-    num_users: SupportsIndex,
-    low: float,
-    high: float,
-    epsilon: float,
-    delta: float,
-    *,
-    name: str = "mean",
-    randomizer: str | None = None,
-    rounds: SupportsIndex = 1,
-) -> Plan:
-    """Choose the randomizer of a number in [low, high] for a central target.
-
-    Parameters
-    ----------
-    num_users : int
-        Number of honest users n whose reports are shuffled together, at least 1.
-    low, high : float
-        Limits of the number; known without looking at the data.
-    epsilon, delta : float
-        Central target, as for `make_plan`.
-    name : str
-        What is measured.
-    randomizer : str, optional
-        Name of the randomizer to use.
-    rounds : int
-        How often the collection is repeated, as for `make_plan`.
-
-    Returns
-    -------
-    Plan
-        Whose ``guarantee`` meets the target.
-
-    Raises
-    ------
-    ParameterError, InfeasibleTargetError
-        As for `make_plan`.
-
-    Examples
-    --------
-    >>> plan = plan_mean(10_000, 0, 120, epsilon=1.0, delta=1e-6)
-    >>> plan.guarantee.epsilon_upper <= 1.0
-    True
-    """
-    question = MeanQuestion(low=low, high=high, name=name)
-    return plan_question(question, num_users, epsilon, delta, randomizer=randomizer, rounds=rounds)
-
-
-def plan_vector_mean(
-    num_users: SupportsIndex,
-    names: Iterable[str],
-    epsilon: float,
-    delta: float,
-    *,
-    norm_bound: float = 1.0,
-    randomizer: str | None = None,
-    rounds: SupportsIndex = 1,
-) -> Plan:
-    """Choose the randomizer of a vector for a central target.
-
-    Parameters
-    ----------
-    num_users : int
-        Number of honest users n whose reports are shuffled together, at least 1.
-    names : iterable of str
-        Names of the coordinates, at least two.
-    epsilon, delta : float
-        Central target, as for `make_plan`.
-    norm_bound : float
-        Largest Euclidean norm of a vector; known without looking at the data.
-    randomizer : str, optional
-        Name of the randomizer to use.
-    rounds : int
-        How often the collection is repeated, as for `make_plan`.
-
-    Returns
-    -------
-    Plan
-        Whose ``guarantee`` meets the target.
-
-    Raises
-    ------
-    ParameterError, InfeasibleTargetError
-        As for `make_plan`.
-    """
-    require_list("names", names)
-    question = VectorMeanQuestion(names=tuple(names), norm_bound=norm_bound)
-    return plan_question(question, num_users, epsilon, delta, randomizer=randomizer, rounds=rounds)
-
-
-def plan_question(
-    question: Question,
-    num_users: SupportsIndex,
-    epsilon: float,
-    delta: float,
-    *,
-    randomizer: str | None = None,
-    rounds: SupportsIndex = 1,
-) -> Plan:
-    """Choose the randomizer and its epsilon0 for any kind of question.
-
-    Parameters
-    ----------
-    question : Question
-        One of `shuffledp.collection.questions`.
-    num_users, epsilon, delta, randomizer, rounds
-        As for `make_plan`.
-
-    Returns
-    -------
-    Plan
-        Whose ``guarantee`` meets the target.
-
-    Raises
-    ------
-    ParameterError, InfeasibleTargetError
-        As for `make_plan`.
-    """
+    if (epsilon is None) == (epsilon0 is None):
+        raise ParameterError(
+            f"epsilon = {epsilon} and epsilon0 = {epsilon0}: give exactly one of them, the central "
+            "target or the local loss"
+        )
+    if rounds != 1 and (epsilon is None or not is_uniform(shuffling)):
+        raise ParameterError(
+            f"rounds = {rounds}: a collection that is repeated is planned for a target epsilon of "
+            "uniform shuffles only: leave rounds out"
+        )
+    if epsilon is None:
+        name = randomizer or next(iter(question.candidates()))
+        makers = chosen_candidates(question, name)
+        law = makers[name](float(epsilon0 or 0.0))
+        users = require_at_least("num_users", num_users, 1)
+        guarantee = shuffling.guarantee(law.profile, users, delta=delta)
+        return Plan(
+            num_users=users,
+            question=question,
+            target_epsilon=guarantee.epsilon_upper,
+            target_delta=delta,
+            randomizer=law,
+            guarantee=guarantee,
+            shuffling=shuffling,
+            _makers=makers,
+        )
     target = Target(
         num_users=require_at_least("num_users", num_users, 1),
         epsilon=require_positive("epsilon", epsilon),
         delta=require_open_unit("delta", delta),
         rounds=require_at_least("rounds", rounds, 1),
     )
+    if not is_uniform(shuffling):
+        return _arranged_plan(question, target, shuffling, randomizer)
     makers = chosen_candidates(question, randomizer)
     choices = ranked_choices(question, makers, target)
     least = choices[0].expected_standard_error
@@ -330,12 +309,172 @@ def plan_question(
         guarantee=guarantee_within(
             best.randomizer, target.num_users, target.epsilon, target.delta, rounds=target.rounds
         ),
-        expected_standard_error=best.expected_standard_error,
         alternatives=tuple(each for each in choices if each is not best),
-        local_model=local_model(question, makers, best, target),
-        central_model=central_model(question, best.expected_standard_error, target),
         rounds=target.rounds,
+        _makers=makers,
     )
+
+
+def _arranged_plan(
+    question: Question[Estimates_co],
+    target: Target,
+    shuffling: Arrangement,
+    randomizer: str | None,
+) -> Plan[Estimates_co]:
+    """Return the largest epsilon0 of one randomizer that meets a target in an arrangement."""
+    name = randomizer or next(iter(question.candidates()))  # for answers k-RR
+    makers = chosen_candidates(question, name)
+    make, num_users = makers[name], target.num_users
+
+    def epsilon_at(inverse: float) -> float:
+        law = make(1.0 / inverse).profile
+        found = shuffling.guarantee(law, num_users, delta=target.delta, with_lower=False)
+        return found.epsilon_upper
+
+    # Without any amplification the target is met at epsilon0 = epsilon.
+    certain = min(target.epsilon, LARGEST_EPSILON0)
+    _, inverse = last_above_first_below(
+        epsilon_at,
+        target.epsilon,
+        1.0 / LARGEST_EPSILON0,
+        1.0 / certain,
+        relative_tolerance=_ARRANGED_TOLERANCE,
+    )
+    law = make(max(1.0 / inverse, certain))
+    if not question.expected_error(law, num_users) <= question.useless_error:
+        raise InfeasibleTargetError(
+            f"num_users = {num_users} is too few for epsilon = {target.epsilon:g}, delta = "
+            f"{target.delta:g} with the {shuffling.name} shuffler: the noise needed would drown "
+            f"every estimate; {', '.join(filter(None, ('raise epsilon', shuffling.remedy)))}, or "
+            "ask more people"
+        )
+    return Plan(
+        num_users=num_users,
+        question=question,
+        target_epsilon=target.epsilon,
+        target_delta=target.delta,
+        randomizer=law,
+        guarantee=shuffling.guarantee(law.profile, num_users, delta=target.delta),
+        shuffling=shuffling,
+        _makers=makers,
+    )
+
+
+def ranked_choices(
+    question: Question, makers: Candidates, target: Target
+) -> tuple[Alternative, ...]:
+    """Return each randomizer at its largest epsilon0, least expected error first."""
+    calibrated = _Calibration(target)
+    choices = []
+    for make in makers.values():
+        chosen = make(calibrated.largest_epsilon0(make))
+        error = question.expected_error(chosen, target.num_users)
+        choices.append(Alternative(randomizer=chosen, expected_standard_error=error))
+    return tuple(sorted(choices, key=lambda each: each.expected_standard_error))
+
+
+class _Calibration:
+    """Finds largest epsilon0s; those that follow from epsilon0 alone are all the same one."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._of_any: float | None = None
+
+    def largest_epsilon0(self, make: Callable[[float], LocalRandomizer]) -> float:
+        """Return the largest epsilon0 at which this randomizer meets the target."""
+        profile = make(1.0).profile
+        if profile.family is not RandomizerFamily.OTHER or profile.blanket:
+            return meeting(self._target, lambda epsilon0: make(epsilon0).profile)
+        if self._of_any is None:
+            self._of_any = meeting(
+                self._target,
+                lambda epsilon0: LocalProfile(epsilon0=epsilon0, family=RandomizerFamily.OTHER),
+            )
+        return self._of_any
+
+
+def meeting(target: Target, profile_for: Callable[[float], LocalProfile]) -> float:
+    """Return the largest epsilon0 of profiles that meet the target."""
+    if target.rounds == 1:
+        return largest_epsilon0(
+            profile_for, num_users=target.num_users, epsilon=target.epsilon, delta=target.delta
+        )
+    return largest_local_epsilon(
+        num_users=target.num_users,
+        rounds=target.rounds,
+        epsilon=target.epsilon,
+        delta=target.delta,
+        profile_for=profile_for,
+    )
+
+
+def guarantee_within(
+    randomizer: LocalRandomizer, num_users: int, epsilon: float, delta: float, *, rounds: int = 1
+) -> Guarantee:
+    """Return the guarantee of all rounds at ``delta``, with an upper end of at most ``epsilon``.
+
+    Calibration proved that delta holds at ``epsilon``; inverting back ends within its tolerance
+    *above* the root, which must not read as a miss.
+    """
+    if rounds > 1:  # calibrated by the very epsilon that is computed here
+        release = ShuffledRelease(profile=randomizer.profile, num_users=num_users)
+        return guarantee_of(release * rounds, delta=delta)
+    guarantee = guarantee_for(randomizer.profile, num_users, delta=delta)
+    bound = guarantee.bound
+    if bound.upper <= epsilon:
+        return guarantee
+    proved = account_delta(
+        randomizer.profile, num_users=num_users, epsilon=epsilon, with_lower=False
+    )
+    if proved.upper > delta:
+        return guarantee
+    lower = None if bound.lower is None else min(bound.lower, epsilon)
+    return replace(guarantee, epsilon=replace(bound, lower=lower, upper=epsilon))
+
+
+def infeasible(question: Question, makers: Candidates, target: Target) -> InfeasibleTargetError:
+    """Return the error that says how many users, or which epsilon, would do.
+
+    Judged by what holds for any randomizer: quicker than each one's own analysis, and since that
+    allows no less noise, what is advised does.
+    """
+    num_users, epsilon, delta = target.num_users, target.epsilon, target.delta
+
+    def useful(users: int, asked: float) -> bool:
+        epsilon0 = meeting(
+            replace(target, num_users=users, epsilon=asked),
+            lambda epsilon0: LocalProfile(epsilon0=epsilon0),
+        )
+        errors = (question.expected_error(make(epsilon0), users) for make in makers.values())
+        return min(errors) <= question.useless_error
+
+    again = f" in {target.rounds} rounds" if target.rounds > 1 else ""
+    advice = []
+    enough = next((users for users in _powers_above(num_users) if useful(users, epsilon)), None)
+    if enough is not None:
+        too_few = enough // 2
+        while enough - too_few > max(1, enough // 50):
+            middle = (too_few + enough) // 2
+            too_few, enough = (too_few, middle) if useful(middle, epsilon) else (middle, enough)
+        advice.append(f"{enough:,} users would do at this target")
+    # Two digits, each tried as it is printed.
+    steps = (digits * 10.0**power for power in range(-6, 2) for digits in _TWO_DIGITS)
+    large = next((e for e in steps if e > epsilon and useful(num_users, e)), None)
+    if large is not None:
+        advice.append(f"epsilon >= {large:g} with {num_users:,} users")
+    return InfeasibleTargetError(
+        f"num_users = {num_users} is too few for epsilon = {epsilon:g}, delta = {delta:g} with "
+        f"{question.describe()}{again}: the noise needed would drown every estimate; "
+        f"{', or '.join(advice)}"
+    )
+
+
+def _powers_above(num_users: int) -> Iterator[int]:
+    """Yield numbers of users that double, up to a billion."""
+    users = 2 * num_users
+    while users <= 2 * _MOST_USERS_ADVISED:
+        yield users
+        users *= 2
 
 
 def _best(choices: Sequence[Alternative], names: Sequence[str]) -> Alternative:

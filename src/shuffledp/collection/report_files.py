@@ -17,8 +17,8 @@ import numpy as np
 
 from shuffledp._version import __version__
 from shuffledp.collection.output import writing
-from shuffledp.collection.run import Setting
-from shuffledp.collection.source.reading import reading
+from shuffledp.collection.plan import Plan
+from shuffledp.collection.source.tables import reading
 from shuffledp.core.errors import DataError
 from shuffledp.core.reports import Reports
 from shuffledp.randomizers.base import LocalRandomizer
@@ -32,20 +32,7 @@ _ROWS_A_BLOCK = 1 << 18
 
 
 def to_frame(reports: Reports, *, labels: tuple[str, ...] | None = None) -> "pl.DataFrame":
-    """Return reports as a frame with one column, ``report``.
-
-    Parameters
-    ----------
-    reports : Reports
-        Of any randomizer.
-    labels : tuple of str, optional
-        Names of the codes that reports of shape (n,) are.
-
-    Returns
-    -------
-    polars.DataFrame
-        It hands itself to other libraries as an Arrow stream (``__arrow_c_stream__``).
-    """
+    """Return reports as a frame with one column, ``report``; codes by their ``labels`` if given."""
     import polars as pl
 
     data = np.asarray(reports.data)
@@ -59,25 +46,7 @@ def to_frame(reports: Reports, *, labels: tuple[str, ...] | None = None) -> "pl.
 
 
 def from_frame(frame: Any, *, fingerprint: str) -> Reports:
-    """Return the reports in a frame that `to_frame` made, or in any Arrow table like it.
-
-    Parameters
-    ----------
-    frame : polars.DataFrame or object with ``__arrow_c_stream__``
-        With a column ``report``.
-    fingerprint : str
-        Name of the law that made them; randomizers refuse reports of another.
-
-    Returns
-    -------
-    Reports
-        In the frame's order.
-
-    Raises
-    ------
-    DataError
-        If there is no such column, or a report is missing.
-    """
+    """Return the reports in a frame that `to_frame` made, or in any Arrow table like it."""
     import polars as pl
 
     table = frame if isinstance(frame, pl.DataFrame) else pl.DataFrame(frame)
@@ -162,28 +131,13 @@ def write_reports(
 
 def reports_writer(
     path: Path,
-    setting: Setting,
+    plan: Plan,
     *,
     beside: Callable[[int, int], "pl.DataFrame"] | None = None,
 ) -> Callable[[Iterator[Reports]], None]:
-    """Return a function that writes a stream of shuffled reports to a Parquet file.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    setting : Setting
-        What was run: its randomizer made the reports.
-    beside : callable, optional
-        More columns, as for `write_reports`.
-
-    Returns
-    -------
-    callable
-        Takes an iterable of `Reports` and consumes it.
-    """
-    randomizer = setting.randomizer
-    labels = setting.question.labels if randomizer.name == "k-rr" else None
+    """Return a sink of shuffled reports that writes them to a Parquet file."""
+    randomizer = plan.randomizer
+    labels = plan.question.labels if randomizer.name == "k-rr" else None
 
     def write(stream: Iterator[Reports]) -> None:
         write_reports(path, stream, randomizer, labels=labels, beside=beside)
@@ -193,21 +147,7 @@ def reports_writer(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportFile:
-    """A Parquet file of reports. Made by `open_reports`.
-
-    Parameters
-    ----------
-    path : Path
-        Where it is.
-    fingerprint : str
-        Name of the law that made the reports.
-    randomizer : str
-        Registered name of the randomizer.
-    law : str
-        The randomizer with all its parameters, as Python.
-    num_reports : int
-        Number of rows.
-    """
+    """A Parquet file of reports, and the law that made them. Made by `open_reports`."""
 
     path: Path
     fingerprint: str
@@ -217,13 +157,7 @@ class ReportFile:
     _frame: "pl.LazyFrame" = field(repr=False)
 
     def blocks(self) -> Iterator[Reports]:
-        """Yield the reports in the file's order, block by block.
-
-        Yields
-        ------
-        Reports
-            Up to 2^18 of them.
-        """
+        """Yield the reports in the file's order, block by block."""
         with reading(self.path.name):
             for batch in self._frame.collect_batches(chunk_size=_ROWS_A_BLOCK):
                 yield from_frame(batch, fingerprint=self.fingerprint)

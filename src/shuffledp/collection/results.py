@@ -1,4 +1,4 @@
-"""What a collection returns: the ``Guarantee`` it gives and the ``RunResult`` it produced.
+"""What a collection returns: its `Guarantee`, its `Result`, and the facts about its shuffle.
 
 This module holds data only. How a result looks in a browser, a notebook or a terminal is decided
 one floor up, in ``shuffledp.report``; since imports point downwards, that package is
@@ -6,25 +6,37 @@ handed in once through `register_renderer`, by ``shuffledp/__init__.py``.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Generic, Protocol, cast
 
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
     from shuffledp.collection.arrangements import Order
-    from shuffledp.collection.group_facts import GroupFacts
-    from shuffledp.collection.network_facts import NetworkFacts
     from shuffledp.collection.plan import Plan
-    from shuffledp.collection.questions.question import Question
+    from shuffledp.collection.question import Question
     from shuffledp.collection.source.prior_files import PriorKnowledge
     from shuffledp.estimation.frequencies import FrequencyEstimates
     from shuffledp.estimation.means import MeanEstimates
     from shuffledp.randomizers.base import LocalRandomizer
+
+    Estimates_co = TypeVar(
+        "Estimates_co",
+        bound=FrequencyEstimates | MeanEstimates,
+        covariant=True,
+        default=FrequencyEstimates | MeanEstimates,
+    )
+else:
+    from typing import TypeVar
+
+    Estimates_co = TypeVar("Estimates_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +129,7 @@ class Guarantee:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
-class RunResult:
+class Result(Generic[Estimates_co]):
     """What one collection produced: estimates, the guarantee they came with, and how.
 
     It prints itself: a short text in a terminal, a table in a notebook, and with `report` a
@@ -168,10 +180,10 @@ class RunResult:
     """
 
     num_users: int
-    question: "Question"
+    question: "Question[Estimates_co]"
     randomizer: "LocalRandomizer"
     guarantee: Guarantee
-    estimates: "FrequencyEstimates | MeanEstimates"
+    estimates: Estimates_co
     is_simulation: bool
     target_epsilon: float
     target_delta: float
@@ -262,7 +274,7 @@ class RunResult:
 
     def __repr__(self) -> str:
         return (
-            f"RunResult(num_users={self.num_users}, randomizer={self.randomizer.name!r}, "
+            f"Result(num_users={self.num_users}, randomizer={self.randomizer.name!r}, "
             f"epsilon0={self.randomizer.epsilon0:.6g}, "
             f"epsilon={self.guarantee.epsilon_upper:.6g}, delta={self.guarantee.delta_upper:.6g}, "
             f"is_simulation={self.is_simulation})"
@@ -272,15 +284,15 @@ class RunResult:
 class Renderer(Protocol):
     """Turns plans and results into something to look at; ``shuffledp.report`` is one."""
 
-    def write_report(self, result: RunResult, path: str | PathLike[str]) -> Path:
+    def write_report(self, result: Result, path: str | PathLike[str]) -> Path:
         """Write a self-contained HTML report and return its path."""
         ...
 
-    def notebook_html(self, result: RunResult) -> str:
+    def notebook_html(self, result: Result) -> str:
         """Return an HTML fragment without scripts."""
         ...
 
-    def terminal_text(self, result: RunResult) -> str:
+    def terminal_text(self, result: Result) -> str:
         """Return a few lines of plain text."""
         ...
 
@@ -293,11 +305,11 @@ class Renderer(Protocol):
         ...
 
 
-_renderers: list[Renderer] = []  # at most one; the last registered
+_renderers: list[Renderer | str] = []  # at most one; the last registered
 
 
-def register_renderer(renderer: Renderer) -> None:
-    """Let ``renderer`` show results from now on; ``shuffledp/__init__.py`` calls this once."""
+def register_renderer(renderer: Renderer | str) -> None:
+    """Let ``renderer``, or the module of that name, show results from now on."""
     _renderers[:] = [renderer]
 
 
@@ -308,7 +320,8 @@ def registered_renderer() -> Renderer:
             "no renderer for results is registered: `import shuffledp` does it, or call "
             "shuffledp.collection.results.register_renderer(shuffledp.report)"
         )
-    return _renderers[0]
+    found = _renderers[0]
+    return cast(Renderer, import_module(found)) if isinstance(found, str) else found
 
 
 def _json_number(value: Bound | float) -> object:
@@ -317,3 +330,151 @@ def _json_number(value: Bound | float) -> object:
         return value
     upper = None if math.isinf(value.upper) else value.upper
     return {"lower": value.lower, "upper": upper}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubsetPreservation:
+    """A share ``eta`` or more of a subset's reports stays within it, but for a chance of ``delta``.
+
+    ``confidence`` is that in simulated shuffles, None where the statement is exact.
+    """
+
+    name: str
+    size: int
+    eta: float
+    delta: float
+    confidence: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reidentification:
+    """Theorem 4.2 for the smallest group, of ``group_size`` people, that protects somebody.
+
+    ``most_probable`` is an upper bound on the probability that more than half of the rows which an
+    adversary names for ``subset_size`` people are theirs.
+    """
+
+    subset_size: int
+    group_size: int
+    most_probable: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherGrouping:
+    """Theorem 4.4: the same release through other groups; ``alpha`` is rounded up."""
+
+    description: str
+    largest_group: int
+    sensitivity: float
+    alpha: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupFacts:
+    """Groups, reference order and guarantees of one shuffle within groups.
+
+    Computed in `shuffledp.groups.run`.
+    """
+
+    description: str
+    num_groups: int
+    smallest_group: int
+    median_group: int
+    largest_group: int
+    largest_width: int | None
+    rank_distance: str | None
+    reference_order: str
+    sensitivity: float
+    published_sensitivity: int | None
+    orders_tried: tuple[tuple[str, int], ...]
+    alpha: float
+    theta: float
+    mean_displacement: float
+    is_displacement_exact: bool
+    odds_factor: float
+    reidentification: tuple[Reidentification, ...]
+    preservation: tuple[SubsetPreservation, ...]
+    other_groupings: tuple[OtherGrouping, ...]
+    shuffler: str = "mallows"
+    unit: str = "places"
+    expected_crowd: tuple[float, ...] = ()
+
+    def to_json_dict(self) -> dict[str, object]:
+        """Return the fields by name."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkFacts:
+    """Graph, walk and mixing of one exchange of reports. Computed in `shuffledp.network.run`.
+
+    Epsilons are safe to publish; the spectral gap is rounded down and the separation up.
+    ``most_by_rounds`` is for 99 % of the users.
+    """
+
+    graph: str
+    num_users: int
+    num_edges: int
+    fewest_neighbours: int
+    most_neighbours: int
+    num_self_loops: int
+    num_duplicates: int
+    irregularity: float
+    rounds: int
+    are_rounds_chosen: bool
+    protocol: str
+    laziness: float
+    spectral_gap: float
+    separation: float
+    worst_user: str
+    method: str
+    uniform_epsilon: float
+    published_epsilon: float | None
+    epsilon_by_rounds: tuple[tuple[int, float], ...]
+    most_held: float
+    num_released: int
+    num_dummies: int
+    most_by_rounds: tuple[tuple[int, float], ...] = ()
+
+    def to_json_dict(self) -> dict[str, object]:
+        """Return the fields by name."""
+        return asdict(self)
+
+
+# A shuffle that leaves more than this share of epsilon0 hardly amplifies.
+_HARDLY = 0.9
+
+
+def delta_cautions(delta: float, num_users: int) -> tuple[str, ...]:
+    """Return a warning unless ``delta < 1 / num_users``: else it permits publishing an answer."""
+    if delta * num_users < 1.0:
+        return ()
+    return (
+        f"delta = {delta:g} is not below 1/num_users = {1 / num_users:g}: publishing one user's "
+        f"answer in the clear would meet it; ask for a far smaller one, such as "
+        f"{0.001 / num_users:.0e}.",
+    )
+
+
+def amplification_cautions(
+    guarantee: Guarantee, epsilon0: float, facts: GroupFacts
+) -> tuple[str, ...]:
+    """Return a warning if a shuffle within groups amplifies next to nothing.
+
+    That is: epsilon is at least nine tenths of epsilon0, and more than twice the lower end (that of
+    a uniform shuffle).
+    """
+    epsilon, lower = guarantee.epsilon_upper, guarantee.lower or 0.0
+    if math.isinf(facts.alpha) or epsilon < _HARDLY * epsilon0 or lower > 0.5 * epsilon:
+        return ()
+    share = f"central epsilon is {epsilon:.3g}, and epsilon0 = {epsilon0:.3g}"
+    if facts.rank_distance == "kendall":
+        return (
+            f"Kendall's distance gives next to no central amplification here: {share}. Within "
+            "groups it promises alpha all the same. --shuffler displacement, or --rank-distance "
+            "hamming or cayley, which do not keep reports near, may give a smaller epsilon.",
+        )
+    return (
+        f"There is next to no central amplification here: {share}. Somebody has few others nearby "
+        "to hide among; a smaller alpha moves reports farther.",
+    )

@@ -1,159 +1,86 @@
-"""Running a plan on data: the one place where values, reports, estimates and guarantee meet."""
+"""Running a plan on data: the one place where values, reports, estimates and guarantee meet.
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+One machine plays all users, the shuffler and the analyst, as a stream. The three are kept apart as
+they would be in a deployment: values are randomized block by block, each once; the reports are
+shuffled as a whole, in the arrangement chosen; the analyst sees shuffled reports only.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from shuffledp.accounting.release import ShuffledRelease
-from shuffledp.collection.arrangements import UNIFORM, Arrangement
-from shuffledp.collection.cautions import delta_cautions
-from shuffledp.collection.guarantees import guarantee_for, guarantee_of
-from shuffledp.collection.local import ReportSink, collect
-from shuffledp.collection.questions.frequencies import FrequencyQuestion
-from shuffledp.collection.questions.question import EstimateOptions, Question, chosen_candidates
-from shuffledp.collection.results import Guarantee, RunResult
-from shuffledp.collection.sampled_estimates import for_all_users
-from shuffledp.collection.source.column import Column
+from shuffledp.collection.account import guarantee_for, guarantee_of
+from shuffledp.collection.arrangements import UNIFORM, Arrangement, Stage, is_uniform
+from shuffledp.collection.plan import Plan
+from shuffledp.collection.question import EstimateOptions, Question
+from shuffledp.collection.questions import Categories
+from shuffledp.collection.results import Guarantee, Result, delta_cautions
+from shuffledp.collection.source.tables import Column, require_users
 from shuffledp.core.bound import Bound
-from shuffledp.core.checks import require_open_unit
+from shuffledp.core.checks import require_at_least, require_open_unit
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import ParameterError
+from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.progress import Progress, no_progress
+from shuffledp.core.reports import Aggregate, Reports
+from shuffledp.estimation.frequencies import FrequencyEstimates
+from shuffledp.estimation.intervals import normal_quantile, simultaneous_confidence
+from shuffledp.estimation.means import MeanEstimates
 from shuffledp.randomizers.base import LocalRandomizer
 
 if TYPE_CHECKING:
+    from shuffledp.collection.report_files import ReportFile
     from shuffledp.collection.source.prior_files import PriorKnowledge
+
+EstimatesT = TypeVar("EstimatesT", bound=FrequencyEstimates | MeanEstimates)
+
+Prior: TypeAlias = "PriorKnowledge | Mapping[str, float] | Sequence[float] | None"
+
+ReportSink: TypeAlias = Callable[[Iterator[Reports]], None]
+"""Consumes a stream of shuffled reports, for example to store them."""
+
+# Reports are aggregated in batches of about this size: with hashed reports each batch costs a
+# transform as long as the domain, which should not be paid for a handful of them.
+_BATCH_BYTES = 1 << 23
 
 # Where the report shows epsilon: as multiples of the number of users, and shares of honest ones.
 _USER_FACTORS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 _HONEST_SHARES = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 
 
-class Setting(Protocol):
-    """What a run needs to know beforehand: a `Plan`, or a `FixedSetting`."""
-
-    @property
-    def num_users(self) -> int:
-        """Number of users that are expected."""
-        ...
-
-    @property
-    def question(self) -> Question:
-        """What is asked."""
-        ...
-
-    @property
-    def randomizer(self) -> LocalRandomizer:
-        """What each user runs."""
-        ...
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What holds for ``num_users`` reports."""
-        ...
-
-    @property
-    def target_epsilon(self) -> float:
-        """The epsilon that was asked for."""
-        ...
-
-    @property
-    def target_delta(self) -> float:
-        """The delta that was asked for."""
-        ...
-
-    @property
-    def rounds(self) -> int:
-        """How often the collection is repeated about the same people."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FixedSetting:
-    """A `Setting` whose randomizer was named rather than chosen; see `fixed_setting`."""
-
-    num_users: int
-    question: Question
-    randomizer: LocalRandomizer
-    guarantee: Guarantee
-    target_epsilon: float
-    target_delta: float
-    rounds: int = 1
-
-
-def fixed_setting(
-    question: Question,
-    *,
-    num_users: int,
-    randomizer: str,
-    epsilon0: float,
-    delta: float,
-    arrangement: Arrangement = UNIFORM,
-) -> FixedSetting:
-    """Return the setting of a randomizer that is given, whatever epsilon it leads to.
-
-    Parameters
-    ----------
-    question : Question
-        What is asked.
-    num_users : int
-        Number of users, at least 2.
-    randomizer : str
-        Name of one of the question's ``candidates``.
-    epsilon0 : float
-        Local privacy loss in nats.
-    delta : float
-        At which the central epsilon is computed, in [0, 1).
-    arrangement : Arrangement
-        How reports will be shuffled; uniformly by default.
-
-    Returns
-    -------
-    FixedSetting
-        Whose ``target_epsilon`` is the epsilon computed.
-
-    Raises
-    ------
-    ParameterError
-        If a parameter is out of range.
-    """
-    chosen = chosen_candidates(question, randomizer)[randomizer](epsilon0)
-    guarantee = arrangement.guarantee(chosen.profile, num_users, delta=delta)
-    return FixedSetting(
-        num_users=num_users,
-        question=question,
-        randomizer=chosen,
-        guarantee=guarantee,
-        target_epsilon=guarantee.epsilon_upper,
-        target_delta=delta,
-    )
-
-
-def run_plan(  # noqa: PLR0913  # one keyword an option
-    plan: Setting,
+def run(  # noqa: PLR0913  # one keyword an option
+    plan: Plan[EstimatesT],
     values: Any,
     *,
+    shuffling: Arrangement | None = None,
     seed: SupportsIndex | None = None,
     confidence: float = 0.95,
     interval: str = "wilson",
     simultaneous: bool = False,
     post_processing: Sequence[str] = (),
+    prior: Prior = None,
     sink: ReportSink | None = None,
     scratch: str | PathLike[str] | None = None,
-    arrangement: Arrangement = UNIFORM,
-    prior: "PriorKnowledge | Mapping[str, float] | Sequence[float] | None" = None,
     on_progress: Progress | None = None,
-) -> RunResult:
+) -> Result[EstimatesT]:
     """Randomize each value once, shuffle all reports, and estimate, as planned.
 
     Parameters
     ----------
-    plan : Plan or FixedSetting
+    plan : Plan
         What to run. If there are not as many values as users were expected, the guarantee is
         computed anew for those that there are, and the result warns where it falls short.
     values : column or array-like
-        An opened column, such as `open_table` returns, or values in memory, one row a user.
+        An opened column, such as ``shuffledp.collection.open_table`` returns, or values in memory,
+        one row a user.
+    shuffling : Arrangement, optional
+        How reports are shuffled, if otherwise than planned: then the guarantee is that of this
+        shuffle, and the result warns where it falls short.
     seed : int, optional
         For a reproducible simulation, which protects nobody and says so.
     confidence : float
@@ -164,20 +91,18 @@ def run_plan(  # noqa: PLR0913  # one keyword an option
         Whether all intervals hold at once with that confidence, rather than each alone.
     post_processing : sequence of str
         Names of steps applied to the estimates, for frequencies; none by default.
-    sink : callable, optional
-        Is handed the shuffled reports; see `shuffledp.collection.report_files.reports_writer`.
-    scratch : path, optional
-        Folder for scratch files when reports do not fit in memory.
-    arrangement : Arrangement
-        How reports are shuffled; uniformly by default.
     prior : sequence or mapping of float, or PriorKnowledge, optional
         Of one more adversary in ``leakage.of_run(result)``: how likely it holds each answer to be.
+    sink : callable, optional
+        Is handed the shuffled reports, and has to consume them all.
+    scratch : path, optional
+        Folder for scratch files when reports do not fit in memory.
     on_progress : callable, optional
         Called with the stage, the users done and the users in total.
 
     Returns
     -------
-    RunResult
+    Result
         Unbiased estimates with the guarantee of exactly this run. Cautions about the data are
         among its warnings and its assumptions.
 
@@ -193,71 +118,273 @@ def run_plan(  # noqa: PLR0913  # one keyword an option
     -----
     Cost: one pass over the data after the one that opened the column, some tens of milliseconds for
     each of the guarantees that the report compares.
+
+    Examples
+    --------
+    >>> from shuffledp.collection.plan import plan
+    >>> from shuffledp.collection.questions import Categories
+    >>> asked = plan(Categories(["yes", "no"]), num_users=1000, epsilon=1.0, delta=1e-6)
+    >>> run(asked, ["yes"] * 300 + ["no"] * 700, seed=1).num_users
+    1000
     """
     column: Column = values if hasattr(values, "blocks") else plan.question.column(values)
     plan.question.require_column(column)
-    options = EstimateOptions(
-        confidence=require_open_unit("confidence", confidence),
-        interval=interval,
-        simultaneous=simultaneous,
-        post_processing=tuple(post_processing),
-    )
-    plan.question.require_post_processing(options.post_processing)
+    options = _options(plan.question, confidence, interval, simultaneous, post_processing)
     belief = _belief(plan.question, prior, column.num_users)
-    guarantee, shortfall = _actual_guarantee(plan, column.num_users, arrangement)
+    shuffling = plan.shuffling if shuffling is None else shuffling
+    guarantee, shortfall = _actual_guarantee(plan, column.num_users, shuffling)
     entropy = Entropy.choose(seed)
     aggregate = collect(
         plan.randomizer,
         column.blocks(),
         num_users=column.num_users,
         entropy=entropy,
-        arrangement=arrangement,
+        shuffling=shuffling,
         sink=sink,
         scratch=scratch,
         on_progress=on_progress,
     )
-    estimates = for_all_users(
-        plan.question.estimate(plan.randomizer, aggregate, options), column.num_users
-    )
-    # What more users would give is known for a uniform shuffle only: with groups or a network it
-    # depends on where they belong.
-    is_uniform = arrangement.name == UNIFORM.name
-    around = _user_numbers(column.num_users) if is_uniform else ()
-    honest = _honest_numbers(column.num_users) if is_uniform else {}
-    epsilons = _safe_epsilons(plan, (*around, *honest.values()), on_progress or no_progress)
-    cautions = (*column.cautions, *delta_cautions(plan.target_delta, column.num_users))
-    return RunResult(
-        num_users=column.num_users,
-        question=plan.question,
-        randomizer=plan.randomizer,
+    estimates = plan.question.estimate(plan.randomizer, aggregate, options)
+    result = _result(
+        plan,
+        for_all_users(estimates, column.num_users),
+        shuffling=shuffling,
         guarantee=_assuming(guarantee, column.cautions),
-        estimates=estimates,
+        warnings=(*shortfall, *column.cautions),
+        report=on_progress or no_progress,
+    )
+    return replace(
+        result,
         is_simulation=entropy.is_simulation,
-        target_epsilon=plan.target_epsilon,
-        target_delta=plan.target_delta,
-        shuffler=arrangement.name,
-        warnings=(*shortfall, *cautions),
-        epsilon_by_num_users=tuple((number, epsilons[number]) for number in around),
-        epsilon_by_honest_share=tuple(
-            (share, epsilons[number]) for share, number in honest.items()
-        ),
-        arrangement=arrangement,
         seed=None if seed is None else int(seed),
         prior=belief,
     )
 
 
-def _belief(
+def estimate(
+    reports: "ReportFile | Reports | Iterable[Reports]",
+    plan: Plan[EstimatesT],
+    *,
+    shuffling: Arrangement | None = None,
+    confidence: float = 0.95,
+    interval: str = "wilson",
+    simultaneous: bool = False,
+    post_processing: Sequence[str] = (),
+) -> Result[EstimatesT]:
+    """Estimate from reports that have been randomized and shuffled already.
+
+    Parameters
+    ----------
+    reports : ReportFile, Reports, or iterable of Reports
+        Such as ``shuffledp.collection.open_reports`` returns; one report a user, made by the plan's
+        randomizer, at least two.
+    plan : Plan
+        What was collected. If there are not as many reports as users were expected, the guarantee
+        is computed anew for those that there are, and the result warns where it falls short.
+    shuffling, confidence, interval, simultaneous, post_processing
+        As for `run`.
+
+    Returns
+    -------
+    Result
+        Unbiased estimates with the guarantee of a shuffle of these reports, which assumes that
+        each was drawn by its user with fresh randomness, once, and that nobody saw them unshuffled.
+        Whether they are a simulation is not known here.
+
+    Raises
+    ------
+    ParameterError
+        If another law made the reports.
+    DataError
+        If there are fewer than two reports.
+
+    Examples
+    --------
+    >>> from shuffledp.collection.plan import plan
+    >>> from shuffledp.collection.questions import Categories
+    >>> asked = plan(Categories(["yes", "no"]), num_users=1000, epsilon=1.0, delta=1e-6)
+    >>> codes = np.array([0] * 300 + [1] * 700)
+    >>> drawn = asked.randomizer.randomize(codes, Entropy.from_seed(1))
+    >>> estimate(drawn, asked).num_users
+    1000
+    """
+    options = _options(plan.question, confidence, interval, simultaneous, post_processing)
+    blocks: Any = [reports] if isinstance(reports, Reports) else reports
+    blocks = blocks.blocks() if hasattr(blocks, "blocks") else blocks
+    analyst = _Analyst(plan.randomizer, no_progress, plan.num_users)
+    num_reports = sum(analyst.take(block) for block in blocks)
+    require_users(num_reports, f"there are {num_reports} reports")
+    shuffling = plan.shuffling if shuffling is None else shuffling
+    guarantee, shortfall = _actual_guarantee(plan, num_reports, shuffling)
+    assumed = (
+        f"Each report was drawn once by its user's {plan.randomizer.name} with epsilon0 = "
+        f"{plan.randomizer.epsilon0:.6g} and randomness of its own, and nobody saw which is whose.",
+    )
+    estimates = plan.question.estimate(plan.randomizer, analyst.aggregate(), options)
+    return _result(
+        plan,
+        estimates,
+        shuffling=shuffling,
+        guarantee=_assuming(guarantee, assumed),
+        warnings=shortfall,
+        report=no_progress,
+    )
+
+
+def _options(
     question: Question,
-    prior: "PriorKnowledge | Mapping[str, float] | Sequence[float] | None",
+    confidence: float,
+    interval: str,
+    simultaneous: bool,
+    post_processing: Sequence[str],
+) -> EstimateOptions:
+    """Return checked options."""
+    steps = tuple(post_processing)
+    confidence = require_open_unit("confidence", confidence)
+    question.require_post_processing(steps)
+    return EstimateOptions(
+        confidence=confidence, interval=interval, simultaneous=simultaneous, post_processing=steps
+    )
+
+
+def _result(
+    plan: Plan[EstimatesT],
+    estimates: EstimatesT,
+    *,
+    shuffling: Arrangement,
+    guarantee: Guarantee,
+    warnings: tuple[str, ...],
+    report: Progress,
+) -> Result[EstimatesT]:
+    """Return what was found, with the guarantees that a report compares."""
+    # What more users would give is known for a uniform shuffle only: with groups or a network it
+    # depends on where they belong.
+    num_users = estimates.num_users
+    around = _user_numbers(num_users) if is_uniform(shuffling) else ()
+    honest = _honest_numbers(num_users) if is_uniform(shuffling) else {}
+    epsilons = _safe_epsilons(plan, (*around, *honest.values()), report)
+    return Result(
+        num_users=num_users,
+        question=plan.question,
+        randomizer=plan.randomizer,
+        guarantee=guarantee,
+        estimates=estimates,
+        is_simulation=False,
+        target_epsilon=plan.target_epsilon,
+        target_delta=plan.target_delta,
+        shuffler=shuffling.name,
+        warnings=(*warnings, *delta_cautions(plan.target_delta, num_users)),
+        epsilon_by_num_users=tuple((number, epsilons[number]) for number in around),
+        epsilon_by_honest_share=tuple(
+            (share, epsilons[number]) for share, number in honest.items()
+        ),
+        arrangement=shuffling,
+    )
+
+
+def collect(
+    randomizer: LocalRandomizer,
+    blocks: Iterable[Any],
+    *,
     num_users: int,
-) -> "PriorKnowledge | None":
+    entropy: Entropy,
+    shuffling: Arrangement = UNIFORM,
+    sink: ReportSink | None = None,
+    scratch: str | PathLike[str] | None = None,
+    on_progress: Progress | None = None,
+) -> Aggregate:
+    """Randomize every value once, shuffle all reports, and aggregate them.
+
+    One pass over the values and one over the reports; memory is bounded by the shuffler's. Scratch
+    files hold randomized reports only, and vanish with the process.
+    """
+    require_at_least("num_users", num_users, 1)
+    report = on_progress or no_progress
+    with ExitStack() as stack:
+        shuffle: Stage | None = None
+        num_randomized = 0
+        for values in blocks:
+            data = randomizer.randomize(values, entropy).data
+            if shuffle is None:
+                shuffle = stack.enter_context(
+                    shuffling.stage(
+                        dtype=data.dtype,
+                        row_shape=data.shape[1:],
+                        entropy=entropy.spawn(),
+                        directory=scratch,
+                    )
+                )
+            shuffle.add(data)
+            num_randomized += len(data)
+            report("randomizing", num_randomized, num_users)
+        if shuffle is None or num_randomized != num_users:
+            raise DataError(
+                f"blocks held {num_randomized:,} values where num_users = {num_users:,} were "
+                "expected: pass the number of users that there are"
+            )
+        analyst = _Analyst(randomizer, report, num_users)
+        (sink or _drain)(analyst.read(shuffle))
+        return analyst.aggregate()
+
+
+class _Analyst:
+    """Aggregates shuffled reports as they go by."""
+
+    def __init__(self, randomizer: LocalRandomizer, report: Progress, num_users: int) -> None:
+        self._randomizer = randomizer
+        self._report = report
+        self._num_users = num_users
+        self._held: list[NDArray[Any]] = []
+        self._held_bytes = 0
+        self._aggregate: Aggregate | None = None
+
+    def read(self, shuffled: Iterable[NDArray[Any]]) -> Iterator[Reports]:
+        """Yield the blocks again as `Reports`, each of them aggregated once."""
+        for data in shuffled:
+            reports = Reports(data=data, fingerprint=self._randomizer.fingerprint)
+            self.take(reports)
+            yield reports
+
+    def take(self, reports: Reports) -> int:
+        """Count reports, at once or with the next ones, and return how many they are."""
+        if reports.fingerprint != self._randomizer.fingerprint:
+            raise ParameterError(
+                f"these reports carry the fingerprint {reports.fingerprint!r}, and the plan's is "
+                f"{self._randomizer.fingerprint!r}: another law made them"
+            )
+        self._held.append(reports.data)
+        self._held_bytes += reports.data.nbytes
+        if self._held_bytes >= _BATCH_BYTES:
+            self.aggregate()
+        return len(reports.data)
+
+    def aggregate(self) -> Aggregate:
+        """Return the aggregate of all reports so far; there is at least one."""
+        if self._held or self._aggregate is None:
+            reports = Reports(
+                data=self._held[0] if len(self._held) == 1 else np.concatenate(self._held),
+                fingerprint=self._randomizer.fingerprint,
+            )
+            part: Any = self._randomizer.aggregate(reports)
+            self._aggregate = part if self._aggregate is None else self._aggregate + part
+            self._held, self._held_bytes = [], 0
+            self._report("counting", self._aggregate.num_reports, self._num_users)
+        return self._aggregate
+
+
+def _drain(reports: Iterator[Reports]) -> None:
+    """Consume a stream, keeping nothing."""
+    for _ in reports:
+        pass
+
+
+def _belief(question: Question, prior: Prior, num_users: int) -> "PriorKnowledge | None":
     """Return a chosen prior in the order of the answers; checked before anything is collected."""
     if prior is None:
         return None
     from shuffledp.collection.source.prior_files import PriorKnowledge
 
-    if question.kind != FrequencyQuestion.kind:
+    if question.kind != Categories.kind:
         raise ParameterError(
             f"prior is for questions of one of k answers, not for {question.kind}: leave it out"
         )
@@ -265,28 +392,38 @@ def _belief(
 
 
 def _actual_guarantee(
-    plan: Setting, num_users: int, arrangement: Arrangement
+    plan: Plan, num_users: int, shuffling: Arrangement
 ) -> tuple[Guarantee, tuple[str, ...]]:
-    """Return the guarantee for the users that there are, and a warning if it falls short."""
+    """Return the guarantee for the users and the shuffle that there are, and a warning.
+
+    The plan's own guarantee is for the plan's own shuffle and number of users alone.
+    """
     if plan.rounds > 1:
-        if arrangement.name != UNIFORM.name:
+        if not is_uniform(shuffling):
             raise ParameterError(
                 f"rounds = {plan.rounds}: a collection that is repeated is accounted for uniform "
-                f"shuffles only; plan one collection with the {arrangement.name} shuffler"
+                f"shuffles only; plan one collection with the {shuffling.name} shuffler"
             )
         return _one_of_several(plan, num_users)
-    if num_users == plan.num_users:
+    as_planned = shuffling is plan.shuffling or (
+        is_uniform(shuffling) and is_uniform(plan.shuffling)
+    )
+    if as_planned and num_users == plan.num_users:
         return plan.guarantee, ()
-    guarantee = arrangement.guarantee(plan.randomizer.profile, num_users, delta=plan.target_delta)
+    guarantee = shuffling.guarantee(plan.randomizer.profile, num_users, delta=plan.target_delta)
     if guarantee.epsilon_upper <= plan.target_epsilon:
         return guarantee, ()
-    return guarantee, (
-        f"{plan.num_users:,} users were planned and {num_users:,} answered, so epsilon is "
-        f"{_rounded_up(guarantee.epsilon_upper)} rather than {plan.target_epsilon:.6g}.",
+    reason = (
+        f"{plan.num_users:,} users were planned and {num_users:,} answered"
+        if as_planned
+        else f"The plan was for the {plan.shuffling.name} shuffler and {plan.num_users:,} users, "
+        f"and this was the {shuffling.name} shuffler with {num_users:,}"
     )
+    found = _rounded_up(guarantee.epsilon_upper)
+    return guarantee, (f"{reason}, so epsilon is {found} rather than {plan.target_epsilon:.6g}.",)
 
 
-def _one_of_several(plan: Setting, num_users: int) -> tuple[Guarantee, tuple[str, ...]]:
+def _one_of_several(plan: Plan, num_users: int) -> tuple[Guarantee, tuple[str, ...]]:
     """Return the guarantee of one of the planned rounds, and what all of them make together."""
     law, delta = plan.randomizer.profile, plan.target_delta
     together = plan.guarantee
@@ -332,7 +469,7 @@ def _honest_numbers(num_users: int) -> dict[float, int]:
     return {share: number for share, number in numbers.items() if number >= 2}
 
 
-def _safe_epsilons(plan: Setting, numbers: Iterable[int], report: Progress) -> dict[int, float]:
+def _safe_epsilons(plan: Plan, numbers: Iterable[int], report: Progress) -> dict[int, float]:
     """Return the epsilon that is safe to publish for each number of honest users."""
     wanted = sorted(set(numbers))
     epsilons: dict[int, float] = {}
@@ -343,3 +480,75 @@ def _safe_epsilons(plan: Setting, numbers: Iterable[int], report: Progress) -> d
         epsilons[number] = guarantee.epsilon_upper
         report("accounting", len(epsilons), len(wanted))
     return epsilons
+
+
+def for_all_users(estimates: EstimatesT, num_users: int) -> EstimatesT:
+    """Return estimates about all users, made from the reports of a random sample of them.
+
+    Where holders hand in one report each, m of the n users' reports are seen, and which ones is
+    independent of the values. A share among the m is unbiased for the share f among all n, and
+    strays from it with variance f (1 - f) / m * (n - m) / (n - 1), for m drawn without
+    replacement. The randomizers' own errors come on top, and are independent of that. For means,
+    values with the variance S^2 (divisor n - 1) stray with the variance S^2 (1 / m - 1 / n). Where
+    all n are themselves a random sample of a population, so are the m: the standard errors for the
+    population stay what they are.
+
+    An interval is widened around its middle by adding the squared half width and z^2 times the
+    sampling variance, as for independent errors. It errs on the wide side: that variance is the
+    largest of any frequency in the interval, or so near that a sample need not show the
+    difference.
+    """
+    number = require_at_least("num_users", num_users, 1)
+    seen = estimates.num_users
+    if number < seen:
+        raise ParameterError(
+            f"num_users = {number} is below the number of reports, {seen}: count everybody"
+        )
+    if number == seen:
+        return estimates
+    if isinstance(estimates, MeanEstimates):
+        return _mean_for_all(estimates, number)  # type: ignore[return-value]  # the same type
+    # Sampling variance of a share, for each unit of f (1 - f).
+    unit = (number - seen) / (seen * (number - 1))
+    confidence = estimates.confidence
+    if estimates.is_simultaneous:
+        confidence = simultaneous_confidence(confidence, estimates.frequency.size)
+    share = np.clip(estimates.frequency, 0.0, 1.0)
+    lower, upper = estimates.lower, estimates.upper
+    scale = normal_quantile(confidence) ** 2 * unit
+    # f (1 - f) is largest at the point nearest to one half. A share below z^2 / m may show nowhere
+    # in a sample (Wilson's interval for a count of zero ends there).
+    worst = np.clip(np.clip(0.5, lower - scale, upper + scale), 0.0, 1.0)
+    middle = (lower + upper) / 2.0
+    half = np.sqrt(((upper - lower) / 2.0) ** 2 + scale * worst * (1.0 - worst))
+    return replace(
+        estimates,
+        count=number * estimates.frequency,
+        standard_error=np.sqrt(estimates.standard_error**2 + unit * share * (1.0 - share)),
+        lower=middle - half,
+        upper=middle + half,
+        num_users=number,
+    )
+
+
+def _mean_for_all(estimates: MeanEstimates, number: int) -> MeanEstimates:
+    """Return means for all users: noise and spread of values weigh 1/m and 1/m - 1/n.
+
+    The squared standard error for a population is (noise + spread) / m, that for those who were
+    seen noise / m.
+    """
+    seen = estimates.num_users / number
+    errors = np.sqrt(
+        seen * estimates.standard_error**2 + (1.0 - seen) * estimates.population_standard_error**2
+    )
+    confidence = estimates.confidence
+    if estimates.is_simultaneous:
+        confidence = simultaneous_confidence(confidence, errors.size)
+    margin = normal_quantile(confidence) * errors
+    return replace(
+        estimates,
+        standard_error=errors,
+        lower=estimates.mean - margin,
+        upper=estimates.mean + margin,
+        num_users=number,
+    )

@@ -1,48 +1,42 @@
-"""Public names that are loaded when they are first used, so that importing them stays quick."""
+"""Public names that are loaded when they are first used, so that importing them stays quick.
 
+Each face of the package is a stub, ``__init__.pyi``, which type checkers read and which is the one
+list of its names (SPEC 1 of Scientific Python). Here it is read once more, to load them.
+"""
+
+import ast
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 
-def lazy_names(
-    module: str,
-    homes: Mapping[str, tuple[str, ...]],
-    *,
-    names_at_home: Mapping[str, str] | None = None,
-) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a module that only lists public names.
+def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package from its stub.
 
-    Parameters
-    ----------
-    module : str
-        Its ``__name__``.
-    homes : mapping of str to tuple of str
-        Module below ``shuffledp`` to the public names that it holds.
-    names_at_home : mapping of str to str, optional
-        Where a name differs at home, what it is there.
-
-    Returns
-    -------
-    callable
-        Loads a name from its home and keeps it; raises `AttributeError` for any other.
-
-    Examples
-    --------
-    >>> find = lazy_names(__name__, {"core.bound": ("Bound",)})
-    >>> find("Bound").__name__
-    'Bound'
+    The stub holds ``from module import name as name`` only; one from the package itself
+    makes a folder reachable, which ``__all__`` leaves out.
     """
-    home_of = {name: home for home, names in homes.items() for name in names}
-    others = names_at_home or {}
+    spec: Any = sys.modules[package].__spec__
+    stub = spec.loader.get_data(f"{spec.origin}i")  # __init__.pyi beside __init__.py
+    homes: dict[str, str] = {}
+    folders = set()
+    for node in ast.parse(stub).body:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for each in node.names:
+                if node.module == package:
+                    folders.add(each.name)
+                else:
+                    homes[each.name] = node.module
 
     def find(name: str) -> Any:
-        """Load a public name from its home."""
-        if name not in home_of:
-            raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        value = getattr(import_module(f"shuffledp.{home_of[name]}"), others.get(name, name))
-        setattr(sys.modules[module], name, value)
+        """Load a public name from its home, and keep it."""
+        if name in folders:
+            return import_module(f"{package}.{name}")
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(import_module(homes[name]), name)
+        setattr(sys.modules[package], name, value)
         return value
 
-    return find
+    return find, lambda: sorted({*homes, *folders}), sorted(homes)

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.questions.answer_sets import AnswerSetQuestion
-from shuffledp.collection.questions.frequencies import FrequencyQuestion
-from shuffledp.collection.questions.mean import MeanQuestion
-from shuffledp.collection.questions.question import Question, chosen_candidates
-from shuffledp.collection.questions.vector_mean import VectorMeanQuestion
-from shuffledp.collection.questions.words import WordQuestion
+from shuffledp.collection.question import Question, chosen_candidates
+from shuffledp.collection.questions import (
+    AnswerSets,
+    Categories,
+    Mean,
+    VectorMean,
+    Words,
+)
 from shuffledp.core.checks import require_positive
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError, ShuffledpError
@@ -214,17 +216,13 @@ def _from_json(written: Any) -> AskedTerms:
 
 
 _QUESTIONS: Mapping[str, Callable[[Any, tuple[str, ...]], Question]] = {
-    FrequencyQuestion.kind: lambda _, labels: FrequencyQuestion(domain=labels),
-    WordQuestion.kind: lambda said, labels: WordQuestion(
-        dictionary=labels, key=bytes.fromhex(said["key"])
-    ),
-    MeanQuestion.kind: lambda said, _: MeanQuestion(
-        low=said["low"], high=said["high"], name=said["name"]
-    ),
-    VectorMeanQuestion.kind: lambda said, _: VectorMeanQuestion(
+    Categories.kind: lambda _, labels: Categories(domain=labels),
+    Words.kind: lambda said, labels: Words(dictionary=labels, key=bytes.fromhex(said["key"])),
+    Mean.kind: lambda said, _: Mean(low=said["low"], high=said["high"], name=said["name"]),
+    VectorMean.kind: lambda said, _: VectorMean(
         names=tuple(said["names"]), norm_bound=said["norm_bound"]
     ),
-    AnswerSetQuestion.kind: lambda said, labels: AnswerSetQuestion(
+    AnswerSets.kind: lambda said, labels: AnswerSets(
         domain=labels, max_answers=said["max_answers"]
     ),
 }
@@ -232,12 +230,12 @@ _QUESTIONS: Mapping[str, Callable[[Any, tuple[str, ...]], Question]] = {
 
 def _no_values(question: Question) -> Any:
     """Return an empty column of answers as the question's randomizers take them."""
-    if isinstance(question, WordQuestion):
+    if isinstance(question, Words):
         return []
-    if isinstance(question, MeanQuestion):
+    if isinstance(question, Mean):
         return np.empty(0)
-    if isinstance(question, VectorMeanQuestion):
+    if isinstance(question, VectorMean):
         return np.empty((0, len(question.names)))
-    if isinstance(question, AnswerSetQuestion):
+    if isinstance(question, AnswerSets):
         return np.empty((0, question.max_answers), dtype=np.int64)
     return np.empty(0, dtype=np.int64)

@@ -10,6 +10,7 @@ from shuffledp.estimation.frequencies import (
 )
 from shuffledp.estimation.intervals import INTERVALS
 from shuffledp.estimation.iterative_bayesian_update import iterative_bayesian_update
+from shuffledp.estimation.means import MeanEstimates
 from shuffledp.estimation.post_processing import (
     POST_PROCESSING,
     clip,
@@ -21,6 +22,7 @@ __all__ = [
     "INTERVALS",
     "POST_PROCESSING",
     "FrequencyEstimates",
+    "MeanEstimates",
     "clip",
     "estimate_frequencies",
     "expected_standard_error",

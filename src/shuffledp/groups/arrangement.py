@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from shuffledp.collection.arrangements import Stage
-from shuffledp.collection.in_memory_shuffle import InMemoryShuffle
 from shuffledp.collection.results import Guarantee
+from shuffledp.collection.shuffling import InMemoryShuffle
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
 from shuffledp.core.profile import LocalProfile

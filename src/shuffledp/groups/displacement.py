@@ -33,7 +33,7 @@ from typing import Any, ClassVar, Self, SupportsFloat
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.collection.uniform import UniformShuffler, require_plain_rows
+from shuffledp.collection.shuffling import UniformShuffler, require_plain_rows
 from shuffledp.core.checks import require_positive
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError

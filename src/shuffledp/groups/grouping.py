@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.source.reading import reading
-from shuffledp.collection.source.tables import require_column, scan
-from shuffledp.collection.source.two_columns import (
+from shuffledp.collection.source.edge_files import (
     num_header_lines,
     numbers_of,
     read_two_columns,
     require_policy,
     unknown_label,
 )
+from shuffledp.collection.source.tables import reading, require_column, scan
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.groups.displacement import DisplacementShuffler
 from shuffledp.groups.groups import Groups
@@ -235,7 +234,7 @@ class Grouping:
         path = Path(table)
         if self.by:
             return self._by_columns(path)
-        from shuffledp.collection.source.identifiers import read_ids
+        from shuffledp.collection.source.edge_files import read_ids
 
         ids = None if self.id_column is None else read_ids(path, self.id_column)
         users = _num_rows(path, ids, num_users)
@@ -314,8 +313,7 @@ def _num_rows(path: Path, ids: "Sequence[str] | None", num_users: int | None) ->
         return num_users
     import polars as pl
 
-    from shuffledp.collection.source.reading import reading
-    from shuffledp.collection.source.tables import scan
+    from shuffledp.collection.source.tables import reading, scan
 
     with reading(path.name):
         rows = int(scan(path).select(pl.len()).collect().item())

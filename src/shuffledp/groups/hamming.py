@@ -19,7 +19,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.collection.uniform import UniformShuffler
+from shuffledp.collection.shuffling import UniformShuffler
 from shuffledp.core.entropy import Entropy
 from shuffledp.groups.exact_draws import WORD_BITS, LazyUniform, draw_truncated_poisson
 from shuffledp.groups.permutations import (

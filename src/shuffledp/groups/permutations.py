@@ -14,7 +14,7 @@ from typing import ClassVar, SupportsFloat, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.collection.uniform import UniformShuffler
+from shuffledp.collection.shuffling import UniformShuffler
 from shuffledp.core.checks import require_at_least, require_extended
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError

@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.group_facts import (
+from shuffledp.collection.output import ROWS_STEM, harmless_text, writing
+from shuffledp.collection.plan import Plan
+from shuffledp.collection.report_files import COLUMN, to_frame
+from shuffledp.collection.results import (
     GroupFacts,
     OtherGrouping,
     Reidentification,
     SubsetPreservation,
 )
-from shuffledp.collection.output import ROWS_STEM, harmless_text, writing
-from shuffledp.collection.report_files import COLUMN, to_frame
-from shuffledp.collection.run import Setting
-from shuffledp.collection.source.reading import reading
-from shuffledp.collection.source.tables import require_column, scan
+from shuffledp.collection.source.tables import reading, require_column, scan
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.reports import Reports
@@ -49,7 +48,7 @@ def rows_writer(
     *,
     column: str,
     public: tuple[str, ...],
-    setting: Setting,
+    setting: Plan,
 ) -> Callable[[Iterator[Reports]], None]:
     """Return a function that writes reports, in the order of the rows, beside public columns.
 
@@ -134,8 +133,7 @@ def read_subsets(table: str | PathLike[str], column: str, *, most: int = 20) -> 
     """Return the people of each value of a public column, the ``most`` frequent values first."""
     import polars as pl
 
-    from shuffledp.collection.source.reading import reading
-    from shuffledp.collection.source.tables import require_column, scan
+    from shuffledp.collection.source.tables import reading, require_column, scan
 
     path = Path(table)
     with reading(path.name):

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Self, SupportsFloat
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.collection.uniform import require_plain_rows
+from shuffledp.collection.shuffling import require_plain_rows
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.groups.groups import Groups

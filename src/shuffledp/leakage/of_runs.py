@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.accounting.amplification.random_crowd import CrowdLaw
+from shuffledp.collection.account import guarantee_for
 from shuffledp.collection.arrangements import UNIFORM, Order
-from shuffledp.collection.guarantees import guarantee_for
-from shuffledp.collection.questions.frequencies import FrequencyQuestion
-from shuffledp.collection.results import Guarantee, RunResult
+from shuffledp.collection.questions import Categories
+from shuffledp.collection.results import Guarantee, Result
 from shuffledp.collection.source.prior_files import PriorKnowledge
 from shuffledp.core.bound import Bound
 from shuffledp.core.entropy import Entropy
@@ -49,7 +49,7 @@ from shuffledp.network.hiding import Hiding
 from shuffledp.network.run import NetworkArrangement
 
 if TYPE_CHECKING:
-    from shuffledp.collection.questions.question import Question
+    from shuffledp.collection.question import Question
     from shuffledp.collection.results import Guarantee
     from shuffledp.randomizers.base import LocalRandomizer
 
@@ -331,7 +331,7 @@ _TIGHT = 1e-6
 
 
 # Computed once for each result that is still in use.
-_FOUND: "WeakKeyDictionary[RunResult, RunLeakage | None]" = WeakKeyDictionary()
+_FOUND: "WeakKeyDictionary[Result, RunLeakage | None]" = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -369,12 +369,12 @@ class Released:
     entropy: Entropy  # For simulations; none of what is drawn is released
 
 
-def of_run(result: RunResult) -> RunLeakage | None:
+def of_run(result: Result) -> RunLeakage | None:
     """Return what an adversary can guess about one person from what a run released.
 
     Parameters
     ----------
-    result : RunResult
+    result : Result
         Its ``prior``, if it has one, is that of one more adversary.
 
     Returns
@@ -391,7 +391,9 @@ def of_run(result: RunResult) -> RunLeakage | None:
     Examples
     --------
     >>> import shuffledp as sdp
-    >>> result = sdp.plan(100, ["yes", "no"], 1.0, 1e-6).run(["yes"] * 100, seed=1)
+    >>> question = sdp.Categories(["yes", "no"])
+    >>> plan = sdp.plan(question, num_users=100, epsilon=1.0, delta=1e-6)
+    >>> result = sdp.run(plan, ["yes"] * 100, seed=1)
     >>> [account.adversary for account in of_run(result).accounts]
     ['uninformed', 'strong']
     """
@@ -411,7 +413,7 @@ def of_run(result: RunResult) -> RunLeakage | None:
     return _FOUND[result]
 
 
-def json_of_run(result: RunResult) -> dict[str, object]:
+def json_of_run(result: Result) -> dict[str, object]:
     """Return `of_run` as a part of a JSON object, which is empty where nothing can be guessed."""
     found = of_run(result)
     return {} if found is None else {"leakage": found.to_json_dict()}
@@ -425,7 +427,7 @@ def leakage_of_run(
     Upper ends hold whenever the guarantee of the run does. What cannot be computed is said in its
     notes; nothing is raised.
     """
-    if question.kind != FrequencyQuestion.kind:  # others have no finite list of values
+    if question.kind != Categories.kind:  # others have no finite list of values
         return None
     asked: list[tuple[str, Adversary, PriorKnowledge | None]] = [
         ("who knows nobody's answer", "uninformed", None),

@@ -13,10 +13,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, Protocol, Support
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.source.column import changed
-from shuffledp.collection.source.labels import checked_domain, label_expression
-from shuffledp.collection.source.reading import reading
-from shuffledp.collection.source.tables import is_text_table, require_column, scan
+from shuffledp.collection.source.tables import (
+    changed,
+    checked_domain,
+    is_text_table,
+    label_expression,
+    reading,
+    require_column,
+    scan,
+)
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.display import value_note
 from shuffledp.core.errors import DataError, DomainError, ParameterError

@@ -12,7 +12,7 @@ from typing import SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.cautions import delta_cautions
+from shuffledp.collection.results import delta_cautions
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
 from shuffledp.core.errors import ParameterError

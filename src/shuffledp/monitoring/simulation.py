@@ -11,8 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Self, SupportsIndex
 
-from shuffledp.collection.cautions import delta_cautions
-from shuffledp.collection.results import Guarantee
+from shuffledp.collection.results import Guarantee, delta_cautions
 from shuffledp.core.checks import (
     require_at_least,
     require_delta,

@@ -5,7 +5,7 @@ from typing import SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.uniform import UniformShuffler
+from shuffledp.collection.shuffling import UniformShuffler
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.source.edge_files import read_edges
-from shuffledp.collection.source.tables import scan
-from shuffledp.collection.source.two_columns import (
+from shuffledp.collection.source.edge_files import (
     numbers_of,
+    read_edges,
     read_two_columns,
     require_policy,
 )
+from shuffledp.collection.source.tables import scan
 from shuffledp.core.errors import DataError
 from shuffledp.network.graph import Graph
 

@@ -8,15 +8,13 @@ from typing import ClassVar
 
 from numpy.typing import DTypeLike
 
-from shuffledp.collection.arranged_plan import arranged_setting
+from shuffledp.collection.account import guarantee_for
 from shuffledp.collection.arrangements import Stage
-from shuffledp.collection.guarantees import guarantee_for
-from shuffledp.collection.network_facts import NetworkFacts
-from shuffledp.collection.plan import plan_question
-from shuffledp.collection.questions.question import Question, chosen_candidates
+from shuffledp.collection.plan import Plan
+from shuffledp.collection.plan import plan as make_plan
+from shuffledp.collection.question import Question, chosen_candidates
 from shuffledp.collection.report_files import reports_writer
-from shuffledp.collection.results import Guarantee, RunResult
-from shuffledp.collection.run import FixedSetting, Setting, fixed_setting
+from shuffledp.collection.results import Guarantee, NetworkFacts, Result
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
 from shuffledp.core.profile import LocalProfile
@@ -115,7 +113,7 @@ def read_network(
     Edges name people by a column of the table, or by row numbers from 0. People without an edge are
     in it, without neighbours.
     """
-    from shuffledp.collection.source.identifiers import read_ids
+    from shuffledp.collection.source.edge_files import read_ids
     from shuffledp.network.graph_files import read_graph
 
     if id_column is not None:
@@ -169,18 +167,18 @@ class NetworkPlan:
         delta: float,
         randomizer: str | None = None,
         on_batch: Callable[[NetworkBatch], None] | None = None,
-    ) -> tuple[FixedSetting, NetworkArrangement]:
+    ) -> tuple[Plan, NetworkArrangement]:
         """Return a randomizer of a given epsilon0, and the exchange for it."""
         name = randomizer or next(iter(question.candidates()))
         law = chosen_candidates(question, name)[name](epsilon0)
         arrangement = self.arrangement(law.profile, delta=delta, on_batch=on_batch)
-        setting = fixed_setting(
+        setting = make_plan(
             question,
             num_users=self.mixing.graph.num_users,
             randomizer=name,
             epsilon0=epsilon0,
             delta=delta,
-            arrangement=arrangement,
+            shuffling=arrangement,
         )
         return setting, arrangement
 
@@ -192,20 +190,22 @@ class NetworkPlan:
         delta: float,
         randomizer: str | None = None,
         on_batch: Callable[[NetworkBatch], None] | None = None,
-    ) -> tuple[FixedSetting, NetworkArrangement]:
+    ) -> tuple[Plan, NetworkArrangement]:
         """Return a randomizer that meets a central target, and the exchange for it.
 
         It is the one that a plan for a uniform shuffle chooses, with somewhat more noise.
         """
         num_users = self.mixing.graph.num_users
-        near = plan_question(question, num_users, epsilon, delta, randomizer=randomizer).randomizer
+        near = make_plan(
+            question, num_users=num_users, epsilon=epsilon, delta=delta, randomizer=randomizer
+        ).randomizer
         arrangement = self.arrangement(near.profile, delta=delta, on_batch=on_batch)
-        setting = arranged_setting(
+        setting = make_plan(
             question,
             num_users=num_users,
             epsilon=epsilon,
             delta=delta,
-            arrangement=arrangement,
+            shuffling=arrangement,
             randomizer=near.name,
         )
         return setting, arrangement
@@ -213,7 +213,7 @@ class NetworkPlan:
 
 def network_facts(
     plan: NetworkPlan,
-    result: RunResult,
+    result: Result,
     batch: NetworkBatch,
     *,
     on_progress: Progress | None = None,
@@ -254,7 +254,7 @@ def network_facts(
 
 
 def _epsilons(
-    plan: NetworkPlan, result: RunResult, rounds: int, on_progress: Progress | None
+    plan: NetworkPlan, result: Result, rounds: int, on_progress: Progress | None
 ) -> tuple[tuple[int, float], ...]:
     """Return the safe epsilon after fewer rounds, and that of the run."""
     numbers = _curve_rounds(rounds)
@@ -274,7 +274,7 @@ def _epsilons(
 
 
 def _epsilons_of_most(
-    plan: NetworkPlan, result: RunResult, rounds: int
+    plan: NetworkPlan, result: Result, rounds: int
 ) -> tuple[tuple[int, float], ...]:
     """Return an epsilon for 99 % of the users after fewer rounds, and after all."""
     profile, delta = result.randomizer.profile, result.guarantee.delta_upper
@@ -306,7 +306,7 @@ def network_cautions(facts: NetworkFacts) -> tuple[str, ...]:
 
 
 def holders_writer(
-    path: Path, setting: Setting, graph: Graph, handed_in: Sequence[NetworkBatch]
+    path: Path, setting: Plan, graph: Graph, handed_in: Sequence[NetworkBatch]
 ) -> Callable[[Iterator[Reports]], None]:
     """Return a function that writes reports to a Parquet file, with who handed each in.
 

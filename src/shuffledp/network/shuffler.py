@@ -15,8 +15,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.in_memory_shuffle import InMemoryShuffle
-from shuffledp.collection.uniform import UniformShuffler, require_plain_rows
+from shuffledp.collection.shuffling import InMemoryShuffle, UniformShuffler, require_plain_rows
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError

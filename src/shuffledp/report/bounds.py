@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from shuffledp.collection.bound_curves import BoundCurves, Over
-from shuffledp.collection.comparison import BoundComparison, Scenario, Standing
+from shuffledp.collection.bounds import BoundComparison, BoundCurves, Over, Scenario, Standing
 from shuffledp.report.charts import DASHES
 from shuffledp.report.figures import COLOURS, Figure, LegendEntry, axis, base_layout, line
 from shuffledp.report.formatting import count_text, given, rounded, typeset

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, NamedTuple
 
-from shuffledp.collection.network_facts import NetworkFacts
-from shuffledp.collection.results import RunResult
+from shuffledp.collection.results import NetworkFacts, Result
 from shuffledp.report.formatting import brief, count_text, percent, rounded, shorten
 from shuffledp.report.wording import (
     EstimateRow,
@@ -123,7 +122,7 @@ def level(first: float, last: float, value: float, text: str) -> dict[str, Any]:
     }
 
 
-def figure_of_estimates(result: RunResult) -> Figure:
+def figure_of_estimates(result: Result) -> Figure:
     """Return bars with intervals: up to 30 in the question's order; of more, the 30 largest."""
     rows, words = estimate_rows(result), wording(result.question)
     shown = list(range(len(rows)))
@@ -173,7 +172,7 @@ def bar_names(names: list[str]) -> dict[str, Any]:
     )
 
 
-def _bars(result: RunResult, rows: list[EstimateRow], shown: list[int]) -> list[dict[str, Any]]:
+def _bars(result: Result, rows: list[EstimateRow], shown: list[int]) -> list[dict[str, Any]]:
     """Return bars of the estimates and whiskers of their intervals."""
     estimates = main_estimates(result)
     lower, upper = result.estimates.lower.tolist(), result.estimates.upper.tolist()
@@ -212,7 +211,7 @@ def _bars(result: RunResult, rows: list[EstimateRow], shown: list[int]) -> list[
     return [bars, whiskers]
 
 
-def figure_by_num_users(result: RunResult) -> Figure | None:
+def figure_by_num_users(result: Result) -> Figure | None:
     """Return epsilon against the number of users, or None with fewer than two finite points."""
     points = _finite(result.epsilon_by_num_users)
     if len(points) < 2:
@@ -243,7 +242,7 @@ def figure_by_num_users(result: RunResult) -> Figure | None:
     return figure
 
 
-def figure_by_honest_share(result: RunResult) -> Figure | None:
+def figure_by_honest_share(result: Result) -> Figure | None:
     """Return epsilon against the share of honest users, or None as above."""
     points = _finite(result.epsilon_by_honest_share)
     if len(points) < 2:
@@ -351,7 +350,7 @@ def _epsilon_figure(
     )
 
 
-def _this_run(x: float, result: RunResult, position: str) -> list[dict[str, Any]]:
+def _this_run(x: float, result: Result, position: str) -> list[dict[str, Any]]:
     """Return the mark of the run itself, if its epsilon is finite."""
     if math.isinf(result.guarantee.epsilon_upper):
         return []

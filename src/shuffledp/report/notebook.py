@@ -3,7 +3,7 @@
 from functools import singledispatch
 
 from shuffledp.collection.plan import Plan
-from shuffledp.collection.results import RunResult
+from shuffledp.collection.results import Result
 from shuffledp.core.display import visible
 from shuffledp.report.formatting import shorten
 from shuffledp.report.page import render
@@ -27,7 +27,7 @@ def notebook_html(subject: object) -> str:
 
     Parameters
     ----------
-    subject : RunResult or Plan
+    subject : Result or Plan
         Of a result at most 20 answers are shown, in the order of the domain; of a plan none.
     """
     raise TypeError(f"nothing is shown of a {type(subject).__name__}")
@@ -39,14 +39,14 @@ def terminal_text(subject: object) -> str:
 
     Parameters
     ----------
-    subject : RunResult or Plan
+    subject : Result or Plan
         Of a result at most 20 answers are shown, in the order of the domain; of a plan none.
     """
     raise TypeError(f"nothing is shown of a {type(subject).__name__}")
 
 
 @notebook_html.register
-def _(subject: RunResult) -> str:
+def _(subject: Result) -> str:
     statement = privacy_statement(subject)
     rows = estimate_rows(subject)
     return render(
@@ -68,7 +68,7 @@ def _(subject: RunResult) -> str:
 
 
 @terminal_text.register
-def _(subject: RunResult) -> str:
+def _(subject: Result) -> str:
     rows = estimate_rows(subject)
     lines = [_summary(subject)]
     if subject.is_simulation:
@@ -108,7 +108,7 @@ def _(subject: Plan) -> str:
 plan_html, plan_text = notebook_html, terminal_text  # names by which plans ask for them
 
 
-def _summary(result: RunResult) -> str:
+def _summary(result: Result) -> str:
     """Say on one line what was run."""
     return (
         f"{result.num_users:,} users, {randomizer_title(result.randomizer)} "

@@ -30,7 +30,7 @@ def page_html(subject: object) -> str:
 
     Parameters
     ----------
-    subject : RunResult, Plan, BoundCurves, MonitorView or ChartPage
+    subject : Result, Plan, BoundCurves, MonitorView or ChartPage
         Sections whose data is empty are left out.
 
     Returns
@@ -47,7 +47,7 @@ def write_report(subject: object, path: str | PathLike[str]) -> Path:
 
     Parameters
     ----------
-    subject : RunResult, Plan, BoundCurves, MonitorView or ChartPage
+    subject : Result, Plan, BoundCurves, MonitorView or ChartPage
         What to report.
     path : str or path-like
         Where to; an existing file is replaced in one step.

@@ -3,8 +3,7 @@
 from html import escape
 from typing import Any
 
-from shuffledp.collection.choosing import Alternative
-from shuffledp.collection.plan import Plan
+from shuffledp.collection.plan import Alternative, Plan
 from shuffledp.report.charts import ChartPage, ChartSection
 from shuffledp.report.figures import Figure, axis, bar_names, base_layout
 from shuffledp.report.formatting import decimals_for, given, rounded

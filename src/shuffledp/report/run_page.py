@@ -4,9 +4,7 @@ from dataclasses import fields
 from typing import Any
 
 from shuffledp._version import __version__
-from shuffledp.collection.group_facts import GroupFacts
-from shuffledp.collection.network_facts import NetworkFacts
-from shuffledp.collection.results import RunResult
+from shuffledp.collection.results import GroupFacts, NetworkFacts, Result
 from shuffledp.core.bound import Bound
 from shuffledp.leakage.of_runs import of_run
 from shuffledp.network.run import ExchangeFacts
@@ -49,7 +47,7 @@ _CAPTIONS = (
 
 
 @page_html.register
-def _(subject: RunResult) -> str:
+def _(subject: Result) -> str:
     bars, by_rounds = figure_of_estimates(subject), figure_by_rounds(subject.network)
     curves = (figure_by_num_users(subject), figure_by_honest_share(subject))
     outlook = [
@@ -84,12 +82,12 @@ def _(subject: RunResult) -> str:
     )
 
 
-def _target(result: RunResult) -> str:
+def _target(result: Result) -> str:
     """Return what was asked for."""
     return f"epsilon <= {brief(result.target_epsilon)} at delta <= {brief(result.target_delta)}"
 
 
-def _missed(result: RunResult) -> str:
+def _missed(result: Result) -> str:
     """Say what was asked for and not met."""
     return (
         f"Asked for was {_target(result)}; this run gives epsilon <= "
@@ -97,7 +95,7 @@ def _missed(result: RunResult) -> str:
     )
 
 
-def _key_figures(result: RunResult) -> list[tuple[str, str, str, bool]]:
+def _key_figures(result: Result) -> list[tuple[str, str, str, bool]]:
     """Return the strip of four figures on top."""
     guarantee, epsilon0 = result.guarantee, rounded(result.randomizer.epsilon0, up=True)
     randomizer = randomizer_title(result.randomizer).partition(" (")[0]
@@ -109,7 +107,7 @@ def _key_figures(result: RunResult) -> list[tuple[str, str, str, bool]]:
     ]
 
 
-def _estimates(result: RunResult) -> dict[str, Any]:
+def _estimates(result: Result) -> dict[str, Any]:
     """Return the complete table, and how to read the chart."""
     head, rows = estimate_headings(result), estimate_rows(result)
     are_many = len(rows) > MOST_BARS
@@ -150,7 +148,7 @@ def _network(facts: NetworkFacts) -> dict[str, Any]:
 
 
 # --------------------------------------------------------------------- the code that repeats it
-def python_code(result: RunResult) -> str:
+def python_code(result: Result) -> str:
     """Return Python that computes the same guarantee and plans the same collection.
 
     It runs as it is, but for ``values`` and lists of labels too long to be written out: ``[...]``.
@@ -186,7 +184,7 @@ def python_code(result: RunResult) -> str:
             f"    epsilon={result.target_epsilon!r}, delta={result.target_delta!r},",
             f"    randomizer={law.name!r},",
             ")",
-            f"result = plan.run({values})",
+            f"result = sdp.run(plan, {values})",
         ),
     )
 
@@ -196,7 +194,7 @@ def _joined(*parts: tuple[str, ...]) -> str:
     return "\n\n".join("\n".join(lines) for lines in parts)
 
 
-def _code_within_groups(result: RunResult, groups: GroupFacts) -> list[tuple[str, ...]]:
+def _code_within_groups(result: Result, groups: GroupFacts) -> list[tuple[str, ...]]:
     """Return code for a shuffle within groups: its guarantee depends on theta or on the crowd."""
     delta = result.guarantee.delta_upper
     if groups.rank_distance is None:
@@ -205,7 +203,7 @@ def _code_within_groups(result: RunResult, groups: GroupFacts) -> list[tuple[str
             f"    delta={delta!r},",
         )  # fmt: skip
         made = (
-            f"shuffler = sdp.DisplacementShuffler.for_groups(groups, {groups.alpha!r}, "
+            f"shuffler = sdp.groups.DisplacementShuffler.for_groups(groups, {groups.alpha!r}, "
             "coordinates=points, metric=metric)"
         )
     else:
@@ -214,7 +212,7 @@ def _code_within_groups(result: RunResult, groups: GroupFacts) -> list[tuple[str
             f"    delta={delta!r},",
         )  # fmt: skip
         made = (
-            f"shuffler = sdp.MallowsShuffler.for_groups(groups, {groups.alpha!r}, "
+            f"shuffler = sdp.groups.MallowsShuffler.for_groups(groups, {groups.alpha!r}, "
             f"distance={groups.rank_distance!r})"
         )
     return [
@@ -229,14 +227,14 @@ def _code_within_groups(result: RunResult, groups: GroupFacts) -> list[tuple[str
         ),
         (
             "# The same shuffle of other reports, one a row:",
-            "groups = sdp.Groups.from_distance(points, radius)  # or from_graph, from_sets, ...",
+            "groups = sdp.groups.Groups.from_distance(points, radius)  # or from_graph, from_sets, ...",
             made,
             "released = shuffler.shuffle(reports, sdp.Entropy.from_operating_system())",
         ),
     ]
 
 
-def _code_through_network(result: RunResult, facts: NetworkFacts, head: tuple[str, ...]) -> str:
+def _code_through_network(result: Result, facts: NetworkFacts, head: tuple[str, ...]) -> str:
     """Return code for a shuffle through a network, whose guarantee depends on the graph."""
     delta = result.guarantee.delta_upper
     if isinstance(facts, ExchangeFacts):

@@ -8,8 +8,7 @@ on places.
 import math
 from typing import NamedTuple
 
-from shuffledp.collection.group_facts import GroupFacts
-from shuffledp.collection.network_facts import NetworkFacts
+from shuffledp.collection.results import GroupFacts, NetworkFacts
 from shuffledp.network.run import ExchangeFacts
 from shuffledp.report.formatting import fixed, percent, rounded, shorten
 

@@ -10,7 +10,7 @@ probability 1 - delta" would be stronger than what is proved.
 import math
 from dataclasses import dataclass
 
-from shuffledp.collection.results import Guarantee, RunResult
+from shuffledp.collection.results import Guarantee, Result
 from shuffledp.core.bound import Bound
 from shuffledp.report.formatting import best_guess, odds_factor, one_in, rounded
 from shuffledp.report.shuffles import group_paragraphs, network_paragraph
@@ -43,7 +43,7 @@ class Statement:
     facts: tuple[tuple[str, str], ...]
 
 
-def privacy_statement(result: RunResult) -> Statement:
+def privacy_statement(result: Result) -> Statement:
     """Return the statement of a run; numbers are rounded to the safe side."""
     guarantee = result.guarantee
     paragraphs = [
@@ -78,7 +78,7 @@ def privacy_statement(result: RunResult) -> Statement:
     )
 
 
-def meets_target(result: RunResult) -> bool:
+def meets_target(result: Result) -> bool:
     """Return whether the run gives at least the privacy that was asked for."""
     return (
         result.guarantee.epsilon_upper <= result.target_epsilon
@@ -92,7 +92,7 @@ _SIMULATION_NOTE = (
 )
 
 
-def _what_reports_reveal(result: RunResult) -> Paragraph:
+def _what_reports_reveal(result: Result) -> Paragraph:
     """Say what epsilon means, as a change of odds and as a guess."""
     guarantee = result.guarantee
     title = "What the reports reveal."
@@ -159,7 +159,7 @@ def _certainty(guarantee: Guarantee) -> Paragraph:
     )
 
 
-def _without_shuffler(result: RunResult) -> Paragraph:
+def _without_shuffler(result: Result) -> Paragraph:
     """Say what is left if the shuffler is broken: the local guarantee."""
     profile = result.randomizer.profile
     exception = (

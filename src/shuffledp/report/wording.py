@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from shuffledp.collection.results import Guarantee, RunResult
+from shuffledp.collection.results import Guarantee, Result
 from shuffledp.core.bound import Bound
 from shuffledp.report.formatting import (
     brief,
@@ -23,7 +23,7 @@ from shuffledp.report.formatting import (
 )
 
 if TYPE_CHECKING:
-    from shuffledp.collection.questions.question import Question
+    from shuffledp.collection.question import Question
 
 #: Full names of the randomizers; one that is not listed goes by its registered name.
 RANDOMIZER_TITLES: Mapping[str, str] = MappingProxyType(
@@ -113,7 +113,7 @@ def wording(question: "Question") -> Wording:
     return _MEANS if question.kind in _KINDS_OF_MEANS else _FREQUENCIES
 
 
-def main_estimates(result: RunResult) -> list[float]:
+def main_estimates(result: Result) -> list[float]:
     """Return the frequencies, or the means."""
     columns = result.estimates.columns()
     values: list[float] = columns.get(
@@ -145,7 +145,7 @@ class EstimateRow:
         return (*counted, self.estimate, self.standard_error, self.interval)
 
 
-def estimate_headings(result: RunResult) -> EstimateRow:
+def estimate_headings(result: Result) -> EstimateRow:
     """Return the headings of the columns."""
     words = wording(result.question)
     kind = "simultaneous interval" if result.estimates.is_simultaneous else "interval"
@@ -159,7 +159,7 @@ def estimate_headings(result: RunResult) -> EstimateRow:
     )
 
 
-def estimate_rows(result: RunResult) -> list[EstimateRow]:
+def estimate_rows(result: Result) -> list[EstimateRow]:
     """Return a row for each estimate in the order of the question's labels."""
     estimates, words = result.estimates, wording(result.question)
     errors = estimates.standard_error.tolist()

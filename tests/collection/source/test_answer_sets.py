@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from shuffledp.collection.source import answer_sets
+from shuffledp.collection.source import tables
 from shuffledp.collection.source.answer_sets import answer_sets_from_values, open_answer_sets
 from shuffledp.core.errors import DataError, DomainError, ParameterError
 
@@ -135,7 +135,7 @@ def test_a_file_that_changes_between_the_passes(tmp_path, second):
 
 
 def test_blocks_have_one_size_whatever_the_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(answer_sets, "BLOCK_ROWS", 1000)
+    monkeypatch.setattr(tables, "BLOCK_ROWS", 1000)
     frame = pl.DataFrame({"x": ["bus;car", "bike"] * 1250})
     frame.write_csv(tmp_path / "a.csv")
     frame.write_parquet(tmp_path / "a.parquet", row_group_size=300)
@@ -146,7 +146,7 @@ def test_blocks_have_one_size_whatever_the_file(tmp_path, monkeypatch):
 
 
 def test_a_row_in_a_later_block_is_named_by_its_number(tmp_path, monkeypatch):
-    monkeypatch.setattr(answer_sets, "BLOCK_ROWS", 100)
+    monkeypatch.setattr(tables, "BLOCK_ROWS", 100)
     with pytest.raises(DomainError, match=r"row 251 of .* holds an answer outside"):
         opened(csv_of(tmp_path, *["bus"] * 250, "plane"))
     with pytest.raises(DomainError, match=r"row 251 .* has 3 answers"):

@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from shuffledp.collection.source.identifiers import read_ids
+from shuffledp.collection.source.edge_files import read_ids
 from shuffledp.core.errors import DataError
 
 

@@ -1,14 +1,27 @@
-"""Files and values in memory become a checked domain, a number of users and a stream of codes."""
+"""Tables, their columns and labels."""
+
+import datetime as dt
+import decimal
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 
-from shuffledp.collection.source import answers
-from shuffledp.collection.source.tables import answers_from_values, open_table, read_domain
+from shuffledp.collection.source import answers, tables
+from shuffledp.collection.source.answers import answers_from_values, open_table
+from shuffledp.collection.source.tables import (
+    checked_domain,
+    label_expression,
+    label_of,
+    read_domain,
+    reading,
+    require_two_answers,
+    sorted_labels,
+)
 from shuffledp.core.errors import DataError, DomainError, ParameterError
 
+# ---------------- tables
 DOMAIN = ("yes", "no", "refused")
 
 
@@ -59,7 +72,7 @@ def test_the_representation_shows_no_answers(table):
 
 
 def test_blocks_have_one_size_whatever_the_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(answers, "BLOCK_ROWS", 1000)
+    monkeypatch.setattr(tables, "BLOCK_ROWS", 1000)
     frame = pl.DataFrame({"answer": ["yes", "no"] * 1250})
     frame.write_csv(tmp_path / "a.csv")
     frame.write_parquet(tmp_path / "a.parquet", row_group_size=300)
@@ -326,3 +339,84 @@ def test_domain_files_that_cannot_be_read(tmp_path, data):
         path.write_bytes(data)
     with pytest.raises(DataError, match="cannot read the domain"):
         read_domain(path)
+
+
+# ---------------- labels
+COLUMNS = {
+    "text": pl.Series(["yes", " no", "01", "übrig"]),
+    "boolean": pl.Series([True, False]),
+    "integer": pl.Series([3, -1, 0], dtype=pl.Int16),
+    "float": pl.Series([1.0, 0.5, -0.0, float("inf"), 12345678.0]),
+    "date": pl.Series([dt.date(2020, 1, 2)]),
+    "time": pl.Series([dt.time(3, 4, 5)]),
+    "decimal": pl.Series([decimal.Decimal("1.50")]),
+    "categorical": pl.Series(["a", "b", "a"], dtype=pl.Categorical),
+    "enum": pl.Series(["b", "a"], dtype=pl.Enum(["b", "a"])),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_column_and_its_values_have_the_same_labels(name):
+    series = COLUMNS[name].alias("x")
+    labels = series.to_frame().select(label_expression("x", series.dtype)).to_series().to_list()
+    assert labels == [label_of(value) for value in series.to_list()]
+
+
+def test_whole_floats_lose_their_fraction_and_negative_zero_its_sign():
+    assert [label_of(value) for value in (1.0, 2.5, -0.0)] == ["1", "2.5", "0"]
+
+
+def test_missing_values_stay_missing():
+    series = pl.Series("x", [1.5, None])
+    labels = series.to_frame().select(label_expression("x", series.dtype)).to_series().to_list()
+    assert labels == ["1.5", None]
+
+
+@pytest.mark.parametrize("values", [[[1]], [{"a": 1}], [dt.timedelta(1)], [b"ab"]])
+def test_columns_that_hold_no_answers_are_refused(values):
+    series = pl.Series("x", values)
+    with pytest.raises(DataError, match="'x' is of type"):
+        label_expression("x", series.dtype)
+
+
+def test_domain_keeps_its_order():
+    assert checked_domain(["b", 1, True, 2.0]) == ("b", "1", "true", "2")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [(["a", "b", "a"], "'a' more than once"), (["a", ""], "empty answer at position 2")],
+)
+def test_bad_domains_are_refused(values, message):
+    with pytest.raises(DomainError, match=message):
+        checked_domain(values)
+
+
+@pytest.mark.parametrize("labels", [(), ("a",)])
+def test_a_question_needs_two_answers(labels):
+    with pytest.raises(DomainError, match="at least two possible answers"):
+        require_two_answers(labels, "domain")
+
+
+def test_labels_are_sorted_as_numbers_if_they_all_are():
+    assert sorted_labels({"10", "9", "-1"}) == ("-1", "9", "10")
+    assert sorted_labels({"10", "9", "x"}) == ("10", "9", "x")
+
+
+# ---------------- reading
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (pl.exceptions.ComputeError("first\nsecond"), "^cannot read f: first$"),
+        (pl.exceptions.ComputeError(""), "^cannot read f: unknown error$"),
+        (PermissionError(13, "no"), "^cannot read f: permission denied$"),
+    ],
+)
+def test_errors_become_one_line(error, message):
+    with pytest.raises(DataError, match=message), reading("f"):
+        raise error
+
+
+def test_own_errors_pass():
+    with pytest.raises(DomainError, match="mine"), reading("f"):
+        raise DomainError("mine")

@@ -5,8 +5,8 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from shuffledp.collection.source import words
-from shuffledp.collection.source.words import open_words, words_from_values
+from shuffledp.collection.source import tables
+from shuffledp.collection.source.answers import open_words, words_from_values
 from shuffledp.core.errors import DataError, ParameterError
 
 
@@ -82,7 +82,7 @@ def test_a_file_that_changes_between_the_passes(tmp_path, second):
 
 
 def test_blocks_have_one_size_whatever_the_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(words, "BLOCK_ROWS", 1000)
+    monkeypatch.setattr(tables, "BLOCK_ROWS", 1000)
     frame = pl.DataFrame({"word": ["tea", "wine"] * 1250})
     frame.write_csv(tmp_path / "a.csv")
     frame.write_parquet(tmp_path / "a.parquet", row_group_size=300)

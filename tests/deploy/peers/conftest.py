@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from deploy.peers.protocol.link import no_limits
-from shuffledp.collection.questions.frequencies import FrequencyQuestion
+from shuffledp.collection.questions import Categories
 from shuffledp.core.entropy import Entropy
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.peers.node_values import NodeValues
@@ -102,7 +102,7 @@ def make_collection(tmp_path) -> Iterator:
 
         def make(graph=None, *, rounds=3, epsilon0=8.0, **options) -> Collection:
             graph = complete_graph(6) if graph is None else graph
-            question = FrequencyQuestion(domain=("no", "yes"))
+            question = Categories(domain=("no", "yes"))
             asked = AskedTerms.of(question, "k-rr", epsilon0)
             keys = AnalyzerKeys.generate()
             terms = prepare_terms(graph, asked, keys, rounds=rounds, **options)

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from shuffledp.collection.questions.mean import MeanQuestion
-from shuffledp.collection.questions.question import EstimateOptions
+from shuffledp.collection.question import EstimateOptions
+from shuffledp.collection.questions import Mean
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
 from shuffledp.deploy import http_server
@@ -300,7 +300,7 @@ def test_lost_reports_hide_nobody(over):
 
 def test_guesses_are_for_questions_with_a_list_of_answers(over):
     collection, fetched = over
-    asked = AskedTerms.of(MeanQuestion(low=0.0, high=1.0), "duchi", 8.0)
+    asked = AskedTerms.of(Mean(low=0.0, high=1.0), "duchi", 8.0)
     drawn = asked.randomizer.randomize(np.full(6, 0.5), Entropy.from_seed(1))
     means = replace(collection, asked=asked)
     result = result_of(means, fetched, reports=tuple(asked.codec.encode(drawn)))

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from shuffledp.collection.questions.question import EstimateOptions
+from shuffledp.collection.question import EstimateOptions
 from shuffledp.deploy.peers.collecting import (
     collection_result,
     fetch,

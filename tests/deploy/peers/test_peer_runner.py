@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from shuffledp.collection.questions.question import EstimateOptions
+from shuffledp.collection.question import EstimateOptions
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
 from shuffledp.deploy.http_client import RefusedError

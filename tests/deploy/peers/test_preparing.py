@@ -6,11 +6,13 @@ import stat
 import polars as pl
 import pytest
 
-from shuffledp.collection.questions.answer_sets import AnswerSetQuestion
-from shuffledp.collection.questions.frequencies import FrequencyQuestion
-from shuffledp.collection.questions.mean import MeanQuestion
-from shuffledp.collection.questions.vector_mean import VectorMeanQuestion
-from shuffledp.collection.questions.words import WordQuestion
+from shuffledp.collection.questions import (
+    AnswerSets,
+    Categories,
+    Mean,
+    VectorMean,
+    Words,
+)
 from shuffledp.core.errors import DataError, OutputError, ParameterError
 from shuffledp.deploy import http_server
 from shuffledp.deploy.peers.node_values import parse_users, read_node_values, value_of_one
@@ -25,7 +27,7 @@ from shuffledp.deploy.peers.preparing import (
 from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys
 from shuffledp.network.families import star_graph
 
-YES_NO = FrequencyQuestion(domain=("yes", "no"))
+YES_NO = Categories(domain=("yes", "no"))
 
 
 def test_terms_and_key_come_back(tmp_path, collection):
@@ -150,16 +152,14 @@ def test_nobody_has_two_rows(tmp_path):
 def test_every_question_reads_its_columns(tmp_path):
     table = write(tmp_path, x=[0.5, 1.0], y=[0.0, 0.0], word=["a", "b"], set=["a;b", "b"])
     options = {"labels": None, "num_nodes": 2}
-    number = read_node_values(MeanQuestion(low=0, high=1), table, "x", **options)
+    number = read_node_values(Mean(low=0, high=1), table, "x", **options)
     assert number.values.tolist() == [0.5, 1.0]
-    vector = read_node_values(
-        VectorMeanQuestion(names=("x", "y"), norm_bound=1.0), table, None, **options
-    )
+    vector = read_node_values(VectorMean(names=("x", "y"), norm_bound=1.0), table, None, **options)
     assert vector.values.tolist() == [[0.5, 0.0], [1.0, 0.0]]
-    word = read_node_values(WordQuestion(dictionary=("a",)), table, "word", users=(1,), **options)
+    word = read_node_values(Words(dictionary=("a",)), table, "word", users=(1,), **options)
     assert word.values.to_list() == ["b"]
     sets = read_node_values(
-        AnswerSetQuestion(domain=("a", "b", "c"), max_answers=2), table, "set", **options
+        AnswerSets(domain=("a", "b", "c"), max_answers=2), table, "set", **options
     )
     assert [sorted(row) for row in sets.values.tolist()] == [[0, 1], [-1, 1]]
     with pytest.raises(ParameterError, match="column is missing"):
@@ -174,21 +174,21 @@ def test_large_tables_come_in_blocks(tmp_path):
     )
     options = {"labels": None, "num_nodes": size, "users": (0, size - 1)}
     assert read_node_values(YES_NO, table, "answer", **options).values.tolist() == [1, 0]
-    words = read_node_values(WordQuestion(dictionary=("a",)), table, "word", **options)
+    words = read_node_values(Words(dictionary=("a",)), table, "word", **options)
     assert words.values.to_list() == ["a", "a"]
 
 
 def test_one_user_s_value_as_text():
     assert value_of_one(YES_NO, 4, "no").values.tolist() == [1]
     assert value_of_one(YES_NO, 4, "no").nodes.tolist() == [4]
-    assert value_of_one(MeanQuestion(low=0, high=9), 0, "2.5").values.tolist() == [2.5]
-    assert list(value_of_one(WordQuestion(dictionary=("a",)), 0, "b").values) == ["b"]
+    assert value_of_one(Mean(low=0, high=9), 0, "2.5").values.tolist() == [2.5]
+    assert list(value_of_one(Words(dictionary=("a",)), 0, "b").values) == ["b"]
     with pytest.raises(DataError, match="outside the domain"):
         value_of_one(YES_NO, 4, "maybe")
     with pytest.raises(DataError, match="not a number"):
-        value_of_one(MeanQuestion(low=0, high=9), 0, "two")
+        value_of_one(Mean(low=0, high=9), 0, "two")
     with pytest.raises(ParameterError, match="no single text"):
-        value_of_one(VectorMeanQuestion(names=("x", "y"), norm_bound=1.0), 0, "2")
+        value_of_one(VectorMean(names=("x", "y"), norm_bound=1.0), 0, "2")
 
 
 def test_where_a_relay_can_listen():

@@ -34,7 +34,7 @@ def exact(truth=Fraction(3, 4), num_users=3):
     dict(num_users=10, num_values=2, truth=0.2),
 )
 def account_leakage(**asked):
-    return sdp.account_leakage(**asked).to_json_dict()
+    return sdp.leakage.account_leakage(**asked).to_json_dict()
 
 
 @calls("leakage", dict(n=3, k=2), dict(n=1_000, k=5), dict(n=10**9, k=50))
@@ -201,21 +201,21 @@ def channels_made():
 
 @calls("channels", dict(distance="kendall"), dict(distance="hamming"))
 def place_laws(distance):
-    models = {"kendall": sdp.KendallMallows, "hamming": sdp.HammingMallows}
+    models = {"kendall": sdp.groups.KendallMallows, "hamming": sdp.groups.HammingMallows}
     return leakage.target_place_law(models[distance](num_items=4, theta=0.5), 1)
 
 
 @calls("channels", dict(num_users=4, rounds=2))
 def walked_channel(num_users, rounds):
     pairs = [(i, j) for i in range(num_users) for j in range(i)]
-    walk = sdp.RandomWalk.on(sdp.Graph.from_edges(np.array(pairs)))
-    laws = sdp.position_distribution(walk, np.arange(num_users), rounds)
+    walk = sdp.network.RandomWalk.on(sdp.network.Graph.from_edges(np.array(pairs)))
+    laws = sdp.network.position_distribution(walk, np.arange(num_users), rounds)
     return leakage.walk_channel(laws, 2).to_dense()
 
 
 @calls("channels", dict(rounds=4))
 def guess_after_a_walk(rounds):
-    law = sdp.position_distribution(sdp.RandomWalk.on(ring()), 3, rounds)
+    law = sdp.network.position_distribution(sdp.network.RandomWalk.on(ring()), 3, rounds)
     noise = [[0.9, 0.1], [0.1, 0.9]]
     return leakage.positions_vulnerability(law, noise, entropy=sdp.Entropy.from_seed(1))
 

@@ -17,7 +17,10 @@ import numpy as np
 import shuffledp as sdp
 from shuffledp import accounting, leakage, monitoring
 
-PUBLIC = (sdp, accounting, leakage, monitoring)
+PUBLIC = (
+    sdp, accounting, leakage, monitoring, sdp.collection, sdp.estimation, sdp.groups, sdp.network,
+    sdp.randomizers,
+)  # fmt: skip
 ShuffledpError = sdp.ShuffledpError
 
 # Public names that no call needs, and why.
@@ -25,24 +28,38 @@ NOT_CALLED = {
     "Bound": "a result: every bound in the data is one",
     "CategoryRandomizer": "a base class of randomizers, each of which is called",
     "Composition": "a result of adding releases, which is called",
+    "DisplacementArrangement": "called by run --shuffler displacement",
+    "FrequencyEstimates": "a result of estimate_frequencies, which is called",
+    "GroupArrangement": "called by run --shuffler mallows",
     "Guarantee": "a result of account, which is called",
     "Histories": "a result of open_histories, which is called",
     "HyperDistribution": "a result of Channel.hyper, which is called",
     "Knowledge": "a result of extreme_knowledge, which is called",
+    "INTERVALS": "a table of the kinds of intervals, which are called",
     "LeakageAccount": "a result of account_leakage, which is called",
     "LedgerEntry": "a part of a ledger, written by to_json_dict, which is called",
     "GainFunction": "a result of identity_gain and its like, which are called",
+    "LocalRandomizer": "a protocol, whose implementations are called",
+    "MeanEstimates": "a result of the estimates of numbers, which are called",
     "MeanRandomizer": "a base class of randomizers, each of which is called",
     "MonitorPlan": "a result of plan_monitoring, which is called",
     "MonitorResult": "a result of simulate_monitoring, which is called",
     "MonitoringProfile": "a part of a design, which calibrate_monitoring is asked with",
+    "NetworkArrangement": "called by run --shuffler network",
+    "POST_PROCESSING": "a table of steps, called by run --post-process",
     "Plan": "a result of plan, which is called",
     "ReferenceOrder": "a result of choose_reference_order, which is called",
     "RunLeakage": "a result of of_run, which is called",
-    "RunResult": "a result of running a plan, which is called",
+    "RANDOMIZERS": "a table of randomizers, which are called",
+    "Result": "a result of running a plan, which is called",
     "RunningCounts": "a result of a server, which is called",
     "RunningEstimate": "a result of a server, which is called",
     "__version__": "volatile",
+    "clip": "called by run --post-process",
+    "expected_standard_error": "called by plan",
+    "make_randomizer": "makes randomizers by name, which are called",
+    "norm_sub": "called by run --post-process",
+    "project_onto_simplex": "called by run --post-process",
 }
 
 CALLS: dict[str, Callable[[], Any]] = {}
@@ -95,30 +112,32 @@ def account(**asked):
 )
 def guarantee_of_profile(epsilon0, delta0, num_users, delta):
     profile = sdp.LocalProfile(epsilon0=epsilon0, delta0=delta0)
-    return sdp.guarantee_for(profile, num_users, delta=delta).to_json_dict()
+    return sdp.account(profile, num_users=num_users, delta=delta).to_json_dict()
 
 
 @calls("calibrate", *(dict(num_users=n, epsilon=0.5, delta=1e-8) for n in (1, 1_000, 1_000_000)))
 def largest_epsilon0_of_any(**asked):
-    return sdp.largest_epsilon0(lambda x: sdp.LocalProfile(epsilon0=x), **asked)
+    return sdp.accounting.largest_epsilon0(lambda x: sdp.LocalProfile(epsilon0=x), **asked)
 
 
 @calls("calibrate", dict(k=2, num_users=1_000), dict(k=50, num_users=100_000))
 def largest_epsilon0_of_k_rr(k, num_users):
-    return sdp.largest_epsilon0(
-        lambda x: sdp.KRandomizedResponse(k=k, epsilon0=x).profile,
+    return sdp.accounting.largest_epsilon0(
+        lambda x: sdp.randomizers.KRandomizedResponse(k=k, epsilon0=x).profile,
         num_users=num_users, epsilon=0.5, delta=1e-8,
     )  # fmt: skip
 
 
 @calls("calibrate", *(dict(epsilon0=x, epsilon=0.5, delta=1e-8) for x in (0.1, 1.0, 4.0)))
 def smallest_num_users(epsilon0, epsilon, delta):
-    return sdp.smallest_num_users(sdp.LocalProfile(epsilon0=epsilon0), epsilon=epsilon, delta=delta)
+    return sdp.accounting.smallest_num_users(
+        sdp.LocalProfile(epsilon0=epsilon0), epsilon=epsilon, delta=delta
+    )
 
 
 @calls("calibrate", dict(num_users=1_000, epsilon=0.5), dict(num_users=100_000, epsilon=0.5))
 def largest_rounds(num_users, epsilon):
-    daily = accounting.ShuffledRelease(epsilon0=0.5, num_users=num_users)
+    daily = sdp.ShuffledRelease(epsilon0=0.5, num_users=num_users)
     return accounting.largest_rounds(daily, epsilon=epsilon, delta=1e-6)
 
 
@@ -143,7 +162,7 @@ def smallest_delta(rounds, epsilon):
 RELEASES: dict[str, Callable[[], Any]] = {
     "daily": lambda: accounting.ShuffledRelease(epsilon0=1.0, num_users=10_000),
     "answers": lambda: accounting.ShuffledRelease(
-        profile=sdp.KRandomizedResponse(k=16, epsilon0=2.0).profile, num_users=5_000
+        profile=sdp.randomizers.KRandomizedResponse(k=16, epsilon0=2.0).profile, num_users=5_000
     ),
     "drawn": lambda: accounting.ShuffledRelease(
         epsilon0=1.0, num_users=1_000, sampled_from=100_000
@@ -151,7 +170,7 @@ RELEASES: dict[str, Callable[[], Any]] = {
     "coins": lambda: accounting.ShuffledRelease(
         epsilon0=1.0, num_users=10_000, participation=0.1
     ),
-    "stated": lambda: accounting.StatedRelease(epsilon=0.1, delta=1e-9),
+    "stated": lambda: sdp.StatedRelease(epsilon=0.1, delta=1e-9),
 }  # fmt: skip
 
 
@@ -199,7 +218,7 @@ def disjoint_groups():
 
 @calls("compose")
 def read_schedule():
-    return sdp.read_schedule("schedule.csv").epsilon(1e-6)
+    return sdp.collection.read_schedule("schedule.csv").epsilon(1e-6)
 
 
 @calls(
@@ -217,7 +236,7 @@ def honest_users(num_users, share):
 
 @calls("ledger", dict(adaptive=True), dict(adaptive=False))
 def ledger_spent(adaptive):
-    ledger = accounting.Ledger(epsilon=0.5, delta=1e-6, adaptive=adaptive)
+    ledger = sdp.Ledger(epsilon=0.5, delta=1e-6, adaptive=adaptive)
     ledger = ledger.spend(RELEASES["daily"]() * 3, note="three days", key="first")
     fits = ledger.fits(RELEASES["daily"]())
     return {**of(ledger, "spent", "remaining"), "fits": fits, "json": ledger.to_json_dict()}
@@ -253,32 +272,35 @@ def budget_error():
 # ---------------------------------------------------------------- randomizers and estimates
 KEY = bytes(range(16))
 CATEGORIES = {
-    "k-rr": sdp.KRandomizedResponse,
-    "symmetric-unary": sdp.SymmetricUnaryEncoding,
-    "optimized-unary": sdp.OptimizedUnaryEncoding,
-    "optimized-local-hashing": sdp.OptimizedLocalHashing,
-    "binary-local-hashing": sdp.BinaryLocalHashing,
-    "hadamard-response": sdp.HadamardResponse,
-    "subset-selection": sdp.SubsetSelection,
+    "k-rr": sdp.randomizers.KRandomizedResponse,
+    "symmetric-unary": sdp.randomizers.SymmetricUnaryEncoding,
+    "optimized-unary": sdp.randomizers.OptimizedUnaryEncoding,
+    "optimized-local-hashing": sdp.randomizers.OptimizedLocalHashing,
+    "binary-local-hashing": sdp.randomizers.BinaryLocalHashing,
+    "hadamard-response": sdp.randomizers.HadamardResponse,
+    "subset-selection": sdp.randomizers.SubsetSelection,
 }
 NUMBERS = {
-    "laplace": sdp.DiscreteLaplace,
-    "duchi": sdp.Duchi,
-    "piecewise": sdp.Piecewise,
-    "hybrid": sdp.Hybrid,
+    "laplace": sdp.randomizers.DiscreteLaplace,
+    "duchi": sdp.randomizers.Duchi,
+    "piecewise": sdp.randomizers.Piecewise,
+    "hybrid": sdp.randomizers.Hybrid,
 }
-VECTORS = {"privunit": sdp.PrivUnit, "privunit-gaussian": sdp.PrivUnitGaussian}
+VECTORS = {
+    "privunit": sdp.randomizers.PrivUnit,
+    "privunit-gaussian": sdp.randomizers.PrivUnitGaussian,
+}
 SKETCHES = {
-    "count-mean-sketch": sdp.CountMeanSketch,
-    "hadamard-count-mean-sketch": sdp.HadamardCountMeanSketch,
+    "count-mean-sketch": sdp.randomizers.CountMeanSketch,
+    "hadamard-count-mean-sketch": sdp.randomizers.HadamardCountMeanSketch,
 }
-SETS = {"sampled": sdp.SampledAnswers, "split": sdp.SplitAnswers}
+SETS = {"sampled": sdp.randomizers.SampledAnswers, "split": sdp.randomizers.SplitAnswers}
 ENDS = ("standard_error", "population_standard_error", "lower", "upper")
 
 
 def about(randomizer: Any, estimates: Any, main: str) -> dict[str, Any]:
     """Return the law of a randomizer, how private a shuffled batch is, and its estimates."""
-    guarantee = sdp.guarantee_for(randomizer.profile, 1_000, delta=1e-6).to_json_dict()
+    guarantee = sdp.account(randomizer.profile, num_users=1_000, delta=1e-6).to_json_dict()
     return {
         **of(randomizer, "name", "epsilon0", "num_report_bytes"),
         "family": randomizer.profile.family.value,
@@ -342,8 +364,8 @@ def answer_sets(name, base):
     "estimate", *(dict(kind=k, simultaneous=s) for k in ("wilson", "wald") for s in (True, False))
 )
 def intervals(kind, simultaneous):
-    counts = sdp.Counts(support=np.array([60, 40]), num_reports=100, fingerprint="")
-    found = sdp.estimate_frequencies(
+    counts = sdp.collection.Counts(support=np.array([60, 40]), num_reports=100, fingerprint="")
+    found = sdp.estimation.estimate_frequencies(
         counts, support_probabilities=(0.75, 0.25), interval=kind, simultaneous=simultaneous
     )
     return of(found, "count", "frequency", *ENDS)
@@ -351,16 +373,18 @@ def intervals(kind, simultaneous):
 
 @calls("estimate")
 def iterative_update():
-    law = sdp.KRandomizedResponse(k=3, epsilon0=1.0)
+    law = sdp.randomizers.KRandomizedResponse(k=3, epsilon0=1.0)
     data = np.array([0] * 60 + [1] * 40 + [2] * 30, dtype=np.uint8)
-    reports = sdp.Reports(data=data, fingerprint=law.fingerprint)
-    return of(sdp.iterative_bayesian_update(law, reports), "count", "post_processing", *ENDS)
+    reports = sdp.collection.Reports(data=data, fingerprint=law.fingerprint)
+    return of(
+        sdp.estimation.iterative_bayesian_update(law, reports), "count", "post_processing", *ENDS
+    )
 
 
 @calls("estimate")
 def sums_of_numbers():
-    law = sdp.Duchi(low=0.0, high=1.0, epsilon0=1.0)
-    sums = sdp.Sums(
+    law = sdp.randomizers.Duchi(low=0.0, high=1.0, epsilon0=1.0)
+    sums = sdp.collection.Sums(
         total=np.array([12.0]), total_of_squares=np.array([100.0]), num_reports=100,
         fingerprint=law.fingerprint,
     )  # fmt: skip
@@ -382,42 +406,54 @@ def words_of_entropy():
 # ---------------------------------------------------------------- the main job
 @calls("plan", dict(num_users=1_000, k=3), dict(num_users=200, k=3))
 def plan_categories(num_users, k):
-    return sdp.plan(num_users, [f"v{i}" for i in range(k)], 1.0, 1e-6).to_json_dict()
+    question = sdp.Categories([f"v{i}" for i in range(k)])
+    return sdp.plan(question, num_users=num_users, epsilon=1.0, delta=1e-6).to_json_dict()
 
 
 @calls("plan", dict(num_users=1_000, low=-1.0, high=1.0), dict(num_users=1_000, low=1.0, high=1.0))
 def plan_mean(num_users, low, high):
-    return sdp.plan_mean(num_users, low, high, 1.0, 1e-6, randomizer="duchi").to_json_dict()
+    return sdp.plan(
+        sdp.Mean(low, high), num_users=num_users, epsilon=1.0, delta=1e-6, randomizer="duchi"
+    ).to_json_dict()
 
 
 @calls("plan", dict(num_users=1_000, names=("x", "y", "z")))
 def plan_vector_mean(num_users, names):
-    plan = sdp.plan_vector_mean(num_users, names, 1.0, 1e-6, randomizer="privunit-gaussian")
-    return plan.to_json_dict()
+    return sdp.plan(
+        sdp.VectorMean(names),
+        num_users=num_users,
+        epsilon=1.0,
+        delta=1e-6,
+        randomizer="privunit-gaussian",
+    ).to_json_dict()
 
 
 QUESTIONS: dict[str, tuple[Any, str, Callable[[str], Any]]] = {
     "frequency": (
-        sdp.FrequencyQuestion(domain=("yes", "no")), "k-rr",
-        lambda path: sdp.open_table(path, "answer", domain=("yes", "no")),
+        sdp.Categories(domain=("yes", "no")), "k-rr",
+        lambda path: sdp.collection.open_table(path, "answer", domain=("yes", "no")),
     ),
     "mean": (
-        sdp.MeanQuestion(low=0.0, high=0.5), "hybrid",
-        lambda path: sdp.open_numbers(
-            path, "number", limits=sdp.Range(low=0.0, high=0.5), clip=True
+        sdp.Mean(low=0.0, high=0.5), "hybrid",
+        lambda path: sdp.collection.open_numbers(
+            path, "number", limits=sdp.collection.Range(low=0.0, high=0.5), clip=True
         ),
     ),
     "vector": (
-        sdp.VectorMeanQuestion(names=("x", "y"), norm_bound=1.0), "privunit",
-        lambda path: sdp.open_numbers(path, ["x", "y"], limits=sdp.Ball(norm_bound=1.0)),
+        sdp.VectorMean(names=("x", "y"), norm_bound=1.0), "privunit",
+        lambda path: sdp.collection.open_numbers(
+            path, ["x", "y"], limits=sdp.collection.Ball(norm_bound=1.0)
+        ),
     ),
     "words": (
-        sdp.WordQuestion(dictionary=("a.org", "b.org"), key=KEY), "hadamard-count-mean-sketch",
-        lambda path: sdp.open_words(path, "site"),
+        sdp.Words(dictionary=("a.org", "b.org"), key=KEY), "hadamard-count-mean-sketch",
+        lambda path: sdp.collection.open_words(path, "site"),
     ),
     "sets": (
-        sdp.AnswerSetQuestion(domain=("a", "b", "c"), max_answers=2), "sampled:k-rr",
-        lambda path: sdp.open_answer_sets(path, "drugs", domain=("a", "b", "c"), max_answers=2),
+        sdp.AnswerSets(domain=("a", "b", "c"), max_answers=2), "sampled:k-rr",
+        lambda path: sdp.collection.open_answer_sets(
+            path, "drugs", domain=("a", "b", "c"), max_answers=2
+        ),
     ),
 }  # fmt: skip
 
@@ -425,39 +461,65 @@ QUESTIONS: dict[str, tuple[Any, str, Callable[[str], Any]]] = {
 @calls("run", *(dict(question=name) for name in QUESTIONS))
 def run_a_file(question):
     asked, randomizer, opened = QUESTIONS[question]
-    plan = sdp.plan_question(asked, 300, 2.0, 1e-6, randomizer=randomizer)
-    return plan.run(opened("survey.csv"), seed=1).to_json_dict()
+    plan = sdp.plan(asked, num_users=300, epsilon=2.0, delta=1e-6, randomizer=randomizer)
+    return sdp.run(plan, opened("survey.csv"), seed=1).to_json_dict()
 
 
 @calls("run", dict(num_users=1_000), dict(num_users=999))
 def run_values(num_users):
-    plan = sdp.plan(num_users, ["yes", "no"], 1.0, 1e-6, randomizer="k-rr")
-    result = plan.run(["yes"] * 300 + ["no"] * 700, seed=1)
+    plan = sdp.plan(
+        sdp.Categories(["yes", "no"]), num_users=num_users, epsilon=1.0, delta=1e-6,
+        randomizer="k-rr",
+    )  # fmt: skip
+    result = sdp.run(plan, ["yes"] * 300 + ["no"] * 700, seed=1)
     return {**result.to_json_dict(), "leakage": leakage.of_run(result).to_json_dict()}
 
 
 @calls("run")
 def report_files():
-    law = sdp.KRandomizedResponse(k=3, epsilon0=2.0)
+    law = sdp.randomizers.KRandomizedResponse(k=3, epsilon0=2.0)
     drawn = law.randomize(np.arange(90) % 3, seeded())
-    mixed = sdp.UniformShuffler().shuffle(drawn.data, seeded(2))
-    mixed = sdp.Reports(data=mixed, fingerprint=law.fingerprint)
+    mixed = sdp.collection.UniformShuffler().shuffle(drawn.data, seeded(2))
+    mixed = sdp.collection.Reports(data=mixed, fingerprint=law.fingerprint)
     path = Path("reports.parquet")
-    sdp.write_reports(path, [mixed], law, labels=("a", "b", "c"))
-    blocks = [law.aggregate(block) for block in sdp.open_reports(path).blocks()]
+    sdp.collection.write_reports(path, [mixed], law, labels=("a", "b", "c"))
+    blocks = [law.aggregate(block) for block in sdp.collection.open_reports(path).blocks()]
     return {"blocks": len(blocks), "support": sum(block.support for block in blocks)}
+
+
+@calls("run")
+def estimate_reports():
+    plan = sdp.plan(
+        sdp.Categories(["a", "b", "c"]), num_users=90, epsilon0=2.0, delta=1e-6, randomizer="k-rr"
+    )
+    drawn = plan.randomizer.randomize(np.arange(90) % 3, seeded())
+    return sdp.estimate(drawn, plan).to_json_dict()
+
+
+@calls("calibrate", dict(num_users=10_000, epsilon=0.1), dict(epsilon0=1.0, epsilon=0.1))
+def calibrated(**asked):
+    return sdp.calibrate(**asked, delta=1e-6, rounds=3).to_json_dict()
+
+
+@calls("bounds")
+def compare_bounds():
+    return sdp.compare_bounds(epsilon0=1.0, num_users=10_000, delta=1e-6).to_json_dict()
 
 
 # ---------------------------------------------------------------- groups
 POINTS = np.array([(i * 7 % 40, i * i % 11) for i in range(60)], dtype=float)
 FORMED: dict[str, Callable[[], Any]] = {
-    "distance": lambda: sdp.Groups.from_distance(POINTS, 6.0),
-    "haversine": lambda: sdp.Groups.from_distance(POINTS / 100.0, 9_000.0, metric="haversine"),
-    "nearest": lambda: sdp.Groups.from_nearest(POINTS, 9),
-    "graph": lambda: sdp.Groups.from_graph(
+    "distance": lambda: sdp.groups.Groups.from_distance(POINTS, 6.0),
+    "haversine": lambda: sdp.groups.Groups.from_distance(
+        POINTS / 100.0, 9_000.0, metric="haversine"
+    ),
+    "nearest": lambda: sdp.groups.Groups.from_nearest(POINTS, 9),
+    "graph": lambda: sdp.groups.Groups.from_graph(
         [(i, (i + step) % 60) for i in range(60) for step in (1, 5)], num_users=60, hops=2
     ),
-    "sets": lambda: sdp.Groups.from_sets([range(i, i + 10) for i in range(51)], num_users=60),
+    "sets": lambda: sdp.groups.Groups.from_sets(
+        [range(i, i + 10) for i in range(51)], num_users=60
+    ),
 }
 
 
@@ -465,7 +527,7 @@ FORMED: dict[str, Callable[[], Any]] = {
 def groups(formed):
     found = FORMED[formed]()
     sizes = of(found, "num_groups", "largest_size", "sizes", "description")
-    order = sdp.choose_reference_order(found)
+    order = sdp.groups.choose_reference_order(found)
     return {
         **sizes,
         "cautions": found.cautions(),
@@ -476,9 +538,9 @@ def groups(formed):
 
 
 MODELS = {
-    "kendall": sdp.KendallMallows,
-    "hamming": sdp.HammingMallows,
-    "cayley": sdp.CayleyMallows,
+    "kendall": sdp.groups.KendallMallows,
+    "hamming": sdp.groups.HammingMallows,
+    "cayley": sdp.groups.CayleyMallows,
 }
 
 
@@ -500,7 +562,7 @@ def mallows_model(distance, n, theta):
 @calls("groups", *(dict(distance=d, formed=f) for d in MODELS for f in ("nearest", "sets")))
 def mallows_shuffler(distance, formed):
     found = FORMED[formed]()
-    shuffler = sdp.MallowsShuffler.for_groups(found, 3.0, distance=distance)
+    shuffler = sdp.groups.MallowsShuffler.for_groups(found, 3.0, distance=distance)
     return {
         **of(shuffler, "name", "theta"),
         "alpha": shuffler.alpha_for(found),
@@ -511,7 +573,7 @@ def mallows_shuffler(distance, formed):
 @calls("groups", dict(formed="distance"), dict(formed="nearest"))
 def displacement_shuffler(formed):
     found = FORMED[formed]()
-    shuffler = sdp.DisplacementShuffler.for_groups(found, 3.0, coordinates=POINTS)
+    shuffler = sdp.groups.DisplacementShuffler.for_groups(found, 3.0, coordinates=POINTS)
     return {
         **of(shuffler, "name", "theta", "scale"),
         "alpha": shuffler.alpha_for(found),
@@ -522,7 +584,7 @@ def displacement_shuffler(formed):
 
 @calls("groups", dict(by=("age",), radius=2.0), dict(by=("lat", "lon"), group_size=9))
 def grouping(**asked):
-    found = sdp.Grouping(**asked)
+    found = sdp.groups.Grouping(**asked)
     opened = found.open("survey.csv")
     return {"described": found.describe(), **of(opened.groups, "num_groups", "largest_size")}
 
@@ -531,7 +593,7 @@ def grouping(**asked):
 def ring(num_users: int = 60) -> Any:
     """Return a graph in which everybody has six neighbours."""
     pairs = [(i, (i + step) % num_users) for i in range(num_users) for step in (1, 6, 17)]
-    return sdp.Graph.from_edges(np.array(pairs))
+    return sdp.network.Graph.from_edges(np.array(pairs))
 
 
 ANY = sdp.LocalProfile(epsilon0=1.0)
@@ -539,7 +601,7 @@ ANY = sdp.LocalProfile(epsilon0=1.0)
 
 @calls("network account", dict(file="ring.csv"), dict(file="uneven.csv"))
 def graph_file(file):
-    graph = sdp.read_graph(file)
+    graph = sdp.network.read_graph(file)
     facts = of(graph, "num_users", "num_edges", "num_components", "is_regular", "irregularity")
     return {name: each() if callable(each) else each for name, each in facts.items()}
 
@@ -554,14 +616,14 @@ def graph_file(file):
     dict(rounds=6, protocol="both"),
 )
 def account_network(**asked):
-    found = sdp.account_network(ring(), ANY, delta=1e-4, **asked)
+    found = sdp.network.account_network(ring(), ANY, delta=1e-4, **asked)
     kept = of(found, "epsilon", "rounds", "protocol", "uniform_epsilon", "worst_user", "separation")
     return {**kept, "shares": found.epsilon_of_shares}
 
 
 @calls("network account", dict(method="exact"), dict(method="spectral"))
 def network_mixing(method):
-    mixing = sdp.NetworkMixing(ring(), method=method)
+    mixing = sdp.network.NetworkMixing(ring(), method=method)
     return {
         "epsilon": [mixing.epsilon(ANY, rounds=t, delta=1e-4) for t in (2, 8)],
         "limit": mixing.limit(ANY, delta=1e-4),
@@ -573,26 +635,26 @@ def network_mixing(method):
 def network_walk(overlap, num_users):
     overlaps = [overlap] * (num_users - 1)
     return {
-        "epsilon": sdp.network_walk_epsilon(ANY, overlaps=overlaps, delta=1e-6),
-        "delta": sdp.network_walk_delta(ANY, overlaps=overlaps, epsilon=0.5),
+        "epsilon": sdp.network.network_walk_epsilon(ANY, overlaps=overlaps, delta=1e-6),
+        "delta": sdp.network.network_walk_delta(ANY, overlaps=overlaps, epsilon=0.5),
     }
 
 
 @calls("network run", dict(laziness=0.0), dict(laziness=0.5))
 def random_walk(laziness):
-    walk = sdp.RandomWalk.on(ring(), laziness=laziness)
+    walk = sdp.network.RandomWalk.on(ring(), laziness=laziness)
     return {
-        "law": sdp.position_distribution(walk, 3, 4),
-        "positions": sdp.simulate_positions(walk, 4, seeded()),
+        "law": sdp.network.position_distribution(walk, 3, 4),
+        "positions": sdp.network.simulate_positions(walk, 4, seeded()),
     }
 
 
 @calls("network run", dict(protocol="all"), dict(protocol="single"))
 def network_shuffler(protocol):
-    walk = sdp.RandomWalk.on(ring())
-    law = sdp.KRandomizedResponse(k=3, epsilon0=2.0)
+    walk = sdp.network.RandomWalk.on(ring())
+    law = sdp.randomizers.KRandomizedResponse(k=3, epsilon0=2.0)
     reports = law.randomize(np.arange(60) % 3, seeded())
-    exchanged = sdp.NetworkShuffler(walk=walk, rounds=4, protocol=protocol)
+    exchanged = sdp.network.NetworkShuffler(walk=walk, rounds=4, protocol=protocol)
     found = exchanged.shuffle(reports.data, seeded(2))
     return of(found, "reports", "holders", "num_dummies")
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from shuffledp.collection.uniform import UniformShuffler
+from shuffledp.collection.shuffling import UniformShuffler
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.groups.attacks import attacking

@@ -1,33 +1,28 @@
-"""``AnswerColumn``: one column of answers, one row a user, read as a stream of integer codes.
+"""Columns of labels: `AnswerColumn`, an answer out of a list a user, and `WordColumn`, any text."""
 
-Two passes over the data. The first counts the users and checks every value (`survey_column`);
-the second, `AnswerColumn.blocks`, hands out codes to be randomized, each exactly once. Memory is
-bounded by the size of a block, whatever the number of rows.
-"""
-
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from os import PathLike
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.source.column import (
-    BLOCK_ROWS,
-    MissingPolicy,
-    changed,
-    dropped_caution,
-    policy_of,
-    rows_text,
-    too_few_users,
-)
-from shuffledp.collection.source.labels import (
+from shuffledp.collection.source.tables import (
     MISSING_TEXTS,
-    label_expression,
+    MissingPolicy,
+    Source,
+    as_checked,
+    changed,
+    checked_domain,
+    dropped_caution,
+    open_source,
     require_two_answers,
+    require_users,
+    rows_text,
     sorted_labels,
+    source_of_values,
 )
-from shuffledp.collection.source.reading import reading
 from shuffledp.core.display import value_note
 from shuffledp.core.errors import DataError, DomainError, ParameterError
 from shuffledp.core.progress import Progress, no_progress
@@ -45,27 +40,13 @@ MISSING_LABEL = "missing"
 _DROPPED, _MISSING, _OUTSIDE = -1, -2, -3
 
 
+# ---------------------------------------------------------------- answers
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerColumn:
     """A checked column of answers: who could have said what, and a stream of codes.
 
-    Made by `open_table` and `answers_from_values`. It holds no tally of the true answers, so
-    printing it gives nothing away beyond the domain and the number of users.
-
-    Parameters
-    ----------
-    name : str
-        Name of the column.
-    origin : str
-        Where it comes from, for messages and ``privacy.json``.
-    domain : tuple of str
-        The ``k`` possible answers; a code is an index into it.
-    num_users : int
-        Number of rows that take part.
-    num_missing : int
-        Number of rows without an answer that were dropped.
-    domain_is_discovered : bool
-        True if the domain was read from the data, hence depends on them.
+    It holds no tally of the true answers, so printing it gives nothing away beyond the domain and
+    the number of users. ``domain_is_discovered`` if the domain was read from the data.
     """
 
     name: str
@@ -74,49 +55,35 @@ class AnswerColumn:
     num_users: int
     num_missing: int
     domain_is_discovered: bool
-    _frame: "pl.LazyFrame" = field(repr=False)
+    _source: Source = field(repr=False)
     _coding: "_Coding" = field(repr=False)
 
     @property
     def cautions(self) -> tuple[str, ...]:
         """What the way of reading the column adds to the assumptions, one sentence each."""
-        cautions: list[str] = []
-        if self.domain_is_discovered:
-            cautions.append(
-                "The list of answers was read from the data, and the guarantee holds for a list "
-                "fixed beforehand: pass --domain (domain= in Python)."
-            )
-        if self.num_missing:
-            cautions.append(
-                dropped_caution(self.num_missing, self.num_users, "--missing category hides it")
-            )
-        return tuple(cautions)
+        remedy = "--missing category hides it"
+        dropped = dropped_caution(self.num_missing, self.num_users, remedy)
+        if not self.domain_is_discovered:
+            return dropped
+        return (
+            "The list of answers was read from the data, and the guarantee holds for a list "
+            "fixed beforehand: pass --domain (domain= in Python).",
+            *dropped,
+        )
 
     def blocks(self) -> Iterator[NDArray[np.int32]]:
-        """Yield the codes of all users in file order; a second call reads the data again.
+        """Yield the codes of all users in file order; a second call reads the data again."""
+        return as_checked(self._codes(), self.origin, self.num_users)
 
-        Yields
-        ------
-        ndarray of int32, shape (m,)
-            Codes in ``[0, k)``, at most `BLOCK_ROWS` a block, `num_users` in total.
-
-        Raises
-        ------
-        DataError
-            If the data are no longer those that were checked.
-        """
-        num_seen = 0
-        with reading(self.origin):
-            for raw in raw_codes(self._frame, self._coding.categories):
-                codes = self._coding.code_of[raw]
-                if self.num_missing:
-                    codes = codes[codes != _DROPPED]
-                num_seen += codes.size
-                if num_seen > self.num_users or (codes.size and codes.min() < 0):
-                    raise changed(self.origin)
-                yield codes
-        if num_seen != self.num_users:
-            raise changed(self.origin)
+    def _codes(self) -> Iterator[NDArray[np.int32]]:
+        """Yield codes in [0, k) of those who take part."""
+        for raw in raw_codes(self._source, self._coding.categories):
+            codes = self._coding.code_of[raw]
+            if self.num_missing:
+                codes = codes[codes != _DROPPED]
+            if codes.size and codes.min() < 0:
+                raise changed(self.origin)
+            yield codes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,13 +95,79 @@ class _Coding:
     code_of: NDArray[np.int32]
 
 
+def open_table(
+    path: str | PathLike[str],
+    column: str,
+    *,
+    domain: Iterable[object] | None = None,
+    other: bool = False,
+    missing: MissingPolicy | str = MissingPolicy.ERROR,
+    on_progress: Progress | None = None,
+) -> AnswerColumn:
+    """Open a column of a file in which each row is one user, and check every value of it.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A ``.csv`` (comma), ``.tsv`` (tab) or ``.parquet`` file; CSV in UTF-8 with a header.
+    column : str
+        Name of the column with the answers.
+    domain : iterable, optional
+        The possible answers. Without it they are read from the file: then the list depends on
+        the data, which the ``cautions`` of the column say.
+    other : bool
+        Count values outside the domain as one more answer, ``"other"``.
+    missing : {"error", "drop", "category"}
+        What to do with rows without an answer: stop, leave them out, or one more answer
+        ``"missing"``.
+    on_progress : callable, optional
+        Called with the stage, the rows done, and the rows in total (None while unknown).
+
+    Returns
+    -------
+    AnswerColumn
+        Checked, and ready to be read once more.
+
+    Raises
+    ------
+    DataError
+        If the file or the column cannot be used, a row has no answer, or there are fewer than two
+        users.
+    DomainError
+        If a value lies outside the domain, or fewer than two answers are possible.
+    """
+    return survey_column(
+        open_source(path, column),
+        domain=None if domain is None else checked_domain(domain),
+        other=other,
+        missing=missing,
+        on_progress=on_progress,
+    )
+
+
+def answers_from_values(
+    values: Iterable[object],
+    *,
+    domain: Iterable[object] | None = None,
+    other: bool = False,
+    missing: MissingPolicy | str = MissingPolicy.ERROR,
+    name: str = "answer",
+) -> AnswerColumn:
+    """Check answers in memory: a list, NumPy array, or polars or pandas series, one a user."""
+    return survey_column(
+        source_of_values(name, values),
+        domain=None if domain is None else checked_domain(domain),
+        other=other,
+        missing=missing,
+    )
+
+
 def raw_codes(
-    frame: "pl.LazyFrame", categories: tuple[str, ...], *, check_all_columns: bool = False
+    source: Source, categories: tuple[str, ...], *, check: bool = False
 ) -> Iterator[NDArray[np.uint32]]:
     """Yield for each row its index into ``categories``; then one code for null, one for outside.
 
-    ``frame`` has a column ``label`` of text. Null is ``len(categories)``, a label outside is one
-    more. The cast to an Enum is a hash look-up inside polars' streaming engine.
+    The cast to an Enum is a hash look-up inside polars' streaming engine.
     """
     import polars as pl
 
@@ -144,36 +177,8 @@ def raw_codes(
         label.cast(pl.Enum(list(categories)), strict=False).to_physical().cast(pl.UInt32),
         pl.when(label.is_null()).then(null).otherwise(outside),
     )
-    batches = frame.select(code.alias("code")).collect_batches(
-        chunk_size=BLOCK_ROWS,
-        optimizations=pl.QueryOptFlags(projection_pushdown=not check_all_columns),
-    )
-    for batch in batches:
+    for batch in source.batches(source.labels().select(code.alias("code")), check=check):
         yield batch.to_series().to_numpy()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """A column before its first pass: a lazy frame, and how to speak about it.
-
-    ``check_all_columns`` makes the first pass parse whole rows, so that a CSV row with a stray
-    comma is an error rather than a shifted answer.
-    """
-
-    frame: "pl.LazyFrame"
-    name: str
-    dtype: "pl.DataType"
-    origin: str
-    check_all_columns: bool = False
-
-    @property
-    def where(self) -> str:
-        """The column and its origin, for messages."""
-        return f"column {self.name!r} of {self.origin}"
-
-    def labels(self) -> "pl.LazyFrame":
-        """Return the frame with one column ``label``."""
-        return self.frame.select(label_expression(self.name, self.dtype).alias("label"))
 
 
 def survey_column(
@@ -184,35 +189,8 @@ def survey_column(
     missing: MissingPolicy | str = MissingPolicy.ERROR,
     on_progress: Progress | None = None,
 ) -> AnswerColumn:
-    """Make the first pass: count the users, check every value, and settle the domain.
-
-    Parameters
-    ----------
-    source : Source
-        The column.
-    domain : tuple of str, optional
-        The possible answers. Without it they are read from the data, which the result says.
-    other : bool
-        Put every value outside the domain into one more answer, ``"other"``.
-    missing : {"error", "drop", "category"}
-        What to do with rows without an answer: stop, leave them out, or one more answer
-        ``"missing"``.
-    on_progress : callable, optional
-        See `Progress`.
-
-    Returns
-    -------
-    AnswerColumn
-        Ready for the second pass.
-
-    Raises
-    ------
-    DataError
-        If there are fewer than two users, or missing values under ``missing="error"``.
-    DomainError
-        If a value lies outside the domain, or the domain has fewer than two answers.
-    """
-    policy = policy_of(missing)
+    """Make the first pass: count the users, check every value, and settle the domain."""
+    policy = MissingPolicy.named(missing)
     if other and domain is None:
         raise ParameterError("other = True needs a domain: pass domain= (--domain yes,no)")
     report = on_progress or no_progress
@@ -220,25 +198,25 @@ def survey_column(
     coding = _coding(listed, other=other, policy=policy)
     if domain is not None:
         require_two_answers(coding.domain, "domain")
-    frame = source.labels()
     tally = np.zeros(len(coding.code_of), dtype=np.int64)
-    for raw in raw_codes(frame, coding.categories, check_all_columns=source.check_all_columns):
+    for raw in raw_codes(source, coding.categories, check=True):
         tally += np.bincount(raw, minlength=len(tally))
         report("checking", int(tally.sum()), None)
     report("checking", int(tally.sum()), int(tally.sum()))
     _require_every_row_coded(source, coding, tally)
     num_missing = int(tally[coding.code_of == _DROPPED].sum())
     num_users = int(tally.sum()) - num_missing
-    _require_users(source, num_users, num_missing)
+    left = f" with an answer ({rows_text(num_missing)} without)" if num_missing else ""
+    require_users(num_users, f"{source.where} has {rows_text(num_users)}{left}")
     require_two_answers(coding.domain, source.where)
     return AnswerColumn(
-        name=source.name,
+        name=source.names[0],
         origin=source.origin,
         domain=coding.domain,
         num_users=num_users,
         num_missing=num_missing,
         domain_is_discovered=domain is None,
-        _frame=frame,
+        _source=source,
         _coding=coding,
     )
 
@@ -247,8 +225,7 @@ def discovered_domain(source: Source, report: Progress) -> tuple[str, ...]:
     """Return the distinct labels of a column in a fixed order, without those for "no answer"."""
     found: set[str] = set()
     num_rows = 0
-    distinct = source.labels().collect_batches(chunk_size=BLOCK_ROWS)
-    for batch in distinct:
+    for batch in source.batches(source.labels()):
         num_rows += batch.height
         found.update(batch.get_column("label").drop_nulls().unique().to_list())
         found.difference_update(MISSING_TEXTS)
@@ -304,7 +281,7 @@ def _require_every_row_coded(source: Source, coding: _Coding, tally: NDArray[np.
 def _first_row(source: Source, coding: _Coding, code: int) -> tuple[int, str | None]:
     """Return the number (from 1) and the label of the first row with this code."""
     start = 0
-    for raw in raw_codes(source.labels(), coding.categories):
+    for raw in raw_codes(source, coding.categories):
         hits = np.flatnonzero(coding.code_of[raw] == code)
         if hits.size:
             row = start + int(hits[0])
@@ -313,9 +290,105 @@ def _first_row(source: Source, coding: _Coding, code: int) -> tuple[int, str | N
     raise changed(source.origin)
 
 
-def _require_users(source: Source, num_users: int, num_missing: int) -> None:
-    """Raise unless at least two users remain."""
-    if num_users >= 2:
-        return
-    left = f" with an answer ({rows_text(num_missing)} without)" if num_missing else ""
-    raise too_few_users(f"{source.where} has {rows_text(num_users)}{left}")
+# ---------------------------------------------------------------- words
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WordColumn:
+    """Checked texts of all users, from an open domain."""
+
+    name: str
+    origin: str
+    num_users: int
+    num_missing: int
+    _source: Source = field(repr=False)
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What the way of reading the column adds to the assumptions, one sentence each."""
+        return dropped_caution(self.num_missing, self.num_users)
+
+    def blocks(self) -> "Iterator[pl.Series]":
+        """Yield the texts of all users in file order; a second call reads the data again."""
+        present = (texts.drop_nulls() for texts in _texts(self._source))
+        return as_checked(present, self.origin, self.num_users)
+
+
+def open_words(
+    path: str | PathLike[str],
+    column: str,
+    *,
+    missing: MissingPolicy | str = MissingPolicy.ERROR,
+    on_progress: Progress | None = None,
+) -> WordColumn:
+    """Open a column of texts of a file in which each row is one user.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A ``.csv``, ``.tsv`` or ``.parquet`` file.
+    column : str
+        Name of the column. What is no text is read as its label: 1 as ``"1"``.
+    missing : {"error", "drop"}
+        What to do with rows without a text.
+    on_progress : callable, optional
+        Called with the stage, the rows done, and the rows in total (None while unknown).
+
+    Returns
+    -------
+    WordColumn
+        Checked, and ready to be read once more.
+
+    Raises
+    ------
+    DataError
+        If the file or the column cannot be used, a row has no text, or there are fewer than two
+        users.
+    """
+    return _survey_words(open_source(path, column), missing=missing, report=on_progress)
+
+
+def words_from_values(values: Iterable[object], *, name: str = "word") -> WordColumn:
+    """Check texts in memory: a list, NumPy array, or polars or pandas series, one a user."""
+    return _survey_words(source_of_values(name, values))
+
+
+def _survey_words(
+    source: Source,
+    *,
+    missing: MissingPolicy | str = MissingPolicy.ERROR,
+    report: Progress | None = None,
+) -> WordColumn:
+    """Make the first pass: count the users, and find rows without a text."""
+    policy = MissingPolicy.named(missing, unless="words")
+    report = report or no_progress
+    num_rows = num_missing = 0
+    for texts in _texts(source, check=True):
+        is_missing = texts.is_null()
+        if policy is MissingPolicy.ERROR and is_missing.any():
+            row = num_rows + int(is_missing.arg_max() or 0) + 1
+            raise DataError(
+                f"row {row:,} of {source.where} has no text: pass --missing drop to leave such "
+                "rows out"
+            )
+        num_missing += int(is_missing.sum())
+        num_rows += len(texts)
+        report("checking", num_rows, None)
+    report("checking", num_rows, num_rows)
+    num_users = num_rows - num_missing
+    require_users(num_users, f"{source.where} has {num_users} texts")
+    return WordColumn(
+        name=source.names[0],
+        origin=source.origin,
+        num_users=num_users,
+        num_missing=num_missing,
+        _source=source,
+    )
+
+
+def _texts(source: Source, *, check: bool = False) -> "Iterator[pl.Series]":
+    """Yield the texts of all rows, null where there is none."""
+    import polars as pl
+
+    label = pl.col("label")
+    texts = pl.when(~label.is_in(list(MISSING_TEXTS))).then(label)
+    for batch in source.batches(source.labels().select(texts.alias("text")), check=check):
+        yield batch.to_series()

@@ -4,11 +4,19 @@ Text is read exactly, as fractions. If every row sums to exactly 1, the matrix *
 decimals were rounded, a row sums to 1 nearly, and is divided by its sum. What is accounted for is
 then the law after that, which is not quite the one that was meant, and nothing in the file tells
 how far off a small entry is: `ChannelMatrix.caution` says so, and fractions like 1/3 avoid it.
+
+What the first row and the first column of a text file are is told by rules that never take
+probabilities for labels: a row that were left out as a header would make the channel look more
+private than it is.
 """
 
+import csv
+import json
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from os import PathLike
@@ -19,14 +27,225 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.accounting.amplification.channel_rows import (
+    MOST_CELLS,
+    MOST_INPUTS,
     SUM_TOLERANCE,
     channel_profile,
     worst_ratio,
 )
-from shuffledp.collection.source.channel_cells import Cells, parse_entry, read_cells
+from shuffledp.collection.source.tables import PARQUET, SEPARATORS, label_of, reading, require_file
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.errors import DataError
 from shuffledp.core.profile import LocalProfile
+
+_KEYS = ("inputs", "outputs", "matrix")
+
+# A whole number is kept apart, since it may be a label too. Bounded, so that no text is dear to
+# read: exponents of up to three digits, and no entry of more than 400 characters.
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?|[+-]?\d+\s*/\s*\d+")
+_LIKE_A_NUMBER = re.compile(r"|[+-]?(nan|inf|infinity)|[+-]?[\d.].*", re.IGNORECASE)
+_LONGEST = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cells:
+    """What a file holds, not checked yet: text as it stands in the file, or doubles."""
+
+    inputs: tuple[str, ...] | None
+    outputs: tuple[str, ...] | None
+    rows: Sequence[list[str]] | NDArray[np.float64]
+
+
+def read_cells(path: Path) -> Cells:
+    """Read a file by the end of its name; `DataError` if it is empty, ragged or too large."""
+    require_file(path)
+    suffix = path.suffix.lower()
+    if suffix == ".json":
+        return _from_json(path)
+    if suffix == ".npy":
+        return _from_npy(path)
+    if suffix in PARQUET:
+        return _from_parquet(path)
+    if suffix in SEPARATORS:
+        return _from_table(path, SEPARATORS[suffix])
+    known = ", ".join((*SEPARATORS, ".json", ".npy", *PARQUET))
+    raise DataError(f"cannot read {path}: its name ends in none of {known}; convert or rename it")
+
+
+def parse_entry(text: object) -> Fraction | None:
+    """Return the exact number that a cell holds, or None if it holds none."""
+    if not isinstance(text, str) or len(text) > _LONGEST or not _NUMBER.fullmatch(text):
+        return None
+    with suppress(ZeroDivisionError):
+        return Fraction(text.replace(" ", ""))
+    return None
+
+
+def require_size(num_inputs: int, num_outputs: int, origin: str) -> None:
+    """Raise unless there is a matrix, and it is not too large."""
+    if num_inputs == 0 or num_outputs == 0:
+        raise DataError(f"{origin} is empty: give a row for each input, a column for each output")
+    if num_inputs > MOST_INPUTS or num_inputs * num_outputs > MOST_CELLS:
+        raise DataError(
+            f"{origin} holds {num_inputs} by {num_outputs} entries, which is too large: at most "
+            f"{MOST_INPUTS} inputs and {MOST_CELLS:.0e} entries"
+        )
+
+
+def _from_table(path: Path, separator: str) -> Cells:
+    """Read CSV or TSV."""
+    grid: list[list[str]] = []
+    num_cells = 0
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            for row in csv.reader(file, delimiter=separator, strict=True):
+                if row:  # csv gives an empty list for an empty line
+                    grid.append([cell.strip() for cell in row])
+                    num_cells += len(row)
+                if len(grid) > MOST_INPUTS + 1 or num_cells > 2 * MOST_CELLS:
+                    require_size(len(grid), max(num_cells // len(grid), 1), path.name)
+    except UnicodeDecodeError:
+        raise DataError(f"cannot read {path.name}: it is not text in UTF-8") from None
+    except (csv.Error, OSError) as error:
+        raise DataError(f"cannot read {path.name}: {error}") from None
+    if not grid:
+        raise DataError(f"{path.name} is empty: give a row for each input")
+    return _cells_of(grid, path.name)
+
+
+def _cells_of(grid: list[list[str]], origin: str) -> Cells:
+    """Tell labels from entries."""
+    header = grid[0] if _is_header(grid[0]) else None
+    body = grid[1:] if header is not None else grid
+    _require_rectangle(body, origin)
+    has_labels = _has_labels(header, body)
+    inputs = tuple(row[0] for row in body) if has_labels else None
+    rows = [row[1:] for row in body] if has_labels else body
+    require_size(len(rows), len(rows[0]), origin)
+    outputs = None
+    if header is not None:
+        # The corner above the labels may be left out altogether.
+        outputs = tuple(header[1:] if has_labels and len(header) > len(rows[0]) else header)
+        if len(outputs) != len(rows[0]):
+            raise DataError(
+                f"{origin} names {len(outputs)} outputs and has {len(rows[0])} columns of entries: "
+                "one name for each"
+            )
+    return Cells(inputs=inputs, outputs=outputs, rows=rows)
+
+
+def _is_header(row: list[str]) -> bool:
+    """Tell whether the first row names outputs: it does if it cannot be one of probabilities."""
+    if all(not _LIKE_A_NUMBER.fullmatch(cell) for cell in row[1:] or row):
+        return True
+    named = row[1:] if parse_entry(row[0]) is None else row
+    if not all(cell.isdecimal() for cell in named) or len(set(named)) < len(named):
+        return False
+    return row[0] == "" or sum(int(cell) for cell in named) != 1
+
+
+def _has_labels(header: list[str] | None, body: list[list[str]]) -> bool:
+    """Tell whether the first column names inputs."""
+    if any(not _LIKE_A_NUMBER.fullmatch(row[0]) for row in body):
+        return True
+    if header is not None and (header[0] == "" or len(header) == len(body[0]) - 1):
+        return True
+    return _sum_to_one([row[1:] for row in body]) and not _sum_to_one(body)
+
+
+def _sum_to_one(rows: list[list[str]]) -> bool:
+    """Tell whether all rows are numbers with a sum of 1."""
+    for row in rows:
+        entries = [parse_entry(cell) for cell in row]
+        if None in entries or not entries:
+            return False
+        total = sum((entry for entry in entries if entry is not None), Fraction(0))
+        if abs(float(total - 1)) > SUM_TOLERANCE:
+            return False
+    return True
+
+
+def _require_rectangle(rows: Sequence[Sequence[object]], origin: str) -> None:
+    """Raise unless all rows are of one length, and there are any."""
+    require_size(len(rows), len(rows[0]) if rows else 0, origin)
+    for number, row in enumerate(rows):
+        if len(row) != len(rows[0]):
+            raise DataError(
+                f"row {number + 1} of the matrix in {origin} has {len(row)} cells and the first "
+                f"has {len(rows[0])}: give every row one cell for each output"
+            )
+
+
+def _from_json(path: Path) -> Cells:
+    """Read JSON; numbers keep their digits."""
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            content = json.load(file, parse_float=str, parse_int=str, parse_constant=str)
+    except (ValueError, RecursionError, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise DataError(f"cannot read {path.name}: it is no JSON ({reason})") from None
+    if not isinstance(content, dict):
+        content = {"matrix": content}
+    unknown = [key for key in content if key not in _KEYS]
+    if unknown or "matrix" not in content:
+        found = f"has {unknown[0]!r}" if unknown else "has no matrix"
+        raise DataError(f'{path.name} {found}: give {{"matrix": [[...]]}}, "inputs" and "outputs"')
+    rows = content["matrix"]
+    if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
+        raise DataError(f"the matrix in {path.name} is no list of rows: give [[...], [...]]")
+    _require_rectangle(rows, path.name)
+    labels = [_json_labels(content.get(key), key, path.name) for key in ("inputs", "outputs")]
+    return Cells(inputs=labels[0], outputs=labels[1], rows=rows)
+
+
+def _json_labels(values: object, key: str, origin: str) -> tuple[str, ...] | None:
+    """Return the labels of a JSON file."""
+    if values is None:
+        return None
+    if not isinstance(values, list):
+        raise DataError(f"{key} of {origin} is no list: name each")
+    return tuple(label_of(value) for value in values)
+
+
+def _from_npy(path: Path) -> Cells:
+    """Read a NumPy array, mapped so that its size is known before it is read."""
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError, OSError):
+        raise DataError(f"cannot read {path.name}: it is no array as NumPy saves them") from None
+    if array.ndim != 2 or array.dtype.kind not in "fiu":
+        raise DataError(
+            f"{path.name} is an array of shape {array.shape} and type {array.dtype}: give a "
+            "two-dimensional one of floats"
+        )
+    require_size(array.shape[0], array.shape[1], path.name)
+    return Cells(inputs=None, outputs=None, rows=np.array(array, dtype=np.float64))
+
+
+def _from_parquet(path: Path) -> Cells:
+    """Read Parquet: a column for each output, and before them one of labels if it is text."""
+    import polars as pl
+
+    with reading(path.name):
+        lazy = pl.scan_parquet(path, glob=False)
+        schema = lazy.collect_schema()
+        num_rows = int(lazy.select(pl.len()).collect().item())
+        require_size(num_rows, len(schema), path.name)
+        frame = lazy.collect()
+    inputs = None
+    if schema.dtypes()[0] == pl.String:
+        inputs = tuple(str(label) for label in frame.to_series(0).to_list())
+        frame = frame[:, 1:]
+        require_size(num_rows, frame.width, path.name)
+    for name, dtype in frame.schema.items():
+        if not dtype.is_numeric():
+            raise DataError(
+                f"column {name!r} of {path.name} is of type {dtype}: give numbers, and labels of "
+                "inputs in the first column only"
+            )
+    rows = frame.cast(pl.Float64).fill_null(float("nan")).to_numpy()
+    return Cells(inputs=inputs, outputs=tuple(frame.columns), rows=rows)
+
 
 Exact: TypeAlias = tuple[tuple[Fraction, ...], ...]
 
@@ -42,18 +261,10 @@ _EXACT_CLAIM, _ROUNDED_CLAIM = 1e-12, 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ChannelMatrix:
-    """A local randomizer written out.
+    """A local randomizer written out: Pr[output | input], each row divided by its sum.
 
-    Parameters
-    ----------
-    inputs, outputs : tuple of str
-        Labels of rows and columns; numbers from 1 where the file names none.
-    rows : (k, m) array
-        Pr[output | input], read-only; each row divided by its sum.
-    exact : tuple of tuples of Fraction, or None
-        The same exactly, if every row sums to exactly 1 and there are at most 1e5 entries.
-    largest_correction : float
-        How far from 1 the sum of a row was.
+    ``exact`` is the same in fractions, if every row sums to exactly 1 and there are at most 1e5
+    entries; ``largest_correction`` is how far from 1 the sum of a row was.
     """
 
     inputs: tuple[str, ...]
@@ -74,37 +285,15 @@ class ChannelMatrix:
         )
 
     def profile(self, *, claimed_epsilon0: SupportsFloat | None = None) -> LocalProfile:
-        """Return what the accountant needs; see `channel_profile`.
-
-        Parameters
-        ----------
-        claimed_epsilon0 : float, optional
-            Checked by `require_claim`; the profile has the matrix's own loss all the same.
-
-        Raises
-        ------
-        DataError
-            If the claim is wrong.
-        OutOfRegimeError
-            If two inputs have no output in common.
-        """
+        """Return what the accountant needs, with the matrix's own loss, once a claim is checked."""
         if claimed_epsilon0 is not None:
             self.require_claim(claimed_epsilon0)
         return channel_profile(self.rows if self.exact is None else self.exact)
 
     def require_claim(self, epsilon0: SupportsFloat) -> None:
-        """Raise unless the matrix is epsilon0-LDP as claimed.
+        """Raise `DataError` unless the matrix is epsilon0-LDP as claimed.
 
-        Parameters
-        ----------
-        epsilon0 : float
-            The claimed local privacy loss in nats, >= 0.
-
-        Raises
-        ------
-        DataError
-            If a ratio of two entries of a column is above e^epsilon0, by more than one part in
-            1e12 if the law is exact, else in 1e9; names the worst inputs and output.
+        Ratios may exceed e^epsilon0 by one part in 1e12 if the law is exact, else by one in 1e9.
         """
         claimed = require_non_negative("epsilon0", epsilon0)
         worst = worst_ratio(self.rows)
@@ -123,30 +312,12 @@ class ChannelMatrix:
 
 
 def open_channel(path: str | PathLike[str]) -> ChannelMatrix:
-    """Read a channel matrix from a file.
+    """Read a channel matrix from a CSV, TSV, JSON, NumPy or Parquet file.
 
-    Parameters
-    ----------
-    path : str or path-like
-        ``.csv`` or ``.tsv``: text, decimals or fractions like 1/3, with or without a row of output
-        labels and a column of input labels. ``.json``: ``{"matrix": [[...]], "inputs": [...],
-        "outputs": [...]}``, labels optional, or the bare list of rows; fractions in quotes.
-        ``.npy``: a two-dimensional array. ``.parquet``: a column for each output, and one of text
-        for the labels of the inputs if it comes first. At most 200 inputs and 2e7 entries.
-
-    Returns
-    -------
-    ChannelMatrix
-
-    Raises
-    ------
-    DataError
-        If the file cannot be read, or holds no channel: says where and why, in one line.
-
-    Notes
-    -----
-    Rows of doubles and of decimals must sum to 1 within 1e-9, and are divided by their sums. Rows
-    with a fraction must sum to 1 exactly.
+    Text is decimals or fractions like 1/3, with or without a row of output labels and a column of
+    input labels; JSON is ``{"matrix": [[...]], "inputs": [...], "outputs": [...]}`` or the bare
+    rows. Rows of doubles and of decimals must sum to 1 within 1e-9, and are divided by their sums;
+    rows with a fraction must sum to 1 exactly.
     """
     location = Path(path)
     return matrix_of(read_cells(location), location.name)

@@ -1,32 +1,30 @@
-"""``NumberTable``: one or more columns of numbers, one row a user, read as a stream.
+"""Numbers and vectors of all users as a stream, and the limits within which they lie.
 
-As for answers, the first pass counts the users and checks every value, and the second hands the
-values out to be randomized, each exactly once. Limits are stated beforehand: limits that were read
-from the data would depend on the users that they are to protect.
+Limits are stated beforehand: limits that were read from the data would depend on the users that
+they are to protect.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.source.column import (
-    BLOCK_ROWS,
+from shuffledp.collection.source.tables import (
+    MISSING_TEXTS,
     MissingPolicy,
+    Source,
+    as_checked,
     changed,
     dropped_caution,
-    policy_of,
+    open_source,
+    require_users,
     rows_text,
-    too_few_users,
 )
-from shuffledp.collection.source.labels import MISSING_TEXTS
-from shuffledp.collection.source.limits import Limits
-from shuffledp.collection.source.reading import reading
-from shuffledp.collection.source.tables import is_text_table, require_column, scan
+from shuffledp.core.checks import require_finite, require_positive
 from shuffledp.core.display import value_note
 from shuffledp.core.errors import DataError, DomainError, ParameterError
 from shuffledp.core.progress import Progress, no_progress
@@ -34,27 +32,123 @@ from shuffledp.core.progress import Progress, no_progress
 if TYPE_CHECKING:
     import polars as pl
 
+_LARGEST = np.finfo(np.float64).max
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NumberTable:
-    """Checked numbers of all users. Made by `open_numbers` and `numbers_from_values`.
+
+class Limits(Protocol):
+    """Where the values of users may lie."""
+
+    def outside(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return which rows of values, shape (m, d), lie outside."""
+        ...
+
+    def clip(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return each row moved to the nearest one inside."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Numbers between two limits.
 
     Parameters
     ----------
-    names : tuple of str
-        Names of the columns.
-    origin : str
-        Where they come from, for messages and ``privacy.json``.
-    num_users : int
-        Number of rows that take part.
-    num_missing : int
-        Number of rows without a value that were dropped.
-    is_clipped : bool
-        Whether values outside the limits were moved to the nearest one inside.
-    is_vector : bool
-        Whether a row is a vector, if only of one coordinate.
-    limits : Range or Ball
-        Where values may lie.
+    low, high : float
+        Finite, low < high; both belong to the range.
+
+    Raises
+    ------
+    ParameterError
+        If they are not.
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high"):
+            object.__setattr__(self, name, require_finite(name, getattr(self, name)))
+        if not self.low < self.high:
+            raise ParameterError(
+                f"range {self.low:g},{self.high:g} is the wrong way round or empty: give the "
+                "smallest possible value first, as in 0,120"
+            )
+        if not math.isfinite(self.high - self.low):
+            raise ParameterError(f"range {self.low:g},{self.high:g} is too wide for a float")
+
+    def outside(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return which rows of values, shape (m, d), lie outside."""
+        is_inside = (values >= self.low) & (values <= self.high)
+        return np.logical_not(is_inside.all(axis=1))
+
+    def clip(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return each value moved to the nearest one inside."""
+        return np.clip(values, self.low, self.high)
+
+    def __str__(self) -> str:
+        return f"[{self.low:g}, {self.high:g}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Ball:
+    """Vectors up to a Euclidean norm.
+
+    Parameters
+    ----------
+    norm_bound : float
+        Finite and positive.
+
+    Raises
+    ------
+    ParameterError
+        If it is not.
+    """
+
+    norm_bound: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "norm_bound", require_positive("norm_bound", self.norm_bound))
+
+    def outside(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return which rows of values, shape (m, d), lie outside."""
+        largest, _, lengths = _norms(values)
+        return np.logical_not(largest <= self.norm_bound * (1.0 + 1e-12) / lengths)
+
+    def clip(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return each row shortened to the bound where it is longer.
+
+        An infinite coordinate counts as the largest float.
+        """
+        finite = np.clip(values, -_LARGEST, _LARGEST)
+        largest, directions, lengths = _norms(finite)
+        is_long = largest > self.norm_bound / lengths
+        return np.where(is_long[:, None], directions * (self.norm_bound / lengths)[:, None], finite)
+
+    def __str__(self) -> str:
+        return f"the ball of norm {self.norm_bound:g}"
+
+
+def _norms(
+    values: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return the largest coordinate of each row, the row divided by it, and the norm of that.
+
+    The norm of a row is the product of the first and the last; taken apart so that no square
+    overflows or vanishes. A row of zeros counts as of length 1, divided by 1.
+    """
+    largest = np.max(np.abs(values), axis=1, initial=0.0)
+    is_usable = (largest > 0.0) & (largest < math.inf)  # dividing infinity by itself gives NaN
+    directions = values / np.where(is_usable, largest, 1.0)[:, None]
+    directions[~is_usable] = 0.0
+    lengths = np.sqrt((directions * directions).sum(axis=1))
+    return largest, directions, np.where(lengths > 0.0, lengths, 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberTable:
+    """Checked numbers of all users, or vectors (``is_vector``, if only of one coordinate).
+
+    ``is_clipped`` if values outside the limits were moved to the nearest one inside.
     """
 
     names: tuple[str, ...]
@@ -64,40 +158,26 @@ class NumberTable:
     is_clipped: bool
     is_vector: bool
     limits: Limits = field(repr=False)
-    _frame: "pl.LazyFrame" = field(repr=False)
+    _source: Source = field(repr=False)
 
     @property
     def cautions(self) -> tuple[str, ...]:
         """What the way of reading the columns adds to the assumptions, one sentence each."""
-        if not self.num_missing:
-            return ()
-        return (dropped_caution(self.num_missing, self.num_users),)
+        return dropped_caution(self.num_missing, self.num_users)
 
     def blocks(self) -> Iterator[NDArray[np.float64]]:
-        """Yield the values of all users in file order; a second call reads the data again.
+        """Yield the values of all users in file order; a second call reads the data again."""
+        return as_checked(self._values(), self.origin, self.num_users)
 
-        Yields
-        ------
-        ndarray of float64, shape (m,), or (m, d) for vectors
-            Within the limits, `num_users` rows in total.
-
-        Raises
-        ------
-        DataError
-            If the data are no longer those that were checked.
-        """
-        num_seen = 0
-        with reading(self.origin):
-            for batch in _batches(self._frame, self.names):
-                values = batch.values[~batch.is_missing]
-                if self.is_clipped:
-                    values = self.limits.clip(values)
-                num_seen += len(values)
-                if num_seen > self.num_users or self.limits.outside(values).any():
-                    raise changed(self.origin)
-                yield values if self.is_vector else values[:, 0]
-        if num_seen != self.num_users:
-            raise changed(self.origin)
+    def _values(self) -> Iterator[NDArray[np.float64]]:
+        """Yield values within the limits, shape (m,), or (m, d) for vectors."""
+        for batch in _batches(self._source):
+            values = batch.values[~batch.is_missing]
+            if self.is_clipped:
+                values = self.limits.clip(values)
+            if self.limits.outside(values).any():
+                raise changed(self.origin)
+            yield values if self.is_vector else values[:, 0]
 
 
 def open_numbers(
@@ -139,23 +219,15 @@ def open_numbers(
     DomainError
         If a value lies outside the limits; the message counts them and names the first.
     """
-    location = Path(path)
     names = (columns,) if isinstance(columns, str) else tuple(columns)
-    with reading(location.name):
-        frame = scan(location)
-        for name in names:
-            require_column(name, frame.collect_schema().names(), location)
-        return _survey_numbers(
-            frame,
-            names,
-            origin=location.name,
-            is_vector=not isinstance(columns, str),
-            limits=limits,
-            clip=clip,
-            missing=missing,
-            report=on_progress or no_progress,
-            check_all_columns=is_text_table(location),
-        )
+    return _survey_numbers(
+        open_source(path, *names),
+        is_vector=not isinstance(columns, str),
+        limits=limits,
+        clip=clip,
+        missing=missing,
+        report=on_progress,
+    )
 
 
 def numbers_from_values(
@@ -166,36 +238,7 @@ def numbers_from_values(
     clip: bool = False,
     is_vector: bool = False,
 ) -> NumberTable:
-    """Check numbers that are in memory already, one row a user.
-
-    Parameters
-    ----------
-    values : array-like, shape (n,), or (n, d) for vectors
-        Of numbers: a list, NumPy array, or polars or pandas series or frame.
-    names : sequence of str
-        How to call the columns.
-    limits, clip
-        As for `open_numbers`.
-    is_vector : bool
-        Whether a row is a vector.
-
-    Returns
-    -------
-    NumberTable
-        Checked, and ready to be read once more.
-
-    Raises
-    ------
-    DataError, DomainError
-        As for `open_numbers`.
-
-    Examples
-    --------
-    >>> from shuffledp.collection.source.limits import Range
-    >>> table = numbers_from_values([1, 2.5], names=["age"], limits=Range(low=0, high=120))
-    >>> [block.tolist() for block in table.blocks()]
-    [[1.0, 2.5]]
-    """
+    """Check numbers in memory, one row a user: shape (n,), or (n, d) for vectors."""
     import polars as pl
 
     try:
@@ -210,44 +253,29 @@ def numbers_from_values(
         )
     table = array.reshape(-1, len(names))
     frame = pl.DataFrame({name: table[:, i] for i, name in enumerate(names)}).lazy()
-    return _survey_numbers(
-        frame,
-        tuple(names),
-        origin="values",
-        is_vector=is_vector,
-        limits=limits,
-        clip=clip,
-        missing=MissingPolicy.ERROR,
-        report=no_progress,
-        check_all_columns=False,
-    )
+    source = Source(frame=frame, names=tuple(names), origin="values")
+    return _survey_numbers(source, is_vector=is_vector, limits=limits, clip=clip)
 
 
-def _survey_numbers(  # what two public functions share
-    frame: "pl.LazyFrame",
-    names: tuple[str, ...],
+def _survey_numbers(
+    source: Source,
     *,
-    origin: str,
     is_vector: bool,
     limits: Limits,
     clip: bool,
-    missing: MissingPolicy | str,
-    report: Progress,
-    check_all_columns: bool,
+    missing: MissingPolicy | str = MissingPolicy.ERROR,
+    report: Progress | None = None,
 ) -> NumberTable:
     """Make the first pass: count the users and check every value."""
+    names, where = source.names, source.where
     if len(set(names)) < len(names) or not names:
         raise ParameterError(f"columns {', '.join(names)}: name each column once, at least one")
-    policy = policy_of(missing)
-    if policy is MissingPolicy.CATEGORY:
-        raise ParameterError(
-            "missing = 'category' makes no sense for numbers: choose error or drop"
-        )
-    where = f"column{'s' * (len(names) > 1)} {', '.join(map(repr, names))} of {origin}"
+    policy = MissingPolicy.named(missing, unless="numbers")
+    report = report or no_progress
     num_rows = num_missing = num_outside = 0
     first_outside: tuple[int, list[float]] | None = None
-    for batch in _batches(frame, names, check_all_columns=check_all_columns):
-        _require_numbers(batch, frame, names, where, num_rows)
+    for batch in _batches(source, check=True):
+        _require_numbers(batch, source, num_rows)
         if policy is MissingPolicy.ERROR and batch.is_missing.any():
             row = num_rows + int(np.argmax(batch.is_missing)) + 1
             raise DataError(
@@ -271,17 +299,17 @@ def _survey_numbers(  # what two public functions share
             f"{rows_text(num_outside)} of {num_rows:,} hold such values: state wider limits, or "
             "pass --clip to move them to the nearest value inside"
         )
-    if num_rows - num_missing < 2:
-        raise too_few_users(f"{where} has {rows_text(num_rows - num_missing)} with a number")
+    num_users = num_rows - num_missing
+    require_users(num_users, f"{where} has {rows_text(num_users)} with a number")
     return NumberTable(
         names=names,
-        origin=origin,
-        num_users=num_rows - num_missing,
+        origin=source.origin,
+        num_users=num_users,
         num_missing=num_missing,
         is_clipped=clip,
         is_vector=is_vector,
         limits=limits,
-        _frame=frame,
+        _source=source,
     )
 
 
@@ -294,28 +322,19 @@ class _Batch:
     is_bad: NDArray[np.bool_]
 
 
-def _batches(
-    frame: "pl.LazyFrame", names: tuple[str, ...], *, check_all_columns: bool = False
-) -> Iterator[_Batch]:
-    """Yield the rows of a frame as numbers."""
+def _batches(source: Source, *, check: bool = False) -> Iterator[_Batch]:
+    """Yield the rows as numbers."""
     import polars as pl
 
-    schema = frame.collect_schema()
-    numbers, missing = zip(*(_expressions(name, schema[name]) for name in names), strict=True)
-    lacks = pl.any_horizontal(*missing)
-    bad = pl.any_horizontal(
-        *(number.is_null() & ~absent for number, absent in zip(numbers, missing, strict=True))
-    )
-    selected = frame.select(
+    expressions = map(_expressions, source.names, source.dtypes)
+    numbers, missing = zip(*expressions, strict=True)
+    bad = (number.is_null() & ~absent for number, absent in zip(numbers, missing, strict=True))
+    selected = source.frame.select(
         *(number.alias(f"number {i}") for i, number in enumerate(numbers)),
-        lacks.alias("missing"),
-        bad.alias("bad"),
+        pl.any_horizontal(*missing).alias("missing"),
+        pl.any_horizontal(*bad).alias("bad"),
     )
-    batches = selected.collect_batches(
-        chunk_size=BLOCK_ROWS,
-        optimizations=pl.QueryOptFlags(projection_pushdown=not check_all_columns),
-    )
-    for batch in batches:
+    for batch in source.batches(selected, check=check):
         values = batch.select(pl.exclude("missing", "bad")).to_numpy()
         yield _Batch(
             np.ascontiguousarray(values, dtype=np.float64),
@@ -340,15 +359,13 @@ def _expressions(name: str, dtype: "pl.DataType") -> tuple["pl.Expr", "pl.Expr"]
     raise DataError(f"column {name!r} is of type {dtype}, which is no column of numbers")
 
 
-def _require_numbers(
-    batch: _Batch, frame: "pl.LazyFrame", names: tuple[str, ...], where: str, start: int
-) -> None:
+def _require_numbers(batch: _Batch, source: Source, start: int) -> None:
     """Raise for the first value of a batch that is no number."""
     if not batch.is_bad.any():
         return
     row = start + int(np.argmax(batch.is_bad))
-    values = frame.select(names).slice(row, 1).collect().row(0)
+    values = source.frame.select(source.names).slice(row, 1).collect().row(0)
     raise DataError(
-        f"row {row + 1:,} of {where} holds a value{value_note(values)} that is no number: "
+        f"row {row + 1:,} of {source.where} holds a value{value_note(values)} that is no number: "
         "write numbers like 12.5, and leave unknown ones empty"
     )

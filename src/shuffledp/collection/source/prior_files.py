@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Self
 
-from shuffledp.collection.source.channel_cells import parse_entry
+from shuffledp.collection.source.channel_files import parse_entry
 from shuffledp.core.errors import DataError
 
 # Sums of probabilities that were written as decimals are no closer to 1.
@@ -71,18 +71,7 @@ class PriorKnowledge:
         return cls(prior=law, values=values)
 
     def for_users(self, num_users: int) -> Self:
-        """Return it unchanged, if no more of the others are known than there are.
-
-        Parameters
-        ----------
-        num_users : int
-            The person among them.
-
-        Raises
-        ------
-        DataError
-            If more are known.
-        """
+        """Return it unchanged, if no more of the others are known than there are."""
         known = sum(self.known or ())
         if known > num_users - 1:
             raise DataError(
@@ -92,20 +81,7 @@ class PriorKnowledge:
         return self
 
     def for_values(self, values: Sequence[str], *, origin: str = "the prior") -> Self:
-        """Return the same in the order of ``values``.
-
-        Parameters
-        ----------
-        values : sequence of str
-            The possible answers.
-        origin : str
-            What to call this in messages.
-
-        Raises
-        ------
-        DataError
-            If there are not as many, or a name differs.
-        """
+        """Return the same in the order of ``values``; `DataError` if they do not fit."""
         wanted = tuple(values)
         if self.values is None:
             if len(self.prior) != len(wanted):

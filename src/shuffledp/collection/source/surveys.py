@@ -9,21 +9,7 @@ from shuffledp.core.errors import DataError, ParameterError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """One question of a survey, with everybody's true answer.
-
-    Parameters
-    ----------
-    name : str
-        Name of the data set in statsmodels.
-    title : str
-        What was surveyed, and where it was published.
-    question : str
-        The question.
-    domain : tuple of str
-        The possible answers; they follow from the questionnaire, not from the data.
-    answers : tuple of str
-        One answer a respondent.
-    """
+    """One question of a survey that statsmodels packages, with everybody's true answer."""
 
     name: str
     title: str
@@ -81,26 +67,7 @@ SURVEY_NAMES = tuple(_SURVEYS)
 
 
 def load_survey(name: str) -> Survey:
-    """Return one question of a survey that statsmodels packages.
-
-    Parameters
-    ----------
-    name : {"fair", "anes96"}
-        ``fair``: extramarital affairs of 6,366 women; ``anes96``: party identification of 944
-        voters.
-
-    Returns
-    -------
-    Survey
-        With the true answers, so that estimates can be judged.
-
-    Raises
-    ------
-    ParameterError
-        If there is no survey of that name.
-    DataError
-        If statsmodels is not installed.
-    """
+    """Return a question of Fair's survey of affairs (6,366 women) or of ANES 1996 (944 voters)."""
     if name not in _SURVEYS:
         raise ParameterError(f"survey {name!r} is not one of {', '.join(_SURVEYS)}")
     title, question, column, domain, meaning = _SURVEYS[name]

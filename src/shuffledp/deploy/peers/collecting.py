@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from shuffledp.collection.cautions import delta_cautions
-from shuffledp.collection.questions.question import EstimateOptions
-from shuffledp.collection.results import Guarantee, RunResult
-from shuffledp.collection.sampled_estimates import for_all_users
+from shuffledp.collection.question import EstimateOptions
+from shuffledp.collection.results import Guarantee, Result, delta_cautions
+from shuffledp.collection.run import for_all_users
 from shuffledp.core.errors import DataError
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.deploy.asked_terms import AskedTerms
@@ -142,7 +141,7 @@ def collection_result(
     options: EstimateOptions,
     graph_name: str = "graph of the terms",
     on_progress: Progress | None = None,
-) -> RunResult:
+) -> Result:
     """Return estimates and guarantee of a collection that is over, about the users who registered.
 
     Reports that are missing are taken for a random sample of theirs, and warned about. The
@@ -165,7 +164,7 @@ def collection_result(
         exchange.position_bounds(curve_rounds(terms.rounds))
     guarantee = exchange.guarantee(asked.randomizer.profile, delta=delta)
     num_users = max(num_registered, reports.num_reports)
-    return RunResult(
+    return Result(
         num_users=num_users,
         question=asked.question,
         randomizer=asked.randomizer,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.guarantees import guarantee_for
+from shuffledp.collection.account import guarantee_for
 from shuffledp.collection.results import Guarantee
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_delta

@@ -8,18 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.questions.answer_sets import AnswerSetQuestion
-from shuffledp.collection.questions.frequencies import FrequencyQuestion
-from shuffledp.collection.questions.mean import MeanQuestion
-from shuffledp.collection.questions.question import Question
-from shuffledp.collection.questions.vector_mean import VectorMeanQuestion
+from shuffledp.collection.question import Question
+from shuffledp.collection.questions import AnswerSets, Categories, Mean, VectorMean
 from shuffledp.collection.source.answer_sets import open_answer_sets
-from shuffledp.collection.source.column import Column
-from shuffledp.collection.source.identifiers import read_ids
-from shuffledp.collection.source.limits import Ball, Range
-from shuffledp.collection.source.numbers import open_numbers
-from shuffledp.collection.source.tables import open_table
-from shuffledp.collection.source.words import open_words
+from shuffledp.collection.source.answers import open_table, open_words
+from shuffledp.collection.source.edge_files import read_ids
+from shuffledp.collection.source.numbers import Ball, Range, open_numbers
+from shuffledp.collection.source.tables import Column
 from shuffledp.core.errors import DataError, ParameterError
 
 
@@ -87,10 +82,10 @@ def read_node_values(
 
 def value_of_one(question: Question, node: int, answer: str) -> NodeValues:
     """Return the value of a single user, given as text."""
-    if isinstance(question, VectorMeanQuestion | AnswerSetQuestion):
+    if isinstance(question, VectorMean | AnswerSets):
         raise ParameterError(f"an answer to {question.kind} is no single text: give a table")
     value: object = answer
-    if isinstance(question, MeanQuestion):
+    if isinstance(question, Mean):
         try:
             value = float(answer)
         except ValueError:
@@ -103,16 +98,16 @@ def value_of_one(question: Question, node: int, answer: str) -> NodeValues:
 
 def _opened(question: Question, table: Path, column: str | None) -> Column:
     """Open the columns that answer a question; every row must have a value in its domain."""
-    if isinstance(question, VectorMeanQuestion):
+    if isinstance(question, VectorMean):
         limits: Any = Ball(norm_bound=question.norm_bound)
         return open_numbers(table, question.names, limits=limits)
     if column is None:
         raise ParameterError("column is missing: name the column with the values")
-    if isinstance(question, FrequencyQuestion):
+    if isinstance(question, Categories):
         return open_table(table, column, domain=question.domain)
-    if isinstance(question, MeanQuestion):
+    if isinstance(question, Mean):
         return open_numbers(table, column, limits=Range(low=question.low, high=question.high))
-    if isinstance(question, AnswerSetQuestion):
+    if isinstance(question, AnswerSets):
         return open_answer_sets(
             table, column, domain=question.domain, max_answers=question.max_answers
         )

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.in_memory_shuffle import Shuffler
 from shuffledp.collection.output import write_rows
-from shuffledp.collection.source.reading import reading
-from shuffledp.collection.source.tables import require_column, scan
+from shuffledp.collection.shuffling import Shuffler
+from shuffledp.collection.source.tables import reading, require_column, scan
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.groups.groups import Groups

@@ -1,0 +1,402 @@
+"""The guarantee of shuffled collections as asked for, and the one number that is missing."""
+
+from dataclasses import dataclass
+from functools import partial
+from os import PathLike
+from typing import SupportsFloat, SupportsIndex, TypeAlias
+
+from shuffledp.accounting.amplification.registry import BEST, account_delta, account_epsilon
+from shuffledp.accounting.calibration import (
+    largest_local_epsilon,
+    largest_rounds,
+    least_users,
+)
+from shuffledp.accounting.composed import Composition
+from shuffledp.accounting.release import ShuffledRelease, honest_users
+from shuffledp.collection.profiles import named_profile, read_schedule
+from shuffledp.collection.results import Guarantee
+from shuffledp.core.checks import (
+    require_at_least,
+    require_non_negative,
+    require_open_unit,
+    require_positive,
+)
+from shuffledp.core.errors import InfeasibleTargetError, ParameterError
+from shuffledp.core.profile import LocalProfile
+
+Path: TypeAlias = str | PathLike[str]
+
+
+def guarantee_for(
+    profile: LocalProfile,
+    num_users: int,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    method: str = BEST,
+    with_lower: bool = True,
+) -> Guarantee:
+    """Return what holds for ``num_users`` shuffled reports of one randomizer.
+
+    Exactly one of epsilon and delta is given; the other is bounded. Without its lower end it is
+    cheaper.
+    """
+    if delta is not None and epsilon is None:
+        bound = account_epsilon(
+            profile, num_users=num_users, delta=delta, method=method, with_lower=with_lower
+        )
+        return Guarantee(epsilon=bound, delta=float(delta), num_users=num_users)
+    if epsilon is not None and delta is None:
+        bound = account_delta(
+            profile, num_users=num_users, epsilon=epsilon, method=method, with_lower=with_lower
+        )
+        return Guarantee(epsilon=float(epsilon), delta=bound, num_users=num_users)
+    raise ParameterError(
+        f"epsilon = {epsilon} and delta = {delta}: give exactly one of them; the other is computed"
+    )
+
+
+def guarantee_of(
+    releases: Composition, *, epsilon: float | None = None, delta: float | None = None
+) -> Guarantee:
+    """Return what holds for everything that is published about the same people.
+
+    Exactly one of epsilon and delta is given; the number of users is that of the smallest batch.
+    """
+    sizes = [part.num_users for part, _ in releases.parts if isinstance(part, ShuffledRelease)]
+    if not releases.parts:
+        raise ParameterError("releases is empty: give at least one")
+    num_users = min(sizes, default=1)
+    if (epsilon is None) == (delta is None):
+        raise ParameterError(
+            f"epsilon = {epsilon} and delta = {delta}: give exactly one of them; the other is "
+            "computed"
+        )
+    if epsilon is None:
+        asked = float(delta or 0.0)
+        return Guarantee(
+            epsilon=releases.epsilon(asked),
+            delta=asked,
+            num_users=num_users,
+            rounds=releases.rounds,
+        )
+    return Guarantee(
+        epsilon=float(epsilon),
+        delta=releases.delta(epsilon),
+        num_users=num_users,
+        rounds=releases.rounds,
+    )
+
+
+def account(  # noqa: PLR0913  # one keyword an option
+    profile: LocalProfile | None = None,
+    *,
+    epsilon0: float | None = None,
+    num_users: int | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    randomizer: str | None = None,
+    k: int | None = None,
+    dimension: int | None = None,
+    channel: Path | None = None,
+    rounds: int = 1,
+    schedule: Path | None = None,
+    sampled: int | None = None,
+    participation: float = 1.0,
+    honest_fraction: float = 1.0,
+    method: str = BEST,
+) -> Guarantee:
+    """Tell how private shuffled collections are; what ``shuffledp account`` prints.
+
+    Parameters
+    ----------
+    profile : LocalProfile, optional
+        Law of one report, such as ``randomizer.profile``; instead of ``epsilon0``, ``randomizer``,
+        ``k``, ``dimension`` and ``channel``.
+    epsilon0 : float, optional
+        Local privacy loss of each report in nats, >= 0. Needed unless ``profile``, ``channel`` or
+        ``schedule`` says it.
+    num_users : int, optional
+        Number of users in one shuffled batch, at least 1. Needed unless ``schedule`` says it.
+    epsilon, delta : float, optional
+        Exactly one of them; the other is bounded.
+    randomizer : str, optional
+        A randomizer of this library, such as ``"k-rr"``. By default the answer holds for any
+        epsilon0-LDP randomizer; naming it gives a smaller one.
+    k, dimension : int, optional
+        Number of possible answers, or length of the vectors, where the randomizer needs it.
+    channel : path, optional
+        A file with the channel matrix of a randomizer of your own.
+    rounds : int
+        How often the collection is repeated about the same people.
+    schedule : path, optional
+        A file with all rounds, which may differ, instead of the arguments above.
+    sampled : int, optional
+        Only so many of the users, drawn uniformly and in secret for each round, are shuffled.
+    participation : float
+        Chance that each user takes part, by a secret coin of their own.
+    honest_fraction : float
+        Share of the users that is honest for certain; only these count.
+    method : str
+        Name of a method of the accountant; the smallest sound one by default. For single rounds.
+
+    Returns
+    -------
+    Guarantee
+        The computed one of the two as a `Bound`, whose upper end is safe to publish.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of range, missing, or contradicts another.
+    OutOfRegimeError, PrecisionError
+        As for `account_epsilon`.
+    DataError
+        If a file cannot be used.
+
+    Examples
+    --------
+    >>> guarantee = account(epsilon0=1.0, num_users=10_000, delta=1e-6)
+    >>> round(guarantee.epsilon_upper, 4)
+    0.0432
+    """
+    releases = asked_releases(
+        profile,
+        epsilon0=epsilon0,
+        num_users=num_users,
+        randomizer=randomizer,
+        k=k,
+        dimension=dimension,
+        channel=channel,
+        rounds=rounds,
+        schedule=schedule,
+        sampled=sampled,
+        participation=participation,
+        honest_fraction=honest_fraction,
+    )
+    if method == BEST:
+        return guarantee_of(releases, epsilon=epsilon, delta=delta)
+    law, users = single_batch(releases, f"method = {method!r}")
+    return guarantee_for(law, users, epsilon=epsilon, delta=delta, method=method)
+
+
+def single_batch(releases: Composition, what: str) -> tuple[LocalProfile, int]:
+    """Return profile and size of the only release; refused unless it is one plain batch."""
+    release, _ = releases.parts[0]
+    if (
+        releases.rounds == 1
+        and isinstance(release, ShuffledRelease)
+        and release.sampled_from is None
+        and release.participation == 1.0
+    ):
+        return release.law, release.num_users
+    raise ParameterError(
+        f"{what} is for one batch in which everybody takes part: leave it out, or leave out "
+        "rounds, schedule, sampled and participation"
+    )
+
+
+def asked_releases(  # noqa: PLR0913  # one keyword an option
+    profile: LocalProfile | None = None,
+    *,
+    epsilon0: SupportsFloat | None = None,
+    num_users: SupportsIndex | None = None,
+    randomizer: str | None = None,
+    k: SupportsIndex | None = None,
+    dimension: SupportsIndex | None = None,
+    channel: Path | None = None,
+    rounds: SupportsIndex = 1,
+    schedule: Path | None = None,
+    sampled: SupportsIndex | None = None,
+    participation: float = 1.0,
+    honest_fraction: float = 1.0,
+) -> Composition:
+    """Return everything that is published, as `account` was asked about it."""
+    times = require_at_least("rounds", rounds, 1)
+    if schedule is not None:
+        others = (profile, epsilon0, num_users, randomizer, k, dimension, channel, sampled)
+        if any(each is not None for each in others) or participation != 1.0:
+            raise ParameterError(
+                "schedule says all there is about each round: leave out epsilon0, num_users, "
+                "randomizer, k, dimension, channel, sampled and participation"
+            )
+        if honest_fraction != 1.0:
+            raise ParameterError(
+                "honest_fraction does not go with a schedule: write the honest users of each "
+                "round into the schedule"
+            )
+        return read_schedule(schedule) * times
+    if num_users is None:
+        raise ParameterError("num_users is missing: give the number of users in a shuffled batch")
+    law = _profile(profile, epsilon0, randomizer, k, dimension, channel)
+    honest = honest_users(require_at_least("num_users", num_users, 1), honest_fraction)
+    if sampled is None:
+        release = ShuffledRelease(profile=law, num_users=honest, participation=participation)
+        return release * times
+    # Whoever draws does not know who is honest, so a batch holds about that share of them. Only
+    # batches of honest users have a size that is certain.
+    if honest_fraction != 1.0:
+        raise ParameterError(
+            "sampled does not go with honest_fraction: how many of those drawn are honest is left "
+            "to chance; give the honest users as num_users and the fewest of them that a batch "
+            "holds as sampled"
+        )
+    batch = require_at_least("sampled", sampled, 1)
+    return ShuffledRelease(profile=law, num_users=batch, sampled_from=honest) * times
+
+
+def _profile(  # noqa: PLR0917  # those of the function above
+    profile: LocalProfile | None,
+    epsilon0: SupportsFloat | None,
+    randomizer: str | None,
+    k: SupportsIndex | None,
+    dimension: SupportsIndex | None,
+    channel: Path | None,
+) -> LocalProfile:
+    """Return the law of one report."""
+    if profile is not None:
+        others = (epsilon0, randomizer, k, dimension, channel)
+        if any(each is not None for each in others):
+            raise ParameterError(
+                "profile says all there is about the randomizer: leave out epsilon0, randomizer, "
+                "k, dimension and channel"
+            )
+        return profile
+    if channel is None:
+        if epsilon0 is None:
+            raise ParameterError("epsilon0 is missing: give the local loss of each report, in nats")
+        return named_profile(randomizer, epsilon0=epsilon0, k=k, dimension=dimension)
+    if randomizer is not None or k is not None or dimension is not None:
+        raise ParameterError(
+            "channel says all there is about the randomizer: leave out randomizer, k and dimension"
+        )
+    from shuffledp.collection.source.channel_files import open_channel
+
+    return open_channel(channel).profile(claimed_epsilon0=epsilon0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """A repeated collection of which one number was missing, ``found``; see `calibrate`."""
+
+    found: str
+    epsilon0: float
+    num_users: int
+    rounds: int
+    guarantee: Guarantee
+
+    def to_json_dict(self) -> dict[str, object]:
+        """Return the fields by name."""
+        return {
+            "found": self.found,
+            "epsilon0": self.epsilon0,
+            "num_users": self.num_users,
+            "rounds": self.rounds,
+            "guarantee": self.guarantee.to_json_dict(),
+        }
+
+
+def calibrate(
+    *,
+    epsilon0: float | None = None,
+    num_users: SupportsIndex | None = None,
+    rounds: SupportsIndex | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    randomizer: str | None = None,
+    k: SupportsIndex | None = None,
+    dimension: SupportsIndex | None = None,
+) -> Calibration:
+    """Find the one number that is left out of a repeated collection and its target.
+
+    Parameters
+    ----------
+    epsilon0 : float, optional
+        Local privacy loss in nats, > 0; the largest is found.
+    num_users : int, optional
+        Users in each batch, at least 1; the fewest are found.
+    rounds : int, optional
+        Batches about the same people, at least 1; the most are found, if all else is given.
+        Otherwise 1 by default.
+    epsilon : float, optional
+        Central epsilon of all rounds together, > 0; the smallest is found.
+    delta : float, optional
+        Central delta, in (0, 1); the smallest is found.
+    randomizer, k, dimension
+        As for `account`; by default any randomizer.
+
+    Returns
+    -------
+    Calibration
+        With ``epsilon0``, ``num_users``, ``rounds`` and the ``guarantee`` of all rounds together;
+        the target holds at the number found, and ``found`` is its name.
+
+    Raises
+    ------
+    ParameterError
+        If not exactly one number is missing, or one is out of range.
+    InfeasibleTargetError
+        If nothing meets the target.
+
+    Examples
+    --------
+    >>> calibrate(epsilon0=0.5, epsilon=1.0, delta=1e-6, rounds=2).num_users
+    1
+    """
+    given = {"epsilon0": epsilon0, "num_users": num_users, "epsilon": epsilon, "delta": delta}
+    missing = [name for name, value in given.items() if value is None]
+    if len(missing) > 1 or (not missing and rounds is not None):
+        raise ParameterError(
+            "give all but one of epsilon0, num_users, rounds, epsilon and delta (rounds is 1 where "
+            f"another is missing): {', '.join(missing) or 'none'} missing"
+        )
+    found = missing[0] if missing else "rounds"
+    profile_for = partial(_named, randomizer, k, dimension)
+    times = 1 if rounds is None else require_at_least("rounds", rounds, 1)
+    users = None if num_users is None else require_at_least("num_users", num_users, 1)
+    if found == "epsilon0":
+        epsilon0 = largest_local_epsilon(
+            num_users=users or 1,
+            rounds=times,
+            epsilon=require_positive("epsilon", epsilon or 0.0),
+            delta=require_open_unit("delta", delta or 0.0),
+            profile_for=profile_for,
+        )
+    profile = profile_for(require_non_negative("epsilon0", epsilon0 or 0.0))
+    if found == "num_users":
+        users = least_users(
+            rounds=times,
+            epsilon=require_positive("epsilon", epsilon or 0.0),
+            delta=require_open_unit("delta", delta or 0.0),
+            profile=profile,
+        )
+    release = ShuffledRelease(profile=profile, num_users=users or 1)
+    if found == "rounds":
+        times = largest_rounds(release, epsilon=epsilon or 0.0, delta=delta or 0.0)
+        if times == 0:
+            raise InfeasibleTargetError(
+                f"not even one round with epsilon0 = {epsilon0:g} and {users} users meets epsilon "
+                f"= {epsilon:g} at delta = {delta:g}: lower epsilon0, or leave it out to find the "
+                "largest"
+            )
+    if found == "delta":
+        guarantee = guarantee_of(release * times, epsilon=epsilon)
+    else:
+        guarantee = guarantee_of(release * times, delta=delta)
+    return Calibration(
+        found=found,
+        epsilon0=profile.epsilon0,
+        num_users=release.num_users,
+        rounds=times,
+        guarantee=guarantee,
+    )
+
+
+def _named(
+    randomizer: str | None,
+    k: SupportsIndex | None,
+    dimension: SupportsIndex | None,
+    epsilon0: float,
+) -> LocalProfile:
+    """Return the law of one report at an epsilon0."""
+    return named_profile(randomizer, epsilon0=epsilon0, k=k, dimension=dimension)

@@ -1,0 +1,401 @@
+"""Every bound of the accountant side by side, above the end that no analysis can go below.
+
+Which methods there are is read from the accountant's registry, never listed here. `bound_curves`
+compares them along an axis: the number of users, or epsilon0.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import partial
+from typing import Any
+
+from shuffledp.accounting.amplification.local import LOCAL
+from shuffledp.accounting.amplification.method import Method
+from shuffledp.accounting.amplification.registry import METHODS, account_delta, account_epsilon
+from shuffledp.accounting.renyi import RENYI_CONVERTED
+from shuffledp.collection.profiles import named_profile
+from shuffledp.core.bound import Bound, reconciled_lower
+from shuffledp.core.checks import (
+    require_at_least,
+    require_non_negative,
+    require_open_unit,
+    require_positive,
+)
+from shuffledp.core.errors import OutOfRegimeError, ParameterError, PrecisionError
+from shuffledp.core.profile import LocalProfile
+from shuffledp.core.progress import Progress
+
+# By how much two ends that meet may cross by rounding, relative to them.
+_MEETING = 1e-8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """One shuffled collection, and which of epsilon and delta is given.
+
+    The fields are the arguments of `compare_bounds`.
+    """
+
+    epsilon0: float
+    num_users: int
+    epsilon: float | None = None
+    delta: float | None = None
+    randomizer: str | None = None
+    k: int | None = None
+    dimension: int | None = None
+
+    def __post_init__(self) -> None:
+        set_field = partial(object.__setattr__, self)
+        if (self.epsilon is None) == (self.delta is None):
+            raise ParameterError(
+                f"epsilon = {self.epsilon} and delta = {self.delta}: give exactly one of them; "
+                "the other is compared"
+            )
+        set_field("epsilon0", require_non_negative("epsilon0", self.epsilon0))
+        set_field("num_users", require_at_least("num_users", self.num_users, 1))
+        if self.epsilon is not None:
+            set_field("epsilon", require_positive("epsilon", self.epsilon))
+        if self.delta is not None:
+            set_field("delta", require_open_unit("delta", self.delta))
+        self.profile()  # raises where randomizer, k and dimension do not fit together
+
+    @property
+    def asked(self) -> str:
+        """The one that is bounded, ``"epsilon"`` or ``"delta"``."""
+        return "delta" if self.delta is None else "epsilon"
+
+    @property
+    def given(self) -> float:
+        """The value of the other one."""
+        return float(self.epsilon if self.delta is None else self.delta)  # type: ignore[arg-type]  # one of them is given
+
+    def profile(self) -> LocalProfile:
+        """Return the randomizer's law, as far as it is known."""
+        return named_profile(
+            self.randomizer, epsilon0=self.epsilon0, k=self.k, dimension=self.dimension
+        )
+
+
+class Standing(StrEnum):
+    """What a method has to say about a scenario.
+
+    ``BOUND`` says more than the guarantee of a report without a shuffler, or is that guarantee.
+    """
+
+    BOUND = "bound"
+    NO_GAIN = "no gain"
+    NO_BOUND = "no bound"
+    OUTSIDE = "outside its hypotheses"
+    ROUND_OFF = "lost in round-off"
+    NOT_EVALUATED = "not evaluated"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedBound:
+    """What one method gives: a value (rounded up), or the reason why there is none."""
+
+    method: Method
+    value: float | None
+    standing: Standing
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundComparison:
+    """All bounds on one scenario, smallest first, those without a value last.
+
+    ``lower`` is what explicit data prove unavoidable, rounded down; None where none are known.
+    """
+
+    scenario: Scenario
+    bounds: tuple[ComparedBound, ...]
+    lower: float | None
+
+    @property
+    def best(self) -> float:
+        """The smallest bound."""
+        return float(self.bounds[0].value)  # type: ignore[arg-type]  # that one has a value
+
+    @property
+    def useful(self) -> tuple[ComparedBound, ...]:
+        """Those that say something, smallest first."""
+        return tuple(each for each in self.bounds if each.standing is Standing.BOUND)
+
+    def ratio(self, value: float | None) -> float | None:
+        """Return how many times the best bound ``value`` is; None where that says nothing."""
+        return value / self.best if value is not None and self.best > 0.0 else None
+
+    def to_json_dict(self) -> dict[str, object]:
+        """Return everything as JSON values; the one asked for as ``{'lower', 'upper'}``."""
+        scenario = self.scenario
+        ends: dict[str, Any] = {
+            "epsilon": scenario.epsilon,
+            "delta": scenario.delta,
+            scenario.asked: {"lower": self.lower, "upper": self.best},
+        }
+        return {
+            "epsilon0": scenario.epsilon0,
+            "num_users": scenario.num_users,
+            "randomizer": scenario.randomizer,
+            "k": scenario.k,
+            "dimension": scenario.dimension,
+            **ends,
+            "bounds": [
+                {
+                    "method": each.method.name,
+                    scenario.asked: each.value,
+                    "ratio": self.ratio(each.value),
+                    "standing": str(each.standing),
+                    "reason": each.reason,
+                    "exact": each.method.is_exact,
+                    "proved_here": each.method.proved_here,
+                    "statement": each.method.statement,
+                    "source": each.method.source,
+                    "assumptions": list(each.method.assumptions),
+                }
+                for each in self.bounds
+            ],
+        }
+
+
+def compare_bounds(
+    *,
+    epsilon0: float,
+    num_users: int,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    randomizer: str | None = None,
+    k: int | None = None,
+    dimension: int | None = None,
+) -> BoundComparison:
+    """Evaluate every method of the accountant; what ``shuffledp bounds`` prints.
+
+    Parameters
+    ----------
+    epsilon0 : float
+        Local privacy loss of each report in nats, >= 0.
+    num_users : int
+        Number of honest users in the batch, 1 to 1e15.
+    epsilon : float, optional
+        Central epsilon, > 0: deltas are compared.
+    delta : float, optional
+        Failure probability, in (0, 1): epsilons are compared. Give one of the two.
+    randomizer, k, dimension
+        As for ``shuffledp.account``; by default any epsilon0-LDP randomizer.
+
+    Returns
+    -------
+    BoundComparison
+        ``bounds``, smallest first, are rounded up, and the ``lower`` end down.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of range, missing or superfluous, or the randomizer unknown.
+
+    Warns
+    -----
+    LowerEndWarning
+        If the lower end lies above a bound, and is left out.
+
+    Notes
+    -----
+    Cost: some tenths of a second at any number of users up to 1e9.
+
+    Examples
+    --------
+    >>> compared = compare_bounds(epsilon0=1.0, num_users=10_000, delta=1e-6)
+    >>> round(compared.best, 6), compared.bounds[0].method.name
+    (0.043206, 'clones')
+    """
+    return compare_scenario(
+        Scenario(
+            epsilon0=epsilon0,
+            num_users=num_users,
+            epsilon=epsilon,
+            delta=delta,
+            randomizer=randomizer,
+            k=k,
+            dimension=dimension,
+        )
+    )
+
+
+def compare_scenario(scenario: Scenario, *, with_renyi: bool = True) -> BoundComparison:
+    """Evaluate every method on a scenario; `RENYI_CONVERTED` costs as much as all others."""
+    profile = scenario.profile()
+    local = _bound(scenario, profile, LOCAL, with_lower=True)
+    lower, found = local.lower, []
+    for method in (*METHODS.values(), *([RENYI_CONVERTED] if with_renyi else [])):
+        each, proved = _compared(scenario, profile, method, local)
+        found.append(each)
+        if proved is not None and (lower is None or proved > lower):
+            lower = proved
+    found.sort(key=lambda each: math.inf if each.value is None else each.value)
+    best = found[0].value
+    if best is not None:
+        claim = f"method {found[0].method.name!r}"
+        lower = reconciled_lower(lower, best, tolerance=_MEETING, claim=claim)
+    return BoundComparison(scenario=scenario, bounds=tuple(found), lower=lower)
+
+
+def _bound(scenario: Scenario, profile: LocalProfile, method: Method, *, with_lower: bool) -> Bound:
+    """Return the accountant's answer, or that of a method which it does not know."""
+    if method.name not in METHODS:
+        enclose = method.delta if scenario.delta is None else method.epsilon
+        found = enclose(profile, scenario.num_users, scenario.given)
+        return Bound(
+            lower=None,
+            upper=found.upper,
+            method=method.name,
+            source=method.source,
+            assumptions=method.assumptions,
+        )
+    users, name = scenario.num_users, method.name
+    if scenario.delta is not None:
+        return account_epsilon(
+            profile, num_users=users, delta=scenario.delta, method=name, with_lower=with_lower
+        )
+    return account_delta(
+        profile, num_users=users, epsilon=scenario.given, method=name, with_lower=with_lower
+    )
+
+
+def _compared(
+    scenario: Scenario, profile: LocalProfile, method: Method, local: Bound
+) -> tuple[ComparedBound, float | None]:
+    """Return what one method gives, or why it gives nothing; and the lower end of an exact one."""
+    missing = partial(ComparedBound, method=method, value=None)
+    violated = method.violated_hypothesis(profile, scenario.num_users, scenario.delta)
+    if violated is not None:
+        return missing(standing=Standing.OUTSIDE, reason=f"needs {violated}"), None
+    try:
+        bound = _bound(scenario, profile, method, with_lower=method.is_exact)
+    except PrecisionError:
+        return missing(standing=Standing.ROUND_OFF, reason="round-off dominates its answer"), None
+    except OutOfRegimeError:
+        reason = f"no finite bound on {scenario.asked}"
+        return missing(standing=Standing.NO_BOUND, reason=reason), None
+    if bound.method != method.name:
+        reason = f"not evaluated: nothing says more here than {bound.method!r}"
+        return missing(standing=Standing.NOT_EVALUATED, reason=reason), None
+    valued = partial(ComparedBound, method=method, value=bound.upper)
+    if bound.upper >= local.upper and method.name != LOCAL.name:
+        reason = f"no smaller than {LOCAL.name!r}, which needs no shuffler"
+        return valued(standing=Standing.NO_GAIN, reason=reason), bound.lower
+    return valued(standing=Standing.BOUND), bound.lower
+
+
+# Points in each decade. Epsilon0 has fewer decades, and curves bend more over it.
+_USERS_IN_A_DECADE = (1, 2, 5)
+_EPSILON0_IN_A_DECADE = (1, 1.5, 2, 3, 5, 7)
+
+# Decades of the curves; they move where the scenario lies outside.
+_NUM_USERS_DECADES = (2, 9)
+_EPSILON0_DECADES = (-1, 1)
+_MOST_DECADES = 15  # of users that the accountant takes
+
+
+class Over(StrEnum):
+    """What changes along a curve, all else being equal."""
+
+    NUM_USERS = "num-users"
+    EPSILON0 = "epsilon0"
+
+    @property
+    def field(self) -> str:
+        """The field of `Scenario` that changes."""
+        return self.value.replace("-", "_")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundCurves:
+    """Comparisons along an axis, the scenario ``here`` among them; without `RENYI_CONVERTED`."""
+
+    over: Over
+    here: BoundComparison
+    points: tuple[BoundComparison, ...]
+
+    @property
+    def positions(self) -> tuple[float, ...]:
+        """Number of users, or epsilon0, of each point."""
+        return tuple(float(getattr(each.scenario, self.over.field)) for each in self.points)
+
+    def curve(self, name: str) -> tuple[float | None, ...]:
+        """Return a method's bounds; None where it says nothing, or 0."""
+        return tuple(
+            next((each.value or None for each in point.useful if each.method.name == name), None)
+            for point in self.points
+        )
+
+    @property
+    def lower_curve(self) -> tuple[float | None, ...]:
+        """The lower ends; None where none is known, or it is 0."""
+        return tuple(point.lower or None for point in self.points)
+
+    def to_json_dict(self) -> dict[str, object]:
+        """Return `here`, and ``curves``: ``over``, ``positions``, ``bounds`` by name, ``lower``."""
+        return {
+            **self.here.to_json_dict(),
+            "curves": {
+                "over": self.over.field,
+                "positions": list(self.positions),
+                "bounds": {
+                    each.method.name: list(self.curve(each.method.name))
+                    for each in self.here.bounds
+                },
+                "lower": list(self.lower_curve),
+            },
+        }
+
+
+def bound_curves(
+    scenario: Scenario, over: Over, *, progress: Progress | None = None
+) -> BoundCurves:
+    """Compare all bounds from 1e2 to 1e9 users, or from epsilon0 = 0.1 to 10.
+
+    The decades move where the scenario lies outside of them. Some seconds.
+    """
+    positions = _positions(scenario, over)
+    points = []
+    for done, position in enumerate(positions):
+        if progress is not None:
+            progress("comparing", done, len(positions))
+        points.append(compare_scenario(_moved(scenario, over, position), with_renyi=False))
+    if progress is not None:
+        progress("comparing", len(positions), len(positions))
+    return BoundCurves(over=over, here=compare_scenario(scenario), points=tuple(points))
+
+
+def _moved(scenario: Scenario, over: Over, position: float) -> Scenario:
+    """Return the scenario with another number of users or epsilon0."""
+    if over is Over.NUM_USERS:
+        return replace(scenario, num_users=int(position))
+    return replace(scenario, epsilon0=position)
+
+
+def _positions(scenario: Scenario, over: Over) -> list[float]:
+    """Return the points along the axis, the scenario's own among them."""
+    if over is Over.NUM_USERS:
+        first, last = _decades(scenario.num_users, *_NUM_USERS_DECADES)
+        near = _logarithmic(_USERS_IN_A_DECADE, max(first, 0), min(last, _MOST_DECADES))
+        return sorted({*near, scenario.num_users})
+    if scenario.epsilon0 == 0.0:
+        raise ParameterError("epsilon0 = 0 cannot be compared over epsilon0: give it above 0")
+    near = _logarithmic(_EPSILON0_IN_A_DECADE, *_decades(scenario.epsilon0, *_EPSILON0_DECADES))
+    return sorted({*near, scenario.epsilon0})
+
+
+def _decades(value: float, first: int, last: int) -> tuple[int, int]:
+    """Return the exponents of as many decades as from first to last, ``value`` among them."""
+    exponent = math.log10(value)
+    move = min(0, math.floor(exponent) - first) + max(0, math.ceil(exponent) - last)
+    return first + move, last + move
+
+
+def _logarithmic(digits: Sequence[float], first: int, last: int) -> list[float]:
+    """Return the digits times each power of ten from 10^first on, up to 10^last."""
+    steps = [float(f"{digit}e{power}") for power in range(first, last) for digit in digits]
+    return [*steps, float(f"1e{last}")]

@@ -1,0 +1,235 @@
+"""Local profiles by the name of a randomizer, and schedules of many releases.
+
+A schedule is a CSV file in which each row is a kind of release, and how often it takes place.
+
+===============  ======================================================================
+column           meaning
+===============  ======================================================================
+epsilon0         local privacy loss in nats; with num_users a shuffled release
+num_users        honest users in the batch
+rounds           how often, 1 if there is no such column or the field is empty
+randomizer, k    name of the randomizer and its number of answers; empty for any
+sampled_from     the num_users are drawn from so many
+participation    chance that each user takes part
+epsilon, delta   a release with a stated guarantee instead, with no epsilon0
+===============  ======================================================================
+"""
+
+import csv
+from collections.abc import Callable, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import SupportsFloat, SupportsIndex, TypeVar
+
+from shuffledp.accounting.composed import Composition, Release
+from shuffledp.accounting.release import ShuffledRelease, StatedRelease
+from shuffledp.core.checks import require_at_least
+from shuffledp.core.errors import DataError, ParameterError, ShuffledpError
+from shuffledp.core.profile import LocalProfile, RandomizerFamily
+
+# Of these the accountant needs no more than epsilon0, and of k-RR the number of answers.
+_NAMED_FAMILIES = tuple(
+    family
+    for family in RandomizerFamily
+    if family not in (RandomizerFamily.ANY, RandomizerFamily.OTHER)
+)
+
+
+def named_profile(
+    randomizer: str | None,
+    *,
+    epsilon0: SupportsFloat,
+    k: SupportsIndex | None = None,
+    dimension: SupportsIndex | None = None,
+) -> LocalProfile:
+    """Return the profile of a randomizer of this library; None for any epsilon0-LDP randomizer.
+
+    Its epsilon0 is that of the law which is drawn, at most the one given. ``k`` is needed for all
+    randomizers of categories but the unary encodings, ``dimension`` for those of vectors.
+    """
+    if randomizer is None:
+        _require_none(k=k, dimension=dimension, why="without a randomizer")
+        return LocalProfile(epsilon0=epsilon0)  # type: ignore[arg-type]  # checked there
+    from shuffledp.randomizers import registry
+
+    numbers, vectors = registry.NUMBER_RANDOMIZERS, registry.VECTOR_RANDOMIZERS
+    accounted = (*registry.RANDOMIZERS, *numbers, *vectors)
+    if randomizer not in accounted:
+        raise ParameterError(
+            f"randomizer = {randomizer!r} is not one of {', '.join(accounted)}; for any other one "
+            "leave it out, which is safe"
+        )
+    if randomizer in numbers:
+        _require_none(k=k, dimension=dimension, why=f"for {randomizer}")
+        # The law depends on the value's place within its limits, not on the limits.
+        return numbers[randomizer](low=-1.0, high=1.0, epsilon0=epsilon0).profile
+    if randomizer in vectors:
+        _require_none(k=k, why=f"for {randomizer}")
+        if dimension is None:
+            raise ParameterError(
+                f"dimension is needed for {randomizer}: pass the length of the vectors"
+            )
+        return vectors[randomizer](dimension=dimension, norm_bound=1.0, epsilon0=epsilon0).profile
+    _require_none(dimension=dimension, why=f"for {randomizer}")
+    if randomizer in _NAMED_FAMILIES:
+        return LocalProfile(
+            epsilon0=epsilon0,  # type: ignore[arg-type]  # checked there
+            family=RandomizerFamily(randomizer),
+            domain_size=k,  # type: ignore[arg-type]  # checked there
+        )
+    if k is None:
+        raise ParameterError(f"k is needed for {randomizer}: pass the number of answers")
+    return registry.make_randomizer(randomizer, k=k, epsilon0=float(epsilon0)).profile
+
+
+def _require_none(*, why: str, **given: object) -> None:
+    """Raise if something is given that makes no difference."""
+    for name, value in given.items():
+        if value is not None:
+            raise ParameterError(f"{name} = {value} makes no difference {why}: leave it out")
+
+
+Value = TypeVar("Value")
+
+_SHUFFLED = ("epsilon0", "num_users", "randomizer", "k", "sampled_from", "participation")
+_STATED = ("epsilon", "delta")
+_COLUMNS = (*_SHUFFLED, "rounds", *_STATED)
+
+# No plan has more kinds of releases; a longer file is something else.
+_MOST_ROWS = 10_000
+
+
+def read_schedule(path: str | PathLike[str]) -> Composition:
+    """Read a schedule of releases about the same people.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A CSV file in UTF-8 with a header; see the table above.
+
+    Returns
+    -------
+    Composition
+        All of it. Rows with equal releases are added up.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, or a field cannot be used; the message names line and column.
+    """
+    location = Path(path)
+    try:
+        with location.open(encoding="utf-8-sig", newline="") as file:
+            return _schedule(csv.DictReader(file, restkey=""), location.name)
+    except FileNotFoundError:
+        raise DataError(f"cannot read {location}: there is no such file") from None
+    except UnicodeDecodeError:
+        raise DataError(f"cannot read {location}: it is not text in UTF-8") from None
+    except csv.Error as error:
+        raise DataError(f"cannot read {location}: {error}") from None
+    except OSError as error:
+        raise DataError(f"cannot read {location}: {error.strerror or error}") from None
+
+
+def _schedule(reader: "csv.DictReader[str]", origin: str) -> Composition:
+    """Return the composition of all rows."""
+    if reader.fieldnames is None:
+        raise DataError(
+            f"{origin} is empty: its first line must name columns, as epsilon0,num_users"
+        )
+    names = [name.strip() for name in reader.fieldnames]
+    for name in names:
+        if name not in _COLUMNS:
+            raise DataError(
+                f"{origin}, line 1: {name!r} is not one of the columns {', '.join(_COLUMNS)}"
+            )
+        if names.count(name) > 1:
+            raise DataError(f"{origin}, line 1: column {name!r} stands twice")
+    reader.fieldnames = names
+    parts = []
+    for row in reader:
+        where = f"{origin}, line {reader.line_num}"
+        if "" in row:
+            raise DataError(f"{where} has more fields than the header has columns")
+        fields = {name: value.strip() for name, value in row.items() if value and value.strip()}
+        parts.append(_part(fields, where))
+        if len(parts) > _MOST_ROWS:
+            raise DataError(f"{origin} has more than {_MOST_ROWS} rows: it is no schedule")
+    if not parts:
+        raise DataError(f"{origin} has no rows below its header: give one for each kind of release")
+    try:
+        return Composition(parts)
+    except ShuffledpError as error:
+        raise DataError(f"{origin}: {error}") from None
+
+
+def _part(fields: Mapping[str, str], where: str) -> tuple[Release, int]:
+    """Return the release of one row and how often it takes place."""
+    stated = [name for name in _STATED if name in fields]
+    shuffled = [name for name in _SHUFFLED if name in fields]
+    if stated and shuffled:
+        raise DataError(
+            f"{where}: {stated[0]} states a guarantee and {shuffled[0]} belongs to a shuffled "
+            "release: give one or the other"
+        )
+    rounds = _field(fields, "rounds", _whole, where) if "rounds" in fields else 1
+    try:
+        release = _stated(fields, where) if stated else _shuffled(fields, where)
+        return release, require_at_least("rounds", rounds, 0)
+    except DataError:
+        raise
+    except ShuffledpError as error:
+        raise DataError(f"{where}: {error}") from None
+
+
+def _stated(fields: Mapping[str, str], where: str) -> StatedRelease:
+    delta = _field(fields, "delta", float, where) if "delta" in fields else 0.0
+    return StatedRelease(epsilon=_field(fields, "epsilon", float, where), delta=delta)
+
+
+def _shuffled(fields: Mapping[str, str], where: str) -> ShuffledRelease:
+    sampled_from = participation = None
+    if "sampled_from" in fields:
+        sampled_from = _field(fields, "sampled_from", _whole, where)
+    if "participation" in fields:
+        participation = _field(fields, "participation", float, where)
+    return ShuffledRelease(
+        profile=_profile(fields, where),
+        num_users=_field(fields, "num_users", _whole, where),
+        sampled_from=sampled_from,
+        participation=1.0 if participation is None else participation,
+    )
+
+
+def _profile(fields: Mapping[str, str], where: str) -> LocalProfile:
+    epsilon0 = _field(fields, "epsilon0", float, where)
+    k = _field(fields, "k", _whole, where) if "k" in fields else None
+    if "randomizer" in fields:
+        return named_profile(fields["randomizer"], epsilon0=epsilon0, k=k)
+    if k is not None:
+        raise DataError(f"{where}, column k: k = {k} needs a randomizer")
+    return LocalProfile(epsilon0=epsilon0)
+
+
+def _field(
+    fields: Mapping[str, str], name: str, convert: Callable[[str], Value], where: str
+) -> Value:
+    """Return one field; an error names line and column."""
+    if name not in fields:
+        raise DataError(f"{where}, column {name}: the field is empty, and it is needed here")
+    try:
+        return convert(fields[name])
+    except ValueError:
+        kind = "whole number" if convert is _whole else "number"
+        raise DataError(f"{where}, column {name}: {fields[name]!r} is no {kind}") from None
+
+
+def _whole(text: str) -> int:
+    """Return a whole number; 1e6 and 1_000_000 are fine, 0.5 is not."""
+    try:
+        return int(text)
+    except ValueError:
+        number = float(text)
+        if not number.is_integer():
+            raise
+        return int(number)

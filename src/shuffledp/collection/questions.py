@@ -1,0 +1,549 @@
+"""What can be asked: shares of answers, words and sets of answers; means of numbers and vectors.
+
+Each knows the randomizers that answer it, the columns that hold it, and its estimates.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, ClassVar, SupportsIndex
+
+from shuffledp.collection.question import (
+    Candidates,
+    EstimateOptions,
+    candidates_of,
+    require_list,
+)
+from shuffledp.collection.source.answer_sets import AnswerSetColumn, answer_sets_from_values
+from shuffledp.collection.source.answers import (
+    AnswerColumn,
+    WordColumn,
+    answers_from_values,
+    words_from_values,
+)
+from shuffledp.collection.source.numbers import Ball, NumberTable, Range, numbers_from_values
+from shuffledp.collection.source.tables import checked_domain, require_two_answers
+from shuffledp.core.checks import require_at_least
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import DomainError, ParameterError
+from shuffledp.core.reports import Counts, Sums
+from shuffledp.estimation.frequencies import FrequencyEstimates, expected_standard_error
+from shuffledp.estimation.means import MeanEstimates
+from shuffledp.estimation.post_processing import POST_PROCESSING
+from shuffledp.randomizers import number_randomizer as accuracy
+from shuffledp.randomizers.answer_sets import ANSWER_SET_RANDOMIZERS, SetRandomizer
+from shuffledp.randomizers.base import CategoryRandomizer, MeanRandomizer
+from shuffledp.randomizers.keyed_hash import new_key, require_key
+from shuffledp.randomizers.registry import (
+    NUMBER_RANDOMIZERS,
+    RANDOMIZERS,
+    STRING_RANDOMIZERS,
+    VECTOR_RANDOMIZERS,
+)
+from shuffledp.randomizers.sketches import StringSketch
+
+
+class _Shares:
+    """What questions about shares of users have in common."""
+
+    __slots__ = ()
+
+    #: With a larger standard error a 95 % interval is wider than [0, 1]: it says nothing.
+    useless_error: ClassVar[float] = 0.25
+
+    def require_post_processing(self, steps: tuple[str, ...]) -> None:
+        """Raise `ParameterError` unless all steps are known."""
+        for step in steps:
+            if step not in POST_PROCESSING:
+                raise ParameterError(
+                    f"post-processing {step!r} is not one of {', '.join(POST_PROCESSING)}"
+                )
+
+    def estimate(
+        self, randomizer: Any, aggregate: Counts, options: EstimateOptions
+    ) -> FrequencyEstimates:
+        """Return the share of users with each answer, after the steps of post-processing."""
+        self.require_post_processing(options.post_processing)
+        estimates: FrequencyEstimates = randomizer.estimate(
+            aggregate,
+            confidence=options.confidence,
+            interval=options.interval,
+            simultaneous=options.simultaneous,
+            **self._asked(),
+        )
+        for step in options.post_processing:
+            estimates = POST_PROCESSING[step](estimates)
+        return estimates
+
+    def _asked(self) -> dict[str, Any]:
+        """Return what else the randomizer has to know."""
+        return {}
+
+
+class _Means:
+    """What questions about means have in common."""
+
+    __slots__ = ()
+
+    def require_post_processing(self, steps: tuple[str, ...]) -> None:
+        """Raise `ParameterError` for any step."""
+        if steps:
+            raise ParameterError(
+                f"post-processing {', '.join(steps)} is for frequencies: means are left as "
+                "estimated"
+            )
+
+    def expected_error(self, randomizer: MeanRandomizer, num_users: int) -> float:
+        """Return the standard error of a mean; of vectors the root mean square over coordinates."""
+        if randomizer.epsilon0 == 0.0:
+            return math.inf
+        return accuracy.expected_standard_error(randomizer, num_users=num_users)
+
+    def estimate(
+        self, randomizer: MeanRandomizer, aggregate: Sums, options: EstimateOptions
+    ) -> MeanEstimates:
+        """Return the mean, of vectors that of each coordinate."""
+        self.require_post_processing(options.post_processing)
+        return randomizer.estimate(
+            aggregate, confidence=options.confidence, simultaneous=options.simultaneous
+        )
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Categories(_Shares):
+    """Each user has exactly one of k answers; the share of each is asked for.
+
+    Parameters
+    ----------
+    domain : iterable
+        The possible answers, at least two, all different; each becomes a label, 1 as ``"1"``.
+    own : tuple of callables
+        Randomizer classes that are not registered, to choose among instead; each is called with
+        ``k`` and ``epsilon0``.
+
+    Raises
+    ------
+    DomainError
+        If there are fewer than two answers, or one is repeated.
+    """
+
+    kind: ClassVar[str] = "frequencies"
+    central_sensitivity: ClassVar[float] = 2.0  # replacing one answer changes two counts by one
+    expected_for: ClassVar[str] = "root mean square over the answers"
+
+    domain: tuple[str, ...]
+    own: tuple[Callable[..., CategoryRandomizer], ...] = field(repr=False)
+
+    def __init__(
+        self, domain: Iterable[object], *, own: Iterable[Callable[..., CategoryRandomizer]] = ()
+    ) -> None:
+        object.__setattr__(self, "domain", _answers(domain))
+        object.__setattr__(self, "own", tuple(own))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The possible answers."""
+        return self.domain
+
+    def candidates(self) -> Candidates:
+        """Return all registered randomizers of categories, or the user's own ones."""
+        k = len(self.domain)
+        if self.own:
+            return candidates_of({_name_of(make): make for make in self.own}, k=k)
+        return candidates_of(RANDOMIZERS, k=k)
+
+    @property
+    def expected_spread(self) -> float:
+        """That of all answers equally frequent, the largest root mean square over them."""
+        return (len(self.domain) - 1.0) / len(self.domain) ** 2
+
+    def expected_error(self, randomizer: CategoryRandomizer, num_users: int) -> float:
+        """Return the standard error of a frequency, root mean square over the answers.
+
+        The variance is linear in the frequency and frequencies sum to one, so this mean is the
+        variance at 1/k, whatever the data.
+        """
+        return _error_at(randomizer.support_probabilities, num_users, 1.0 / randomizer.k)
+
+    def column(self, values: Iterable[object]) -> AnswerColumn:
+        """Return answers that are in memory as a checked column."""
+        return answers_from_values(values, domain=self.domain)
+
+    def require_column(self, column: object) -> None:
+        """Raise `DomainError` unless the column has this domain."""
+        if getattr(column, "domain", None) != self.domain:
+            raise DomainError(
+                f"the answers have the domain {getattr(column, 'domain', None)} and the plan "
+                f"{self.domain}: open the table with the domain of the plan, or plan for the "
+                "domain of the table"
+            )
+
+    def describe(self) -> str:
+        """Return the number of answers."""
+        return f"{len(self.domain)} answers"
+
+    def to_json_dict(self) -> dict[str, object]:
+        """Return the kind; the answers stand apart, as ``domain``."""
+        return {"kind": self.kind}
+
+
+@dataclass(frozen=True, slots=True)
+class Mean(_Means):
+    """Each user has one number between two limits; the mean is asked for.
+
+    Parameters
+    ----------
+    low, high : float
+        The limits, low < high; known without looking at the data.
+    name : str
+        What is measured, for example the name of the column.
+
+    Raises
+    ------
+    ParameterError
+        If the range is empty, infinite or the wrong way round.
+    """
+
+    kind: ClassVar[str] = "mean"
+    expected_for: ClassVar[str] = "for values spread evenly over the range"
+
+    low: float
+    high: float
+    _: KW_ONLY
+    name: str = "mean"
+
+    def __post_init__(self) -> None:
+        limits = self.limits
+        object.__setattr__(self, "low", limits.low)
+        object.__setattr__(self, "high", limits.high)
+
+    @property
+    def limits(self) -> Range:
+        """Where the number may lie."""
+        return Range(self.low, self.high)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The one thing that is estimated."""
+        return (self.name,)
+
+    @property
+    def useless_error(self) -> float:
+        """A quarter of the range: then a 95 % interval is wider than the range."""
+        return 0.25 * (self.high - self.low)
+
+    @property
+    def central_sensitivity(self) -> float:
+        """Replacing one value moves the sum by up to the range."""
+        return self.high - self.low
+
+    def candidates(self) -> Candidates:
+        """Return all registered randomizers of numbers."""
+        return candidates_of(NUMBER_RANDOMIZERS, low=self.low, high=self.high)
+
+    @property
+    def expected_spread(self) -> float:
+        """That of values spread evenly over the range."""
+        return (self.high - self.low) ** 2 / 12.0
+
+    def column(self, values: Any) -> NumberTable:
+        """Return numbers that are in memory as a checked column."""
+        return numbers_from_values(values, names=(self.name,), limits=self.limits)
+
+    def require_column(self, column: object) -> None:
+        """Raise `DomainError` unless the column was checked for numbers in this range."""
+        if not isinstance(column, NumberTable) or column.is_vector or column.limits != self.limits:
+            raise DomainError(
+                f"the column was not checked for numbers in [{self.low:g}, {self.high:g}]: open "
+                "the table with the limits of the plan"
+            )
+
+    def describe(self) -> str:
+        """Return the range."""
+        return f"numbers in [{self.low:g}, {self.high:g}]"
+
+    def to_json_dict(self) -> dict[str, object]:
+        """Return kind, name and limits."""
+        return {"kind": self.kind, "name": self.name, "low": self.low, "high": self.high}
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class VectorMean(_Means):
+    """Each user has one vector of a Euclidean norm up to a bound; the mean is asked for.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Names of the d coordinates, at least two, all different.
+    norm_bound : float
+        The largest norm, > 0; known without looking at the data.
+
+    Raises
+    ------
+    ParameterError
+        If the bound is not positive, or there are fewer than two names.
+    """
+
+    kind: ClassVar[str] = "vector-mean"
+    expected_for: ClassVar[str] = "for vectors of zeros, the worst case"
+    expected_spread: ClassVar[float] = 0.0  # nor do others of mean zero make the sum larger
+
+    names: tuple[str, ...]
+    norm_bound: float
+
+    def __init__(self, names: Iterable[str], *, norm_bound: float = 1.0) -> None:
+        require_list("names", names)
+        names = tuple(names)
+        if len(names) < 2 or len(set(names)) < len(names):
+            raise ParameterError(
+                f"columns {', '.join(map(str, names))}: a vector needs at least two different "
+                "ones; for a single column ask for a mean"
+            )
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "norm_bound", Ball(norm_bound).norm_bound)
+
+    @property
+    def limits(self) -> Ball:
+        """Where the vector may lie."""
+        return Ball(self.norm_bound)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The coordinates."""
+        return self.names
+
+    @property
+    def useless_error(self) -> float:
+        """Half of the bound: then a 95 % interval is as wide as the ball."""
+        return 0.5 * self.norm_bound
+
+    @property
+    def central_sensitivity(self) -> float:
+        """Replacing one vector moves the sum by up to twice the norm, sqrt(d) of it in L1."""
+        return 2.0 * self.norm_bound * math.sqrt(len(self.names))
+
+    def candidates(self) -> Candidates:
+        """Return all registered randomizers of vectors."""
+        return candidates_of(
+            VECTOR_RANDOMIZERS, dimension=len(self.names), norm_bound=self.norm_bound
+        )
+
+    def column(self, values: Any) -> NumberTable:
+        """Return vectors that are in memory as checked columns."""
+        return numbers_from_values(values, names=self.names, limits=self.limits, is_vector=True)
+
+    def require_column(self, column: object) -> None:
+        """Raise `DomainError` unless the columns were checked for vectors of this norm."""
+        if (
+            not isinstance(column, NumberTable)
+            or column.limits != self.limits
+            or column.names != self.names  # in this order, by which estimates are named
+        ):
+            raise DomainError(
+                f"the columns were not checked for vectors of {', '.join(self.names)} of norm up "
+                f"to {self.norm_bound:g}: open the table with names and limits of the plan"
+            )
+
+    def describe(self) -> str:
+        """Return dimension and norm bound."""
+        return f"vectors of {len(self.names)} numbers, norm at most {self.norm_bound:g}"
+
+    def to_json_dict(self) -> dict[str, object]:
+        """Return kind, names and bound."""
+        return {"kind": self.kind, "names": list(self.names), "norm_bound": self.norm_bound}
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Words(_Shares):
+    """Each user has one text, any text; the shares of a dictionary's words are asked for.
+
+    Parameters
+    ----------
+    dictionary : iterable of str
+        The words to estimate, at least one, all different. Reports do not depend on it.
+    key : bytes
+        Public key of the hash functions, 16 bytes; by default a new one from the operating
+        system, so that nobody could prepare words that collide before the task was announced.
+
+    Raises
+    ------
+    DomainError
+        If the dictionary is empty or repeats a word.
+    """
+
+    kind: ClassVar[str] = "words"
+    central_sensitivity: ClassVar[float] = 2.0  # replacing one word changes two counts by one
+    expected_for: ClassVar[str] = "for a word that nobody has, where few have the same one"
+    expected_spread: ClassVar[float] = 0.0
+
+    dictionary: tuple[str, ...]
+    key: bytes
+
+    def __init__(self, dictionary: Iterable[object], *, key: bytes | None = None) -> None:
+        require_list("dictionary", dictionary)
+        words = checked_domain(dictionary)
+        if not words:
+            raise DomainError("dictionary is empty: list at least one word to ask for")
+        object.__setattr__(self, "dictionary", words)
+        if key is None:
+            key = new_key(Entropy.from_operating_system())
+        object.__setattr__(self, "key", require_key(key))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The words of the dictionary."""
+        return self.dictionary
+
+    def candidates(self) -> Candidates:
+        """Return all registered randomizers of texts, under this key."""
+        return candidates_of(STRING_RANDOMIZERS, key=self.key)
+
+    def expected_error(self, randomizer: StringSketch, num_users: int) -> float:
+        """Return the standard error of the frequency of a rare word, collisions apart."""
+        return _error_at(randomizer.support_probabilities, num_users, 0.0)
+
+    def column(self, values: Iterable[object]) -> WordColumn:
+        """Return texts that are in memory as a checked column."""
+        return words_from_values(values)
+
+    def require_column(self, column: object) -> None:
+        """Raise `DomainError` unless the column holds texts."""
+        if not isinstance(column, WordColumn):
+            raise DomainError("the column was not opened as texts: use open_words")
+
+    def _asked(self) -> dict[str, Any]:
+        """Return the words to estimate."""
+        return {"dictionary": self.dictionary}
+
+    def describe(self) -> str:
+        """Return the number of words."""
+        return f"any text, {len(self.dictionary)} words asked for"
+
+    def to_json_dict(self) -> dict[str, object]:
+        """Return kind and public key; the words stand apart, as ``domain``."""
+        return {"kind": self.kind, "key": self.key.hex()}
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class AnswerSets(_Shares):
+    """Each user has up to ``max_answers`` of k answers; the share of each is asked for.
+
+    Parameters
+    ----------
+    domain : iterable
+        The possible answers, at least two, all different.
+    max_answers : int
+        The most answers a user may give, in [1, k]; known without looking at the data.
+
+    Raises
+    ------
+    DomainError
+        If there are fewer than two answers, or one is repeated.
+    ParameterError
+        If ``max_answers`` is out of range.
+    """
+
+    kind: ClassVar[str] = "answer-sets"
+
+    domain: tuple[str, ...]
+    max_answers: int
+
+    def __init__(self, domain: Iterable[object], *, max_answers: SupportsIndex) -> None:
+        labels = _answers(domain)
+        most = require_at_least("max_answers", max_answers, 1)
+        if most > len(labels):
+            raise ParameterError(
+                f"max_answers = {most} is above the {len(labels)} answers of the domain: nobody "
+                "can give more different ones"
+            )
+        object.__setattr__(self, "domain", labels)
+        object.__setattr__(self, "max_answers", most)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The possible answers."""
+        return self.domain
+
+    @property
+    def central_sensitivity(self) -> float:
+        """Replacing one set changes by one up to twice ``max_answers`` counts, of k that exist."""
+        return float(min(2 * self.max_answers, len(self.domain)))
+
+    def candidates(self) -> Candidates:
+        """Return both ways of reporting a set, with each registered randomizer of categories."""
+        return candidates_of(
+            ANSWER_SET_RANDOMIZERS, k=len(self.domain), max_answers=self.max_answers
+        )
+
+    @property
+    def expected_for(self) -> str:
+        """For which case the expected error is."""
+        return f"for an answer that one user in {len(self.domain)} gives"
+
+    @property
+    def expected_spread(self) -> float:
+        """That of an answer that one user in k gives."""
+        return (len(self.domain) - 1.0) / len(self.domain) ** 2
+
+    def expected_error(self, randomizer: SetRandomizer, num_users: int) -> float:
+        """Return the standard error of a share, for an answer that one user in k has."""
+        p, q = randomizer.support_probabilities
+        if not p > q:
+            return math.inf
+        return randomizer.expected_standard_error(
+            num_users=num_users, frequency=1.0 / len(self.domain)
+        )
+
+    def require_post_processing(self, steps: tuple[str, ...]) -> None:
+        """Raise `ParameterError` for any step but ``"clip"``."""
+        _Shares.require_post_processing(self, steps)
+        if set(steps) - {"clip"}:
+            raise ParameterError(
+                f"post-processing {', '.join(steps)} makes shares sum to 1, which those of sets do "
+                "not: only clip applies"
+            )
+
+    def column(self, values: Iterable[Iterable[str]]) -> AnswerSetColumn:
+        """Return sets that are in memory as a checked column."""
+        return answer_sets_from_values(values, domain=self.domain, max_answers=self.max_answers)
+
+    def require_column(self, column: object) -> None:
+        """Raise `DomainError` unless the column holds sets of these answers, no larger ones."""
+        if (
+            not isinstance(column, AnswerSetColumn)
+            or column.domain != self.domain
+            or column.max_answers != self.max_answers
+        ):
+            raise DomainError(
+                f"the column was not opened as sets of at most {self.max_answers} of the plan's "
+                f"{len(self.domain)} answers: use open_answer_sets with the same domain"
+            )
+
+    def describe(self) -> str:
+        """Return the number of answers, and how many a user may give."""
+        return f"up to {self.max_answers} of {len(self.domain)} answers"
+
+    def to_json_dict(self) -> dict[str, object]:
+        """Return kind and limit; the answers stand apart, as ``domain``."""
+        return {"kind": self.kind, "max_answers": self.max_answers}
+
+
+def _answers(domain: Iterable[object]) -> tuple[str, ...]:
+    """Return the labels of at least two possible answers."""
+    require_list("domain", domain)
+    return require_two_answers(checked_domain(domain), "domain")
+
+
+def _error_at(chances: tuple[float, float], num_users: int, frequency: float) -> float:
+    """Return the standard error of a frequency; infinite where both probabilities are the same."""
+    if not chances[0] > chances[1]:
+        return math.inf
+    return expected_standard_error(
+        support_probabilities=chances, num_users=num_users, frequency=frequency
+    )
+
+
+def _name_of(make: Callable[..., Any]) -> str:
+    """Return the name of a randomizer class, or of whatever else makes randomizers."""
+    name = getattr(make, "name", None)
+    return name if isinstance(name, str) else getattr(make, "__name__", repr(make))
