@@ -119,10 +119,6 @@ class Duchi(NumberRandomizer):
         return 0, 1
 
     @property
-    def _centre(self) -> int:
-        return 1
-
-    @property
     def _slope(self) -> float:
         return (WORD_VALUES - 2 * self.threshold) / WORD_VALUES
 

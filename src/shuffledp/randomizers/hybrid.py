@@ -215,10 +215,6 @@ class Hybrid(NumberRandomizer):
         return 0, _NUM_BITS + num_outputs - 1
 
     @property
-    def _centre(self) -> int:
-        return 0  # scores are centred already
-
-    @property
     def _slope(self) -> float:
         duchi = self.law.duchi
         return 1.0 if 2 * duchi.threshold < WORD_VALUES else 0.0

@@ -197,7 +197,7 @@ class DiscreteLaplace(NumberRandomizer):
 
     @property
     def _centre(self) -> int:
-        return self.law.num_steps
+        return self.law.num_steps  # also where all reports are 0
 
     @property
     def _slope(self) -> float:

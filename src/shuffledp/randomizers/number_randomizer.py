@@ -137,9 +137,9 @@ class NumberRandomizer(MeanRandomizer):
         """Smallest and largest report."""
 
     @property
-    @abstractmethod
     def _centre(self) -> int:
         """Twice the report that speaks for the middle of the range."""
+        return sum(self._report_range)
 
     @property
     @abstractmethod

@@ -233,10 +233,6 @@ class Piecewise(NumberRandomizer):
         return 0, self.law.num_outputs - 1
 
     @property
-    def _centre(self) -> int:
-        return self.law.num_outputs - 1
-
-    @property
     def _slope(self) -> float:
         return float(self.law.gain * self.law.num_steps)
 
