@@ -184,7 +184,10 @@ def test_bad_arguments_get_one_clear_line(write, capsys):
 @pytest.mark.skipif(not DATA.exists(), reason="the shared data sets are not here")
 @pytest.mark.parametrize(
     ("name", "users", "gamma", "gap"),
-    [("twitch_de", 9_498, 7.9152, 0.181088), ("facebook", 22_470, 4.0181, 0.004440)],
+    [
+        ("twitch_de", 9_498, 7.9152, 0.181088),
+        pytest.param("facebook", 22_470, 4.0181, 0.004440, marks=pytest.mark.slow),
+    ],
 )
 def test_real_graphs(capsys, name, users, gamma, gap):
     record = found(capsys, DATA / f"{name}_lcc_edges.csv", "--positions", "spectral", rounds="100")

@@ -39,7 +39,7 @@ def test_a_signal_leaves_nothing_half_written(tmp_path, sent, status):
     process = subprocess.Popen(
         [
             sys.executable, "-c", f"{waiting}\n{PROGRAM}",
-            *RUN, "--epsilon", "0.1", "--out", "results", "--save-reports",
+            *RUN, "--epsilon0", "1", "--out", "results", "--save-reports",
         ],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
@@ -63,7 +63,7 @@ def run_with_limited_files(folder, limit):
     return subprocess.run(
         [
             sys.executable, "-c", f"{limited}\n{PROGRAM}",
-            *RUN, "--epsilon", "1", "--out", "results", "--save-reports",
+            *RUN, "--epsilon0", "1", "--out", "results", "--save-reports",
         ],
         cwd=folder, capture_output=True, text=True, check=False,
     )  # fmt: skip
@@ -102,7 +102,7 @@ def test_a_full_disk_leaves_nothing(tmp_path, small_disk, filling):
     (small_disk / "filling").write_bytes(bytes(filling))
     outcome = subprocess.run(
         [
-            *COMMAND, *RUN, "--epsilon", "1", "--save-reports",
+            *COMMAND, *RUN, "--epsilon0", "1", "--save-reports",
             "--out", str(small_disk / "results"),
         ],
         cwd=tmp_path, capture_output=True, text=True, check=False,

@@ -153,4 +153,4 @@ def test_an_unknown_randomizer_goes_by_its_name():
 def test_the_wording_follows_the_estimates(results):
     assert wording(results["mean"].question).plural == "means"
     renamed = dataclasses.replace(results["words"], target_epsilon=2.0)
-    assert wording(renamed).plural == "frequencies"
+    assert wording(renamed.question).plural == "frequencies"

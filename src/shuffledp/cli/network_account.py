@@ -40,13 +40,7 @@ _NEAR = 0.01
 
 
 def rounds_or_auto(text: str) -> "int | str":
-    """Return a number of rounds, or the word auto.
-
-    Examples
-    --------
-    >>> rounds_or_auto("60"), rounds_or_auto("auto")
-    (60, 'auto')
-    """
+    """Return a number of rounds, or the word auto."""
     return text if text == "auto" else whole_number(text)
 
 
@@ -187,13 +181,7 @@ def account_facts(found: "NetworkAccount", left_out: str = "") -> list[tuple[str
 
 
 def _share_text(share: float) -> str:
-    """Return what a share of the users is called.
-
-    Examples
-    --------
-    >>> _share_text(0.99), _share_text(0.5)
-    ('99 % of users', '50 % of users')
-    """
+    """Return what a share of the users is called."""
     return f"{100.0 * share:.3g} % of users"
 
 

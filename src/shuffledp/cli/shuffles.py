@@ -378,10 +378,7 @@ class _NetworkRun:
 
     @classmethod
     def take(cls, options: dict[str, Any]) -> "_NetworkRun | None":
-        """Take the options out of a dictionary; None for other shufflers.
-
-        The shuffler's name and ``--id`` belong to groups, too, and stay in the dictionary.
-        """
+        """Take the options out of a dictionary; None for other shufflers."""
         values = {name: options.pop(name) for name in ("graph", "rounds", "protocol", "laziness")}
         given = [name for name, value in values.items() if value is not None]
         if options["shuffler"] != "network":
