@@ -136,6 +136,7 @@ def test_post_processing_is_named_and_no_longer_called_unbiased(make_result):
 
 
 def test_the_code_in_the_report_gives_the_guarantee_again(make_result, capsys):
+    from shuffledp import account
     from shuffledp.randomizers import KRandomizedResponse
 
     law = KRandomizedResponse(k=5, epsilon0=1.234)

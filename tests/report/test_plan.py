@@ -16,7 +16,7 @@ from report.pages import Page, colours_filled_in
 from shuffledp.collection.plan import Alternative
 from shuffledp.core.errors import OutputError
 from shuffledp.randomizers.registry import RANDOMIZERS
-from shuffledp.report import plan_text, write_report
+from shuffledp.report import terminal_text, write_report
 from shuffledp.report.plan import figure_of_errors
 
 
@@ -88,7 +88,7 @@ def test_errors_beyond_comparison_have_no_bar_but_a_row(plan, error, tmp_path):
     assert bars["text"][1] == "more than 20 times the least"
     html = write_report(changed, tmp_path / "plan.html").read_text(encoding="utf-8")
     assert changed.alternatives[0].randomizer.name in Page(html).text
-    assert changed.alternatives[0].randomizer.name in plan_text(changed)
+    assert changed.alternatives[0].randomizer.name in terminal_text(changed)
 
 
 def test_a_page_that_cannot_be_written(plan, tmp_path):

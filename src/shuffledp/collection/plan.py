@@ -192,10 +192,10 @@ class Plan(Generic[Estimates_co]):
         }
 
     def _repr_html_(self) -> str:
-        return registered_renderer().plan_html(self)
+        return registered_renderer().notebook_html(self)
 
     def __str__(self) -> str:
-        return registered_renderer().plan_text(self)
+        return registered_renderer().terminal_text(self)
 
 
 def plan(

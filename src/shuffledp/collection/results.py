@@ -288,19 +288,11 @@ class Renderer(Protocol):
         """Write a self-contained HTML report and return its path."""
         ...
 
-    def notebook_html(self, result: Result) -> str:
+    def notebook_html(self, subject: "Result | Plan") -> str:
         """Return an HTML fragment without scripts."""
         ...
 
-    def terminal_text(self, result: Result) -> str:
-        """Return a few lines of plain text."""
-        ...
-
-    def plan_html(self, plan: "Plan") -> str:
-        """Return an HTML fragment without scripts."""
-        ...
-
-    def plan_text(self, plan: "Plan") -> str:
+    def terminal_text(self, subject: "Result | Plan") -> str:
         """Return a few lines of plain text."""
         ...
 

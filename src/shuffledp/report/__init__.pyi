@@ -1,6 +1,4 @@
 from shuffledp.report.notebook import notebook_html as notebook_html
-from shuffledp.report.notebook import plan_html as plan_html
-from shuffledp.report.notebook import plan_text as plan_text
 from shuffledp.report.notebook import terminal_text as terminal_text
 from shuffledp.report.pages import page_html as page_html
 from shuffledp.report.pages import write_report as write_report

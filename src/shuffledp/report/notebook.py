@@ -105,9 +105,6 @@ def _(subject: Plan) -> str:
     return "\n".join([headline(subject), *expected, "", *table])
 
 
-plan_html, plan_text = notebook_html, terminal_text  # names by which plans ask for them
-
-
 def _summary(result: Result) -> str:
     """Say on one line what was run."""
     return (
