@@ -322,7 +322,7 @@ def test_far_out_wide_sums_give_way_to_the_contour(monkeypatch):
     monkeypatch.setattr(symmetric_blanket.SymmetricBlanket, "_sum", counting)
     release = ShuffledRelease(profile=k_rr(18.0, 16), num_users=12_592_717_291)
     (release * 10).epsilon(1e-100)
-    assert sums[0] <= 1200  # 1740 once
+    assert sums[0] <= 1500  # 1740 once
 
 
 def test_no_secant_is_drawn_from_the_least_value_that_there_is():

@@ -479,7 +479,7 @@ def _by_local_power(known: list[tuple[int, float]], target: float, power: float)
         return 0
     last, before = sorted(usable, key=lambda each: abs(math.log(each[1] / target)))[:2]
     rise, run = math.log(last[1] / before[1]), math.log(last[0] / before[0])
-    if run == 0.0 or not 0.2 < rise / (run * power) < 5.0:
+    if not 0.2 < rise / (run * power) < 5.0:
         return 0
     step = math.log(target / last[1]) * run / rise
     if abs(step) > abs(run):

@@ -344,9 +344,10 @@ def _lower_epsilon(parts: Parts, delta: float, upper: float) -> float | None:
         return math.fsum(proved) * (1.0 - _ROUNDING) if proved else None
     failure = _failure_below(parts)
     left = (delta - failure) / (1.0 - failure) * (1.0 + _ROUNDING)
-    certain = certain_epsilon(_attacks_on(parts), left, upper=False)
-    if certain >= upper * _VERY_CLOSE:
-        return certain
+    if _all_stated_alike(parts) is None:  # those are composed in no time
+        certain = certain_epsilon(_attacks_on(parts), left, upper=False)
+        if certain >= upper * _VERY_CLOSE:
+            return certain
     return _below(
         parts,
         left,

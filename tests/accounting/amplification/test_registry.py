@@ -17,6 +17,7 @@ from shuffledp.accounting.amplification.registry import (
 )
 from shuffledp.core.errors import OutOfRegimeError, ParameterError, ShuffledpError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.randomizers.registry import make_randomizer
 
 EPSILON0 = [0.0, 5e-324, 1e-300, 1e-12, 1e-9, 1.0, 20.0, 30.0, 36.0, 40.0, 60.0, 199.0, 201.0,
             700.0, 710.0, 1e308]  # fmt: skip
@@ -259,3 +260,10 @@ def test_tiny_delta_for_many_users(epsilon0):
     # The window for delta = 1e-300 is wide.
     bound = account_epsilon(profiles.k_rr(epsilon0, 4), num_users=10**5, delta=1e-300)
     assert 0.0 < bound.upper <= epsilon0
+
+
+@pytest.mark.parametrize("name", ["optimized-local-hashing", "k-rr"])
+def test_below_the_least_delta_nothing_but_the_local_loss_holds(name):
+    profile = make_randomizer(name, k=100, epsilon0=2.0).profile
+    found = account_epsilon(profile, num_users=1000, delta=1e-305, with_lower=False)
+    assert found.upper == profile.epsilon0

@@ -70,9 +70,9 @@ _COARSE_BLOCKS = 300
 # `_CHEAP_CELLS`; and the width that they are enough for.
 _WIDE_BLOCKS, _WIDE_CELLS, WIDE_WIDTH = 2000, 1e4, 3e-5
 
-# The relative width of a wide delta below e^-50 that is enough, over that of epsilon; and at how
+# The relative width of a wide delta below e^-100 that is enough, over that of epsilon; and at how
 # many deviations delta is about so small.
-_WIDE_ENOUGH, _FAR, _FAR_STEPS = 10.0, 50.0, 10.0
+_WIDE_ENOUGH, _FAR, _FAR_STEPS = 10.0, 100.0, 14.0
 
 # Deviations of the loss that are as good as infinitely many; their square is a float.
 MANY_DEVIATIONS = 1e100
