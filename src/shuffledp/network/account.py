@@ -588,7 +588,7 @@ def point_epsilons(
     delta: float,
     protocol: ReportingProtocol = "all",
 ) -> tuple[float, float | None]:
-    """Return the epsilon for every user, and what the published theorem gives, or None; rounded up."""
+    """Return the epsilon for every user, and the published theorem's or None; rounded up."""
     hiding = mixing.hiding(rounds)
     ours = hiding.epsilon(profile, delta=delta, protocol=protocol, with_lower=False)
     published, _ = published_epsilon(profile, hiding, delta, protocol)
