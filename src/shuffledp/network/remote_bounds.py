@@ -194,7 +194,7 @@ def remote_position_bounds(
         laws = _empty_laws(base.low.size, rows.size + len(groups))
         if is_summed:
             _sum_laws(laws, spectrum, rows, rounds, errors)
-        else:
+        elif rows.size:  # nobody's laws would drop those that are kept
             (followed or FollowedLaws(walk)).write(laws, rows, rounds, spectrum.stationary_law)
         sums = _extreme_sums(spectrum, rounds, errors, groups)
         widest = (sums.upper - sums.lower).max(axis=1, initial=0.0)
