@@ -25,10 +25,7 @@ from shuffledp import (
 )
 from shuffledp.network.account import NetworkCurve, curve_of, network_curve, point_epsilons
 from shuffledp.network.families import random_regular_graph
-from shuffledp.network.privacy import (
-    published_all_epsilon,
-    published_single_epsilon,
-)
+from shuffledp.network.published import published_all_epsilon, published_single_epsilon
 from shuffledp.network.spectral_bounds import rounds_to_mix
 
 OURS, UNIFORM, LOCAL = "ours", "trusted uniform shuffler", "local reports, epsilon0"

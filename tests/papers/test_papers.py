@@ -20,7 +20,7 @@ NOT_PUBLIC = {
     "groups.orders.sensitivity",
     "network.account",
     "network.families",
-    "network.privacy",
+    "network.published",
     "network.spectral_bounds",
 }
 
