@@ -20,10 +20,7 @@ from shuffledp.collection import Reports
 from shuffledp.network import NetworkMixing, network_walk_epsilon
 from shuffledp.network.account import NetworkCurve, curve_of, network_curve, point_epsilons
 from shuffledp.network.families import random_regular_graph
-from shuffledp.network.privacy import (
-    published_all_epsilon,
-    published_single_epsilon,
-)
+from shuffledp.network.published import published_all_epsilon, published_single_epsilon
 from shuffledp.network.spectral_bounds import rounds_to_mix
 from shuffledp.randomizers import PrivUnit
 

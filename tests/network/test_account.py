@@ -9,7 +9,7 @@ from shuffledp.accounting.amplification.registry import account_epsilon
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
-from shuffledp.network import account as network_curves
+from shuffledp.network import account as network_account
 from shuffledp.network.account import account_network, network_curve, spread_rounds
 from shuffledp.network.families import (
     complete_graph,
@@ -173,7 +173,7 @@ def test_spectral_bounds_are_no_smaller_than_exact_ones():
 
 def test_large_work_is_left_to_eigenvalues(monkeypatch):
     graph = random_regular_graph(200, 20, Entropy.from_seed(2))
-    monkeypatch.setattr(network_curves, "_UNASKED_WORK", 200 * 4_000 * 40 - 1)
+    monkeypatch.setattr(network_account, "_UNASKED_CURVE_WORK", 200 * 4_000 * 40 - 1)
     curve = network_curve(graph, PROFILE, name="g", rounds=(1, 40), delta=DELTA)
     assert curve.method == "spectral"
     assert curve.epsilon[0] == LOCAL

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
+from shuffledp.network import families, graph_kernels
 from shuffledp.network.families import (
     complete_graph,
     complete_with_pendant,
@@ -18,7 +19,6 @@ from shuffledp.network.families import (
     random_regular_graph,
     star_graph,
 )
-from shuffledp.network.graphs import families, families_kernels
 
 #: Of all statistical tests of this module together.
 FALSE_POSITIVE_RATE = 1e-9
@@ -203,7 +203,7 @@ def test_bad_half_edges_are_those_of_loops_and_repeats(num_users, degree, seed):
         num_users += 1
     order = Entropy.from_seed(seed).generator().permutation(num_users * degree)
     partner = half_edges(order.reshape(-1, 2), order.size)
-    found = set(families_kernels.bad_half_edges(partner, degree).tolist())
+    found = set(graph_kernels.bad_half_edges(partner, degree).tolist())
     bad = set()
     for user in range(num_users):
         seen = {user}
@@ -219,10 +219,10 @@ def test_bad_half_edges_are_those_of_loops_and_repeats(num_users, degree, seed):
 
 def repaired(partner, degree, half_words, most_trials=100):
     """Run the repair with these draws; return its progress."""
-    bad = families_kernels.bad_half_edges(partner, degree)
+    bad = graph_kernels.bad_half_edges(partner, degree)
     progress = np.zeros(2, dtype=np.int64)
     words = np.array(half_words, dtype=np.uint32)
-    families_kernels.repair(partner, degree, bad, progress, words, most_trials)
+    graph_kernels.repair(partner, degree, bad, progress, words, most_trials)
     return progress.tolist(), bad.size
 
 
@@ -254,7 +254,7 @@ def test_switches_that_make_bad_edges_are_not_done():
 def test_two_loops_are_not_made_a_double_edge_and_it_is_noticed():
     partner = half_edges([(0, 1), (2, 3)], 4)
     progress, _ = repaired(partner, 2, [draw_of(2, 4)] * 10, most_trials=5)
-    assert progress == [families_kernels.STUCK, 5]
+    assert progress == [graph_kernels.STUCK, 5]
     assert multigraph(partner, 2) == Counter([(0, 0), (1, 1)])
 
 

@@ -227,7 +227,14 @@ def test_followed_laws_are_moved_on(few, monkeypatch):
     monkeypatch.setattr(remote_bounds, "_MOST_ROWS", 3)
     monkeypatch.setattr(remote_bounds, "_FEW", few)
     walk, spectrum = RandomWalk.on(graph), walk_spectrum(graph, num_pairs=5)
-    followed = remote_bounds.FollowedLaws(walk)
+    followed, moved, move = remote_bounds.FollowedLaws(walk), [], remote_bounds.move_laws
+    for rounds in (17, 24, 25):
+        monkeypatch.setattr(
+            remote_bounds, "move_laws", lambda *each: moved.append(each[2:]) or move(*each)
+        )
+        remote_position_bounds(walk, spectrum, rounds, followed)
+    assert moved == [(0, 16), (16, 17), (17, 24), (24, 25)]
+    monkeypatch.setattr(remote_bounds, "move_laws", move)
     for rounds in (1, 30, 24, 25, 25, 20, 31, 3, 5000):
         kept = remote_position_bounds(walk, spectrum, rounds, followed)
         fresh = remote_position_bounds(walk, spectrum, rounds)

@@ -19,7 +19,7 @@ NOT_PUBLIC = {
     "groups.reference_orders",
     "network.account",
     "network.families",
-    "network.privacy",
+    "network.published",
     "network.spectral_bounds",
 }
 

@@ -398,10 +398,7 @@ def published_epsilon(
 
     Rounded up; None where the theorem says nothing. It may exceed epsilon0.
     """
-    from shuffledp.network.privacy import (
-        published_all_thinned_epsilon,
-        published_single_epsilon,
-    )
+    from shuffledp.network.published import published_all_thinned_epsilon, published_single_epsilon
 
     source = _PUBLISHED[protocol]
     if delta == 0.0 or profile.delta0 > 0.0 or hiding.missed > 0.0:
@@ -588,7 +585,7 @@ def point_epsilons(
     delta: float,
     protocol: ReportingProtocol = "all",
 ) -> tuple[float, float | None]:
-    """Return the epsilon for every user, and what the published theorem gives, or None; rounded up."""
+    """Return the epsilon for every user, and the published theorem's or None; rounded up."""
     hiding = mixing.hiding(rounds)
     ours = hiding.epsilon(profile, delta=delta, protocol=protocol, with_lower=False)
     published, _ = published_epsilon(profile, hiding, delta, protocol)

@@ -320,7 +320,7 @@ def certified_norm(
 
     Examples
     --------
-    >>>     >>> triangle = Graph.from_edges([(0, 1), (1, 2), (0, 2)])
+    >>> triangle = Graph.from_edges([(0, 1), (1, 2), (0, 2)])
     >>> certificate = certified_norm(
     ...     triangle, no_deflation(3), laziness=0.0, guess=0.5, tolerance=0.01, most_steps=1000,
     ...     entropy=Entropy.from_seed(0),

@@ -34,7 +34,7 @@ reach, so that kappa_i is about Z for them, and then moved a little, so as to lo
 how it is chosen is no part of the proof.
 
 **Weights.** Of a law known up to additive errors the upper ends, put on the grid, have larger tails
-than the law; cut off at 1 these are tails of a law (`position_weights`).
+than the law; cut off at 1 these are tails of a law (`positions`).
 """
 
 from dataclasses import replace
@@ -194,7 +194,7 @@ def remote_position_bounds(
         laws = _empty_laws(base.low.size, rows.size + len(groups))
         if is_summed:
             _sum_laws(laws, spectrum, rows, rounds, errors)
-        else:
+        elif rows.size:  # nobody's laws would drop those that are kept
             (followed or FollowedLaws(walk)).write(laws, rows, rounds, spectrum.stationary_law)
         sums = _extreme_sums(spectrum, rounds, errors, groups)
         widest = (sums.upper - sums.lower).max(axis=1, initial=0.0)
@@ -210,12 +210,11 @@ def remote_position_bounds(
         bounds = _compared(base, known, np.ones(laws.lower.shape[1]))
         return replace(bounds, lowered=_compared(base, known, _shares(known)))
 
+    has_few = not is_summed and _most_followed(walk, rounds) < _FEW * chi.size
+    if has_few and _lost(bounds := bounds_with(np.empty(0, np.int64))) <= _NEAR:
+        return bounds
     rows = _remote_rows(walk, spectrum, rounds, far, is_summed=is_summed)
-    if not is_summed and rows.size < _FEW * chi.size:
-        bounds = bounds_with(rows[:0])
-        if not rows.size or _lost(bounds) <= _NEAR:
-            return bounds
-    return bounds_with(rows)
+    return bounds if has_few and not rows.size else bounds_with(rows)
 
 
 class FollowedLaws:
@@ -369,8 +368,10 @@ def _smoothed_norms(walk: RandomWalk, spectrum: Spectrum, rounds: int) -> NDArra
 
 
 def _remainder_norms(walk: RandomWalk, spectrum: Spectrum, rounds: int) -> NDArray[np.float64]:
-    """Return u_i after so many rounds."""
+    """Return u_i after so many rounds; without eigenpairs they are not needed."""
     most = np.sqrt(1.0 / spectrum.stationary_law) * (1.0 + MARGIN)
+    if not spectrum.deflation.num_pairs:
+        return most
     first = max(rounds - _MOST_SMOOTHING, 0)
     norms = most
     for done in range(first, rounds + 1):
@@ -456,8 +457,9 @@ def _extreme_sums(
     """Return bounds on each user's ratios over groups of places, function by function."""
     functions, powers = spectrum.deflation.eigenfunctions, spectrum.deflation.eigenvalues**rounds
     near, far, loss = errors
-    if not groups:
-        return _empty_laws(near.shape[0], 0)
+    if not groups or not powers.size:  # without pairs the norms say as much
+        shape = near.shape[0], len(groups)
+        return _Laws(np.full(shape, -np.inf), np.full(shape, np.inf))
     least = np.array([functions[each].min(axis=0) for each in groups]) * powers
     most = np.array([functions[each].max(axis=0) for each in groups]) * powers
     middle, radius = 0.5 * (least + most), 0.5 * np.abs(most - least)

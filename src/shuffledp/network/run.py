@@ -135,7 +135,7 @@ def read_network(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NetworkPlan:
-    """How reports travel, and for how many rounds; None for as often as brings epsilon near its limit."""
+    """How reports travel, for how many rounds; None for what brings epsilon near its limit."""
 
     name: str
     mixing: NetworkMixing
@@ -149,7 +149,7 @@ class NetworkPlan:
         delta: float,
         on_batch: Callable[[NetworkBatch], None] | None = None,
     ) -> NetworkArrangement:
-        """Return the exchange for one randomizer, its rounds chosen for it if they are not given."""
+        """Return the exchange for one randomizer; rounds are chosen for it if not given."""
         rounds = self.rounds
         if rounds is None:
             rounds = self.mixing.fewest_rounds(profile, delta=delta, protocol=self.protocol)
