@@ -19,22 +19,15 @@ from typing import TYPE_CHECKING, Any
 from shuffledp.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from shuffledp.collection.source.prior_files import (
-        PriorKnowledge,
-        read_prior,
-    )
-    from shuffledp.leakage.account import (
-        LeakageAccount,
-    )
+    from shuffledp.collection.source.prior_files import PriorKnowledge, read_prior
+    from shuffledp.leakage.account import LeakageAccount
     from shuffledp.leakage.any_shuffler import (
         crowd_vulnerability_upper,
         positions_vulnerability,
         target_place_law,
         vulnerability_from_guarantee,
     )
-    from shuffledp.leakage.blanket import (
-        blanket_vulnerability_upper,
-    )
+    from shuffledp.leakage.blanket import blanket_vulnerability_upper
     from shuffledp.leakage.builders import (
         permutation_channel,
         product_channel,
@@ -45,12 +38,7 @@ if TYPE_CHECKING:
         shuffle_channel,
         walk_channel,
     )
-    from shuffledp.leakage.channel import (
-        Channel,
-        HyperDistribution,
-        is_equivalent,
-        is_refined_by,
-    )
+    from shuffledp.leakage.channel import Channel, HyperDistribution, is_equivalent, is_refined_by
     from shuffledp.leakage.fullest_bin import (
         asymptotic_excess,
         exact_maximum_load,
@@ -58,10 +46,7 @@ if TYPE_CHECKING:
         maximum_load_excess,
         published_approximation,
     )
-    from shuffledp.leakage.knowledge import (
-        Knowledge,
-        extreme_knowledge,
-    )
+    from shuffledp.leakage.knowledge import Knowledge, extreme_knowledge
     from shuffledp.leakage.measures import (
         GainFunction,
         additive_leakage,
@@ -75,19 +60,10 @@ if TYPE_CHECKING:
         single_target_gain,
         tries_gain,
     )
-    from shuffledp.leakage.of_collections import (
-        account_leakage,
-    )
-    from shuffledp.leakage.of_runs import (
-        RunLeakage,
-        of_run,
-    )
-    from shuffledp.leakage.several_targets import (
-        several_targets_vulnerability,
-    )
-    from shuffledp.leakage.strong import (
-        strong_vulnerability,
-    )
+    from shuffledp.leakage.of_collections import account_leakage
+    from shuffledp.leakage.of_runs import RunLeakage, of_run
+    from shuffledp.leakage.several_targets import several_targets_vulnerability
+    from shuffledp.leakage.strong import strong_vulnerability
     from shuffledp.leakage.uninformed import (
         exact_shuffled_vulnerability,
         exchangeable_vulnerability,
@@ -95,15 +71,10 @@ if TYPE_CHECKING:
         shuffled_vulnerability,
         shuffler_vulnerability,
     )
-    from shuffledp.leakage.weighted_loads import (
-        weighted_maximum,
-    )
+    from shuffledp.leakage.weighted_loads import weighted_maximum
 
 _HOMES = {
-    "collection.source.prior_files": (
-        "PriorKnowledge",
-        "read_prior",
-    ),
+    "collection.source.prior_files": ("PriorKnowledge", "read_prior"),
     "leakage.account": ("LeakageAccount",),
     "leakage.any_shuffler": (
         "crowd_vulnerability_upper",
@@ -122,12 +93,7 @@ _HOMES = {
         "shuffle_channel",
         "walk_channel",
     ),
-    "leakage.channel": (
-        "Channel",
-        "HyperDistribution",
-        "is_equivalent",
-        "is_refined_by",
-    ),
+    "leakage.channel": ("Channel", "HyperDistribution", "is_equivalent", "is_refined_by"),
     "leakage.fullest_bin": (
         "asymptotic_excess",
         "exact_maximum_load",
@@ -135,10 +101,7 @@ _HOMES = {
         "maximum_load_excess",
         "published_approximation",
     ),
-    "leakage.knowledge": (
-        "Knowledge",
-        "extreme_knowledge",
-    ),
+    "leakage.knowledge": ("Knowledge", "extreme_knowledge"),
     "leakage.measures": (
         "GainFunction",
         "additive_leakage",
@@ -153,10 +116,7 @@ _HOMES = {
         "tries_gain",
     ),
     "leakage.of_collections": ("account_leakage",),
-    "leakage.of_runs": (
-        "RunLeakage",
-        "of_run",
-    ),
+    "leakage.of_runs": ("RunLeakage", "of_run"),
     "leakage.several_targets": ("several_targets_vulnerability",),
     "leakage.strong": ("strong_vulnerability",),
     "leakage.uninformed": (

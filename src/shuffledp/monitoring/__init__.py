@@ -20,69 +20,30 @@ from typing import TYPE_CHECKING, Any
 from shuffledp.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from shuffledp.core.monitoring_profile import (
-        MonitoringProfile,
-    )
-    from shuffledp.monitoring.client import (
-        MonitorClient,
-        MonitorReport,
-        MonitorReports,
-    )
-    from shuffledp.monitoring.design import (
-        MonitorDesign,
-        encoding_for,
-    )
-    from shuffledp.monitoring.fleet import (
-        ClientFleet,
-    )
-    from shuffledp.monitoring.histories import (
-        Histories,
-        open_histories,
-    )
-    from shuffledp.monitoring.plan import (
-        MonitorPlan,
-        plan_monitoring,
-    )
+    from shuffledp.core.monitoring_profile import MonitoringProfile
+    from shuffledp.monitoring.client import MonitorClient, MonitorReport, MonitorReports
+    from shuffledp.monitoring.design import MonitorDesign, encoding_for
+    from shuffledp.monitoring.fleet import ClientFleet
+    from shuffledp.monitoring.histories import Histories, open_histories
+    from shuffledp.monitoring.plan import MonitorPlan, plan_monitoring
     from shuffledp.monitoring.privacy.central import (
         calibrate_monitoring,
         central_delta_upper,
         central_guarantee,
         local_guarantee,
     )
-    from shuffledp.monitoring.results import (
-        MonitorResult,
-    )
-    from shuffledp.monitoring.running_counts import (
-        RunningCounts,
-        RunningEstimate,
-    )
-    from shuffledp.monitoring.server import (
-        MonitorServer,
-    )
-    from shuffledp.monitoring.simulation import (
-        simulate_monitoring,
-    )
+    from shuffledp.monitoring.results import MonitorResult
+    from shuffledp.monitoring.running_counts import RunningCounts, RunningEstimate
+    from shuffledp.monitoring.server import MonitorServer
+    from shuffledp.monitoring.simulation import simulate_monitoring
 
 _HOMES = {
     "core.monitoring_profile": ("MonitoringProfile",),
-    "monitoring.client": (
-        "MonitorClient",
-        "MonitorReport",
-        "MonitorReports",
-    ),
-    "monitoring.design": (
-        "MonitorDesign",
-        "encoding_for",
-    ),
+    "monitoring.client": ("MonitorClient", "MonitorReport", "MonitorReports"),
+    "monitoring.design": ("MonitorDesign", "encoding_for"),
     "monitoring.fleet": ("ClientFleet",),
-    "monitoring.histories": (
-        "Histories",
-        "open_histories",
-    ),
-    "monitoring.plan": (
-        "MonitorPlan",
-        "plan_monitoring",
-    ),
+    "monitoring.histories": ("Histories", "open_histories"),
+    "monitoring.plan": ("MonitorPlan", "plan_monitoring"),
     "monitoring.privacy.central": (
         "calibrate_monitoring",
         "central_delta_upper",
@@ -90,10 +51,7 @@ _HOMES = {
         "local_guarantee",
     ),
     "monitoring.results": ("MonitorResult",),
-    "monitoring.running_counts": (
-        "RunningCounts",
-        "RunningEstimate",
-    ),
+    "monitoring.running_counts": ("RunningCounts", "RunningEstimate"),
     "monitoring.server": ("MonitorServer",),
     "monitoring.simulation": ("simulate_monitoring",),
 }
