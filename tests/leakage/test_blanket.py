@@ -12,7 +12,7 @@ from oracles.informed_guesses import all_counts, informed_guess, known_laws
 from oracles.shuffled_guesses import k_rr
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.leakage import blanket as blanket_vulnerability
-from shuffledp.leakage import blanket as noise_load
+from shuffledp.leakage import contour
 from shuffledp.leakage.blanket import (
     blanket_vulnerability_upper,
     channel_blanket_upper,
@@ -22,7 +22,7 @@ from shuffledp.leakage.blanket import (
     noise_ranges,
 )
 from shuffledp.leakage.fullest_bin import maximum_load, maximum_load_excess
-from shuffledp.leakage.informed_kernels import group_waves
+from shuffledp.leakage.load_kernels import group_waves
 from shuffledp.leakage.weighted_loads import weighted_maximum
 
 
@@ -116,13 +116,13 @@ def test_too_long():
 def test_a_wrong_weight_is_seen(monkeypatch):
     """Without the ramp of the heavier bin's weights the answer is another one."""
     exact = listed(7, 2, Fraction(1, 4), is_heavy=True)
-    whole = noise_load._heavy_tail
+    whole = contour._heavy_tail
 
     def planted(masses, first, setting, angles, loads):
         found = whole(masses, first, setting, angles, loads)
         return found._replace(waves=0.5 * found.waves)
 
-    monkeypatch.setattr(noise_load, "_heavy_tail", planted)
+    monkeypatch.setattr(contour, "_heavy_tail", planted)
     found = heavy_load_excess(7, 2, Fraction(1, 4))
     assert not Fraction(found.lower) <= exact <= Fraction(found.upper)
 

@@ -18,22 +18,25 @@ from oracles.partitions import (
     num_partitions,
 )
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
+from shuffledp.leakage.contour import (
+    contour_angles,
+    contour_period,
+    largest_mass,
+    log_sum_mass,
+)
 from shuffledp.leakage.fullest_bin import (
     _ways,
     asymptotic_excess,
     characteristic_seconds,
     characteristic_tails,
-    contour_period,
     exact_maximum_load,
     excess_by,
-    largest_mass,
+    in_bins,
     lattice_rule,
     least_load,
     load_window,
-    log_sum_mass,
     maximum_load,
     maximum_load_excess,
-    node_set,
     normal_maximum_moments,
     num_panels,
     published_approximation,
@@ -394,21 +397,20 @@ def test_aliases_are_negligible(balls):
 
 @pytest.mark.parametrize(("balls", "bins"), [(10**6, 16), (10**6, 1000), (10**4, 5)])
 def test_nodes_left_out_are_negligible(balls, bins):
-    nodes = node_set(balls, bins)
+    angles, period = contour_angles(in_bins(balls, bins)), contour_period(balls)
     mean = balls / bins
     loads = np.arange(0, int(mean + 15 * math.sqrt(mean) + 60))
     masses = stats.poisson.pmf(loads, mean)
     limit = 2e-19 * math.exp(log_sum_mass(balls))
-    for node in range(nodes.num_nodes, (nodes.period + 1) // 2, 97):
-        parts = np.abs(np.cumsum(masses * np.exp(1j * nodes.angle * node * loads)))
+    for node in range(angles.size, (period + 1) // 2, 97):
+        parts = np.abs(np.cumsum(masses * np.exp(2j * math.pi / period * node * loads)))
         assert parts.max() ** bins <= limit
 
 
 def test_few_nodes_for_many_bins():
-    assert node_set(10**9, 10**4).num_nodes < 400
-    assert node_set(10**9, 16).num_nodes < 400
-    some = node_set(100, 2)
-    assert some.num_nodes == (some.period + 1) // 2
+    assert contour_angles(in_bins(10**9, 10**4)).size < 400
+    assert contour_angles(in_bins(10**9, 16)).size < 400
+    assert contour_angles(in_bins(100, 2)).size == (contour_period(100) + 1) // 2
 
 
 @pytest.mark.parametrize("mean", [0.1, 1.0, 2.5, 30.0, 1e6 + 0.5])

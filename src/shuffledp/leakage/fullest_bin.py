@@ -19,9 +19,7 @@ decay of the Chebyshev coefficients, 16-fold. See docs/results/leakage-maximum-l
 Nothing cancels; where sigma = sqrt(n / k) is at least 64 the sum is taken by strides of at most
 sigma / 16. A level adds a relative 1e-14. Beyond some 1900 bins it would underflow.
 
-*The characteristic function*, for all else: Poisson bins and a contour integral over nodes of a
-period. Aliases and nodes left out are below 4e-18 of a chance; the kernel adds up the first-order
-effect of a relative error of 1e-14 of each mass and phase.
+*The characteristic function*, for all else: see `contour`.
 """
 
 import functools
@@ -37,6 +35,7 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure
+from shuffledp.leakage.contour import Setting, contour_angles, contour_tails, log_sum_mass
 
 # Sums are taken by strides of at most sigma / _STRIDES, of sigma from the smallest on.
 _SMALLEST_SPREAD = 64.0
@@ -104,9 +103,7 @@ def recurrence_seconds(num_balls: int, num_bins: int, loads: NDArray[np.int64]) 
 def recurrence_tails(
     num_balls: int, num_bins: int, loads: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return Pr[max > load] by the recurrence, 2 <= k <= 1000 and n >= 4096 k.
-
-    And bounds on errors.
+    """Return Pr[max > load] by the recurrence, and bounds on errors; 2 <= k <= 1000, n >= 4096 k.
 
     They cover round-off; that of strides is below it. O(k (k m - n) / sigma) a load.
     """
@@ -127,80 +124,23 @@ def recurrence_tails(
     return 1.0 - inside, inside * (LEVEL_ERROR * num_bins)
 
 
-_LOG_NEGLIGIBLE = math.log(1e-19)
-
-# Relative error of a mass times its phase.
-_MASS_ERROR = 1e-14
-
-# Errors of truncation, relative to Pr[sum = n].
-_TRUNCATION = 1e-18
-
 # Seconds for a mass, and for a load, at one node, about.
 _SECONDS_A_MASS, _SECONDS_A_LOAD = 3e-9, 1e-7
 
-
-class NodeSet(NamedTuple):
-    """The first ``num_nodes`` of nodes 2 pi / ``period`` apart, from 0 up."""
-
-    period: int
-    num_nodes: int
-
-    @property
-    def angle(self) -> float:
-        """Distance of two nodes."""
-        return 2.0 * math.pi / self.period
+# What is left out above the loads, relative to Pr[Po(n) = n].
+_LOG_NEGLIGIBLE = math.log(1e-19)
 
 
-def log_sum_mass(num_balls: int) -> float:
-    """Return ln Pr[Po(n) = n], to some ulps."""
-    if num_balls <= 20:
-        return math.log(num_balls**num_balls / math.factorial(num_balls)) - num_balls
-    n = float(num_balls)
-    square = n * n
-    # Stirling's series; the next term is below 1e-14 at n = 20.
-    series = 1.0 / 12.0 - (1.0 / 360.0 - (1.0 / 1260.0 - 1.0 / 1680.0 / square) / square) / square
-    return -0.5 * math.log(2.0 * math.pi * n) - series / n
-
-
-def contour_period(num_balls: int) -> int:
-    """Return an odd M with Pr[abs(Po(n) - n) >= M] <= 1e-19 Pr[Po(n) = n], by Bernstein."""
-    needed = math.log(2.0) - _LOG_NEGLIGIBLE - log_sum_mass(num_balls)
-    # M solves: M^2 is twice what is needed, times n + M / 3.
-    third = needed / 3.0
-    distance = third + math.sqrt(third * third + 2.0 * needed * num_balls)
-    return 2 * (math.ceil(distance) // 2) + 1
-
-
-def largest_mass(mean: float) -> float:
-    """Return an upper bound of the largest mass of the Poisson law."""
-    # A mass at x is at most 1 / sqrt(2 pi x), and the mode is above mean - 1.
-    return min(1.0, 1.0 / math.sqrt(2.0 * math.pi * (mean - 1.0))) if mean > 2.0 else 1.0
-
-
-def node_set(num_balls: int, num_bins: int) -> NodeSet:
-    """Return the nodes for ``num_balls`` in ``num_bins`` bins, from the bounds of the module."""
-    period = contour_period(num_balls)
-    total = (period + 1) // 2
-    log_limit = (_LOG_NEGLIGIBLE + log_sum_mass(num_balls)) / num_bins
-    sine = largest_mass(num_balls / num_bins) * math.exp(-log_limit)
-    if sine >= 1.0:
-        return NodeSet(period, total)
-    reach = 2.0 * math.asin(sine)
-    # e^(-n (1 - cos t)) bounds the modulus of phi^k, which is subtracted from.
-    free = math.sqrt(-log_limit * num_bins / (2.0 * num_balls))
-    reach = max(reach, 2.0 * math.asin(min(free, 1.0)))
-    return NodeSet(period, min(total, math.floor(reach * period / (2.0 * math.pi)) + 2))
-
-
-def _top_load(mean: float, log_mass: float) -> int:
-    """Return a load with Pr[Po(mean) > load] <= e^log_mass, by Bernstein's inequality."""
-    third = -log_mass / 3.0
-    return math.ceil(mean + third + math.sqrt(third * third - 2.0 * log_mass * mean))
+def in_bins(num_balls: int, num_bins: int) -> Setting:
+    """Return the bins alone, without a rest."""
+    mean = num_balls / num_bins
+    shift = float(num_balls - num_bins * Fraction(mean))
+    return Setting(num_balls, num_bins, mean, rest=0.0, shift=shift, slope=0.0)
 
 
 def characteristic_seconds(num_balls: int, num_bins: int, loads: NDArray[np.int64]) -> float:
     """Return about how long `characteristic_tails` takes."""
-    nodes = node_set(num_balls, num_bins).num_nodes
+    nodes = contour_angles(in_bins(num_balls, num_bins)).size
     masses = 12.0 * math.sqrt(num_balls / num_bins) + 40.0
     return nodes * (masses * _SECONDS_A_MASS + len(loads) * _SECONDS_A_LOAD)
 
@@ -213,37 +153,13 @@ def characteristic_tails(
     Loads increase from n / k or more. N nodes and W masses cost O(N (W + loads)); W is about 12
     sqrt(n / k), N some hundred from k = 16 on, and up to 6 sqrt(n) for k = 2.
     """
-    from shuffledp.leakage.load_kernels import (
-        add_nodes,
-        poisson_masses,
-    )
-
-    mean = num_balls / num_bins
-    numerator, denominator = mean.as_integer_ratio()
-    shift = (num_balls * denominator - num_bins * numerator) / denominator
-    nodes = node_set(num_balls, num_bins)
-    log_sum = log_sum_mass(num_balls)
-    first = int(loads[0]) + 1
-    top = max(_top_load(mean, _LOG_NEGLIGIBLE + log_sum - math.log(num_bins)), first)
-    masses = poisson_masses(mean, first, top - first + 1)
-    sums, sizes = np.zeros(len(loads)), np.zeros(len(loads))
-    downwards = np.ascontiguousarray(loads[::-1])
-    add_nodes(
-        mean,
-        float(num_bins),
-        shift,
-        nodes.angle,
-        nodes.num_nodes,
-        masses,
-        first,
-        downwards,
-        sums,
-        sizes,
-    )
-    scale = math.exp(-log_sum) / nodes.period
-    tails = np.clip(sums[::-1] * scale, 0.0, 1.0)
-    errors = sizes[::-1] * (scale * _MASS_ERROR) + 4.0 * _TRUNCATION
-    return tails, errors
+    setting = in_bins(num_balls, num_bins)
+    log_rare = _LOG_NEGLIGIBLE + log_sum_mass(num_balls) - math.log(num_bins)
+    # Bernstein: beyond this load a bin has less than e^log_rare.
+    third = -log_rare / 3.0
+    reach = third + math.sqrt(third * third - 2.0 * log_rare * setting.mean)
+    last = max(math.ceil(setting.mean + reach), int(loads[-1]) + 1)
+    return contour_tails(setting, loads, last, contour_angles(setting))
 
 
 # A panel of more whole numbers has this many nodes; in others each number is one.

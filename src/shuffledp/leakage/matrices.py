@@ -337,9 +337,7 @@ def _check_law(law: NDArray[Any]) -> None:
 
 
 def checked_prior(prior: ArrayLike | None, num_inputs: int, *, exact: bool = False) -> NDArray[Any]:
-    """Return ``prior`` as a read-only law over ``num_inputs`` secrets, or raise.
-
-    None is the uniform one.
+    """Return ``prior``, or the uniform law for None, as a read-only law over the secrets, or raise.
 
     Doubles must sum to one within 1e-9 and are not rescaled; with ``exact``, fractions are returned
     and doubles refused: their binary values rarely sum to one.

@@ -398,12 +398,10 @@ _SMALLEST = 1e-290
 def excess_means(
     num_users: int, law: NDArray[np.float64], parts: NDArray[np.float64], level: float = 0.0
 ) -> NDArray[np.float64]:
-    """Bound E[(sum_y parts_xy h_y / n - level)_+] for each row x from above, h ~ Multinomial(n.
+    """Bound E[(sum_y parts_xy h_y / n - level)_+] for each row x from above.
 
-    Law).
-
-    For every t > 0, s_+ <= e^(t s) / (e t), so with kappa the cumulant function of one report's
-    weight the mean is at most e^(n (kappa(t) - t level)) / (e n t).
+    h ~ Multinomial(n, law). For every t > 0, s_+ <= e^(t s) / (e t), so with kappa the cumulant
+    function of one report's weight the mean is at most e^(n (kappa(t) - t level)) / (e n t).
     """
     means = parts @ law
     variances = np.maximum(np.square(parts - means[:, None]) @ law, _SMALLEST)

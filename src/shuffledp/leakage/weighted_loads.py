@@ -22,16 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure
-from shuffledp.leakage.fullest_bin import (
-    LARGEST_NUM_BALLS,
-    NodeSet,
-    contour_period,
-    largest_mass,
-    lattice_rule,
-    log_sum_mass,
-    maximum_load,
-    num_panels,
-)
+from shuffledp.leakage.contour import NodeSet, contour_period, largest_mass, log_sum_mass
+from shuffledp.leakage.fullest_bin import LARGEST_NUM_BALLS, lattice_rule, maximum_load, num_panels
 
 # Steps of the sum over nodes at most: ten seconds, or one where weights are equal.
 _MOST_STEPS = 2.0e8

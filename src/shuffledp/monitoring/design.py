@@ -187,10 +187,7 @@ class Encoding(ABC):
 
     @property
     def changing_share(self) -> float:
-        """At most this share of the columns shows a given change of the value, in (0, 1].
-
-        Rounded up.
-        """
+        """At most this share of the columns shows a change of the value; in (0, 1], rounded up."""
         return 1.0
 
     def code(self, value: Any) -> int:
@@ -229,16 +226,11 @@ class Encoding(ABC):
         """Return whether B = 1, for numbers or arrays of them."""
 
     def decode(self, sums: ArrayLike) -> NDArray[Any]:
-        """Return unbiased estimates of counts from scaled sums of reports.
-
-        (L / gap) times sums of signs.
-        """
+        """Return unbiased estimates of counts from sums of signs a column, scaled by L / gap."""
         return self._per_column(sums, "sums") * self.num_columns
 
     def decode_counts(self, counts: ArrayLike) -> NDArray[Any]:
-        """Return what multiplies (L / gap)^2 in the variance of each estimate.
-
-        From reports a column.
+        """Return what multiplies (L / gap)^2 in each variance, from numbers of reports a column.
 
         An upper bound given the columns: a report of +1 or -1 has variance at most 1, and different
         users' reports are independent.

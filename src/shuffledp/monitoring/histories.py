@@ -34,11 +34,9 @@ _Columns: TypeAlias = tuple[NDArray[np.int32], NDArray[np.integer[Any]], NDArray
 
 
 def changes_of(table: HistoryTable, report: Progress) -> _Columns:
-    """Return users, periods and values of all changes in a table.
+    """Return users, periods and values of all changes, sorted by period and then by user.
 
-    Sorted by period and then by user.
-
-    Read once; twice if the rows of a user are not in order of time.
+    The table is read once; twice if the rows of a user are not in order of time.
     """
     reduced = _reduction(table, report)
     users, periods = np.concatenate(reduced.users), np.concatenate(reduced.periods)

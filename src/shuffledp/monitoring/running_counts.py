@@ -89,9 +89,7 @@ def update_level_weighted_sums(
     touched: NDArray[np.int64],
     base: int = 2,
 ) -> None:
-    """Bring `level_weighted_sums` up to date after the values of a few nodes, ascending.
-
-    Have changed.
+    """Bring `level_weighted_sums` up to date after values of a few nodes, ascending, have changed.
 
     Recomputed from the children, not added to: then floating-point sums do not depend on how the
     reports were cut into batches, either.

@@ -222,9 +222,7 @@ def expected_standard_errors(
     pair_correlation: float = 0.0,
     variance_factor: float = 1.0,
 ) -> NDArray[np.float64]:
-    """Return the standard error that each running count will have, in users.
-
-    Before any report is seen.
+    """Return the standard error, in users, of each running count, before any report is seen.
 
     An upper bound for every history, if all take part from the first period to the last: what the
     users' increments themselves take off, less than n, is left in. Rounded to nearest.
@@ -245,9 +243,7 @@ def expected_standard_errors(
 def with_pairs(
     squares: NDArray[np.float64], pairs: NDArray[np.float64], pair_correlation: float
 ) -> NDArray[np.float64]:
-    """Return the variance over c^2 of squares (times the variance factor) and pairs.
-
-    Never below the truth.
+    """Return the variance over c^2 of squares (times the variance factor) and pairs; upwards.
 
     The correlation r_2 is 0 for the cover, whatever the law.
     """
@@ -294,10 +290,7 @@ class ReceivedReports:
         return last
 
     def first_gap(self, through: int) -> tuple[int, int] | None:
-        """Return level and position of a node without a report, of those in covers of 1 ... t.
-
-        If any.
-        """
+        """Return level and position of a node of a cover without a report, if there is one."""
         for level in range(1, through.bit_length() + 1):
             first = self.tree.offset(level)
             empty = np.flatnonzero(self.numbers[first : first + (through >> (level - 1)) : 2] == 0)
@@ -432,9 +425,7 @@ def _simultaneous_quantile(
 
 @lru_cache(maxsize=64)
 def simulated_maxima(through: int, method: str, smoothed: bool) -> NDArray[np.float64]:
-    """Return draws of the largest error over its standard deviation, ascending.
-
-    Always the same ones.
+    """Return draws of the largest error over its standard deviation, ascending: always the same.
 
     20,000 up to 750 periods, in proportion fewer above, none from 37,500 on.
     """

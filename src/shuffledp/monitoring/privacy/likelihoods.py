@@ -182,9 +182,7 @@ _LEFT_OUT = 1e-270
 def linear_delta_upper(
     law: ChangeLaw, *, gap: float, share: float, num_users: int, epsilon: float, shift: float = 0.0
 ) -> float:
-    """Return an upper bound of the mean positive part A(epsilon) of the linear part.
-
-    Up to 1e-3 of it.
+    """Return an upper bound of the linear part's mean positive part A(epsilon), up to 1e-3 of it.
 
     It does not increase with n where ``shift`` is 0; more than 1e10 users are taken to be 1e10,
     which errs upwards. Values may be off by the law's relative error and 16 roundings of the

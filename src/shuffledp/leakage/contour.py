@@ -1,0 +1,294 @@
+"""Loads as Poisson variables that must add up to n: the fullest bin by a contour integral.
+
+n balls fall into b bins of mean ``mean`` each, and the others into a rest, of which nothing is
+asked or which is one bin more, of weight ``slope``. Given that all counts add up to n, independent
+Poisson variables have their law, so Pr[max > m] is the integral over a period of what the product
+of their characteristic functions loses where each is cut at m, over Pr[Po(n) = n].
+
+*Trapezoids.* M equal nodes are too much by at most Pr[abs(Po(n) - n) >= M]: 1e-19 of Pr[Po(n) = n].
+*Nodes left out.* abs(phi_m(t)) <= max p / sin(t / 2); nodes beyond one where the product of these
+is below 1e-19 of what matters are left out: some hundred are left from 16 bins on, and some forty
+where there is a rest, whatever n. *Round-off.* First-order effects of an error of 1e-14 of each
+mass and phase are added up. A rest of weight r / p needs no rounding of its count: its masses count
+with the weights min(max(g - m, 0), 1), g = h_0 r / p. Proofs: docs/results/leakage-maximum-load.md
+and leakage-strong.md.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+_ULP = math.ulp(1.0)
+_LOG_NEGLIGIBLE = math.log(1e-19)
+_TRUNCATION = 5e-18
+_MASS_ERROR = 1e-14
+
+# Nodes that are worked on in one go.
+_BLOCK = 256
+
+# Below e^-30 a characteristic function is nothing beside the round-off of what is taken from it.
+_LOG_SMALL = -30.0
+_LARGEST_EXPONENT = 50.0
+
+_Values = NDArray[np.float64]
+
+
+class NodeSet(NamedTuple):
+    """The first ``num_nodes`` of nodes 2 pi / ``period`` apart, from 0 up."""
+
+    period: int
+    num_nodes: int
+
+    @property
+    def angle(self) -> float:
+        """Distance of two nodes."""
+        return 2.0 * math.pi / self.period
+
+
+def log_sum_mass(num_balls: int) -> float:
+    """Return ln Pr[Po(n) = n], to some ulps."""
+    if num_balls <= 20:
+        return math.log(num_balls**num_balls / math.factorial(num_balls)) - num_balls
+    n = float(num_balls)
+    square = n * n
+    # Stirling's series; the next term is below 1e-14 at n = 20.
+    series = 1.0 / 12.0 - (1.0 / 360.0 - (1.0 / 1260.0 - 1.0 / 1680.0 / square) / square) / square
+    return -0.5 * math.log(2.0 * math.pi * n) - series / n
+
+
+def contour_period(num_balls: int) -> int:
+    """Return an odd M with Pr[abs(Po(n) - n) >= M] <= 1e-19 Pr[Po(n) = n], by Bernstein."""
+    needed = math.log(2.0) - _LOG_NEGLIGIBLE - log_sum_mass(num_balls)
+    # M solves: M^2 is twice what is needed, times n + M / 3.
+    third = needed / 3.0
+    distance = third + math.sqrt(third * third + 2.0 * needed * num_balls)
+    return 2 * (math.ceil(distance) // 2) + 1
+
+
+def largest_mass(mean: float) -> float:
+    """Return an upper bound of the largest mass of the Poisson law."""
+    # A mass at x is at most 1 / sqrt(2 pi x), and the mode is above mean - 1.
+    return min(1.0, 1.0 / math.sqrt(2.0 * math.pi * (mean - 1.0))) if mean > 2.0 else 1.0
+
+
+class Setting(NamedTuple):
+    """n balls, b bins of mean ``mean``, a rest of mean ``rest``; ``shift`` is missing from n.
+
+    ``slope`` is the weight r / p of the rest where it counts as a bin, else 0.
+    """
+
+    balls: int
+    bins: int
+    mean: float
+    rest: float
+    shift: float
+    slope: float
+
+
+class _Tail(NamedTuple):
+    """Sums over what is above each load: waves, shape (nodes, loads), and masses, (loads,)."""
+
+    waves: NDArray[np.complex128]
+    masses: NDArray[np.float64]
+
+
+def contour_angles(setting: Setting) -> NDArray[np.float64]:
+    """Return the nodes that matter, from 0 up."""
+    period = contour_period(setting.balls)
+    limit = _LOG_NEGLIGIBLE + log_sum_mass(setting.balls)
+    height = math.log(largest_mass(setting.mean))
+    heavy = math.log(largest_mass(setting.rest))
+
+    def matters(node: int) -> bool:
+        sine = math.sin(math.pi * node / period)
+        size = setting.bins * min(height - math.log(sine), 0.0)
+        if setting.slope > 0.0:
+            size += min(heavy - math.log(sine), 0.0)
+        else:
+            size -= 2.0 * setting.rest * sine * sine
+        return max(size, -2.0 * setting.balls * sine * sine) > limit
+
+    low, high = 1, (period + 1) // 2
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if matters(middle) else (low, middle)
+    return np.arange(low, dtype=np.float64) * np.float64(2.0 * math.pi / period)
+
+
+def contour_tails(
+    setting: Setting, loads: NDArray[np.int64], last: int, angles: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return Pr[max > load], and bounds of the errors."""
+    from shuffledp.leakage.load_kernels import (
+        poisson_masses,
+    )
+
+    first = int(loads[0]) + 1
+    masses = poisson_masses(setting.mean, first, last + 1 - first + 1)
+    heavy = np.empty(0)
+    heavy_first = 0
+    if setting.slope > 0.0:
+        heavy_first = math.floor(loads[0] / setting.slope)
+        heavy_last = math.ceil((last + 1) / setting.slope)
+        heavy = poisson_masses(setting.rest, heavy_first, heavy_last - heavy_first + 1)
+    sums, sizes = np.zeros(loads.size), np.zeros(loads.size)
+    for block, terms_of in _blocks(setting, angles):
+        shares = np.where(block > 0.0, 2.0, 1.0)
+        light = _tail(masses, first, setting.mean, block, loads + 1)
+        found = None
+        if setting.slope > 0.0:
+            found = _heavy_tail(heavy, heavy_first, setting, block, loads)
+        terms, errors = terms_of(setting, block, light, found)
+        sums += shares @ terms
+        sizes += shares @ errors
+    scale = math.exp(-log_sum_mass(setting.balls)) / contour_period(setting.balls)
+    return np.clip(sums * scale, 0.0, 1.0), sizes * (scale * _MASS_ERROR) + _TRUNCATION
+
+
+def _blocks(
+    setting: Setting, angles: NDArray[np.float64]
+) -> Iterator[tuple[NDArray[np.float64], Callable[..., tuple[_Values, _Values]]]]:
+    """Yield nodes in blocks, with how their terms are to be found."""
+    largest = max(setting.mean, setting.rest if setting.slope > 0.0 else 0.0)
+    near = int(np.count_nonzero(2.0 * largest * np.sin(0.5 * angles) ** 2 < -_LOG_SMALL))
+    for first, last, terms_of in ((0, near, _terms_near), (near, angles.size, _terms_far)):
+        for start in range(first, last, _BLOCK):
+            yield angles[start : min(start + _BLOCK, last)], terms_of
+
+
+def _tail(
+    masses: NDArray[np.float64],
+    first: int,
+    mean: float,
+    angles: NDArray[np.float64],
+    edges: NDArray[np.int64],
+) -> _Tail:
+    """Return sums over all numbers from each edge up; edges ascend."""
+    from shuffledp.leakage.load_kernels import group_waves
+
+    starts = np.minimum(edges - first, masses.size)
+    stops = np.append(starts[1:], masses.size)
+    waves = group_waves(masses, first - mean, angles, starts, stops)
+    above = np.cumsum(waves[::-1], axis=0)[::-1].T
+    totals = np.append(np.cumsum(masses[::-1])[::-1], 0.0)
+    return _Tail(above, totals[starts])
+
+
+def _heavy_tail(
+    masses: NDArray[np.float64],
+    first: int,
+    setting: Setting,
+    angles: NDArray[np.float64],
+    loads: NDArray[np.int64],
+) -> _Tail:
+    """Return sums over the rest's numbers with the weights min(max(g - m, 0), 1)."""
+    from shuffledp.leakage.load_kernels import group_waves
+
+    begins = np.floor(loads / setting.slope).astype(np.int64)
+    ends = np.ceil((loads + 1) / setting.slope).astype(np.int64)
+    edges, places = np.unique(ends, return_inverse=True)
+    whole = _tail(masses, first, setting.rest, angles, edges)
+    # Each load has weights of its own: the groups are laid side by side.
+    waves, sizes = whole.waves[:, places], whole.masses[places]
+    for i, (load, begin, end) in enumerate(zip(loads, begins, ends, strict=True)):
+        numbers = np.arange(begin, end)
+        weighted = masses[begin - first : end - first] * np.clip(
+            numbers * setting.slope - load, 0.0, 1.0
+        )
+        one = np.array([weighted.size])
+        part = group_waves(weighted, begin - setting.rest, angles, np.zeros_like(one), one)
+        waves[:, i] += part[0]
+        sizes[i] += weighted.sum()
+    return _Tail(waves, sizes)
+
+
+def _log_free(mean: float, angles: NDArray[np.float64]) -> NDArray[np.complex128]:
+    """Return ln E[e^(i t (X - mean))] for a Poisson variable: mean (e^(it) - 1 - it)."""
+    # sin t - t, by its series where it would cancel.
+    square = np.minimum(angles, 0.5) ** 2
+    series = np.ones_like(angles)
+    for j in range(9, 1, -1):
+        series = 1.0 - series * square / (2.0 * j * (2.0 * j + 1.0))
+    defect = np.where(angles > 0.5, np.sin(angles) - angles, -angles * square / 6.0 * series)
+    found: NDArray[np.complex128] = mean * (-2.0 * np.sin(0.5 * angles) ** 2 + 1j * defect)
+    return found
+
+
+class _Kept(NamedTuple):
+    """What is left of a characteristic function phi once its tail T is taken away."""
+
+    lost: NDArray[np.complex128]
+    log: NDArray[np.complex128]
+    doubt: NDArray[np.float64]
+
+
+def _kept(log_free: NDArray[np.complex128], tail: _Tail) -> _Kept:
+    """Return what is left for each node (rows) and load (columns), without cancellation."""
+    gone = tail.waves * np.exp(-log_free)
+    square = gone.real * (gone.real - 2.0) + gone.imag * gone.imag
+    turned = np.arctan2(-gone.imag, 1.0 - gone.real)
+    lost = 0.5 * np.log1p(np.maximum(square, -1.0 + _ULP)) + 1j * turned
+    log = log_free + lost
+    return _Kept(lost, log, tail.masses * np.exp(-log.real))
+
+
+def _terms_near(
+    setting: Setting, angles: NDArray[np.float64], light: _Tail, heavy: _Tail | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the real parts of the integrand, and first-order sizes of their round-off."""
+    free = _log_free(setting.mean, angles)[:, None]
+    rest = _log_free(setting.rest, angles)[:, None]
+    turn = (-1j * setting.shift * angles)[:, None]
+    each = _kept(free, light)
+    other = _Kept(0.0 * free, rest, 0.0 * free.real)
+    if heavy is not None:
+        other = _kept(rest, heavy)
+    lost = setting.bins * each.lost + other.lost
+    doubt = setting.bins * each.doubt + other.doubt
+    whole = np.exp(setting.bins * free + rest + turn)
+    remaining = np.exp(setting.bins * each.log + other.log + turn)
+    is_small = lost.real < _LARGEST_EXPONENT
+    share = -np.expm1(np.where(is_small, lost, 0.0))
+    terms = np.where(is_small, whole * share, whole - remaining)
+    roundings = np.abs(whole) * (1.0 - setting.bins * free.real - rest.real)
+    roundings = np.where(is_small, 4.0 * np.minimum(np.abs(share), 2.0), 2.0) * roundings
+    errors = roundings + np.abs(remaining) * (2.0 * doubt + np.where(is_small, 0.0, 4.0))
+    return terms.real, errors
+
+
+def _terms_far(
+    setting: Setting, angles: NDArray[np.float64], light: _Tail, heavy: _Tail | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the same where some characteristic function is below that: all that is left counts."""
+    free = _log_free(setting.mean, angles)[:, None]
+    rest = _log_free(setting.rest, angles)[:, None]
+    turn = np.exp((-1j * setting.shift * angles)[:, None])
+    whole = np.exp(setting.bins * free + rest) * turn
+    each = np.exp(free) - light.waves
+    size = np.abs(each)
+    doubt = setting.bins * (light.masses + np.exp(free.real)) * size ** (setting.bins - 1)
+    remaining = _power(each, setting.bins)
+    if heavy is None:
+        other = np.exp(rest)
+        doubt = doubt * np.abs(other)
+    else:
+        other = np.exp(rest) - heavy.waves
+        doubt = doubt * np.abs(other)
+        doubt += size**setting.bins * (heavy.masses + np.exp(rest.real))
+    remaining = remaining * (other * turn)
+    roundings = np.abs(whole) * (1.0 - setting.bins * free.real - rest.real)
+    return (whole - remaining).real, 2.0 * roundings + 2.0 * doubt + 4.0 * np.abs(remaining)
+
+
+def _power(base: NDArray[np.complex128], exponent: int) -> NDArray[np.complex128]:
+    """Return a power by squaring, some log2 of the exponent roundings."""
+    result, square = np.ones_like(base), base
+    while exponent:
+        if exponent & 1:
+            result = result * square
+        exponent >>= 1
+        square = square * square
+    return result
