@@ -7,7 +7,5 @@ from shuffledp.groups.groups import Groups as Groups
 from shuffledp.groups.hamming import HammingMallows as HammingMallows
 from shuffledp.groups.kendall import KendallMallows as KendallMallows
 from shuffledp.groups.reference_orders import ReferenceOrder as ReferenceOrder
-from shuffledp.groups.reference_orders import (
-    choose_reference_order as choose_reference_order,
-)
+from shuffledp.groups.reference_orders import choose_reference_order as choose_reference_order
 from shuffledp.groups.shuffler import MallowsShuffler as MallowsShuffler

@@ -29,8 +29,8 @@ from shuffledp.accounting.amplification.atom_law import (
     AtomLaw,
     atom_delta_above,
     atom_epsilon_above,
+    blanket_atoms,
 )
-from shuffledp.accounting.amplification.pair_atoms import blanket_atoms
 from shuffledp.accounting.amplification.random_crowd import (
     CrowdLaw,
     crowd_delta,
@@ -43,7 +43,7 @@ from shuffledp.accounting.amplification.registry import (
     account_delta,
     account_epsilon,
 )
-from shuffledp.accounting.amplification.subsampled import inner_epsilon, sampling_fraction
+from shuffledp.accounting.amplification.sampling import inner_epsilon, sampling_fraction
 from shuffledp.accounting.amplification.symmetric_blanket import SMALLEST_DELTA
 from shuffledp.core.bound import Bound, reconciled_lower
 from shuffledp.core.checks import (
@@ -52,8 +52,8 @@ from shuffledp.core.checks import (
     require_non_negative,
 )
 from shuffledp.core.errors import ParameterError
+from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.core.numerics.poisson_binomial import survival_levels
-from shuffledp.core.numerics.rounding import round_up
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 
 NETWORK_PROTOCOLS = ("all", "single")

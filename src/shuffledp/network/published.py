@@ -14,8 +14,8 @@ from shuffledp.core.checks import (
     require_open_unit,
 )
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
+from shuffledp.core.numerics.enclosure import exp_minus_one_upper, round_up
 from shuffledp.core.numerics.poisson_binomial import survival_levels
-from shuffledp.core.numerics.rounding import exp_minus_one_upper, round_up
 
 CONSTANTS = ("printed", "sharpened")
 
