@@ -223,7 +223,14 @@ class _Uniform:
             )
             return planned, UNIFORM
         name = randomizer or next(iter(question.candidates()))
-        setting = make_plan(question, num_users=self._num_users, randomizer=name, epsilon0=epsilon0 or 0.0, delta=delta, shuffling=UNIFORM)  # fmt: skip
+        setting = make_plan(
+            question,
+            num_users=self._num_users,
+            randomizer=name,
+            epsilon0=epsilon0 or 0.0,
+            delta=delta,
+            shuffling=UNIFORM,
+        )
         return setting, UNIFORM
 
     def sink(self, folder: Path, setting: Any, _column: str | None, *, save_reports: bool) -> Any:

@@ -227,7 +227,7 @@ def _code_within_groups(result: Result, groups: GroupFacts) -> list[tuple[str, .
         ),
         (
             "# The same shuffle of other reports, one a row:",
-            "groups = sdp.groups.Groups.from_distance(points, radius)  # or from_graph, from_sets, ...",
+            "groups = sdp.groups.Groups.from_distance(points, radius)  # or from_graph, from_sets",
             made,
             "released = shuffler.shuffle(reports, sdp.Entropy.from_operating_system())",
         ),
