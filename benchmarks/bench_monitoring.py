@@ -376,7 +376,7 @@ def test_error_as_printed(benchmark, histories, setting, printed_epsilon):
 def repeated(kind, setting, epsilon):
     """The rival, as its own accountant sets it up."""
     num_users, periods, _, _ = setting
-    task = RepeatedTask(num_categories=2, periods=periods, num_users=num_users, delta=DELTA)
+    task = RepeatedTask(domain_size=2, periods=periods, num_users=num_users, delta=DELTA)
     if kind == "same_local":
         return everybody_at_local(task, epsilon0=EPSILON0)
     if kind == "same_central":

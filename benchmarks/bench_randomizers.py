@@ -36,7 +36,7 @@ import numpy as np
 from shuffledp.collection.run import collect
 from shuffledp.core.entropy import Entropy
 from shuffledp.randomizers import make_randomizer
-randomizer = make_randomizer("optimized-unary", k=1024, epsilon0=2.0)
+randomizer = make_randomizer("optimized-unary", domain_size=1024, epsilon0=2.0)
 entropy = Entropy.from_operating_system()
 codes = np.arange(1_000_000, dtype=np.uint16) % 1024
 """
@@ -72,7 +72,7 @@ def case(request):
     num_blocks = 16 if is_narrow(name) else max(1, CELLS // (BLOCK * k * 4))
     entropy = Entropy.from_operating_system()
     codes = entropy.generator().integers(0, k, num_blocks * BLOCK, dtype=np.uint16)
-    return make_randomizer(name, k=k, epsilon0=EPSILON0), codes, entropy
+    return make_randomizer(name, domain_size=k, epsilon0=EPSILON0), codes, entropy
 
 
 def seconds_of(function, *arguments):
@@ -112,7 +112,7 @@ def record(benchmark, num_reports, baselines):
 
 def baseline_sizes(randomizer):
     """Return how many reports each baseline handles."""
-    cells = randomizer.k if randomizer.name != "k-rr" else 1
+    cells = randomizer.domain_size if randomizer.name != "k-rr" else 1
     return max(20, PYTHON_CELLS // (8 * cells)), max(1000, NUMPY_CELLS // (8 * cells))
 
 
@@ -144,10 +144,10 @@ def test_aggregate(benchmark, case):
     few, some = baseline_sizes(randomizer)
     reports = plain_python.randomize(randomizer, codes[:few], entropy)
     plain, support = seconds_of(plain_python.count, randomizer, reports)
-    assert len(support) == randomizer.k
+    assert len(support) == randomizer.domain_size
     arrays = straightforward_numpy.randomize(randomizer, codes[:some], entropy)
     numpy_seconds, support = seconds_of(straightforward_numpy.count, randomizer, arrays)
-    assert len(support) == randomizer.k
+    assert len(support) == randomizer.domain_size
     whole = randomizer.randomize(codes, entropy)
     counts = benchmark.pedantic(randomizer.aggregate, (whole,), rounds=5, warmup_rounds=1)
     assert counts.num_reports == codes.size
@@ -217,7 +217,7 @@ VALUES = {
 def test_time_of_each_value(benchmark, name):
     """``slowest_over_fastest`` value, by the least CPU time of many batches that hold one value."""
     if name in RANDOMIZERS:
-        randomizer = make_randomizer(name, k=16, epsilon0=EPSILON0)
+        randomizer = make_randomizer(name, domain_size=16, epsilon0=EPSILON0)
     else:
         randomizer = NUMBER_RANDOMIZERS[name](low=0.0, high=1.0, epsilon0=EPSILON0)
     entropy = Entropy.from_operating_system()

@@ -132,7 +132,7 @@ def shufflers(scene: Scene) -> dict[str, Any]:
 
 def guarantee_text(scene: Scene, shuffler: Any) -> str:
     """Return the central epsilon, for a displacement also that of the median user."""
-    profile = KRandomizedResponse(k=2, epsilon0=EPSILON0).profile
+    profile = KRandomizedResponse(domain_size=2, epsilon0=EPSILON0).profile
     users = scene.codes.size
     if isinstance(shuffler, UniformShuffler):
         shuffler = MallowsShuffler.for_groups(scene.groups, 0.0, distance="hamming")
@@ -158,7 +158,7 @@ def rows(scene: Scene) -> None:
     positions = euclidean_positions(scene.points.reshape(scene.codes.size, -1), scene.metric)
     survey = AttackedSurvey(
         codes=scene.codes,
-        randomizer=KRandomizedResponse(k=2, epsilon0=ATTACK_EPSILON0),
+        randomizer=KRandomizedResponse(domain_size=2, epsilon0=ATTACK_EPSILON0),
         neighbourhoods=scene.near,
         public=positions,
     )

@@ -215,7 +215,7 @@ FIGURES: Mapping[str, Figure] = MappingProxyType(
         ),
         "stated-blanket": over_users(
             "subset selection, 16 answers, epsilon0 = 1, delta = 1e-6",
-            lambda: named_profile("subset-selection", epsilon0=EPSILON0, k=16),
+            lambda: named_profile("subset-selection", epsilon0=EPSILON0, domain_size=16),
             "stated-blanket",
             points=USERS,
         ),

@@ -244,7 +244,7 @@ def _up_to_200(settings: Settings) -> Sequence[int]:
 
 
 def _noisy_lines(
-    num_values: int,
+    domain_size: int,
     truths: Sequence[float],
     sizes: Sequence[int],
     printed: Mapping[float, Mapping[float, str]] | None = None,
@@ -252,7 +252,7 @@ def _noisy_lines(
     """Return N as a level and NS over the number of users, for each truth probability."""
     lines = []
     for truth in truths:
-        bounds = [leakage.shuffled_vulnerability(size, num_values, truth) for size in sizes]
+        bounds = [leakage.shuffled_vulnerability(size, domain_size, truth) for size in sizes]
         known = (printed or {}).get(truth)
         lines.append(line_of_bounds(BOTH, f"p = {truth:g}", sizes, bounds, known))
         lines.append(Line(kind=RANDOMIZER, variant=f"p = {truth:g}", y=(truth,)))
@@ -260,11 +260,11 @@ def _noisy_lines(
 
 
 def _compared(
-    num_values: int, truth: float, sizes: Sequence[int], kind: str, name: str
+    domain_size: int, truth: float, sizes: Sequence[int], kind: str, name: str
 ) -> list[Line]:
     """Return the exact numbers and both approximations."""
-    kept = (num_values * truth - 1.0) / (num_values - 1.0)  # of the excess over 1/k, Eq. (17)
-    bounds = [leakage.shuffled_vulnerability(size, num_values, truth) for size in sizes]
+    kept = (domain_size * truth - 1.0) / (domain_size - 1.0)  # of the excess over 1/k, Eq. (17)
+    bounds = [leakage.shuffled_vulnerability(size, domain_size, truth) for size in sizes]
     return [
         line_of_bounds(kind, name, sizes, bounds),
         *(
@@ -272,9 +272,9 @@ def _compared(
                 kind=formula,
                 variant=name,
                 x=tuple(map(float, sizes)),
-                y=tuple(1.0 / num_values + kept * each for each in excesses),
+                y=tuple(1.0 / domain_size + kept * each for each in excesses),
             )
-            for formula, excesses in _approximations(num_values, sizes)
+            for formula, excesses in _approximations(domain_size, sizes)
         ),
     ]
 

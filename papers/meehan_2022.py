@@ -136,7 +136,7 @@ def figure_1(settings: Settings, entropy: Entropy) -> Maps:
     """Eight labels on crescents: what is released, and what a Gaussian process makes of it."""
     points, labels = draw_crescents(400 if settings.quick else 20_000, entropy)
     radii = (0.2, 0.6) if settings.quick else (0.045, 0.08)
-    randomizer = KRandomizedResponse(k=len(LABELS), epsilon0=_MAP_EPSILON0)
+    randomizer = KRandomizedResponse(domain_size=len(LABELS), epsilon0=_MAP_EPSILON0)
     reports = randomizer.randomize(labels, entropy).data
     wanted = [("local reports", ENDS[0])]
     for name, radius in zip(("r_a", "r_b"), radii, strict=True):
@@ -162,7 +162,7 @@ def figure_1(settings: Settings, entropy: Entropy) -> Maps:
     columns = [Column(title="truth", released=labels)]
     for title, placed in wanted:
         released = placed.arrangement.arranged(reports, entropy)
-        guess = gaussian_process_guess(points, released, num_values=len(LABELS), entropy=entropy)
+        guess = gaussian_process_guess(points, released, domain_size=len(LABELS), entropy=entropy)
         columns.append(
             Column(
                 kind=placed.kind,
@@ -200,7 +200,7 @@ def figure_5(settings: Settings, entropy: Entropy) -> Figure:
         placed += within_groups(Groups.from_distance(points, radius), [(ALPHA, radius)], points)
     survey = AttackedSurvey(
         codes=labels,
-        randomizer=KRandomizedResponse(k=len(LABELS), epsilon0=EPSILON0),
+        randomizer=KRandomizedResponse(domain_size=len(LABELS), epsilon0=EPSILON0),
         neighbourhoods=Groups.from_distance(points, radii[0]),
         public=points,
     )
@@ -241,7 +241,7 @@ def figure_4(settings: Settings, entropy: Entropy) -> Figure:
     nearest = nearest_in_graph(edges, num_users, max(sizes))
     survey = AttackedSurvey(
         codes=mature,
-        randomizer=KRandomizedResponse(k=2, epsilon0=EPSILON0),
+        randomizer=KRandomizedResponse(domain_size=2, epsilon0=EPSILON0),
         neighbourhoods=Groups.from_graph(edges, num_users=num_users),
         public=public,
     )
@@ -286,7 +286,7 @@ def figure_8(settings: Settings, entropy: Entropy) -> Figure:
     alphas = (1.0, 1e4) if settings.quick else (1.0, 4.0, 1e2, 1e3, 1e4, 1e5, 1e6)
     survey = AttackedSurvey(
         codes=(census["income"] == ">50K").to_numpy().astype(np.uint8),
-        randomizer=KRandomizedResponse(k=2, epsilon0=EPSILON0),
+        randomizer=KRandomizedResponse(domain_size=2, epsilon0=EPSILON0),
         neighbourhoods=_of_an_age(ages, 1),
         privileged=census["marital_status"].rank("dense").cast(pl.UInt8).to_numpy() - 1,
         is_category=np.array([True]),

@@ -15,7 +15,7 @@ def randomize(randomizer, codes, entropy):
 
 def count(randomizer, reports):
     """Count one report after another."""
-    support = [0] * randomizer.k
+    support = [0] * randomizer.domain_size
     supported = _SERVERS[randomizer.name]
     for report in reports:
         for category in supported(randomizer, report):
@@ -31,18 +31,18 @@ def _response(code, k, epsilon0, generator):
 
 
 def _k_rr(randomizer, code, generator):
-    return _response(code, randomizer.k, randomizer.epsilon0, generator)
+    return _response(code, randomizer.domain_size, randomizer.epsilon0, generator)
 
 
 def _symmetric(randomizer, code, generator):
     flip = 1 / (1 + math.exp(randomizer.epsilon0 / 2))
-    draws = generator.random(randomizer.k).tolist()
+    draws = generator.random(randomizer.domain_size).tolist()
     return [(draw < flip) != (i == code) for i, draw in enumerate(draws)]
 
 
 def _optimized(randomizer, code, generator):
     other = 1 / (1 + math.exp(randomizer.epsilon0))
-    draws = generator.random(randomizer.k).tolist()
+    draws = generator.random(randomizer.domain_size).tolist()
     return [draw < (0.5 if i == code else other) for i, draw in enumerate(draws)]
 
 
@@ -63,12 +63,12 @@ def _num_digits(k, num_buckets):
 
 def _hashing(randomizer, code, generator):
     g = getattr(randomizer, "num_buckets", 2)
-    seed = generator.integers(g, size=_num_digits(randomizer.k, g)).tolist()
+    seed = generator.integers(g, size=_num_digits(randomizer.domain_size, g)).tolist()
     return seed, _response(_hash(code, seed, g), g, randomizer.epsilon0, generator)
 
 
 def _subset(randomizer, code, generator):
-    k, size = randomizer.k, randomizer.subset_size
+    k, size = randomizer.domain_size, randomizer.subset_size
     include = size * math.exp(randomizer.epsilon0)
     others = [i for i in range(k) if i != code]
     generator.shuffle(others)
@@ -84,7 +84,7 @@ def _set_bits(_, bits):
 def _hashed_to(randomizer, report):
     seed, bucket = report
     g = getattr(randomizer, "num_buckets", 2)
-    return [v for v in range(randomizer.k) if _hash(v, seed, g) == bucket]
+    return [v for v in range(randomizer.domain_size) if _hash(v, seed, g) == bucket]
 
 
 _CLIENTS = {

@@ -13,11 +13,11 @@ def randomize(randomizer, codes, entropy):
 def count(randomizer, reports):
     """Count all reports at once."""
     if randomizer.name == "k-rr":
-        return np.bincount(reports, minlength=randomizer.k)
+        return np.bincount(reports, minlength=randomizer.domain_size)
     if isinstance(reports, tuple):
         seeds, buckets = reports
         g = getattr(randomizer, "num_buckets", 2)
-        hashes = seeds @ _digits(np.arange(randomizer.k), g, seeds.shape[1]).T % g
+        hashes = seeds @ _digits(np.arange(randomizer.domain_size), g, seeds.shape[1]).T % g
         return (hashes == buckets[:, None]).sum(axis=0)
     return reports.sum(axis=0)
 
@@ -29,18 +29,20 @@ def _response(codes, k, epsilon0, generator):
 
 
 def _k_rr(randomizer, codes, generator):
-    return _response(codes, randomizer.k, randomizer.epsilon0, generator)
+    return _response(codes, randomizer.domain_size, randomizer.epsilon0, generator)
 
 
 def _symmetric(randomizer, codes, generator):
     flip = 1 / (1 + math.exp(randomizer.epsilon0 / 2))
-    bits = generator.random((codes.size, randomizer.k)) < flip
+    bits = generator.random((codes.size, randomizer.domain_size)) < flip
     bits[np.arange(codes.size), codes] ^= True
     return bits
 
 
 def _optimized(randomizer, codes, generator):
-    bits = generator.random((codes.size, randomizer.k)) < 1 / (1 + math.exp(randomizer.epsilon0))
+    bits = generator.random((codes.size, randomizer.domain_size)) < 1 / (
+        1 + math.exp(randomizer.epsilon0)
+    )
     bits[np.arange(codes.size), codes] = generator.random(codes.size) < 0.5
     return bits
 
@@ -51,14 +53,14 @@ def _digits(codes, g, num_digits):
 
 def _hashing(randomizer, codes, generator):
     g = getattr(randomizer, "num_buckets", 2)
-    num_digits = max(1, math.ceil(math.log(randomizer.k, g) - 1e-9))
+    num_digits = max(1, math.ceil(math.log(randomizer.domain_size, g) - 1e-9))
     seeds = generator.integers(g, size=(codes.size, num_digits))
     hashes = (seeds * _digits(codes, g, num_digits)).sum(axis=1) % g
     return seeds, _response(hashes, g, randomizer.epsilon0, generator)
 
 
 def _subset(randomizer, codes, generator):
-    k, size = randomizer.k, randomizer.subset_size
+    k, size = randomizer.domain_size, randomizer.subset_size
     include = size * math.exp(randomizer.epsilon0)
     includes = generator.random(codes.size) < include / (include + k - size)
     keys = generator.random((codes.size, k))

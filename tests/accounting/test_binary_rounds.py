@@ -59,7 +59,7 @@ def test_enumeration_of_all_data_lies_between_the_ends(num_users, rounds, epsilo
 
 
 def slow(epsilon0, num_users, rounds, delta):
-    profile = named_profile("k-rr", epsilon0=epsilon0, k=2)
+    profile = named_profile("k-rr", epsilon0=epsilon0, domain_size=2)
     return (ShuffledRelease(profile=profile, num_users=num_users) * rounds).epsilon(delta)
 
 

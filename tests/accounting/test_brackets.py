@@ -17,7 +17,7 @@ def grid():
 
 
 def test_the_grid_is_complete_and_in_order(grid):
-    assert [(each.k, each.epsilon0, each.num_users) for each in grid] == [
+    assert [(each.domain_size, each.epsilon0, each.num_users) for each in grid] == [
         (k, epsilon0, num_users)
         for k in (2, 16)
         for epsilon0 in GRID_EPSILON0
@@ -30,7 +30,7 @@ def test_the_grid_is_complete_and_in_order(grid):
 
 def test_a_bracket_is_what_the_accountant_says(grid):
     for each in grid[:: len(grid) // 7]:
-        profile = profiles.k_rr(each.epsilon0, each.k)
+        profile = profiles.k_rr(each.epsilon0, each.domain_size)
         assert each.bound == account_epsilon(profile, num_users=each.num_users, delta=1e-6)
 
 

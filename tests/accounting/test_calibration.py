@@ -147,10 +147,10 @@ def test_a_target_that_no_number_of_users_meets(monkeypatch):
 
 STATED = {
     "hashing": lambda epsilon0: (
-        make_randomizer("optimized-local-hashing", k=20, epsilon0=epsilon0).profile
+        make_randomizer("optimized-local-hashing", domain_size=20, epsilon0=epsilon0).profile
     ),
     "subsets": lambda epsilon0: (
-        make_randomizer("subset-selection", k=20, epsilon0=epsilon0).profile
+        make_randomizer("subset-selection", domain_size=20, epsilon0=epsilon0).profile
     ),
 }
 

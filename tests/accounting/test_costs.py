@@ -121,7 +121,12 @@ def test_grids_visit_a_bounded_number_of_outcomes(num_users):
     [
         (LocalProfile(epsilon0=1.0), 10**5 + 3, 1e-300, 1000),
         (k_rr(1e-3, 4), 10**6 + 3, 1e-300, 10),
-        (make_randomizer("hadamard-response", k=100, epsilon0=16.0).profile, 10**11, 1e-30, 2),
+        (
+            make_randomizer("hadamard-response", domain_size=100, epsilon0=16.0).profile,
+            10**11,
+            1e-30,
+            2,
+        ),
     ],
 )
 def test_curves_are_asked_at_a_bounded_number_of_knots(profile, num_users, delta, rounds):
@@ -148,7 +153,9 @@ def test_searches_take_few_compositions(monkeypatch):
         return epsilon_upper(releases, delta)
 
     monkeypatch.setattr(calibration, "epsilon_upper", counting)
-    local_hashing = make_randomizer("optimized-local-hashing", k=100, epsilon0=8.0).profile
+    local_hashing = make_randomizer(
+        "optimized-local-hashing", domain_size=100, epsilon0=8.0
+    ).profile
     target = {"epsilon": 1.0, "delta": 1e-6}
     assert calibration.least_users(rounds=10, profile=local_hashing, **target) > 1_000_000
     assert compositions[0] <= 7  # 11 once
@@ -298,11 +305,11 @@ def test_points_of_curves_share_grids_and_take_few_nodes(monkeypatch):
     enclosed = positive_part_kernels.enclose_positive_part
     monkeypatch.setattr(symmetric_blanket.SymmetricBlanket, "_build_grid", building)
     monkeypatch.setattr(positive_part_kernels, "enclose_positive_part", contour)
-    hashing = make_randomizer("optimized-local-hashing", k=100, epsilon0=18.0).profile
+    hashing = make_randomizer("optimized-local-hashing", domain_size=100, epsilon0=18.0).profile
     (ShuffledRelease(profile=hashing, num_users=12_467_686_811) * 1000).epsilon(1e-6)
     assert grids[0] <= 60  # 712 once
     nodes.clear()
-    hadamard = make_randomizer("hadamard-response", k=100, epsilon0=120.0).profile
+    hadamard = make_randomizer("hadamard-response", domain_size=100, epsilon0=120.0).profile
     (ShuffledRelease(profile=hadamard, num_users=1009) * 10).epsilon(1e-6)
     assert len(nodes) <= 12  # 77 once
     nodes.clear()

@@ -22,7 +22,9 @@ FAMILIES = {
     "symmetric": lambda epsilon0: profiles.symmetric_unary(epsilon0, 10),
     "optimized": lambda epsilon0: profiles.optimized_unary(epsilon0, 10),
     **{
-        name: lambda epsilon0, name=name: make_randomizer(name, k=100, epsilon0=epsilon0).profile
+        name: lambda epsilon0, name=name: (
+            make_randomizer(name, domain_size=100, epsilon0=epsilon0).profile
+        )
         for name in ("optimized-local-hashing", "subset-selection", "hadamard-response")
     },
 }

@@ -54,11 +54,11 @@ def test_epsilon0_is_known_either_way():
 
 
 def test_a_randomizer_of_the_library_can_be_released():
-    randomizer = sdp.randomizers.KRandomizedResponse(k=16, epsilon0=2.0)
+    randomizer = sdp.randomizers.KRandomizedResponse(domain_size=16, epsilon0=2.0)
     release = ShuffledRelease(profile=randomizer.profile, num_users=1000)
     found = release.epsilon(1e-6)
     assert found == account_epsilon(randomizer.profile, num_users=1000, delta=1e-6)
-    again = sdp.randomizers.KRandomizedResponse(k=16, epsilon0=2.0)
+    again = sdp.randomizers.KRandomizedResponse(domain_size=16, epsilon0=2.0)
     assert release == ShuffledRelease(profile=again.profile, num_users=1000)
 
 

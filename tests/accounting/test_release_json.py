@@ -39,10 +39,11 @@ RELEASES = [
     ShuffledRelease(profile=profiles.symmetric_unary(2.0), num_users=5, participation=0.1),
     ShuffledRelease(profile=LocalProfile(epsilon0=1.0, delta0=1e-9), num_users=5),
     ShuffledRelease(
-        profile=sdp.randomizers.SubsetSelection(k=16, epsilon0=2.0).profile, num_users=5
+        profile=sdp.randomizers.SubsetSelection(domain_size=16, epsilon0=2.0).profile, num_users=5
     ),
     ShuffledRelease(
-        profile=sdp.randomizers.KRandomizedResponse(k=3, epsilon0=2.0).profile, num_users=5
+        profile=sdp.randomizers.KRandomizedResponse(domain_size=3, epsilon0=2.0).profile,
+        num_users=5,
     ),
     StatedRelease(epsilon=1e-300, delta=5e-324),
     with_channel(ROWS),
@@ -72,7 +73,7 @@ def test_a_channel_is_kept_as_exact_fractions_and_compares_by_value():
 
 
 def test_the_channel_of_a_family_follows_from_its_name():
-    profile = sdp.randomizers.KRandomizedResponse(k=3, epsilon0=2.0).profile
+    profile = sdp.randomizers.KRandomizedResponse(domain_size=3, epsilon0=2.0).profile
     assert profile.channel is not None
     ((kept, _),) = storable(ShuffledRelease(profile=profile, num_users=5)).parts
     assert kept.law.channel is None

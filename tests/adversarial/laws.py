@@ -82,7 +82,7 @@ def subsets(k, size, threshold):
 
 def category(randomizer):
     """Channel of a randomizer of categories."""
-    k = randomizer.k
+    k = randomizer.domain_size
     threshold = randomizer.threshold
     flip = Fraction(threshold, WORDS)
     match randomizer.name:
@@ -189,7 +189,7 @@ def answer_sets(k, max_answers):
 def set_channel(randomizer, sets):
     """Channel of a randomizer of sets, for sets in falling order."""
     base = category(randomizer.base)
-    k, slots = randomizer.k, randomizer.max_answers
+    k, slots = randomizer.domain_size, randomizer.max_answers
     filled = [(*answers, *[k] * (slots - len(answers))) for answers in sets]
     if randomizer.name.startswith("sampled:"):
         share = [Fraction(1, slots)] * slots

@@ -85,7 +85,7 @@ EPSILON0S = (0.0, 1e-18, 0.01, 0.7, 2.0, 4.0, 20.0, 60.0)
 @pytest.mark.parametrize("epsilon0", EPSILON0S)
 @pytest.mark.parametrize("k", [2, 3, 5, 16])
 def test_k_randomized_response(k, epsilon0):
-    randomizer = RANDOMIZERS["k-rr"](k=k, epsilon0=epsilon0)
+    randomizer = RANDOMIZERS["k-rr"](domain_size=k, epsilon0=epsilon0)
     if randomizer.epsilon0 == 0.0:
         words = [*edges(*(j * (WORDS // k) for j in range(k + 1))), WORDS - k, WORDS - k + 1]
         reports = randomizer.randomize(np.zeros(len(words), dtype=int), Tape(words)).data
@@ -107,7 +107,7 @@ def test_k_randomized_response(k, epsilon0):
     "name", ["optimized-local-hashing", "binary-local-hashing", "hadamard-response"]
 )
 def test_hashing(name, k, epsilon0):
-    randomizer = RANDOMIZERS[name](k=k, epsilon0=epsilon0)
+    randomizer = RANDOMIZERS[name](domain_size=k, epsilon0=epsilon0)
     g = getattr(randomizer, "num_buckets", 2)
     num_seeds = next(g**m for m in itertools.count(1) if g**m >= k)
     seeds = [(*ends, 1) for ends in uniform_cells(num_seeds, WORDS)]
@@ -124,7 +124,7 @@ def test_hashing(name, k, epsilon0):
 
 
 def test_a_seed_that_would_be_biased_is_drawn_again():
-    randomizer = RANDOMIZERS["optimized-local-hashing"](k=9, epsilon0=2.0)
+    randomizer = RANDOMIZERS["optimized-local-hashing"](domain_size=9, epsilon0=2.0)
     g = randomizer.num_buckets
     num_seeds = next(g**m for m in itertools.count(1) if g**m >= 9)
     accepted = uniform_cells(num_seeds, WORDS)
@@ -144,7 +144,7 @@ def test_a_seed_that_would_be_biased_is_drawn_again():
 @pytest.mark.parametrize("epsilon0", EPSILON0S)
 @pytest.mark.parametrize("k", [2, 3, 4, 5, 8])
 def test_subset_selection(k, epsilon0):
-    randomizer = RANDOMIZERS["subset-selection"](k=k, epsilon0=epsilon0)
+    randomizer = RANDOMIZERS["subset-selection"](domain_size=k, epsilon0=epsilon0)
     size = randomizer.subset_size
     is_blind = randomizer.epsilon0 == 0.0
     others = k if is_blind else k - 1
@@ -175,7 +175,7 @@ def test_subset_selection(k, epsilon0):
 @pytest.mark.parametrize("epsilon0", EPSILON0S)
 @pytest.mark.parametrize("name", ["symmetric-unary", "optimized-unary"])
 def test_bits_are_compared_with_the_threshold_digit_by_digit(name, epsilon0):
-    randomizer = RANDOMIZERS[name](k=8, epsilon0=epsilon0)
+    randomizer = RANDOMIZERS[name](domain_size=8, epsilon0=epsilon0)
     threshold = randomizer.threshold
     generator = Entropy.from_seed(11).generator()
     special = [*edges(threshold), threshold ^ 1, threshold & (threshold - 1), WORDS // 2]
@@ -313,7 +313,9 @@ def test_hand_made_laplace_noise():
 
 @pytest.mark.parametrize("max_answers", [1, 2, 3])
 def test_sampled_answers_draw_each_slot_alike(max_answers):
-    randomizer = ANSWER_SET_RANDOMIZERS["sampled:k-rr"](k=3, max_answers=max_answers, epsilon0=1.0)
+    randomizer = ANSWER_SET_RANDOMIZERS["sampled:k-rr"](
+        domain_size=3, max_answers=max_answers, epsilon0=1.0
+    )
     coins = cells(*(j * randomizer.base.threshold for j in range(1, 4)))
     # Words modulo s: any word of a residue stands for it, and the surplus at the top is refused.
     slots = [(slot, WORDS // max_answers * max_answers - max_answers + slot, 1)
@@ -330,7 +332,7 @@ def test_sampled_answers_draw_each_slot_alike(max_answers):
 
 
 def test_a_slot_that_would_be_biased_is_drawn_again():
-    randomizer = ANSWER_SET_RANDOMIZERS["sampled:k-rr"](k=3, max_answers=3, epsilon0=60.0)
+    randomizer = ANSWER_SET_RANDOMIZERS["sampled:k-rr"](domain_size=3, max_answers=3, epsilon0=60.0)
     assert WORDS % 3 == 1
     tape = Tape([LARGEST, 1, LARGEST])
     # Slots in falling order: 2, 1, 0.
@@ -371,7 +373,7 @@ def test_sketches_of_strings_with_every_pattern_of_collisions(num_hashes, num_bu
 def test_quotients_by_reciprocals_are_exact_for_many_categories(epsilon0):
     generator = Entropy.from_seed(5).generator()
     for k in (2, 257, 65_537, 10**7 + 19, 2**32 - 1):
-        randomizer = RANDOMIZERS["k-rr"](k=k, epsilon0=epsilon0)
+        randomizer = RANDOMIZERS["k-rr"](domain_size=k, epsilon0=epsilon0)
         if randomizer.epsilon0 == 0.0:
             continue
         threshold = randomizer.threshold
@@ -389,7 +391,7 @@ def test_quotients_by_reciprocals_are_exact_for_many_categories(epsilon0):
 def test_hashes_are_exact_for_many_categories(epsilon0):
     generator = Entropy.from_seed(6).generator()
     for k in (100, 65_537, 10**9, 2**32 - 1):
-        randomizer = RANDOMIZERS["optimized-local-hashing"](k=k, epsilon0=epsilon0)
+        randomizer = RANDOMIZERS["optimized-local-hashing"](domain_size=k, epsilon0=epsilon0)
         g, threshold = randomizer.num_buckets, randomizer.threshold
         num_digits = next(m for m in itertools.count(1) if g**m >= k)
         num_seeds = g**num_digits
@@ -423,13 +425,13 @@ def test_no_tape_makes_a_report_that_the_law_cannot(word):
     vectors = np.array([[1.0, 0.0, 0.0], [0.0, -0.4, 0.3], [0.0, 0.0, 0.0]])
     for epsilon0 in (0.0, 1e-13, 1e-9, 0.5, 3.0, 30.0, 1e300):
         made = [
-            *((make(k=3, epsilon0=epsilon0), codes) for make in RANDOMIZERS.values()),
+            *((make(domain_size=3, epsilon0=epsilon0), codes) for make in RANDOMIZERS.values()),
             *(
                 (make(low=-1, high=1, epsilon0=epsilon0), numbers)
                 for make in NUMBER_RANDOMIZERS.values()
             ),
             *(
-                (make(k=3, max_answers=2, epsilon0=epsilon0), sets)
+                (make(domain_size=3, max_answers=2, epsilon0=epsilon0), sets)
                 for make in ANSWER_SET_RANDOMIZERS.values()
             ),
             *(
@@ -469,7 +471,7 @@ def test_extreme_words_keep_vectors_on_their_side_of_the_cut(name, dimension):
 
 
 def test_a_border_that_is_off_by_one_word_is_caught():
-    randomizer = RANDOMIZERS["k-rr"](k=3, epsilon0=1.0)
+    randomizer = RANDOMIZERS["k-rr"](domain_size=3, epsilon0=1.0)
 
     def draw(words):
         return randomizer.randomize(np.zeros(len(words), dtype=int), Tape(words)).data.tolist()

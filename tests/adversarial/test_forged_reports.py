@@ -40,7 +40,9 @@ def possible_reports(name, randomizer):
     channel = laws.category(randomizer)
     reports = range(len(channel[0]))
     if name == "subset-selection":
-        reports = [y for y in range(2**randomizer.k) if y.bit_count() == randomizer.subset_size]
+        reports = [
+            y for y in range(2**randomizer.domain_size) if y.bit_count() == randomizer.subset_size
+        ]
     return {y for y, column in zip(reports, zip(*channel, strict=True), strict=True) if any(column)}
 
 
@@ -48,7 +50,7 @@ def possible_reports(name, randomizer):
 @pytest.mark.parametrize("k", [2, 3, 5, 8])
 @pytest.mark.parametrize("name", RANDOMIZERS)
 def test_every_byte_as_a_report_of_a_category(name, k, epsilon0):
-    randomizer = RANDOMIZERS[name](k=k, epsilon0=epsilon0)
+    randomizer = RANDOMIZERS[name](domain_size=k, epsilon0=epsilon0)
     if randomizer.num_report_bytes != 1:
         # Hashing to many buckets: two bytes, and whatever is not below g^(m + 1) is refused.
         assert name == "optimized-local-hashing"
@@ -63,7 +65,7 @@ def test_every_byte_as_a_report_of_a_category(name, k, epsilon0):
 
 @pytest.mark.parametrize("name", ["symmetric-unary", "optimized-unary", "subset-selection"])
 def test_bits_beyond_the_last_category_of_wide_rows(name):
-    randomizer = RANDOMIZERS[name](k=19, epsilon0=1.0)
+    randomizer = RANDOMIZERS[name](domain_size=19, epsilon0=1.0)
     row = randomizer.randomize(np.array([0]), Entropy.from_seed(1)).data
     for bit in range(19, 24):
         forged = row.copy()
@@ -98,7 +100,7 @@ def test_every_report_of_a_number(name):
 
 @pytest.mark.parametrize("name", ANSWER_SET_RANDOMIZERS)
 def test_every_byte_as_a_report_of_a_set(name):
-    randomizer = ANSWER_SET_RANDOMIZERS[name](k=3, max_answers=2, epsilon0=1.0)
+    randomizer = ANSWER_SET_RANDOMIZERS[name](domain_size=3, max_answers=2, epsilon0=1.0)
     base_name = randomizer.base_name
     possible = possible_reports(base_name, randomizer.base)
     is_row = base_name in ("symmetric-unary", "optimized-unary", "subset-selection")
@@ -180,7 +182,7 @@ def every_randomizer():
     sets, texts = np.array([[0, 1], [2, -1], [-1, -1]]), ["", "a", "yes"]
     options = {"epsilon0": 1.0}
     for name, make in RANDOMIZERS.items():
-        yield pytest.param(make(k=3, **options), codes, id=name)
+        yield pytest.param(make(domain_size=3, **options), codes, id=name)
     for name, make in NUMBER_RANDOMIZERS.items():
         yield pytest.param(make(low=0, high=1, **options), numbers, id=name)
     for name, make in VECTOR_RANDOMIZERS.items():
@@ -188,7 +190,7 @@ def every_randomizer():
     for name, make in STRING_RANDOMIZERS.items():
         yield pytest.param(make(key=KEY, **options), texts, id=name)
     for name, make in ANSWER_SET_RANDOMIZERS.items():
-        yield pytest.param(make(k=3, max_answers=2, **options), sets, id=name)
+        yield pytest.param(make(domain_size=3, max_answers=2, **options), sets, id=name)
 
 
 @pytest.mark.parametrize(("randomizer", "values"), [*every_randomizer()])

@@ -39,10 +39,10 @@ from shuffledp.leakage.uninformed import (
 TIGHT = 3e-12
 
 
-def randomized_response(num_values, truth):
+def randomized_response(domain_size, truth):
     """The matrix of k-RR."""
-    other = (1 - truth) / (num_values - 1)
-    return [[truth if x == y else other for y in range(num_values)] for x in range(num_values)]
+    other = (1 - truth) / (domain_size - 1)
+    return [[truth if x == y else other for y in range(domain_size)] for x in range(domain_size)]
 
 
 def view(reports, shuffled):
@@ -80,9 +80,9 @@ def knowing(others, prior):
     return [((x, *others), weight) for x, weight in enumerate(prior)]
 
 
-def identity(num_values):
+def identity(domain_size):
     """The matrix of users who tell the truth."""
-    return [[Fraction(int(x == y)) for y in range(num_values)] for x in range(num_values)]
+    return [[Fraction(int(x == y)) for y in range(domain_size)] for x in range(domain_size)]
 
 
 def assert_holds(bound, exact, *, tight=True):
@@ -101,25 +101,25 @@ PRIORS = {
 }
 
 
-@pytest.mark.parametrize(("num_users", "num_values"), SIZES)
-def test_the_uninformed_adversary(num_users, num_values):
-    uniform = [Fraction(1, num_values)] * num_values
+@pytest.mark.parametrize(("num_users", "domain_size"), SIZES)
+def test_the_uninformed_adversary(num_users, domain_size):
+    uniform = [Fraction(1, domain_size)] * domain_size
     data = list(independent(uniform, num_users))
     for truth in TRUTHS:
-        matrix = randomized_response(num_values, truth)
+        matrix = randomized_response(domain_size, truth)
         both = vulnerability(data, matrix, shuffled=True)
-        assert_holds(shuffled_vulnerability(num_users, num_values, truth), both)
+        assert_holds(shuffled_vulnerability(num_users, domain_size, truth), both)
         if num_users <= 3:
             assert vulnerability(data, matrix, shuffled=False) == truth  # Proposition 15
-    alone = vulnerability(data, identity(num_values), shuffled=True)
-    assert_holds(shuffler_vulnerability(num_users, num_values), alone)
+    alone = vulnerability(data, identity(domain_size), shuffled=True)
+    assert_holds(shuffler_vulnerability(num_users, domain_size), alone)
 
 
-@pytest.mark.parametrize(("num_users", "num_values"), [(2, 2), (5, 2), (2, 3), (4, 3), (3, 4)])
-def test_a_prior_that_is_not_uniform(num_users, num_values):
-    prior = PRIORS[num_values]
+@pytest.mark.parametrize(("num_users", "domain_size"), [(2, 2), (5, 2), (2, 3), (4, 3), (3, 4)])
+def test_a_prior_that_is_not_uniform(num_users, domain_size):
+    prior = PRIORS[domain_size]
     for truth in TRUTHS:
-        matrix = randomized_response(num_values, truth)
+        matrix = randomized_response(domain_size, truth)
         exact = vulnerability(independent(prior, num_users), matrix, shuffled=True)
         assert_holds(exchangeable_vulnerability(num_users, matrix, prior=prior), exact)
         law = [float(chance) for chance in prior]
@@ -160,16 +160,18 @@ def test_the_fullest_bin(num_balls, num_bins):
         assert ends.upper - ends.lower <= 1e-10 * float(excess)
 
 
-@pytest.mark.parametrize("num_values", [2, 3])
+@pytest.mark.parametrize("domain_size", [2, 3])
 @pytest.mark.parametrize("num_users", [2, 4])
-def test_the_strong_adversary(num_users, num_values):
-    uniform = [Fraction(1, num_values)] * num_values
-    for prior in (uniform, PRIORS[num_values]):
+def test_the_strong_adversary(num_users, domain_size):
+    uniform = [Fraction(1, domain_size)] * domain_size
+    for prior in (uniform, PRIORS[domain_size]):
         for truth in TRUTHS[1:]:
-            matrix = randomized_response(num_values, truth)
+            matrix = randomized_response(domain_size, truth)
             found = {}
-            for others in itertools.combinations_with_replacement(range(num_values), num_users - 1):
-                counts = tuple(others.count(value) for value in range(num_values))
+            for others in itertools.combinations_with_replacement(
+                range(domain_size), num_users - 1
+            ):
+                counts = tuple(others.count(value) for value in range(domain_size))
                 exact = vulnerability(knowing(others, prior), matrix, shuffled=True)
                 assert_holds(strong_vulnerability(truth, counts, prior=prior), exact)
                 assert_holds(strong_vulnerability(matrix, counts, prior=prior), exact)
@@ -185,10 +187,10 @@ def test_the_strong_adversary(num_users, num_values):
                 assert_holds(worst.vulnerability, max(found.values()))
                 assert_holds(best.vulnerability, min(found.values()))
             if prior is uniform:
-                worst, best = extreme_knowledge(num_users, num_values, truth)
+                worst, best = extreme_knowledge(num_users, domain_size, truth)
                 assert_holds(worst.vulnerability, max(found.values()))
                 assert_holds(best.vulnerability, min(found.values()))
-                ceiling = blanket_vulnerability_upper(num_users, num_values, truth)
+                ceiling = blanket_vulnerability_upper(num_users, domain_size, truth)
                 assert max(found.values()) <= Fraction(ceiling)
 
 
@@ -262,21 +264,21 @@ def test_a_permutation_that_is_not_uniform():
         places = [Fraction(0)] * 3
         for order, share in orders:
             places[order[target]] += share
-        for num_values in (2, 3):
-            matrix = randomized_response(num_values, Fraction(4, 5))
-            prior = PRIORS[num_values]
+        for domain_size in (2, 3):
+            matrix = randomized_response(domain_size, Fraction(4, 5))
+            prior = PRIORS[domain_size]
             exact = permuted(orders, matrix, prior, target)
             bound = positions_vulnerability([float(place) for place in places], matrix, prior=prior)
             assert_holds(bound, exact)
 
 
-@pytest.mark.parametrize("num_values", [2, 3])
-def test_a_random_crowd(num_values):
+@pytest.mark.parametrize("domain_size", [2, 3])
+def test_a_random_crowd(domain_size):
     """Each other user joins the shuffle by a coin; who stays out is seen beside the report."""
     overlaps = [Fraction(3, 10), Fraction(9, 10), Fraction(1, 2)]
-    uniform = [Fraction(1, num_values)] * num_values
+    uniform = [Fraction(1, domain_size)] * domain_size
     for truth in TRUTHS[1:]:
-        matrix = randomized_response(num_values, truth)
+        matrix = randomized_response(domain_size, truth)
         expected = Fraction(0)
         for coins in itertools.product((0, 1), repeat=3):
             chance = math.prod(
@@ -284,17 +286,17 @@ def test_a_random_crowd(num_values):
             )
             data = independent(uniform, 1 + sum(coins))
             expected += chance * vulnerability(data, matrix, shuffled=True)
-        ceiling = crowd_vulnerability_upper(num_values, truth, [float(k) for k in overlaps])
+        ceiling = crowd_vulnerability_upper(domain_size, truth, [float(k) for k in overlaps])
         assert expected <= Fraction(ceiling) <= expected * (1 + Fraction(1, 10**6))
 
 
 def test_no_mechanism_exceeds_what_its_guarantee_allows():
     generator = Entropy.from_seed(77).generator()
     for _ in range(60):
-        num_values, num_outputs = 2 + int(generator.integers(3)), 2 + int(generator.integers(4))
-        table = generator.random((num_values, num_outputs)) ** 4
+        domain_size, num_outputs = 2 + int(generator.integers(3)), 2 + int(generator.integers(4))
+        table = generator.random((domain_size, num_outputs)) ** 4
         table /= table.sum(axis=1, keepdims=True)
-        prior = generator.dirichlet([1.0] * num_values)
+        prior = generator.dirichlet([1.0] * domain_size)
         exact = sum((prior[:, None] * table).max(axis=0))
         for epsilon in (0.0, 0.3, 1.0, 3.0):
             delta = max(

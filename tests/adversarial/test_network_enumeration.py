@@ -77,7 +77,7 @@ def overlaps_of(laws, victim):
 
 def all_views(laws, channel):
     """Laws of what "all" shows, a row each dataset: how many reports of each kind at each place."""
-    num_users, num_values = len(laws), len(channel)
+    num_users, domain_size = len(laws), len(channel)
     letters = np.array(
         [[np.outer(law, row).ravel() for row in channel] for law in np.array(laws, dtype=float)]
     )
@@ -86,7 +86,7 @@ def all_views(laws, channel):
         rows = {
             (*data, x): enumeration._add_report(law, letters[i, x], i)
             for data, law in rows.items()
-            for x in range(num_values)
+            for x in range(domain_size)
         }
     return rows
 
@@ -103,12 +103,12 @@ def joint_of(laws):
 def single_views(laws, channel):
     """Laws of what "single" shows, a row each dataset: at each place a report or nothing."""
     channel = np.array(channel, dtype=float)
-    num_users, (num_values, num_reports) = len(laws), channel.shape
+    num_users, (domain_size, num_reports) = len(laws), channel.shape
     joint = {held: mass for held, mass in joint_of(laws).items() if mass > 0.0}
     holds = np.array(list(joint))[:, None, :] == np.arange(len(laws[0]))[:, None]  # case, place, i
     weights = np.array(list(joint.values()))
     rows = {}
-    for data in itertools.product(range(num_values), repeat=num_users):
+    for data in itertools.product(range(domain_size), repeat=num_users):
         here = holds.sum(axis=2)
         shown = np.zeros((*here.shape, num_reports + 1))
         shown[:, :, :-1] = (holds @ channel[list(data)]) / np.maximum(here, 1)[:, :, None]
@@ -124,9 +124,9 @@ def all_views_of_joint(joint, channel):
     """As `all_views` for any joint law of the holders, in a dictionary."""
     channel = np.array(channel, dtype=float)
     num_users = len(next(iter(joint)))
-    num_values, num_reports = channel.shape
+    domain_size, num_reports = channel.shape
     rows = {}
-    for data in itertools.product(range(num_values), repeat=num_users):
+    for data in itertools.product(range(domain_size), repeat=num_users):
         law = {}
         for held, mass in joint.items():
             for said in itertools.product(range(num_reports), repeat=num_users):
@@ -141,9 +141,9 @@ def all_views_of_joint(joint, channel):
 def worst_deltas(rows, victim, epsilons):
     """Largest divergence over all data of the others and both orders, for each epsilon."""
     first, second = [], []
-    num_values = max(data[victim] for data in rows) + 1
+    domain_size = max(data[victim] for data in rows) + 1
     for data, law in rows.items():
-        for other in range(num_values):
+        for other in range(domain_size):
             if other != data[victim]:
                 first.append(law)
                 second.append(rows[(*data[:victim], other, *data[victim + 1 :])])

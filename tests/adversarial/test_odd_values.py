@@ -26,7 +26,7 @@ def entropy():
 
 def categories(name):
     """A randomizer of categories that hides nothing, so that its reports tell the value."""
-    return RANDOMIZERS[name](k=5, epsilon0=1e300)
+    return RANDOMIZERS[name](domain_size=5, epsilon0=1e300)
 
 
 @pytest.mark.parametrize("name", RANDOMIZERS)
@@ -76,7 +76,9 @@ def test_codes_of_other_types(name, values):
 def test_durations_are_no_whole_numbers(kind, unit):
     values = np.array([1, 0], dtype=f"m8[{unit}]")
     if kind == "set":
-        randomizer = ANSWER_SET_RANDOMIZERS["sampled:k-rr"](k=3, max_answers=2, epsilon0=1.0)
+        randomizer = ANSWER_SET_RANDOMIZERS["sampled:k-rr"](
+            domain_size=3, max_answers=2, epsilon0=1.0
+        )
         values = values[None]
     else:
         randomizer = categories("k-rr") if kind == "category" else numbers("duchi")
@@ -102,7 +104,7 @@ def test_codes_of_every_integer_type_and_layout(name):
 
 @pytest.mark.parametrize("name", ANSWER_SET_RANDOMIZERS)
 def test_odd_sets(name):
-    randomizer = ANSWER_SET_RANDOMIZERS[name](k=3, max_answers=2, epsilon0=1.0)
+    randomizer = ANSWER_SET_RANDOMIZERS[name](domain_size=3, max_answers=2, epsilon0=1.0)
     for wrong in (
         [[3]],
         [[-2]],
@@ -257,7 +259,7 @@ def test_ranges_that_are_none(name, low, high):
 @pytest.mark.parametrize("make", [*RANDOMIZERS.values(), *NUMBER_RANDOMIZERS.values()])
 @pytest.mark.parametrize("epsilon0", [math.nan, math.inf, -1e-300, -1.0, "1", None, 1j])
 def test_epsilon0_that_is_none(make, epsilon0):
-    options = {"k": 3} if make in RANDOMIZERS.values() else {"low": 0, "high": 1}
+    options = {"domain_size": 3} if make in RANDOMIZERS.values() else {"low": 0, "high": 1}
     with pytest.raises(ParameterError):
         make(epsilon0=epsilon0, **options)
 
@@ -346,7 +348,9 @@ def test_masked_values_are_not_taken_for_answers(kind):
     # np.asarray drops the mask, and what was hidden would be reported.
     values = np.ma.MaskedArray([1, 0], mask=[False, True])
     if kind == "set":
-        randomizer = ANSWER_SET_RANDOMIZERS["sampled:k-rr"](k=3, max_answers=2, epsilon0=1.0)
+        randomizer = ANSWER_SET_RANDOMIZERS["sampled:k-rr"](
+            domain_size=3, max_answers=2, epsilon0=1.0
+        )
         values = np.ma.MaskedArray([[1, 0]], mask=[[False, True]])
     elif kind == "number":
         randomizer = NUMBER_RANDOMIZERS["piecewise"](low=0.0, high=1.0, epsilon0=1.0)
@@ -354,6 +358,6 @@ def test_masked_values_are_not_taken_for_answers(kind):
         randomizer = VECTOR_RANDOMIZERS["privunit"](dimension=2, epsilon0=1.0)
         values = np.ma.MaskedArray([[0.5, 0.5]], mask=[[False, True]])
     else:
-        randomizer = RANDOMIZERS["hadamard-response"](k=3, epsilon0=1.0)
+        randomizer = RANDOMIZERS["hadamard-response"](domain_size=3, epsilon0=1.0)
     with pytest.raises(ParameterError, match="masked array"):
         randomizer.randomize(values, Entropy.from_seed(1))

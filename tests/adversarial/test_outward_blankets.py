@@ -74,7 +74,7 @@ def shortfalls(exact, found, ratio):
 @pytest.mark.parametrize("k", [2, 3, 7, 64])
 def test_k_rr_errs_upwards(k):
     for epsilon0 in EPSILON0S:
-        randomizer = KRandomizedResponse(k=k, epsilon0=epsilon0)
+        randomizer = KRandomizedResponse(domain_size=k, epsilon0=epsilon0)
         channel = randomizer.channel()
         lie = min(channel[0]) if randomizer.epsilon0 else Fraction(1, k)
         ratio = (1 - (k - 1) * lie) / lie
@@ -85,7 +85,7 @@ def test_k_rr_errs_upwards(k):
 def test_rounding_to_nearest_does_not():
     found = 0
     for epsilon0 in EPSILON0S[2:]:
-        lie = min(KRandomizedResponse(k=7, epsilon0=epsilon0).channel()[0])
+        lie = min(KRandomizedResponse(domain_size=7, epsilon0=epsilon0).channel()[0])
         ratio = (1 - 6 * lie) / lie
         exact = [(lie, ratio, 1), (lie, 1, ratio), (5 * lie, 1, 1)]
         found += shortfalls(exact, stated(rounded_atoms(exact)), ratio)
@@ -96,7 +96,7 @@ def test_rounding_to_nearest_does_not():
 @pytest.mark.parametrize("k", [2, 4])
 def test_categories_err_upwards(make, k):
     for epsilon0 in EPSILON0S:
-        randomizer = make(k=k, epsilon0=epsilon0)
+        randomizer = make(domain_size=k, epsilon0=epsilon0)
         if randomizer.epsilon0 == 0.0:
             continue  # all atoms are neutral
         channel = randomizer.channel()
@@ -174,7 +174,7 @@ def products(atoms, num_parts):
 @pytest.mark.parametrize("num_parts", [1, 2, 3])
 def test_split_sets_err_upwards(base, num_parts):
     for epsilon0 in (1e-9, 0.1, 0.9, 3.3, 12.0):
-        sets = SplitAnswers(base_name=base, k=3, max_answers=num_parts, epsilon0=epsilon0)
+        sets = SplitAnswers(base_name=base, domain_size=3, max_answers=num_parts, epsilon0=epsilon0)
         slot = of_channel(sets.base.channel(), 0, 1)
         ratio = max(r0 for _, r0, _ in slot)
         exact, found = products(slot, num_parts), stated(sets.profile.blanket)
@@ -185,14 +185,16 @@ def test_split_sets_err_upwards(base, num_parts):
 def test_split_sets_that_hide_next_to_nothing_are_stated_to_nearest():
     """As before: neutral reports, of mass 1e-26, have no room for outward rounding."""
     for epsilon0 in (60.0, 120.0):
-        sets = SplitAnswers(base_name="k-rr", k=3, max_answers=2, epsilon0=epsilon0)
+        sets = SplitAnswers(base_name="k-rr", domain_size=3, max_answers=2, epsilon0=epsilon0)
         exact = products(of_channel(sets.base.channel(), 0, 1), 2)
         found = stated(sets.profile.blanket)
         assert sum(Fraction(mass) for mass, _, _ in found) == pytest.approx(
             sum(mass for mass, _, _ in exact), rel=1e-10
         )
-    assert SplitAnswers(base_name="subset-selection", k=3, max_answers=3, epsilon0=100.0).profile
-    most = SplitAnswers(base_name="symmetric-unary", k=40, max_answers=36, epsilon0=30.0)
+    assert SplitAnswers(
+        base_name="subset-selection", domain_size=3, max_answers=3, epsilon0=100.0
+    ).profile
+    most = SplitAnswers(base_name="symmetric-unary", domain_size=40, max_answers=36, epsilon0=30.0)
     assert most.profile.blanket == ()
 
 
@@ -200,8 +202,8 @@ def test_split_sets_that_hide_next_to_nothing_are_stated_to_nearest():
 def test_users_who_stay_away_err_upwards(chance):
     """Against the thinned law of the exact fractions, of one pair and of two."""
     for epsilon0 in (0.1, 1.0, 3.3):
-        base = KRandomizedResponse(k=4, epsilon0=epsilon0)
-        sets = SplitAnswers(base_name="k-rr", k=3, max_answers=2, epsilon0=epsilon0)
+        base = KRandomizedResponse(domain_size=4, epsilon0=epsilon0)
+        sets = SplitAnswers(base_name="k-rr", domain_size=3, max_answers=2, epsilon0=epsilon0)
         for profile, channel, num_parts in (
             (base.profile, base.channel(), 1),
             (sets.profile, sets.base.channel(), 2),

@@ -100,12 +100,12 @@ def jumps(name, k):
     low = 0.05
     while low < 6.0:
         high = low + 0.05
-        before = shape(make(k=k, epsilon0=low))
-        if shape(make(k=k, epsilon0=high)) != before:
+        before = shape(make(domain_size=k, epsilon0=low))
+        if shape(make(domain_size=k, epsilon0=high)) != before:
             below, above = low, high
             while above - below > 1e-14 * above:
                 middle = 0.5 * (below + above)
-                is_before = shape(make(k=k, epsilon0=middle)) == before
+                is_before = shape(make(domain_size=k, epsilon0=middle)) == before
                 below, above = (middle, above) if is_before else (below, middle)
                 if middle in (below, above) and math.nextafter(below, math.inf) >= above:
                     break
@@ -119,7 +119,7 @@ def test_calibration_where_the_law_jumps(name, k):
     make = RANDOMIZERS[name]
 
     def profile_for(epsilon0):
-        return make(k=k, epsilon0=epsilon0).profile
+        return make(domain_size=k, epsilon0=epsilon0).profile
 
     found = jumps(name, k)
     assert len(found) >= 3

@@ -92,7 +92,7 @@ def data_of(name, k):
 @pytest.mark.parametrize("name", STATING)
 def test_categories(name, k):
     for epsilon0 in EPSILON0S:
-        randomizer = RANDOMIZERS[name](k=k, epsilon0=epsilon0)
+        randomizer = RANDOMIZERS[name](domain_size=k, epsilon0=epsilon0)
         channel = laws.category(randomizer)
         check_blanket(channel, randomizer.profile, affordable(k, (1, 2, 3)))
         check_attack(channel, randomizer.profile, data_of(name, k), affordable(k, (1, 2, 3)))
@@ -100,7 +100,7 @@ def test_categories(name, k):
 
 @pytest.mark.parametrize("name", STATING)
 def test_four_users(name):
-    randomizer = RANDOMIZERS[name](k=3, epsilon0=1.0)
+    randomizer = RANDOMIZERS[name](domain_size=3, epsilon0=1.0)
     channel = laws.category(randomizer)
     check_blanket(channel, randomizer.profile, (4,))
     check_attack(channel, randomizer.profile, data_of(name, 3), (4,))
@@ -177,16 +177,16 @@ def test_half_spaces_at_right_angles(dimension, epsilon0):
 
 
 def test_a_blanket_that_is_too_heavy_is_caught():
-    randomizer = RANDOMIZERS["subset-selection"](k=4, epsilon0=1.0)
+    randomizer = RANDOMIZERS["subset-selection"](domain_size=4, epsilon0=1.0)
     channel = laws.category(randomizer)
-    heavier = RANDOMIZERS["subset-selection"](k=7, epsilon0=1.0).profile
+    heavier = RANDOMIZERS["subset-selection"](domain_size=7, epsilon0=1.0).profile
     wrong = replace(randomizer.profile, blanket=heavier.blanket)
     with pytest.raises(AssertionError):
         check_blanket(channel, wrong, (1, 2))
 
 
 def test_an_attack_with_other_data_is_caught():
-    randomizer = RANDOMIZERS["optimized-local-hashing"](k=3, epsilon0=3.0)
+    randomizer = RANDOMIZERS["optimized-local-hashing"](domain_size=3, epsilon0=3.0)
     assert randomizer.num_buckets == 3
     channel = laws.category(randomizer)
     with pytest.raises(AssertionError):

@@ -62,7 +62,7 @@ def check_all(channel, profile, *, most, numbers_of_users=(1, 2, 3), **options):
 @pytest.mark.parametrize("name", RANDOMIZERS)
 def test_categories(name, k):
     for epsilon0 in EPSILON0S:
-        randomizer = RANDOMIZERS[name](k=k, epsilon0=epsilon0)
+        randomizer = RANDOMIZERS[name](domain_size=k, epsilon0=epsilon0)
         channel = laws.category(randomizer)
         assert tuple(map(tuple, channel)) == randomizer.channel()
         sharpest = check_all(channel, randomizer.profile, most=10**7)
@@ -72,7 +72,7 @@ def test_categories(name, k):
 @pytest.mark.parametrize("name", RANDOMIZERS)
 def test_eight_categories(name):
     for epsilon0 in EPSILON0S:
-        randomizer = RANDOMIZERS[name](k=8, epsilon0=epsilon0)
+        randomizer = RANDOMIZERS[name](domain_size=8, epsilon0=epsilon0)
         channel = laws.category(randomizer)
         assert tuple(map(tuple, channel)) == randomizer.channel()
         check_all(
@@ -84,7 +84,7 @@ def test_eight_categories(name):
 @pytest.mark.parametrize("name", RANDOMIZERS)
 def test_categories_where_floats_cannot_tell(name, k):
     for epsilon0 in EXTREME_EPSILON0S:
-        randomizer = RANDOMIZERS[name](k=k, epsilon0=epsilon0)
+        randomizer = RANDOMIZERS[name](domain_size=k, epsilon0=epsilon0)
         channel = laws.category(randomizer)
         assert tuple(map(tuple, channel)) == randomizer.channel()
         check_all(channel, randomizer.profile, most=800, by_floats=False, deltas=(1e-12, 0.03))
@@ -94,7 +94,7 @@ def test_categories_where_floats_cannot_tell(name, k):
 @pytest.mark.parametrize("name", RANDOMIZERS)
 def test_four_users(name):
     for k, epsilon0 in itertools.product((2, 3), EPSILON0S):
-        randomizer = RANDOMIZERS[name](k=k, epsilon0=epsilon0)
+        randomizer = RANDOMIZERS[name](domain_size=k, epsilon0=epsilon0)
         channel = laws.category(randomizer)
         check_all(channel, randomizer.profile, most=10**7, numbers_of_users=(4,))
 
@@ -103,7 +103,7 @@ def test_four_users(name):
 @pytest.mark.parametrize("name", RANDOMIZERS)
 def test_many_users_of_whom_the_others_agree(name, k):
     for epsilon0, num_users in itertools.product((0.5, 2.0), (50, 2000)):
-        randomizer = RANDOMIZERS[name](k=k, epsilon0=epsilon0)
+        randomizer = RANDOMIZERS[name](domain_size=k, epsilon0=epsilon0)
         channel = in_floats(laws.category(randomizer))
 
         def worst(epsilon, channel=channel, num_users=num_users):
@@ -120,7 +120,7 @@ def test_many_users_of_whom_the_others_agree(name, k):
 def test_the_bound_is_nearly_reached_by_many_users():
     # So the test above has teeth: 4 % less epsilon than published, and the data refute it.
     for name in ("k-rr", "optimized-local-hashing", "subset-selection"):
-        randomizer = RANDOMIZERS[name](k=4, epsilon0=2.0)
+        randomizer = RANDOMIZERS[name](domain_size=4, epsilon0=2.0)
         channel = in_floats(laws.category(randomizer))
         bound = exact.published(randomizer.profile, 2000, delta=1e-6).epsilon
         reached = exact.agreeing_delta(channel, (0, 1, 2), 2000, bound.upper * 0.96)
@@ -164,7 +164,9 @@ def test_numbers_on_the_grid_and_between(name, resolution):
 def test_sets(name, k, max_answers):
     sets = laws.answer_sets(k, max_answers)
     for epsilon0 in (0.3, 1.0, 4.0):
-        randomizer = ANSWER_SET_RANDOMIZERS[name](k=k, max_answers=max_answers, epsilon0=epsilon0)
+        randomizer = ANSWER_SET_RANDOMIZERS[name](
+            domain_size=k, max_answers=max_answers, epsilon0=epsilon0
+        )
         channel = laws.set_channel(randomizer, sets)
         assert all(sum(row) == 1 for row in channel)
         check_all(channel, randomizer.profile, most=4 * 10**6, deltas=(1e-6, 0.03))
@@ -173,7 +175,7 @@ def test_sets(name, k, max_answers):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ANSWER_SET_RANDOMIZERS)
 def test_three_users_with_two_answers_of_three(name):
-    randomizer = ANSWER_SET_RANDOMIZERS[name](k=3, max_answers=2, epsilon0=1.5)
+    randomizer = ANSWER_SET_RANDOMIZERS[name](domain_size=3, max_answers=2, epsilon0=1.5)
     channel = laws.set_channel(randomizer, laws.answer_sets(3, 2))
     check_all(channel, randomizer.profile, most=6 * 10**7, shares=(0.0, 0.3, 0.9), deltas=())
 
@@ -213,9 +215,9 @@ def test_vectors_all_around_the_circle(num_inputs):
 
 def test_a_profile_that_claims_too_little_loss_is_caught():
     for name in RANDOMIZERS:
-        randomizer = RANDOMIZERS[name](k=3, epsilon0=1.0)
+        randomizer = RANDOMIZERS[name](domain_size=3, epsilon0=1.0)
         channel = laws.category(randomizer)
-        claimed = RANDOMIZERS[name](k=3, epsilon0=0.999).profile
+        claimed = RANDOMIZERS[name](domain_size=3, epsilon0=0.999).profile
         with pytest.raises(AssertionError):
             exact.check_guarantee(channel, claimed, 2)
 
@@ -223,9 +225,9 @@ def test_a_profile_that_claims_too_little_loss_is_caught():
 @pytest.mark.parametrize("num_users", [1, 2, 3])
 def test_the_blanket_of_a_larger_domain_is_caught(num_users):
     # The same epsilon0, and a blanket that is sound for six categories but not for three.
-    randomizer = RANDOMIZERS["k-rr"](k=3, epsilon0=1.0)
+    randomizer = RANDOMIZERS["k-rr"](domain_size=3, epsilon0=1.0)
     channel = laws.category(randomizer)
-    blanket = RANDOMIZERS["k-rr"](k=6, epsilon0=1.0).profile.blanket
+    blanket = RANDOMIZERS["k-rr"](domain_size=6, epsilon0=1.0).profile.blanket
     wrong = LocalProfile(
         epsilon0=randomizer.epsilon0, family=RandomizerFamily.OTHER, blanket=blanket
     )
@@ -237,7 +239,7 @@ def test_the_blanket_of_a_larger_domain_is_caught(num_users):
 
 
 def test_merging_reports_changes_no_divergence():
-    channel = laws.category(RANDOMIZERS["hadamard-response"](k=3, epsilon0=1.0))
+    channel = laws.category(RANDOMIZERS["hadamard-response"](domain_size=3, epsilon0=1.0))
     rows, denominator = exact.merged(channel)
     assert len(rows[0]) < len(channel[0])
     assert all(sum(row) == denominator for row in rows)
@@ -249,7 +251,7 @@ def test_merging_reports_changes_no_divergence():
 
 
 def test_three_ways_agree():
-    channel = laws.category(RANDOMIZERS["subset-selection"](k=4, epsilon0=1.0))
+    channel = laws.category(RANDOMIZERS["subset-selection"](domain_size=4, epsilon0=1.0))
     truth = exact.Shuffled(channel, 3)
     value, where = truth.worst(0.4)
     e = exact.exponential(0.4, upwards=True)

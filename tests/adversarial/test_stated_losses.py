@@ -50,7 +50,7 @@ def sizes(generator, count):
 
 def category_ratio(randomizer):
     """Return e^epsilon0 of a randomizer of categories, from its thresholds."""
-    k, threshold = randomizer.k, randomizer.threshold
+    k, threshold = randomizer.domain_size, randomizer.threshold
     match randomizer.name:
         case "k-rr":
             is_blind = threshold == WORDS // k
@@ -107,8 +107,8 @@ def test_categories(name):
     make = RANDOMIZERS[name]
     pairs = zip(sizes(generator, TRIALS), losses(generator, TRIALS), strict=True)
     for k, asked in pairs:
-        randomizer = make(k=int(k), epsilon0=float(asked))
-        again = make(k=int(k), epsilon0=randomizer.epsilon0)
+        randomizer = make(domain_size=int(k), epsilon0=float(asked))
+        again = make(domain_size=int(k), epsilon0=randomizer.epsilon0)
         assert_stated(randomizer, asked, again, category_ratio(randomizer))
 
 
@@ -147,7 +147,7 @@ def test_sets(name):
     pairs = zip(sizes(generator, TRIALS // 8), losses(generator, TRIALS // 8), strict=True)
     for number, asked in pairs:
         k = min(int(number), 10**6)
-        size = {"k": k, "max_answers": int(generator.integers(1, min(k, 6) + 1))}
+        size = {"domain_size": k, "max_answers": int(generator.integers(1, min(k, 6) + 1))}
         randomizer = make(epsilon0=float(asked), **size)
         again = make(epsilon0=randomizer.epsilon0, **size)
         ratio = category_ratio(randomizer.base)
@@ -194,7 +194,7 @@ def test_vectors(name):
 
 
 def test_a_loss_that_is_rounded_down_is_caught():
-    randomizer = RANDOMIZERS["k-rr"](k=3, epsilon0=1.0)
+    randomizer = RANDOMIZERS["k-rr"](domain_size=3, epsilon0=1.0)
     lower = np.nextafter(randomizer.epsilon0, 0.0)
     with mp.workdps(60):
         ratio = category_ratio(randomizer)

@@ -64,7 +64,7 @@ def test_exactly_one_of_the_two(given):
     ],
 )
 def test_account_by_name_is_the_profile_accounted(randomizer, k, profile):
-    by_name = account(epsilon0=1.0, num_users=500, delta=1e-5, randomizer=randomizer, k=k)
+    by_name = account(epsilon0=1.0, num_users=500, delta=1e-5, randomizer=randomizer, domain_size=k)
     assert by_name.bound == guarantee_for(profile, 500, delta=1e-5).bound
 
 
@@ -75,8 +75,10 @@ def test_a_lower_end_can_be_left_out():
 
 @pytest.mark.parametrize("randomizer", sorted(set(RANDOMIZERS) - {"k-rr", "symmetric-unary"}))
 def test_account_of_every_registered_randomizer_is_that_of_its_law(randomizer):
-    law = make_randomizer(randomizer, k=4, epsilon0=1.0)
-    by_name = account(epsilon0=law.epsilon0, num_users=500, delta=1e-5, randomizer=randomizer, k=4)
+    law = make_randomizer(randomizer, domain_size=4, epsilon0=1.0)
+    by_name = account(
+        epsilon0=law.epsilon0, num_users=500, delta=1e-5, randomizer=randomizer, domain_size=4
+    )
     by_law = guarantee_for(law.profile, 500, delta=1e-5)
     assert by_name.epsilon_upper == pytest.approx(by_law.epsilon_upper, rel=1e-9)
     anyone = account(epsilon0=law.epsilon0, num_users=500, delta=1e-5)
@@ -84,7 +86,7 @@ def test_account_of_every_registered_randomizer_is_that_of_its_law(randomizer):
 
 
 def test_a_law_that_depends_on_k_needs_it():
-    with pytest.raises(ParameterError, match="k is needed for hadamard-response"):
+    with pytest.raises(ParameterError, match="domain_size is needed for hadamard-response"):
         account(epsilon0=1.0, num_users=10, delta=0.1, randomizer="hadamard-response")
 
 
@@ -98,10 +100,10 @@ def test_an_unknown_randomizer_is_refused_with_the_names(randomizer):
     ("changes", "match"),
     [
         ({"randomizer": "k-rr"}, "number of answers k"),
-        ({"k": 4}, "makes no difference without a randomizer"),
-        ({"randomizer": "k-rr", "k": 1}, "domain_size"),
-        ({"randomizer": "k-rr", "k": 2.5}, "domain_size"),
-        ({"randomizer": "optimized-unary", "k": 0}, "domain_size"),
+        ({"domain_size": 4}, "makes no difference without a randomizer"),
+        ({"randomizer": "k-rr", "domain_size": 1}, "domain_size"),
+        ({"randomizer": "k-rr", "domain_size": 2.5}, "domain_size"),
+        ({"randomizer": "optimized-unary", "domain_size": 0}, "domain_size"),
         ({"epsilon0": -1.0}, "epsilon0"),
         ({"epsilon0": math.nan}, "epsilon0"),
         ({"epsilon0": "1"}, "epsilon0"),
@@ -156,9 +158,11 @@ def test_one_batch():
 
 
 def test_a_named_randomizer():
-    profile = named_profile("k-rr", epsilon0=1.0, k=4)
+    profile = named_profile("k-rr", epsilon0=1.0, domain_size=4)
     wanted = accounting.ShuffledRelease(profile=profile, num_users=50)
-    assert asked_releases(epsilon0=1.0, num_users=50, randomizer="k-rr", k=4) == wanted * 1
+    assert (
+        asked_releases(epsilon0=1.0, num_users=50, randomizer="k-rr", domain_size=4) == wanted * 1
+    )
 
 
 def test_users_that_are_drawn():
@@ -195,7 +199,7 @@ def test_a_channel(tmp_path):
     assert guarantee.bound.method in ("channel-blanket", "clones")  # which are equal here
     assert guarantee.epsilon_upper <= by_name.epsilon_upper * (1.0 + 1e-6)
     with pytest.raises(ParameterError, match="channel says all there is about the randomizer"):
-        account(channel=path, num_users=2000, delta=1e-6, k=2)
+        account(channel=path, num_users=2000, delta=1e-6, domain_size=2)
 
 
 @pytest.mark.parametrize(
@@ -283,10 +287,10 @@ def test_the_smallest_epsilon_and_delta():
 
 
 def test_of_a_named_randomizer():
-    found = calibrate(num_users=1000, randomizer="k-rr", k=4, **TARGET)
+    found = calibrate(num_users=1000, randomizer="k-rr", domain_size=4, **TARGET)
     anyone = calibrate(num_users=1000, **TARGET)
     assert found.epsilon0 > anyone.epsilon0
-    profile = named_profile("k-rr", epsilon0=found.epsilon0, k=4)
+    profile = named_profile("k-rr", epsilon0=found.epsilon0, domain_size=4)
     release = accounting.ShuffledRelease(profile=profile, num_users=1000)
     assert found.guarantee.bound == release.epsilon(1e-6)
 
@@ -328,9 +332,11 @@ def test_not_even_one_round():
 
 # ---------------- a law of one's own
 def test_a_profile_says_all_there_is_about_a_report():
-    law = named_profile("k-rr", epsilon0=2.0, k=5)
+    law = named_profile("k-rr", epsilon0=2.0, domain_size=5)
     found = account(law, num_users=1000, delta=1e-6)
-    assert found == account(epsilon0=2.0, randomizer="k-rr", k=5, num_users=1000, delta=1e-6)
+    assert found == account(
+        epsilon0=2.0, randomizer="k-rr", domain_size=5, num_users=1000, delta=1e-6
+    )
     assert found == guarantee_for(law, 1000, delta=1e-6)
     with pytest.raises(ParameterError, match="profile says all there is"):
         account(law, epsilon0=2.0, num_users=1000, delta=1e-6)

@@ -24,7 +24,7 @@ from shuffledp.leakage.of_runs import of_run
 QUESTION = sdp.Categories(domain=["yes", "no"])
 PLACES = np.arange(60) // 3
 ANSWERS = ["yes" if place < 10 else "no" for place in PLACES]
-LAW = sdp.randomizers.KRandomizedResponse(k=2, epsilon0=1.0).profile
+LAW = sdp.randomizers.KRandomizedResponse(domain_size=2, epsilon0=1.0).profile
 
 
 def arrangement(alpha=4.0, distance="kendall"):
@@ -44,7 +44,7 @@ def setting(within, randomizer="k-rr", epsilon0=2.0):
 
 
 def test_alpha_zero_is_a_uniform_shuffle_and_alpha_infinite_none_at_all():
-    law = sdp.randomizers.KRandomizedResponse(k=2, epsilon0=1.0).profile
+    law = sdp.randomizers.KRandomizedResponse(domain_size=2, epsilon0=1.0).profile
     uniform = UNIFORM.guarantee(law, 60, delta=1e-6)
     assert uniform == guarantee_for(law, 60, delta=1e-6)
     found = arrangement(0.0).guarantee(law, 60, delta=1e-6)
@@ -56,7 +56,7 @@ def test_alpha_zero_is_a_uniform_shuffle_and_alpha_infinite_none_at_all():
 
 
 def test_groups_of_other_people_are_refused():
-    law = sdp.randomizers.KRandomizedResponse(k=2, epsilon0=1.0).profile
+    law = sdp.randomizers.KRandomizedResponse(domain_size=2, epsilon0=1.0).profile
     with pytest.raises(DataError, match="59 people answered and groups were formed of 60"):
         arrangement().guarantee(law, 59, delta=1e-6)
 
@@ -293,7 +293,7 @@ def test_kendall_says_that_it_hardly_amplifies(tmp_path):
     table = tmp_path / "survey.csv"
     pl.DataFrame({"place": range(3_000)}).write_csv(table)
     opened = Grouping(by=("place",), group_size=3).open(table)
-    law = sdp.randomizers.KRandomizedResponse(k=2, epsilon0=1.0).profile
+    law = sdp.randomizers.KRandomizedResponse(domain_size=2, epsilon0=1.0).profile
     said = {}
     for name, distance in (("mallows", "kendall"), ("mallows", "hamming"), ("displacement", "")):
         shuffler = opened.shuffler(4.0, name=name, distance=distance)

@@ -51,7 +51,9 @@ def planted(monkeypatch, enclose, violated=None, **changes):
 )
 def test_every_method_is_there_with_the_accountants_number(asked, randomizer):
     scenario = Scenario(**BASE, **asked, **randomizer)
-    profile = named_profile(randomizer.get("randomizer"), epsilon0=1.0, k=randomizer.get("k"))
+    profile = named_profile(
+        randomizer.get("randomizer"), epsilon0=1.0, domain_size=randomizer.get("k")
+    )
     compared = compare_scenario(scenario)
     assert set(by_name(compared)) == {*METHODS, RENYI_CONVERTED.name}
     answer = account_epsilon if "delta" in asked else account_delta
@@ -158,7 +160,7 @@ def test_without_renyi_nothing_else_changes():
 
 @pytest.mark.parametrize("asked", [{"delta": 1e-6}, {"epsilon": 0.05}])
 def test_json(asked):
-    compared = compare_scenario(Scenario(**BASE, **asked, randomizer="k-rr", k=4))
+    compared = compare_scenario(Scenario(**BASE, **asked, randomizer="k-rr", domain_size=4))
     record = json.loads(json.dumps(compared.to_json_dict(), allow_nan=False))
     (given_name, value), (name,) = *asked.items(), {"epsilon", "delta"} - set(asked)
     assert record[given_name] == value

@@ -45,14 +45,14 @@ def codes():
 
 @pytest.mark.parametrize("name", RANDOMIZERS)
 def test_every_value_is_randomized_exactly_once(name, codes):
-    recorder = Recorder(make_randomizer(name, k=5, epsilon0=1.0))
+    recorder = Recorder(make_randomizer(name, domain_size=5, epsilon0=1.0))
     collect(recorder, blocks_of(codes), num_users=len(codes), entropy=Entropy.from_seed(1))
     np.testing.assert_array_equal(np.concatenate(recorder.seen), codes)
 
 
 @pytest.mark.parametrize("name", RANDOMIZERS)
 def test_counts_are_those_of_the_reports_handed_out(name, codes):
-    randomizer = make_randomizer(name, k=5, epsilon0=1.0)
+    randomizer = make_randomizer(name, domain_size=5, epsilon0=1.0)
     kept = []
     counts = collect(
         randomizer,
@@ -70,7 +70,7 @@ def test_counts_are_those_of_the_reports_handed_out(name, codes):
 
 
 def test_counts_follow_the_law_of_the_randomizer(codes):
-    randomizer = make_randomizer("k-rr", k=5, epsilon0=2.0)
+    randomizer = make_randomizer("k-rr", domain_size=5, epsilon0=2.0)
     counts = collect(
         randomizer, blocks_of(codes), num_users=len(codes), entropy=Entropy.from_seed(3)
     )
@@ -83,7 +83,9 @@ def test_counts_follow_the_law_of_the_randomizer(codes):
 
 
 def test_reports_leave_in_random_order(codes):
-    randomizer = make_randomizer("k-rr", k=5, epsilon0=30.0)  # reports are the values themselves
+    randomizer = make_randomizer(
+        "k-rr", domain_size=5, epsilon0=30.0
+    )  # reports are the values themselves
 
     def half_table(shuffled):
         first = np.bincount(shuffled[: len(codes) // 2], minlength=5)
@@ -104,7 +106,7 @@ def test_reports_leave_in_random_order(codes):
 
 
 def test_a_seed_gives_the_same_counts_again(codes):
-    randomizer = make_randomizer("k-rr", k=5, epsilon0=1.0)
+    randomizer = make_randomizer("k-rr", domain_size=5, epsilon0=1.0)
     first, second, other = (
         collect(randomizer, blocks_of(codes), num_users=len(codes), entropy=Entropy.from_seed(seed))
         for seed in (5, 5, 6)
@@ -114,14 +116,14 @@ def test_a_seed_gives_the_same_counts_again(codes):
 
 
 def test_empty_blocks_do_no_harm():
-    randomizer = make_randomizer("k-rr", k=2, epsilon0=1.0)
+    randomizer = make_randomizer("k-rr", domain_size=2, epsilon0=1.0)
     blocks = [np.empty(0, np.int32), np.array([0, 1, 1], np.int32), np.empty(0, np.int32)]
     counts = collect(randomizer, blocks, num_users=3, entropy=Entropy.from_seed(7))
     assert counts.num_reports == 3
 
 
 def test_the_number_of_users_must_be_true():
-    randomizer = make_randomizer("k-rr", k=2, epsilon0=1.0)
+    randomizer = make_randomizer("k-rr", domain_size=2, epsilon0=1.0)
     blocks = [np.array([0, 1, 1], np.int32)]
     with pytest.raises(DataError, match=r"3 values where num_users = 4"):
         collect(randomizer, blocks, num_users=4, entropy=Entropy.from_seed(8))
@@ -132,7 +134,7 @@ def test_the_number_of_users_must_be_true():
 def test_progress_reaches_the_end(codes):
     calls = []
     collect(
-        make_randomizer("k-rr", k=5, epsilon0=1.0),
+        make_randomizer("k-rr", domain_size=5, epsilon0=1.0),
         blocks_of(codes),
         num_users=len(codes),
         entropy=Entropy.from_seed(9),
@@ -152,7 +154,7 @@ def test_scratch_files_go_where_they_are_told_and_vanish(codes, tmp_path, monkey
 
     monkeypatch.setattr(arrangements, "ExternalShuffle", SmallShuffle)
     counts = collect(
-        make_randomizer("optimized-unary", k=5, epsilon0=1.0),
+        make_randomizer("optimized-unary", domain_size=5, epsilon0=1.0),
         blocks_of(codes),
         num_users=len(codes),
         entropy=Entropy.from_seed(10),
@@ -208,7 +210,7 @@ class Aggregations:
 
 def test_reports_are_aggregated_in_batches_of_eight_mebibytes(monkeypatch):
     shuffled = [np.zeros((1000, 1024), np.uint8)] * 20  # blocks as a shuffler hands them out
-    randomizer = Aggregations(make_randomizer("symmetric-unary", k=8192, epsilon0=1.0))
+    randomizer = Aggregations(make_randomizer("symmetric-unary", domain_size=8192, epsilon0=1.0))
     calls = []
     analyst = local._Analyst(randomizer, lambda *call: calls.append(call), 20_000)
     handed_on = list(analyst.read(shuffled))

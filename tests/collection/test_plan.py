@@ -190,7 +190,7 @@ def test_generous_targets(epsilon, num_users):
     plan = make_plan(Categories(domain(3)), num_users=num_users, epsilon=epsilon, delta=1e-9)
     assert plan.guarantee.epsilon_upper <= epsilon
     # Nothing is lost on the local epsilon but what multiples of 2^-64 cannot express.
-    alone = make_randomizer("k-rr", k=3, epsilon0=min(epsilon, 39.9)).epsilon0
+    alone = make_randomizer("k-rr", domain_size=3, epsilon0=min(epsilon, 39.9)).epsilon0
     assert plan.randomizer.epsilon0 >= alone * (1.0 - 1e-12)
 
 
@@ -382,15 +382,15 @@ class OwnRandomizer(CategoryRandomizer):
 
     name = "own"
 
-    k: int
+    domain_size: int
     epsilon0: float
     fingerprint: str = "own"
 
     def __post_init__(self):
         # p = 1 - (k - 1) q with q = 1/(e^epsilon0 + k - 1), rounded to multiples of 2^-32
-        q = math.ceil(2**32 / (math.exp(min(self.epsilon0, 15.0)) + self.k - 1)) + 1
-        object.__setattr__(self, "epsilon0", math.log((2**32 - (self.k - 1) * q) / q))
-        object.__setattr__(self, "fingerprint", f"own:{self.k}:{q}")
+        q = math.ceil(2**32 / (math.exp(min(self.epsilon0, 15.0)) + self.domain_size - 1)) + 1
+        object.__setattr__(self, "epsilon0", math.log((2**32 - (self.domain_size - 1) * q) / q))
+        object.__setattr__(self, "fingerprint", f"own:{self.domain_size}:{q}")
 
     @property
     def _threshold(self):
@@ -403,16 +403,16 @@ class OwnRandomizer(CategoryRandomizer):
     @property
     def support_probabilities(self):
         q = self._threshold / 2**32
-        return 1.0 - (self.k - 1) * q, q
+        return 1.0 - (self.domain_size - 1) * q, q
 
     def randomize(self, values, entropy):
         place = entropy.generator().integers(0, 2**32, size=len(values)) // self._threshold + 1
-        step = np.where(place < self.k, place, 0)
-        data = ((np.asarray(values) + step) % self.k).astype(np.uint8)
+        step = np.where(place < self.domain_size, place, 0)
+        data = ((np.asarray(values) + step) % self.domain_size).astype(np.uint8)
         return Reports(data=data, fingerprint=self.fingerprint)
 
     def supports(self, reports):
-        return reports.data[:, None] == np.arange(self.k)
+        return reports.data[:, None] == np.arange(self.domain_size)
 
 
 # The frequencies of 3000 users within eight standard errors: below 4e-15 by a normal law, and by
@@ -457,7 +457,7 @@ def test_a_guarantee_is_never_above_its_target(monkeypatch):
     assert capped.epsilon_upper == 1.0
     assert capped.lower <= 1.0
     # One that does not hold at the target is not hidden.
-    looser = sdp.randomizers.KRandomizedResponse(k=3, epsilon0=8.0)
+    looser = sdp.randomizers.KRandomizedResponse(domain_size=3, epsilon0=8.0)
     assert choosing.guarantee_within(looser, 1000, 1.0, 1e-6) is above
     unknown = replace(above, epsilon=replace(inverted, lower=None))
     monkeypatch.setattr(choosing, "guarantee_for", lambda *_, **__: unknown)

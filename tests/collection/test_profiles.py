@@ -96,7 +96,7 @@ def test_every_column_counts(written):
         ",,2,,,,,0.1,1e-9\n"
         ",,,,,,,0.5,\n"
     )
-    subset = make_randomizer("subset-selection", k=16, epsilon0=2.0).profile
+    subset = make_randomizer("subset-selection", domain_size=16, epsilon0=2.0).profile
     unary = profiles.symmetric_unary(1.0)
     assert year == (
         ShuffledRelease(epsilon0=1.0, num_users=100_000) * 365

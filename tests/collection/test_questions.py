@@ -244,7 +244,7 @@ def test_own_candidates_go_by_name_or_by_what_makes_them():
     from shuffledp.randomizers import KRandomizedResponse
 
     def maker(k, epsilon0):
-        return KRandomizedResponse(k=k, epsilon0=epsilon0)
+        return KRandomizedResponse(domain_size=k, epsilon0=epsilon0)
 
     question = sdp.Categories(domain=DOMAIN, own=(KRandomizedResponse, maker, partial(maker)))
     names = list(question.candidates())

@@ -95,7 +95,7 @@ def test_arrow_gives_the_same_counts(name, choice):
 
 @pytest.mark.parametrize("k", [2, 256, 257, 65_536, 65_537])
 def test_labels_become_the_codes_that_they_were(k):
-    randomizer = sdp.randomizers.KRandomizedResponse(k=k, epsilon0=1.0)
+    randomizer = sdp.randomizers.KRandomizedResponse(domain_size=k, epsilon0=1.0)
     reports = randomizer.randomize(np.arange(k).repeat(2), Entropy.from_seed(1))
     labels = tuple(f"label {i}" for i in range(k))
     frame = to_frame(reports, labels=labels)
@@ -114,7 +114,7 @@ def test_the_file_of_randomized_response_is_readable():
 
 
 def test_no_reports_at_all(tmp_path):
-    randomizer = sdp.randomizers.SymmetricUnaryEncoding(k=20, epsilon0=1.0)
+    randomizer = sdp.randomizers.SymmetricUnaryEncoding(domain_size=20, epsilon0=1.0)
     nobody = randomizer.randomize(np.empty(0, np.int64), Entropy.from_seed(1))
     write_reports(tmp_path / "a.parquet", [nobody], randomizer)
     assert open_reports(tmp_path / "a.parquet").num_reports == 0
@@ -197,8 +197,8 @@ def test_nulls_are_refused():
 @pytest.mark.parametrize(
     "randomizer",
     [
-        sdp.randomizers.KRandomizedResponse(k=3, epsilon0=1.0),
-        sdp.randomizers.SymmetricUnaryEncoding(k=12, epsilon0=1.0),
+        sdp.randomizers.KRandomizedResponse(domain_size=3, epsilon0=1.0),
+        sdp.randomizers.SymmetricUnaryEncoding(domain_size=12, epsilon0=1.0),
     ],
     ids=["k-rr", "symmetric-unary"],
 )

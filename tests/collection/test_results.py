@@ -29,7 +29,7 @@ def bound(lower: float | None = 0.25, upper: float = 0.5) -> Bound:
 
 
 def run_result(**changes: object) -> Result:
-    randomizer = make_randomizer("k-rr", k=2, epsilon0=1.0)
+    randomizer = make_randomizer("k-rr", domain_size=2, epsilon0=1.0)
     counts = Counts(support=np.array([60, 40]), num_reports=100, fingerprint=randomizer.fingerprint)
     fields = {
         "num_users": 100,

@@ -32,7 +32,7 @@ EXACT = Context(prec=60)
 
 def maker(name):
     """Return the function of (k, epsilon0) that the contract asks for."""
-    return lambda k, epsilon0: make_randomizer(name, k=k, epsilon0=epsilon0)
+    return lambda k, epsilon0: make_randomizer(name, domain_size=k, epsilon0=epsilon0)
 
 
 @pytest.fixture(params=RANDOMIZERS)
@@ -47,7 +47,7 @@ def name(request):
 def law(request):
     """Return a randomizer, and the epsilon0 that it was asked for."""
     name, k, epsilon0 = request.param
-    return make_randomizer(name, k=k, epsilon0=epsilon0), epsilon0
+    return make_randomizer(name, domain_size=k, epsilon0=epsilon0), epsilon0
 
 
 @pytest.mark.parametrize("check", CATEGORY_CHECKS)
@@ -67,7 +67,9 @@ class TestLaw:
 
     def test_a_randomizer_rebuilt_from_its_epsilon0_is_equal(self, law):
         randomizer, _ = law
-        again = make_randomizer(randomizer.name, k=randomizer.k, epsilon0=randomizer.epsilon0)
+        again = make_randomizer(
+            randomizer.name, domain_size=randomizer.domain_size, epsilon0=randomizer.epsilon0
+        )
         assert again == randomizer
 
     def test_local_loss_is_epsilon0_exactly_rounded_up(self, law):
@@ -93,7 +95,7 @@ class TestLaw:
 class TestFingerprint:
     def test_every_change_of_the_law_changes_it(self):
         prints = {
-            make_randomizer(name, k=k, epsilon0=epsilon0).fingerprint
+            make_randomizer(name, domain_size=k, epsilon0=epsilon0).fingerprint
             for name, k, epsilon0 in itertools.product(
                 RANDOMIZERS, (2, 3, 1000), (0.0, 1.0, 1.0 + 1e-12, 2.0)
             )
@@ -101,15 +103,15 @@ class TestFingerprint:
         assert len(prints) == len(RANDOMIZERS) * 3 * 4
 
     def test_reports_of_another_law_are_refused_with_advice(self, name):
-        made_by = make_randomizer(name, k=4, epsilon0=1.0)
+        made_by = make_randomizer(name, domain_size=4, epsilon0=1.0)
         reports = made_by.randomize(np.arange(4), Entropy.from_seed(1))
         with pytest.raises(FingerprintError, match="k and epsilon0"):
-            make_randomizer(name, k=4, epsilon0=1.5).aggregate(reports)
+            make_randomizer(name, domain_size=4, epsilon0=1.5).aggregate(reports)
 
 
 class TestRandomize:
     def test_codes_that_are_no_integers_are_refused_with_advice(self, name):
-        randomizer = make_randomizer(name, k=10, epsilon0=1.0)
+        randomizer = make_randomizer(name, domain_size=10, epsilon0=1.0)
         for codes in (np.array([1.0]), np.array([np.nan]), np.array(["1"]), np.array([True])):
             with pytest.raises(ParameterError, match="give integers"):
                 randomizer.randomize(codes, Entropy.from_seed(5))
@@ -119,7 +121,7 @@ class TestRandomize:
     def test_at_a_huge_epsilon0_the_truth_can_be_read_off(self, name):
         # The true category is supported with probability p, and nothing else by chance but where
         # the law has no room for less: 1 / g for hashes.
-        randomizer = make_randomizer(name, k=16, epsilon0=60.0)
+        randomizer = make_randomizer(name, domain_size=16, epsilon0=60.0)
         codes = np.arange(1000) % 16
         reports = randomizer.randomize(codes, Entropy.from_seed(9))
         supported = randomizer.supports(reports)
@@ -131,7 +133,7 @@ class TestRandomize:
             assert not supported.any()
 
     def test_a_large_channel_is_refused(self, name):
-        randomizer = make_randomizer(name, k=65, epsilon0=1.0)
+        randomizer = make_randomizer(name, domain_size=65, epsilon0=1.0)
         assert randomizer.profile.channel is None
         for method in (randomizer.channel, randomizer.report_columns):
             with pytest.raises(ParameterError, match="small k"):
@@ -140,7 +142,7 @@ class TestRandomize:
 
 class TestCount:
     def test_reports_of_another_shape_or_type_are_refused_with_advice(self, name):
-        randomizer = make_randomizer(name, k=20, epsilon0=1.0)
+        randomizer = make_randomizer(name, domain_size=20, epsilon0=1.0)
         data = randomizer.randomize(np.arange(20), Entropy.from_seed(1)).data
         for wrong in (data.astype(np.int64), data[:, None]):
             with pytest.raises(ParameterError, match="as it was made"):
@@ -154,7 +156,7 @@ class TestCount:
         seed=st.integers(0, 2**32),
     )
     def test_order_and_parts_do_not_matter(self, name, k, num_users, cut, seed):
-        randomizer = make_randomizer(name, k=k, epsilon0=1.0)
+        randomizer = make_randomizer(name, domain_size=k, epsilon0=1.0)
         entropy = Entropy.from_seed(seed)
         generator = entropy.generator()
         reports = randomizer.randomize(generator.integers(0, k, num_users), entropy)

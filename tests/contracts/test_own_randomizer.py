@@ -37,13 +37,13 @@ class SilentRandomizedResponse(CategoryRandomizer):
     """k-RR, but a fair coin of each user's own decides whether they say anything."""
 
     name: ClassVar[str] = "silent-rr"
-    k: int
+    domain_size: int
     epsilon0: float
     answer: KRandomizedResponse = field(init=False, repr=False)
     fingerprint: str = field(init=False, repr=False)
 
     def __post_init__(self):
-        answer = KRandomizedResponse(k=self.k, epsilon0=self.epsilon0)
+        answer = KRandomizedResponse(domain_size=self.domain_size, epsilon0=self.epsilon0)
         object.__setattr__(self, "answer", answer)
         object.__setattr__(self, "epsilon0", answer.epsilon0)  # silence says nothing
         object.__setattr__(self, "fingerprint", fingerprint_of(self.name, of=answer.fingerprint))
@@ -55,7 +55,7 @@ class SilentRandomizedResponse(CategoryRandomizer):
         return LocalProfile(
             epsilon0=self.epsilon0,
             family=RandomizerFamily.OTHER,
-            domain_size=self.k,
+            domain_size=self.domain_size,
             blanket=(*atoms, BlanketAtom(mass=0.5, ratio0=1.0, ratio1=1.0)),
             channel=self.channel if answer.channel else None,
         )
@@ -66,20 +66,20 @@ class SilentRandomizedResponse(CategoryRandomizer):
         return p / 2, q / 2
 
     def randomize(self, values, entropy):
-        data = self.answer.randomize(values, entropy).data.astype(code_type(self.k + 1))
-        data[entropy.words(data.size) < 2**63] = self.k
+        data = self.answer.randomize(values, entropy).data.astype(code_type(self.domain_size + 1))
+        data[entropy.words(data.size) < 2**63] = self.domain_size
         return Reports(data=data, fingerprint=self.fingerprint)
 
     def supports(self, reports):
-        dtype = code_type(self.k + 1)
+        dtype = code_type(self.domain_size + 1)
         codes = require_reports(reports, fingerprint=self.fingerprint, dtype=dtype, row_shape=())
-        return require_codes(codes, self.k + 1)[:, None] == np.arange(self.k)
+        return require_codes(codes, self.domain_size + 1)[:, None] == np.arange(self.domain_size)
 
     def channel(self):
         return tuple((*(p / 2 for p in row), Fraction(1, 2)) for row in self.answer.channel())
 
     def report_columns(self):
-        data = np.arange(self.k + 1, dtype=code_type(self.k + 1))
+        data = np.arange(self.domain_size + 1, dtype=code_type(self.domain_size + 1))
         return Reports(data=data, fingerprint=self.fingerprint)
 
 
@@ -91,13 +91,13 @@ class LoudOrQuiet(SilentRandomizedResponse):
 
     @property
     def both(self):
-        quiet = KRandomizedResponse(k=self.k, epsilon0=self.epsilon0 / 2)
+        quiet = KRandomizedResponse(domain_size=self.domain_size, epsilon0=self.epsilon0 / 2)
         return self.answer, quiet if quiet.epsilon0 > 0.0 else self.answer
 
     @property
     def profile(self):
-        channel = self.channel if self.k <= 64 else None
-        return LocalProfile(epsilon0=self.epsilon0, domain_size=self.k, channel=channel)
+        channel = self.channel if self.domain_size <= 64 else None
+        return LocalProfile(epsilon0=self.epsilon0, domain_size=self.domain_size, channel=channel)
 
     @property
     def support_probabilities(self):
@@ -107,13 +107,17 @@ class LoudOrQuiet(SilentRandomizedResponse):
     def randomize(self, values, entropy):
         loud, quiet = (each.randomize(values, entropy).data for each in self.both)
         is_quiet = entropy.words(loud.size) < 2**63
-        data = np.where(is_quiet, self.k + quiet.astype("u8"), loud).astype(code_type(2 * self.k))
+        data = np.where(is_quiet, self.domain_size + quiet.astype("u8"), loud).astype(
+            code_type(2 * self.domain_size)
+        )
         return Reports(data=data, fingerprint=self.fingerprint)
 
     def supports(self, reports):
-        dtype = code_type(2 * self.k)
+        dtype = code_type(2 * self.domain_size)
         codes = require_reports(reports, fingerprint=self.fingerprint, dtype=dtype, row_shape=())
-        return require_codes(codes, 2 * self.k)[:, None] % self.k == np.arange(self.k)
+        return require_codes(codes, 2 * self.domain_size)[:, None] % self.domain_size == np.arange(
+            self.domain_size
+        )
 
     def channel(self):
         loud, quiet = (each.channel() for each in self.both)
@@ -121,12 +125,12 @@ class LoudOrQuiet(SilentRandomizedResponse):
         return tuple(tuple(p / 2 for p in row) for row in rows)
 
     def report_columns(self):
-        data = np.arange(2 * self.k, dtype=code_type(2 * self.k))
+        data = np.arange(2 * self.domain_size, dtype=code_type(2 * self.domain_size))
         return Reports(data=data, fingerprint=self.fingerprint)
 
 
 def maker(randomizer_class):
-    return lambda k, epsilon0: randomizer_class(k=k, epsilon0=epsilon0)
+    return lambda k, epsilon0: randomizer_class(domain_size=k, epsilon0=epsilon0)
 
 
 def test_it_is_written_in_forty_lines():
@@ -157,16 +161,16 @@ def test_a_randomizer_without_channel_passes_what_applies():
 
         @property
         def profile(self):
-            return LocalProfile(epsilon0=self.epsilon0, domain_size=self.k)
+            return LocalProfile(epsilon0=self.epsilon0, domain_size=self.domain_size)
 
     passed = check_randomizer(maker(Opaque))
     assert "epsilon0-is-the-exact-loss" not in passed
     assert "samples-follow-the-channel" not in passed
     assert "reports-of-another-law-are-refused" in passed
     with pytest.raises(ParameterError, match="no list of its reports"):
-        check_samples_follow_channel(Opaque(k=3, epsilon0=1.0), seed=1)
+        check_samples_follow_channel(Opaque(domain_size=3, epsilon0=1.0), seed=1)
     with pytest.raises(ParameterError, match="no channel matrix"):
-        Opaque(k=3, epsilon0=1.0).channel()
+        Opaque(domain_size=3, epsilon0=1.0).channel()
 
 
 # ---------------------------------------------------------------- broken promises
@@ -266,7 +270,7 @@ def recounted(support):
 
 def more_than_silence(self, values, data, entropy):
     """Silence again a quarter of those who speak."""
-    data[entropy.words(data.size) < 2**61] = self.k
+    data[entropy.words(data.size) < 2**61] = self.domain_size
     return data
 
 
@@ -277,7 +281,7 @@ def copied_from_neighbours(self, values, data, entropy):
 
 
 def wider_for_large_values(self, values, data, entropy):
-    is_large = values.size > 0 and int(np.max(values)) > self.k // 2
+    is_large = values.size > 0 and int(np.max(values)) > self.domain_size // 2
     return data.astype(np.uint64) if is_large else data
 
 
@@ -290,17 +294,17 @@ def by_type(self, values, data, entropy):
 
 
 def unchecked(self, reports):
-    return reports.data.reshape(len(reports.data), -1)[:, :1] == np.arange(self.k)
+    return reports.data.reshape(len(reports.data), -1)[:, :1] == np.arange(self.domain_size)
 
 
 def of_any_type(self, reports):
-    data = reports.data.reshape(-1).astype(code_type(self.k + 1))
+    data = reports.data.reshape(-1).astype(code_type(self.domain_size + 1))
     reports = Reports(data=data, fingerprint=reports.fingerprint)
     return SilentRandomizedResponse.supports(self, reports)
 
 
 def lenient(self):
-    object.__setattr__(self, "k", max(2, int(self.k) % 2**32))
+    object.__setattr__(self, "k", max(2, int(self.domain_size) % 2**32))
     finite = self.epsilon0 if math.isfinite(self.epsilon0) else 1.0
     object.__setattr__(self, "epsilon0", abs(finite))
     SilentRandomizedResponse.__post_init__(self)
@@ -313,17 +317,17 @@ def one_name(self):
 
 def name_by_k(self):
     SilentRandomizedResponse.__post_init__(self)
-    object.__setattr__(self, "fingerprint", fingerprint_of(self.name, k=self.k))
+    object.__setattr__(self, "fingerprint", fingerprint_of(self.name, k=self.domain_size))
 
 
 def wrongly_refused(self, values):
-    if np.any(np.asarray(values) >= self.k):
+    if np.any(np.asarray(values) >= self.domain_size):
         raise IndexError("out of bounds")
     return values
 
 
 def refused_without_a_word(self, values):
-    return np.where(np.asarray(values) == 2**40, self.k, values)
+    return np.where(np.asarray(values) == 2**40, self.domain_size, values)
 
 
 def ruling_out(row):
@@ -345,7 +349,11 @@ VIOLATIONS = [
     ("fingerprints-name-the-law", planted(__post_init__=name_by_k), "has the fingerprint"),
     ("profile-states-the-law", profiled(epsilon0=lambda self: self.epsilon0 / 2), "epsilon0 = "),
     ("profile-states-the-law", profiled(delta0=lambda self: 1e-9), "delta0 = "),
-    ("profile-states-the-law", profiled(domain_size=lambda self: self.k + 1), "categories"),
+    (
+        "profile-states-the-law",
+        profiled(domain_size=lambda self: self.domain_size + 1),
+        "categories",
+    ),
     ("profile-states-the-law", profiled(family=lambda self: "k-rr"), "analysis is not its own"),
     ("profile-states-the-law", profiled(channel=lambda self: self.channel), "too large"),
     ("profile-states-the-law", profiled(channel=lambda self: lambda: ()), "another channel"),
@@ -421,7 +429,7 @@ VIOLATIONS = [
     ),
     (
         "likelihood-ratio-is-exact",
-        supporting(lambda self, reports: np.arange(self.k) < reports.data[:, None]),
+        supporting(lambda self, reports: np.arange(self.domain_size) < reports.data[:, None]),
         "more than what it supports",
     ),
     ("samples-follow-the-channel", drawing(more_than_silence), "draws, for category"),
@@ -440,7 +448,11 @@ VIOLATIONS = [
         "are counted",
     ),
     ("empty-batches-work", drawing(with_one_for_nobody), "empty batch"),
-    ("codes-outside-are-named", given(lambda self, values: values % self.k), "is accepted"),
+    (
+        "codes-outside-are-named",
+        given(lambda self, values: values % self.domain_size),
+        "is accepted",
+    ),
     ("codes-outside-are-named", given(wrongly_refused), "raises IndexError"),
     ("codes-outside-are-named", given(refused_without_a_word), "should say"),
     (
@@ -523,43 +535,43 @@ class TestSamples:
                 return Reports(data=widened(data), fingerprint=self.fingerprint)
 
             def supports(self, reports):
-                data = reports.data[:, 0].astype(code_type(self.k + 1))
+                data = reports.data[:, 0].astype(code_type(self.domain_size + 1))
                 narrow = Reports(data=data, fingerprint=reports.fingerprint)
                 return SilentRandomizedResponse.supports(self, narrow)
 
         def widened(data):
             return np.repeat(data[:, None].astype(np.int64), 3, axis=1)
 
-        check_samples_follow_channel(Wide(k=3, epsilon0=1.0), seed=1, num_reports=10_000)
+        check_samples_follow_channel(Wide(domain_size=3, epsilon0=1.0), seed=1, num_reports=10_000)
 
     def test_a_report_not_listed_is_named(self):
         def unlisted(self, values, data, entropy):
-            data[0] = self.k + 1
+            data[0] = self.domain_size + 1
             return data
 
-        randomizer = drawing(unlisted)(k=3, epsilon0=1.0)
+        randomizer = drawing(unlisted)(domain_size=3, epsilon0=1.0)
         with pytest.raises(ContractError, match="does not list"):
             check_samples_follow_channel(randomizer, seed=1, num_reports=100)
 
     @pytest.mark.parametrize("factor", [0.95, 1.05])
     def test_a_loss_off_by_five_percent_is_found(self, factor):
         # In the reports, and in the channel that they are held against.
-        right = SilentRandomizedResponse(k=3, epsilon0=1.0)
-        wrong = SilentRandomizedResponse(k=3, epsilon0=factor)
+        right = SilentRandomizedResponse(domain_size=3, epsilon0=1.0)
+        wrong = SilentRandomizedResponse(domain_size=3, epsilon0=factor)
         for reports_of, channel_of in ((right, wrong), (wrong, right)):
             mixed = planted(
                 randomize=lambda self, values, entropy, law=reports_of: law.randomize(
                     values, entropy
                 ),
                 channel=lambda self, law=channel_of: law.channel(),
-            )(k=3, epsilon0=1.0)
+            )(domain_size=3, epsilon0=1.0)
             with pytest.raises(ContractError, match="draws, for category"):
                 check_samples_follow_channel(mixed, seed=1, num_reports=1_000_000)
         check_samples_follow_channel(right, seed=1, num_reports=1_000_000)
 
     @pytest.mark.parametrize("num_reports", [0, 1, 2.5])
     def test_too_few_reports_are_refused(self, num_reports):
-        randomizer = SilentRandomizedResponse(k=3, epsilon0=1.0)
+        randomizer = SilentRandomizedResponse(domain_size=3, epsilon0=1.0)
         with pytest.raises(ParameterError, match="num_reports"):
             check_samples_follow_channel(randomizer, seed=1, num_reports=num_reports)
 
@@ -567,15 +579,16 @@ class TestSamples:
         # Probabilities of 0 and 1 leave no room for chance.
         def channel(self):
             return tuple(
-                tuple(Fraction(int(x == y)) for y in range(self.k + 1)) for x in range(self.k)
+                tuple(Fraction(int(x == y)) for y in range(self.domain_size + 1))
+                for x in range(self.domain_size)
             )
 
         def truth(self, values, entropy):
-            data = values.astype(code_type(self.k + 1))
+            data = values.astype(code_type(self.domain_size + 1))
             return Reports(data=data, fingerprint=self.fingerprint)
 
-        follows = planted(channel=channel, randomize=truth)(k=3, epsilon0=1.0)
+        follows = planted(channel=channel, randomize=truth)(domain_size=3, epsilon0=1.0)
         check_samples_follow_channel(follows, seed=1, num_reports=1_000)
-        strays = planted(channel=channel)(k=3, epsilon0=60.0)
+        strays = planted(channel=channel)(domain_size=3, epsilon0=60.0)
         with pytest.raises(ContractError, match=r"with a share of .*, not"):
             check_samples_follow_channel(strays, seed=1, num_reports=1_000)

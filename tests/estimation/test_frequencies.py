@@ -69,7 +69,7 @@ def test_uninformative_probabilities_are_refused(probabilities):
 
 @pytest.mark.parametrize("name", RANDOMIZERS)
 def test_nothing_can_be_estimated_at_epsilon0_zero(name):
-    randomizer = make_randomizer(name, k=3, epsilon0=0.0)
+    randomizer = make_randomizer(name, domain_size=3, epsilon0=0.0)
     with pytest.raises(ParameterError, match="say nothing"):
         estimate_frequencies(
             counts([1, 1, 1], 3), support_probabilities=randomizer.support_probabilities
@@ -92,7 +92,7 @@ def test_an_unknown_interval_or_confidence_is_refused():
 
 def test_expected_standard_error_is_the_one_reported_at_that_frequency():
     for name in RANDOMIZERS:
-        p, q = make_randomizer(name, k=10, epsilon0=1.0).support_probabilities
+        p, q = make_randomizer(name, domain_size=10, epsilon0=1.0).support_probabilities
         support = round(10**9 * (q + 0.25 * (p - q)))
         reported = estimate_frequencies(
             counts([support], 10**9), support_probabilities=(p, q)
@@ -115,7 +115,7 @@ def test_plans_out_of_range_are_refused(num_users, frequency):
 
 def test_optimized_unary_has_the_variance_of_its_paper():
     # Wang et al. 2017: Var = 4 e0 / (n (e0 - 1)^2) for a value that nobody has.
-    p, q = make_randomizer("optimized-unary", k=10, epsilon0=1.0).support_probabilities
+    p, q = make_randomizer("optimized-unary", domain_size=10, epsilon0=1.0).support_probabilities
     error = expected_standard_error(support_probabilities=(p, q), num_users=100, frequency=0.0)
     assert error**2 == pytest.approx(4 * math.e / (100 * (math.e - 1) ** 2))
 

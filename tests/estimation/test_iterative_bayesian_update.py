@@ -35,7 +35,7 @@ def name(request):
 
 def collect(name, k, epsilon0, num_users, seed=1):
     """Return a randomizer and the reports of users of whom few have the last categories."""
-    randomizer = make_randomizer(name, k=k, epsilon0=epsilon0)
+    randomizer = make_randomizer(name, domain_size=k, epsilon0=epsilon0)
     weights = 1.0 / np.arange(1, k + 1) ** 2
     num_by_code = np.floor(weights / weights.sum() * num_users).astype(int)
     num_by_code[0] += num_users - num_by_code.sum()
@@ -112,7 +112,7 @@ def test_an_iteration_is_the_published_one(name):
 def test_two_categories_have_a_closed_form(zeros, ones, epsilon0):
     if zeros + ones == 0:
         return
-    randomizer = KRandomizedResponse(k=2, epsilon0=epsilon0)
+    randomizer = KRandomizedResponse(domain_size=2, epsilon0=epsilon0)
     p, q = randomizer.support_probabilities
     estimates = iterative_bayesian_update(
         randomizer, codes_of(randomizer, [zeros, ones]), tolerance=1e-10
@@ -202,7 +202,7 @@ def test_extreme_losses_give_possible_frequencies(name, epsilon0):
 
 
 def test_a_single_report_is_enough():
-    randomizer = KRandomizedResponse(k=3, epsilon0=1.0)
+    randomizer = KRandomizedResponse(domain_size=3, epsilon0=1.0)
     frequency = iterative_bayesian_update(randomizer, codes_of(randomizer, [0, 1])).frequency
     assert frequency == pytest.approx([0.0, 1.0, 0.0], abs=1e-6)
 
@@ -221,7 +221,7 @@ def test_too_few_iterations_are_an_error():
 
 
 def test_reports_that_say_nothing_are_refused(name):
-    randomizer = make_randomizer(name, k=3, epsilon0=0.0)
+    randomizer = make_randomizer(name, domain_size=3, epsilon0=0.0)
     reports = randomizer.randomize(np.arange(3), Entropy.from_seed(1))
     with pytest.raises(ParameterError, match="say nothing"):
         iterative_bayesian_update(randomizer, reports)
@@ -230,7 +230,7 @@ def test_reports_that_say_nothing_are_refused(name):
 def test_reports_of_another_law_are_refused(name):
     _, reports = collect(name, 3, 1.0, 10)
     with pytest.raises(FingerprintError):
-        iterative_bayesian_update(make_randomizer(name, k=3, epsilon0=2.0), reports)
+        iterative_bayesian_update(make_randomizer(name, domain_size=3, epsilon0=2.0), reports)
 
 
 def test_no_reports_are_refused(name):
@@ -256,7 +256,7 @@ class TwoValuedNoMore(KRandomizedResponse):
 
 
 def test_a_randomizer_without_a_likelihood_ratio_is_refused():
-    randomizer = TwoValuedNoMore(k=3, epsilon0=1.0)
+    randomizer = TwoValuedNoMore(domain_size=3, epsilon0=1.0)
     reports = randomizer.randomize(np.arange(3), Entropy.from_seed(1))
     with pytest.raises(OutOfRegimeError, match="no likelihood_ratio"):
         iterative_bayesian_update(randomizer, reports)

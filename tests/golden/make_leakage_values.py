@@ -124,12 +124,12 @@ def main() -> None:
             lie = (1 - p) / (k - 1)
             value = lie + (p - lie) * mean_largest(n, k) / n
             shuffled.append(
-                {"num_users": n, "num_values": k, "truth": truth, "value": float(value)}
+                {"num_users": n, "domain_size": k, "truth": truth, "value": float(value)}
             )
         for n in BINARY:
             value = mpf(1) / 2 + (2 * mpf(truth) - 1) * (binary_shuffled(n) - mpf(1) / 2)
             shuffled.append(
-                {"num_users": n, "num_values": 2, "truth": truth, "value": float(value)}
+                {"num_users": n, "domain_size": 2, "truth": truth, "value": float(value)}
             )
     general = [
         {

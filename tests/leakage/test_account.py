@@ -32,7 +32,7 @@ def exactly(value):
 def account(**changes):
     fields = {
         "num_users": 200,
-        "num_values": 2,
+        "domain_size": 2,
         "adversary": "uninformed",
         "prior": 0.5,
         "randomizer": exactly(0.9),
@@ -146,7 +146,7 @@ def test_json_of_what_is_not_known():
         ({"prior": math.nan}, "prior = nan"),
         ({"both": between(0.5, 1.1)}, r"both\.upper = 1\.1"),
         ({"num_users": 0}, "num_users = 0"),
-        ({"num_values": 1}, "num_values = 1"),
+        ({"domain_size": 1}, "domain_size = 1"),
     ],
 )
 def test_what_is_no_account_is_refused(changes, message):
@@ -199,15 +199,15 @@ def test_strong_of_three_values():
 
 
 @pytest.mark.parametrize(
-    ("num_others", "num_values"), [(1, 2), (5, 2), (500, 2), (7, 4), (10_000, 5), (3, 9)]
+    ("num_others", "domain_size"), [(1, 2), (5, 2), (500, 2), (7, 4), (10_000, 5), (3, 9)]
 )
-def test_knowledge(num_others, num_values):
-    known = list(knowledge_counts(num_others, num_values))
+def test_knowledge(num_others, domain_size):
+    known = list(knowledge_counts(num_others, domain_size))
     firsts = [counts[0] for counts in known]
     assert firsts == sorted(set(firsts))
     assert (firsts[0], firsts[-1]) == (0, num_others)
     for counts in known:
-        assert len(counts) == num_values
+        assert len(counts) == domain_size
         assert sum(counts) == num_others
         assert max(counts[1:]) - min(counts[1:]) <= 1
 
@@ -226,8 +226,8 @@ def test_spread_sizes(first, last):
         ((2, 0.9, 0), ParameterError, "num_users = 0"),
         ((2, 0.9, MOST_USERS + 1), ParameterError, "num_users = 1000000001 is above"),
         ((2, 0.9, 1, "strong"), ParameterError, "num_users = 1 leaves nobody"),
-        ((1, 0.9, 10), ParameterError, "num_values = 1"),
-        ((1, 0.9, 10, "strong"), ParameterError, "num_values = 1"),
+        ((1, 0.9, 10), ParameterError, "domain_size = 1"),
+        ((1, 0.9, 10, "strong"), ParameterError, "domain_size = 1"),
         ((2, 0.4, 10), OutOfRegimeError, "truth = 0.4"),
         ((2, 0.4, 10, "strong"), OutOfRegimeError, "truth = 0.4"),
         ((2, float("nan"), 10), ParameterError, "truth = nan"),

@@ -268,7 +268,7 @@ def test_no_others_and_no_truth():
 @pytest.mark.parametrize(
     ("change", "name"),
     [
-        ({"num_values": 1}, "num_values"),
+        ({"domain_size": 1}, "domain_size"),
         ({"truth": math.nan}, "truth"),
         ({"truth": 1.5}, "truth"),
         ({"crowd": [0.5, 1.5]}, "crowd"),
@@ -279,7 +279,7 @@ def test_no_others_and_no_truth():
     ],
 )
 def test_bad_input_of_crowd(change, name):
-    arguments = {"num_values": 2, "truth": 0.8, "crowd": [0.5], **change}
+    arguments = {"domain_size": 2, "truth": 0.8, "crowd": [0.5], **change}
     with pytest.raises(ParameterError, match=name):
         crowd_vulnerability_upper(**arguments)
 

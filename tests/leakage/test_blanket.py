@@ -173,19 +173,19 @@ def test_above_all_knowledge():
 
 
 @pytest.mark.parametrize(
-    ("num_users", "num_values", "truth"), [(1, 3, 0.5), (5, 3, 0.5), (40, 4, 0.6), (900, 2, 0.8)]
+    ("num_users", "domain_size", "truth"), [(1, 3, 0.5), (5, 3, 0.5), (40, 4, 0.6), (900, 2, 0.8)]
 )
-def test_against_the_plain_sum(num_users, num_values, truth):
-    answer = (1.0 - truth) / (num_values - 1)
-    law = binom.pmf(np.arange(num_users), num_users - 1, num_values * answer)
+def test_against_the_plain_sum(num_users, domain_size, truth):
+    answer = (1.0 - truth) / (domain_size - 1)
+    law = binom.pmf(np.arange(num_users), num_users - 1, domain_size * answer)
     shares = [
-        1.0 if m == 1 else maximum_load(m, num_values).upper / m for m in range(1, num_users + 1)
+        1.0 if m == 1 else maximum_load(m, domain_size).upper / m for m in range(1, num_users + 1)
     ]
     plain = answer + (truth - answer) * float(law @ shares)
-    found = blanket_vulnerability_upper(num_users, num_values, truth)
+    found = blanket_vulnerability_upper(num_users, domain_size, truth)
     assert plain <= found + 1e-13
     # Ranges stand at their left ends: half of a per cent of what is leaked, where there are many.
-    assert found - plain <= 0.005 * (plain - 1.0 / num_values) + 1e-12
+    assert found - plain <= 0.005 * (plain - 1.0 / domain_size) + 1e-12
 
 
 def test_edges():
@@ -201,7 +201,7 @@ def test_edges():
         blanket_vulnerability_upper(0, 3, 0.5)
     with pytest.raises(ParameterError, match="num_users"):
         blanket_vulnerability_upper(10**10 + 1, 3, 0.5)
-    with pytest.raises(ParameterError, match="num_values"):
+    with pytest.raises(ParameterError, match="domain_size"):
         blanket_vulnerability_upper(10, 1, 0.5)
 
 

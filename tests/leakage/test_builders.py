@@ -157,7 +157,7 @@ def test_truth_is_checked(build):
         build(2, 3, math.nan)
     with pytest.raises(ParameterError, match="num_users = 0"):
         build(0, 3, 0.5)
-    with pytest.raises(ParameterError, match="num_values = 1"):
+    with pytest.raises(ParameterError, match="domain_size = 1"):
         build(2, 1, 1.0)
 
 
@@ -165,7 +165,7 @@ def test_truth_is_checked(build):
 def test_shufflers_need_sizes(build):
     with pytest.raises(ParameterError, match="num_users = 0"):
         build(0, 3)
-    with pytest.raises(ParameterError, match="num_values = 1"):
+    with pytest.raises(ParameterError, match="domain_size = 1"):
         build(2, 1)
     with pytest.raises(
         ParameterError, match=r"would have 2\^21 rows, labelled with 21 values each, above 2000000"
@@ -342,7 +342,7 @@ def test_what_are_no_walks(position_laws, words):
 
 
 def test_walks_need_values():
-    with pytest.raises(ParameterError, match="num_values = 1 is below 2"):
+    with pytest.raises(ParameterError, match="domain_size = 1 is below 2"):
         walk_channel([[1.0]], 1)
 
 
@@ -363,5 +363,5 @@ def test_responses():
     assert response_channel(2, 1).matrix.tolist() == [[1, 0], [0, 1]]
     with pytest.raises(ParameterError, match=r"100000 x 100000 = 10000000000 cells"):
         response_channel(10**5, 0.5)
-    with pytest.raises(ParameterError, match="num_values = 1 is below 2"):
+    with pytest.raises(ParameterError, match="domain_size = 1 is below 2"):
         response_channel(1, 1.0)

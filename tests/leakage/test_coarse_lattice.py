@@ -23,8 +23,8 @@ def situation(randomizer, counts, *, prior=None, num_unknown=0):
     )
 
 
-def even(others, num_values):
-    return [others // num_values + (x < others % num_values) for x in range(num_values)]
+def even(others, domain_size):
+    return [others // domain_size + (x < others % domain_size) for x in range(domain_size)]
 
 
 def width(found, before):
@@ -34,13 +34,17 @@ def width(found, before):
 
 @st.composite
 def channels(draw):
-    num_values, num_outcomes = draw(st.integers(2, 4)), draw(st.integers(2, 4))
+    domain_size, num_outcomes = draw(st.integers(2, 4)), draw(st.integers(2, 4))
     rows = [
         draw(st.lists(st.integers(0, 6), min_size=num_outcomes, max_size=num_outcomes).filter(any))
-        for _ in range(num_values)
+        for _ in range(domain_size)
     ]
-    counts = draw(st.lists(st.integers(0, 2), min_size=num_values, max_size=num_values).filter(any))
-    parts = draw(st.lists(st.integers(0, 5), min_size=num_values, max_size=num_values).filter(any))
+    counts = draw(
+        st.lists(st.integers(0, 2), min_size=domain_size, max_size=domain_size).filter(any)
+    )
+    parts = draw(
+        st.lists(st.integers(0, 5), min_size=domain_size, max_size=domain_size).filter(any)
+    )
     law = [Fraction(part, sum(parts)) for part in parts]
     channel = [[Fraction(a, sum(row)) for a in row] for row in rows]
     return channel, counts, law, draw(st.integers(0, 1)), draw(st.sampled_from([2.4e7, 300.0]))
@@ -85,32 +89,32 @@ def test_all_histograms(counts, leaning, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("num_users", "num_values"), [(30_000, 3), (10**6, 3), (10**9, 3), (10**9, 4)]
+    ("num_users", "domain_size"), [(30_000, 3), (10**6, 3), (10**9, 3), (10**9, 4)]
 )
-def test_what_is_exact_for_uniform_strangers(num_users, num_values, monkeypatch):
+def test_what_is_exact_for_uniform_strangers(num_users, domain_size, monkeypatch):
     """Nobody is known: eq. 17 of the source, by way of the fullest bin, at any size."""
-    exact = shuffled_vulnerability(num_users, num_values, 0.6)
-    if num_values == 4:
+    exact = shuffled_vulnerability(num_users, domain_size, 0.6)
+    if domain_size == 4:
         monkeypatch.setattr(lattices, "_MOST_WORK", 2e6)
-    found = coarse_vulnerability(situation(0.6, [0] * num_values, num_unknown=num_users - 1))
+    found = coarse_vulnerability(situation(0.6, [0] * domain_size, num_unknown=num_users - 1))
     assert found.lower <= exact.upper
     assert exact.lower <= found.upper
-    assert width(found, 1.0 / num_values) < 0.01
+    assert width(found, 1.0 / domain_size) < 0.01
     # A planted error of a hundredth of what is leaked shows.
-    leaked = exact.upper - 1.0 / num_values
+    leaked = exact.upper - 1.0 / domain_size
     for wrong in (exact.upper + 0.01 * leaked, exact.lower - 0.01 * leaked):
         assert not found.lower <= wrong <= found.upper
 
 
-@pytest.mark.parametrize("num_values", [3, 4])
-def test_what_is_exact_where_all_others_have_one_value(num_values, monkeypatch):
+@pytest.mark.parametrize("domain_size", [3, 4])
+def test_what_is_exact_where_all_others_have_one_value(domain_size, monkeypatch):
     monkeypatch.setattr(lattices, "_MOST_WORK", 2e6)
-    asked = situation(0.6, [99_999] + [0] * (num_values - 1))
+    asked = situation(0.6, [99_999] + [0] * (domain_size - 1))
     exact = concentrated_vulnerability(100_000, asked.response)
     found = coarse_vulnerability(asked)
     assert found.lower <= exact.upper
     assert exact.lower <= found.upper
-    assert width(found, 1.0 / num_values) < 0.01
+    assert width(found, 1.0 / domain_size) < 0.01
 
 
 def test_five_values(monkeypatch):
@@ -134,15 +138,15 @@ def test_five_values_within_a_hundredth(num_users):
 
 
 @pytest.mark.parametrize(
-    ("num_values", "sizes"), [(3, (25_000, 25_300, 30_000, 10**6, 10**9)), (4, (200, 203, 10**6))]
+    ("domain_size", "sizes"), [(3, (25_000, 25_300, 30_000, 10**6, 10**9)), (4, (200, 203, 10**6))]
 )
-def test_what_is_reported_does_not_jump_where_listing_ends(num_values, sizes, monkeypatch):
+def test_what_is_reported_does_not_jump_where_listing_ends(domain_size, sizes, monkeypatch):
     """Both ends fall with users; before, the distance went from 1e-6 of what is leaked to 0.3."""
     monkeypatch.setattr(lattices, "_MOST_WORK", 4e6)
     last = None
     for num_users in sizes:
-        found = strong_vulnerability(0.6, even(num_users - 1, num_values), num_samples=0)
-        assert width(found, 1.0 / num_values) < 0.01
+        found = strong_vulnerability(0.6, even(num_users - 1, domain_size), num_samples=0)
+        assert width(found, 1.0 / domain_size) < 0.01
         if last is not None:
             assert found.upper < last.upper
             assert found.lower < last.lower

@@ -29,16 +29,16 @@ def few_blocks(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("num_users", "num_values"), [(1, 2), (2, 2), (5, 2), (6, 2), (1, 3), (4, 3), (5, 3), (4, 4)]
+    ("num_users", "domain_size"), [(1, 2), (2, 2), (5, 2), (6, 2), (1, 3), (4, 3), (5, 3), (4, 4)]
 )
 @pytest.mark.parametrize("truth", [Fraction(11, 20), Fraction(4, 5)])
-def test_all_knowledge_by_enumeration(num_users, num_values, truth):
-    channel = k_rr(num_values, truth)
+def test_all_knowledge_by_enumeration(num_users, domain_size, truth):
+    channel = k_rr(domain_size, truth)
     values = {
-        counts: informed_guess(uniform(num_values), channel, known_laws(channel, counts))
-        for counts in all_counts(num_users - 1, num_values)
+        counts: informed_guess(uniform(domain_size), channel, known_laws(channel, counts))
+        for counts in all_counts(num_users - 1, domain_size)
     }
-    extremes = extreme_knowledge(num_users, num_values, truth)
+    extremes = extreme_knowledge(num_users, domain_size, truth)
     for found, exact in zip(extremes, (max(values.values()), min(values.values())), strict=True):
         assert found.vulnerability.lower <= exact <= found.vulnerability.upper
         assert found.vulnerability.upper - found.vulnerability.lower < 1e-10
@@ -111,14 +111,14 @@ def test_ends_for_more_values(monkeypatch):
     assert not extreme_knowledge(12, 3, 0.6).worst.is_extreme
 
 
-@pytest.mark.parametrize(("num_users", "num_values"), [(10**4, 5), (10**6, 100), (10**9, 10**4)])
-def test_large_sizes(num_users, num_values, few_blocks):
-    worst, best = extreme_knowledge(num_users, num_values, 0.6)
+@pytest.mark.parametrize(("num_users", "domain_size"), [(10**4, 5), (10**6, 100), (10**9, 10**4)])
+def test_large_sizes(num_users, domain_size, few_blocks):
+    worst, best = extreme_knowledge(num_users, domain_size, 0.6)
     for found in (worst, best):
-        assert 1.0 / num_values < found.vulnerability.lower < found.vulnerability.upper < 0.6
+        assert 1.0 / domain_size < found.vulnerability.lower < found.vulnerability.upper < 0.6
         assert sum(found.counts) == num_users - 1
     assert best.vulnerability.lower <= worst.vulnerability.upper
-    assert worst.vulnerability.upper < 1.2 / num_values
+    assert worst.vulnerability.upper < 1.2 / domain_size
 
 
 @pytest.mark.parametrize("law", [(10**9, 5, 0.6), (10**9, 3, 0.34)])

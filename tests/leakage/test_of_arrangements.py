@@ -43,14 +43,14 @@ def mallows(distance, num_users, theta, order=None):
 
 
 def accounts(
-    arrangement, num_users, num_values, *, epsilon0=1.5, randomizer="k-rr", prior=None, delta=1e-6
+    arrangement, num_users, domain_size, *, epsilon0=1.5, randomizer="k-rr", prior=None, delta=1e-6
 ):
     """Return what is said of a release, by adversary."""
-    question = Categories(domain=tuple(map(str, range(num_values))))
+    question = Categories(domain=tuple(map(str, range(domain_size))))
     law = chosen_candidates(question, randomizer)[randomizer](epsilon0)
     release = Released(
         num_users=num_users,
-        num_values=num_values,
+        domain_size=domain_size,
         randomizer=law,
         guarantee=arrangement.guarantee(law.profile, num_users, delta=delta),
         arrangement=arrangement,
@@ -205,7 +205,7 @@ def test_the_closed_bound_is_above_what_is_exact():
 def test_where_matrices_and_places_are_too_many():
     """Nothing is written out then: the closed bound is as good."""
     release = Released(
-        num_users=2, num_values=2, randomizer=None, guarantee=None, arrangement=None,
+        num_users=2, domain_size=2, randomizer=None, guarantee=None, arrangement=None,
         entropy=Entropy.from_seed(1),
     )  # fmt: skip
     places = np.full(module._MOST_CLOSED, 1.0 / module._MOST_CLOSED)

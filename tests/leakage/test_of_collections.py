@@ -75,7 +75,7 @@ def test_nobody_is_known(num_users, k, prior):
     matrix = randomized_response(k, Fraction(3, 4))
     found = account_leakage(
         num_users=num_users,
-        num_values=k,
+        domain_size=k,
         truth=0.75,
         prior=None if prior is None else [float(each) for each in law],
     )
@@ -105,7 +105,7 @@ def test_everybody_else_is_known(known, prior):
     law = [Fraction(1, 2)] * 2 if prior is None else [Fraction(each) for each in prior]
     matrix = randomized_response(2, Fraction(3, 4))
     found = account_leakage(
-        num_users=4, num_values=2, truth=0.75, adversary="strong", known=known, prior=prior
+        num_users=4, domain_size=2, truth=0.75, adversary="strong", known=known, prior=prior
     )
     assert_encloses(found.both, best_guess(4, matrix, law, known))
     assert found.shuffler.lower == found.shuffler.upper == 1.0
@@ -116,7 +116,7 @@ def test_everybody_else_is_known(known, prior):
 def test_some_others_are_known():
     law = [Fraction(1, 3)] * 3
     found = account_leakage(
-        num_users=4, num_values=3, truth=0.75, adversary="partial", known=(1, 0, 1)
+        num_users=4, domain_size=3, truth=0.75, adversary="partial", known=(1, 0, 1)
     )
     matrix = randomized_response(3, Fraction(3, 4))
     assert_encloses(found.both, best_guess(4, matrix, law, (1, 0, 1)))
@@ -133,7 +133,7 @@ def test_the_worst_and_the_least_knowledge(k):
         for known in product(range(4), repeat=k)
         if sum(known) == 3
     ]
-    found = account_leakage(num_users=4, num_values=k, truth=0.75, adversary="strong")
+    found = account_leakage(num_users=4, domain_size=k, truth=0.75, adversary="strong")
     assert_encloses(found.both, max(chances))
     assert_encloses(found.least, min(chances))
     assert found.is_worst_knowledge
@@ -144,7 +144,7 @@ def test_the_worst_and_the_least_knowledge(k):
 @pytest.mark.parametrize(
     ("law", "matrix"),
     [
-        ({"num_values": 2, "truth": 0.75}, randomized_response(2, Fraction(3, 4))),
+        ({"domain_size": 2, "truth": 0.75}, randomized_response(2, Fraction(3, 4))),
         ({"channel": [[float(each) for each in row] for row in OWN]}, OWN),
     ],
 )
@@ -177,21 +177,21 @@ def test_knowledge_of_fewer_users_bounds_that_of_many():
 
 def test_values_of_the_paper():
     for truth, expected in ((1.0, 0.5282), (0.9, 0.5225), (0.6, 0.5056)):
-        found = account_leakage(num_users=200, num_values=2, truth=truth)
+        found = account_leakage(num_users=200, domain_size=2, truth=truth)
         assert found.both.upper == pytest.approx(expected, abs=5e-5)
-    strong = account_leakage(num_users=201, num_values=2, truth=0.8, adversary="strong")
+    strong = account_leakage(num_users=201, domain_size=2, truth=0.8, adversary="strong")
     assert strong.both.upper == pytest.approx(0.52116, abs=5e-6)
     assert strong.knowledge == (100, 100)
 
 
 def test_the_largest_sizes_have_an_answer():
-    found = account_leakage(num_users=10**9, num_values=10**4, truth=0.9)
+    found = account_leakage(num_users=10**9, domain_size=10**4, truth=0.9)
     assert found.prior < found.both.lower
     assert found.both.upper < found.shuffler.upper < found.randomizer.upper
     assert found.both.gap < 1e-6
     prior = np.full(10**4, 0.5 / 9_999)
     prior[0] = 0.5
-    skewed = account_leakage(num_users=10**6, num_values=10**4, truth=0.9, prior=prior)
+    skewed = account_leakage(num_users=10**6, domain_size=10**4, truth=0.9, prior=prior)
     assert skewed.both.lower >= 0.5
     assert skewed.both.upper <= skewed.shuffler.upper < 0.503
     assert skewed.randomizer.upper == pytest.approx(0.9)
@@ -199,7 +199,7 @@ def test_the_largest_sizes_have_an_answer():
 
 def test_protection_never_leaks_more():
     for adversary in ("uninformed", "strong"):
-        found = account_leakage(num_users=50, num_values=4, truth=0.7, adversary=adversary)
+        found = account_leakage(num_users=50, domain_size=4, truth=0.7, adversary=adversary)
         assert found.prior <= found.both.upper <= found.shuffler.upper
         assert found.both.upper <= found.randomizer.upper
 
@@ -207,28 +207,28 @@ def test_protection_never_leaks_more():
 @pytest.mark.parametrize("k", [2, 3, 7])
 def test_a_report_that_says_nothing_leaks_nothing(k):
     for law in ({"truth": 1 / k}, {"epsilon0": 0.0}):
-        found = account_leakage(num_users=20, num_values=k, **law)
+        found = account_leakage(num_users=20, domain_size=k, **law)
         for name in ("randomizer", "both"):
             assert found.bound(name).upper == pytest.approx(1 / k, abs=ROUND_OFF)
         assert "no more often" in found.sentence
 
 
 def test_epsilon0_is_the_same_as_its_truth():
-    by_loss = account_leakage(num_users=90, num_values=3, epsilon0=1.5)
+    by_loss = account_leakage(num_users=90, domain_size=3, epsilon0=1.5)
     truth = math.exp(1.5) / (math.exp(1.5) + 2)
-    by_truth = account_leakage(num_users=90, num_values=3, truth=truth)
+    by_truth = account_leakage(num_users=90, domain_size=3, truth=truth)
     for name in CHANNELS:
         assert by_loss.bound(name).upper == pytest.approx(by_truth.bound(name).upper, rel=1e-12)
         assert by_loss.bound(name).upper >= by_truth.bound(name).lower
     assert by_loss.epsilon0 == 1.5
     assert by_truth.epsilon0 == pytest.approx(1.5)
-    assert account_leakage(num_users=9, num_values=3, truth=1.0).epsilon0 == math.inf
-    assert account_leakage(num_users=9, num_values=3, epsilon0=800.0).truth == 1.0
+    assert account_leakage(num_users=9, domain_size=3, truth=1.0).epsilon0 == math.inf
+    assert account_leakage(num_users=9, domain_size=3, epsilon0=800.0).truth == 1.0
 
 
 def test_a_prior_says_how_many_values_there_are():
     found = account_leakage(num_users=5, truth=0.9, prior=[0.5, 0.25, 0.25])
-    assert found.num_values == 3
+    assert found.domain_size == 3
     assert account_leakage(num_users=5, truth=0.9, prior=[0.5, 0.5]).has_uniform_prior
 
 
@@ -249,13 +249,13 @@ def test_a_seed_gives_the_same_limits_again():
     [
         ({"num_users": 0}, ParameterError, "num_users = 0 is below 1"),
         ({"num_users": 10**9 + 1}, ParameterError, "above 1e9"),
-        ({"num_values": 1}, ParameterError, r"num_values \(k\) = 1 is below 2: with a single"),
-        ({"num_values": None}, ParameterError, r"num_values \(k\) is needed"),
-        ({"num_values": 10_001}, ParameterError, "above 10000"),
+        ({"domain_size": 1}, ParameterError, r"domain_size \(k\) = 1 is below 2: with a single"),
+        ({"domain_size": None}, ParameterError, r"domain_size \(k\) is needed"),
+        ({"domain_size": 10_001}, ParameterError, "above 10000"),
         ({"truth": None}, ParameterError, "none of truth"),
         ({"epsilon0": 1.0}, ParameterError, "truth and epsilon0 of truth"),
         ({"truth": 0.4}, OutOfRegimeError, r"0\.4 is below 1/k = 0\.5.*p = 0\.6 is the same"),
-        ({"truth": 0.2, "num_values": 3}, OutOfRegimeError, "use the channel matrix"),
+        ({"truth": 0.2, "domain_size": 3}, OutOfRegimeError, "use the channel matrix"),
         ({"truth": -0.1}, OutOfRegimeError, "below 1/k"),
         ({"truth": 1.1}, ParameterError, r"1\.1 is not in \[1/k, 1\]"),
         ({"truth": math.nan}, ParameterError, "nan is not finite"),
@@ -278,7 +278,7 @@ def test_a_seed_gives_the_same_limits_again():
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(changes, error, message):
-    asked = {"num_users": 10, "num_values": 2, "truth": 0.9, **changes}
+    asked = {"num_users": 10, "domain_size": 2, "truth": 0.9, **changes}
     with pytest.raises(error, match=message) as caught:
         account_leakage(**asked)
     assert "\n" not in str(caught.value)

@@ -47,11 +47,11 @@ def test_randomized_response_is_exact():
     result = collected()
     found = accounts(result)
     truth = result.randomizer.support_probabilities[0]
-    exact = account_leakage(num_users=300, num_values=3, truth=truth)
+    exact = account_leakage(num_users=300, domain_size=3, truth=truth)
     for name in ("randomizer", "shuffler", "both"):
         assert found["uninformed"].bound(name).upper == pytest.approx(exact.bound(name).upper)
         assert found["uninformed"].bound(name).upper >= exact.bound(name).lower
-    worst = account_leakage(num_users=300, num_values=3, truth=truth, adversary="strong")
+    worst = account_leakage(num_users=300, domain_size=3, truth=truth, adversary="strong")
     assert found["strong"].both.upper >= worst.both.lower
     assert found["strong"].both.lower <= worst.both.upper
     assert of_run(result).notes == ()
@@ -85,7 +85,7 @@ def test_a_guarantee_is_never_below_what_is_exact():
     result = collected()
     release = Released(
         num_users=300,
-        num_values=3,
+        domain_size=3,
         randomizer=result.randomizer,
         guarantee=result.guarantee,
         arrangement=UNIFORM,

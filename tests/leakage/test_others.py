@@ -129,10 +129,10 @@ def laws(draw, size):
 
 @st.composite
 def cases(draw):
-    num_values, num_outcomes = draw(st.integers(2, 3)), draw(st.integers(2, 4))
-    channel = [draw(laws(num_outcomes)) for _ in range(num_values)]
-    counts = draw(st.lists(st.integers(0, 2), min_size=num_values, max_size=num_values))
-    return draw(laws(num_values)), channel, counts
+    domain_size, num_outcomes = draw(st.integers(2, 3)), draw(st.integers(2, 4))
+    channel = [draw(laws(num_outcomes)) for _ in range(domain_size)]
+    counts = draw(st.lists(st.integers(0, 2), min_size=domain_size, max_size=domain_size))
+    return draw(laws(domain_size)), channel, counts
 
 
 def kinds_of(channel, counts):

@@ -36,10 +36,10 @@ def columns(channel):
 
 
 @st.composite
-def truths(draw, num_values):
+def truths(draw, domain_size):
     """Draw an exact truth probability in [1/k, 1]."""
     extra = draw(st.fractions(0, 1, max_denominator=12))
-    return Fraction(1, num_values) + extra * Fraction(num_values - 1, num_values)
+    return Fraction(1, domain_size) + extra * Fraction(domain_size - 1, domain_size)
 
 
 @st.composite

@@ -32,9 +32,9 @@ BINARY = [[0.8, 0.2], [0.2, 0.8]]
 distances = pytest.mark.parametrize("distance", MALLOWS_MODELS)
 
 
-def network_channel(walk, rounds, num_values):
+def network_channel(walk, rounds, domain_size):
     """Who holds which reports after a walk."""
-    return walk_channel(position_distribution(walk, np.arange(4), rounds), num_values)
+    return walk_channel(position_distribution(walk, np.arange(4), rounds), domain_size)
 
 
 def uninformed(channel, num_users, target):

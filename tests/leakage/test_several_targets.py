@@ -24,13 +24,13 @@ from shuffledp.leakage.uninformed import exchangeable_vulnerability
 @given(st.integers(0, 10**6))
 def test_all_data_listed(seed):
     rng = Entropy.from_seed(seed).generator()
-    num_values, num_outcomes = int(rng.integers(2, 4)), int(rng.integers(2, 4))
+    domain_size, num_outcomes = int(rng.integers(2, 4)), int(rng.integers(2, 4))
     num_users = int(rng.integers(1, 5))
     num_targets = int(rng.integers(1, min(num_users, 3) + 1))
-    channel = random_rows(rng, num_values, num_outcomes)
+    channel = random_rows(rng, domain_size, num_outcomes)
     if rng.integers(3) == 0:
-        channel = identity(num_values)
-    (prior,) = random_rows(rng, 1, num_values)
+        channel = identity(domain_size)
+    (prior,) = random_rows(rng, 1, domain_size)
     exact = several_targets(num_users, channel, prior, num_targets)
     for gain in GAINS:
         found = several_targets_vulnerability(

@@ -46,12 +46,12 @@ def ends(randomizer, counts, *, prior=None, num_unknown=0):
     )
 
 
-@pytest.mark.parametrize("num_values", [2, 3, 4])
+@pytest.mark.parametrize("domain_size", [2, 3, 4])
 @pytest.mark.parametrize("truth", TRUTHS)
-def test_all_knowledge_of_small_collections(num_values, truth):
-    channel = k_rr(num_values, truth)
-    for total in range({2: 6, 3: 5, 4: 3}[num_values]):
-        for counts, prior in itertools.product(all_counts(total, num_values), PRIORS[num_values]):
+def test_all_knowledge_of_small_collections(domain_size, truth):
+    channel = k_rr(domain_size, truth)
+    for total in range({2: 6, 3: 5, 4: 3}[domain_size]):
+        for counts, prior in itertools.product(all_counts(total, domain_size), PRIORS[domain_size]):
             exact = informed_guess(fractions(prior), channel, known_laws(channel, counts))
             found = strong_vulnerability(truth, counts, prior=prior)
             assert found.lower - 1e-15 <= exact <= found.upper + 1e-15
@@ -60,12 +60,12 @@ def test_all_knowledge_of_small_collections(num_values, truth):
             assert around.lower - 1e-15 <= exact <= around.upper + 1e-15
 
 
-@pytest.mark.parametrize("num_values", [2, 3])
-def test_partial_knowledge(num_values):
+@pytest.mark.parametrize("domain_size", [2, 3])
+def test_partial_knowledge(domain_size):
     truth = Fraction(7, 10)
-    channel = k_rr(num_values, truth)
+    channel = k_rr(domain_size, truth)
     for total, unknown in itertools.product(range(3), range(1, 3)):
-        for counts, prior in itertools.product(all_counts(total, num_values), PRIORS[num_values]):
+        for counts, prior in itertools.product(all_counts(total, domain_size), PRIORS[domain_size]):
             law = fractions(prior)
             laws = known_laws(channel, counts) + [mixed_law(law, channel)] * unknown
             exact = float(informed_guess(law, channel, laws))
@@ -78,13 +78,15 @@ def test_partial_knowledge(num_values):
 
 @st.composite
 def channels(draw):
-    num_values, num_outcomes = draw(st.integers(2, 3)), draw(st.integers(1, 4))
+    domain_size, num_outcomes = draw(st.integers(2, 3)), draw(st.integers(1, 4))
     rows = [
         draw(st.lists(st.integers(0, 6), min_size=num_outcomes, max_size=num_outcomes).filter(any))
-        for _ in range(num_values)
+        for _ in range(domain_size)
     ]
-    counts = draw(st.lists(st.integers(0, 2), min_size=num_values, max_size=num_values))
-    parts = draw(st.lists(st.integers(0, 5), min_size=num_values, max_size=num_values).filter(any))
+    counts = draw(st.lists(st.integers(0, 2), min_size=domain_size, max_size=domain_size))
+    parts = draw(
+        st.lists(st.integers(0, 5), min_size=domain_size, max_size=domain_size).filter(any)
+    )
     law = [Fraction(part, sum(parts)) for part in parts]
     return (
         [[Fraction(a, sum(row)) for a in row] for row in rows],

@@ -34,30 +34,30 @@ GOLDEN = json.loads(
 TRUTHS = (Fraction(1), Fraction(9, 10), Fraction(3, 5))
 
 
-def uniform(num_values):
-    return [Fraction(1, num_values)] * num_values
+def uniform(domain_size):
+    return [Fraction(1, domain_size)] * domain_size
 
 
-@pytest.mark.parametrize("num_values", [2, 3, 4])
+@pytest.mark.parametrize("domain_size", [2, 3, 4])
 @pytest.mark.parametrize("truth", [Fraction(1), Fraction(3, 5), "least"])
-def test_all_data_listed(num_values, truth):
-    truth = Fraction(1, num_values) if truth == "least" else truth
-    for num_users in range(1, 7 if num_values == 2 else 5):
-        exact = one_target(num_users, k_rr(num_values, truth), uniform(num_values))
-        assert exact_shuffled_vulnerability(num_users, num_values, truth) == exact
-        found = shuffled_vulnerability(num_users, num_values, truth)
+def test_all_data_listed(domain_size, truth):
+    truth = Fraction(1, domain_size) if truth == "least" else truth
+    for num_users in range(1, 7 if domain_size == 2 else 5):
+        exact = one_target(num_users, k_rr(domain_size, truth), uniform(domain_size))
+        assert exact_shuffled_vulnerability(num_users, domain_size, truth) == exact
+        found = shuffled_vulnerability(num_users, domain_size, truth)
         assert found.lower <= exact <= found.upper
         assert found.upper - found.lower <= 2e-12
-        as_float = shuffled_vulnerability(num_users, num_values, float(truth))
+        as_float = shuffled_vulnerability(num_users, domain_size, float(truth))
         assert as_float.upper == pytest.approx(float(exact), rel=1e-12)
 
 
 @pytest.mark.parametrize("truth", TRUTHS)
 def test_propositions_by_histograms(truth):
     # Props. 16, 18, 20 and 21 sum over histograms; Theorems 17 and 19 and eq. 17 do not.
-    for num_users, num_values in ((7, 2), (24, 2), (9, 3), (20, 3), (8, 5)):
-        summed = exact_exchangeable_vulnerability(num_users, k_rr(num_values, truth))
-        assert exact_shuffled_vulnerability(num_users, num_values, truth) == summed
+    for num_users, domain_size in ((7, 2), (24, 2), (9, 3), (20, 3), (8, 5)):
+        summed = exact_exchangeable_vulnerability(num_users, k_rr(domain_size, truth))
+        assert exact_shuffled_vulnerability(num_users, domain_size, truth) == summed
 
 
 def test_theorem_17_as_printed():
@@ -79,7 +79,7 @@ def test_theorem_17_across_the_series(num_users):
 
 @pytest.mark.parametrize("entry", GOLDEN["shuffled"])
 def test_golden(entry):
-    found = shuffled_vulnerability(entry["num_users"], entry["num_values"], entry["truth"])
+    found = shuffled_vulnerability(entry["num_users"], entry["domain_size"], entry["truth"])
     assert found.lower <= entry["value"] <= found.upper or found.upper == pytest.approx(
         entry["value"], rel=1e-14
     )
@@ -87,7 +87,7 @@ def test_golden(entry):
 
 
 @pytest.mark.parametrize(
-    ("num_users", "num_values", "truth", "digits"),
+    ("num_users", "domain_size", "truth", "digits"),
     [
         (200, 2, 1.0, "0.5282"),  # printed as .5286
         (200, 2, 0.9, "0.5225"),
@@ -96,15 +96,16 @@ def test_golden(entry):
         (1000, 3, 1.0, "0.3488"),
     ],
 )
-def test_values_in_the_text(num_users, num_values, truth, digits):
-    found = shuffled_vulnerability(num_users, num_values, truth)
+def test_values_in_the_text(num_users, domain_size, truth, digits):
+    found = shuffled_vulnerability(num_users, domain_size, truth)
     assert f"{found.lower:.4f}" == f"{found.upper:.4f}" == digits
 
 
-@pytest.mark.parametrize(("num_values", "truth"), [(2, 0.9), (5, 0.8)])
-def test_the_excess_falls_as_a_root_and_not_exponentially(num_values, truth):
+@pytest.mark.parametrize(("domain_size", "truth"), [(2, 0.9), (5, 0.8)])
+def test_the_excess_falls_as_a_root_and_not_exponentially(domain_size, truth):
     few, many = (  # Sec. IV-B and VI-B print "exponentially"
-        shuffled_vulnerability(n, num_values, truth).lower - 1.0 / num_values for n in (200, 20_000)
+        shuffled_vulnerability(n, domain_size, truth).lower - 1.0 / domain_size
+        for n in (200, 20_000)
     )
     assert few / many == pytest.approx(10.0, rel=0.02)
 
@@ -133,31 +134,31 @@ def test_two_values_monotone(num_users, first, second):
 
 
 @given(st.integers(1, 400), st.integers(3, 30), st.floats(0.0, 1.0))
-def test_many_values_monotone(num_users, num_values, share):
-    truth = 1.0 / num_values + share * (1.0 - 1.0 / num_values)
-    found = shuffled_vulnerability(num_users, num_values, truth)
+def test_many_values_monotone(num_users, domain_size, share):
+    truth = 1.0 / domain_size + share * (1.0 - 1.0 / domain_size)
+    found = shuffled_vulnerability(num_users, domain_size, truth)
     assert found.lower <= truth * (1.0 + 1e-12)  # never beyond the randomizer alone
-    assert found.upper >= 1.0 / num_values
-    assert shuffled_vulnerability(num_users + 1, num_values, truth).lower <= found.upper
-    assert found.lower <= shuffler_vulnerability(num_users, num_values).upper
+    assert found.upper >= 1.0 / domain_size
+    assert shuffled_vulnerability(num_users + 1, domain_size, truth).lower <= found.upper
+    assert found.lower <= shuffler_vulnerability(num_users, domain_size).upper
 
 
 def test_edges():
-    for num_values in (2, 3, 10_000):
+    for domain_size in (2, 3, 10_000):
         for num_users in (1, 2, 10**9):
-            blind = shuffled_vulnerability(num_users, num_values, 1.0 / num_values)
-            assert blind.upper == pytest.approx(1.0 / num_values, rel=1e-14)
-        alone = shuffler_vulnerability(1, num_values)
+            blind = shuffled_vulnerability(num_users, domain_size, 1.0 / domain_size)
+            assert blind.upper == pytest.approx(1.0 / domain_size, rel=1e-14)
+        alone = shuffler_vulnerability(1, domain_size)
         assert alone.upper == 1.0
         assert alone.lower == pytest.approx(1.0, rel=1e-14)
     half = shuffled_vulnerability(1, 3, Fraction(1, 2))
     assert half.lower <= Fraction(1, 2) <= half.upper
 
 
-@pytest.mark.parametrize("num_values", [2, 3, 7, 10_000])
-def test_a_rounded_blind_guess_is_no_refusal(num_values):
-    truth = 1.0 / (1.0 + (num_values - 1) * math.exp(-0.0))
-    assert shuffled_vulnerability(10, num_values, truth).upper == pytest.approx(1.0 / num_values)
+@pytest.mark.parametrize("domain_size", [2, 3, 7, 10_000])
+def test_a_rounded_blind_guess_is_no_refusal(domain_size):
+    truth = 1.0 / (1.0 + (domain_size - 1) * math.exp(-0.0))
+    assert shuffled_vulnerability(10, domain_size, truth).upper == pytest.approx(1.0 / domain_size)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +166,7 @@ def test_a_rounded_blind_guess_is_no_refusal(num_values):
     [
         (lambda: shuffled_vulnerability(0, 2, 1.0), ParameterError, "num_users = 0"),
         (lambda: shuffled_vulnerability(10**15 + 1, 2, 1.0), ParameterError, "above 1e"),
-        (lambda: shuffled_vulnerability(5, 1, 1.0), ParameterError, "num_values = 1"),
+        (lambda: shuffled_vulnerability(5, 1, 1.0), ParameterError, "domain_size = 1"),
         (lambda: shuffled_vulnerability(5, 2, 1.01), ParameterError, "truth"),
         (lambda: shuffled_vulnerability(5, 2, -0.1), ParameterError, "truth"),
         (lambda: shuffled_vulnerability(5, 2, math.nan), ParameterError, "truth"),
@@ -200,9 +201,9 @@ def problems(draw, most_users=5):
     """A channel, a prior and perhaps a crowd, in fractions."""
     seed = draw(st.integers(0, 10**6))
     rng = Entropy.from_seed(seed).generator()
-    num_values, num_outcomes = int(rng.integers(2, 5)), int(rng.integers(1, 5))
-    channel = random_rows(rng, num_values, num_outcomes)
-    (prior,) = random_rows(rng, 1, num_values)
+    domain_size, num_outcomes = int(rng.integers(2, 5)), int(rng.integers(1, 5))
+    channel = random_rows(rng, domain_size, num_outcomes)
+    (prior,) = random_rows(rng, 1, domain_size)
     crowd = random_rows(rng, 1, num_outcomes)[0] if rng.integers(2) else None
     return draw(st.integers(1, most_users)), channel, prior, crowd
 
@@ -258,13 +259,13 @@ def test_golden_of_exchangeable(entry):
     assert contains(found, entry["value"], 1e-11)
 
 
-@pytest.mark.parametrize("num_values", [2, 3, 7])
+@pytest.mark.parametrize("domain_size", [2, 3, 7])
 @pytest.mark.parametrize("truth", [1.0, 0.8, 0.45])
-def test_uniform_is_equation_17(num_values, truth):
-    truth = max(truth, 1.0 / num_values + 0.1)
+def test_uniform_is_equation_17(domain_size, truth):
+    truth = max(truth, 1.0 / domain_size + 0.1)
     for num_users in (1, 2, 10, 1000, 10**6):
-        ours = exchangeable_vulnerability(num_users, k_rr(num_values, truth))
-        paper = shuffled_vulnerability(num_users, num_values, truth)
+        ours = exchangeable_vulnerability(num_users, k_rr(domain_size, truth))
+        paper = shuffled_vulnerability(num_users, domain_size, truth)
         assert ours.lower <= paper.upper
         assert paper.lower <= ours.upper
         assert ours.upper - ours.lower <= 1e-7 * ours.upper
@@ -328,7 +329,7 @@ def test_where_a_load_takes_too_long(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("num_users", "num_values", "truth", "prior", "share"),
+    ("num_users", "domain_size", "truth", "prior", "share"),
     [
         (300, 3, 1.0, None, 0.06),
         (300, 3, 0.6, None, 0.06),
@@ -337,9 +338,9 @@ def test_where_a_load_takes_too_long(monkeypatch):
     ],
 )
 def test_samples_enclose_and_a_wrong_value_is_seen(
-    monkeypatch, *, num_users, num_values, truth, prior, share
+    monkeypatch, *, num_users, domain_size, truth, prior, share
 ):
-    channel = k_rr(num_values, truth)
+    channel = k_rr(domain_size, truth)
     exact = exchangeable_vulnerability(num_users, channel, prior=prior)
     by(monkeypatch, "load", "histograms")
     found = exchangeable_vulnerability(
@@ -349,7 +350,7 @@ def test_samples_enclose_and_a_wrong_value_is_seen(
     assert any("Monte Carlo over 100000" in each for each in found.assumptions)
     assert "Drawn from a seed." in found.assumptions
     assert found.lower <= exact.lower <= exact.upper <= found.upper
-    gained = exact.upper - max(prior or [1.0 / num_values])
+    gained = exact.upper - max(prior or [1.0 / domain_size])
     # Had the gain been larger or smaller by that share, it would have shown.
     assert found.upper - found.lower <= share * gained
     assert found.upper < exact.upper + share * gained

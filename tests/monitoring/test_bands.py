@@ -118,7 +118,7 @@ def test_never_wider_than_bonferroni_nor_shorter_than_one_period(periods, kind):
 
 def test_many_values_share_the_error():
     tree = PeriodTree(periods=16)
-    reaches = [band_quantile(tree, 16, 0.95, num_values=values) for values in (1, 2, 1000)]
+    reaches = [band_quantile(tree, 16, 0.95, domain_size=values) for values in (1, 2, 1000)]
     assert reaches == sorted(reaches)
     assert reaches[2] <= -ndtri(0.025 / 16_000) * (1 + 1e-12)
     assert reaches[1] == pytest.approx(band_quantile(tree, 16, 0.975), rel=1e-12)

@@ -439,7 +439,7 @@ def expected_estimates(design, level, codes, start=1):
 def indicators(encoding, code):
     if encoding.name == "boolean":
         return [int(code == 1)]
-    return [int(code == j) for j in range(encoding.num_values)]
+    return [int(code == j) for j in range(encoding.domain_size)]
 
 
 def num_changes(nothing, codes):

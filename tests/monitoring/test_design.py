@@ -144,14 +144,14 @@ ENCODINGS = [
     HadamardEncoding(range(4)),
     HadamardEncoding(range(11)),
 ]
-every = pytest.mark.parametrize("encoding", ENCODINGS, ids=lambda e: f"{e.name}-{e.num_values}")
+every = pytest.mark.parametrize("encoding", ENCODINGS, ids=lambda e: f"{e.name}-{e.domain_size}")
 
 
 def indicators(encoding, code):
     """What a value adds to each count, written out."""
     if encoding.name == "boolean":
         return [int(code == 1)]
-    return [int(code == j) for j in range(encoding.num_values)]
+    return [int(code == j) for j in range(encoding.domain_size)]
 
 
 @every
@@ -223,7 +223,7 @@ def test_leading_axes_pass_through(encoding):
     sums = Entropy.from_seed(2).generator().normal(size=(3, 2, encoding.num_columns))
     for method in (encoding.decode, encoding.decode_counts):
         found = method(sums)
-        assert found.shape == (3, 2, encoding.num_values)
+        assert found.shape == (3, 2, encoding.domain_size)
         assert found.dtype == np.float64
         assert np.array_equal(found[1, 1], method(sums[1, 1]))
 
@@ -246,11 +246,11 @@ def test_columns_that_there_are_not_are_refused(encoding, column):
 
 @every
 def test_codes_of_labels_count_them(encoding):
-    assert len(encoding.labels) == encoding.num_values
+    assert len(encoding.labels) == encoding.domain_size
     for place, label in enumerate(encoding.labels):
         code = encoding.code(label)
         assert 0 <= code <= encoding.largest_code
-        assert indicators(encoding, code) == [int(j == place) for j in range(encoding.num_values)]
+        assert indicators(encoding, code) == [int(j == place) for j in range(encoding.domain_size)]
 
 
 @every

@@ -303,10 +303,8 @@ def test_a_domain_that_cannot_be_used():
 BIT, FIVE = 2, 5  # possible answers
 
 
-def task(num_categories=BIT, periods=12, num_users=10_000, delta=1e-6):
-    return RepeatedTask(
-        num_categories=num_categories, periods=periods, num_users=num_users, delta=delta
-    )
+def task(domain_size=BIT, periods=12, num_users=10_000, delta=1e-6):
+    return RepeatedTask(domain_size=domain_size, periods=periods, num_users=num_users, delta=delta)
 
 
 @pytest.mark.parametrize("rounds", [12, 36])
@@ -352,7 +350,7 @@ def test_the_variance_is_that_of_enumeration(categories, answers):
     questions, epsilon0 = 4, 2.0
     asked = task(categories, periods=questions, num_users=700)
     each = epsilon0 / answers
-    randomizer = make_randomizer("k-rr", k=categories, epsilon0=each)
+    randomizer = make_randomizer("k-rr", domain_size=categories, epsilon0=each)
     p, q = (Fraction(chance) for chance in randomizer.support_probabilities)
     total = Fraction(0)
     for bit, users in ((1, Fraction(1, categories)), (0, 1 - Fraction(1, categories))):
@@ -401,7 +399,9 @@ def test_the_same_central_guarantee(question):
     asked = task(question)
     found = everybody_at_central(asked, epsilon=0.3)
     assert found.central.upper <= 0.3
-    randomizer = make_randomizer(found.randomizer, k=question, epsilon0=found.epsilon0_per_answer)
+    randomizer = make_randomizer(
+        found.randomizer, domain_size=question, epsilon0=found.epsilon0_per_answer
+    )
     release = ShuffledRelease(profile=randomizer.profile, num_users=10_000)
     year = (release * asked.periods).epsilon(1e-6)
     assert year.lower <= 0.3

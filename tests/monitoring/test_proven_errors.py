@@ -27,7 +27,7 @@ FALSE_POSITIVE_RATE = 1e-9
 def test_errors_solve_bernsteins_equation(periods, method):
     tree = PeriodTree(periods=periods)
     errors = proven_errors(
-        tree, num_users=500, scale=7.0, confidence=0.9, method=method, num_values=3,
+        tree, num_users=500, scale=7.0, confidence=0.9, method=method, domain_size=3,
         variance_factor=4.0,
     )  # fmt: skip
     squares = variance_factors(tree, periods, method=method)
@@ -111,7 +111,7 @@ def test_errors_of_the_protocol_are_rarely_above():
     ("changed", "message"),
     [
         ({"num_users": 0}, "num_users = 0 is below 1"),
-        ({"num_values": 0}, "num_values = 0 is below 1"),
+        ({"domain_size": 0}, "domain_size = 0 is below 1"),
         ({"scale": math.inf}, "scale = inf"),
         ({"confidence": 1.0}, "confidence = 1.0"),
         ({"confidence": math.nan}, "confidence = nan"),

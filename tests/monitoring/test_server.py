@@ -150,7 +150,7 @@ def test_bands_reach_as_far_as_the_quantile_says():
         through = 6
         counts = server.running_counts(through, confidence=0.9, **way)
         reach = band_quantile(
-            design.tree, 6 if way.get("smoothed") else 11, 0.9, num_values=3, **way
+            design.tree, 6 if way.get("smoothed") else 11, 0.9, domain_size=3, **way
         )
         np.testing.assert_allclose(counts.upper - counts.counts, reach * counts.standard_errors)
         np.testing.assert_allclose(counts.counts - counts.lower, reach * counts.standard_errors)
@@ -397,7 +397,7 @@ def test_proven_errors_are_those_of_the_design():
             method=method,
             pair_correlation=design.law.pair_correlation,
             variance_factor=3.0,
-            num_values=3,
+            domain_size=3,
         )
         errors = MonitorServer(design).proven_errors(1000, confidence=0.9, method=method)
         assert np.array_equal(errors, expected)

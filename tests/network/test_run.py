@@ -31,7 +31,7 @@ NUM_USERS = 90
 GRAPH = random_regular_graph(NUM_USERS, 8, Entropy.from_seed(1))
 QUESTION = sdp.Categories(domain=["yes", "no"])
 ANSWERS = ["yes"] * 60 + ["no"] * 30
-LAW = sdp.randomizers.KRandomizedResponse(k=2, epsilon0=1.0).profile
+LAW = sdp.randomizers.KRandomizedResponse(domain_size=2, epsilon0=1.0).profile
 DELTA = 1e-6
 
 
@@ -102,7 +102,9 @@ def test_a_planned_epsilon_is_met_with_the_largest_epsilon0(mixing):
     )
     assert setting.guarantee.epsilon_upper <= 1.0 <= setting.randomizer.epsilon0
     assert setting.target_epsilon == 1.0
-    louder = sdp.randomizers.KRandomizedResponse(k=2, epsilon0=1.003 * setting.randomizer.epsilon0)
+    louder = sdp.randomizers.KRandomizedResponse(
+        domain_size=2, epsilon0=1.003 * setting.randomizer.epsilon0
+    )
     assert arrangement.guarantee(louder.profile, NUM_USERS, delta=DELTA).epsilon_upper > 1.0
 
 

@@ -24,11 +24,11 @@ def bit_histories(periods, max_changes):
     ]
 
 
-def value_histories(periods, max_changes, num_values):
+def value_histories(periods, max_changes, domain_size):
     """All histories of a value that may begin late; -1 stands for nothing yet."""
     return [
         states
-        for states in itertools.product(range(-1, num_values), repeat=periods)
+        for states in itertools.product(range(-1, domain_size), repeat=periods)
         if sum(a != b for a, b in zip((-1, *states), states, strict=False)) <= max_changes
         and all(b >= 0 for a, b in itertools.pairwise(states) if a >= 0)
     ]

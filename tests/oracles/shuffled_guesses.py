@@ -9,15 +9,15 @@ from fractions import Fraction
 from itertools import product
 
 
-def k_rr(num_values, truth):
+def k_rr(domain_size, truth):
     """Rows of k-ary randomized response."""
-    lie = (1 - truth) / (num_values - 1)
-    return [[truth if x == y else lie for y in range(num_values)] for x in range(num_values)]
+    lie = (1 - truth) / (domain_size - 1)
+    return [[truth if x == y else lie for y in range(domain_size)] for x in range(domain_size)]
 
 
-def identity(num_values):
+def identity(domain_size):
     """Rows of the channel that says the truth."""
-    return k_rr(num_values, Fraction(1))
+    return k_rr(domain_size, Fraction(1))
 
 
 def random_rows(generator, num_rows, num_columns, *, zeros=True):
@@ -48,19 +48,19 @@ def histogram_law(rows):
 
 def one_target(num_users, channel, prior, crowd=None):
     """Success with one target; the others' reports have the law ``crowd``, or are like it."""
-    num_values, num_outcomes = len(channel), len(channel[0])
-    best = defaultdict(lambda: [Fraction(0)] * num_values)
+    domain_size, num_outcomes = len(channel), len(channel[0])
+    best = defaultdict(lambda: [Fraction(0)] * domain_size)
     if crowd is not None:
         others = [([crowd] * (num_users - 1), Fraction(1))]
     else:
         others = [
             ([channel[x] for x in values], math.prod((prior[x] for x in values), start=Fraction(1)))
-            for values in product(range(num_values), repeat=num_users - 1)
+            for values in product(range(domain_size), repeat=num_users - 1)
         ]
     start = (0,) * num_outcomes
     for rows, chance in others:
         known = histogram_law(rows) if rows else {start: Fraction(1)}
-        for x in range(num_values):
+        for x in range(domain_size):
             for histogram, mass in _with_report(known, channel[x]).items():
                 best[histogram][x] += chance * prior[x] * mass
     return sum(max(joint) for joint in best.values())

@@ -15,10 +15,10 @@ def all_permutations(model):
     return table, law / law.sum()
 
 
-def mallows_channel(model, num_values, order=None):
+def mallows_channel(model, domain_size, order=None):
     """What lies in each person's place, by any reference order."""
     table, law = all_permutations(model)
     order = np.arange(model.num_items) if order is None else order
     destinations = np.empty_like(table)
     np.put_along_axis(destinations, order[table], np.broadcast_to(order, table.shape), axis=1)
-    return permutation_channel(destinations, law, num_values)
+    return permutation_channel(destinations, law, domain_size)

@@ -37,23 +37,23 @@ def points(chart, kind, variant):
     return dict(zip(line.x, line.y, strict=True)) if line.x else line.y[0]
 
 
-def shuffled(num_users, num_values):
+def shuffled(num_users, domain_size):
     """Return the exact vulnerability of S by going through all histograms."""
     total = Fraction(0)
-    for parts in itertools.product(range(num_users + 1), repeat=num_values - 1):
+    for parts in itertools.product(range(num_users + 1), repeat=domain_size - 1):
         last = num_users - sum(parts)
         if last >= 0:
             ways = math.factorial(num_users)
             for part in (*parts, last):
                 ways //= math.factorial(part)
             total += Fraction(ways * max(*parts, last), num_users)
-    return total / num_values**num_users
+    return total / domain_size**num_users
 
 
-def noisy(num_users, num_values, truth):
+def noisy(num_users, domain_size, truth):
     """Return V_NS from V_S by equation 17."""
-    other = (1 - truth) / (num_values - 1)
-    return float(other + (truth - other) * shuffled(num_users, num_values))
+    other = (1 - truth) / (domain_size - 1)
+    return float(other + (truth - other) * shuffled(num_users, domain_size))
 
 
 def test_figure_2():

@@ -33,8 +33,10 @@ def base_name(request):
 
 @pytest.fixture
 def make(kind, base_name):
-    def make_randomizer(epsilon0=1.0, k=3, max_answers=2):
-        return kind(base_name=base_name, k=k, max_answers=max_answers, epsilon0=epsilon0)
+    def make_randomizer(epsilon0=1.0, domain_size=3, max_answers=2):
+        return kind(
+            base_name=base_name, domain_size=domain_size, max_answers=max_answers, epsilon0=epsilon0
+        )
 
     return make_randomizer
 
@@ -47,7 +49,10 @@ def all_sets(k, max_answers):
 
 def slots_of(randomizer, held):
     """Return the base's codes of a set, dummies included."""
-    return [*sorted(held, reverse=True), *[randomizer.k] * (randomizer.max_answers - len(held))]
+    return [
+        *sorted(held, reverse=True),
+        *[randomizer.domain_size] * (randomizer.max_answers - len(held)),
+    ]
 
 
 def channel(randomizer, held):
@@ -76,7 +81,7 @@ def exact_support(randomizer, held):
     means, squares = (
         [
             sum(p * s[v] ** power for p, s in zip(law.values(), support, strict=True))
-            for v in range(randomizer.k)
+            for v in range(randomizer.domain_size)
         ]
         for power in (1, 2)
     )
@@ -98,7 +103,7 @@ class TestLaw:
     @pytest.mark.parametrize("asked", [0.0, 1e-9, 0.1, math.log(3), 4.0, 60.0])
     @pytest.mark.parametrize(("k", "max_answers"), [(2, 1), (2, 2), (3, 2)])
     def test_the_loss_of_all_pairs_of_sets_is_epsilon0(self, make, asked, k, max_answers):
-        randomizer = make(asked, k=k, max_answers=max_answers)
+        randomizer = make(asked, domain_size=k, max_answers=max_answers)
         laws = [channel(randomizer, held) for held in all_sets(k, max_answers)]
         assert all(sum(law.values()) == 1 for law in laws)
         loss = max(max(law[y] for law in laws) / min(law[y] for law in laws) for y in laws[0])
@@ -115,7 +120,7 @@ class TestLaw:
         users = [(), (0,), (1, 2), (0, 2), (0,)]
         supports = [exact_support(randomizer, held) for held in users]
         num_users, num_slots = len(users), randomizer.num_slots
-        for v in range(randomizer.k):
+        for v in range(randomizer.domain_size):
             share = sum(v in held for held in users) / num_users
             mean = sum(means[v] for means, _ in supports)
             found = (mean - num_users * num_slots * q) / (p - q) / num_users
@@ -129,7 +134,7 @@ class TestLaw:
     @pytest.mark.parametrize("num_users", [1, 2])
     def test_the_blanket_bounds_every_shuffled_pair(self, make, epsilon0, num_users):
         """Enumerates the hockey-stick divergence of the multiset of reports."""
-        randomizer = make(epsilon0, k=2, max_answers=2)
+        randomizer = make(epsilon0, domain_size=2, max_answers=2)
         laws = [
             {y: float(p) for y, p in channel(randomizer, held).items()} for held in all_sets(2, 2)
         ]
@@ -167,7 +172,7 @@ class TestLaw:
     def test_a_product_of_too_many_atoms_is_left_out(self):
         def blanket(max_answers):
             randomizer = SplitAnswers(
-                base_name="k-rr", k=100, max_answers=max_answers, epsilon0=2.0
+                base_name="k-rr", domain_size=100, max_answers=max_answers, epsilon0=2.0
             )
             assert randomizer.profile.family is RandomizerFamily.OTHER
             return randomizer.profile.blanket
@@ -183,12 +188,12 @@ class TestLaw:
         monkeypatch.setattr(
             KRandomizedResponse, "profile", property(lambda self: LocalProfile(epsilon0=1.0))
         )
-        randomizer = SplitAnswers(base_name="k-rr", k=3, max_answers=2, epsilon0=1.0)
+        randomizer = SplitAnswers(base_name="k-rr", domain_size=3, max_answers=2, epsilon0=1.0)
         assert randomizer.profile.blanket == ()
 
     def test_the_fingerprint_has_every_parameter(self):
         prints = [
-            kind(base_name=base, k=k, max_answers=s, epsilon0=epsilon0).fingerprint
+            kind(base_name=base, domain_size=k, max_answers=s, epsilon0=epsilon0).fingerprint
             for kind, base, k, s, epsilon0 in itertools.product(
                 KINDS, BASES, (2, 3), (1, 2), (0.0, 1.0, 2.0)
             )
@@ -219,14 +224,14 @@ class TestLaw:
 
     def test_an_unknown_base_is_refused(self, kind):
         with pytest.raises(ParameterError, match="did you mean"):
-            kind(base_name="k-r", k=3, max_answers=2, epsilon0=1.0)
+            kind(base_name="k-r", domain_size=3, max_answers=2, epsilon0=1.0)
 
 
 class TestWhichIsBetter:
     def variances(self, base_name, epsilon0, max_answers, frequency, k=16):
         return [
             kind(
-                base_name=base_name, k=k, max_answers=max_answers, epsilon0=epsilon0
+                base_name=base_name, domain_size=k, max_answers=max_answers, epsilon0=epsilon0
             ).expected_standard_error(num_users=1, frequency=frequency)
             ** 2
             for kind in KINDS
@@ -270,7 +275,7 @@ class TestRandomize:
     @pytest.mark.parametrize("k", [3, 8, 100])
     @pytest.mark.parametrize("num_users", [0, 1, 1001])
     def test_reports_have_the_stated_size(self, make, k, num_users):
-        randomizer = make(k=k)
+        randomizer = make(domain_size=k)
         reports = randomizer.randomize(np.tile([2, -1, 0], (num_users, 1)), Entropy.from_seed(1))
         assert reports.num_reports == num_users
         assert reports.data.ndim <= 2  # as the shuffler takes them
@@ -282,7 +287,7 @@ class TestRandomize:
         assert counts.supports_per_report == randomizer.num_slots
 
     def test_at_a_huge_epsilon0_the_answers_are_supported(self, make):
-        randomizer = make(1e300, k=5, max_answers=3)
+        randomizer = make(1e300, domain_size=5, max_answers=3)
         values = np.array([[3, 1, -1, -1], [-1, -1, -1, -1], [4, -1, 0, 1]] * 3000)
         reports = randomizer.randomize(values, Entropy.from_seed(2))
         found = randomizer.estimate(reports)
@@ -293,7 +298,7 @@ class TestRandomize:
         assert np.abs(found.frequency - np.array([1, 2, 0, 1, 1]) / 3).max() < margin
 
     def test_order_in_a_row_and_width_do_not_matter(self, make):
-        randomizer = make(k=5, max_answers=3)
+        randomizer = make(domain_size=5, max_answers=3)
         narrow = np.array([[4, 1], [0, -1], [-1, -1]] * 50)
         wide = np.array([[-1, 1, -1, 4, -1], [-1, -1, -1, -1, 0], [-1] * 5] * 50, dtype=np.int8)
         expected = randomizer.randomize(narrow, Entropy.from_seed(3)).data
@@ -358,7 +363,7 @@ class TestAggregate:
         seed=st.integers(0, 2**32),
     )
     def test_order_and_parts_do_not_matter(self, kind, base_name, num_users, cut, seed):
-        randomizer = kind(base_name=base_name, k=9, max_answers=3, epsilon0=1.0)
+        randomizer = kind(base_name=base_name, domain_size=9, max_answers=3, epsilon0=1.0)
         entropy = Entropy.from_seed(seed)
         values = np.argsort(entropy.generator().random((num_users, 9)), axis=1)[:, :2]
         data = randomizer.randomize(values, entropy).data
@@ -374,7 +379,7 @@ class TestAggregate:
             assert other.num_reports == whole.num_reports == num_users
 
     def test_reports_survive_the_shuffler(self, make):
-        randomizer = make(k=20)
+        randomizer = make(domain_size=20)
         entropy = Entropy.from_seed(9)
         reports = randomizer.randomize(np.tile([[3, 1]], (500, 1)), entropy)
         before = randomizer.aggregate(reports).support
@@ -384,7 +389,7 @@ class TestAggregate:
 
     def test_reports_of_another_law_are_refused(self, make):
         reports = make().randomize(np.array([[0, 1]]), Entropy.from_seed(10))
-        for other in (make(2.0), make(k=4), make(max_answers=1)):
+        for other in (make(2.0), make(domain_size=4), make(max_answers=1)):
             with pytest.raises(FingerprintError, match="max_answers"):
                 other.aggregate(reports)
             with pytest.raises(FingerprintError):
@@ -393,14 +398,14 @@ class TestAggregate:
             make().base.aggregate(reports)
 
     def test_reports_of_another_shape_or_type_are_refused(self, make):
-        randomizer = make(k=20)
+        randomizer = make(domain_size=20)
         data = randomizer.randomize(np.zeros((5, 1), int), Entropy.from_seed(11)).data
         for wrong in (data.astype(np.int64), data[:, None], np.zeros((5, 99), np.uint8)):
             with pytest.raises(ParameterError, match="as it was made"):
                 randomizer.aggregate(Reports(data=wrong, fingerprint=randomizer.fingerprint))
 
     def test_impossible_reports_are_refused(self, make):
-        randomizer = make(k=4)  # five categories in the base
+        randomizer = make(domain_size=4)  # five categories in the base
         data = randomizer.randomize(np.zeros((9, 1), int), Entropy.from_seed(12)).data.copy()
         data[3] |= 1 << 5
         with pytest.raises(DomainError):

@@ -7,7 +7,7 @@ from shuffledp.randomizers.checks import (
     code_type,
     fingerprint_of,
     require_codes,
-    require_num_categories,
+    require_domain_size,
 )
 
 
@@ -21,9 +21,9 @@ def test_codes_take_the_narrowest_type(k, dtype):
 
 
 def test_largest_number_of_categories():
-    assert require_num_categories(np.int64(LARGEST_K)) == LARGEST_K
+    assert require_domain_size(np.int64(LARGEST_K)) == LARGEST_K
     with pytest.raises(ParameterError, match="fewer categories"):
-        require_num_categories(LARGEST_K + 1)
+        require_domain_size(LARGEST_K + 1)
 
 
 def test_codes_of_a_narrow_type_may_meet_a_large_domain():

@@ -11,7 +11,7 @@ from shuffledp.randomizers import Duchi, KRandomizedResponse
 
 def test_the_law_is_binary_randomized_response():
     for epsilon0 in (0.0, 1e-9, 0.5, 3.0, 60.0):
-        binary = KRandomizedResponse(k=2, epsilon0=epsilon0)
+        binary = KRandomizedResponse(domain_size=2, epsilon0=epsilon0)
         randomizer = Duchi(low=0, high=1, epsilon0=epsilon0)
         assert randomizer.epsilon0 == binary.epsilon0
         assert randomizer.channel() == binary.channel()

@@ -26,7 +26,7 @@ class Scripted:
 
 def oracle(randomizer, codes, words, coins):
     """The reports in plain integers: row from the top bits, its parity with the code, the coin."""
-    bits = max(1, (randomizer.k - 1).bit_length())
+    bits = max(1, (randomizer.domain_size - 1).bit_length())
     rows = [word >> (64 - bits) for word in words]
     return [
         2 * row + ((row & code).bit_count() + (coin < randomizer.threshold)) % 2
@@ -37,7 +37,7 @@ def oracle(randomizer, codes, words, coins):
 @pytest.mark.parametrize("k", [2, 3, 4, 5, 16, 17, 1024, 10**6, 2**31 + 1, 2**32 - 1])
 @pytest.mark.parametrize("epsilon0", [0.0, 1.0, 60.0])
 def test_reports_are_those_of_plain_integers(k, epsilon0):
-    randomizer = HadamardResponse(k=k, epsilon0=epsilon0)
+    randomizer = HadamardResponse(domain_size=k, epsilon0=epsilon0)
     threshold = randomizer.threshold
     generator = Entropy.from_seed(1).generator()
     words = [0, 2**64 - 1, 2**63, 2**63 - 1]
@@ -52,7 +52,7 @@ def test_reports_are_those_of_plain_integers(k, epsilon0):
 
 
 def test_the_hash_is_the_linear_one_with_two_buckets():
-    randomizer = HadamardResponse(k=1000, epsilon0=60.0)  # T = 1: no coin above 0 flips
+    randomizer = HadamardResponse(domain_size=1000, epsilon0=60.0)  # T = 1: no coin above 0 flips
     codes = np.arange(1000)
     words = Entropy.from_seed(2).words(1000)
     reports = randomizer.randomize(codes, Scripted([*words.tolist(), *[1] * 1000])).data
@@ -62,8 +62,8 @@ def test_the_hash_is_the_linear_one_with_two_buckets():
 
 
 def test_it_is_binary_local_hashing_under_another_name():
-    first = HadamardResponse(k=20, epsilon0=1.5)
-    second = BinaryLocalHashing(k=20, epsilon0=1.5)
+    first = HadamardResponse(domain_size=20, epsilon0=1.5)
+    second = BinaryLocalHashing(domain_size=20, epsilon0=1.5)
     codes = np.arange(1000) % 20
     assert np.array_equal(
         first.randomize(codes, Entropy.from_seed(1)).data,
@@ -75,7 +75,7 @@ def test_it_is_binary_local_hashing_under_another_name():
 
 @pytest.mark.parametrize("k", [2, 3, 5, 8])
 def test_channel_is_a_flipped_sign_of_the_matrix(k):
-    randomizer = HadamardResponse(k=k, epsilon0=math.log(3))
+    randomizer = HadamardResponse(domain_size=k, epsilon0=math.log(3))
     size = 2 ** max(1, (k - 1).bit_length())
     matrix = hadamard(size)
     flip = Fraction(randomizer.threshold, 2**64)
@@ -88,7 +88,7 @@ def test_channel_is_a_flipped_sign_of_the_matrix(k):
 
 
 def test_closed_form_probabilities_and_profile():
-    randomizer = HadamardResponse(k=10, epsilon0=math.log(3))
+    randomizer = HadamardResponse(domain_size=10, epsilon0=math.log(3))
     assert randomizer.support_probabilities == pytest.approx((0.75, 0.5))
     profile = randomizer.profile
     assert profile.family is RandomizerFamily.OTHER
@@ -102,14 +102,16 @@ def test_closed_form_probabilities_and_profile():
 
 @pytest.mark.parametrize("epsilon0", [0.0, 5e-324, 1e-9, 1.0, 60.0, 1e300])
 def test_a_randomizer_rebuilt_from_its_epsilon0_is_the_same(epsilon0):
-    randomizer = HadamardResponse(k=9, epsilon0=epsilon0)
+    randomizer = HadamardResponse(domain_size=9, epsilon0=epsilon0)
     assert 0.0 <= randomizer.epsilon0 <= epsilon0
-    assert HadamardResponse(k=9, epsilon0=randomizer.epsilon0) == randomizer
+    assert HadamardResponse(domain_size=9, epsilon0=randomizer.epsilon0) == randomizer
 
 
 def test_saturation_and_no_loss():
-    assert HadamardResponse(k=9, epsilon0=1e300).epsilon0 == pytest.approx(64 * math.log(2))
-    silent = HadamardResponse(k=9, epsilon0=0.0)
+    assert HadamardResponse(domain_size=9, epsilon0=1e300).epsilon0 == pytest.approx(
+        64 * math.log(2)
+    )
+    silent = HadamardResponse(domain_size=9, epsilon0=0.0)
     assert silent.support_probabilities == (0.5, 0.5)
     assert len(silent.profile.blanket) == 4
     assert {atom.ratio0 for atom in silent.profile.blanket} == {1.0}
@@ -126,7 +128,7 @@ def test_the_transform_is_the_matrix_product(size):
 @pytest.mark.parametrize("k", [2, 3, 16, 100, 1024])
 @pytest.mark.parametrize("num_users", [1, 100, 5000])
 def test_counts_are_those_of_supports(k, num_users):
-    randomizer = HadamardResponse(k=k, epsilon0=1.0)
+    randomizer = HadamardResponse(domain_size=k, epsilon0=1.0)
     reports = randomizer.randomize(np.arange(num_users) % k, Entropy.from_seed(k))
     counts = randomizer.aggregate(reports)
     assert np.array_equal(counts.support, randomizer.supports(reports).sum(axis=0))
@@ -134,11 +136,11 @@ def test_counts_are_those_of_supports(k, num_users):
 
 
 def test_impossible_reports_and_large_channels_are_refused():
-    randomizer = HadamardResponse(k=9, epsilon0=1.0)
+    randomizer = HadamardResponse(domain_size=9, epsilon0=1.0)
     data = np.array([1, 31, 32], dtype=np.uint8)
     with pytest.raises(DomainError, match=r"report 2 is 32, not in \[0, 32\)"):
         randomizer.aggregate(Reports(data=data, fingerprint=randomizer.fingerprint))
     with pytest.raises(ParameterError, match="small k"):
         randomizer.channel()
     with pytest.raises(ParameterError, match="epsilon0 = "):
-        HadamardResponse(k=9, epsilon0=math.nan)
+        HadamardResponse(domain_size=9, epsilon0=math.nan)

@@ -24,7 +24,7 @@ class Scripted:
 
 def oracle(randomizer, codes, words):
     """The law in plain integers: other symbol number w // T, counted from the one after it."""
-    k, threshold = randomizer.k, randomizer.threshold
+    k, threshold = randomizer.domain_size, randomizer.threshold
     return [
         (code + 1 + min(word // threshold, k - 1)) % k
         for code, word in zip(codes, words, strict=True)
@@ -33,8 +33,11 @@ def oracle(randomizer, codes, words):
 
 def edge_words(randomizer):
     """Words at and next to every place where the report changes (the first thousand of them)."""
-    edges = [randomizer.threshold * j for j in range(min(randomizer.k, 1000))]
-    edges += [randomizer.threshold * (randomizer.k - 1 - j) for j in range(min(randomizer.k, 1000))]
+    edges = [randomizer.threshold * j for j in range(min(randomizer.domain_size, 1000))]
+    edges += [
+        randomizer.threshold * (randomizer.domain_size - 1 - j)
+        for j in range(min(randomizer.domain_size, 1000))
+    ]
     near = {edge + step for edge in edges for step in (-1, 0, 1)} | {0, 2**64 - 1, 2**53 + 1}
     return sorted(word for word in near if 0 <= word < 2**64)
 
@@ -47,7 +50,7 @@ def edge_words(randomizer):
     ],
 )
 def test_reports_are_those_of_plain_integers(k, epsilon0):
-    randomizer = KRandomizedResponse(k=k, epsilon0=epsilon0)
+    randomizer = KRandomizedResponse(domain_size=k, epsilon0=epsilon0)
     words = edge_words(randomizer) + Entropy.from_seed(1).words(1000).tolist()
     codes = [(position * 7919) % k for position in range(len(words))]
     found = randomizer.randomize(np.array(codes), Scripted(words))
@@ -58,7 +61,7 @@ def test_reports_are_those_of_plain_integers(k, epsilon0):
 def test_each_symbol_has_exactly_its_number_of_words():
     # Counting the words that lead to each report, without drawing them all: reports change only
     # at multiples of T, which the test above pins down.
-    randomizer = KRandomizedResponse(k=5, epsilon0=1.0)
+    randomizer = KRandomizedResponse(domain_size=5, epsilon0=1.0)
     threshold = randomizer.threshold
     starts = [j * threshold for j in range(5)]
     ends = [*starts[1:], 2**64]
@@ -70,7 +73,7 @@ def test_each_symbol_has_exactly_its_number_of_words():
 @pytest.mark.parametrize("k", [2, 3, 7, 16, 10_000_000, 3_000_000_001])
 @pytest.mark.parametrize("epsilon0", [0.0, 1e-19])
 def test_near_zero_the_report_ignores_the_truth(k, epsilon0):
-    randomizer = KRandomizedResponse(k=k, epsilon0=epsilon0)
+    randomizer = KRandomizedResponse(domain_size=k, epsilon0=epsilon0)
     assert randomizer.epsilon0 == 0.0
     assert randomizer.profile.epsilon0 == 0.0
     assert randomizer.support_probabilities == (1 / k, 1 / k)
@@ -86,14 +89,14 @@ def test_ten_million_categories_keep_the_promise_where_words_are_coarse():
     # Neighbouring thresholds differ by k^2 / 2^64 = 5.4e-6 in epsilon0 here, and the law that
     # ignores its input stands for the first step too.
     for asked in (0.0, 1e-9, 5e-6, 1.1e-5, 1.0):
-        randomizer = KRandomizedResponse(k=10_000_000, epsilon0=asked)
+        randomizer = KRandomizedResponse(domain_size=10_000_000, epsilon0=asked)
         assert asked - 1.1e-5 <= randomizer.epsilon0 <= asked
-    assert KRandomizedResponse(k=10_000_000, epsilon0=1.1e-5).epsilon0 > 0.0
+    assert KRandomizedResponse(domain_size=10_000_000, epsilon0=1.1e-5).epsilon0 > 0.0
 
 
 def test_ten_million_categories_are_counted():
     k = 10_000_000
-    randomizer = KRandomizedResponse(k=k, epsilon0=60.0)
+    randomizer = KRandomizedResponse(domain_size=k, epsilon0=60.0)
     codes = np.array([0, k - 1, k - 1, 5])
     counts = randomizer.aggregate(randomizer.randomize(codes, Entropy.from_seed(2)))
     assert np.flatnonzero(counts.support).tolist() == [0, 5, k - 1]
@@ -102,7 +105,7 @@ def test_ten_million_categories_are_counted():
 
 @pytest.mark.parametrize("k", [2, 256, 257, 10_000, 70_000])
 def test_counting_agrees_with_bincount(k):
-    randomizer = KRandomizedResponse(k=k, epsilon0=0.5)
+    randomizer = KRandomizedResponse(domain_size=k, epsilon0=0.5)
     for num_users in (1, 2, 3, 5, 40_001):
         reports = randomizer.randomize(np.arange(num_users) % k, Entropy.from_seed(num_users))
         expected = np.bincount(reports.data, minlength=k)
@@ -110,7 +113,7 @@ def test_counting_agrees_with_bincount(k):
 
 
 def test_blocks_join_without_a_seam():
-    randomizer = KRandomizedResponse(k=3, epsilon0=1.0)
+    randomizer = KRandomizedResponse(domain_size=3, epsilon0=1.0)
     codes = np.arange(100_000) % 3
     words = Entropy.from_seed(3).words(codes.size)
     found = randomizer.randomize(codes, Scripted(words)).data
@@ -119,19 +122,19 @@ def test_blocks_join_without_a_seam():
 
 def test_one_word_a_report():
     entropy = Scripted(range(100))
-    KRandomizedResponse(k=3, epsilon0=1.0).randomize(np.zeros(10, dtype=int), entropy)
+    KRandomizedResponse(domain_size=3, epsilon0=1.0).randomize(np.zeros(10, dtype=int), entropy)
     assert entropy.remaining[0] == 10
 
 
 def test_saturation():
-    randomizer = KRandomizedResponse(k=16, epsilon0=60.0)
+    randomizer = KRandomizedResponse(domain_size=16, epsilon0=60.0)
     assert randomizer.threshold == 1
     assert randomizer.epsilon0 == pytest.approx(64 * math.log(2), rel=1e-15)
-    assert randomizer == KRandomizedResponse(k=16, epsilon0=1e9)
+    assert randomizer == KRandomizedResponse(domain_size=16, epsilon0=1e9)
 
 
 def test_warner_is_the_binary_case():
-    randomizer = KRandomizedResponse(k=2, epsilon0=math.log(3))
+    randomizer = KRandomizedResponse(domain_size=2, epsilon0=math.log(3))
     p, q = randomizer.support_probabilities
     assert (p, q) == pytest.approx((0.75, 0.25))
     assert randomizer.profile.family is RandomizerFamily.K_RANDOMIZED_RESPONSE
@@ -141,6 +144,6 @@ def test_warner_is_the_binary_case():
 def test_law_of_blanket_differences_has_mean_one_minus_e():
     # theory: the law of G has E[G] = 1 - e for every e, in both directions.
     for k, e in itertools.product((2, 3, 1024), (0.5, 1.0, 2.0)):
-        atoms = KRandomizedResponse(k=k, epsilon0=1.0).profile.blanket
+        atoms = KRandomizedResponse(domain_size=k, epsilon0=1.0).profile.blanket
         mean = sum(atom.mass * (atom.ratio0 - e * atom.ratio1) for atom in atoms)
         assert mean == pytest.approx(1 - e, abs=1e-12)

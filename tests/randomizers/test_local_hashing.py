@@ -84,7 +84,7 @@ def first_words(num_seeds, seeds):
 
 def accountable_law(k, g, epsilon0=1.0):
     threshold = math.ceil(2**64 / (Fraction(math.exp(epsilon0)) + g - 1))
-    return HashedResponse(k=k, num_buckets=g, threshold=threshold)
+    return HashedResponse(domain_size=k, num_buckets=g, threshold=threshold)
 
 
 def error_of(k, epsilon0, g):
@@ -115,34 +115,38 @@ class TestHashFamily:
 
     @given(k=st.integers(2, LARGEST_K), epsilon0=st.floats(0.0, 60.0))
     def test_every_report_fits_64_bits(self, k, epsilon0):
-        law = HashedResponse(k=k, num_buckets=optimal_num_buckets(k, epsilon0), threshold=1)
+        law = HashedResponse(
+            domain_size=k, num_buckets=optimal_num_buckets(k, epsilon0), threshold=1
+        )
         assert law.num_possible_reports < 2**64
         assert np.iinfo(law.report_type).max >= law.num_possible_reports - 1
 
     @pytest.mark.parametrize("k", [2**21, 2**32 - 1, 65521**2 + 1, 65521**2, 2**22])
     @pytest.mark.parametrize("g", [2, 3, 65521, 1621, 1627, LARGEST_NUM_BUCKETS])
     def test_every_report_fits_64_bits_at_the_edges(self, k, g):
-        assert HashedResponse(k=k, num_buckets=g, threshold=1).num_possible_reports < 2**64
+        assert (
+            HashedResponse(domain_size=k, num_buckets=g, threshold=1).num_possible_reports < 2**64
+        )
 
 
 class TestSeeds:
-    @pytest.mark.parametrize("num_values", [1, 2, 3, 7**4, 2**32, 3**40, 2**63 + 1, 2**64 - 1])
-    def test_every_value_has_the_same_number_of_words(self, num_values):
-        values = {0, 1, 2, num_values // 2, num_values - 2, num_values - 1}
-        for value in sorted(value for value in values if 0 <= value < num_values):
-            first, last = first_words(num_values, [value])
-            assert last - first + 1 == 2**64 // num_values
+    @pytest.mark.parametrize("domain_size", [1, 2, 3, 7**4, 2**32, 3**40, 2**63 + 1, 2**64 - 1])
+    def test_every_value_has_the_same_number_of_words(self, domain_size):
+        values = {0, 1, 2, domain_size // 2, domain_size - 2, domain_size - 1}
+        for value in sorted(value for value in values if 0 <= value < domain_size):
+            first, last = first_words(domain_size, [value])
+            assert last - first + 1 == 2**64 // domain_size
             # Accepted, and just outside either of another value or rejected.
             script = Scripted([first, last])
             accepted = np.empty(2, dtype=np.uint64)
-            fill_acceptable(accepted, num_values, script)
+            fill_acceptable(accepted, domain_size, script)
             assert accepted.tolist() == [first, last]
             assert script.remaining.size == 0
-            assert {first * num_values >> 64, last * num_values >> 64} == {value}
+            assert {first * domain_size >> 64, last * domain_size >> 64} == {value}
             before = first - 1
             assert before < 0 or (
-                before * num_values >> 64 < value
-                or before * num_values % 2**64 < 2**64 % num_values
+                before * domain_size >> 64 < value
+                or before * domain_size % 2**64 < 2**64 % domain_size
             )
 
     def test_rejected_words_are_drawn_again(self):
@@ -187,7 +191,7 @@ class TestSeeds:
         assert found.tolist() == oracle(law, codes, words, coins)
 
     def test_blocks_join_without_a_seam(self):
-        randomizer = OptimizedLocalHashing(k=100, epsilon0=2.0)
+        randomizer = OptimizedLocalHashing(domain_size=100, epsilon0=2.0)
         codes = np.arange(50_000) % 100
         entropy = Entropy.from_seed(3)
         found = randomizer.randomize(codes, entropy).data
@@ -226,9 +230,9 @@ class TestChoiceOfBuckets:
 
     @given(k=st.integers(2, 10**6), epsilon0=st.floats(0.0, 50.0))
     def test_rebuilding_gives_the_same_law(self, k, epsilon0):
-        randomizer = OptimizedLocalHashing(k=k, epsilon0=epsilon0)
+        randomizer = OptimizedLocalHashing(domain_size=k, epsilon0=epsilon0)
         assert randomizer.epsilon0 <= epsilon0
-        again = OptimizedLocalHashing(k=k, epsilon0=randomizer.epsilon0)
+        again = OptimizedLocalHashing(domain_size=k, epsilon0=randomizer.epsilon0)
         assert again == randomizer
 
     @pytest.mark.parametrize(
@@ -251,8 +255,8 @@ class TestChoiceOfBuckets:
             else:
                 high = middle
         for epsilon0 in [low] + [high * (1 + j * 2.0**-52) for j in range(8)]:
-            randomizer = OptimizedLocalHashing(k=k, epsilon0=epsilon0)
-            assert randomizer == OptimizedLocalHashing(k=k, epsilon0=randomizer.epsilon0)
+            randomizer = OptimizedLocalHashing(domain_size=k, epsilon0=epsilon0)
+            assert randomizer == OptimizedLocalHashing(domain_size=k, epsilon0=randomizer.epsilon0)
             assert epsilon0 * (1 - 1e-12) <= randomizer.epsilon0 <= epsilon0
 
     def test_a_loss_that_settles_below_the_step_takes_the_buckets_of_that_side(self):
@@ -260,7 +264,7 @@ class TestChoiceOfBuckets:
         # on for 1000003 buckets lies below the one at which they are best.
         epsilon0 = 13.865481353441888
         assert optimal_num_buckets(10**7, epsilon0) == 1000003
-        assert OptimizedLocalHashing(k=10**7, epsilon0=epsilon0).num_buckets == 999983
+        assert OptimizedLocalHashing(domain_size=10**7, epsilon0=epsilon0).num_buckets == 999983
 
 
 class TestLaw:
@@ -269,7 +273,7 @@ class TestLaw:
         ("k", "epsilon0"), [*itertools.product((2, 3, 5), ASKED_EPSILON0), (8, 1.0)]
     )
     def test_channel_blanket_and_supports_agree_exactly(self, make, k, epsilon0):
-        randomizer = make(k=k, epsilon0=epsilon0)
+        randomizer = make(domain_size=k, epsilon0=epsilon0)
         law, channel = randomizer._law, randomizer.channel()
         assert all(sum(row) == 1 for row in channel)
         assert [
@@ -301,7 +305,7 @@ class TestLaw:
     @pytest.mark.parametrize("k", [2, 3, 4, 5, 8])
     @pytest.mark.parametrize("epsilon0", [0.0, 1e-9, 1.0, 2.5, 60.0])
     def test_attack_is_that_of_the_best_triple(self, make, k, epsilon0):
-        randomizer = make(k=k, epsilon0=epsilon0)
+        randomizer = make(domain_size=k, epsilon0=epsilon0)
         channel = randomizer.channel()
 
         def atoms_of(first, second, other):
@@ -329,7 +333,7 @@ class TestLaw:
     @pytest.mark.parametrize("make", RANDOMIZERS)
     def test_support_probabilities_are_exact(self, make):
         for k, epsilon0 in ((3, 1.0), (8, 1.0), (7, 3.0)):
-            randomizer = make(k=k, epsilon0=epsilon0)
+            randomizer = make(domain_size=k, epsilon0=epsilon0)
             law, channel = randomizer._law, randomizer.channel()
             every = Reports(
                 data=np.arange(law.num_possible_reports, dtype=law.report_type),
@@ -344,7 +348,7 @@ class TestLaw:
     @pytest.mark.parametrize("make", RANDOMIZERS)
     def test_nothing_is_said_without_a_loss(self, make):
         for epsilon0 in (0.0, 5e-324):
-            randomizer = make(k=5, epsilon0=epsilon0)
+            randomizer = make(domain_size=5, epsilon0=epsilon0)
             assert randomizer.epsilon0 == 0.0
             assert len(set(randomizer.channel())) == 1
             reports = randomizer.randomize(np.zeros(3, int), Entropy.from_seed(1))
@@ -353,10 +357,10 @@ class TestLaw:
 
     @pytest.mark.parametrize("make", RANDOMIZERS)
     def test_saturation(self, make):
-        randomizer = make(k=16, epsilon0=60.0)
+        randomizer = make(domain_size=16, epsilon0=60.0)
         assert randomizer.threshold == 1
         assert randomizer.epsilon0 == pytest.approx(64 * math.log(2), rel=1e-15)
-        assert randomizer == make(k=16, epsilon0=1e300)
+        assert randomizer == make(domain_size=16, epsilon0=1e300)
         codes = np.arange(1000) % 16
         supports = randomizer.supports(randomizer.randomize(codes, Entropy.from_seed(9)))
         assert supports[np.arange(1000), codes].all()
@@ -365,34 +369,35 @@ class TestLaw:
     @pytest.mark.parametrize("epsilon0", [-1e-9, math.nan, math.inf])
     def test_parameters_out_of_range_are_refused(self, make, epsilon0):
         with pytest.raises(ParameterError, match="epsilon0 = "):
-            make(k=3, epsilon0=epsilon0)
-        with pytest.raises(ParameterError, match="k = 1"):
-            make(k=1, epsilon0=1.0)
+            make(domain_size=3, epsilon0=epsilon0)
+        with pytest.raises(ParameterError, match="domain_size = 1"):
+            make(domain_size=1, epsilon0=1.0)
 
     @pytest.mark.parametrize("make", RANDOMIZERS)
     def test_profile_is_that_of_a_concrete_randomizer(self, make):
-        profile = make(k=100, epsilon0=2.0).profile
+        profile = make(domain_size=100, epsilon0=2.0).profile
         assert profile.family is RandomizerFamily.OTHER
         assert profile.domain_size == 100
         assert profile.channel is None
         with pytest.raises(ParameterError, match="small k"):
-            make(k=100, epsilon0=2.0).channel()
+            make(domain_size=100, epsilon0=2.0).channel()
         for e in (0.5, 1.0, 2.0):
             mean = sum(atom.mass * (atom.ratio0 - e * atom.ratio1) for atom in profile.blanket)
             assert mean == pytest.approx(1 - e, abs=1e-12)
 
     def test_report_sizes(self):
         sizes = {
-            k: OptimizedLocalHashing(k=k, epsilon0=2.0).num_report_bytes for k in (2, 16, 10**6)
+            k: OptimizedLocalHashing(domain_size=k, epsilon0=2.0).num_report_bytes
+            for k in (2, 16, 10**6)
         }
         assert sizes == {2: 1, 16: 2, 10**6: 4}
-        assert BinaryLocalHashing(k=1024, epsilon0=2.0).num_report_bytes == 2
+        assert BinaryLocalHashing(domain_size=1024, epsilon0=2.0).num_report_bytes == 2
 
 
 class TestReports:
     @pytest.mark.parametrize("make", RANDOMIZERS)
     def test_reports_that_no_law_makes_are_refused(self, make):
-        randomizer = make(k=5, epsilon0=1.0)
+        randomizer = make(domain_size=5, epsilon0=1.0)
         data = randomizer.randomize(np.zeros(9, int), Entropy.from_seed(1)).data.copy()
         limit = randomizer._law.num_possible_reports
         data[3] = limit
@@ -409,18 +414,18 @@ class TestReports:
     @pytest.mark.parametrize("make", RANDOMIZERS)
     def test_codes_outside_the_domain_are_refused(self, make):
         with pytest.raises(DomainError, match=r"codes\[1\] = 7"):
-            make(k=7, epsilon0=1.0).randomize(np.array([6, 7]), Entropy.from_seed(1))
+            make(domain_size=7, epsilon0=1.0).randomize(np.array([6, 7]), Entropy.from_seed(1))
 
     @pytest.mark.parametrize("make", RANDOMIZERS)
     def test_an_empty_batch(self, make):
-        randomizer = make(k=7, epsilon0=1.0)
+        randomizer = make(domain_size=7, epsilon0=1.0)
         counts = randomizer.aggregate(randomizer.randomize(np.array([]), Entropy.from_seed(1)))
         assert counts.support.tolist() == [0] * 7
 
     @pytest.mark.parametrize("make", RANDOMIZERS)
     @pytest.mark.parametrize("k", [3, 100, 1000])
     def test_counts_are_those_of_supports(self, make, k):
-        randomizer = make(k=k, epsilon0=2.0)
+        randomizer = make(domain_size=k, epsilon0=2.0)
         for num_users in (1, 2000, 40_000 if k < 1000 else 3000):
             reports = randomizer.randomize(np.arange(num_users) % k, Entropy.from_seed(num_users))
             counts = randomizer.aggregate(reports)
@@ -428,7 +433,7 @@ class TestReports:
             assert np.array_equal(counts.support, randomizer.supports(reports).sum(axis=0))
 
     def test_supports_are_those_of_plain_integers(self):
-        randomizer = OptimizedLocalHashing(k=20, epsilon0=2.0)
+        randomizer = OptimizedLocalHashing(domain_size=20, epsilon0=2.0)
         law = randomizer._law
         every = np.arange(law.num_possible_reports, dtype=law.report_type)
         supports = randomizer.supports(Reports(data=every, fingerprint=randomizer.fingerprint))
@@ -441,7 +446,7 @@ class TestReports:
         ]
 
     def test_frequencies_are_found(self):
-        randomizer = OptimizedLocalHashing(k=50, epsilon0=8.0)
+        randomizer = OptimizedLocalHashing(domain_size=50, epsilon0=8.0)
         codes = np.repeat([3, 40], [15_000, 5_000])
         estimates = randomizer.estimate(randomizer.randomize(codes, Entropy.from_seed(1)))
         # The standard error is about 0.004, so that chance does not come near these limits.
@@ -516,7 +521,7 @@ def p_value(observed, probabilities):
 class TestDraws:
     @pytest.mark.parametrize(("k", "epsilon0"), STATISTICAL_LAWS)
     def test_reports_follow_the_channel(self, k, epsilon0):
-        randomizer = OptimizedLocalHashing(k=k, epsilon0=epsilon0)
+        randomizer = OptimizedLocalHashing(domain_size=k, epsilon0=epsilon0)
         row = randomizer.channel()[k - 1]
         codes = np.full(NUM_REPORTS, k - 1)
         reports = randomizer.randomize(codes, Entropy.from_seed(k)).data
@@ -524,7 +529,7 @@ class TestDraws:
 
     @pytest.mark.parametrize(("k", "epsilon0"), STATISTICAL_LAWS)
     def test_seeds_do_not_depend_on_the_value_or_each_other(self, k, epsilon0):
-        randomizer = OptimizedLocalHashing(k=k, epsilon0=epsilon0)
+        randomizer = OptimizedLocalHashing(domain_size=k, epsilon0=epsilon0)
         law = randomizer._law
         reports = randomizer.randomize(np.arange(NUM_REPORTS) % k, Entropy.from_seed(10 + k)).data
         seeds = reports.astype(np.int64) // law.num_buckets
@@ -536,10 +541,10 @@ class TestDraws:
     @pytest.mark.parametrize("factor", [0.96, 1.04])
     @pytest.mark.parametrize(("k", "epsilon0"), STATISTICAL_LAWS)
     def test_another_threshold_is_rejected(self, k, epsilon0, factor):
-        randomizer = OptimizedLocalHashing(k=k, epsilon0=epsilon0)
+        randomizer = OptimizedLocalHashing(domain_size=k, epsilon0=epsilon0)
         law = randomizer._law
         planted = HashedResponse(
-            k=k, num_buckets=law.num_buckets, threshold=int(law.threshold * factor)
+            domain_size=k, num_buckets=law.num_buckets, threshold=int(law.threshold * factor)
         )
         row = randomizer.channel()[k - 1]
         reports = planted.randomize(np.full(NUM_REPORTS, k - 1), Entropy.from_seed(k))

@@ -23,8 +23,12 @@ def test_categories_by_name():
         "subset-selection",
     ]
     for name in RANDOMIZERS:
-        randomizer = make_randomizer(name, k=4, epsilon0=1.0)
-        assert (randomizer.name, randomizer.k, randomizer.epsilon0) == (name, 4, pytest.approx(1.0))
+        randomizer = make_randomizer(name, domain_size=4, epsilon0=1.0)
+        assert (randomizer.name, randomizer.domain_size, randomizer.epsilon0) == (
+            name,
+            4,
+            pytest.approx(1.0),
+        )
 
 
 def test_numbers_vectors_and_texts_by_name():
@@ -42,7 +46,7 @@ def test_numbers_vectors_and_texts_by_name():
 def test_sets_by_name():
     assert len(ANSWER_SET_RANDOMIZERS) == 2 * len(RANDOMIZERS)
     for name, make in ANSWER_SET_RANDOMIZERS.items():
-        randomizer = make(k=5, max_answers=2, epsilon0=1.0)
+        randomizer = make(domain_size=5, max_answers=2, epsilon0=1.0)
         assert randomizer.name == name
         assert randomizer.epsilon0 <= 1.0
 
@@ -53,16 +57,17 @@ def test_sets_by_name():
 )
 def test_an_unknown_name_suggests_the_nearest(misspelt, nearest):
     with pytest.raises(ParameterError, match=f"did you mean '{nearest}"):
-        make_randomizer(misspelt, k=4, epsilon0=1.0)
+        make_randomizer(misspelt, domain_size=4, epsilon0=1.0)
 
 
 def test_randomizers_print_as_they_are_made():
     assert (
-        repr(make_randomizer("k-rr", k=4, epsilon0=1.0)) == "KRandomizedResponse(k=4, epsilon0=1.0)"
+        repr(make_randomizer("k-rr", domain_size=4, epsilon0=1.0))
+        == "KRandomizedResponse(domain_size=4, epsilon0=1.0)"
     )
 
 
 @pytest.mark.parametrize("k", [0, 1, 2.5, "3"])
 def test_k_is_checked(k):
-    with pytest.raises(ParameterError, match="k = "):
-        make_randomizer("k-rr", k=k, epsilon0=1.0)
+    with pytest.raises(ParameterError, match="domain_size = "):
+        make_randomizer("k-rr", domain_size=k, epsilon0=1.0)

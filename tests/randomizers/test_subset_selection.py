@@ -74,7 +74,7 @@ class TestSize:
     @pytest.mark.parametrize("k", [2, 3, 4, 5, 9, 16, 31, 64])
     def test_it_minimises_the_variance_exactly(self, k):
         for e0 in (1.0, 1.05, 1.4, 2.0, 2.9, 4.2, 7.5, 13.0, 20.1, 40.0, 1000.0):
-            size = SubsetSelection(k=k, epsilon0=math.log(e0)).subset_size
+            size = SubsetSelection(domain_size=k, epsilon0=math.log(e0)).subset_size
             if e0 == 1.0:
                 assert size == k // 2
                 continue
@@ -84,7 +84,7 @@ class TestSize:
     @pytest.mark.parametrize("k", [3, 7, 16, 1000, 10_000_000])
     def test_it_is_the_published_one_but_for_a_narrow_range_above_each_step(self, k):
         for epsilon0 in np.linspace(0.01, math.log(k) + 2.0, 400).tolist():
-            size = SubsetSelection(k=k, epsilon0=epsilon0).subset_size
+            size = SubsetSelection(domain_size=k, epsilon0=epsilon0).subset_size
 
             def published(epsilon0):
                 return max(1, round(k / (math.exp(epsilon0) + 1)))
@@ -95,7 +95,7 @@ class TestSize:
 
     @pytest.mark.parametrize("k", [2, 10, 1024])
     def test_the_stated_sum_of_variances(self, k):
-        randomizer = SubsetSelection(k=k, epsilon0=1.3)
+        randomizer = SubsetSelection(domain_size=k, epsilon0=1.3)
         e0, w, num_users = math.exp(1.3), randomizer.subset_size, 100
         r = w / (k - w)
         g = e0**2 * r + 2 * e0 + 1 / r
@@ -119,15 +119,17 @@ class TestSize:
             near = [edge * (1 + relative) for relative in (-1e-9, -1e-13, 0.0, 1e-13, 1e-9)]
             near += [math.nextafter(edge, 0.0), math.nextafter(edge, math.inf)]
             for asked in near:
-                randomizer = SubsetSelection(k=k, epsilon0=asked)
+                randomizer = SubsetSelection(domain_size=k, epsilon0=asked)
                 assert abs(randomizer.subset_size - size + 0.5) <= 0.5 or size == k // 2
                 assert asked * (1 - 1e-9) <= randomizer.epsilon0 <= asked
-                again = SubsetSelection(k=k, epsilon0=randomizer.epsilon0)
+                again = SubsetSelection(domain_size=k, epsilon0=randomizer.epsilon0)
                 assert again == randomizer
                 assert again.fingerprint == randomizer.fingerprint
 
     def test_equal_losses_of_two_sizes_have_two_fingerprints(self):
-        below, above = (SubsetSelection(k=1000, epsilon0=epsilon0) for epsilon0 in (1.0, 1.01))
+        below, above = (
+            SubsetSelection(domain_size=1000, epsilon0=epsilon0) for epsilon0 in (1.0, 1.01)
+        )
         assert below.subset_size > above.subset_size
         assert below.fingerprint != above.fingerprint
 
@@ -135,7 +137,7 @@ class TestSize:
 class TestLoss:
     @pytest.mark.parametrize(("k", "asked"), SMALL_LAWS)
     def test_it_is_that_of_the_channel_rounded_up_and_at_most_what_was_asked(self, k, asked):
-        randomizer = SubsetSelection(k=k, epsilon0=asked)
+        randomizer = SubsetSelection(domain_size=k, epsilon0=asked)
         channel = randomizer.channel()
         assert all(sum(row) == 1 and min(row) > 0 for row in channel)
         loss = max(max(column) / min(column) for column in zip(*channel, strict=True))
@@ -152,25 +154,25 @@ class TestLoss:
     @pytest.mark.parametrize("k", [2, 3, 7, 16, 10_000_000, LARGEST_K])
     def test_near_zero_the_report_ignores_the_truth(self, k):
         for asked in (0.0, 5e-324, 1e-20):
-            randomizer = SubsetSelection(k=k, epsilon0=asked)
+            randomizer = SubsetSelection(domain_size=k, epsilon0=asked)
             assert randomizer.epsilon0 == 0.0
             assert randomizer.subset_size == k // 2
             assert randomizer.support_probabilities == ((k // 2) / k,) * 2
             assert all(a.ratio0 == a.ratio1 == 1.0 for a in randomizer.profile.blanket)
-        assert 0.0 < SubsetSelection(k=k, epsilon0=3e-19).epsilon0 <= 3e-19
+        assert 0.0 < SubsetSelection(domain_size=k, epsilon0=3e-19).epsilon0 <= 3e-19
 
     @pytest.mark.parametrize("k", [2, 16, LARGEST_K])
     def test_saturation(self, k):
-        randomizer = SubsetSelection(k=k, epsilon0=1e300)
+        randomizer = SubsetSelection(domain_size=k, epsilon0=1e300)
         assert (randomizer.subset_size, randomizer.threshold) == (1, 2**64 - 1)
         expected = 64 * math.log(2) + math.log(k - 1)
         assert randomizer.epsilon0 == pytest.approx(expected, rel=1e-15)
-        assert randomizer == SubsetSelection(k=k, epsilon0=90.0)
+        assert randomizer == SubsetSelection(domain_size=k, epsilon0=90.0)
         assert randomizer.support_probabilities[0] == 1.0
 
     def test_closed_form_probabilities(self):
         # k = w (e0 + 1) makes the truth a fair coin.
-        randomizer = SubsetSelection(k=12, epsilon0=math.log(3))
+        randomizer = SubsetSelection(domain_size=12, epsilon0=math.log(3))
         assert randomizer.subset_size == 3
         assert randomizer.support_probabilities == pytest.approx((1 / 2, 5 / 22), rel=1e-15)
         assert randomizer.likelihood_ratio == pytest.approx(3.0, rel=1e-15)
@@ -178,17 +180,17 @@ class TestLoss:
     @pytest.mark.parametrize("bad", [-1e-9, math.nan, math.inf])
     def test_parameters_out_of_range_are_refused(self, bad):
         with pytest.raises(ParameterError, match="epsilon0 = "):
-            SubsetSelection(k=3, epsilon0=bad)
+            SubsetSelection(domain_size=3, epsilon0=bad)
         for k in (0, 1, 2**32, 2.5):
-            with pytest.raises(ParameterError, match="k = "):
-                SubsetSelection(k=k, epsilon0=1.0)
+            with pytest.raises(ParameterError, match="domain_size = "):
+                SubsetSelection(domain_size=k, epsilon0=1.0)
 
 
 class TestProfile:
     @pytest.mark.parametrize(("k", "asked"), SMALL_LAWS)
     @pytest.mark.parametrize("pair", [(0, 1), (1, 0)])
     def test_blanket_is_the_infimum_of_the_channel(self, k, asked, pair):
-        randomizer = SubsetSelection(k=k, epsilon0=asked)
+        randomizer = SubsetSelection(domain_size=k, epsilon0=asked)
         expected = defaultdict(Fraction)
         for column in zip(*randomizer.channel(), strict=True):
             omega = min(column)
@@ -203,7 +205,7 @@ class TestProfile:
 
     @pytest.mark.parametrize(("k", "asked"), SMALL_LAWS)
     def test_attack_is_that_of_a_third_category(self, k, asked):
-        randomizer = SubsetSelection(k=k, epsilon0=asked)
+        randomizer = SubsetSelection(domain_size=k, epsilon0=asked)
         channel = randomizer.channel()
         expected = defaultdict(Fraction)
         separations = {}
@@ -225,7 +227,7 @@ class TestProfile:
     @pytest.mark.parametrize("k", [2, 3, 16, 10_000_000, LARGEST_K])
     @pytest.mark.parametrize("epsilon0", [0.0, 0.01, 2.0, 60.0])
     def test_attack_is_made_of_laws(self, k, epsilon0):
-        atoms = SubsetSelection(k=k, epsilon0=epsilon0).profile.attack
+        atoms = SubsetSelection(domain_size=k, epsilon0=epsilon0).profile.attack
         assert math.fsum(atom.mass for atom in atoms) == pytest.approx(1.0, rel=1e-15)
         for ratio in ("ratio0", "ratio1"):
             mean = math.fsum(atom.mass * getattr(atom, ratio) for atom in atoms)
@@ -234,7 +236,7 @@ class TestProfile:
     @pytest.mark.parametrize("k", [2, 16, 1024, 10_000_000, LARGEST_K])
     @pytest.mark.parametrize("epsilon0", [0.0, 0.01, 2.0, 60.0])
     def test_law_of_blanket_differences_has_mean_one_minus_e(self, k, epsilon0):
-        profile = SubsetSelection(k=k, epsilon0=epsilon0).profile
+        profile = SubsetSelection(domain_size=k, epsilon0=epsilon0).profile
         assert profile.family is RandomizerFamily.OTHER
         assert profile.domain_size == k
         assert (profile.channel is None) == (k > 8)
@@ -244,7 +246,7 @@ class TestProfile:
 
     @pytest.mark.parametrize(("k", "asked"), SMALL_LAWS)
     def test_support_probabilities_match_the_channel(self, k, asked):
-        randomizer = SubsetSelection(k=k, epsilon0=asked)
+        randomizer = SubsetSelection(domain_size=k, epsilon0=asked)
         p, q = randomizer.support_probabilities
         supported = randomizer.supports(randomizer.report_columns())
         for x, v in itertools.product(range(k), repeat=2):
@@ -253,7 +255,7 @@ class TestProfile:
             assert float(exact) == (p if x == v else q)
 
     def test_columns_are_all_subsets_in_ascending_order(self):
-        randomizer = SubsetSelection(k=4, epsilon0=0.5)
+        randomizer = SubsetSelection(domain_size=4, epsilon0=0.5)
         assert randomizer.subset_size == 2
         columns = randomizer.report_columns()
         assert columns.data.tolist() == [[3], [5], [6], [9], [10], [12]]
@@ -261,7 +263,7 @@ class TestProfile:
         assert randomizer.aggregate(columns).support.tolist() == [3] * 4
 
     def test_a_large_channel_is_refused(self):
-        randomizer = SubsetSelection(k=9, epsilon0=1.0)
+        randomizer = SubsetSelection(domain_size=9, epsilon0=1.0)
         for call in (randomizer.channel, randomizer.report_columns):
             with pytest.raises(ParameterError, match="small k"):
                 call()
@@ -364,7 +366,7 @@ class TestLaw:
 class TestRandomize:
     @pytest.mark.parametrize(("k", "epsilon0"), STATISTICAL_CASES)
     def test_reports_follow_the_channel_and_no_other(self, k, epsilon0):
-        randomizer = SubsetSelection(k=k, epsilon0=epsilon0)
+        randomizer = SubsetSelection(domain_size=k, epsilon0=epsilon0)
         columns = randomizer.report_columns().data[:, 0]
         codes = np.full(2_000_000, k - 1)
         reports = randomizer.randomize(codes, Entropy.from_seed(k)).data[:, 0]
@@ -394,7 +396,7 @@ class TestRandomize:
     @pytest.mark.parametrize("k", [2, 7, 8, 16, 100, 1000])
     @pytest.mark.parametrize("num_users", [0, 1, 63, 1001])
     def test_reports_have_the_stated_size(self, k, num_users):
-        randomizer = SubsetSelection(k=k, epsilon0=1.0)
+        randomizer = SubsetSelection(domain_size=k, epsilon0=1.0)
         reports = randomizer.randomize(np.arange(num_users) % k, Entropy.from_seed(2))
         assert reports.num_reports == num_users
         assert reports.data.nbytes == num_users * randomizer.num_report_bytes
@@ -409,20 +411,22 @@ class TestRandomize:
     def test_blocks_join_without_a_seam(self):
         # At a huge epsilon0 the report is the truth, whatever the block it falls into.
         codes = np.arange(100_000) % 300
-        reports = SubsetSelection(k=300, epsilon0=1e3).randomize(codes, Entropy.from_seed(3))
+        reports = SubsetSelection(domain_size=300, epsilon0=1e3).randomize(
+            codes, Entropy.from_seed(3)
+        )
         assert np.array_equal(
             np.unpackbits(reports.data, axis=1, bitorder="little").argmax(1), codes
         )
 
     def test_ten_million_categories(self):
-        randomizer = SubsetSelection(k=10_000_000, epsilon0=1.0)
+        randomizer = SubsetSelection(domain_size=10_000_000, epsilon0=1.0)
         codes = np.array([0, 9_999_999])
         reports = randomizer.randomize(codes, Entropy.from_seed(4))
         counts = randomizer.aggregate(reports)
         assert counts.support.sum() == 2 * randomizer.subset_size == 2 * 2_689_414
 
     def test_estimates_are_near_the_truth(self):
-        randomizer = SubsetSelection(k=20, epsilon0=3.0)
+        randomizer = SubsetSelection(domain_size=20, epsilon0=3.0)
         codes = np.repeat([3, 17], [60_000, 40_000])
         reports = randomizer.randomize(codes, Entropy.from_seed(5))
         estimates = randomizer.estimate(reports)
@@ -434,14 +438,16 @@ class TestRandomize:
 
     def test_codes_outside_the_domain_are_refused(self):
         with pytest.raises(DomainError, match=r"codes\[1\] = 10 is not in \[0, 10\)"):
-            SubsetSelection(k=10, epsilon0=1.0).randomize(np.array([3, 10]), Entropy.from_seed(6))
+            SubsetSelection(domain_size=10, epsilon0=1.0).randomize(
+                np.array([3, 10]), Entropy.from_seed(6)
+            )
 
 
 class TestCount:
     @pytest.mark.parametrize("k", [5, 8, 16, 24, 32, 64, 100, 1024, 3000])
     @pytest.mark.parametrize("change", ["one more", "one less"])
     def test_a_report_of_another_size_is_named(self, k, change):
-        randomizer = SubsetSelection(k=k, epsilon0=0.5)
+        randomizer = SubsetSelection(domain_size=k, epsilon0=0.5)
         size = randomizer.subset_size
         bits = np.zeros((3000, k), dtype=np.uint8)
         bits[:, :size] = 1
@@ -458,18 +464,18 @@ class TestCount:
                 call(reports)
 
     def test_a_bit_beyond_the_domain_is_named(self):
-        randomizer = SubsetSelection(k=5, epsilon0=1.0)
+        randomizer = SubsetSelection(domain_size=5, epsilon0=1.0)
         data = np.full((4, 1), 1 << 5, dtype=np.uint8)
         with pytest.raises(DomainError, match="report 0 has a bit set beyond category 4"):
             randomizer.aggregate(Reports(data=data, fingerprint=randomizer.fingerprint))
 
     def test_reports_of_another_law_are_refused(self):
-        reports = SubsetSelection(k=5, epsilon0=1.0).report_columns()
+        reports = SubsetSelection(domain_size=5, epsilon0=1.0).report_columns()
         with pytest.raises(FingerprintError, match="k and epsilon0"):
-            SubsetSelection(k=5, epsilon0=1.5).aggregate(reports)
+            SubsetSelection(domain_size=5, epsilon0=1.5).aggregate(reports)
 
     def test_order_and_strides_do_not_matter(self):
-        randomizer = SubsetSelection(k=30, epsilon0=1.0)
+        randomizer = SubsetSelection(domain_size=30, epsilon0=1.0)
         data = randomizer.randomize(np.arange(500) % 30, Entropy.from_seed(7)).data
         whole = randomizer.aggregate(Reports(data=data, fingerprint=randomizer.fingerprint))
         back = randomizer.aggregate(Reports(data=data[::-1], fingerprint=randomizer.fingerprint))

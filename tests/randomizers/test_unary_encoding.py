@@ -115,14 +115,14 @@ def test_true_bits_are_written_once_to_each_row(k):
 
 
 def test_closed_form_probabilities_of_symmetric_encoding():
-    randomizer = SymmetricUnaryEncoding(k=10, epsilon0=2 * math.log(3))
+    randomizer = SymmetricUnaryEncoding(domain_size=10, epsilon0=2 * math.log(3))
     assert randomizer.support_probabilities == pytest.approx((0.75, 0.25))
     assert randomizer.profile.family is RandomizerFamily.SYMMETRIC_UNARY
 
 
 def test_noise_is_the_same_for_every_truth():
     # report = noise XOR one-hot, so two truths with the same words differ in exactly two bits.
-    randomizer = SymmetricUnaryEncoding(k=16, epsilon0=1.0)
+    randomizer = SymmetricUnaryEncoding(domain_size=16, epsilon0=1.0)
     first, second = (
         np.unpackbits(
             randomizer.randomize(np.full(500, code), Entropy.from_seed(1)).data,
@@ -136,26 +136,26 @@ def test_noise_is_the_same_for_every_truth():
 
 
 def test_saturation_of_symmetric_encoding():
-    randomizer = SymmetricUnaryEncoding(k=3, epsilon0=1e6)
+    randomizer = SymmetricUnaryEncoding(domain_size=3, epsilon0=1e6)
     assert randomizer.threshold == 1
     assert randomizer.epsilon0 == pytest.approx(128 * math.log(2), rel=1e-15)
 
 
 def test_blanket_of_a_large_domain_has_no_all_ones_report():
-    atoms = SymmetricUnaryEncoding(k=10**6, epsilon0=1.0).profile.blanket
+    atoms = SymmetricUnaryEncoding(domain_size=10**6, epsilon0=1.0).profile.blanket
     assert len(atoms) == 4
     assert sum(atom.mass * atom.ratio0 for atom in atoms) == pytest.approx(1.0, rel=1e-12)
 
 
 def test_closed_form_probabilities():
-    randomizer = OptimizedUnaryEncoding(k=10, epsilon0=math.log(3))
+    randomizer = OptimizedUnaryEncoding(domain_size=10, epsilon0=math.log(3))
     assert randomizer.support_probabilities == pytest.approx((0.5, 0.25))
     assert randomizer.profile.family is RandomizerFamily.OPTIMIZED_UNARY
 
 
 def test_the_true_bit_is_a_coin_of_its_own():
     # With the same words, moving the truth changes at most the two bits concerned.
-    randomizer = OptimizedUnaryEncoding(k=16, epsilon0=1.0)
+    randomizer = OptimizedUnaryEncoding(domain_size=16, epsilon0=1.0)
     first, second = (
         np.unpackbits(
             randomizer.randomize(np.full(5000, code), Entropy.from_seed(1)).data,
@@ -169,7 +169,7 @@ def test_the_true_bit_is_a_coin_of_its_own():
 
 
 def test_saturation():
-    randomizer = OptimizedUnaryEncoding(k=3, epsilon0=1e6)
+    randomizer = OptimizedUnaryEncoding(domain_size=3, epsilon0=1e6)
     assert randomizer.threshold == 1
     assert randomizer.epsilon0 == pytest.approx(64 * math.log(2), rel=1e-15)
 
@@ -179,7 +179,7 @@ def test_blanket_of_a_large_domain_is_the_one_of_the_literature():
     p = round(math.exp(1.0), 12)
     atoms = {
         (round(atom.ratio0, 12), round(atom.ratio1, 12)): atom.mass
-        for atom in OptimizedUnaryEncoding(k=10**6, epsilon0=1.0).profile.blanket
+        for atom in OptimizedUnaryEncoding(domain_size=10**6, epsilon0=1.0).profile.blanket
     }
     assert atoms == pytest.approx(
         {

@@ -108,7 +108,7 @@ class TestLoops:
     @pytest.mark.parametrize("k", [2, 3, 16, 257, 10_000_000, 2**32 - 1])
     @pytest.mark.parametrize("epsilon0", [0.01, 3.0, 60.0])
     def test_k_randomized_response(self, k, epsilon0):
-        threshold = make_randomizer("k-rr", k=k, epsilon0=epsilon0).threshold
+        threshold = make_randomizer("k-rr", domain_size=k, epsilon0=epsilon0).threshold
         numbers = {*range(min(k, 20)), *range(max(0, k - 20), k)}
         words = words_at([threshold * number for number in sorted(numbers)])
         codes = (np.arange(words.size) * 7919 % k).astype(np.min_scalar_type(k - 1))
@@ -142,7 +142,7 @@ class TestLoops:
     @pytest.mark.parametrize(("k", "g"), [(10, 3), (81, 3), (50, 53)])
     @pytest.mark.parametrize("num_users", [1, 200])
     def test_counts_of_seeds_and_buckets(self, k, g, num_users):
-        law = HashedResponse(k=k, num_buckets=g, threshold=2**64 // (2 * g))
+        law = HashedResponse(domain_size=k, num_buckets=g, threshold=2**64 // (2 * g))
         data = law.randomize(np.arange(num_users) % k, Entropy.from_seed(k))
         expected = [count_by_digits(law, data, j) for j in range(law.num_digits)]
         with numba_blocked():
@@ -230,7 +230,7 @@ class TestLoops:
 
 CASES = [
     *(
-        (make_randomizer(name, k=k, epsilon0=epsilon0), np.arange(300) % k)
+        (make_randomizer(name, domain_size=k, epsilon0=epsilon0), np.arange(300) % k)
         for name in RANDOMIZERS
         for k, epsilon0 in ((2, 0.0), (50, 2.0))
     ),
@@ -253,7 +253,7 @@ CASES = [
     ),
     *(
         (
-            ANSWER_SET_RANDOMIZERS[name](k=6, max_answers=2, epsilon0=3.0),
+            ANSWER_SET_RANDOMIZERS[name](domain_size=6, max_answers=2, epsilon0=3.0),
             np.tile([[0, 5], [3, -1]], (100, 1)),
         )
         for name in SETS
@@ -304,7 +304,7 @@ def check(randomizer, values, truth, **options):
 
 
 for make in RANDOMIZERS.values():
-    check(make(k=5, epsilon0=2.0), np.arange(50) % 5, np.full(5, 1 / 5))
+    check(make(domain_size=5, epsilon0=2.0), np.arange(50) % 5, np.full(5, 1 / 5))
 for make in NUMBER_RANDOMIZERS.values():
     check(make(low=0, high=1, epsilon0=2.0), np.full(50, 0.3), 0.3)
 for make in VECTOR_RANDOMIZERS.values():
@@ -316,7 +316,7 @@ for make in STRING_RANDOMIZERS.values():
     check(sketch, texts, np.array([3, 2]) / 5, dictionary=["yes", "perhaps and perhaps not"])
 for name in {SETS!r}:
     answers = np.tile([[0, 2], [1, -1]], (25, 1))
-    randomizer = ANSWER_SET_RANDOMIZERS[name](k=3, max_answers=2, epsilon0=4.0)
+    randomizer = ANSWER_SET_RANDOMIZERS[name](domain_size=3, max_answers=2, epsilon0=4.0)
     check(randomizer, answers, np.full(3, 0.5))
 print(done, "done")
 """

@@ -49,7 +49,7 @@ def build_result(
     if shares is None:
         counts = list(FAIR.values()) if k == len(FAIR) else [1.0 / (i + 1) for i in range(k)]
         shares = [count / sum(counts) for count in counts]
-    law = make_randomizer(randomizer, k=k, epsilon0=epsilon0)
+    law = make_randomizer(randomizer, domain_size=k, epsilon0=epsilon0)
     counts = expected_counts(shares, randomizer=law, num_users=num_users)
     bound = Bound(
         lower=lower,

@@ -213,7 +213,9 @@ def test_short_numbers_of_users(position, text):
 
 
 SCENARIOS = {
-    Over.NUM_USERS: Scenario(epsilon0=1.0, num_users=12_345, delta=1e-6, randomizer="k-rr", k=2),
+    Over.NUM_USERS: Scenario(
+        epsilon0=1.0, num_users=12_345, delta=1e-6, randomizer="k-rr", domain_size=2
+    ),
     Over.EPSILON0: Scenario(epsilon0=1.0, num_users=12_345, epsilon=0.1),
 }
 

@@ -34,7 +34,7 @@ def leakage_section(leakage):
 
 UNINFORMED = LeakageAccount(
     num_users=200,
-    num_values=2,
+    domain_size=2,
     adversary="uninformed",
     prior=0.5,
     randomizer=between(0.9, 0.9),

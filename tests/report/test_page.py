@@ -139,7 +139,7 @@ def test_the_code_in_the_report_gives_the_guarantee_again(make_result, capsys):
     from shuffledp import account
     from shuffledp.randomizers import KRandomizedResponse
 
-    law = KRandomizedResponse(k=5, epsilon0=1.234)
+    law = KRandomizedResponse(domain_size=5, epsilon0=1.234)
     guarantee = account(law.profile, num_users=1000, delta=1e-6)
     result = make_result(num_users=1000, randomizer_object=law, guarantee=guarantee)
     page = page_html(result)

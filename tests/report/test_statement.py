@@ -95,7 +95,7 @@ def test_fewer_honest_users_are_counted(make_result):
 def test_a_local_failure_chance_is_not_hidden(make_result):
     real = make_result().randomizer
     approximate = SimpleNamespace(
-        k=real.k,
+        domain_size=real.domain_size,
         name="other",
         epsilon0=2.5,
         fingerprint="f",

@@ -83,7 +83,7 @@ def p_value(num_covered, coverage):
 def collections(request):
     """Return a randomizer, the number of users, and the supports of many collections."""
     name, num_users = request.param
-    randomizer = make_randomizer(name, k=len(SHARES), epsilon0=1.0)
+    randomizer = make_randomizer(name, domain_size=len(SHARES), epsilon0=1.0)
     return randomizer, num_users, simulate(randomizer, num_users, seed=num_users)
 
 

@@ -36,7 +36,7 @@ def truth(k):
 def squared_scores(request):
     """Return the sum of squared errors over their variances, and the degrees of freedom."""
     name, k = request.param
-    randomizer = make_randomizer(name, k=k, epsilon0=EPSILON0)
+    randomizer = make_randomizer(name, domain_size=k, epsilon0=EPSILON0)
     codes, shares = truth(k)
     expected = standard_error(
         shares, support_probabilities=randomizer.support_probabilities, num_users=NUM_USERS

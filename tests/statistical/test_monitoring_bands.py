@@ -30,7 +30,7 @@ FEWER_RUNS = 200
 WAYS = {"cover": {"method": "cover"}, "online": {}, "smoothed": {"smoothed": True}}
 
 
-def histories(num_values):
+def histories(domain_size):
     """Return users and new codes by period, and the true counts: slow adoption, and an event."""
     generator = Entropy.from_seed(500).generator()
     starts = generator.integers(1, 3 * PERIODS, NUM_USERS)
@@ -39,12 +39,12 @@ def histories(num_values):
     events, truth = [], []
     for t in range(1, PERIODS + 1):
         users = leavers if t == 20 else np.flatnonzero(starts == t)
-        codes = np.full(users.size, -1) if t == 20 else users % max(num_values, 2)
-        if num_values == 1:
+        codes = np.full(users.size, -1) if t == 20 else users % max(domain_size, 2)
+        if domain_size == 1:
             codes = np.full(users.size, int(t != 20))
         state[users] = codes
         events.append((users, codes))
-        values = [1] if num_values == 1 else range(num_values)
+        values = [1] if domain_size == 1 else range(domain_size)
         truth.append([int((state == value).sum()) for value in values])
     return events, np.array(truth)
 
@@ -61,14 +61,14 @@ def run(design, events, seed):
 
 
 @cache
-def coverage(protocol, num_values, runs):
+def coverage(protocol, domain_size, runs):
     """Return how often the bands, and halves of them, held at all periods at once, for each way."""
-    encoding = None if num_values == 1 else encoding_for(tuple("abcdefgh")[:num_values])
+    encoding = None if domain_size == 1 else encoding_for(tuple("abcdefgh")[:domain_size])
     design = MonitorDesign(
         periods=PERIODS, max_changes=2, epsilon0=1.5, protocol=protocol, encoding=encoding
     )
-    events, truth = histories(num_values)
-    if num_values == 1:
+    events, truth = histories(domain_size)
+    if domain_size == 1:
         truth = truth[:, 0]
     held = dict.fromkeys(WAYS, 0)
     half_held = dict.fromkeys(WAYS, 0)
@@ -102,9 +102,9 @@ def test_bands_of_all_periods_hold_at_once(way, protocol):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("num_values", [3, 6])
+@pytest.mark.parametrize("domain_size", [3, 6])
 @pytest.mark.parametrize("way", WAYS)
-def test_bands_of_all_values_hold_at_once(way, num_values):
-    held, half_held, _ = coverage("predrawn-signs", num_values, FEWER_RUNS)
+def test_bands_of_all_values_hold_at_once(way, domain_size):
+    held, half_held, _ = coverage("predrawn-signs", domain_size, FEWER_RUNS)
     assert binom.cdf(held[way], FEWER_RUNS, CONFIDENCE) > RATE_PER_TEST
     assert binom.cdf(half_held[way], FEWER_RUNS, CONFIDENCE) < RATE_PER_TEST

@@ -59,14 +59,14 @@ def p_value_of_neighbours(columns, row):
 
 @pytest.mark.parametrize(("name", "k", "epsilon0"), LAWS)
 def test_reports_follow_the_channel(name, k, epsilon0):
-    randomizer = make_randomizer(name, k=k, epsilon0=epsilon0)
+    randomizer = make_randomizer(name, domain_size=k, epsilon0=epsilon0)
     code = k - 1 if epsilon0 < 1.0 else 0
     assert p_value_of_reports(randomizer, randomizer, code, seed=k) > REJECTION_LEVEL
 
 
 @pytest.mark.parametrize(("name", "k"), NEIGHBOURS)
 def test_neighbouring_reports_are_independent(name, k):
-    randomizer = make_randomizer(name, k=k, epsilon0=0.5)
+    randomizer = make_randomizer(name, domain_size=k, epsilon0=0.5)
     columns = draw(randomizer, code=1, seed=100 + k)
     assert p_value_of_neighbours(columns, randomizer.channel()[1]) > REJECTION_LEVEL
 
@@ -74,7 +74,7 @@ def test_neighbouring_reports_are_independent(name, k):
 @pytest.mark.parametrize("factor", [0.99, 1.01])
 @pytest.mark.parametrize(("name", "k"), NEIGHBOURS)
 def test_a_threshold_off_by_one_percent_is_rejected(name, k, factor):
-    randomizer = make_randomizer(name, k=k, epsilon0=0.5)
+    randomizer = make_randomizer(name, domain_size=k, epsilon0=0.5)
     planted = with_threshold_times(randomizer, factor)
     assert p_value_of_reports(planted, randomizer, code=1, seed=k) < REJECTION_LEVEL
     assert p_value_of_reports(randomizer, planted, code=1, seed=k) < REJECTION_LEVEL
@@ -82,7 +82,7 @@ def test_a_threshold_off_by_one_percent_is_rejected(name, k, factor):
 
 @pytest.mark.parametrize("name", RANDOMIZERS)
 def test_randomness_used_twice_is_rejected(name):
-    randomizer = make_randomizer(name, k=3, epsilon0=0.5)
+    randomizer = make_randomizer(name, domain_size=3, epsilon0=0.5)
     columns = draw(randomizer, code=1, seed=5)
     # One pair in a hundred has the same words behind both of its reports.
     columns = columns.copy()

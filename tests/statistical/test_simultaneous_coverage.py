@@ -38,7 +38,7 @@ def truth(k, num_users):
 
 def simulate(randomizer, num_users, seed):
     """Return the support of each category in each of many collections from the same users."""
-    codes, _ = truth(randomizer.k, num_users)
+    codes, _ = truth(randomizer.domain_size, num_users)
     entropy = Entropy.from_seed(seed)
     return np.array(
         [
@@ -50,7 +50,7 @@ def simulate(randomizer, num_users, seed):
 
 def held(randomizer, num_users, support, *, simultaneous=True, stretch=1.0, interval="wilson"):
     """Return, for each run, whether all intervals hold their true frequencies."""
-    frequency = truth(randomizer.k, num_users)[1] / num_users
+    frequency = truth(randomizer.domain_size, num_users)[1] / num_users
     result = []
     for run in support:
         estimates = estimate_frequencies(
@@ -91,7 +91,7 @@ def exact_bracket(randomizer, num_users):
     Bonferroni below. Above, the rarest of them alone; or where bits are independent, both ends are
     the product.
     """
-    k, probabilities = randomizer.k, randomizer.support_probabilities
+    k, probabilities = randomizer.domain_size, randomizer.support_probabilities
     each = {
         num: sum(misses(probabilities, k, num_users, num))
         for num in set(truth(k, num_users)[1].tolist())
@@ -114,7 +114,7 @@ def p_values(num_held, lower, upper):
 def collections(request):
     """Return a randomizer, the number of users, and the supports of many collections."""
     name, k, num_users = request.param
-    randomizer = make_randomizer(name, k=k, epsilon0=1.0)
+    randomizer = make_randomizer(name, domain_size=k, epsilon0=1.0)
     return randomizer, num_users, simulate(randomizer, num_users, seed=k)
 
 
@@ -128,7 +128,7 @@ def test_all_intervals_hold_at_once(collections):
 def test_intervals_for_each_alone_do_not_hold_at_once(collections):
     num_held = int(held(*collections, simultaneous=False).sum())
     assert p_values(num_held, CONFIDENCE - 0.01, 1.0)[0] < REJECTION_LEVEL
-    if collections[0].k == 1024:
+    if collections[0].domain_size == 1024:
         assert num_held == 0
 
 
@@ -154,7 +154,7 @@ def test_rare_categories_are_held_by_the_exact_law_and_not_by_roots(
     name, k, num_users, monkeypatch
 ):
     # Chance supports a category 1 time here, and 10 times there: a normal law it is not.
-    randomizer = make_randomizer(name, k=k, epsilon0=1.0)
+    randomizer = make_randomizer(name, domain_size=k, epsilon0=1.0)
     support = simulate(randomizer, num_users, seed=1)
     lower, _ = exact_bracket(randomizer, num_users)
     assert lower >= CONFIDENCE
@@ -186,7 +186,7 @@ SKEWED = [
 @pytest.mark.parametrize("num_intervals", [1, 1000])
 @pytest.mark.parametrize(("name", "k", "epsilon0", "num_users"), SKEWED)
 def test_a_skewed_law_is_covered_whatever_the_share(name, k, epsilon0, num_users, num_intervals):
-    probabilities = make_randomizer(name, k=k, epsilon0=epsilon0).support_probabilities
+    probabilities = make_randomizer(name, domain_size=k, epsilon0=epsilon0).support_probabilities
     allowed = 1.0 - simultaneous_confidence(CONFIDENCE, num_intervals)
     for holders in range(0, num_users + 1, num_users // 20):
         assert sum(misses(probabilities, num_intervals, num_users, holders)) <= allowed
@@ -195,14 +195,14 @@ def test_a_skewed_law_is_covered_whatever_the_share(name, k, epsilon0, num_users
 def test_roots_alone_cover_a_rare_category_too_seldom(monkeypatch):
     # What the docstring of `wilson_interval` says of a category that nobody has.
     monkeypatch.setattr(intervals, "_NORMAL_FROM", 0.0)
-    probabilities = make_randomizer("k-rr", k=1000, epsilon0=2.0).support_probabilities
+    probabilities = make_randomizer("k-rr", domain_size=1000, epsilon0=2.0).support_probabilities
     assert 1.0 - sum(misses(probabilities, 1, 100, 0)) == pytest.approx(0.905, abs=5e-4)
 
 
 @pytest.mark.parametrize("interval", ["wilson", "wald", "clopper-pearson"])
 @pytest.mark.parametrize("num_users", [1_000, 10_000, 100_000])
 def test_a_category_that_nobody_has_is_missed_seldom_enough(num_users, interval):
-    probabilities = make_randomizer("k-rr", k=1024, epsilon0=1.0).support_probabilities
+    probabilities = make_randomizer("k-rr", domain_size=1024, epsilon0=1.0).support_probabilities
     missed = sum(misses(probabilities, 1024, num_users, 0, interval=interval))
     assert missed <= 1.0 - simultaneous_confidence(CONFIDENCE, 1024)
 

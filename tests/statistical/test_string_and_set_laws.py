@@ -135,7 +135,7 @@ def set_columns(randomizer, held, seed, num_reports=NUM_REPORTS):
 
 def set_law(randomizer, held):
     """Return the probability of each report, by its column."""
-    dummies = [randomizer.k] * (randomizer.max_answers - len(held))
+    dummies = [randomizer.domain_size] * (randomizer.max_answers - len(held))
     rows = [
         np.array(randomizer.base.channel()[code], dtype=float)
         for code in [*sorted(held, reverse=True), *dummies]
@@ -153,14 +153,14 @@ def p_value_of_sets(sampler, law, held, seed):
 @pytest.mark.parametrize("held", [(), (1,), (0, 1)])
 @pytest.mark.parametrize(("kind", "base_name", "epsilon0"), SETS)
 def test_sets_follow_their_law(kind, base_name, epsilon0, held):
-    law = kind(base_name=base_name, k=2, max_answers=2, epsilon0=epsilon0)
+    law = kind(base_name=base_name, domain_size=2, max_answers=2, epsilon0=epsilon0)
     assert p_value_of_sets(law, law, held, seed=4) > REJECTION_LEVEL
 
 
 @pytest.mark.parametrize("factor", [0.985, 1.015])
 @pytest.mark.parametrize("kind", [SampledAnswers, SplitAnswers])
 def test_a_base_that_is_off_is_rejected(kind, factor):
-    law = kind(base_name="k-rr", k=2, max_answers=2, epsilon0=2.0)
+    law = kind(base_name="k-rr", domain_size=2, max_answers=2, epsilon0=2.0)
     planted = copy.copy(law)
     object.__setattr__(planted, "base", with_threshold_times(law.base, factor))
     assert p_value_of_sets(planted, law, (0,), seed=5) < REJECTION_LEVEL
@@ -169,7 +169,7 @@ def test_a_base_that_is_off_is_rejected(kind, factor):
 
 @pytest.mark.parametrize("max_answers", [2, 3])
 def test_an_uneven_draw_of_the_slot_is_rejected(max_answers, monkeypatch):
-    law = SampledAnswers(base_name="k-rr", k=3, max_answers=max_answers, epsilon0=2.0)
+    law = SampledAnswers(base_name="k-rr", domain_size=3, max_answers=max_answers, epsilon0=2.0)
     assert p_value_of_sets(law, law, (2, 0), seed=6) > REJECTION_LEVEL
 
     def uneven(bound, count, entropy):

@@ -28,5 +28,5 @@ def shown(anything: sdp.Result) -> str:
 
 print(shown(result), shown(mean), sdp.account(plan.randomizer.profile, num_users=50, delta=1e-6))
 print(sdp.calibrate(num_users=1000, epsilon=1.0, delta=1e-6).epsilon0)
-law = sdp.randomizers.KRandomizedResponse(k=3, epsilon0=1.0)
+law = sdp.randomizers.KRandomizedResponse(domain_size=3, epsilon0=1.0)
 year: sdp.accounting.Composition = sdp.ShuffledRelease(profile=law.profile, num_users=100) * 365

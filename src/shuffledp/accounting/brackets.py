@@ -23,7 +23,7 @@ class Bracket:
 
     Parameters
     ----------
-    k : int
+    domain_size : int
         Number of possible answers.
     epsilon0 : float
         Local privacy loss, in nats.
@@ -33,7 +33,7 @@ class Bracket:
         On epsilon: its upper end is safe to publish, and no analysis can go below its lower end.
     """
 
-    k: int
+    domain_size: int
     epsilon0: float
     num_users: int
     bound: Bound
@@ -41,7 +41,7 @@ class Bracket:
     def to_json_dict(self) -> dict[str, object]:
         """Return ``k``, ``epsilon0``, ``num_users``, ``lower``, ``upper``, ``gap``, ``method``."""
         return {
-            "k": self.k,
+            "k": self.domain_size,
             "epsilon0": self.epsilon0,
             "num_users": self.num_users,
             "lower": self.bound.lower,
@@ -68,7 +68,9 @@ def bracket_grid(
             if progress is not None:
                 progress("bracketing", len(found), total)
             bound = account_epsilon(profile, num_users=num_users, delta=delta)
-            found.append(Bracket(k=k, epsilon0=profile.epsilon0, num_users=num_users, bound=bound))
+            found.append(
+                Bracket(domain_size=k, epsilon0=profile.epsilon0, num_users=num_users, bound=bound)
+            )
     if progress is not None:
         progress("bracketing", total, total)
     return tuple(found)

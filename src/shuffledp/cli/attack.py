@@ -159,7 +159,7 @@ class _Simulation:
 
         listed = None if self.domain is None else checked_domain(self.domain)
         answers = open_table(table, self.column, domain=listed, on_progress=on_progress)
-        randomizer = KRandomizedResponse(k=len(answers.domain), epsilon0=self.epsilon0)
+        randomizer = KRandomizedResponse(domain_size=len(answers.domain), epsilon0=self.epsilon0)
         opened = self.groups.open(table, on_progress=on_progress)
         neighbourhoods = opened.groups
         if self.attack_radius is not None:
@@ -176,7 +176,7 @@ class _Simulation:
         arrangements, facts = self._arrangements(opened)
         facts = (
             ("people", f"{survey.num_users:,}"),
-            ("answers", f"{survey.k}"),
+            ("answers", f"{survey.domain_size}"),
             ("epsilon0", given(randomizer.epsilon0)),
             *facts,
         )

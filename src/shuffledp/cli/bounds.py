@@ -173,7 +173,7 @@ def _grid_text(brackets: "tuple[Bracket, ...]", delta: float) -> str:
     from shuffledp.report.bounds import gap_text, number
 
     blocks = []
-    for k in dict.fromkeys(each.k for each in brackets):
+    for k in dict.fromkeys(each.domain_size for each in brackets):
         rows = [
             (
                 given(each.epsilon0),
@@ -183,7 +183,7 @@ def _grid_text(brackets: "tuple[Bracket, ...]", delta: float) -> str:
                 gap_text(each.bound.lower, each.bound.upper),
             )
             for each in brackets
-            if each.k == k
+            if each.domain_size == k
         ]
         head = ("epsilon0", "users", "lower", "upper", "gap")
         widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]

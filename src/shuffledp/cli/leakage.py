@@ -20,7 +20,7 @@ def known_counts(text: str) -> tuple[int, ...]:
 @click.command(epilog="Example: shuffledp leakage --num-users 200 --k 2 --p 0.9")
 @click.option("--num-users", type=whole_number, metavar="N", required=True, help="Number of users.")
 @click.option(
-    "--k", "num_values", type=whole_number, metavar="K", help="Number of possible answers."
+    "--k", "domain_size", type=whole_number, metavar="K", help="Number of possible answers."
 )
 @click.option(
     "--p", "truth", type=float, help="Chance that k-ary randomized response tells the truth."
@@ -50,7 +50,7 @@ def known_counts(text: str) -> tuple[int, ...]:
 def leakage(
     *,
     num_users: int,
-    num_values: int | None,
+    domain_size: int | None,
     truth: float | None,
     epsilon0: float | None,
     adversary: str,
@@ -65,8 +65,8 @@ def leakage(
     """
     from shuffledp.leakage.of_collections import account_leakage
 
-    believed = _believed(adversary, num_values, known, prior)
-    _require_randomizer(believed["num_values"], truth, epsilon0)
+    believed = _believed(adversary, domain_size, known, prior)
+    _require_randomizer(believed["domain_size"], truth, epsilon0)
     if figure is not None and ("prior" in believed or believed["known"] is not None):
         raise click.UsageError(
             "--figure draws the uninformed and the strong adversary with a uniform prior: leave "
@@ -85,7 +85,7 @@ def leakage(
 
 
 def _believed(
-    adversary: str, num_values: int | None, known: tuple[int, ...] | None, prior: Path | None
+    adversary: str, domain_size: int | None, known: tuple[int, ...] | None, prior: Path | None
 ) -> dict[str, Any]:
     """Return who guesses, as `account_leakage` takes it."""
     if adversary not in {"uninformed", "strong"}:
@@ -93,7 +93,7 @@ def _believed(
             raise click.UsageError(
                 f"--prior: --adversary {adversary} says already how likely each answer is"
             )
-        belief = _belief(Path(adversary), num_values, known)
+        belief = _belief(Path(adversary), domain_size, known)
         belief["adversary"] = "uninformed" if belief["known"] is None else "partial"
         return belief
     if known is not None and adversary == "uninformed":
@@ -101,8 +101,8 @@ def _believed(
             "--known is for an adversary who knows something: add --adversary strong, or a file"
         )
     if prior is None:
-        return {"adversary": adversary, "num_values": num_values, "known": known}
-    belief = _belief(prior, num_values, known, option="--prior")
+        return {"adversary": adversary, "domain_size": domain_size, "known": known}
+    belief = _belief(prior, domain_size, known, option="--prior")
     if belief["known"] is not None and adversary == "uninformed":
         raise click.UsageError(
             f"--prior: {prior.name} says whose answers are known: give it as --adversary"
@@ -112,7 +112,7 @@ def _believed(
 
 def _belief(
     path: Path,
-    num_values: int | None,
+    domain_size: int | None,
     known: tuple[int, ...] | None,
     *,
     option: str = "--adversary",
@@ -130,23 +130,23 @@ def _belief(
     belief = read_prior(path)
     if belief.known is not None and known is not None:
         raise click.UsageError(f"--known: {path.name} says already whose answers are known")
-    if num_values is not None and num_values != len(belief.prior):
+    if domain_size is not None and domain_size != len(belief.prior):
         raise click.UsageError(
-            f"--k {num_values}, but {path.name} has {len(belief.prior)} probabilities: give one "
+            f"--k {domain_size}, but {path.name} has {len(belief.prior)} probabilities: give one "
             "for each possible answer"
         )
     return {
-        "num_values": len(belief.prior),
+        "domain_size": len(belief.prior),
         "prior": belief.prior,
         "known": known if belief.known is None else belief.known,
     }
 
 
 def _require_randomizer(
-    num_values: int | None, truth: float | None, epsilon0: float | None
+    domain_size: int | None, truth: float | None, epsilon0: float | None
 ) -> None:
     """Raise unless it is said how answers are randomized."""
-    if num_values is None:
+    if domain_size is None:
         raise click.UsageError("--k is needed: the number of possible answers")
     if (truth is None) == (epsilon0 is None):
         raise click.UsageError(
@@ -164,7 +164,7 @@ def _write_page(found: "LeakageAccount", figure: Path) -> None:
 
     adversary: Any = found.adversary
     truth = 1.0 if found.truth is None else found.truth
-    curve = leakage_curve(found.num_values, truth, found.num_users, adversary)
+    curve = leakage_curve(found.domain_size, truth, found.num_users, adversary)
     with writing(figure):
         write_report(leakage_page(curve), figure)
 

@@ -102,7 +102,7 @@ def account(
     epsilon0: float,
     colluding_file: Path | None,
     randomizer: str | None,
-    k: int | None,
+    domain_size: int | None,
     dimension: int | None,
     as_json: bool,
     **asked: Any,
@@ -117,7 +117,9 @@ def account(
     from shuffledp.network.account import account_network
     from shuffledp.network.graph_files import read_graph, read_users
 
-    profile = named_profile(randomizer, epsilon0=epsilon0, k=k, dimension=dimension)
+    profile = named_profile(
+        randomizer, epsilon0=epsilon0, domain_size=domain_size, dimension=dimension
+    )
     graph = read_graph(graph_file)
     colluding = () if colluding_file is None else read_users(colluding_file)
     with progress_bar(hidden=as_json) as on_progress:

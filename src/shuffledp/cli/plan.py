@@ -103,7 +103,7 @@ def plan(  # noqa: PLR0913  # one parameter an option
             epsilon=epsilon,
             delta=delta,
             randomizer=randomizer,
-            k=k,
+            domain_size=k,
             dimension=dimension,
         )
         _print_solution(solution, as_json=as_json)

@@ -96,7 +96,7 @@ def account(  # noqa: PLR0913  # one keyword an option
     epsilon: float | None = None,
     delta: float | None = None,
     randomizer: str | None = None,
-    k: int | None = None,
+    domain_size: int | None = None,
     dimension: int | None = None,
     channel: Path | None = None,
     rounds: int = 1,
@@ -112,7 +112,7 @@ def account(  # noqa: PLR0913  # one keyword an option
     ----------
     profile : LocalProfile, optional
         Law of one report, such as ``randomizer.profile``; instead of ``epsilon0``, ``randomizer``,
-        ``k``, ``dimension`` and ``channel``.
+        ``domain_size``, ``dimension`` and ``channel``.
     epsilon0 : float, optional
         Local privacy loss of each report in nats, >= 0. Needed unless ``profile``, ``channel`` or
         ``schedule`` says it.
@@ -123,7 +123,7 @@ def account(  # noqa: PLR0913  # one keyword an option
     randomizer : str, optional
         A randomizer of this library, such as ``"k-rr"``. By default the answer holds for any
         epsilon0-LDP randomizer; naming it gives a smaller one.
-    k, dimension : int, optional
+    domain_size, dimension : int, optional
         Number of possible answers, or length of the vectors, where the randomizer needs it.
     channel : path, optional
         A file with the channel matrix of a randomizer of your own.
@@ -165,7 +165,7 @@ def account(  # noqa: PLR0913  # one keyword an option
         epsilon0=epsilon0,
         num_users=num_users,
         randomizer=randomizer,
-        k=k,
+        domain_size=domain_size,
         dimension=dimension,
         channel=channel,
         rounds=rounds,
@@ -202,7 +202,7 @@ def asked_releases(  # noqa: PLR0913  # one keyword an option
     epsilon0: SupportsFloat | None = None,
     num_users: SupportsIndex | None = None,
     randomizer: str | None = None,
-    k: SupportsIndex | None = None,
+    domain_size: SupportsIndex | None = None,
     dimension: SupportsIndex | None = None,
     channel: Path | None = None,
     rounds: SupportsIndex = 1,
@@ -214,7 +214,16 @@ def asked_releases(  # noqa: PLR0913  # one keyword an option
     """Return everything that is published, as `account` was asked about it."""
     times = require_at_least("rounds", rounds, 1)
     if schedule is not None:
-        others = (profile, epsilon0, num_users, randomizer, k, dimension, channel, sampled)
+        others = (
+            profile,
+            epsilon0,
+            num_users,
+            randomizer,
+            domain_size,
+            dimension,
+            channel,
+            sampled,
+        )
         if any(each is not None for each in others) or participation != 1.0:
             raise ParameterError(
                 "schedule says all there is about each round: leave out epsilon0, num_users, "
@@ -228,7 +237,7 @@ def asked_releases(  # noqa: PLR0913  # one keyword an option
         return read_schedule(schedule) * times
     if num_users is None:
         raise ParameterError("num_users is missing: give the number of users in a shuffled batch")
-    law = _profile(profile, epsilon0, randomizer, k, dimension, channel)
+    law = _profile(profile, epsilon0, randomizer, domain_size, dimension, channel)
     honest = honest_users(require_at_least("num_users", num_users, 1), honest_fraction)
     if sampled is None:
         release = ShuffledRelease(profile=law, num_users=honest, participation=participation)
@@ -249,13 +258,13 @@ def _profile(  # noqa: PLR0917  # those of the function above
     profile: LocalProfile | None,
     epsilon0: SupportsFloat | None,
     randomizer: str | None,
-    k: SupportsIndex | None,
+    domain_size: SupportsIndex | None,
     dimension: SupportsIndex | None,
     channel: Path | None,
 ) -> LocalProfile:
     """Return the law of one report."""
     if profile is not None:
-        others = (epsilon0, randomizer, k, dimension, channel)
+        others = (epsilon0, randomizer, domain_size, dimension, channel)
         if any(each is not None for each in others):
             raise ParameterError(
                 "profile says all there is about the randomizer: leave out epsilon0, randomizer, "
@@ -265,8 +274,10 @@ def _profile(  # noqa: PLR0917  # those of the function above
     if channel is None:
         if epsilon0 is None:
             raise ParameterError("epsilon0 is missing: give the local loss of each report, in nats")
-        return named_profile(randomizer, epsilon0=epsilon0, k=k, dimension=dimension)
-    if randomizer is not None or k is not None or dimension is not None:
+        return named_profile(
+            randomizer, epsilon0=epsilon0, domain_size=domain_size, dimension=dimension
+        )
+    if randomizer is not None or domain_size is not None or dimension is not None:
         raise ParameterError(
             "channel says all there is about the randomizer: leave out randomizer, k and dimension"
         )
@@ -304,7 +315,7 @@ def calibrate(
     epsilon: float | None = None,
     delta: float | None = None,
     randomizer: str | None = None,
-    k: SupportsIndex | None = None,
+    domain_size: SupportsIndex | None = None,
     dimension: SupportsIndex | None = None,
 ) -> Calibration:
     """Find the one number that is left out of a repeated collection and its target.
@@ -351,7 +362,7 @@ def calibrate(
             f"another is missing): {', '.join(missing) or 'none'} missing"
         )
     found = missing[0] if missing else "rounds"
-    profile_for = partial(_named, randomizer, k, dimension)
+    profile_for = partial(_named, randomizer, domain_size, dimension)
     times = 1 if rounds is None else require_at_least("rounds", rounds, 1)
     users = None if num_users is None else require_at_least("num_users", num_users, 1)
     if found == "epsilon0":
@@ -399,4 +410,4 @@ def _named(
     epsilon0: float,
 ) -> LocalProfile:
     """Return the law of one report at an epsilon0."""
-    return named_profile(randomizer, epsilon0=epsilon0, k=k, dimension=dimension)
+    return named_profile(randomizer, epsilon0=epsilon0, domain_size=k, dimension=dimension)

@@ -43,7 +43,7 @@ class Scenario:
     epsilon: float | None = None
     delta: float | None = None
     randomizer: str | None = None
-    k: int | None = None
+    domain_size: int | None = None
     dimension: int | None = None
 
     def __post_init__(self) -> None:
@@ -74,7 +74,10 @@ class Scenario:
     def profile(self) -> LocalProfile:
         """Return the randomizer's law, as far as it is known."""
         return named_profile(
-            self.randomizer, epsilon0=self.epsilon0, k=self.k, dimension=self.dimension
+            self.randomizer,
+            epsilon0=self.epsilon0,
+            domain_size=self.domain_size,
+            dimension=self.dimension,
         )
 
 
@@ -139,7 +142,7 @@ class BoundComparison:
             "epsilon0": scenario.epsilon0,
             "num_users": scenario.num_users,
             "randomizer": scenario.randomizer,
-            "k": scenario.k,
+            "k": scenario.domain_size,
             "dimension": scenario.dimension,
             **ends,
             "bounds": [
@@ -217,7 +220,7 @@ def compare_bounds(
             epsilon=epsilon,
             delta=delta,
             randomizer=randomizer,
-            k=k,
+            domain_size=k,
             dimension=dimension,
         )
     )

@@ -39,16 +39,16 @@ def named_profile(
     randomizer: str | None,
     *,
     epsilon0: SupportsFloat,
-    k: SupportsIndex | None = None,
+    domain_size: SupportsIndex | None = None,
     dimension: SupportsIndex | None = None,
 ) -> LocalProfile:
     """Return the profile of a randomizer of this library; None for any epsilon0-LDP randomizer.
 
-    Its epsilon0 is that of the law which is drawn, at most the one given. ``k`` is needed for all
-    randomizers of categories but the unary encodings, ``dimension`` for those of vectors.
+    Its epsilon0 is that of the law which is drawn, at most the one given. ``domain_size`` is needed
+    for all randomizers of categories but the unary encodings, ``dimension`` for those of vectors.
     """
     if randomizer is None:
-        _require_none(k=k, dimension=dimension, why="without a randomizer")
+        _require_none(domain_size=domain_size, dimension=dimension, why="without a randomizer")
         return LocalProfile(epsilon0=epsilon0)  # type: ignore[arg-type]  # checked there
     from shuffledp.randomizers import registry
 
@@ -60,11 +60,11 @@ def named_profile(
             "leave it out, which is safe"
         )
     if randomizer in numbers:
-        _require_none(k=k, dimension=dimension, why=f"for {randomizer}")
+        _require_none(domain_size=domain_size, dimension=dimension, why=f"for {randomizer}")
         # The law depends on the value's place within its limits, not on the limits.
         return numbers[randomizer](low=-1.0, high=1.0, epsilon0=epsilon0).profile
     if randomizer in vectors:
-        _require_none(k=k, why=f"for {randomizer}")
+        _require_none(domain_size=domain_size, why=f"for {randomizer}")
         if dimension is None:
             raise ParameterError(
                 f"dimension is needed for {randomizer}: pass the length of the vectors"
@@ -75,11 +75,13 @@ def named_profile(
         return LocalProfile(
             epsilon0=epsilon0,  # type: ignore[arg-type]  # checked there
             family=RandomizerFamily(randomizer),
-            domain_size=k,  # type: ignore[arg-type]  # checked there
+            domain_size=domain_size,  # type: ignore[arg-type]  # checked there
         )
-    if k is None:
-        raise ParameterError(f"k is needed for {randomizer}: pass the number of answers")
-    return registry.make_randomizer(randomizer, k=k, epsilon0=float(epsilon0)).profile
+    if domain_size is None:
+        raise ParameterError(f"domain_size is needed for {randomizer}: pass the number of answers")
+    return registry.make_randomizer(
+        randomizer, domain_size=domain_size, epsilon0=float(epsilon0)
+    ).profile
 
 
 def _require_none(*, why: str, **given: object) -> None:
@@ -205,7 +207,7 @@ def _profile(fields: Mapping[str, str], where: str) -> LocalProfile:
     epsilon0 = _field(fields, "epsilon0", float, where)
     k = _field(fields, "k", _whole, where) if "k" in fields else None
     if "randomizer" in fields:
-        return named_profile(fields["randomizer"], epsilon0=epsilon0, k=k)
+        return named_profile(fields["randomizer"], epsilon0=epsilon0, domain_size=k)
     if k is not None:
         raise DataError(f"{where}, column k: k = {k} needs a randomizer")
     return LocalProfile(epsilon0=epsilon0)

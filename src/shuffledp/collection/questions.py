@@ -149,8 +149,8 @@ class Categories(_Shares):
         """Return all registered randomizers of categories, or the user's own ones."""
         k = len(self.domain)
         if self.own:
-            return candidates_of({_name_of(make): make for make in self.own}, k=k)
-        return candidates_of(RANDOMIZERS, k=k)
+            return candidates_of({_name_of(make): make for make in self.own}, domain_size=k)
+        return candidates_of(RANDOMIZERS, domain_size=k)
 
     @property
     def expected_spread(self) -> float:
@@ -163,7 +163,7 @@ class Categories(_Shares):
         The variance is linear in the frequency and frequencies sum to one, so this mean is the
         variance at 1/k, whatever the data.
         """
-        return _error_at(randomizer.support_probabilities, num_users, 1.0 / randomizer.k)
+        return _error_at(randomizer.support_probabilities, num_users, 1.0 / randomizer.domain_size)
 
     def column(self, values: Iterable[object]) -> AnswerColumn:
         """Return answers that are in memory as a checked column."""
@@ -472,7 +472,7 @@ class AnswerSets(_Shares):
     def candidates(self) -> Candidates:
         """Return both ways of reporting a set, with each registered randomizer of categories."""
         return candidates_of(
-            ANSWER_SET_RANDOMIZERS, k=len(self.domain), max_answers=self.max_answers
+            ANSWER_SET_RANDOMIZERS, domain_size=len(self.domain), max_answers=self.max_answers
         )
 
     @property

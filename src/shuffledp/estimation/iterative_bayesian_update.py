@@ -43,7 +43,7 @@ class SupportReports(Protocol):
         ...
 
     @property
-    def k(self) -> int:
+    def domain_size(self) -> int:
         """Number of categories."""
         ...
 
@@ -145,7 +145,7 @@ def iterative_bayesian_update(
     Examples
     --------
     >>> from shuffledp.randomizers import make_randomizer
-    >>> randomizer = make_randomizer("k-rr", k=2, epsilon0=1.0986122886681100)  # just above ln 3
+    >>> randomizer = make_randomizer("k-rr", domain_size=2, epsilon0=1.0986122886681100)
     >>> data = np.array([0] * 60 + [1] * 40, dtype=np.uint8)
     >>> reports = Reports(data=data, fingerprint=randomizer.fingerprint)
     >>> estimates = iterative_bayesian_update(randomizer, reports)
@@ -205,7 +205,7 @@ def climb(randomizer: SupportReports, reports: Reports, ratio: float) -> Iterato
     """Yield points of ever greater likelihood for ever; first that of equal frequencies."""
     distinct = _DistinctReports(randomizer, reports)
     longest = _LEAP_FACTOR
-    point = _evaluate(distinct, np.ones(randomizer.k), ratio)
+    point = _evaluate(distinct, np.ones(randomizer.domain_size), ratio)
     while True:
         yield point
         first = _evaluate(distinct, point.frequency * point.gain, ratio)
@@ -254,7 +254,7 @@ class _DistinctReports:
         self._randomizer = randomizer
         self._distinct = Reports(data=data, fingerprint=reports.fingerprint)
         self._multiplicity = multiplicity.astype(np.float64)
-        is_small = multiplicity.size * randomizer.k <= _CELLS_KEPT
+        is_small = multiplicity.size * randomizer.domain_size <= _CELLS_KEPT
         self._kept = list(self._read()) if is_small else None
 
     def __iter__(self) -> Iterator[_Block]:
@@ -262,7 +262,7 @@ class _DistinctReports:
         return iter(self._kept) if self._kept is not None else self._read()
 
     def _read(self) -> Iterator[_Block]:
-        step = max(1, _CELLS_AT_A_TIME // self._randomizer.k)
+        step = max(1, _CELLS_AT_A_TIME // self._randomizer.domain_size)
         for start in range(0, self._multiplicity.size, step):
             rows = slice(start, start + step)
             part = Reports(data=self._distinct.data[rows], fingerprint=self._distinct.fingerprint)

@@ -34,7 +34,7 @@ class LeakageAccount:
     ----------
     num_users : int
         Number n of users, the person among them.
-    num_values : int
+    domain_size : int
         Number k of possible values.
     adversary : {"uninformed", "partial", "strong"}
         Whether the adversary knows none, some, or all of the other users' values.
@@ -74,14 +74,14 @@ class LeakageAccount:
     Examples
     --------
     >>> half = Bound(lower=0.5, upper=0.5, method="x", source="y", assumptions=())
-    >>> account = LeakageAccount(num_users=1, num_values=2, adversary="uninformed", prior=0.5,
+    >>> account = LeakageAccount(num_users=1, domain_size=2, adversary="uninformed", prior=0.5,
     ...                          randomizer=half, shuffler=half, both=half)
     >>> account.additive("both"), account.multiplicative("both")
     (0.0, 1.0)
     """
 
     num_users: int
-    num_values: int
+    domain_size: int
     adversary: Adversary
     prior: float
     randomizer: Bound
@@ -98,7 +98,7 @@ class LeakageAccount:
 
     def __post_init__(self) -> None:
         require_at_least("num_users", self.num_users, 1)
-        require_at_least("num_values", self.num_values, 2)
+        require_at_least("domain_size", self.domain_size, 2)
         if not 0.0 < self.prior <= 1.0:
             raise ParameterError(f"prior = {self.prior} is not in (0, 1]: it is a probability")
         for name in CHANNELS:
@@ -161,7 +161,7 @@ class LeakageAccount:
             "multiplicative": self.multiplicative("both"),
             "sentence": self.sentence,
             "num_users": self.num_users,
-            "k": self.num_values,
+            "k": self.domain_size,
             "p": self.truth,
             "epsilon0": None if self.epsilon0 == math.inf else self.epsilon0,
             "adversary": self.adversary,
@@ -263,7 +263,7 @@ class LeakageCurve:
     """Success probabilities of the best adversary, one try, uniform prior."""
 
     num_users: int  # Of the collection
-    num_values: int  # Of the collection
+    domain_size: int  # Of the collection
     truth: float  # Probability that k-ary randomized response keeps a value
     adversary: CurveAdversary  # What is known beforehand
     # For ``"uninformed"`` numbers of users, `num_users` among them; for ``"strong"`` shares of the
@@ -278,7 +278,7 @@ class LeakageCurve:
         """Return the curve as JSON values: upper ends, and lower ends beside them."""
         return {
             "num_users": self.num_users,
-            "k": self.num_values,
+            "k": self.domain_size,
             "p": self.truth,
             "adversary": self.adversary,
             "x": list(self.x),
@@ -291,7 +291,7 @@ class LeakageCurve:
 
 
 def leakage_curve(
-    num_values: int, truth: float, num_users: int, adversary: CurveAdversary = "uninformed"
+    domain_size: int, truth: float, num_users: int, adversary: CurveAdversary = "uninformed"
 ) -> LeakageCurve:
     """Enclose what an adversary guesses under k-ary randomized response, uniform prior.
 
@@ -302,33 +302,33 @@ def leakage_curve(
         raise ParameterError(
             f"adversary = {adversary!r} is not one of {', '.join(get_args(CurveAdversary))}"
         )
-    require_at_least("num_values", num_values, 2)
+    require_at_least("domain_size", domain_size, 2)
     if require_at_least("num_users", num_users, 1) > MOST_USERS:
         raise ParameterError(f"num_users = {num_users} is above {MOST_USERS}: give fewer")
     if adversary == "strong":
-        return _against_knowledge(num_values, truth, num_users)
-    return _against_users(num_values, truth, num_users)
+        return _against_knowledge(domain_size, truth, num_users)
+    return _against_users(domain_size, truth, num_users)
 
 
-def _against_users(num_values: int, truth: float, num_users: int) -> LeakageCurve:
+def _against_users(domain_size: int, truth: float, num_users: int) -> LeakageCurve:
     """Return the curve of an adversary who knows nothing."""
     from shuffledp.leakage.uninformed import shuffled_vulnerability, shuffler_vulnerability
 
     sizes = spread_sizes(1, min(10 * num_users, MOST_USERS), _POINTS, also=num_users)
     return LeakageCurve(
         num_users=num_users,
-        num_values=num_values,
+        domain_size=domain_size,
         truth=truth,
         adversary="uninformed",
         x=tuple(map(float, sizes)),
-        prior=1.0 / num_values,
+        prior=1.0 / domain_size,
         randomizer=truth,
-        shuffler=tuple(shuffler_vulnerability(size, num_values) for size in sizes),
-        both=tuple(shuffled_vulnerability(size, num_values, truth) for size in sizes),
+        shuffler=tuple(shuffler_vulnerability(size, domain_size) for size in sizes),
+        both=tuple(shuffled_vulnerability(size, domain_size, truth) for size in sizes),
     )
 
 
-def _against_knowledge(num_values: int, truth: float, num_users: int) -> LeakageCurve:
+def _against_knowledge(domain_size: int, truth: float, num_users: int) -> LeakageCurve:
     """Return the curve of an adversary who knows all others."""
     from shuffledp.leakage.strong import strong_vulnerability
 
@@ -336,14 +336,14 @@ def _against_knowledge(num_values: int, truth: float, num_users: int) -> Leakage
         raise ParameterError(
             "num_users = 1 leaves nobody whose value the strong adversary knows: give at least 2"
         )
-    known = tuple(knowledge_counts(num_users - 1, num_values))
+    known = tuple(knowledge_counts(num_users - 1, domain_size))
     return LeakageCurve(
         num_users=num_users,
-        num_values=num_values,
+        domain_size=domain_size,
         truth=truth,
         adversary="strong",
         x=tuple(counts[0] / (num_users - 1) for counts in known),
-        prior=1.0 / num_values,
+        prior=1.0 / domain_size,
         randomizer=truth,
         shuffler=tuple(strong_vulnerability(1, counts) for counts in known),
         both=tuple(strong_vulnerability(truth, counts) for counts in known),
@@ -359,11 +359,11 @@ def spread_sizes(first: int, last: int, num_points: int, *, also: int | None = N
     return sorted(sizes | {first, last} | ({also} if also is not None else set()))
 
 
-def knowledge_counts(num_others: int, num_values: int) -> Iterator[tuple[int, ...]]:
+def knowledge_counts(num_others: int, domain_size: int) -> Iterator[tuple[int, ...]]:
     """Yield what is known of the others, from nobody with the first value to all of them."""
-    steps = _STEPS if num_values == 2 else _FEW_STEPS
+    steps = _STEPS if domain_size == 2 else _FEW_STEPS
     firsts = sorted({round(num_others * step / steps) for step in range(steps + 1)})
     for first in firsts:
-        each, more = divmod(num_others - first, num_values - 1)
-        rest: Sequence[int] = [each + (index < more) for index in range(num_values - 1)]
+        each, more = divmod(num_others - first, domain_size - 1)
+        rest: Sequence[int] = [each + (index < more) for index in range(domain_size - 1)]
         yield (first, *rest)

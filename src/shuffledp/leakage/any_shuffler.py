@@ -162,7 +162,7 @@ _ROUNDED_DOWN = 1.0 - 2.0**-51
 
 
 def crowd_vulnerability_upper(
-    num_values: SupportsIndex,
+    domain_size: SupportsIndex,
     truth: Truth,
     crowd: CrowdLaw | ArrayLike,
     *,
@@ -173,7 +173,7 @@ def crowd_vulnerability_upper(
 
     Parameters
     ----------
-    num_values : int
+    domain_size : int
         k >= 2; all values are equally likely beforehand.
     truth : float or Fraction
         Chance p in [1/k, 1] that a report is true; each other value is reported with
@@ -217,7 +217,7 @@ def crowd_vulnerability_upper(
     >>> crowd_vulnerability_upper(2, 1.0, crowd, adversary="strong")  # he sees who is left
     1.0
     """
-    k = require_at_least("num_values", num_values, 2)
+    k = require_at_least("domain_size", domain_size, 2)
     response = Response.of(truth, k)
     share = require_finite("missed", missed)
     if not 0.0 <= share <= 1.0:

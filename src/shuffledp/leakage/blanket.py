@@ -166,7 +166,7 @@ def excess_share(num_balls: int, num_bins: int) -> tuple[float, float]:
 
 def blanket_vulnerability_upper(
     num_users: SupportsIndex,
-    num_values: SupportsIndex,
+    domain_size: SupportsIndex,
     truth: Truth,
     prior: ArrayLike | None = None,
 ) -> float:
@@ -176,7 +176,7 @@ def blanket_vulnerability_upper(
     ----------
     num_users : int
         n, 1 to 1e10, target included.
-    num_values : int
+    domain_size : int
         k >= 2.
     truth : float, int or Fraction
         p in [1/k, 1] of k-ary randomized response.
@@ -214,13 +214,13 @@ def blanket_vulnerability_upper(
     0.6875
     """
     users = checked_num_users(num_users)
-    response = Response.of(truth, require_at_least("num_values", num_values, 2))
-    law = checked_prior(prior, response.num_values)
+    response = Response.of(truth, require_at_least("domain_size", domain_size, 2))
+    law = checked_prior(prior, response.domain_size)
     uniform = _uniform_upper(users, response)
     if prior is None:
         return uniform
     unshuffled = round_up(response.unshuffled(law), operations=law.size + 4)
-    scaled = round_up(response.num_values * float(law.max()) * uniform, operations=4)
+    scaled = round_up(response.domain_size * float(law.max()) * uniform, operations=4)
     return min(unshuffled, scaled, 1.0)
 
 
@@ -228,17 +228,19 @@ def blanket_vulnerability_upper(
 def _uniform_upper(num_users: int, response: Response) -> float:
     """Return (1), rounded up: 1/k, and the mean excess times p - r."""
     if response.kept == 0:
-        return round_up(1.0 / response.num_values, operations=1)
+        return round_up(1.0 / response.domain_size, operations=1)
     if response.answer == 0:
         return 1.0
-    found = noise_load_excess(num_users, response.num_values, response.answer)
+    found = noise_load_excess(num_users, response.domain_size, response.answer)
     if found is None:
         excess = _excess_by_ranges(num_users, response)
     else:
         excess = round_up(found.upper / (num_users * float(response.noise)), operations=4)
     leaked = round_up(float(response.kept) * excess, operations=4)
     # r + (p - r)/k = 1/k.
-    return min(round_up(1.0 / response.num_values + leaked, operations=4), 1.0, _up(response.truth))
+    return min(
+        round_up(1.0 / response.domain_size + leaked, operations=4), 1.0, _up(response.truth)
+    )
 
 
 def _excess_by_ranges(num_users: int, response: Response) -> float:
@@ -246,9 +248,9 @@ def _excess_by_ranges(num_users: int, response: Response) -> float:
     ranges = noise_ranges(num_users - 1, response.noise)
     excess = ranges.error
     for start, mass in zip(ranges.starts, ranges.masses, strict=True):
-        share = 1.0 - 1.0 / response.num_values
+        share = 1.0 - 1.0 / response.domain_size
         if start > 0:
-            share = min(excess_share(start + 1, response.num_values)[1], share)
+            share = min(excess_share(start + 1, response.domain_size)[1], share)
         excess += mass * share
     return round_up(excess, operations=2 * len(ranges.starts) + 4)
 

@@ -51,36 +51,36 @@ _MOST_STEPS_EXACT = 5 * 10**7
 _STEPS_PER_USER = 10**4
 
 
-def require_sizes(num_users: int, num_values: int) -> tuple[int, int]:
+def require_sizes(num_users: int, domain_size: int) -> tuple[int, int]:
     """Return both as integers, at least 1 and at least 2, or raise `ParameterError`."""
     return require_at_least("num_users", num_users, 1), require_at_least(
-        "num_values", num_values, 2
+        "domain_size", domain_size, 2
     )
 
 
-def num_histograms(num_users: int, num_values: int) -> int:
+def num_histograms(num_users: int, domain_size: int) -> int:
     """Return C(n + k - 1, k - 1), the number of histograms of n users over k values."""
-    return math.comb(num_users + num_values - 1, num_values - 1)
+    return math.comb(num_users + domain_size - 1, domain_size - 1)
 
 
-def histograms(num_users: int, num_values: int) -> NDArray[np.int64]:
+def histograms(num_users: int, domain_size: int) -> NDArray[np.int64]:
     """Return all histograms of n >= 0 users, shape (number, k), from (0, ..., n) to (n, 0, ...)."""
-    total = num_histograms(num_users, num_values)
-    if total * num_values > LARGEST_TABLE:
+    total = num_histograms(num_users, domain_size)
+    if total * domain_size > LARGEST_TABLE:
         raise ParameterError(
-            f"there are {total:.6g} histograms of {num_users} users over {num_values} values, too "
+            f"there are {total:.6g} histograms of {num_users} users over {domain_size} values, too "
             "many to list: use fewer users or values, or the closed forms"
         )
-    return _histograms(num_users, num_values)
+    return _histograms(num_users, domain_size)
 
 
-def _histograms(num_users: int, num_values: int) -> NDArray[np.int64]:
+def _histograms(num_users: int, domain_size: int) -> NDArray[np.int64]:
     counts = np.arange(num_users + 1)
-    if num_values == 1:
+    if domain_size == 1:
         return counts[-1:, None]
-    if num_values == 2:
+    if domain_size == 2:
         return np.stack([counts, num_users - counts], axis=1)
-    tables = [_histograms(num_users - first, num_values - 1) for first in counts.tolist()]
+    tables = [_histograms(num_users - first, domain_size - 1) for first in counts.tolist()]
     firsts = np.repeat(counts, [len(table) for table in tables])
     return np.column_stack([firsts, np.concatenate(tables)])
 
@@ -101,15 +101,15 @@ def histogram_ranks(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     return ranks
 
 
-def datasets(num_users: int, num_values: int) -> NDArray[np.int64]:
+def datasets(num_users: int, domain_size: int) -> NDArray[np.int64]:
     """Return all k^n datasets, shape (k^n, n), from (0, ..., 0) on, or refuse."""
-    values = np.arange(_num_datasets_in_all(num_users, num_values))
-    return np.stack(np.unravel_index(values, (num_values,) * num_users), axis=1).astype(np.int64)
+    values = np.arange(_num_datasets_in_all(num_users, domain_size))
+    return np.stack(np.unravel_index(values, (domain_size,) * num_users), axis=1).astype(np.int64)
 
 
-def dataset_histograms(values: NDArray[np.int64], num_values: int) -> NDArray[np.int64]:
+def dataset_histograms(values: NDArray[np.int64], domain_size: int) -> NDArray[np.int64]:
     """Return the histogram of each dataset, shape (..., k) for shape (..., n)."""
-    return np.stack([np.count_nonzero(values == x, axis=-1) for x in range(num_values)], axis=-1)
+    return np.stack([np.count_nonzero(values == x, axis=-1) for x in range(domain_size)], axis=-1)
 
 
 def num_datasets(histogram: NDArray[np.int64]) -> int:
@@ -175,13 +175,13 @@ def _count_laws(response: NDArray[Any], num_users: int) -> NDArray[Any]:
     return np.ascontiguousarray(laws.T)
 
 
-def checked_truth(truth: Truth, num_values: int) -> float | Fraction:
+def checked_truth(truth: Truth, domain_size: int) -> float | Fraction:
     """Return the probability of a true report, exact where it is an integer or a fraction.
 
     Of doubles, the one nearest to 1/k counts as 1/k; below that results for randomized response
     fail.
     """
-    k = require_at_least("num_values", num_values, 2)
+    k = require_at_least("domain_size", domain_size, 2)
     number: float | Fraction
     if isinstance(truth, Rational):
         number = Fraction(int(truth.numerator), int(truth.denominator))
@@ -204,27 +204,27 @@ def checked_truth(truth: Truth, num_values: int) -> float | Fraction:
     return number
 
 
-def response_channel(num_values: int, truth: Truth) -> Channel:
+def response_channel(domain_size: int, truth: Truth) -> Channel:
     """Return k-ary randomized response of one user: truth on the diagonal, else (1 - p)/(k - 1)."""
-    probability = checked_truth(truth, num_values)
+    probability = checked_truth(truth, domain_size)
     exact = isinstance(probability, Fraction)
-    require_dense_size("the response channel", num_values, num_values, exact=exact)
-    other = (1 - probability) / (num_values - 1)
-    matrix = np.full((num_values, num_values), other)  # object where it is a Fraction
+    require_dense_size("the response channel", domain_size, domain_size, exact=exact)
+    other = (1 - probability) / (domain_size - 1)
+    matrix = np.full((domain_size, domain_size), other)  # object where it is a Fraction
     np.fill_diagonal(matrix, probability)
-    labels = range(num_values)
+    labels = range(domain_size)
     return Channel.from_matrix(frozen(matrix), inputs=labels, outputs=labels)
 
 
-def _num_datasets_in_all(num_users: int, num_values: int) -> int:
+def _num_datasets_in_all(num_users: int, domain_size: int) -> int:
     """Return k^n, or refuse beyond 2e6 rows without computing it, and beyond 20 users."""
-    if num_users * math.log(max(num_values, 2)) > math.log(MOST_DATASETS) + 1e-9:
+    if num_users * math.log(max(domain_size, 2)) > math.log(MOST_DATASETS) + 1e-9:
         raise ParameterError(
-            f"a channel from datasets of {num_users} users over {num_values} values would have "
-            f"{num_values}^{num_users} rows, labelled with {num_users} values each, above "
+            f"a channel from datasets of {num_users} users over {domain_size} values would have "
+            f"{domain_size}^{num_users} rows, labelled with {num_users} values each, above "
             f"{MOST_DATASETS} rows or 20 users: work on histograms or with the closed forms"
         )
-    return int(num_values**num_users)
+    return int(domain_size**num_users)
 
 
 def _rows(table: NDArray[np.int64]) -> tuple[Hashable, ...]:
@@ -272,12 +272,12 @@ def product_channel(num_users: int, channel: object) -> Channel:
     return Channel.from_trusted(matrix, inputs=inputs, outputs=outputs)
 
 
-def randomizer_channel(num_users: int, num_values: int, truth: Truth) -> Channel:
+def randomizer_channel(num_users: int, domain_size: int, truth: Truth) -> Channel:
     """Return N for k-ary randomized response (Definition 10).
 
     Parameters
     ----------
-    num_users, num_values : int
+    num_users, domain_size : int
         n >= 1 and k >= 2.
     truth : float, int or Fraction
         Probability p of reporting the true value, in [1/k, 1]. Fractions and integers give an exact
@@ -301,17 +301,17 @@ def randomizer_channel(num_users: int, num_values: int, truth: Truth) -> Channel
     array([[0.75, 0.25],
            [0.25, 0.75]])
     """
-    n, k = require_sizes(num_users, num_values)
+    n, k = require_sizes(num_users, domain_size)
     _num_datasets_in_all(n, k)
     return product_channel(n, response_channel(k, truth))
 
 
-def shuffle_channel(num_users: int, num_values: int, *, exact: bool = False) -> Channel:
+def shuffle_channel(num_users: int, domain_size: int, *, exact: bool = False) -> Channel:
     """Return S: the values in an order drawn uniformly (Definition 7).
 
     Parameters
     ----------
-    num_users, num_values : int
+    num_users, domain_size : int
         n >= 1 and k >= 2.
     exact : bool, optional
         Return fractions.
@@ -334,7 +334,7 @@ def shuffle_channel(num_users: int, num_values: int, *, exact: bool = False) -> 
            [0. , 0.5, 0.5, 0. ],
            [0. , 0. , 0. , 1. ]])
     """
-    n, k = require_sizes(num_users, num_values)
+    n, k = require_sizes(num_users, domain_size)
     total = _num_datasets_in_all(n, k)
     require_dense_size("the channel from datasets", total, total, exact=exact)
     table = datasets(n, k)
@@ -348,14 +348,14 @@ def shuffle_channel(num_users: int, num_values: int, *, exact: bool = False) -> 
     return Channel.from_trusted(frozen(matrix), inputs=labels, outputs=labels)
 
 
-def reduced_shuffle_channel(num_users: int, num_values: int, *, exact: bool = False) -> Channel:
+def reduced_shuffle_channel(num_users: int, domain_size: int, *, exact: bool = False) -> Channel:
     """Return S^r: the histogram of the dataset, and nothing else (Definition 8).
 
     Equivalent to `shuffle_channel`: there, columns of one histogram are equal (Prop. 9).
 
     Parameters
     ----------
-    num_users, num_values : int
+    num_users, domain_size : int
         n >= 1 and k >= 2.
     exact : bool, optional
         Return fractions.
@@ -378,7 +378,7 @@ def reduced_shuffle_channel(num_users: int, num_values: int, *, exact: bool = Fa
     >>> channel.to_dense()[1]
     array([0., 1., 0.])
     """
-    n, k = require_sizes(num_users, num_values)
+    n, k = require_sizes(num_users, domain_size)
     total = _num_datasets_in_all(n, k)
     columns = histograms(n, k)
     require_dense_size("the channel to histograms", total, len(columns), exact=exact)
@@ -429,12 +429,12 @@ def reduced_product_channel(num_users: int, channel: object) -> Channel:
     )
 
 
-def reduced_randomizer_channel(num_users: int, num_values: int, truth: Truth) -> Channel:
+def reduced_randomizer_channel(num_users: int, domain_size: int, truth: Truth) -> Channel:
     """Return N^r for k-ary randomized response (Definition 23), histograms to histograms.
 
     Parameters
     ----------
-    num_users, num_values : int
+    num_users, domain_size : int
         n >= 1 and k >= 2.
     truth : float, int or Fraction
         Probability p of reporting the true value, in [1/k, 1]. Fractions and integers give an exact
@@ -458,12 +458,12 @@ def reduced_randomizer_channel(num_users: int, num_values: int, truth: Truth) ->
     >>> channel.inputs[1], channel.matrix[1].tolist()
     ((1, 2), [Fraction(9, 64), Fraction(33, 64), Fraction(19, 64), Fraction(3, 64)])
     """
-    n, k = require_sizes(num_users, num_values)
+    n, k = require_sizes(num_users, domain_size)
     return reduced_product_channel(n, response_channel(k, truth))
 
 
 def permutation_channel(
-    permutations: ArrayLike, probabilities: ArrayLike, num_values: int
+    permutations: ArrayLike, probabilities: ArrayLike, domain_size: int
 ) -> Channel:
     """Return the channel of a shuffler that draws its permutation from any law.
 
@@ -475,7 +475,7 @@ def permutation_channel(
         Rows s, each a permutation of 0, ..., n - 1.
     probabilities : array_like, shape (M,)
         Their law; fractions and integers give an exact channel. See `checked_prior`.
-    num_values : int
+    domain_size : int
         k >= 2.
 
     Returns
@@ -502,7 +502,7 @@ def permutation_channel(
             f"permutations has shape {table.shape} and entries {table.dtype}: give rows of whole "
             "numbers, one for each permutation"
         )
-    n, k = require_sizes(table.shape[1], num_values)
+    n, k = require_sizes(table.shape[1], domain_size)
     wrong = np.flatnonzero((np.sort(table, axis=1) != np.arange(n)).any(axis=1))
     if len(wrong):
         raise ParameterError(
@@ -523,7 +523,7 @@ def permutation_channel(
     return Channel.from_trusted(frozen(matrix), inputs=labels, outputs=labels)
 
 
-def walk_channel(position_laws: object, num_values: int) -> Channel:
+def walk_channel(position_laws: object, domain_size: int) -> Channel:
     """Return the channel of reports that walk to holders, who then show all that they hold.
 
     Report i ends at holder h with probability ``position_laws[i, h]``, independently of all others.
@@ -533,7 +533,7 @@ def walk_channel(position_laws: object, num_values: int) -> Channel:
     ----------
     position_laws : array_like or Channel, shape (n, m)
         Rows sum to one. Fractions and integers give an exact channel.
-    num_values : int
+    domain_size : int
         k >= 2.
 
     Returns
@@ -556,7 +556,7 @@ def walk_channel(position_laws: object, num_values: int) -> Channel:
     >>> channel.num_outputs, float(channel.to_dense()[0].max())
     (10, 0.5)
     """
-    k = require_at_least("num_values", num_values, 2)
+    k = require_at_least("domain_size", domain_size, 2)
     try:
         laws = as_channel(position_laws)
     except ParameterError as error:
@@ -580,14 +580,14 @@ def walk_channel(position_laws: object, num_values: int) -> Channel:
 
 
 def _handed(
-    state: dict[tuple[int, ...], Any], row: list[Any], value: int, num_values: int
+    state: dict[tuple[int, ...], Any], row: list[Any], value: int, domain_size: int
 ) -> dict[tuple[int, ...], Any]:
     """Return the law of what all holders hold once a report of this value has found a holder."""
     grown: dict[tuple[int, ...], Any] = defaultdict(int)
     for held, weight in state.items():
         for holder, chance in enumerate(row):
             if chance:
-                place = holder * num_values + value
+                place = holder * domain_size + value
                 grown[(*held[:place], held[place] + 1, *held[place + 1 :])] += weight * chance
     return grown
 

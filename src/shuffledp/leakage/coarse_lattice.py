@@ -152,7 +152,7 @@ def coarse_vulnerability(situation: Situation) -> Enclosure | None:
     if not 2 <= situation.num_outcomes <= MOST_OUTCOMES:
         return None
     kinds = situation.kinds()
-    others = situation.num_values - 1
+    others = situation.domain_size - 1
     lattice = coarse_lattice(kinds, most_cells=_MOST_WORK / others)
     nodes = _nodes(lattice, kinds)
     if nodes is None:

@@ -137,7 +137,7 @@ def _total_moments(
 
 @njit(cache=True, nogil=True)
 def _noise_range(
-    counts: np.ndarray, seen: np.ndarray, copies: np.ndarray, odds: float, num_values: float
+    counts: np.ndarray, seen: np.ndarray, copies: np.ndarray, odds: float, domain_size: float
 ) -> tuple[float, float]:
     """Return the ends of the range of l that matters."""
     most = 0.0
@@ -149,7 +149,7 @@ def _noise_range(
     mean, variance = 0.0, 0.0
     for _ in range(_MOST_STEPS):
         place = max(place, 1e-9)
-        mean, variance = _total_moments(counts, seen, copies, odds, place / num_values)
+        mean, variance = _total_moments(counts, seen, copies, odds, place / domain_size)
         if mean > place:
             low = place
         else:
@@ -168,18 +168,18 @@ def _noise_range(
 
 @njit(cache=True, nogil=True)
 def likelihoods(
-    counts: np.ndarray, seen: np.ndarray, copies: np.ndarray, odds: float, num_values: float
+    counts: np.ndarray, seen: np.ndarray, copies: np.ndarray, odds: float, domain_size: float
 ) -> np.ndarray:
     """Return likelihoods of the target's report, in proportion, one for each kind of value."""
     size = counts.size
-    low, high = _noise_range(counts, seen, copies, odds, num_values)
+    low, high = _noise_range(counts, seen, copies, odds, domain_size)
     logs = np.empty(_NODES.size)
     means = np.empty((size, _NODES.size))
     for i in range(_NODES.size):
         place = 0.5 * (high + low) + 0.5 * (high - low) * _NODES[i]
         logs[i] = -place + math.log(_WEIGHTS[i])
         for j in range(size):
-            value, mean, _ = noise_moments(counts[j], seen[j], odds, place / num_values)
+            value, mean, _ = noise_moments(counts[j], seen[j], odds, place / domain_size)
             logs[i] += copies[j] * value
             means[j, i] = mean / place
     weights = np.exp(logs - logs.max())
@@ -202,10 +202,10 @@ def posterior_maxima(
     out: np.ndarray,
 ) -> None:
     """Write the posterior probability of the best guess for each row of ``histograms``."""
-    num_values = counts.size
+    domain_size = counts.size
     odds = truth / (1.0 - truth)
-    places = np.empty(num_values, dtype=np.int64)
-    kinds = np.empty((3, num_values))
+    places = np.empty(domain_size, dtype=np.int64)
+    kinds = np.empty((3, domain_size))
     for row in range(histograms.shape[0]):
         # Values with the same two counts are one kind; sorting brings them together.
         keys = counts * (histograms[row].max() + 1) + histograms[row]
@@ -220,11 +220,11 @@ def posterior_maxima(
             kinds[2, size - 1] += 1.0
             places[x] = size - 1
         found = likelihoods(
-            kinds[0, :size], kinds[1, :size], kinds[2, :size], odds, float(num_values)
+            kinds[0, :size], kinds[1, :size], kinds[2, :size], odds, float(domain_size)
         )
         noise = answer * (found * kinds[2, :size]).sum()
         best, total = 0.0, 0.0
-        for x in range(num_values):
+        for x in range(domain_size):
             chance = prior[x] * (noise + truth * found[places[x]])
             total += chance
             best = max(best, chance)

@@ -159,7 +159,7 @@ class Extremes(NamedTuple):
 
 
 def extreme_knowledge(
-    num_users: SupportsIndex, num_values: SupportsIndex, truth: Truth
+    num_users: SupportsIndex, domain_size: SupportsIndex, truth: Truth
 ) -> Extremes:
     """Return the knowledge of the others that is worst for the target, and the best.
 
@@ -167,7 +167,7 @@ def extreme_knowledge(
     ----------
     num_users : int
         n, 1 to 1e10, target included.
-    num_values : int
+    domain_size : int
         k >= 2.
     truth : float, int or Fraction
         p in [1/k, 1] of k-ary randomized response.
@@ -202,8 +202,8 @@ def extreme_knowledge(
     (0, 2)
     """
     users = checked_num_users(num_users)
-    response = Response.of(truth, require_at_least("num_values", num_values, 2))
-    others, values = users - 1, response.num_values
+    response = Response.of(truth, require_at_least("domain_size", domain_size, 2))
+    others, values = users - 1, response.domain_size
     if others == 0 or response.kept in (0, 1):
         counts = (0,) * (values - 1) + (others,)
         same = Knowledge(
@@ -283,10 +283,10 @@ def _multisets(total: int, parts: int, least: int = 0) -> Iterator[tuple[int, ..
 
 def _can_compare(others: int, response: Response) -> bool:
     """Whether all multisets can be compared in a few seconds."""
-    if response.num_values > _MOST_VALUES:
+    if response.domain_size > _MOST_VALUES:
         return False
     number = 0
-    for number, _ in enumerate(_multisets(others, response.num_values), start=1):
+    for number, _ in enumerate(_multisets(others, response.domain_size), start=1):
         if number > _MOST_MULTISETS:
             return False
     return _is_quick(number, others, response.matrix())
@@ -299,10 +299,10 @@ def _is_quick(number: int, others: int, rows: NDArray[np.float64]) -> bool:
     return number * box.num_cells <= _MOST_WORK
 
 
-def _even(others: int, num_values: int) -> tuple[int, ...]:
+def _even(others: int, domain_size: int) -> tuple[int, ...]:
     """Return counts that differ by one at most, ascending."""
-    share, rest = divmod(others, num_values)
-    return (share,) * (num_values - rest) + (share + 1,) * rest
+    share, rest = divmod(others, domain_size)
+    return (share,) * (domain_size - rest) + (share + 1,) * rest
 
 
 def _most_comparable(others: int, is_comparable: Callable[[int], bool]) -> int:
@@ -383,7 +383,7 @@ def _claim(lower: float, upper: float, method: str) -> Bound:
 
 def _enclosed(others: int, response: Response) -> Extremes:
     """Return ends for every knowledge, and the most extreme candidates."""
-    values, truth, answer = response.num_values, response.truth, response.answer
+    values, truth, answer = response.domain_size, response.truth, response.answer
     concentrated = (0,) * (values - 1) + (others,)
     candidates = {
         counts: strong_vulnerability(truth, counts, num_samples=0)

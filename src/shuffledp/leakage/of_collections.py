@@ -34,7 +34,7 @@ class Scene:
     """One collection, and what is believed about everybody's value."""
 
     num_users: int  # n >= 1 and k >= 2
-    num_values: int  # n >= 1 and k >= 2
+    domain_size: int  # n >= 1 and k >= 2
     # Chance that k-ary randomized response tells the truth; None for another randomizer.
     truth: float | None
     matrix: NDArray[np.float64] | None  # shape (k, m); Law of the reports of that one
@@ -48,7 +48,7 @@ class Scene:
     @property
     def prior_vulnerability(self) -> float:
         """Chance of the best guess before anything is seen."""
-        return 1.0 / self.num_values if self.prior is None else float(self.prior.max())
+        return 1.0 / self.domain_size if self.prior is None else float(self.prior.max())
 
     def account(self, adversary: Adversary, known: tuple[int, ...] | None) -> LeakageAccount:
         """Return what an adversary can guess."""
@@ -69,7 +69,7 @@ class Scene:
             facts["least"] = self._sharpened(facts["least"], randomizer, shuffler)
         return LeakageAccount(
             num_users=self.num_users,
-            num_values=self.num_values,
+            domain_size=self.domain_size,
             adversary=adversary,
             prior=self.prior_vulnerability,
             randomizer=randomizer,
@@ -92,7 +92,7 @@ class Scene:
             from shuffledp.leakage.uninformed import PAPER
 
             return _bound(truth, truth, "report", f"{PAPER}, Proposition 15")
-        other = (1.0 - truth) / (self.num_values - 1)
+        other = (1.0 - truth) / (self.domain_size - 1)
         value = math.fsum(np.maximum(truth * self.prior, other * self.prior.max()).tolist())
         return self._sharpened(
             _bound(
@@ -108,9 +108,9 @@ class Scene:
         if self.prior is None:
             from shuffledp.leakage.uninformed import shuffler_vulnerability
 
-            return shuffler_vulnerability(num_users, self.num_values)
-        if self.num_values <= _MOST_WRITTEN:
-            return self._exchangeable(num_users, np.eye(self.num_values))
+            return shuffler_vulnerability(num_users, self.domain_size)
+        if self.domain_size <= _MOST_WRITTEN:
+            return self._exchangeable(num_users, np.eye(self.domain_size))
         return self._of_many_values(num_users, 1.0)
 
     def uninformed(self) -> Bound:
@@ -118,9 +118,9 @@ class Scene:
         if self.truth is not None and self.prior is None:
             from shuffledp.leakage.uninformed import shuffled_vulnerability
 
-            return shuffled_vulnerability(self.num_users, self.num_values, self.truth)
+            return shuffled_vulnerability(self.num_users, self.domain_size, self.truth)
         return self._exchangeable(
-            self.num_users, written_matrix(self.num_values, self.truth, self.matrix)
+            self.num_users, written_matrix(self.domain_size, self.truth, self.matrix)
         )
 
     def informed(self, known: tuple[int, ...], num_unknown: int) -> Bound:
@@ -141,13 +141,13 @@ class Scene:
         """Return the chances of who knows all others, at its best and at its least."""
         found: dict[str, Any] = {"is_worst_knowledge": True, "knowledge": None}
         is_known = self.truth is not None and self.prior is None
-        if self.is_brief and (not is_known or self.num_values > 2):
+        if self.is_brief and (not is_known or self.domain_size > 2):
             return {**found, "both": self._whatever_is_known()}
         if not is_known:
             return found | self._compared_extremes()
         from shuffledp.leakage.knowledge import extreme_knowledge
 
-        worst, best = extreme_knowledge(self.num_users, self.num_values, self.truth or 1.0)
+        worst, best = extreme_knowledge(self.num_users, self.domain_size, self.truth or 1.0)
         # Counts that are not proved to be the extreme ones are left out.
         found |= {"both": worst.vulnerability}
         found |= {"knowledge": worst.counts if worst.is_extreme else None}
@@ -219,16 +219,16 @@ class Scene:
         )
 
         if self.matrix is not None:
-            if self.is_brief and self.matrix.shape[1] > self.num_values:
+            if self.is_brief and self.matrix.shape[1] > self.domain_size:
                 return 1.0
             return channel_blanket_upper(self.num_users, self.matrix, prior=self.prior)
         return blanket_vulnerability_upper(
-            self.num_users, self.num_values, self.truth or 1.0, prior=self.prior
+            self.num_users, self.domain_size, self.truth or 1.0, prior=self.prior
         )
 
     def law(self) -> NDArray[np.float64]:
         """Return the prior, written out."""
-        return uniform_prior(self.num_values) if self.prior is None else self.prior
+        return uniform_prior(self.domain_size) if self.prior is None else self.prior
 
     def _certainty(self) -> Bound:
         """Return the chance of who takes all known values out of a histogram: one."""
@@ -245,14 +245,14 @@ class Scene:
 
 
 def written_matrix(
-    num_values: int, truth: float | None, matrix: NDArray[np.float64] | None
+    domain_size: int, truth: float | None, matrix: NDArray[np.float64] | None
 ) -> NDArray[np.float64] | None:
     """Return a randomizer's matrix: k-ary randomized response written out, or what is given."""
-    if truth is None or num_values > _MOST_WRITTEN:
+    if truth is None or domain_size > _MOST_WRITTEN:
         return matrix
     from shuffledp.leakage.builders import response_channel
 
-    return response_channel(num_values, truth).to_dense()
+    return response_channel(domain_size, truth).to_dense()
 
 
 def _bound(lower: float, upper: float, method: str, source: str) -> Bound:
@@ -273,7 +273,7 @@ _UNIFORM = 1e-15
 def account_leakage(
     *,
     num_users: SupportsIndex,
-    num_values: SupportsIndex | None = None,
+    domain_size: SupportsIndex | None = None,
     truth: SupportsFloat | None = None,
     epsilon0: SupportsFloat | None = None,
     channel: Any = None,
@@ -290,7 +290,7 @@ def account_leakage(
     ----------
     num_users : int
         Number of users, the person among them, in [1, 1e9].
-    num_values : int, optional
+    domain_size : int, optional
         Number k of possible values, in [2, 1e4]. Needed for k-ary randomized response, unless a
         prior says it.
     truth : float, optional
@@ -334,7 +334,7 @@ def account_leakage(
 
     Examples
     --------
-    >>> account = account_leakage(num_users=200, num_values=2, truth=0.9)
+    >>> account = account_leakage(num_users=200, domain_size=2, truth=0.9)
     >>> account.sentence
     "An adversary guesses one person's answer right 52.25 % of the time instead of 50 %."
     """
@@ -347,11 +347,11 @@ def account_leakage(
         raise ParameterError(
             f"num_users = {users} is above 1e9: give fewer; the leakage falls with them"
         )
-    values, matrix = _values(num_values, channel, prior)
+    values, matrix = _values(domain_size, channel, prior)
     loss, chance = _loss_and_truth(values, truth, epsilon0, matrix)
     scene = Scene(
         num_users=users,
-        num_values=values,
+        domain_size=values,
         truth=chance,
         epsilon0=loss,
         matrix=matrix,
@@ -362,29 +362,29 @@ def account_leakage(
 
 
 def _values(
-    num_values: SupportsIndex | None, channel: Any, prior: ArrayLike | None
+    domain_size: SupportsIndex | None, channel: Any, prior: ArrayLike | None
 ) -> tuple[int, NDArray[np.float64] | None]:
     """Return the number of values, and the channel matrix where one was given."""
     matrix = None if channel is None else _matrix(channel)
     found = None if matrix is None else matrix.shape[0]
-    if num_values is not None:
-        asked = require_at_least("num_values", num_values, 1)
+    if domain_size is not None:
+        asked = require_at_least("domain_size", domain_size, 1)
         if found is not None and asked != found:
             raise ParameterError(
-                f"num_values (k) = {asked} and the channel has {found} rows: leave num_values out"
+                f"domain_size (k) = {asked} and the channel has {found} rows: leave domain_size out"
             )
         found = asked
     if found is None and prior is not None:
         found = len(np.atleast_1d(np.asarray(prior)))
     if found is None:
-        raise ParameterError("num_values (k) is needed: give the number k of possible answers")
+        raise ParameterError("domain_size (k) is needed: give the number k of possible answers")
     if found < 2:
         raise ParameterError(
-            f"num_values (k) = {found} is below 2: with a single possible answer there is nothing "
+            f"domain_size (k) = {found} is below 2: with a single possible answer there is nothing "
             "to guess; give an integer >= 2"
         )
     if found > MOST_VALUES:
-        raise ParameterError(f"num_values (k) = {found} is above {MOST_VALUES}: give fewer values")
+        raise ParameterError(f"domain_size (k) = {found} is above {MOST_VALUES}: give fewer values")
     return found, matrix
 
 
@@ -402,7 +402,7 @@ def _matrix(channel: Any) -> NDArray[np.float64]:
 
 
 def _loss_and_truth(
-    num_values: int,
+    domain_size: int,
     truth: SupportsFloat | None,
     epsilon0: SupportsFloat | None,
     matrix: NDArray[np.float64] | None,
@@ -422,20 +422,20 @@ def _loss_and_truth(
         from shuffledp.accounting.amplification.channel_rows import worst_ratio
 
         return _log(worst_ratio(matrix).ratio), None
-    others = num_values - 1
+    others = domain_size - 1
     if truth is None:
         loss = require_non_negative("epsilon0", epsilon0 or 0.0)
-        return loss, _truth_upper(loss, num_values)
+        return loss, _truth_upper(loss, domain_size)
     chance = require_finite("truth (p)", truth)
-    _require_truth(chance, num_values)
+    _require_truth(chance, domain_size)
     return _log(math.inf if chance == 1.0 else chance * others / (1.0 - chance)), chance
 
 
-def _truth_upper(epsilon0: float, num_values: int) -> float:
+def _truth_upper(epsilon0: float, domain_size: int) -> float:
     """Return p for a local loss, rounded up: more truth never leaks less."""
     if epsilon0 == 0.0:
-        return 1.0 / num_values
-    return min(round_up(1.0 / (1.0 + (num_values - 1) * math.exp(-epsilon0))), 1.0)
+        return 1.0 / domain_size
+    return min(round_up(1.0 / (1.0 + (domain_size - 1) * math.exp(-epsilon0))), 1.0)
 
 
 def _log(ratio: float) -> float:
@@ -443,31 +443,31 @@ def _log(ratio: float) -> float:
     return math.inf if ratio == math.inf else math.log(max(ratio, 1.0))
 
 
-def _require_truth(truth: float, num_values: int) -> None:
+def _require_truth(truth: float, domain_size: int) -> None:
     """Raise unless the truth is at least as likely as any other report, and a probability."""
     if not truth <= 1.0:
         raise ParameterError(f"truth (p) = {truth} is not in [1/k, 1]: it is a probability")
-    if truth >= 1.0 / num_values:
+    if truth >= 1.0 / domain_size:
         return
     remedy = "use the channel matrix instead"
-    if num_values == 2 and truth >= 0.0:
+    if domain_size == 2 and truth >= 0.0:
         remedy = f"p = {1.0 - truth:.6g} is the same randomizer with its two reports swapped"
     raise OutOfRegimeError(
-        f"truth (p) = {truth} is below 1/k = {1.0 / num_values:.6g}: the formulas hold where the "
+        f"truth (p) = {truth} is below 1/k = {1.0 / domain_size:.6g}: the formulas hold where the "
         f"truth is at least as likely as any other report (p >= 1/k); {remedy}"
     )
 
 
-def checked_belief(prior: ArrayLike | None, num_values: int) -> NDArray[np.float64] | None:
+def checked_belief(prior: ArrayLike | None, domain_size: int) -> NDArray[np.float64] | None:
     """Return a prior as checked doubles; None where it is uniform."""
     if prior is None:
         return None
-    law: NDArray[np.float64] = checked_prior(prior, num_values)
+    law: NDArray[np.float64] = checked_prior(prior, domain_size)
     return None if float(law.max() - law.min()) <= _UNIFORM else law
 
 
 def _counts(
-    known: Sequence[SupportsIndex] | None, adversary: str, num_others: int, num_values: int
+    known: Sequence[SupportsIndex] | None, adversary: str, num_others: int, domain_size: int
 ) -> tuple[int, ...] | None:
     """Return what is known of the others, as far as this adversary knows anything."""
     if known is None:
@@ -483,9 +483,9 @@ def _counts(
     counts = tuple(
         require_at_least(f"known[{place}]", count, 0) for place, count in enumerate(known)
     )
-    if len(counts) != num_values:
+    if len(counts) != domain_size:
         raise ParameterError(
-            f"known has {len(counts)} counts and there are {num_values} values: give one a value"
+            f"known has {len(counts)} counts and there are {domain_size} values: give one a value"
         )
     total = sum(counts)
     if total > num_others or (adversary == "strong" and total < num_others):

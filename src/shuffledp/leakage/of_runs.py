@@ -219,7 +219,7 @@ def _crowded(
         return
     for crowd, share, overload in _crowds(order):
         found = crowd_vulnerability_upper(
-            account.num_values,
+            account.domain_size,
             truth,
             crowd,
             adversary="uninformed" if account.adversary == "uninformed" else "strong",
@@ -362,7 +362,7 @@ class Released:
     """What a run released, as far as guesses go."""
 
     num_users: int  # n and k
-    num_values: int  # n and k
+    domain_size: int  # n and k
     randomizer: "LocalRandomizer"  # What each user ran
     guarantee: Guarantee  # Of the release
     arrangement: Order  # How reports were shuffled: an `Arrangement`, or an `ExchangedOrder`
@@ -402,7 +402,7 @@ def of_run(result: Result) -> RunLeakage | None:
     if result not in _FOUND:
         release = Released(
             num_users=result.guarantee.num_users,
-            num_values=len(result.domain),
+            domain_size=len(result.domain),
             randomizer=result.randomizer,
             guarantee=result.guarantee,
             arrangement=result.arrangement,
@@ -487,7 +487,7 @@ def _law(randomizer: "LocalRandomizer") -> ReportLaw | None:
 
 def _scene(release: Released, law: ReportLaw | None, belief: PriorKnowledge | None) -> Scene:
     """Return the scene of a uniform shuffle."""
-    users, values = release.num_users, release.num_values
+    users, values = release.num_users, release.domain_size
     if users > MOST_USERS or values > MOST_VALUES:
         raise ParameterError(
             f"{users:,} users and {values:,} answers, and leakage is computed for at most "
@@ -497,7 +497,7 @@ def _scene(release: Released, law: ReportLaw | None, belief: PriorKnowledge | No
     num_reports = values if matrix is None else matrix.shape[1]
     return Scene(
         num_users=users,
-        num_values=values,
+        domain_size=values,
         truth=1.0 if law is None else law.truth,
         matrix=matrix,
         prior=None if belief is None else checked_belief(belief.prior, values),

@@ -307,21 +307,21 @@ MOST_USERS = 10**10
 
 
 class Response(NamedTuple):
-    """k-ary randomized response: ``num_values`` k, ``truth`` p in [1/k, 1]."""
+    """k-ary randomized response: ``domain_size`` k, ``truth`` p in [1/k, 1]."""
 
-    num_values: int
+    domain_size: int
     truth: Fraction
 
     @classmethod
-    def of(cls, truth: Truth, num_values: int) -> "Response":
+    def of(cls, truth: Truth, domain_size: int) -> "Response":
         """Return it for checked numbers; a double is taken as exact, but the nearest to 1/k."""
-        number = Fraction(checked_truth(truth, num_values))
-        return cls(num_values, max(number, Fraction(1, num_values)))
+        number = Fraction(checked_truth(truth, domain_size))
+        return cls(domain_size, max(number, Fraction(1, domain_size)))
 
     @property
     def answer(self) -> Fraction:
         """Probability r = (1 - p) / (k - 1) of any one wrong report."""
-        return (1 - self.truth) / (self.num_values - 1)
+        return (1 - self.truth) / (self.domain_size - 1)
 
     @property
     def kept(self) -> Fraction:
@@ -335,7 +335,7 @@ class Response(NamedTuple):
 
     def matrix(self) -> NDArray[np.float64]:
         """Return the channel matrix, shape (k, k)."""
-        matrix = np.full((self.num_values, self.num_values), float(self.answer))
+        matrix = np.full((self.domain_size, self.domain_size), float(self.answer))
         np.fill_diagonal(matrix, float(self.truth))
         return matrix
 
@@ -380,14 +380,14 @@ class Situation:
         return sum(self.counts) + self.num_unknown
 
     @property
-    def num_values(self) -> int:
+    def domain_size(self) -> int:
         """Number of values."""
         return len(self.counts)
 
     @property
     def num_outcomes(self) -> int:
         """Number of different reports."""
-        return self.num_values if self.response is not None else self.matrix.shape[1]
+        return self.domain_size if self.response is not None else self.matrix.shape[1]
 
     @property
     def num_kinds(self) -> int:
@@ -421,7 +421,7 @@ class Situation:
 
     def values(self) -> range:
         """Return 0, ..., k - 1."""
-        return range(self.num_values)
+        return range(self.domain_size)
 
     def coins(self, outcomes: NDArray[np.intp]) -> list[Coins]:
         """Return the others as coins that show one where the report is one of ``outcomes``."""
@@ -440,7 +440,7 @@ class Situation:
                 groups[chance] = groups.get(chance, 0) + count
         if self.num_unknown > 0:
             if self.uniform_unknown:
-                mean = sum(chances, Fraction(0)) / self.num_values
+                mean = sum(chances, Fraction(0)) / self.domain_size
             else:
                 laws = [Fraction(float(each)) for each in self.unknown_prior]
                 total = sum(laws, Fraction(0))

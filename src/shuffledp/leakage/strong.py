@@ -95,13 +95,13 @@ def sampled_response(situation: Situation) -> Response | None:
 def default_num_samples(situation: Situation, response: Response) -> int:
     """Return how many samples take about a second, at most 20 000."""
     kept = float(response.kept)
-    noise = float(response.noise) * situation.num_others / situation.num_values + 1.0
+    noise = float(response.noise) * situation.num_others / situation.domain_size + 1.0
     counts, copies = np.unique(np.array(situation.counts, dtype=np.float64), return_counts=True)
     spread = counts * kept * (1.0 - kept)
     width = 12.0 * np.sqrt(spread * noise / (spread + noise)) + 10.0
     # Values of equal counts and equal reports are worked on once.
     different = np.minimum(copies, 12.0 * np.sqrt(spread + noise) + 5.0)
-    terms = _TERMS_PER_COUNT * float((width * different).sum()) + 100.0 * situation.num_values
+    terms = _TERMS_PER_COUNT * float((width * different).sum()) + 100.0 * situation.domain_size
     return int(min(_QUICK / terms, _MOST_SAMPLES))
 
 
@@ -115,19 +115,19 @@ def sample_range(situation: Situation, response: Response) -> tuple[float, float
         best = min(best, _likely_most(situation, response))
     else:
         best = max(best, float(prior.max() * answer / reported.min()))
-    return 1.0 / situation.num_values, min(best * (1.0 + 1e-12), 1.0)
+    return 1.0 / situation.domain_size, min(best * (1.0 + 1e-12), 1.0)
 
 
 def _likely_most(situation: Situation, response: Response) -> float:
     """Return C of the module."""
     doubt = -math.log(RARE / 2.0)
-    chance, even = float(response.noise), 1.0 / situation.num_values
+    chance, even = float(response.noise), 1.0 / situation.domain_size
     mean = chance * sum(situation.counts)
     # Bernstein from below: Pr[B <= mean - x] <= e^(-x^2 / 2 mean).
     few = max(mean - math.sqrt(2.0 * mean * doubt), 0.0)
     size = math.floor(few) + situation.num_unknown + 1
     # From above, for each bin: exponents grow with the number of balls, at this share of them.
-    third = (doubt + math.log(situation.num_values)) / 3.0
+    third = (doubt + math.log(situation.domain_size)) / 3.0
     above = third + math.sqrt(third * third + 6.0 * third * size * even * (1.0 - even))
     return float(response.answer) + float(response.kept) * (even + above / size)
 
@@ -171,15 +171,15 @@ def draw_histograms(
     situation: Situation, response: Response, size: int, generator: np.random.Generator
 ) -> NDArray[np.int64]:
     """Return histograms of all reports, shape (size, k), with a target drawn from its prior."""
-    num_values = situation.num_values
+    domain_size = situation.domain_size
     counts = np.array(situation.counts, dtype=np.int64)
     prior = situation.prior / situation.prior.sum()
     targets = generator.multinomial(1, prior, size=size)
-    histograms = generator.binomial(counts, float(response.kept), size=(size, num_values))
+    histograms = generator.binomial(counts, float(response.kept), size=(size, domain_size))
     true = generator.random(size) < float(response.kept)
     histograms += targets * true[:, None]
     noise = situation.num_others + 1 - histograms.sum(axis=1)
-    histograms += generator.multinomial(noise, np.full(num_values, 1.0 / num_values))
+    histograms += generator.multinomial(noise, np.full(domain_size, 1.0 / domain_size))
     return histograms
 
 
@@ -204,7 +204,7 @@ def vulnerability_ends(situation: Situation) -> Enclosure:
     if response is not None and situation.uniform_target:
         lower = _count_lower(situation, response)
         upper = blanket_vulnerability_upper(
-            situation.num_others + 1, response.num_values, response.truth
+            situation.num_others + 1, response.domain_size, response.truth
         )
     else:
         lower = _pair_lower(situation)
@@ -213,14 +213,14 @@ def vulnerability_ends(situation: Situation) -> Enclosure:
             upper = channel_blanket_upper(users, situation.rows(), prior=situation.prior)
         else:
             upper = blanket_vulnerability_upper(
-                users, response.num_values, response.truth, situation.prior
+                users, response.domain_size, response.truth, situation.prior
             )
     return Enclosure(min(max(lower, situation.guess_before), upper), upper)
 
 
 def is_concentrated(situation: Situation) -> bool:
     """Whether all others are known to have one of at least three values."""
-    return situation.num_values > 2 and max(situation.counts) == situation.num_others
+    return situation.domain_size > 2 and max(situation.counts) == situation.num_others
 
 
 def _count_lower(situation: Situation, response: Response) -> float:
@@ -230,7 +230,7 @@ def _count_lower(situation: Situation, response: Response) -> float:
     choose = min if truth * (1 - truth) >= answer * (1 - answer) else max
     value = situation.counts.index(choose(situation.counts))
     mode = mode_mass(situation.coins(np.array([value])))
-    lower = (1.0 + float(response.kept) * mode.lower) / response.num_values
+    lower = (1.0 + float(response.kept) * mode.lower) / response.domain_size
     if is_concentrated(situation):
         lower = max(lower, concentrated_lower(situation.num_others + 1, response))
     return lower * (1.0 - 8.0 * _ULP)
@@ -240,7 +240,7 @@ def concentrated_vulnerability(num_users: int, response: Response) -> Enclosure 
     """Enclose V where all others are known to have one value, k >= 3, or return None if slow."""
     if not 0 < response.answer < response.truth:
         return None
-    excess = heavy_load_excess(num_users, response.num_values - 1, response.answer)
+    excess = heavy_load_excess(num_users, response.domain_size - 1, response.answer)
     if excess is None:
         return None
     lower = rounded_out(_concentrated(num_users, response, excess.lower), operations=16)
@@ -251,8 +251,8 @@ def concentrated_vulnerability(num_users: int, response: Response) -> Enclosure 
 def concentrated_lower(num_users: int, response: Response) -> float:
     """Return a lower end where all others are known to have one value, k >= 3; quick at any n."""
     if not 0 < response.answer < response.truth:
-        return 1.0 / response.num_values * (1.0 - _ULP)
-    found = noise_load_excess(num_users, response.num_values - 1, response.answer)
+        return 1.0 / response.domain_size * (1.0 - _ULP)
+    found = noise_load_excess(num_users, response.domain_size - 1, response.answer)
     excess = _excess_by_ranges(num_users, response) if found is None else found.lower
     return _concentrated(num_users, response, excess) * (1.0 - 16.0 * _ULP)
 
@@ -260,12 +260,12 @@ def concentrated_lower(num_users: int, response: Response) -> float:
 def _concentrated(num_users: int, response: Response, excess: float) -> float:
     """Return V for a mean excess over n r."""
     leaked = float(response.kept) * excess / (num_users * float(response.answer))
-    return (1.0 + leaked) / response.num_values
+    return (1.0 + leaked) / response.domain_size
 
 
 def _excess_by_ranges(num_users: int, response: Response) -> float:
     """Return a lower end of E[e(N')]."""
-    bins = response.num_values - 1
+    bins = response.domain_size - 1
     ranges = noise_ranges(num_users, 1 - response.truth, coarseness=_COARSENESS)
     excess, largest = 0.0, 0.0
     for start, mass in zip(ranges.starts, ranges.masses, strict=True):
@@ -416,13 +416,13 @@ def _best_bound(situation: Situation, entropy: Entropy | None, num_samples: int 
     response = situation.response
     if response is not None and response.truth == 1 and situation.num_unknown > 0:
         # What known users report is known: without them the histogram says as much.
-        situation = replace(situation, counts=(0,) * situation.num_values)
+        situation = replace(situation, counts=(0,) * situation.domain_size)
     exact = _trivial(situation) or _exact(situation)
     if exact is not None:
         return _bound(*exact)
     best = vulnerability_ends(situation)
     bound = _bound("ends", best)
-    if situation.num_kinds == 1 and situation.num_values * situation.num_outcomes <= _MOST_ENTRIES:
+    if situation.num_kinds == 1 and situation.domain_size * situation.num_outcomes <= _MOST_ENTRIES:
         bound = _narrower(bound, _exchangeable(situation, entropy, num_samples))
     if bound.upper - (bound.lower or 0.0) > _ENOUGH * (bound.upper - situation.guess_before):
         blocks = coarse_vulnerability(situation)
@@ -481,11 +481,11 @@ def _exact(situation: Situation) -> tuple[str, Enclosure] | None:
     """Return what is known to round-off, and by which way, if one is quick enough."""
     response = situation.response
     if response is not None and situation.uniform_target:
-        if response.num_values == 2:
+        if response.domain_size == 2:
             mode = mode_mass(situation.coins(np.array([1])))
             return "mode", _leaked(situation, response, 0.5 * mode.lower, 0.5 * mode.upper)
         if situation.uniform_unknown and situation.num_unknown == situation.num_others:
-            shares = excess_share(situation.num_others + 1, situation.num_values)
+            shares = excess_share(situation.num_others + 1, situation.domain_size)
             return "uniform crowd", _leaked(situation, response, *shares)
         if is_concentrated(situation):
             found = concentrated_vulnerability(situation.num_others + 1, response)
@@ -499,7 +499,7 @@ def _exact(situation: Situation) -> tuple[str, Enclosure] | None:
 
 def _leaked(situation: Situation, response: Response, low: float, high: float) -> Enclosure:
     """Return 1/k + (p - r) times an enclosed number, for a uniform target."""
-    even, kept = 1.0 / situation.num_values, float(response.kept)
+    even, kept = 1.0 / situation.domain_size, float(response.kept)
     lower, upper = rounded_out(even + kept * low), rounded_out(even + kept * high)
     return Enclosure(lower.lower, upper.upper)
 
@@ -510,7 +510,7 @@ def _by_histograms(situation: Situation) -> tuple[str, Enclosure] | None:
         return None
     kinds = situation.kinds()
     box = histogram_box(kinds)
-    entries = situation.num_values * situation.num_outcomes
+    entries = situation.domain_size * situation.num_outcomes
     if box.num_cells > min(MOST_HISTOGRAMS, _MOST_WORK / entries):
         return None
     law = histogram_law(kinds, box)

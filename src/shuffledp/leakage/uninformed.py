@@ -99,14 +99,14 @@ def randomizer_vulnerability(channel: Any, prior: ArrayLike | None = None) -> Bo
     return _published(_widened(total, total, 8.0), "unshuffled", "Prop. 15", assumptions)
 
 
-def shuffler_vulnerability(num_users: SupportsIndex, num_values: SupportsIndex) -> Bound:
+def shuffler_vulnerability(num_users: SupportsIndex, domain_size: SupportsIndex) -> Bound:
     """Return the adversary's success where true values are shuffled.
 
     Parameters
     ----------
     num_users : int
         n, 1 to 1e15, the target included.
-    num_values : int
+    domain_size : int
         k >= 2.
 
     Returns
@@ -130,11 +130,11 @@ def shuffler_vulnerability(num_users: SupportsIndex, num_values: SupportsIndex) 
     >>> shuffler_vulnerability(200, 2)
     Bound(upper=0.52817424, lower=0.52817424, method='closed form')
     """
-    return shuffled_vulnerability(num_users, num_values, 1)
+    return shuffled_vulnerability(num_users, domain_size, 1)
 
 
 def shuffled_vulnerability(
-    num_users: SupportsIndex, num_values: SupportsIndex, truth: SupportsFloat
+    num_users: SupportsIndex, domain_size: SupportsIndex, truth: SupportsFloat
 ) -> Bound:
     """Return the adversary's success where reports of k-RR are shuffled.
 
@@ -142,7 +142,7 @@ def shuffled_vulnerability(
     ----------
     num_users : int
         n, 1 to 1e15, the target included.
-    num_values : int
+    domain_size : int
         k >= 2.
     truth : float or Fraction
         p, the probability that a report is true, in [1/k, 1].
@@ -169,7 +169,7 @@ def shuffled_vulnerability(
     >>> shuffled_vulnerability(200, 2, 0.9)
     Bound(upper=0.522539392, lower=0.522539392, method='closed form')
     """
-    users, values = _sizes(num_users, num_values)
+    users, values = _sizes(num_users, domain_size)
     kept = _kept(truth, values)
     gain = _gain_by_shuffled_values(users, values)
     found = _widened(
@@ -181,7 +181,7 @@ def shuffled_vulnerability(
 
 
 def exact_shuffled_vulnerability(
-    num_users: SupportsIndex, num_values: SupportsIndex, truth: Rational | int
+    num_users: SupportsIndex, domain_size: SupportsIndex, truth: Rational | int
 ) -> Fraction:
     """Return what `shuffled_vulnerability` encloses, as a fraction.
 
@@ -189,7 +189,7 @@ def exact_shuffled_vulnerability(
     ----------
     num_users : int
         n >= 1; up to 100 000 for k = 2, else up to what `exact_maximum_load` takes, about 500.
-    num_values : int
+    domain_size : int
         k >= 2.
     truth : Fraction or int
         p in [1/k, 1]; 1 for a shuffle alone.
@@ -215,7 +215,7 @@ def exact_shuffled_vulnerability(
     >>> exact_shuffled_vulnerability(3, 2, Fraction(3, 4))
     Fraction(5, 8)
     """
-    users, values = _sizes(num_users, num_values)
+    users, values = _sizes(num_users, domain_size)
     if not isinstance(truth, Rational):
         raise ParameterError(f"truth = {truth!r} is not exact: give a Fraction")
     share = Fraction(int(truth.numerator), int(truth.denominator))
@@ -224,9 +224,9 @@ def exact_shuffled_vulnerability(
     return false + (share - false) * _exact_load(users, values) / users
 
 
-def _exact_load(num_users: int, num_values: int) -> Fraction:
+def _exact_load(num_users: int, domain_size: int) -> Fraction:
     """Return the expected largest count."""
-    if num_values == 2:
+    if domain_size == 2:
         if num_users > _MOST_EXACT_USERS:
             raise ParameterError(
                 f"num_users = {num_users} is above {_MOST_EXACT_USERS}, and the fraction has as "
@@ -236,45 +236,45 @@ def _exact_load(num_users: int, num_values: int) -> Fraction:
         return num_users * (
             Fraction(1, 2) + Fraction(math.comb(2 * half, half), 2 ** (2 * half + 1))
         )
-    return exact_maximum_load(num_users, num_values)
+    return exact_maximum_load(num_users, domain_size)
 
 
-def _sizes(num_users: SupportsIndex, num_values: SupportsIndex) -> tuple[int, int]:
+def _sizes(num_users: SupportsIndex, domain_size: SupportsIndex) -> tuple[int, int]:
     """Return both as plain whole numbers in range."""
     users = require_at_least("num_users", num_users, 1)
     if users > MOST_USERS:
         raise ParameterError(f"num_users = {users} is above {MOST_USERS:.0e}: give at most that")
-    return users, require_at_least("num_values", num_values, 2)
+    return users, require_at_least("domain_size", domain_size, 2)
 
 
-def _kept(truth: SupportsFloat, num_values: int) -> float:
+def _kept(truth: SupportsFloat, domain_size: int) -> float:
     """Return (k p - 1)/(k - 1), the share of an advantage that k-RR leaves, or raise."""
     if isinstance(truth, Rational):
         exact = Fraction(int(truth.numerator), int(truth.denominator))
-        share, kept = float(exact), float((exact * num_values - 1) / (num_values - 1))
+        share, kept = float(exact), float((exact * domain_size - 1) / (domain_size - 1))
     else:
         share = require_finite("truth", truth)
-        kept = (share * num_values - 1.0) / (num_values - 1)
+        kept = (share * domain_size - 1.0) / (domain_size - 1)
     if not 0.0 <= share <= 1.0:
         raise ParameterError(f"truth = {truth} is not in [1/k, 1]: it is a probability")
-    if kept * (num_values - 1) < -_ROUNDED:
+    if kept * (domain_size - 1) < -_ROUNDED:
         raise OutOfRegimeError(
-            f"truth = {truth} is below 1/num_values = {1.0 / num_values:.6g}: the formulas need "
+            f"truth = {truth} is below 1/domain_size = {1.0 / domain_size:.6g}: the formulas need "
             "p >= 1/k, a report that is true at least as often as any one lie; for another channel "
             "use exchangeable_vulnerability"
         )
     return max(kept, 0.0)
 
 
-def _gain_by_shuffled_values(num_users: int, num_values: int) -> Enclosure:
+def _gain_by_shuffled_values(num_users: int, domain_size: int) -> Enclosure:
     """Enclose V_S - 1/k."""
     if num_users == 1:
-        gain = 1.0 - 1.0 / num_values
+        gain = 1.0 - 1.0 / domain_size
         return _widened(gain, gain, 2.0)
-    if num_values == 2:
+    if domain_size == 2:
         gain = 0.5 * _central(num_users // 2)
         return _widened(gain, gain, 16.0)
-    excess = maximum_load_excess(num_users, num_values)
+    excess = maximum_load_excess(num_users, domain_size)
     return _widened(excess.lower / num_users, excess.upper / num_users, 2.0)
 
 

@@ -64,7 +64,7 @@ _SLACK = 1.0 - 1e-12
 class RepeatedTask:
     """What has to be known, of how many users, and at which delta."""
 
-    num_categories: int  # k >= 2: possible answers in each period; 2 for a state that is on or off
+    domain_size: int  # k >= 2: possible answers in each period; 2 for a state that is on or off
     periods: int  # d, at least 1
     num_users: int  # n, at least 1
     delta: float  # Of everything that is published together, in (0, 1)
@@ -72,11 +72,11 @@ class RepeatedTask:
     @property
     def candidates(self) -> tuple[str, ...]:
         """Randomizers to choose among."""
-        return ("k-rr",) if self.num_categories == 2 else _CANDIDATES
+        return ("k-rr",) if self.domain_size == 2 else _CANDIDATES
 
     def randomizer(self, name: str, epsilon0: float) -> CategoryRandomizer:
         """Return the randomizer of one answer."""
-        return make_randomizer(name, k=self.num_categories, epsilon0=epsilon0)
+        return make_randomizer(name, domain_size=self.domain_size, epsilon0=epsilon0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,7 +250,7 @@ def _best(task: RepeatedTask, epsilon0: float, *, share: float = 1.0) -> tuple[f
 
 def _error(task: RepeatedTask, name: str, epsilon0: float, *, share: float = 1.0) -> float:
     """Return the standard error of a count where a share of the users answers."""
-    k = task.num_categories
+    k = task.domain_size
     p, q = task.randomizer(name, epsilon0).support_probabilities
     if not p > q:
         return math.inf
@@ -264,7 +264,7 @@ def _largest_answer(
 ) -> tuple[float, float | None]:
     """Return the largest epsilon0 that meets the target, and one that nothing can, if known."""
     crowd = _crowd(task, answers)
-    if task.num_categories == 2:
+    if task.domain_size == 2:
         found = binary_rounds_epsilon0(
             num_users=crowd, rounds=answers, epsilon=epsilon, delta=task.delta
         )
@@ -282,7 +282,7 @@ def _largest_answer(
 def _rounds_epsilon(task: RepeatedTask, name: str, epsilon0: float, *, answers: int) -> Bound:
     """Bound the central epsilon where each user gives so many answers, and all know when."""
     crowd = _crowd(task, answers)
-    if task.num_categories == 2:
+    if task.domain_size == 2:
         return binary_rounds_epsilon(epsilon0, num_users=crowd, rounds=answers, delta=task.delta)
     profile = task.randomizer(name, epsilon0).profile
     release = ShuffledRelease(profile=profile, num_users=crowd)

@@ -171,7 +171,7 @@ class Encoding(ABC):
         return len(self.labels)
 
     @property
-    def num_values(self) -> int:
+    def domain_size(self) -> int:
         """Number of estimates, the length of ``labels``."""
         return len(self.labels)
 
@@ -322,12 +322,12 @@ class HadamardEncoding(Encoding):
     def decode(self, sums: ArrayLike) -> NDArray[Any]:
         """Return the transform of the sums, twice. See `Encoding`."""
         transformed = walsh_hadamard(self._per_column(sums, "sums"))
-        return 2 * transformed[..., 1 : self.num_values + 1]
+        return 2 * transformed[..., 1 : self.domain_size + 1]
 
     def decode_counts(self, counts: ArrayLike) -> NDArray[Any]:
         """Return 4 times the number of all reports, for each value. See `Encoding`."""
         total = self._per_column(counts, "counts").sum(axis=-1, keepdims=True)
-        return np.repeat(4 * total, self.num_values, axis=-1)
+        return np.repeat(4 * total, self.domain_size, axis=-1)
 
 
 _OF_DOMAIN: dict[str, type[Encoding]] = {

@@ -575,13 +575,13 @@ class ClientFleet:
             )
         return number
 
-    def _require_users(self, users: ArrayLike, num_values: int) -> NDArray[np.int64]:
+    def _require_users(self, users: ArrayLike, domain_size: int) -> NDArray[np.int64]:
         """Return users as an array without repetitions, else raise."""
         array = _integers(users)
-        if array.ndim != 1 or array.dtype.kind not in "iu" or array.size != num_values:
+        if array.ndim != 1 or array.dtype.kind not in "iu" or array.size != domain_size:
             raise ParameterError(
                 f"users has shape {array.shape} and dtype {array.dtype}: give one whole number for "
-                f"each of the {num_values} values"
+                f"each of the {domain_size} values"
             )
         if array.size and not 0 <= int(array.min()) <= int(array.max()) < self.num_users:
             place = int(np.argmax((array < 0) | (array >= self.num_users)))

@@ -228,7 +228,7 @@ class Histories:
 
         Returns
         -------
-        ndarray of int64, shape (periods, num_values)
+        ndarray of int64, shape (periods, domain_size)
             Known in a simulation only. One column for booleans: those who are true.
         """
         steps = np.zeros((self.periods + 1, max(len(self.coding.labels), 1)), dtype=np.int64)

@@ -203,7 +203,7 @@ class ExpectedErrors:
     method: str  # ``"least-squares"`` or ``"cover"``: online, from the reports up to the period
     confidence: float  # Of the bands, in (0, 1)
     # Counts that run side by side, at least 1: a band for all periods holds for all of them.
-    num_values: int
+    domain_size: int
     # Shape (periods,); In users, of the count of one value; an upper bound for every history.
     standard_errors: NDArray[np.float64]
     # Shape (periods,); Errors that no count at any period exceeds with that confidence: proved
@@ -273,7 +273,7 @@ class ExpectedErrors:
             self.confidence,
             method=self.method,
             simultaneous=simultaneous,
-            num_values=self.num_values,
+            domain_size=self.domain_size,
         )
 
 
@@ -285,7 +285,7 @@ def expected_errors(
     return ExpectedErrors(
         method=method,
         confidence=confidence,
-        num_values=design.encoding.num_values,
+        domain_size=design.encoding.domain_size,
         standard_errors=expected_standard_errors(
             design.tree,
             num_users=num_users,
@@ -302,7 +302,7 @@ def expected_errors(
             method=method,
             pair_correlation=law.pair_correlation,
             variance_factor=factor,
-            num_values=design.encoding.num_values,
+            domain_size=design.encoding.domain_size,
         ),
     )
 
@@ -541,7 +541,7 @@ def plan_monitoring(  # noqa: PLR0913  # one keyword an option
             RepeatedTask(
                 # Whoever has no value yet needs one more answer, which is left out in favour of
                 # repeated collections.
-                num_categories=max(design.encoding.num_values, 2),
+                domain_size=max(design.encoding.domain_size, 2),
                 periods=design.periods,
                 num_users=users,
                 delta=request.delta,

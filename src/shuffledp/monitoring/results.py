@@ -91,7 +91,7 @@ class MonitorResult:
     running : RunningCounts
         Unbiased estimates and bands for periods 1 to T. T is below ``design.periods`` if the
         simulation was stopped earlier.
-    truth : ndarray of int64, shape (T,) or (T, num_values)
+    truth : ndarray of int64, shape (T,) or (T, domain_size)
         How many users really had each value. It is known because this is a simulation; a real
         collection never learns it.
     period_labels : tuple of str
@@ -238,10 +238,10 @@ class MonitorResult:
 
     def _rows(self, **arrays: NDArray[Any]) -> Iterator[dict[str, Any]]:
         """Yield one row a period and value with what arrays hold of them."""
-        num_values = max(len(self.values), 1)
+        domain_size = max(len(self.values), 1)
         columns: dict[str, list[Any]] = {
-            "period": np.repeat(self.running.periods, num_values).tolist(),
-            "time": [label for label in self.period_labels for _ in range(num_values)],
+            "period": np.repeat(self.running.periods, domain_size).tolist(),
+            "time": [label for label in self.period_labels for _ in range(domain_size)],
         }
         if self.values:
             columns["value"] = list(self.values) * self.through

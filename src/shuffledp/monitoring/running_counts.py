@@ -198,7 +198,7 @@ class RunningEstimate:
     ----------
     period : int
         t.
-    counts : ndarray of float64, shape () or (num_values,)
+    counts : ndarray of float64, shape () or (domain_size,)
         Unbiased numbers of users; may be negative or above their number. A plain number for
         booleans.
     standard_errors : ndarray of float64, same shape
@@ -266,7 +266,7 @@ class RunningCounts:
     ----------
     periods : ndarray of int64, shape (T,)
         1 ... T.
-    counts : ndarray of float64, shape (T,) or (T, num_values)
+    counts : ndarray of float64, shape (T,) or (T, domain_size)
         Unbiased numbers of users; may be negative or above their number. One axis for booleans.
     standard_errors : ndarray of float64, same shape
         Of ``counts``.

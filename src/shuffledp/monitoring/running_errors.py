@@ -336,7 +336,7 @@ def proven_errors(
     method: str = "cover",
     pair_correlation: float = 0.0,
     variance_factor: float = 1.0,
-    num_values: int = 1,
+    domain_size: int = 1,
 ) -> NDArray[np.float64]:
     """Return errors, in users, that all running counts keep at once, by Bernstein's inequality.
 
@@ -347,7 +347,7 @@ def proven_errors(
     Hadamard.
     """
     users = require_at_least("num_users", num_users, 1)
-    values = require_at_least("num_values", num_values, 1)
+    values = require_at_least("domain_size", domain_size, 1)
     c = require_positive("scale", scale)
     factor = require_positive("variance_factor", variance_factor)
     beta = 1.0 - require_open_unit("confidence", confidence)
@@ -383,7 +383,7 @@ def band_quantile(
     method: str = "least-squares",
     smoothed: bool = False,
     simultaneous: bool = True,
-    num_values: int = 1,
+    domain_size: int = 1,
 ) -> float:
     """Return how many standard errors a band reaches to either side.
 
@@ -397,17 +397,17 @@ def band_quantile(
     require_open_unit("confidence", confidence)
     if not simultaneous:
         return normal_quantile(confidence)
-    return _simultaneous_quantile(last, confidence, method, smoothed, num_values)
+    return _simultaneous_quantile(last, confidence, method, smoothed, domain_size)
 
 
-def sidak_quantile(confidence: float, num_periods: int, num_values: int = 1) -> float:
+def sidak_quantile(confidence: float, num_periods: int, domain_size: int = 1) -> float:
     """Return q such that so many normal errors are all in [-q, q] with that confidence or more.
 
-    Bonferroni's inequality among ``num_values`` such series.
+    Bonferroni's inequality among ``domain_size`` such series.
     """
     from scipy.special import ndtri
 
-    tail = (1.0 - confidence) / num_values
+    tail = (1.0 - confidence) / domain_size
     # 1 - (1 - tail)^(1 / d), without cancellation; and by the lower tail of the normal law.
     each = -math.expm1(math.log1p(-tail) / num_periods)
     return math.fabs(float(ndtri(0.5 * each)))
@@ -415,12 +415,12 @@ def sidak_quantile(confidence: float, num_periods: int, num_values: int = 1) -> 
 
 @lru_cache(maxsize=1024)
 def _simultaneous_quantile(
-    through: int, confidence: float, method: str, smoothed: bool, num_values: int
+    through: int, confidence: float, method: str, smoothed: bool, domain_size: int
 ) -> float:
     """Return the lesser of the simulated quantile and Sidak's."""
-    each = simultaneous_confidence(confidence, num_values)
+    each = simultaneous_confidence(confidence, domain_size)
     simulated = _order_statistic(simulated_maxima(through, method, smoothed), each)
-    return min(simulated, sidak_quantile(confidence, through, num_values))
+    return min(simulated, sidak_quantile(confidence, through, domain_size))
 
 
 @lru_cache(maxsize=64)

@@ -392,7 +392,7 @@ class MonitorServer:
             method=method,
             pair_correlation=design.law.pair_correlation,
             variance_factor=design.encoding.variance_factor,
-            num_values=design.encoding.num_values,
+            domain_size=design.encoding.domain_size,
         )
 
     def to_arrays(self) -> dict[str, NDArray[np.int64]]:
@@ -516,13 +516,13 @@ class MonitorServer:
             method=method,
             smoothed=smoothed,
             simultaneous=simultaneous,
-            num_values=self._design.encoding.num_values,
+            domain_size=self._design.encoding.domain_size,
         )
 
     def _decoded(
         self, sums: NDArray[Any], errors: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return counts and standard errors of shape (T,) for booleans, else (T, num_values)."""
+        """Return counts and standard errors of shape (T,) for booleans, else (T, domain_size)."""
         encoding = self._design.encoding
         counts: NDArray[np.float64] = encoding.decode(self._design.scale * sums)
         if encoding.name == "boolean":

@@ -135,7 +135,7 @@ class SetRandomizer(ABC):
     ----------
     base_name : str
         Name of the base, as in ``make_randomizer``.
-    k : int
+    domain_size : int
         Number of categories, in [2, 2^32 - 2].
     max_answers : int
         The most answers s that a user may hold, in [1, k].
@@ -151,7 +151,7 @@ class SetRandomizer(ABC):
     __slots__ = ()
 
     base_name: str
-    k: int
+    domain_size: int
     max_answers: int
     epsilon0: float
     base: CategoryRandomizer
@@ -162,7 +162,7 @@ class SetRandomizer(ABC):
     def _settle(self, k: int, max_answers: int, base: CategoryRandomizer, loss: float) -> None:
         """Set what has been checked, and the fingerprint."""
         fingerprint = fingerprint_of(self.name, base=base.fingerprint, k=k, max_answers=max_answers)
-        set_fields(self, k=k, max_answers=max_answers, base=base, epsilon0=loss)
+        set_fields(self, domain_size=k, max_answers=max_answers, base=base, epsilon0=loss)
         set_fields(self, fingerprint=fingerprint)
 
     @property
@@ -246,27 +246,28 @@ class SetRandomizer(ABC):
         """Return the counts of all slots of reports, each of which the base has made."""
         of_base = Reports(data=slots, fingerprint=self.base.fingerprint)
         return Counts(
-            support=self.base.aggregate(of_base).support[: self.k],
+            support=self.base.aggregate(of_base).support[: self.domain_size],
             num_reports=num_reports,
             fingerprint=self.fingerprint,
             supports_per_report=self.num_slots,
         )
 
 
-def require_set_size(k: SupportsIndex, max_answers: SupportsIndex) -> tuple[int, int]:
+def require_set_size(domain_size: SupportsIndex, max_answers: SupportsIndex) -> tuple[int, int]:
     """Return both numbers if 2 <= k <= 2^32 - 2 and 1 <= max_answers <= k, else raise."""
-    num_categories = require_at_least("k", k, 2)
-    if num_categories >= LARGEST_K:
+    domain_size = require_at_least("domain_size", domain_size, 2)
+    if domain_size >= LARGEST_K:
         raise ParameterError(
-            f"k = {num_categories} is above {LARGEST_K - 1}: group the values into fewer categories"
+            f"domain_size = {domain_size} is above {LARGEST_K - 1}: group the values into "
+            "fewer categories"
         )
     most = require_at_least("max_answers", max_answers, 1)
-    if most > num_categories:
+    if most > domain_size:
         raise ParameterError(
-            f"max_answers = {most} is above k = {num_categories}: nobody holds more different "
+            f"max_answers = {most} is above k = {domain_size}: nobody holds more different "
             "answers than there are; give the most that one user holds"
         )
-    return num_categories, most
+    return domain_size, most
 
 
 def require_own(reports: Reports, fingerprint: str) -> None:
@@ -287,7 +288,7 @@ class SampledAnswers(SetRandomizer):
     ----------
     base_name : str
         Name of the base, as in ``make_randomizer``.
-    k : int
+    domain_size : int
         Number of categories, in [2, 2^32 - 2].
     max_answers : int
         The most answers s that a user may hold, in [1, k].
@@ -326,7 +327,7 @@ class SampledAnswers(SetRandomizer):
 
     Examples
     --------
-    >>> randomizer = SampledAnswers(base_name="k-rr", k=4, max_answers=2, epsilon0=40.0)
+    >>> randomizer = SampledAnswers(base_name="k-rr", domain_size=4, max_answers=2, epsilon0=40.0)
     >>> randomizer.name
     'sampled:k-rr'
     >>> sets = np.array([[3, 1], [-1, 3]])
@@ -339,15 +340,15 @@ class SampledAnswers(SetRandomizer):
     prefix: ClassVar[str] = "sampled"
 
     base_name: str
-    k: int
+    domain_size: int
     max_answers: int
     epsilon0: float
     base: CategoryRandomizer = field(init=False, repr=False)
     fingerprint: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        k, max_answers = require_set_size(self.k, self.max_answers)
-        base = make_randomizer(self.base_name, k=k + 1, epsilon0=self.epsilon0)
+        k, max_answers = require_set_size(self.domain_size, self.max_answers)
+        base = make_randomizer(self.base_name, domain_size=k + 1, epsilon0=self.epsilon0)
         self._settle(k, max_answers, base, base.epsilon0)
 
     @property
@@ -379,10 +380,10 @@ class SampledAnswers(SetRandomizer):
 
     def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
         """Return the base's report on one answer of each set. See `SetRandomizer`."""
-        answers = require_answers(values, k=self.k, max_answers=self.max_answers)
+        answers = require_answers(values, k=self.domain_size, max_answers=self.max_answers)
         slots = uniform_below(self.max_answers, answers.shape[0], entropy)
         drawn = np.take_along_axis(answers, slots.astype(np.int64)[:, None], axis=1)[:, 0]
-        codes = np.where(drawn == NO_ANSWER, self.k, drawn)
+        codes = np.where(drawn == NO_ANSWER, self.domain_size, drawn)
         reports = self.base.randomize(codes, entropy)
         return Reports(data=reports.data, fingerprint=self.fingerprint)
 
@@ -426,7 +427,7 @@ class SplitAnswers(SetRandomizer):
     ----------
     base_name : str
         Name of the base, as in ``make_randomizer``.
-    k : int
+    domain_size : int
         Number of categories, in [2, 2^32 - 2].
     max_answers : int
         The most answers s that a user may hold, in [1, k].
@@ -458,7 +459,7 @@ class SplitAnswers(SetRandomizer):
 
     Examples
     --------
-    >>> randomizer = SplitAnswers(base_name="k-rr", k=4, max_answers=2, epsilon0=60.0)
+    >>> randomizer = SplitAnswers(base_name="k-rr", domain_size=4, max_answers=2, epsilon0=60.0)
     >>> 2 * randomizer.base.epsilon0 == randomizer.epsilon0 <= 60.0
     True
     >>> randomizer.randomize(np.array([[3, 1], [-1, 3]]), Entropy.from_seed(1)).data.tolist()
@@ -468,19 +469,19 @@ class SplitAnswers(SetRandomizer):
     prefix: ClassVar[str] = "split"
 
     base_name: str
-    k: int
+    domain_size: int
     max_answers: int
     epsilon0: float
     base: CategoryRandomizer = field(init=False, repr=False)
     fingerprint: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        k, max_answers = require_set_size(self.k, self.max_answers)
+        k, max_answers = require_set_size(self.domain_size, self.max_answers)
         loss = require_non_negative("epsilon0", self.epsilon0)
         # Twice, so that the law rebuilt from the loss that it states is the same: as in `settle`.
         for _ in range(2):
             each = _share_lower(loss, max_answers)
-            base = make_randomizer(self.base_name, k=k + 1, epsilon0=each)
+            base = make_randomizer(self.base_name, domain_size=k + 1, epsilon0=each)
             loss = float_above(Fraction(base.epsilon0) * max_answers)
         self._settle(k, max_answers, base, loss)
 
@@ -516,8 +517,8 @@ class SplitAnswers(SetRandomizer):
 
     def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
         """Return the base's reports on all answers of each set. See `SetRandomizer`."""
-        answers = require_answers(values, k=self.k, max_answers=self.max_answers)
-        codes = np.where(answers == NO_ANSWER, self.k, answers)
+        answers = require_answers(values, k=self.domain_size, max_answers=self.max_answers)
+        codes = np.where(answers == NO_ANSWER, self.domain_size, answers)
         slots = self.base.randomize(codes.reshape(-1), entropy).data
         width = self.max_answers * int(np.prod(slots.shape[1:], dtype=np.int64))
         return Reports(data=slots.reshape(answers.shape[0], width), fingerprint=self.fingerprint)

@@ -86,7 +86,7 @@ class CategoryRandomizer(ABC):
     ----------
     name : str
         As in ``make_randomizer``.
-    k : int
+    domain_size : int
         Number of categories, in [2, 2^32 - 1].
     epsilon0 : float
         Local privacy loss in nats of the law that is drawn, rounded up.
@@ -97,7 +97,7 @@ class CategoryRandomizer(ABC):
     __slots__ = ()
 
     name: ClassVar[str]
-    k: int
+    domain_size: int
     epsilon0: float
     fingerprint: str
 
@@ -140,8 +140,8 @@ class CategoryRandomizer(ABC):
 
     def aggregate(self, reports: Reports) -> Counts:
         """Return how many reports support each category; counts of one law add."""
-        support = np.zeros(self.k, dtype=np.int64)
-        step = max(1, _CELLS_AT_A_TIME // self.k)
+        support = np.zeros(self.domain_size, dtype=np.int64)
+        step = max(1, _CELLS_AT_A_TIME // self.domain_size)
         for start in range(0, max(reports.num_reports, 1), step):
             part = Reports(data=reports.data[start : start + step], fingerprint=reports.fingerprint)
             support += self.supports(part).sum(axis=0)

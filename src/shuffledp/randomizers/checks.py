@@ -15,12 +15,12 @@ LARGEST_K = 2**32 - 1  # a category code fits 32 bits
 _FINGERPRINT_DIGITS = 32  # 128 bits
 
 
-def require_num_categories(value: SupportsIndex) -> int:
+def require_domain_size(value: SupportsIndex) -> int:
     """Return ``value`` as an int in [2, 2^32 - 1], else raise `ParameterError`."""
-    k = require_at_least("k", value, 2)
+    k = require_at_least("domain_size", value, 2)
     if k > LARGEST_K:
         raise ParameterError(
-            f"k = {k} is above {LARGEST_K}: group the values into fewer categories"
+            f"domain_size = {k} is above {LARGEST_K}: group the values into fewer categories"
         )
     return k
 
@@ -29,8 +29,8 @@ def require_small_channel(k: int, largest: int) -> None:
     """Raise `ParameterError` if the channel of k categories is too large to be written out."""
     if k > largest:
         raise ParameterError(
-            f"k = {k} is above {largest}: the channel matrix is written out for small k only; "
-            "use profile.blanket or support_probabilities"
+            f"domain_size = {k} is above {largest}: the channel matrix is written out for "
+            "small domains only; use profile.blanket or support_probabilities"
         )
 
 

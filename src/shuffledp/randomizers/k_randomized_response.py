@@ -18,7 +18,7 @@ from shuffledp.randomizers.checks import (
     code_type,
     fingerprint_of,
     require_codes,
-    require_num_categories,
+    require_domain_size,
     require_reports,
     require_small_channel,
     set_fields,
@@ -46,7 +46,7 @@ class KRandomizedResponse(CategoryRandomizer):
 
     Parameters
     ----------
-    k : int
+    domain_size : int
         Number of categories, in [2, 2^32 - 1].
     epsilon0 : float
         Local privacy loss asked for, in nats, in [0, inf); then that of the law drawn, rounded up.
@@ -72,22 +72,22 @@ class KRandomizedResponse(CategoryRandomizer):
 
     Examples
     --------
-    >>> randomizer = KRandomizedResponse(k=3, epsilon0=0.6931471805599454)  # just above ln 2
+    >>> randomizer = KRandomizedResponse(domain_size=3, epsilon0=0.6931471805599454)
     >>> [str(probability.limit_denominator(100)) for probability in randomizer.channel()[0]]
     ['1/2', '1/4', '1/4']
-    >>> KRandomizedResponse(k=3, epsilon0=0.0).epsilon0
+    >>> KRandomizedResponse(domain_size=3, epsilon0=0.0).epsilon0
     0.0
     """
 
     name: ClassVar[str] = "k-rr"
 
-    k: int
+    domain_size: int
     epsilon0: float
     threshold: int = field(init=False, repr=False)
     fingerprint: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        k = require_num_categories(self.k)
+        k = require_domain_size(self.domain_size)
         asked = require_non_negative("epsilon0", self.epsilon0)
         threshold, epsilon0 = settle(
             asked,
@@ -95,19 +95,21 @@ class KRandomizedResponse(CategoryRandomizer):
             loss_of=lambda threshold: log_ratio_upper(_probability_ratio(k, threshold)),
         )
         fingerprint = fingerprint_of(self.name, k=k, threshold=threshold)
-        set_fields(self, k=k, epsilon0=epsilon0, threshold=threshold, fingerprint=fingerprint)
+        set_fields(
+            self, domain_size=k, epsilon0=epsilon0, threshold=threshold, fingerprint=fingerprint
+        )
 
     @property
     def num_report_bytes(self) -> int:
         """Bytes a report: 1, 2 or 4."""
-        return int(code_type(self.k).itemsize)
+        return int(code_type(self.domain_size).itemsize)
 
     @property
     def support_probabilities(self) -> tuple[float, float]:
         """Chance that the report is a category if that is the truth, and if not, as floats."""
-        if _ignores_input(self.k, self.threshold):
-            return 1.0 / self.k, 1.0 / self.k
-        truth = WORD_VALUES - (self.k - 1) * self.threshold
+        if _ignores_input(self.domain_size, self.threshold):
+            return 1.0 / self.domain_size, 1.0 / self.domain_size
+        truth = WORD_VALUES - (self.domain_size - 1) * self.threshold
         return truth / WORD_VALUES, self.threshold / WORD_VALUES
 
     @property
@@ -117,77 +119,81 @@ class KRandomizedResponse(CategoryRandomizer):
         For the pair (x1, x1') the output x1 has ratios (p, 1), x1' has (1, p), and each of the
         other k - 2 has (1, 1); see Balle, Bell, Gascon, Nissim, arXiv:1903.02837.
         """
-        ratio = _probability_ratio(self.k, self.threshold)
-        mass = Fraction(1) / (ratio + self.k - 1)
+        ratio = _probability_ratio(self.domain_size, self.threshold)
+        mass = Fraction(1) / (ratio + self.domain_size - 1)
         return LocalProfile(
             epsilon0=self.epsilon0,
             family=RandomizerFamily.K_RANDOMIZED_RESPONSE,
-            domain_size=self.k,
+            domain_size=self.domain_size,
             blanket=outward_atoms(
-                [(mass, ratio, 1), (mass, 1, ratio), ((self.k - 2) * mass, 1, 1)]
+                [(mass, ratio, 1), (mass, 1, ratio), ((self.domain_size - 2) * mass, 1, 1)]
             ),
-            channel=self.channel if self.k <= _LARGEST_CHANNEL_K else None,
+            channel=self.channel if self.domain_size <= _LARGEST_CHANNEL_K else None,
         )
 
     def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
         """Return one report for each code. See `CategoryRandomizer`."""
-        truth = require_codes(values, self.k)
+        truth = require_codes(values, self.domain_size)
         from shuffledp.randomizers.category_kernels import randomize_block
 
-        out = np.empty(truth.size, dtype=code_type(self.k))
+        out = np.empty(truth.size, dtype=code_type(self.domain_size))
         words = np.empty(min(truth.size, _BLOCK), dtype=np.uint64)
         for start in range(0, truth.size, _BLOCK):
             block = truth[start : start + _BLOCK].astype(out.dtype)
             drawn, part = words[: block.size], out[start : start + _BLOCK]
             entropy.fill(drawn)
-            if _ignores_input(self.k, self.threshold):
-                part[:] = drawn % np.uint64(self.k)
+            if _ignores_input(self.domain_size, self.threshold):
+                part[:] = drawn % np.uint64(self.domain_size)
             else:
-                randomize_block(block, drawn, np.uint64(self.threshold), np.uint64(self.k), part)
+                randomize_block(
+                    block, drawn, np.uint64(self.threshold), np.uint64(self.domain_size), part
+                )
         return Reports(data=out, fingerprint=self.fingerprint)
 
     def supports(self, reports: Reports) -> NDArray[np.bool_]:
         """Return which category each report names. See `CategoryRandomizer`."""
-        supported: NDArray[np.bool_] = self._codes(reports)[:, None] == np.arange(self.k)
+        supported: NDArray[np.bool_] = self._codes(reports)[:, None] == np.arange(self.domain_size)
         return supported
 
     def aggregate(self, reports: Reports) -> Counts:
         """Return how many reports name each category. See `CategoryRandomizer`."""
         codes = self._codes(reports)
-        support = histogram(codes, self.k)
+        support = histogram(codes, self.domain_size)
         return Counts(support=support, num_reports=codes.size, fingerprint=self.fingerprint)
 
     def _codes(self, reports: Reports) -> NDArray[Any]:
         """Return the categories that the reports name, once checked."""
         codes = require_reports(
-            reports, fingerprint=self.fingerprint, dtype=code_type(self.k), row_shape=()
+            reports, fingerprint=self.fingerprint, dtype=code_type(self.domain_size), row_shape=()
         )
-        if codes.size and int(codes.max()) >= self.k:
-            position = int(np.argmax(codes >= self.k))
+        if codes.size and int(codes.max()) >= self.domain_size:
+            position = int(np.argmax(codes >= self.domain_size))
             raise DomainError(
-                f"report {position} is {codes[position]}, which is not in [0, {self.k}): no "
-                f"randomizer with k = {self.k} makes such a report, so it is corrupt or forged; "
+                f"report {position} is {codes[position]}, which is not in "
+                f"[0, {self.domain_size}): no randomizer with domain_size = {self.domain_size} makes "
+                "such a report, so it is corrupt or forged; "
                 "drop it and aggregate again"
             )
         return codes
 
     def channel(self) -> Channel:
         """Return the exact probability of each report (column) given each truth (row)."""
-        require_small_channel(self.k, _LARGEST_CHANNEL_K)
-        if _ignores_input(self.k, self.threshold):
-            whole, extra = divmod(WORD_VALUES, self.k)
-            row = tuple(Fraction(whole + (y < extra), WORD_VALUES) for y in range(self.k))
-            return (row,) * self.k
+        require_small_channel(self.domain_size, _LARGEST_CHANNEL_K)
+        if _ignores_input(self.domain_size, self.threshold):
+            whole, extra = divmod(WORD_VALUES, self.domain_size)
+            row = tuple(Fraction(whole + (y < extra), WORD_VALUES) for y in range(self.domain_size))
+            return (row,) * self.domain_size
         other = Fraction(self.threshold, WORD_VALUES)
-        truth = 1 - (self.k - 1) * other
+        truth = 1 - (self.domain_size - 1) * other
         return tuple(
-            tuple(truth if x == y else other for y in range(self.k)) for x in range(self.k)
+            tuple(truth if x == y else other for y in range(self.domain_size))
+            for x in range(self.domain_size)
         )
 
     def report_columns(self) -> Reports:
         """Return the k reports that the columns of `channel` stand for: 0, 1, ..., k - 1."""
-        require_small_channel(self.k, _LARGEST_CHANNEL_K)
-        columns = np.arange(self.k, dtype=code_type(self.k))
+        require_small_channel(self.domain_size, _LARGEST_CHANNEL_K)
+        columns = np.arange(self.domain_size, dtype=code_type(self.domain_size))
         return Reports(data=columns, fingerprint=self.fingerprint)
 
 

@@ -79,7 +79,7 @@ class HashedResponse:
     so for triples if g > 2: those on a line, such as 0, 1 and 2, hash all alike or all differently.
     """
 
-    k: int
+    domain_size: int
     num_buckets: int
     threshold: int
 
@@ -87,7 +87,7 @@ class HashedResponse:
     def num_digits(self) -> int:
         """m: digits of a category, and of a seed, in base g."""
         digits = 1
-        while self.num_buckets**digits < self.k:
+        while self.num_buckets**digits < self.domain_size:
             digits += 1
         return digits
 
@@ -153,7 +153,7 @@ class HashedResponse:
         ratio = probability_ratio(g, self.threshold)
         keep = lie * ratio
         atoms: list[ExactAtom]
-        if self.k == 2:  # and then g = 2
+        if self.domain_size == 2:  # and then g = 2
             atoms = [(lie / 2, ratio, 1), (keep / 2, 1 / ratio, 1), (Fraction(1, 2), 1, 1)]
         elif g == 2:
             atoms = [
@@ -187,14 +187,14 @@ class HashedResponse:
 
     def all_reports(self) -> NDArray[np.unsignedinteger[Any]]:
         """Return every possible report, in ascending order."""
-        require_small_channel(self.k, LARGEST_CHANNEL_K)
+        require_small_channel(self.domain_size, LARGEST_CHANNEL_K)
         return np.arange(self.num_possible_reports, dtype=self.report_type)
 
     def randomize(
         self, values: NDArray[np.integer[Any]], entropy: Entropy
     ) -> NDArray[np.unsignedinteger[Any]]:
         """Return one report for each code, from two words each."""
-        truth = require_codes(values, self.k)
+        truth = require_codes(values, self.domain_size)
         out = np.empty(truth.size, dtype=self.report_type)
         held = np.empty((2, min(truth.size, _BLOCK)), dtype=np.uint64)
         for start in range(0, truth.size, _BLOCK):
@@ -243,17 +243,17 @@ class HashedResponse:
             position = int(np.argmax(data >= limit))
             raise DomainError(
                 f"report {position} is {data[position]}, not in [0, {limit}): no randomizer with "
-                f"k = {self.k} and {self.num_buckets} buckets makes such a report, so it is "
-                "corrupt or forged; drop it and count again"
+                f"domain_size = {self.domain_size} and {self.num_buckets} buckets makes such a "
+                "report, so it is corrupt or forged; drop it and count again"
             )
         return data
 
     def supports(self, data: NDArray[Any]) -> NDArray[np.bool_]:
         """Return which categories hash to the bucket of each report: shape (n, k)."""
         seeds, buckets = np.divmod(data, self.num_buckets)
-        categories = self._digits(np.arange(self.k)).T
-        supported = np.empty((data.size, self.k), dtype=np.bool_)
-        step = max(1, _CELLS_AT_A_TIME // self.k)
+        categories = self._digits(np.arange(self.domain_size)).T
+        supported = np.empty((data.size, self.domain_size), dtype=np.bool_)
+        step = max(1, _CELLS_AT_A_TIME // self.domain_size)
         for start in range(0, data.size, step):
             part = slice(start, start + step)
             hashes = self._digits(seeds[part]) @ categories % self.num_buckets
@@ -283,7 +283,7 @@ def settle_response(num_buckets: int, epsilon0: float) -> tuple[int, float]:
     )
 
 
-def fill_acceptable(words: NDArray[np.uint64], num_values: int, entropy: Entropy) -> None:
+def fill_acceptable(words: NDArray[np.uint64], domain_size: int, entropy: Entropy) -> None:
     """Fill an array with words w for which floor(w N / 2^64) is exactly uniform on [0, N).
 
     Source: Lemire, "Fast random integer generation in an interval", 2019 (arXiv:1805.10941). A
@@ -291,10 +291,10 @@ def fill_acceptable(words: NDArray[np.uint64], num_values: int, entropy: Entropy
     into [j 2^64, (j + 1) 2^64) exactly floor(2^64 / N) are that far above j 2^64, whatever j is.
     """
     entropy.fill(words)
-    excess = np.uint64(WORD_VALUES % num_values)
+    excess = np.uint64(WORD_VALUES % domain_size)
     if excess == 0:
         return
-    factor = np.uint64(num_values)
+    factor = np.uint64(domain_size)
     # Products of arrays wrap around at 2^64, as they should here.
     rejected = np.flatnonzero(words * factor < excess)
     while rejected.size:
@@ -394,7 +394,7 @@ def _levels(law: HashedResponse, num_searched: int) -> list[_Level]:
     g, digits = law.num_buckets, law.num_digits
     return [
         _Level(
-            num_prefixes=-(-law.k // g**level),
+            num_prefixes=-(-law.domain_size // g**level),
             block_size=g ** max(1, digits - level - num_searched),
         )
         for level in range(digits)
@@ -424,7 +424,7 @@ def _count_binary(law: HashedResponse, data: NDArray[np.unsignedinteger]) -> NDA
         signed = np.zeros(law.num_seeds, dtype=np.int64)
         kernels.add_signs(data, signed)
     kernels.walsh_hadamard(signed)
-    support = signed[: law.k]
+    support = signed[: law.domain_size]
     support += data.size
     support >>= 1
     return support

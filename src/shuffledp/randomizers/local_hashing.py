@@ -13,7 +13,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
 from shuffledp.randomizers.base import CategoryRandomizer, Channel
-from shuffledp.randomizers.checks import fingerprint_of, require_num_categories, set_fields
+from shuffledp.randomizers.checks import fingerprint_of, require_domain_size, set_fields
 from shuffledp.randomizers.linear_hashing import (
     LARGEST_CHANNEL_K,
     LARGEST_NUM_BUCKETS,
@@ -37,15 +37,19 @@ class HashedReports(CategoryRandomizer):
     threshold: int
 
     def __post_init__(self) -> None:
-        k = require_num_categories(self.k)
+        k = require_domain_size(self.domain_size)
         threshold, epsilon0 = settle_response(2, require_non_negative("epsilon0", self.epsilon0))
         fingerprint = fingerprint_of(self.name, k=k, threshold=threshold)
-        set_fields(self, k=k, epsilon0=epsilon0, threshold=threshold, fingerprint=fingerprint)
+        set_fields(
+            self, domain_size=k, epsilon0=epsilon0, threshold=threshold, fingerprint=fingerprint
+        )
 
     @property
     def _law(self) -> HashedResponse:
         """The exact law of a report."""
-        return HashedResponse(k=self.k, num_buckets=self.num_buckets, threshold=self.threshold)
+        return HashedResponse(
+            domain_size=self.domain_size, num_buckets=self.num_buckets, threshold=self.threshold
+        )
 
     @property
     def num_report_bytes(self) -> int:
@@ -63,10 +67,10 @@ class HashedReports(CategoryRandomizer):
         return LocalProfile(
             epsilon0=self.epsilon0,
             family=RandomizerFamily.OTHER,
-            domain_size=self.k,
+            domain_size=self.domain_size,
             blanket=self._law.blanket(),
             attack=self._law.attack(),
-            channel=self.channel if self.k <= LARGEST_CHANNEL_K else None,
+            channel=self.channel if self.domain_size <= LARGEST_CHANNEL_K else None,
         )
 
     def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
@@ -104,7 +108,7 @@ class OptimizedLocalHashing(HashedReports):
 
     Parameters
     ----------
-    k : int
+    domain_size : int
         Number of categories, in [2, 2^32 - 1].
     epsilon0 : float
         Local privacy loss asked for, in nats, in [0, inf); then that of the law drawn, rounded up.
@@ -134,7 +138,7 @@ class OptimizedLocalHashing(HashedReports):
 
     Examples
     --------
-    >>> randomizer = OptimizedLocalHashing(k=100, epsilon0=2.0)
+    >>> randomizer = OptimizedLocalHashing(domain_size=100, epsilon0=2.0)
     >>> randomizer.num_buckets, randomizer.num_report_bytes
     (7, 2)
     >>> [round(probability, 4) for probability in randomizer.support_probabilities]
@@ -143,14 +147,14 @@ class OptimizedLocalHashing(HashedReports):
 
     name: ClassVar[str] = "optimized-local-hashing"
 
-    k: int
+    domain_size: int
     epsilon0: float
     num_buckets: int = field(init=False, repr=False)
     threshold: int = field(init=False, repr=False)
     fingerprint: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        k = require_num_categories(self.k)
+        k = require_domain_size(self.domain_size)
         asked = require_non_negative("epsilon0", self.epsilon0)
         num_buckets, threshold, epsilon0 = _settle_with_buckets(k, asked)
         law = {"k": k, "num_buckets": num_buckets, "threshold": threshold}
@@ -163,7 +167,7 @@ class BinaryLocalHashing(HashedReports):
 
     Parameters
     ----------
-    k : int
+    domain_size : int
         Number of categories, in [2, 2^32 - 1].
     epsilon0 : float
         Local privacy loss asked for, in nats, in [0, inf); then that of the law drawn, rounded up.
@@ -186,7 +190,7 @@ class BinaryLocalHashing(HashedReports):
 
     Examples
     --------
-    >>> randomizer = BinaryLocalHashing(k=100, epsilon0=1.0986122886681100)  # just above ln 3
+    >>> randomizer = BinaryLocalHashing(domain_size=100, epsilon0=1.0986122886681100)
     >>> [round(probability, 12) for probability in randomizer.support_probabilities]
     [0.75, 0.5]
     >>> randomizer.num_report_bytes
@@ -195,7 +199,7 @@ class BinaryLocalHashing(HashedReports):
 
     name: ClassVar[str] = "binary-local-hashing"
 
-    k: int
+    domain_size: int
     epsilon0: float
     num_buckets: int = field(default=2, init=False, repr=False)
     threshold: int = field(init=False, repr=False)
@@ -208,7 +212,7 @@ class HadamardResponse(HashedReports):
 
     Parameters
     ----------
-    k : int
+    domain_size : int
         Number of categories, in [2, 2^32 - 1].
     epsilon0 : float
         Local privacy loss asked for, in nats, in [0, inf); then that of the law drawn, rounded up.
@@ -238,7 +242,7 @@ class HadamardResponse(HashedReports):
 
     Examples
     --------
-    >>> randomizer = HadamardResponse(k=2, epsilon0=1.0986122886681100)  # just above ln 3
+    >>> randomizer = HadamardResponse(domain_size=2, epsilon0=1.0986122886681100)
     >>> [str(probability.limit_denominator(100)) for probability in randomizer.channel()[0]]
     ['3/8', '1/8', '3/8', '1/8']
     >>> [str(probability.limit_denominator(100)) for probability in randomizer.channel()[1]]
@@ -247,7 +251,7 @@ class HadamardResponse(HashedReports):
 
     name: ClassVar[str] = "hadamard-response"
 
-    k: int
+    domain_size: int
     epsilon0: float
     num_buckets: int = field(default=2, init=False, repr=False)
     threshold: int = field(init=False, repr=False)

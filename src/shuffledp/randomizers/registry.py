@@ -59,7 +59,9 @@ STRING_RANDOMIZERS: Mapping[str, Callable[..., StringSketch]] = MappingProxyType
 )
 
 
-def make_randomizer(name: str, *, k: SupportsIndex, epsilon0: float) -> CategoryRandomizer:
+def make_randomizer(
+    name: str, *, domain_size: SupportsIndex, epsilon0: float
+) -> CategoryRandomizer:
     """Return the randomizer of a name of ``RANDOMIZERS``, for k categories.
 
     Its ``epsilon0`` is at most the one asked for, in nats. `ParameterError` if no randomizer has
@@ -67,12 +69,14 @@ def make_randomizer(name: str, *, k: SupportsIndex, epsilon0: float) -> Category
 
     Examples
     --------
-    >>> make_randomizer("k-rr", k=3, epsilon0=1.0)
-    KRandomizedResponse(k=3, epsilon0=1.0)
+    >>> make_randomizer("k-rr", domain_size=3, epsilon0=1.0)
+    KRandomizedResponse(domain_size=3, epsilon0=1.0)
     """
     if name not in RANDOMIZERS:
         nearest = difflib.get_close_matches(name.lower(), RANDOMIZERS, n=1, cutoff=0.0)[0]
         raise ParameterError(
             f"randomizer {name!r} is not one of {', '.join(RANDOMIZERS)}: did you mean {nearest!r}?"
         )
-    return RANDOMIZERS[name](k=require_at_least("k", k, 2), epsilon0=epsilon0)
+    return RANDOMIZERS[name](
+        domain_size=require_at_least("domain_size", domain_size, 2), epsilon0=epsilon0
+    )

@@ -24,7 +24,7 @@ from shuffledp.randomizers.base import CategoryRandomizer, Channel
 from shuffledp.randomizers.checks import (
     fingerprint_of,
     require_codes,
-    require_num_categories,
+    require_domain_size,
     require_small_channel,
     set_fields,
 )
@@ -56,7 +56,7 @@ class SubsetSelection(CategoryRandomizer):
 
     Parameters
     ----------
-    k : int
+    domain_size : int
         Number of categories, in [2, 2^32 - 1]. A report takes ceil(k / 8) bytes: one bit a
         category.
     epsilon0 : float
@@ -97,23 +97,23 @@ class SubsetSelection(CategoryRandomizer):
 
     Examples
     --------
-    >>> randomizer = SubsetSelection(k=4, epsilon0=1.0986122886681100)  # just above ln 3
+    >>> randomizer = SubsetSelection(domain_size=4, epsilon0=1.0986122886681100)  # just above ln 3
     >>> [str(probability.limit_denominator(100)) for probability in randomizer.channel()[0]]
     ['1/2', '1/6', '1/6', '1/6']
-    >>> [SubsetSelection(k=16, epsilon0=epsilon0).subset_size for epsilon0 in (0.0, 1.0, 2.0, 4.0)]
+    >>> [SubsetSelection(domain_size=16, epsilon0=loss).subset_size for loss in (0.0, 1.0, 2.0, 4.0)]
     [8, 4, 2, 1]
     """
 
     name: ClassVar[str] = "subset-selection"
 
-    k: int
+    domain_size: int
     epsilon0: float
     subset_size: int = field(init=False, repr=False)
     threshold: int = field(init=False, repr=False)
     fingerprint: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        k = require_num_categories(self.k)
+        k = require_domain_size(self.domain_size)
         asked = require_non_negative("epsilon0", self.epsilon0)
         size, threshold, epsilon0 = _settle(k, asked)
         law = {"k": k, "subset_size": size, "threshold": threshold}
@@ -122,13 +122,13 @@ class SubsetSelection(CategoryRandomizer):
     @property
     def num_report_bytes(self) -> int:
         """Bytes a report: ceil(k / 8)."""
-        return bytes_per_row(self.k)
+        return bytes_per_row(self.domain_size)
 
     @property
     def support_probabilities(self) -> tuple[float, float]:
         """Chance that the report names a category if that is the truth, and if not, as floats."""
-        p = _inclusion(self.k, self.subset_size, self.threshold)
-        return float(p), float((self.subset_size - p) / (self.k - 1))
+        p = _inclusion(self.domain_size, self.subset_size, self.threshold)
+        return float(p), float((self.subset_size - p) / (self.domain_size - 1))
 
     @property
     def profile(self) -> LocalProfile:
@@ -143,7 +143,7 @@ class SubsetSelection(CategoryRandomizer):
         The attack is that of any pair where all others hold one third category, or the second of
         the pair where k = 2. By chi^2 a third one is never worse, as w <= k / 2.
         """
-        k, size = self.k, self.subset_size
+        k, size = self.domain_size, self.subset_size
         outside = 1 - _inclusion(k, size, self.threshold)
         ratio = _probability_ratio(k, size, self.threshold)
         one_of_them = outside * size / (k - 1)
@@ -165,8 +165,8 @@ class SubsetSelection(CategoryRandomizer):
 
     def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
         """Return one row of packed bits for each code. See `CategoryRandomizer`."""
-        truth = require_codes(values, self.k)
-        rows = np.zeros((truth.size, bytes_per_row(self.k)), dtype=np.uint8)
+        truth = require_codes(values, self.domain_size)
+        rows = np.zeros((truth.size, bytes_per_row(self.domain_size)), dtype=np.uint8)
         for start in range(0, truth.size, _BLOCK):
             block = slice(start, start + _BLOCK)
             self._draw_subsets(rows[block], truth[block].astype(np.uint32), entropy)
@@ -176,10 +176,14 @@ class SubsetSelection(CategoryRandomizer):
         self, rows: NDArray[np.uint8], codes: NDArray[np.uint32], entropy: Entropy
     ) -> None:
         """Set the bits of a block of empty rows."""
-        num_others, threshold = self.k - 1, self.threshold
-        if _ignores_input(self.k, self.subset_size, threshold):
+        num_others, threshold = self.domain_size - 1, self.threshold
+        if _ignores_input(self.domain_size, self.subset_size, threshold):
             # No category has the code k: all k of them are others, and no coin is below 0.
-            codes, num_others, threshold = np.full_like(codes, self.k), self.k, 0
+            codes, num_others, threshold = (
+                np.full_like(codes, self.domain_size),
+                self.domain_size,
+                0,
+            )
         from shuffledp.randomizers.category_kernels import place_members
 
         coins = entropy.words(codes.size)
@@ -200,17 +204,17 @@ class SubsetSelection(CategoryRandomizer):
 
     def supports(self, reports: Reports) -> NDArray[np.bool_]:
         """Return which categories each report names. See `CategoryRandomizer`."""
-        return set_bits(self._rows(reports), self.k)
+        return set_bits(self._rows(reports), self.domain_size)
 
     def aggregate(self, reports: Reports) -> Counts:
         """Return how many reports name each category. See `CategoryRandomizer`."""
         rows = self._rows(reports)
-        support = column_sums(rows)[: self.k]
+        support = column_sums(rows)[: self.domain_size]
         return Counts(support=support, num_reports=rows.shape[0], fingerprint=self.fingerprint)
 
     def _rows(self, reports: Reports) -> NDArray[np.uint8]:
         """Return the rows of the reports, once checked: each has exactly w bits set."""
-        rows = require_rows(reports, k=self.k, fingerprint=self.fingerprint)
+        rows = require_rows(reports, k=self.domain_size, fingerprint=self.fingerprint)
         step = max(1, _BYTES_AT_A_TIME // rows.shape[1])
         for start in range(0, rows.shape[0], step):
             sizes = _num_bits_set(rows[start : start + step])
@@ -226,25 +230,26 @@ class SubsetSelection(CategoryRandomizer):
 
     def channel(self) -> Channel:
         """Return the exact probability of each report (column) given each truth (row)."""
-        require_small_channel(self.k, _LARGEST_CHANNEL_K)
-        inclusion = _inclusion(self.k, self.subset_size, self.threshold)
-        within = inclusion / math.comb(self.k - 1, self.subset_size - 1)
-        without = (1 - inclusion) / math.comb(self.k - 1, self.subset_size)
+        require_small_channel(self.domain_size, _LARGEST_CHANNEL_K)
+        inclusion = _inclusion(self.domain_size, self.subset_size, self.threshold)
+        within = inclusion / math.comb(self.domain_size - 1, self.subset_size - 1)
+        without = (1 - inclusion) / math.comb(self.domain_size - 1, self.subset_size)
         return tuple(
             tuple(within if y >> x & 1 else without for y in self._possible_rows())
-            for x in range(self.k)
+            for x in range(self.domain_size)
         )
 
     def report_columns(self) -> Reports:
         """Return the C(k, w) reports of the columns of `channel`: bytes in ascending order."""
-        require_small_channel(self.k, _LARGEST_CHANNEL_K)
+        require_small_channel(self.domain_size, _LARGEST_CHANNEL_K)
         rows = np.array(self._possible_rows(), dtype=np.uint8)
         return Reports(data=rows[:, None], fingerprint=self.fingerprint)
 
     def _possible_rows(self) -> list[int]:
         """Return all subsets of size w as numbers, in ascending order."""
         return sorted(
-            sum(1 << i for i in subset) for subset in combinations(range(self.k), self.subset_size)
+            sum(1 << i for i in subset)
+            for subset in combinations(range(self.domain_size), self.subset_size)
         )
 
 
@@ -320,10 +325,10 @@ def _attack(k: int, size: int, threshold: int) -> tuple[BlanketAtom, ...]:
     return rounded_atoms(atoms)
 
 
-def _chances_of_pair(num_categories: int, size: int) -> tuple[Fraction, Fraction, Fraction]:
+def _chances_of_pair(domain_size: int, size: int) -> tuple[Fraction, Fraction, Fraction]:
     """Return how probably a uniform subset has both of a pair, only the first, or neither."""
-    rest = num_categories - size
-    pairs = num_categories * (num_categories - 1)
+    rest = domain_size - size
+    pairs = domain_size * (domain_size - 1)
     counts = (size * (size - 1), size * rest, rest * (rest - 1))
     both, one, neither = (Fraction(count, pairs) for count in counts)
     return both, one, neither

@@ -24,7 +24,7 @@ from shuffledp.randomizers.base import CategoryRandomizer, Channel
 from shuffledp.randomizers.checks import (
     fingerprint_of,
     require_codes,
-    require_num_categories,
+    require_domain_size,
     require_reports,
     require_small_channel,
     set_fields,
@@ -62,11 +62,13 @@ class UnaryEncoding(CategoryRandomizer):
     threshold: int
 
     def __post_init__(self) -> None:
-        k = require_num_categories(self.k)
+        k = require_domain_size(self.domain_size)
         asked = require_non_negative("epsilon0", self.epsilon0)
         threshold, epsilon0 = settle_flips(asked, num_flips=self.num_flips)
         fingerprint = fingerprint_of(self.name, k=k, threshold=threshold)
-        set_fields(self, k=k, epsilon0=epsilon0, threshold=threshold, fingerprint=fingerprint)
+        set_fields(
+            self, domain_size=k, epsilon0=epsilon0, threshold=threshold, fingerprint=fingerprint
+        )
 
     @property
     @abstractmethod
@@ -82,7 +84,7 @@ class UnaryEncoding(CategoryRandomizer):
     @property
     def num_report_bytes(self) -> int:
         """Bytes a report: ceil(k / 8)."""
-        return bytes_per_row(self.k)
+        return bytes_per_row(self.domain_size)
 
     @property
     def support_probabilities(self) -> tuple[float, float]:
@@ -96,16 +98,16 @@ class UnaryEncoding(CategoryRandomizer):
         return LocalProfile(
             epsilon0=self.epsilon0,
             family=self.family,
-            domain_size=self.k,
-            blanket=unary_blanket(self.k, *self.bit_probabilities),
-            channel=self.channel if self.k <= _LARGEST_CHANNEL_K else None,
+            domain_size=self.domain_size,
+            blanket=unary_blanket(self.domain_size, *self.bit_probabilities),
+            channel=self.channel if self.domain_size <= _LARGEST_CHANNEL_K else None,
         )
 
     def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
         """Return one row of packed bits for each code. See `CategoryRandomizer`."""
         rows = randomize_rows(
             values,
-            k=self.k,
+            k=self.domain_size,
             threshold=self.threshold,
             entropy=entropy,
             write_true_bits=lambda rows, codes: self._write_true_bits(rows, codes, entropy),
@@ -114,13 +116,13 @@ class UnaryEncoding(CategoryRandomizer):
 
     def supports(self, reports: Reports) -> NDArray[np.bool_]:
         """Return which bits each report has set. See `CategoryRandomizer`."""
-        rows = require_rows(reports, k=self.k, fingerprint=self.fingerprint)
-        return set_bits(rows, self.k)
+        rows = require_rows(reports, k=self.domain_size, fingerprint=self.fingerprint)
+        return set_bits(rows, self.domain_size)
 
     def aggregate(self, reports: Reports) -> Counts:
         """Return how many reports have the bit of each category set. See `CategoryRandomizer`."""
-        rows = require_rows(reports, k=self.k, fingerprint=self.fingerprint)
-        support = column_sums(rows)[: self.k]
+        rows = require_rows(reports, k=self.domain_size, fingerprint=self.fingerprint)
+        support = column_sums(rows)[: self.domain_size]
         return Counts(support=support, num_reports=rows.shape[0], fingerprint=self.fingerprint)
 
     def channel(self) -> Channel:
@@ -128,22 +130,22 @@ class UnaryEncoding(CategoryRandomizer):
 
         k by 2^k, for k up to 8: column y stands for the report whose bit i is (y >> i) & 1.
         """
-        require_small_channel(self.k, _LARGEST_CHANNEL_K)
+        require_small_channel(self.domain_size, _LARGEST_CHANNEL_K)
         p, q = self.bit_probabilities
         rows = []
-        for truth in range(self.k):
-            chances = [p if i == truth else q for i in range(self.k)]
+        for truth in range(self.domain_size):
+            chances = [p if i == truth else q for i in range(self.domain_size)]
             outputs = (
                 math.prod(c if y >> i & 1 else 1 - c for i, c in enumerate(chances))
-                for y in range(2**self.k)
+                for y in range(2**self.domain_size)
             )
             rows.append(tuple(map(Fraction, outputs)))
         return tuple(rows)
 
     def report_columns(self) -> Reports:
         """Return the 2^k reports of the columns of `channel`: bit i of y, for y = 0, 1, ..."""
-        require_small_channel(self.k, _LARGEST_CHANNEL_K)
-        rows = np.arange(2**self.k, dtype=np.uint8)[:, None]  # up to 8 bits are one byte
+        require_small_channel(self.domain_size, _LARGEST_CHANNEL_K)
+        rows = np.arange(2**self.domain_size, dtype=np.uint8)[:, None]  # up to 8 bits are one byte
         return Reports(data=rows, fingerprint=self.fingerprint)
 
 
@@ -153,7 +155,7 @@ class SymmetricUnaryEncoding(UnaryEncoding):
 
     Parameters
     ----------
-    k : int
+    domain_size : int
         Number of categories, in [2, 2^32 - 1]. A report takes ceil(k / 8) bytes.
     epsilon0 : float
         Local privacy loss asked for, in nats, in [0, inf); then that of the law drawn, rounded up.
@@ -172,7 +174,7 @@ class SymmetricUnaryEncoding(UnaryEncoding):
 
     Examples
     --------
-    >>> randomizer = SymmetricUnaryEncoding(k=2, epsilon0=2.1972245773362196)  # just above 2 ln 3
+    >>> randomizer = SymmetricUnaryEncoding(domain_size=2, epsilon0=2.1972245773362196)
     >>> [str(probability.limit_denominator(100)) for probability in randomizer.channel()[0]]
     ['3/16', '9/16', '1/16', '3/16']
     """
@@ -181,7 +183,7 @@ class SymmetricUnaryEncoding(UnaryEncoding):
     family: ClassVar[RandomizerFamily] = RandomizerFamily.SYMMETRIC_UNARY
     num_flips: ClassVar[int] = 2
 
-    k: int
+    domain_size: int
     epsilon0: float
     threshold: int = field(init=False, repr=False)
     fingerprint: str = field(init=False, repr=False)
@@ -210,7 +212,7 @@ class OptimizedUnaryEncoding(UnaryEncoding):
 
     Parameters
     ----------
-    k : int
+    domain_size : int
         Number of categories, in [2, 2^32 - 1]. A report takes ceil(k / 8) bytes.
     epsilon0 : float
         Local privacy loss asked for, in nats, in [0, inf); then that of the law drawn, rounded up.
@@ -230,7 +232,7 @@ class OptimizedUnaryEncoding(UnaryEncoding):
 
     Examples
     --------
-    >>> randomizer = OptimizedUnaryEncoding(k=2, epsilon0=1.0986122886681100)  # just above ln 3
+    >>> randomizer = OptimizedUnaryEncoding(domain_size=2, epsilon0=1.0986122886681100)
     >>> [str(probability.limit_denominator(100)) for probability in randomizer.channel()[0]]
     ['3/8', '3/8', '1/8', '1/8']
     """
@@ -239,7 +241,7 @@ class OptimizedUnaryEncoding(UnaryEncoding):
     family: ClassVar[RandomizerFamily] = RandomizerFamily.OPTIMIZED_UNARY
     num_flips: ClassVar[int] = 1
 
-    k: int
+    domain_size: int
     epsilon0: float
     threshold: int = field(init=False, repr=False)
     fingerprint: str = field(init=False, repr=False)

@@ -51,7 +51,7 @@ def randomizer_text(scenario: Scenario) -> str:
         return "any randomizer"
     parameters = "".join(
         f", {name} = {value}"
-        for name, value in (("k", scenario.k), ("dimension", scenario.dimension))
+        for name, value in (("k", scenario.domain_size), ("dimension", scenario.dimension))
         if value is not None
     )
     return f"{scenario.randomizer}{parameters},"

@@ -260,7 +260,7 @@ def leakage_page(curve: "LeakageCurve") -> ChartPage:
     caption = f"Upper ends; a thin line below is the lower end, where it differs visibly.{marked}"
     return ChartPage(
         title=f"What the {curve.adversary} adversary guesses",
-        lead=f"k = {curve.num_values:,} answers, truth with p = {curve.truth:g}.",
+        lead=f"domain_size = {curve.domain_size:,} answers, truth with p = {curve.truth:g}.",
         command="leakage",
         sections=(
             ChartSection(

@@ -87,7 +87,7 @@ def adversary_name(account: LeakageAccount) -> str:
 def belief(account: LeakageAccount) -> str:
     """Return what the adversary holds likely beforehand."""
     if account.has_uniform_prior:
-        return f"all {account.num_values:,} answers equally likely"
+        return f"all {account.domain_size:,} answers equally likely"
     return "answers as likely as the chosen prior says"
 
 

@@ -301,8 +301,8 @@ def design_facts(planned: "MonitorPlan") -> list[tuple[str, str]]:
     """Return what is collected and what clients do."""
     design = planned.design
     values = "on or off"
-    if design.encoding.num_values > 1:
-        values = f"{design.encoding.num_values:,}, {design.encoding.name} encoding"
+    if design.encoding.domain_size > 1:
+        values = f"{design.encoding.domain_size:,}, {design.encoding.name} encoding"
     return [
         ("users", f"{planned.num_users:,}"),
         ("periods", f"{design.periods:,} ({counted(design.num_levels, 'level')})"),

@@ -81,7 +81,7 @@ def check_randomizer(make: Make) -> tuple[str, ...]:
     Examples
     --------
     >>> from shuffledp.randomizers import KRandomizedResponse
-    >>> passed = check_randomizer(lambda k, epsilon0: KRandomizedResponse(k=k, epsilon0=1))
+    >>> passed = check_randomizer(lambda k, _: KRandomizedResponse(domain_size=k, epsilon0=1.0))
     Traceback (most recent call last):
     shuffledp....ContractError: epsilon0-is-at-most-asked: k-rr (k = 2, epsilon0 = 1.0) costs ...
     """

@@ -114,7 +114,9 @@ def check_parameters_out_of_range(make: Make) -> bool:
     """Check that a k or an epsilon0 out of range is an error that names it."""
     wrong: Any
     for wrong in (0, 1, 2**32, 2.5):
-        demand_refusal(ParameterError, partial(make, wrong, 1.0), f"k = {wrong}", "k = ")
+        demand_refusal(
+            ParameterError, partial(make, wrong, 1.0), f"domain_size = {wrong}", "domain_size = "
+        )
     for wrong in (-1e-9, math.nan, math.inf):
         what = f"epsilon0 = {wrong}"
         demand_refusal(ParameterError, partial(make, 3, wrong), what, "epsilon0 = ")

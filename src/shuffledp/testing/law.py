@@ -59,14 +59,14 @@ def demand_refusal(
 
 def describe(randomizer: CategoryRandomizer) -> str:
     """Return what tells a law apart in a message."""
-    return f"{randomizer.name} (k = {randomizer.k}, epsilon0 = {randomizer.epsilon0})"
+    return f"{randomizer.name} (k = {randomizer.domain_size}, epsilon0 = {randomizer.epsilon0})"
 
 
 def draw(
     randomizer: CategoryRandomizer, num_users: int, seed: int = 1, codes: Any = None
 ) -> Reports:
     """Return reports of users with all categories in turn, or with those given."""
-    truth = np.arange(num_users) % randomizer.k if codes is None else codes
+    truth = np.arange(num_users) % randomizer.domain_size if codes is None else codes
     return randomizer.randomize(truth, Entropy.from_seed(seed))
 
 
@@ -148,7 +148,7 @@ def check_epsilon0_is_at_most_asked(make: Make) -> bool:
 def check_rebuilding_gives_the_same_law(make: Make) -> bool:
     """Check that a randomizer made from the epsilon0 that another one prints is the same."""
     for randomizer, _ in laws(make):
-        again = make(randomizer.k, randomizer.epsilon0)
+        again = make(randomizer.domain_size, randomizer.epsilon0)
         demand(
             (again.epsilon0, again.fingerprint) == (randomizer.epsilon0, randomizer.fingerprint),
             f"{describe(randomizer)}, made again from its own epsilon0, is {describe(again)} "
@@ -162,7 +162,7 @@ def check_fingerprints_name_the_law(make: Make) -> bool:
     law_of: dict[str, tuple[int, float]] = {}
     for k, asked in itertools.product((*SMALL_K, LARGE_K), (0.0, 1.0, 1.0 + 1e-12, 2.0)):
         randomizer = make(k, asked)
-        law = randomizer.k, randomizer.epsilon0
+        law = randomizer.domain_size, randomizer.epsilon0
         known = law_of.setdefault(randomizer.fingerprint, law)
         what = f"{describe(randomizer)} has the fingerprint of the law with (k, epsilon0) = {known}"
         demand(known == law, what)
@@ -175,12 +175,17 @@ def check_profile_states_the_law(make: Make) -> bool:
         profile, what = randomizer.profile, f"the profile of {describe(randomizer)} states"
         demand(profile.epsilon0 == randomizer.epsilon0, f"{what} epsilon0 = {profile.epsilon0}")
         demand(profile.delta0 == 0.0, f"{what} delta0 = {profile.delta0}, not 0")
-        demand(profile.domain_size == randomizer.k, f"{what} {profile.domain_size} categories")
+        demand(
+            profile.domain_size == randomizer.domain_size,
+            f"{what} {profile.domain_size} categories",
+        )
         allowed = {RandomizerFamily.ANY, RandomizerFamily.OTHER, randomizer.name}
         what_else = f"{what} the family {profile.family.value!r}, whose analysis is not its own"
         demand(profile.family in allowed, what_else)
         if profile.channel is not None:
-            demand(randomizer.k < LARGE_K, f"{what} a channel, too large to be written out")
+            demand(
+                randomizer.domain_size < LARGE_K, f"{what} a channel, too large to be written out"
+            )
             demand(profile.channel() == randomizer.channel(), f"{what} another channel")
     return True
 
@@ -188,7 +193,7 @@ def check_profile_states_the_law(make: Make) -> bool:
 @on_exact_laws
 def check_channel(law: ExactLaw) -> None:
     """Check that the channel is exact, and its rows are probabilities."""
-    demand(len(law.channel) == law.randomizer.k, f"the channel of {law} has not k rows")
+    demand(len(law.channel) == law.randomizer.domain_size, f"the channel of {law} has not k rows")
     for code, row in enumerate(law.channel):
         what = f"row {code} of the channel of {law}"
         exact = all(isinstance(probability, Fraction) for probability in row)
@@ -218,7 +223,7 @@ def check_blanket_is_the_infimum(make: Make) -> bool:
         stated: dict[tuple[float, float], float] = defaultdict(float)
         for atom in law.randomizer.profile.blanket:
             stated[_snap(atom.ratio0), _snap(atom.ratio1)] += atom.mass
-        for pair in itertools.permutations(range(law.randomizer.k), 2):
+        for pair in itertools.permutations(range(law.randomizer.domain_size), 2):
             _demand_blanket(law, pair, stated)
     return bool(stating)
 
@@ -285,7 +290,7 @@ def check_report_columns(law: ExactLaw) -> None:
 @on_exact_laws
 def check_supports_have_two_probabilities(law: ExactLaw) -> None:
     """Check the probabilities to support the truth, and each other category."""
-    k = law.randomizer.k
+    k = law.randomizer.domain_size
     demand(law.supported.dtype == np.bool_, f"supports of {law} are not booleans")
     demand(law.supported.shape == (law.columns.num_reports, k), f"supports of {law} are not (n, k)")
     stated = law.randomizer.support_probabilities
@@ -315,7 +320,7 @@ def check_estimates_are_unbiased(law: ExactLaw) -> None:
         for row in law.columns.data
     ]
     estimates = [[Fraction(value) for value in one.frequency.tolist()] for one in each]
-    for truth, category in itertools.product(range(law.randomizer.k), repeat=2):
+    for truth, category in itertools.product(range(law.randomizer.domain_size), repeat=2):
         row = zip(law.channel[truth], estimates, strict=True)
         mean = sum((share * one[category] for share, one in row), start=Fraction(0))
         demand(

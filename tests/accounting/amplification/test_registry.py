@@ -264,6 +264,6 @@ def test_tiny_delta_for_many_users(epsilon0):
 
 @pytest.mark.parametrize("name", ["optimized-local-hashing", "k-rr"])
 def test_below_the_least_delta_nothing_but_the_local_loss_holds(name):
-    profile = make_randomizer(name, k=100, epsilon0=2.0).profile
+    profile = make_randomizer(name, domain_size=100, epsilon0=2.0).profile
     found = account_epsilon(profile, num_users=1000, delta=1e-305, with_lower=False)
     assert found.upper == profile.epsilon0

@@ -10,7 +10,7 @@ from shuffledp.randomizers.registry import make_randomizer
 @pytest.mark.parametrize("epsilon0", [0.1, 1.0, 3.0, 8.0])
 @pytest.mark.parametrize("name", ["symmetric-unary", "optimized-unary"])
 def test_matches_the_channel(name, epsilon0):
-    randomizer = make_randomizer(name, k=3, epsilon0=epsilon0)
+    randomizer = make_randomizer(name, domain_size=3, epsilon0=epsilon0)
     first, second, third = randomizer.channel()
     only_first, only_second = 0b001, 0b010  # bits set; the third bit is not
     law = third_bit_law(randomizer.profile)
@@ -26,6 +26,6 @@ def test_matches_the_channel(name, epsilon0):
 
 @pytest.mark.parametrize(("name", "gap"), [("symmetric-unary", 0.07), ("optimized-unary", 0.02)])
 def test_makes_the_gap_small_where_the_crowd_is_large(name, gap):
-    profile = make_randomizer(name, k=16, epsilon0=4.0).profile
+    profile = make_randomizer(name, domain_size=16, epsilon0=4.0).profile
     bound = account_epsilon(profile, num_users=100_000, delta=1e-6)
     assert 0.0 < bound.gap < gap

@@ -262,7 +262,7 @@ def test_what_can_be_guessed_of_somebody_who_registered(over):
     collection, fetched = over
     result = result_of(collection, fetched)
     uninformed, strong = of_run(result).accounts
-    assert (uninformed.num_users, uninformed.num_values) == (6, 2)
+    assert (uninformed.num_users, uninformed.domain_size) == (6, 2)
     truth = collection.asked.randomizer.support_probabilities[0]
     for account in (uninformed, strong):
         assert account.randomizer.upper == pytest.approx(truth)

@@ -23,15 +23,15 @@ def exact(truth=Fraction(3, 4), num_users=3):
 
 @calls(
     "leakage",
-    dict(num_users=200, num_values=2, truth=0.9),
-    dict(num_users=10**6, num_values=7, epsilon0=1.0),
-    dict(num_users=50, num_values=3, truth=0.6, prior=SKEWED),
-    dict(num_users=50, num_values=3, truth=0.6, adversary="strong"),
-    dict(num_users=50, num_values=3, truth=0.6, adversary="strong", known=[20, 20, 9]),
-    dict(num_users=50, num_values=3, truth=0.6, adversary="partial", known=[5, 5, 9]),
+    dict(num_users=200, domain_size=2, truth=0.9),
+    dict(num_users=10**6, domain_size=7, epsilon0=1.0),
+    dict(num_users=50, domain_size=3, truth=0.6, prior=SKEWED),
+    dict(num_users=50, domain_size=3, truth=0.6, adversary="strong"),
+    dict(num_users=50, domain_size=3, truth=0.6, adversary="strong", known=[20, 20, 9]),
+    dict(num_users=50, domain_size=3, truth=0.6, adversary="partial", known=[5, 5, 9]),
     dict(num_users=40, channel=NOISY, prior=SKEWED),
-    dict(num_users=0, num_values=2, truth=0.9),
-    dict(num_users=10, num_values=2, truth=0.2),
+    dict(num_users=0, domain_size=2, truth=0.9),
+    dict(num_users=10, domain_size=2, truth=0.2),
 )
 def account_leakage(**asked):
     return sdp.leakage.account_leakage(**asked).to_json_dict()

@@ -123,7 +123,7 @@ def largest_epsilon0_of_any(**asked):
 @calls("calibrate", dict(k=2, num_users=1_000), dict(k=50, num_users=100_000))
 def largest_epsilon0_of_k_rr(k, num_users):
     return sdp.accounting.largest_epsilon0(
-        lambda x: sdp.randomizers.KRandomizedResponse(k=k, epsilon0=x).profile,
+        lambda x: sdp.randomizers.KRandomizedResponse(domain_size=k, epsilon0=x).profile,
         num_users=num_users, epsilon=0.5, delta=1e-8,
     )  # fmt: skip
 
@@ -162,7 +162,8 @@ def smallest_delta(rounds, epsilon):
 RELEASES: dict[str, Callable[[], Any]] = {
     "daily": lambda: accounting.ShuffledRelease(epsilon0=1.0, num_users=10_000),
     "answers": lambda: accounting.ShuffledRelease(
-        profile=sdp.randomizers.KRandomizedResponse(k=16, epsilon0=2.0).profile, num_users=5_000
+        profile=sdp.randomizers.KRandomizedResponse(domain_size=16, epsilon0=2.0).profile,
+        num_users=5_000,
     ),
     "drawn": lambda: accounting.ShuffledRelease(
         epsilon0=1.0, num_users=1_000, sampled_from=100_000
@@ -311,7 +312,7 @@ def about(randomizer: Any, estimates: Any, main: str) -> dict[str, Any]:
 
 @calls("estimate", *(dict(name=name, k=k, epsilon0=2.0) for name in CATEGORIES for k in (2, 12)))
 def categories(name, k, epsilon0):
-    randomizer = CATEGORIES[name](k=k, epsilon0=epsilon0)
+    randomizer = CATEGORIES[name](domain_size=k, epsilon0=epsilon0)
     values = (np.arange(500) ** 2 % (k + 1)) % k
     counts = randomizer.aggregate(randomizer.randomize(values, seeded()))
     chances = randomizer.support_probabilities
@@ -352,7 +353,7 @@ def words(name, epsilon0):
 
 @calls("estimate", *(dict(name=n, base=b) for n in SETS for b in ("k-rr", "symmetric-unary")))
 def answer_sets(name, base):
-    randomizer = SETS[name](base_name=base, k=4, max_answers=2, epsilon0=3.0)
+    randomizer = SETS[name](base_name=base, domain_size=4, max_answers=2, epsilon0=3.0)
     values = np.array(
         [[person % 4, -1 if person % 3 else (person + 1) % 4] for person in range(500)]
     )
@@ -373,7 +374,7 @@ def intervals(kind, simultaneous):
 
 @calls("estimate")
 def iterative_update():
-    law = sdp.randomizers.KRandomizedResponse(k=3, epsilon0=1.0)
+    law = sdp.randomizers.KRandomizedResponse(domain_size=3, epsilon0=1.0)
     data = np.array([0] * 60 + [1] * 40 + [2] * 30, dtype=np.uint8)
     reports = sdp.collection.Reports(data=data, fingerprint=law.fingerprint)
     return of(
@@ -395,7 +396,7 @@ def sums_of_numbers():
     "estimate", dict(name="k-rr", k=1), dict(name="k-rr", k=3), dict(name="subset-selection", k=3)
 )
 def refused_values(name, k):
-    return CATEGORIES[name](k=k, epsilon0=1.0).randomize(np.array([0, 5]), seeded())
+    return CATEGORIES[name](domain_size=k, epsilon0=1.0).randomize(np.array([0, 5]), seeded())
 
 
 @calls("estimate")
@@ -477,7 +478,7 @@ def run_values(num_users):
 
 @calls("run")
 def report_files():
-    law = sdp.randomizers.KRandomizedResponse(k=3, epsilon0=2.0)
+    law = sdp.randomizers.KRandomizedResponse(domain_size=3, epsilon0=2.0)
     drawn = law.randomize(np.arange(90) % 3, seeded())
     mixed = sdp.collection.UniformShuffler().shuffle(drawn.data, seeded(2))
     mixed = sdp.collection.Reports(data=mixed, fingerprint=law.fingerprint)
@@ -652,7 +653,7 @@ def random_walk(laziness):
 @calls("network run", dict(protocol="all"), dict(protocol="single"))
 def network_shuffler(protocol):
     walk = sdp.network.RandomWalk.on(ring())
-    law = sdp.randomizers.KRandomizedResponse(k=3, epsilon0=2.0)
+    law = sdp.randomizers.KRandomizedResponse(domain_size=3, epsilon0=2.0)
     reports = law.randomize(np.arange(60) % 3, seeded())
     exchanged = sdp.network.NetworkShuffler(walk=walk, rounds=4, protocol=protocol)
     found = exchanged.shuffle(reports.data, seeded(2))

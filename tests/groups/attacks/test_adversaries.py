@@ -169,7 +169,7 @@ def test_the_equally_similar_are_equally_likely():
 
 def test_equally_frequent_values_are_equally_likely():
     neighbours = np.tile(np.arange(4, dtype=np.int32), (4_000, 1))
-    guesses = majority_guesses(np.array([0, 2, 2, 0]), neighbours, num_values=3, entropy=entropy())
+    guesses = majority_guesses(np.array([0, 2, 2, 0]), neighbours, domain_size=3, entropy=entropy())
     assert set(guesses.tolist()) == {0, 2}
     assert binomtest(int((guesses == 0).sum()), 4_000).pvalue > RATE_PER_TEST
     assert binomtest(2_300, 4_000).pvalue < RATE_PER_TEST
@@ -181,7 +181,7 @@ def test_votes_by_hand():
         [[0, 1, 2, -1], [3, 4, 1, 2], [3, 4, 5, 1], [-1, -1, -1, -1], [0, -1, -1, -1]],
         dtype=np.int32,
     )
-    guesses = majority_guesses(released, neighbours, num_values=3, entropy=entropy())
+    guesses = majority_guesses(released, neighbours, domain_size=3, entropy=entropy())
     assert guesses[[0, 2, 3, 4]].tolist() == [1, 2, -1, 0]
     assert guesses[1] in {1, 2}
 
@@ -196,7 +196,7 @@ def test_renaming_the_values_renames_the_guesses():
     clear = (counts == counts.max(axis=1, keepdims=True)).sum(axis=1) == 1
     names = np.array([3, 0, 4, 1, 2])
     before, after = (
-        majority_guesses(codes, neighbours, num_values=5, entropy=entropy())
+        majority_guesses(codes, neighbours, domain_size=5, entropy=entropy())
         for codes in (released, names[released])
     )
     assert clear.sum() > 50
@@ -258,13 +258,13 @@ def test_privileged_data_must_be_finite(bad):
 )
 def test_votes_refuse(released, neighbours, message):
     with pytest.raises(ParameterError, match=message):
-        majority_guesses(np.array(released), np.array(neighbours), num_values=2, entropy=entropy())
+        majority_guesses(np.array(released), np.array(neighbours), domain_size=2, entropy=entropy())
 
 
 def test_nobody():
     empty = np.empty(0, dtype=int)
     rows = np.empty((0, 25), dtype=np.int32)
-    assert majority_guesses(empty, rows, num_values=2, entropy=entropy()).size == 0
+    assert majority_guesses(empty, rows, domain_size=2, entropy=entropy()).size == 0
 
 
 def entropy_of_gaussian_process():
@@ -313,7 +313,7 @@ def test_it_finds_what_goes_with_the_position():
     found = gaussian_process_guess(
         positions,
         labels,
-        num_values=3,
+        domain_size=3,
         num_inducing=50,
         entropy=entropy_of_gaussian_process(),
     )
@@ -328,7 +328,7 @@ def test_it_finds_nothing_in_shuffled_labels():
     found = gaussian_process_guess(
         positions,
         shuffled,
-        num_values=3,
+        domain_size=3,
         num_inducing=50,
         entropy=entropy_of_gaussian_process(),
     )
@@ -341,7 +341,7 @@ def test_position_and_unit_do_not_matter():
         gaussian_process_guess(
             points,
             labels,
-            num_values=3,
+            domain_size=3,
             num_inducing=50,
             entropy=entropy_of_gaussian_process(),
         )
@@ -357,7 +357,7 @@ def test_blocks_change_nothing(monkeypatch):
     at_once = gaussian_process_guess(
         positions,
         labels,
-        num_values=3,
+        domain_size=3,
         num_inducing=50,
         entropy=entropy_of_gaussian_process(),
     )
@@ -365,7 +365,7 @@ def test_blocks_change_nothing(monkeypatch):
     in_blocks = gaussian_process_guess(
         positions,
         labels,
-        num_values=3,
+        domain_size=3,
         num_inducing=50,
         entropy=entropy_of_gaussian_process(),
     )
@@ -376,7 +376,7 @@ def test_one_place_gives_the_commonest_value():
     found = gaussian_process_guess(
         np.zeros(9),
         np.array([2] * 5 + [0] * 4),
-        num_values=3,
+        domain_size=3,
         entropy=entropy_of_gaussian_process(),
     )
     assert found.guesses.tolist() == [2] * 9
@@ -385,8 +385,8 @@ def test_one_place_gives_the_commonest_value():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"num_values": 1}, r"outside \[0, 1\)"),
-        ({"num_values": 0}, "num_values = 0"),
+        ({"domain_size": 1}, r"outside \[0, 1\)"),
+        ({"domain_size": 0}, "domain_size = 0"),
         ({"num_inducing": 0}, "num_inducing = 0"),
         ({"positions": np.zeros(3)}, "give 2 rows"),
         ({"positions": np.zeros((2, 0))}, "one column or more"),
@@ -395,7 +395,7 @@ def test_one_place_gives_the_commonest_value():
     ],
 )
 def test_refusals(changes, message):
-    arguments = {"positions": np.zeros(2), "released": np.array([0, 1]), "num_values": 2}
+    arguments = {"positions": np.zeros(2), "released": np.array([0, 1]), "domain_size": 2}
     with pytest.raises(ParameterError, match=message):
         gaussian_process_guess(**(arguments | changes), entropy=entropy_of_gaussian_process())
 

@@ -38,7 +38,7 @@ def households(num=30, size=10, epsilon0=1.0, **changes):
     return AttackedSurvey(
         **{
             "codes": np.repeat(np.arange(num) % 2, size),
-            "randomizer": KRandomizedResponse(k=2, epsilon0=epsilon0),
+            "randomizer": KRandomizedResponse(domain_size=2, epsilon0=epsilon0),
             "neighbourhoods": Groups.from_distance(places, 0.0, metric="absolute"),
             "public": places,
         }
@@ -104,7 +104,7 @@ def test_privileged_data_pick_the_household_out_of_the_neighbourhood():
 
 def test_correlation_by_position():
     survey = households(num=4, size=60, codes=np.repeat([0, 0, 1, 2], 60),
-                        randomizer=KRandomizedResponse(k=3, epsilon0=1.5))  # fmt: skip
+                        randomizer=KRandomizedResponse(domain_size=3, epsilon0=1.5))  # fmt: skip
     results = attack_by_gaussian_process(
         survey, [RAW, UNIFORM], label_maps={"2 classes": np.array([0, 1, 1])}, num_trials=2,
         entropy=entropy(),

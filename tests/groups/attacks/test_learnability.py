@@ -36,7 +36,7 @@ def entropy():
 
 
 def test_local_laws_are_counts():
-    laws = local_laws(np.array([0, 2, 2, 1]), GROUPS, OWN, num_values=3)
+    laws = local_laws(np.array([0, 2, 2, 1]), GROUPS, OWN, domain_size=3)
     third, half = 1 / 3, 1 / 2
     assert laws.tolist() == [
         [third, 0.0, 2 * third],
@@ -51,7 +51,7 @@ def test_local_laws_are_counts():
     [
         ({"codes": np.zeros(3, dtype=int)}, "codes has 3 rows"),
         ({"codes": np.array([0, 0, 0, 2])}, r"outside \[0, 2\)"),
-        ({"num_values": 0}, "num_values = 0"),
+        ({"domain_size": 0}, "domain_size = 0"),
     ],
 )
 def test_local_laws_refuse(changes, message):
@@ -59,7 +59,7 @@ def test_local_laws_refuse(changes, message):
         "codes": np.zeros(4, dtype=int),
         "neighbourhoods": GROUPS,
         "own": OWN,
-        "num_values": 2,
+        "domain_size": 2,
     }
     with pytest.raises(ParameterError, match=message):
         local_laws(**(arguments | changes))
@@ -137,7 +137,7 @@ def steps(num_people=120):
 def test_trees_learn_a_step():
     ages, answers = steps()
     laws = predicted_laws(
-        ages, answers, num_values=2, at=np.array([[5.0], [35.0]]), entropy=entropy()
+        ages, answers, domain_size=2, at=np.array([[5.0], [35.0]]), entropy=entropy()
     )
     assert laws.sum(axis=1).tolist() == pytest.approx([1.0, 1.0])
     assert laws[0, 0] > 0.6 < laws[1, 1]
@@ -146,7 +146,7 @@ def test_trees_learn_a_step():
 def test_the_same_public_value_has_one_law_and_seeds_repeat():
     ages, answers = steps(80)
     first, second = (
-        predicted_laws(ages, answers, num_values=2, entropy=entropy()) for _ in range(2)
+        predicted_laws(ages, answers, domain_size=2, entropy=entropy()) for _ in range(2)
     )
     assert (first == second).all()
     assert (first[:40] == first[40:]).all()
@@ -156,14 +156,14 @@ def test_values_too_rare_to_learn_are_predicted_nowhere():
     ages, answers = steps(80)
     answers = answers.copy()
     answers[:2] = 2
-    laws = predicted_laws(ages, answers, num_values=4, entropy=entropy())
+    laws = predicted_laws(ages, answers, domain_size=4, entropy=entropy())
     assert (laws[:, 2:] == 0.0).all()
     assert laws.sum(axis=1) == pytest.approx(np.ones(80))
 
 
 @pytest.mark.parametrize(("answers", "winner"), [([1, 1, 1, 0], 1), ([2, 0, 2, 1], 2)])
 def test_one_value_or_none_is_common_enough(answers, winner):
-    laws = predicted_laws(np.arange(4), np.array(answers), num_values=3, entropy=entropy())
+    laws = predicted_laws(np.arange(4), np.array(answers), domain_size=3, entropy=entropy())
     assert laws.tolist() == [[float(value == winner) for value in range(3)]] * 4
 
 
@@ -178,7 +178,7 @@ def test_one_value_or_none_is_common_enough(answers, winner):
     ],
 )
 def test_predictions_refuse(changes, message):
-    arguments = {"public": np.arange(4), "released": np.array([0, 1, 0, 1]), "num_values": 2}
+    arguments = {"public": np.arange(4), "released": np.array([0, 1, 0, 1]), "domain_size": 2}
     with pytest.raises(ParameterError, match=message):
         predicted_laws(**(arguments | changes), entropy=entropy())
 
@@ -190,7 +190,7 @@ def test_merging_by_hand():
 def test_without_scikit_learn(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.calibration", None)
     with pytest.raises(MissingPackageError, match=r"pip install 'shuffledp\[attacks\]'"):
-        predicted_laws(*steps(), num_values=2, entropy=entropy())
+        predicted_laws(*steps(), domain_size=2, entropy=entropy())
 
 
 def test_other_missing_modules_are_not_blamed_on_scikit_learn(monkeypatch):
@@ -203,7 +203,7 @@ def test_other_missing_modules_are_not_blamed_on_scikit_learn(monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", without_joblib)
     with pytest.raises(ModuleNotFoundError, match="joblib") as caught:
-        predicted_laws(*steps(), num_values=2, entropy=entropy())
+        predicted_laws(*steps(), domain_size=2, entropy=entropy())
     assert not isinstance(caught.value, MissingPackageError)
 
 
@@ -218,7 +218,7 @@ def survey(epsilon0=2.0, **changes):
     return AttackedSurvey(
         **{
             "codes": (AGES >= 20).astype(int),
-            "randomizer": KRandomizedResponse(k=2, epsilon0=epsilon0),
+            "randomizer": KRandomizedResponse(domain_size=2, epsilon0=epsilon0),
             "neighbourhoods": Groups.from_distance(AGES, 2.0, metric="absolute"),
             "public": AGES,
         }

@@ -151,7 +151,7 @@ def test_pre_drawn_signs_are_between_the_two_ends(periods, threshold, max_change
 
 
 @pytest.mark.parametrize(
-    ("bit", "num_values", "columns", "share", "periods", "max_changes", "num_users"),
+    ("bit", "domain_size", "columns", "share", "periods", "max_changes", "num_users"),
     [
         (oracle.one_hot, 2, 2, 1.0, 1, 1, 3),
         (oracle.one_hot, 3, 3, 2 / 3, 1, 1, 3),
@@ -162,8 +162,8 @@ def test_pre_drawn_signs_are_between_the_two_ends(periods, threshold, max_change
         (oracle.hadamard, 2, 4, 0.5, 2, 1, 2),
     ],
 )
-def test_public_columns(*, bit, num_values, columns, share, periods, max_changes, num_users):
-    histories = oracle.value_histories(periods, max_changes, num_values)
+def test_public_columns(*, bit, domain_size, columns, share, periods, max_changes, num_users):
+    histories = oracle.value_histories(periods, max_changes, domain_size)
     laws = [
         oracle.user_law(states, ratio=3, max_changes=max_changes, bit=bit, columns=columns)
         for states in histories

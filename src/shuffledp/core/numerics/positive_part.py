@@ -62,9 +62,9 @@ _UNIT_ROUND_OFF = 2.0**-53
 _LARGEST_UNIT = 800  # binary exponent; its exponential does not overflow
 
 
-def few_nodes(num_values: int) -> float:
+def few_nodes(domain_size: int) -> float:
     """Return a budget of nodes for one of many points of a curve."""
-    return max(2e3, min(2e4, 1e5 / num_values))
+    return max(2e3, min(2e4, 1e5 / domain_size))
 
 
 def mean_positive_part(

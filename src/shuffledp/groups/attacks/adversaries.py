@@ -79,7 +79,7 @@ def majority_guesses(
     released: NDArray[np.integer[Any]],
     neighbours: NDArray[np.int32],
     *,
-    num_values: SupportsIndex,
+    domain_size: SupportsIndex,
     entropy: Entropy,
 ) -> NDArray[np.int32]:
     """Return the most frequent value in the rows that are read about each person; -1 if none.
@@ -89,7 +89,7 @@ def majority_guesses(
     """
     from shuffledp.groups.attacks import adversary_kernels as kernels
 
-    count = require_at_least("num_values", num_values, 1)
+    count = require_at_least("domain_size", domain_size, 1)
     codes = require_codes_below("released", released, count)
     table = _neighbour_table(neighbours, codes.size)
     guesses = np.empty(table.shape[0], dtype=np.int32)
@@ -180,7 +180,7 @@ def gaussian_process_guess(
     positions: NDArray[Any],
     released: NDArray[np.integer[Any]],
     *,
-    num_values: SupportsIndex,
+    domain_size: SupportsIndex,
     num_inducing: SupportsIndex = 400,
     entropy: Entropy,
 ) -> GaussianProcessGuess:
@@ -193,7 +193,7 @@ def gaussian_process_guess(
     probabilities, so nothing is inverted. Cost: n m^2 multiplications for m inducing positions, and
     a few m^3.
     """
-    count = require_at_least("num_values", num_values, 1)
+    count = require_at_least("domain_size", domain_size, 1)
     wanted = require_at_least("num_inducing", num_inducing, 1)
     labels = require_codes_below("released", released, count)
     points = require_points("positions", positions, labels.size)

@@ -141,7 +141,7 @@ def choose_at_random(
 def vote(
     released: NDArray[np.int32],
     chosen: NDArray[np.int32],
-    num_values: int,
+    domain_size: int,
     tie_word: np.uint64,
     guesses: NDArray[np.int32],
 ) -> None:
@@ -150,7 +150,7 @@ def vote(
     Values that are equally frequent are equally likely. Each list is walked twice: to count, and
     to look for the winners, which also sets the counts back to zero.
     """
-    counts = np.zeros(num_values, dtype=np.int32)
+    counts = np.zeros(domain_size, dtype=np.int32)
     for person in range(chosen.shape[0]):
         most = 0
         for slot in range(chosen.shape[1]):

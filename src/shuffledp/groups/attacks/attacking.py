@@ -82,7 +82,7 @@ def attack_by_majority_vote(
             for _ in range(resamplings):
                 released = arrangement.arranged(survey.reports(entropy), entropy)
                 num_right += survey.codes == majority_guesses(
-                    released, neighbours, num_values=survey.k, entropy=entropy
+                    released, neighbours, domain_size=survey.domain_size, entropy=entropy
                 )
                 num_own += survey.codes == released
             for counts, into in ((num_right, found), (num_own, of_one)):
@@ -119,7 +119,7 @@ def attack_by_gaussian_process(
     trials = require_at_least("num_trials", num_trials, 1)
     report = on_progress or no_progress
     positions = survey.require_public()
-    maps = {"accuracy": np.arange(survey.k)} | {
+    maps = {"accuracy": np.arange(survey.domain_size)} | {
         f"accuracy, {name}": mapping for name, mapping in (label_maps or {}).items()
     }
     found: dict[tuple[str, str], list[tuple[float, float]]] = {}
@@ -129,14 +129,14 @@ def attack_by_gaussian_process(
             guesses = gaussian_process_guess(
                 positions,
                 released,
-                num_values=survey.k,
+                domain_size=survey.domain_size,
                 num_inducing=num_inducing,
                 entropy=entropy,
             ).guesses
             for measure, mapping in maps.items():
-                truth = merged(survey.codes, mapping, survey.k)
+                truth = merged(survey.codes, mapping, survey.domain_size)
                 by_process, by_own = (
-                    float((merged(guess, mapping, survey.k) == truth).mean())
+                    float((merged(guess, mapping, survey.domain_size) == truth).mean())
                     for guess in (guesses, released)
                 )
                 found.setdefault((arrangement.name, measure), []).append((by_process, by_own))
@@ -227,7 +227,7 @@ def _report_laws(
     inside[subset] = True
     laws = []
     for people in (inside, ~inside):
-        counts = np.bincount(survey.codes[people], minlength=survey.k)
+        counts = np.bincount(survey.codes[people], minlength=survey.domain_size)
         laws.append(other + (truth - other) * counts / max(int(counts.sum()), 1))
     return laws[0], laws[1]
 

@@ -40,10 +40,10 @@ def local_laws(
     neighbourhoods: Groups,
     own: NDArray[np.int64],
     *,
-    num_values: SupportsIndex,
+    domain_size: SupportsIndex,
 ) -> NDArray[np.float64]:
-    """Return the empirical law of the true answers around each person, shape (n, num_values)."""
-    count = require_at_least("num_values", num_values, 1)
+    """Return the empirical law of the true answers around each person, shape (n, domain_size)."""
+    count = require_at_least("domain_size", domain_size, 1)
     values = require_codes_below("codes", codes, count)
     if values.size != own.size:
         raise ParameterError(
@@ -60,7 +60,7 @@ def predicted_laws(
     public: NDArray[Any],
     released: NDArray[np.integer[Any]],
     *,
-    num_values: SupportsIndex,
+    domain_size: SupportsIndex,
     at: NDArray[Any] | None = None,
     num_folds: SupportsIndex = 3,
     entropy: Entropy,
@@ -72,7 +72,7 @@ def predicted_laws(
     cross-validated: it is predicted nowhere, and if one value alone is left, everywhere. Cost:
     seconds for n = 30,000.
     """
-    count = require_at_least("num_values", num_values, 1)
+    count = require_at_least("domain_size", domain_size, 1)
     folds = require_at_least("num_folds", num_folds, 2)
     values = require_codes_below("released", released, count)
     points = require_points("public", public, values.size)
@@ -151,13 +151,13 @@ def learnability(predicted: NDArray[np.float64], truth: NDArray[np.float64]) -> 
 
 
 def merged(
-    codes: NDArray[np.integer[Any]], label_map: NDArray[np.integer[Any]], num_values: int
+    codes: NDArray[np.integer[Any]], label_map: NDArray[np.integer[Any]], domain_size: int
 ) -> NDArray[np.int32]:
     """Return the coarser class of each code."""
     classes = np.asarray(label_map)
-    if classes.shape != (num_values,) or classes.dtype.kind not in "iu" or int(classes.min()) < 0:
+    if classes.shape != (domain_size,) or classes.dtype.kind not in "iu" or int(classes.min()) < 0:
         raise ParameterError(
-            f"label_map must name a class >= 0 for each of the {num_values} values"
+            f"label_map must name a class >= 0 for each of the {domain_size} values"
         )
     mapped: NDArray[np.int32] = classes.astype(np.int32)[codes]
     return mapped
@@ -205,7 +205,9 @@ def learn_local_laws(
     report = on_progress or no_progress
     public = survey.require_public()
     groups = survey.neighbourhoods
-    truth = local_laws(survey.codes, groups, own_neighbourhoods(groups), num_values=survey.k)
+    truth = local_laws(
+        survey.codes, groups, own_neighbourhoods(groups), domain_size=survey.domain_size
+    )
     says_truth, says_other = survey.randomizer.support_probabilities
     found: dict[tuple[str, str], list[float]] = {}
     for trial in range(trials):
@@ -213,7 +215,7 @@ def learn_local_laws(
             laws = predicted_laws(
                 public,
                 arrangement.arranged(survey.reports(entropy), entropy),
-                num_values=survey.k,
+                domain_size=survey.domain_size,
                 entropy=entropy,
             )
             found.setdefault((arrangement.name, LAMBDA), []).append(learnability(laws, truth))

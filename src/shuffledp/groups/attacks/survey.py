@@ -80,10 +80,10 @@ class AttackedSurvey:
                 f"neighbourhoods are of {self.neighbourhoods.num_users} people and codes of "
                 f"{codes.size}: give both in the order of the same rows"
             )
-        if not 0 <= int(codes.min()) <= int(codes.max()) < self.randomizer.k:
+        if not 0 <= int(codes.min()) <= int(codes.max()) < self.randomizer.domain_size:
             raise ParameterError(
-                f"codes go from {codes.min()} to {codes.max()}: with k = {self.randomizer.k} they "
-                f"must lie in [0, {self.randomizer.k})"
+                f"codes go from {codes.min()} to {codes.max()}: with domain_size = "
+                f"{self.randomizer.domain_size} they must lie in [0, {self.randomizer.domain_size})"
             )
         object.__setattr__(self, "codes", codes)
 
@@ -93,9 +93,9 @@ class AttackedSurvey:
         return int(self.codes.size)
 
     @property
-    def k(self) -> int:
+    def domain_size(self) -> int:
         """Number of possible answers."""
-        return self.randomizer.k
+        return self.randomizer.domain_size
 
     def reports(self, entropy: Entropy) -> NDArray[Any]:
         """Return fresh local reports, one a person."""
@@ -144,17 +144,17 @@ def euclidean_positions(coordinates: NDArray[Any], metric: str) -> NDArray[np.fl
 
 
 def require_codes_below(
-    name: str, codes: NDArray[np.integer[Any]], num_values: int
+    name: str, codes: NDArray[np.integer[Any]], domain_size: int
 ) -> NDArray[np.int32]:
-    """Return a writable copy of codes, or raise unless all lie in [0, num_values)."""
+    """Return a writable copy of codes, or raise unless all lie in [0, domain_size)."""
     array = np.asarray(codes)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise ParameterError(
             f"{name} is an array of {array.dtype} with {array.ndim} axes: give one whole number a "
             "person"
         )
-    if array.size and not 0 <= int(array.min()) <= int(array.max()) < num_values:
-        raise ParameterError(f"{name} holds values outside [0, {num_values})")
+    if array.size and not 0 <= int(array.min()) <= int(array.max()) < domain_size:
+        raise ParameterError(f"{name} holds values outside [0, {domain_size})")
     return np.array(array, dtype=np.int32)
 
 

@@ -195,7 +195,7 @@ def central_delta_upper(
         Whether the level that a user reports at is known to nobody. ``False`` for late joiners.
     changing_share : float, optional
         At most this share of a node's public columns shows a change of the value, in (0, 1]: 1 for
-        a bit and for sets, 1/2 for Hadamard columns, 2 / num_values for one column a value.
+        a bit and for sets, 1/2 for Hadamard columns, 2 / domain_size for one column a value.
 
     Returns
     -------

@@ -289,7 +289,7 @@ def test_ten_thousand_peers_finish_a_survey():
     num_users = 10_000
     entropy = Entropy.from_seed(11)
     graph = random_regular_graph(num_users, 20, entropy)
-    randomizer = KRandomizedResponse(k=2, epsilon0=1.0)
+    randomizer = KRandomizedResponse(domain_size=2, epsilon0=1.0)
     truth = np.zeros(num_users, dtype=np.int64)
     truth[:3_000] = 1
     codes = randomizer.randomize(truth, entropy).data
