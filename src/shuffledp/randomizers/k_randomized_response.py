@@ -170,8 +170,8 @@ class KRandomizedResponse(CategoryRandomizer):
             position = int(np.argmax(codes >= self.domain_size))
             raise DomainError(
                 f"report {position} is {codes[position]}, which is not in "
-                f"[0, {self.domain_size}): no randomizer with domain_size = {self.domain_size} makes "
-                "such a report, so it is corrupt or forged; "
+                f"[0, {self.domain_size}): no randomizer with domain_size = "
+                f"{self.domain_size} makes such a report, so it is corrupt or forged; "
                 "drop it and aggregate again"
             )
         return codes
