@@ -47,12 +47,17 @@ def planted(monkeypatch, enclose, violated=None, **changes):
 @pytest.mark.parametrize("asked", [{"delta": 1e-6}, {"epsilon": 0.05}])
 @pytest.mark.parametrize(
     "randomizer",
-    [{}, {"randomizer": "k-rr", "k": 2}, {"randomizer": "k-rr", "k": 16}, {"randomizer": "duchi"}],
+    [
+        {},
+        {"randomizer": "k-rr", "domain_size": 2},
+        {"randomizer": "k-rr", "domain_size": 16},
+        {"randomizer": "duchi"},
+    ],
 )
 def test_every_method_is_there_with_the_accountants_number(asked, randomizer):
     scenario = Scenario(**BASE, **asked, **randomizer)
     profile = named_profile(
-        randomizer.get("randomizer"), epsilon0=1.0, domain_size=randomizer.get("k")
+        randomizer.get("randomizer"), epsilon0=1.0, domain_size=randomizer.get("domain_size")
     )
     compared = compare_scenario(scenario)
     assert set(by_name(compared)) == {*METHODS, RENYI_CONVERTED.name}
@@ -190,8 +195,8 @@ def test_json(asked):
         ({"num_users": 0}, "num_users"),
         ({"num_users": 1.5}, "num_users"),
         ({"randomizer": "clones"}, "'clones' is not one of"),
-        ({"randomizer": "subset-selection"}, "k is needed"),
-        ({"k": 3}, "k = 3"),
+        ({"randomizer": "subset-selection"}, "domain_size is needed"),
+        ({"domain_size": 3}, "domain_size = 3"),
         ({"dimension": 3}, "dimension = 3"),
     ],
 )

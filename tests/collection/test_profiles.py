@@ -24,7 +24,7 @@ ACCOUNTED = (*RANDOMIZERS, *NUMBER_RANDOMIZERS, *VECTOR_RANDOMIZERS)
 # ---------------- named profiles
 def needed(name):
     if name in RANDOMIZERS:
-        return {"k": 5}
+        return {"domain_size": 5}
     return {} if name in NUMBER_RANDOMIZERS else {"dimension": 8}
 
 
@@ -55,15 +55,19 @@ def test_no_name_is_any_randomizer():
 @pytest.mark.parametrize(
     ("name", "given", "message"),
     [
-        (None, {"k": 3}, "k = 3 makes no difference without a randomizer"),
+        (None, {"domain_size": 3}, "domain_size = 3 makes no difference without a randomizer"),
         (None, {"dimension": 3}, "dimension = 3 makes no difference"),
-        ("duchi", {"k": 3}, "k = 3 makes no difference for duchi"),
-        ("k-rr", {"k": 3, "dimension": 2}, "dimension = 2 makes no difference for k-rr"),
-        ("privunit", {"k": 3, "dimension": 2}, "k = 3 makes no difference for privunit"),
+        ("duchi", {"domain_size": 3}, "domain_size = 3 makes no difference for duchi"),
+        ("k-rr", {"domain_size": 3, "dimension": 2}, "dimension = 2 makes no difference for k-rr"),
+        (
+            "privunit",
+            {"domain_size": 3, "dimension": 2},
+            "domain_size = 3 makes no difference for privunit",
+        ),
         ("privunit", {}, "dimension is needed for privunit"),
-        ("subset-selection", {}, "k is needed for subset-selection"),
+        ("subset-selection", {}, "domain_size is needed for subset-selection"),
         ("k-rr", {}, "k-RR"),
-        ("krr", {"k": 3}, "'krr' is not one of k-rr, "),
+        ("krr", {"domain_size": 3}, "'krr' is not one of k-rr, "),
         ("laplace", {"epsilon0": -1.0}, "epsilon0 = -1"),
     ],
 )

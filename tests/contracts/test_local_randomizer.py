@@ -136,7 +136,7 @@ class TestRandomize:
         randomizer = make_randomizer(name, domain_size=65, epsilon0=1.0)
         assert randomizer.profile.channel is None
         for method in (randomizer.channel, randomizer.report_columns):
-            with pytest.raises(ParameterError, match="small k"):
+            with pytest.raises(ParameterError, match="small domains"):
                 method()
 
 

@@ -12,13 +12,8 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, DomainError, FingerprintError, ParameterError
 from shuffledp.core.profile import RandomizerFamily
 from shuffledp.core.reports import Reports
-from shuffledp.randomizers import (
-    DiscreteLaplace,
-    Duchi,
-    Hybrid,
-    Piecewise,
-    expected_standard_error,
-)
+from shuffledp.randomizers import DiscreteLaplace, Duchi, Hybrid, Piecewise
+from shuffledp.randomizers.number_randomizer import expected_standard_error
 
 CLASSES = (Duchi, Piecewise, Hybrid, DiscreteLaplace)
 ASKED_EPSILON0 = (

@@ -12,8 +12,8 @@ from shuffledp.collection.shuffling import UniformShuffler
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, DomainError, FingerprintError, ParameterError
 from shuffledp.core.profile import RandomizerFamily
-from shuffledp.randomizers import Counts, Reports, SampledAnswers, SplitAnswers, pad_answers
-from shuffledp.randomizers.answer_sets import uniform_below
+from shuffledp.randomizers import Counts, Reports, SampledAnswers, SplitAnswers
+from shuffledp.randomizers.answer_sets import pad_answers, uniform_below
 
 KINDS = (SampledAnswers, SplitAnswers)
 BASES = ("k-rr", "symmetric-unary", "optimized-unary")
@@ -201,16 +201,16 @@ class TestLaw:
         assert len(set(prints)) == len(prints)
 
     def test_names_tell_kind_and_base(self):
-        options = {"k": 3, "max_answers": 2, "epsilon0": 1.0}
+        options = {"domain_size": 3, "max_answers": 2, "epsilon0": 1.0}
         assert SampledAnswers(base_name="k-rr", **options).name == "sampled:k-rr"
         assert SplitAnswers(base_name="optimized-unary", **options).name == "split:optimized-unary"
 
     @pytest.mark.parametrize(
         ("wrong", "message"),
         [
-            ({"k": 1}, "k = 1"),
-            ({"k": 2**32 - 1}, "k = 4294967295 is above 4294967294"),
-            ({"k": 2.5}, "k = 2.5"),
+            ({"domain_size": 1}, "domain_size = 1"),
+            ({"domain_size": 2**32 - 1}, "domain_size = 4294967295 is above 4294967294"),
+            ({"domain_size": 2.5}, "domain_size = 2.5"),
             ({"max_answers": 0}, "max_answers = 0"),
             ({"max_answers": 4}, "max_answers = 4 is above k = 3"),
             ({"epsilon0": math.nan}, "epsilon0"),

@@ -140,7 +140,7 @@ def test_impossible_reports_and_large_channels_are_refused():
     data = np.array([1, 31, 32], dtype=np.uint8)
     with pytest.raises(DomainError, match=r"report 2 is 32, not in \[0, 32\)"):
         randomizer.aggregate(Reports(data=data, fingerprint=randomizer.fingerprint))
-    with pytest.raises(ParameterError, match="small k"):
+    with pytest.raises(ParameterError, match="small domains"):
         randomizer.channel()
     with pytest.raises(ParameterError, match="epsilon0 = "):
         HadamardResponse(domain_size=9, epsilon0=math.nan)

@@ -76,7 +76,7 @@ class TestExactLaw:
 
 
 def test_a_large_channel_is_refused():
-    with pytest.raises(ParameterError, match="small k"):
+    with pytest.raises(ParameterError, match="small domains"):
         Hybrid(low=0, high=1, epsilon0=1.0).channel()
 
 

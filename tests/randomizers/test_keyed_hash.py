@@ -6,10 +6,12 @@ from hypothesis import strategies as st
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
-from shuffledp.randomizers import LONGEST_TEXT_BYTES, digests_of, new_key
 from shuffledp.randomizers.keyed_hash import (
+    LONGEST_TEXT_BYTES,
     bucket_words,
     buckets_of,
+    digests_of,
+    new_key,
     text_words,
 )
 from shuffledp.randomizers.string_kernels import hash_texts

@@ -379,7 +379,7 @@ class TestLaw:
         assert profile.family is RandomizerFamily.OTHER
         assert profile.domain_size == 100
         assert profile.channel is None
-        with pytest.raises(ParameterError, match="small k"):
+        with pytest.raises(ParameterError, match="small domains"):
             make(domain_size=100, epsilon0=2.0).channel()
         for e in (0.5, 1.0, 2.0):
             mean = sum(atom.mass * (atom.ratio0 - e * atom.ratio1) for atom in profile.blanket)

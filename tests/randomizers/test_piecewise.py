@@ -200,7 +200,7 @@ def test_coarser_windows_do_not_spoil_large_epsilon0():
 def test_a_large_channel_is_refused():
     randomizer = Piecewise(low=0, high=1, epsilon0=1.0)
     assert randomizer.profile.channel is None
-    with pytest.raises(ParameterError, match="small k"):
+    with pytest.raises(ParameterError, match="small domains"):
         randomizer.channel()
 
 

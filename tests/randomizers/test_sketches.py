@@ -13,14 +13,8 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, DomainError, FingerprintError, ParameterError
 from shuffledp.core.numerics.walsh_hadamard import walsh_hadamard
 from shuffledp.estimation.intervals import normal_quantile, simultaneous_confidence
-from shuffledp.randomizers import (
-    CountMeanSketch,
-    Counts,
-    HadamardCountMeanSketch,
-    Reports,
-    digests_of,
-)
-from shuffledp.randomizers.keyed_hash import buckets_of
+from shuffledp.randomizers import CountMeanSketch, Counts, HadamardCountMeanSketch, Reports
+from shuffledp.randomizers.keyed_hash import buckets_of, digests_of
 
 KEY = bytes(range(16))
 SKETCHES = (CountMeanSketch, HadamardCountMeanSketch)

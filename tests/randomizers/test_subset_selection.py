@@ -265,7 +265,7 @@ class TestProfile:
     def test_a_large_channel_is_refused(self):
         randomizer = SubsetSelection(domain_size=9, epsilon0=1.0)
         for call in (randomizer.channel, randomizer.report_columns):
-            with pytest.raises(ParameterError, match="small k"):
+            with pytest.raises(ParameterError, match="small domains"):
                 call()
 
 

@@ -88,7 +88,7 @@ def test_what_says_nothing_says_why():
             "any randomizer with epsilon0 = 1, 1 user, epsilon = 0.5",
         ),
         (
-            {"randomizer": "k-rr", "k": 3},
+            {"randomizer": "k-rr", "domain_size": 3},
             "k-rr, k = 3, with epsilon0 = 1, 1,000 users, delta = 1e-6",
         ),
         (

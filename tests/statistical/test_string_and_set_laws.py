@@ -15,10 +15,8 @@ from shuffledp.randomizers import (
     HadamardCountMeanSketch,
     SampledAnswers,
     SplitAnswers,
-    digests_of,
-    new_key,
 )
-from shuffledp.randomizers.keyed_hash import buckets_of
+from shuffledp.randomizers.keyed_hash import buckets_of, digests_of, new_key
 
 # Probability that correct code fails this module: Bonferroni over all of its tests. Every cell
 # expects at least LEAST_EXPECTED reports, so that the chi-square tail is close to the exact one.

@@ -157,7 +157,7 @@ def _show_grid(asked: dict[str, Any], *, as_json: bool) -> None:
                 f"--grid has users, epsilon0 and randomizer of its own: leave out "
                 f"--{name.replace('_', '-')}"
             )
-    delta, k = asked["delta"], asked["k"]
+    delta, k = asked["delta"], asked["domain_size"]
     if delta is None:
         raise click.UsageError("--grid needs --delta")
     with progress_bar() as progress:

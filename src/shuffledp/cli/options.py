@@ -146,7 +146,11 @@ def figure_option(what: str) -> Callable[[Command], Command]:
 
 
 k_option = click.option(
-    "--k", type=whole_number, metavar="K", help="Number of possible answers, for categories."
+    "--k",
+    "domain_size",
+    type=whole_number,
+    metavar="K",
+    help="Number of possible answers, for categories.",
 )
 dimension_option = click.option(
     "--dimension", type=whole_number, metavar="D", help="Length of the vectors, for vectors."

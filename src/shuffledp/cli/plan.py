@@ -41,7 +41,13 @@ _LARGEST_K = 10**7
 )
 @click.option("--num-users", type=whole_number, metavar="N", help="Honest users expected.")
 @question_options
-@click.option("--k", type=whole_number, metavar="K", help="Number of answers, instead of a list.")
+@click.option(
+    "--k",
+    "domain_size",
+    type=whole_number,
+    metavar="K",
+    help="Number of answers, instead of a list.",
+)
 @click.option("--epsilon", type=float, help="Central epsilon to meet, in nats.")
 @click.option("--delta", type=float, help="Failure probability, far below 1/users.")
 @click.option(
@@ -62,7 +68,7 @@ _LARGEST_K = 10**7
 def plan(  # noqa: PLR0913  # one parameter an option
     *,
     num_users: int | None,
-    k: int | None,
+    domain_size: int | None,
     epsilon: float | None,
     delta: float | None,
     rounds: int | None,
@@ -90,7 +96,7 @@ def plan(  # noqa: PLR0913  # one parameter an option
     require_target(epsilon=epsilon, delta=delta)
     words = Asked(**asked)
     has_question = words.has_domain or not words.is_about_answers
-    if epsilon0 is not None or not (has_question or k is not None):
+    if epsilon0 is not None or not (has_question or domain_size is not None):
         if has_question or figure is not None:
             raise click.UsageError(
                 "--epsilon0 is for finding another number: leave out the question and --figure, or "
@@ -103,14 +109,14 @@ def plan(  # noqa: PLR0913  # one parameter an option
             epsilon=epsilon,
             delta=delta,
             randomizer=randomizer,
-            domain_size=k,
+            domain_size=domain_size,
             dimension=dimension,
         )
         _print_solution(solution, as_json=as_json)
         return
     if num_users is None or epsilon is None or delta is None:
         raise click.UsageError("give --num-users, --epsilon and --delta")
-    question = _question(words, k)
+    question = _question(words, domain_size)
     chosen = make_plan(
         question,
         num_users=num_users,

@@ -293,7 +293,7 @@ class _PreparedGroups:
         """Return the randomizer for a question and what it guarantees, and the shuffle."""
         from shuffledp.collection.plan import plan as make_plan
 
-        common: dict[str, Any] = {"num_users": self.num_users, "arrangement": self.arrangement}
+        common: dict[str, Any] = {"num_users": self.num_users, "shuffling": self.arrangement}
         if asked["epsilon"] is not None:
             return (
                 make_plan(question, randomizer=randomizer, **common, **asked),

@@ -285,8 +285,8 @@ def walk_hiding(
 # The worst of many users is found to within this, relatively.
 _SLACK = 1e-5
 
-# What gains less than a thousandth is not worth the search.
-_WORTH = 0.999
+# What gains less than half a percent is not worth the search, a tenth of a second an evaluation.
+_WORTH = 0.995
 
 # So many evaluations of delta, and those left are accounted for together.
 _MOST_EVALUATIONS = 40

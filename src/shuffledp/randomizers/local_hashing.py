@@ -157,8 +157,9 @@ class OptimizedLocalHashing(HashedReports):
         k = require_domain_size(self.domain_size)
         asked = require_non_negative("epsilon0", self.epsilon0)
         num_buckets, threshold, epsilon0 = _settle_with_buckets(k, asked)
-        law = {"k": k, "num_buckets": num_buckets, "threshold": threshold}
-        set_fields(self, epsilon0=epsilon0, fingerprint=fingerprint_of(self.name, **law), **law)
+        law = {"num_buckets": num_buckets, "threshold": threshold}
+        fingerprint = fingerprint_of(self.name, k=k, **law)
+        set_fields(self, domain_size=k, epsilon0=epsilon0, fingerprint=fingerprint, **law)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -116,8 +116,9 @@ class SubsetSelection(CategoryRandomizer):
         k = require_domain_size(self.domain_size)
         asked = require_non_negative("epsilon0", self.epsilon0)
         size, threshold, epsilon0 = _settle(k, asked)
-        law = {"k": k, "subset_size": size, "threshold": threshold}
-        set_fields(self, epsilon0=epsilon0, fingerprint=fingerprint_of(self.name, **law), **law)
+        law = {"subset_size": size, "threshold": threshold}
+        fingerprint = fingerprint_of(self.name, k=k, **law)
+        set_fields(self, domain_size=k, epsilon0=epsilon0, fingerprint=fingerprint, **law)
 
     @property
     def num_report_bytes(self) -> int:

@@ -93,7 +93,7 @@ def seeded(seed: int = 1) -> Any:
     dict(epsilon0=1.0, num_users=1, delta=1e-6),
     dict(epsilon0=1.0, num_users=1_000, delta=1e-6),
     dict(epsilon0=0.5, num_users=1_000_000, epsilon=0.01),
-    dict(epsilon0=8.0, num_users=100_000, delta=1e-8, randomizer="k-rr", k=100),
+    dict(epsilon0=8.0, num_users=100_000, delta=1e-8, randomizer="k-rr", domain_size=100),
     dict(epsilon0=1.0, num_users=2_000, delta=1e-6, randomizer="hybrid"),
     dict(epsilon0=1.0, num_users=5_000, delta=1e-6, rounds=7, participation=0.5),
     dict(epsilon0=1.0, num_users=5_000, delta=1e-6, sampled=500),
