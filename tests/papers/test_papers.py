@@ -9,6 +9,8 @@ import pytest
 
 MODULES = sorted((Path(__file__).parents[2] / "papers").glob("*.py"))
 
+PUBLIC = {"accounting", "collection", "estimation", "groups", "leakage", "network", "randomizers"}
+
 # What has no public name yet; nothing is to be added.
 NOT_PUBLIC = {
     "core.errors",
@@ -30,7 +32,7 @@ def test_no_further_inner_modules_are_imported():
         for path in MODULES
         for name in re.findall(r"(?:from|import) shuffledp\.([\w.]+)", path.read_text())
     }
-    assert found == NOT_PUBLIC
+    assert found - PUBLIC == NOT_PUBLIC
 
 
 @pytest.mark.parametrize("name", [path.stem for path in MODULES])

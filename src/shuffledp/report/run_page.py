@@ -174,13 +174,13 @@ def python_code(result: Result) -> str:
         (
             "# The guarantee, which needs no data:",
             f"law = {law!r}",
-            f"print(sdp.guarantee_for(law.profile, {guarantee.num_users}, {given_one}).bound)",
+            f"print(sdp.account(law.profile, num_users={guarantee.num_users}, {given_one}).bound)",
         ),
         (
             "# A collection that asks for the same:",
             f"question = sdp.{_question(result.question, law)}",
-            "plan = sdp.plan_question(",
-            f"    question, {result.num_users},",
+            "plan = sdp.plan(",
+            f"    question, num_users={result.num_users},",
             f"    epsilon={result.target_epsilon!r}, delta={result.target_delta!r},",
             f"    randomizer={law.name!r},",
             ")",
