@@ -142,7 +142,7 @@ def test_the_whole_grid_has_four_blocks(capsys):
         (["bounds", "--epsilon0", "1", "--delta", "1e-6"], "give --epsilon0 and --num-users, or"),
         (["bounds", "--num-users", "9", "--delta", "1e-6"], "give --epsilon0 and --num-users, or"),
         (["bounds"], "give --epsilon0 and --num-users, or --grid"),
-        ([*BASE, "--delta", "1e-6", "--k", "3"], "k = 3"),
+        ([*BASE, "--delta", "1e-6", "--k", "3"], "domain_size = 3"),
         ([*BASE, "--delta", "1e-6", "--randomizer", "rappor"], "'rappor' is not one of k-rr"),
         ([*BASE, "--delta", "1e-6", "--over", "epsilon0"], "--over is about the curves"),
         ([*BASE, "--delta", "1e-6", "--over", "k"], "'k' is not one of"),
