@@ -186,10 +186,10 @@ def contour_sum(
         node += 1.0
         real, imaginary = 0.0, 0.0  # of the tilted characteristic function, minus 1
         for i in range(weights.size):
-            angle = t * differences[i]
-            sine = math.sin(0.5 * angle)
+            half = 0.5 * t * differences[i]
+            sine = math.sin(half)
             real -= 2.0 * weights[i] * sine * sine
-            imaginary += weights[i] * math.sin(angle)
+            imaginary += 2.0 * weights[i] * sine * math.cos(half)
         square = 2.0 * real + real * real + imaginary * imaginary
         gap = highest - math.sqrt(max(1.0 + square, 0.0))
         if gap > 0.0:
