@@ -379,3 +379,33 @@ def test_a_point_of_a_curve_takes_one_contour(monkeypatch):
     laplace = DiscreteLaplace(low=0, high=1, epsilon0=1.392).profile
     (ShuffledRelease(profile=laplace, num_users=79) * 10).delta(2.3279)
     assert len(widths) <= 1000  # 1680 once
+
+
+def test_a_search_keeps_what_its_guesses_have_bracketed(monkeypatch):
+    compositions = [0]
+
+    def counting(releases, delta):
+        compositions[0] += 1
+        return epsilon_upper(releases, delta)
+
+    monkeypatch.setattr(calibration, "epsilon_upper", counting)
+    found = calibration.largest_local_epsilon(
+        num_users=10**9, rounds=2, epsilon=3.0, delta=1e-6, profile_for=lambda e: k_rr(e, 10_000)
+    )
+    assert found == pytest.approx(17.9702, rel=1e-4)
+    assert compositions[0] <= 15  # 18 once
+
+
+def test_a_narrow_sum_of_the_same_law_saves_the_contour(monkeypatch):
+    contours = [0]
+    enclosed = positive_part_kernels.enclose_positive_part
+
+    def contour(*arguments):
+        contours[0] += 1
+        return enclosed(*arguments)
+
+    monkeypatch.setattr(positive_part_kernels, "enclose_positive_part", contour)
+    profile = make_randomizer("subset-selection", k=100, epsilon0=13.59).profile
+    release = ShuffledRelease(profile=profile, num_users=11_553_989)
+    assert (release * 2).epsilon(1e-6, with_lower=False).upper == pytest.approx(5.58905, rel=1e-3)
+    assert contours[0] <= 30  # 250 once

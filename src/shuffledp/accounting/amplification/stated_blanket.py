@@ -242,7 +242,7 @@ def _least(
     if law is not None:
         value, narrow = by_sums(blanket_of(law, num_users, width))
         wide = width >= WIDE_WIDTH
-        if wide and (num_users * law.pair_mass < _HARDLY_ANY or narrow and _is_whole(profile)):
+        if wide and (num_users * law.pair_mass < _HARDLY_ANY or (narrow and _is_whole(profile))):
             return value
         found = [value]
     choices = (dominating_laws(profile), unwidened_laws(profile))
