@@ -8,7 +8,7 @@ number given, not near it.
 
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 
 from shuffledp.accounting.amplification.registry import account_delta
 from shuffledp.accounting.composed import MOST_ROUNDS, Composable
@@ -43,7 +43,7 @@ _EPSILON0_WIDTH = 5e-5
 
 # Looks at about where epsilon0 is, at most, fewer where so little is missing; and how far off the
 # last one usually is.
-_GUESSES, _NEAR_ENOUGH, _LOCAL_SPREAD = 5, 0.01, 4e-5
+_GUESSES, _NEAR_ENOUGH, _LOCAL_SPREAD = 8, 0.01, 4e-5
 
 # By this power of the strength epsilon grows at least, where there is hardly any amplification.
 _LEAST_POWER = 0.1
@@ -351,6 +351,7 @@ def largest_local_epsilon(
     allowed = require_open_unit("delta", delta)
     make = profile_for or (lambda epsilon0: LocalProfile(epsilon0=epsilon0))
 
+    @cache
     def cost(inverse: float) -> float:
         release = ShuffledRelease(
             num_users=num_users,
@@ -366,9 +367,13 @@ def largest_local_epsilon(
         return LARGEST_EPSILON0
     strength = target / math.sqrt(4.0 * times * math.log(1.0 / allowed) / num_users)
     guess = epsilon0_of_strength(strength, certain)
-    before, power = (0.0, 0.0), 1.0
+    before, power, meets, fails = (0.0, 0.0), 1.0, certain, LARGEST_EPSILON0
     for _ in range(_GUESSES):  # epsilon is about in proportion to a power of the strength
         found, strength = cost(1.0 / guess), 2.0 * math.sinh(0.5 * guess)
+        if found <= target:
+            meets = max(meets, guess)
+        else:
+            fails = min(fails, guess)
         if not 0.0 < found < math.inf:
             break
         if 0.0 < before[0] != strength and before[1] != found:
@@ -376,7 +381,9 @@ def largest_local_epsilon(
         before = strength, found
         step = math.log(target / found) / max(power, _LEAST_POWER)
         guess = epsilon0_of_strength(strength * math.exp(min(max(step, -20.0), 20.0)), certain)
-        if abs(step) < _NEAR_ENOUGH:
+        if not meets <= guess <= fails:
+            guess = 0.5 * (meets + fails)
+        elif abs(step) < _NEAR_ENOUGH:
             break
     least = certain * (1.0 + _EPSILON0_WIDTH)
     if guess <= least < LARGEST_EPSILON0 and cost(1.0 / least) > target:
@@ -384,8 +391,8 @@ def largest_local_epsilon(
     _, inverse = last_above_first_below(
         cost,
         target,
-        1.0 / LARGEST_EPSILON0,
-        1.0 / certain,
+        1.0 / fails,
+        1.0 / meets,
         guess=1.0 / guess,
         spread=_LOCAL_SPREAD,
         relative_tolerance=_EPSILON0_WIDTH,

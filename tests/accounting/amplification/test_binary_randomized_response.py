@@ -1,5 +1,6 @@
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
@@ -240,3 +241,46 @@ def test_an_epsilon_that_fails_its_check_is_raised(monkeypatch):
     monkeypatch.setattr(BinaryRandomizedResponse, "_worst_sampled", lambda self, _: 1700.0)
     found = BinaryRandomizedResponse(1.0, 3_000).enclose_epsilon(1e-6, 1.0)
     assert expected.lower * (1.0 - 1e-9) <= found.upper <= expected.upper * 1.001
+
+
+def few_liars_delta(epsilon0, epsilon, ones, zeros, *, most=40):
+    """Delta of one pair to 50 digits, by how many of the others lie; at most 40 of each kind."""
+    with mpmath.workdps(50):
+        lie = 1 / (mpmath.exp(epsilon0) + 1)
+
+        def liars(users):
+            masses = [(1 - lie) ** users]
+            for k in range(min(most, users)):
+                masses.append(masses[-1] * (users - k) / (k + 1) * lie / (1 - lie))
+            return masses
+
+        law = dict.fromkeys(range(-most - 1, most + 2), mpmath.mpf(0))
+        for fewer, mass in enumerate(liars(ones)):
+            for more, other in enumerate(liars(zeros)):
+                law[more - fewer] += mass * other
+        steps = [
+            (law[k] * (1 - lie) + law[k - 1] * lie)
+            - mpmath.exp(epsilon) * (law[k] * lie + law[k - 1] * (1 - lie))
+            for k in range(-most, most + 1)
+        ]
+        return float(sum(max(step, 0) for step in steps))
+
+
+@pytest.mark.parametrize(
+    ("epsilon0", "num_users"),
+    [(30.0, 10**10), (34.0, 10**12), (40.0, 10**15), (45.42, 708_015_058), (100.0, 10**15)],
+)
+def test_ends_where_hardly_any_of_many_users_lies(epsilon0, num_users):
+    """Phases of 1e15 certain answers once left lower ends of 55, upper ends below the truth."""
+    binary, others = BinaryRandomizedResponse(epsilon0, num_users), num_users - 1
+    for share in (0.05, 0.25, 0.5, 0.8):
+        epsilon = epsilon0 * share
+        for ones in (0, others // 3, others - 1, others):
+            exact = few_liars_delta(epsilon0, epsilon, ones, others - ones)
+            assert binary._lower(epsilon, float(ones)) <= exact * (1.0 + 1e-14)
+            if exact > 1e-30:  # what is left out by the count of liars is smaller
+                assert binary._upper(epsilon, float(ones)) >= exact * (1.0 - 1e-14)
+                assert binary._upper(epsilon, float(ones)) <= 1.0 + 1e-13
+        assert account_delta(
+            k_rr(epsilon0, 2), num_users=num_users, epsilon=epsilon
+        ).upper >= few_liars_delta(epsilon0, epsilon, 0, others) * (1.0 - 1e-12)

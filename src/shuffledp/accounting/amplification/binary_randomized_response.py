@@ -128,14 +128,15 @@ class BinaryRandomizedResponse:
 
     def _settled(self, epsilon: float, worst: float, target: float) -> tuple[float, float, float]:
         """Return both ends of delta, the upper one at least ``target``, and what looks worst."""
-        lower, upper = self._lower(epsilon, worst), target
+        most = self._own(epsilon)
+        lower, upper = self._lower(epsilon, worst), min(target, most)
         width = target / lower if lower > 0.0 else 1.0 + self._delta_tolerances(epsilon, 0.0)[1]
         ones = self._first_excess(epsilon, upper, 0.0)
         while ones >= 0.0:
             found, highest = self._lower(epsilon, ones), self._upper(epsilon, ones)
             lower, worst = max(lower, found), ones
             _require_narrow(found, highest)
-            upper = max(upper, highest) * width
+            upper = min(max(upper, highest) * width, most)
             ones = self._first_excess(epsilon, upper, ones)
         return lower, upper, worst
 
@@ -182,6 +183,15 @@ class BinaryRandomizedResponse:
             first = max(math.floor(best - step), 0.0)
             last = min(math.ceil(best + step), self._others)
         return best
+
+    def _own(self, epsilon: float) -> float:
+        """Return delta of the victim's report alone, rounded up."""
+        from shuffledp.accounting.amplification.binary_randomized_response_kernels import (
+            own_divergence,
+        )
+
+        ratio_minus_one, _, excess = self._rates(epsilon)
+        return own_divergence(ratio_minus_one, excess)
 
     def _rates(self, epsilon: float) -> tuple[float, float, float]:
         """Return p - 1, e - 1 and p - e, the last without cancellation."""

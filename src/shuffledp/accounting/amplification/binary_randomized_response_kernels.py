@@ -27,7 +27,7 @@ def saddle_tilt(num_high: float, num_low: float, q: float, s: float) -> float:
         return math.inf  # only an infinite tilt has its mean at the end
     pq = q * (1.0 - q)
     a = (num_high + num_low - s) * pq
-    b = num_high * (1.0 - q) ** 2 + num_low * q * q - s * (q * q + (1.0 - q) ** 2)
+    b = (num_high - s) * (1.0 - q) ** 2 + (num_low - s) * q * q  # s may be next to num_high
     c = s * pq
     root = math.sqrt(b * b + 4.0 * a * c)
     return 2.0 * c / (b + root) if b >= 0.0 else (root - b) / (2.0 * a)
@@ -106,6 +106,12 @@ def pair_divergence(
 
 
 @njit(cache=True, nogil=True)
+def own_divergence(ratio_minus_one: float, excess: float) -> float:
+    """Return delta of the victim's report alone, rounded up: that of any pair is no larger."""
+    return excess / (ratio_minus_one + 2.0) * (1.0 + 1e-14)
+
+
+@njit(cache=True, nogil=True)
 def pair_divergence_upper(
     num_high: float,
     num_low: float,
@@ -120,7 +126,8 @@ def pair_divergence_upper(
         return math.exp(log_upper)
     value, size = divergence_terms(num_high, num_low, ratio_minus_one, slope, excess)
     root = math.sqrt(num_high + num_low)
-    return value * (1.0 + 1e-12 + 4e-15 * root) + size * (1e-12 + 1e-15 * root)
+    found = value * (1.0 + 1e-12 + 4e-15 * root) + size * (1e-12 + 1e-15 * root)
+    return min(found, own_divergence(ratio_minus_one, excess))
 
 
 @njit(cache=True, nogil=True)

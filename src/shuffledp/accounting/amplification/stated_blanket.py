@@ -83,6 +83,9 @@ _LARGEST_EPSILON0 = 200.0
 # Pairs expected up to which the double sum is asked as well, and for a wide answer alone.
 _FEW_PAIRS, _HARDLY_ANY = 500.0, 1e-3
 
+# Relative width of a sum, over that asked for, at which the integral is not asked.
+_NARROW = 10.0
+
 # How much narrower than e^epsilon0, in nats, a pair must be for the law as stated to be tried.
 _WIDENED = 1e-7
 
@@ -225,21 +228,32 @@ def _least(
     profile: LocalProfile,
     num_users: int,
     by_atoms: Callable[[AtomLaw], float],
-    by_sums: Callable[[SymmetricBlanket], float],
+    by_sums: Callable[[SymmetricBlanket], tuple[float, bool]],
     *,
     width: float = 0.0,
 ) -> float:
     """Return the value of the order of the pair that loses more, by the laws that lose least.
 
-    For a wide answer sums are enough where pairs are not to be expected.
+    For a wide answer sums are enough where pairs are not to be expected, and where they are narrow
+    (their second value) and no other law loses less.
     """
     law = lightened_law(profile, num_users)
-    found = [] if law is None else [by_sums(blanket_of(law, num_users, width))]
-    wide = width >= WIDE_WIDTH
-    if law is None or not (wide and num_users * law.pair_mass < _HARDLY_ANY):
-        choices = (dominating_laws(profile), unwidened_laws(profile))
-        found += [max(map(by_atoms, laws)) for laws in choices if laws]
+    found = []
+    if law is not None:
+        value, narrow = by_sums(blanket_of(law, num_users, width))
+        wide = width >= WIDE_WIDTH
+        if wide and (num_users * law.pair_mass < _HARDLY_ANY or (narrow and _is_whole(profile))):
+            return value
+        found = [value]
+    choices = (dominating_laws(profile), unwidened_laws(profile))
+    found += [max(map(by_atoms, laws)) for laws in choices if laws]
     return min(found)
+
+
+def _is_whole(profile: LocalProfile) -> bool:
+    """Tell whether `lightened_law` has lost nothing that another law keeps."""
+    neutral = {atom.ratio0 for atom in profile.blanket if atom.ratio0 == atom.ratio1}
+    return len(neutral) <= 1 and not unwidened_laws(profile)
 
 
 def _epsilon(profile: LocalProfile, num_users: int, delta: float) -> Enclosure:
@@ -251,7 +265,7 @@ def _epsilon_above(profile: LocalProfile, num_users: int, delta: float) -> float
         profile,
         num_users,
         lambda law: atom_epsilon_above(law, num_users, delta, profile.epsilon0),
-        lambda blanket: blanket.epsilon_above(delta, profile.epsilon0),
+        lambda blanket: (blanket.epsilon_above(delta, profile.epsilon0), False),
     )
 
 
@@ -263,7 +277,7 @@ def _delta(profile: LocalProfile, num_users: int, epsilon: float) -> Enclosure:
         profile,
         num_users,
         lambda law: atom_delta(law, num_users, epsilon).lower,
-        lambda blanket: blanket.enclose(epsilon).lower,
+        lambda blanket: (blanket.enclose(epsilon).lower, False),
     )
     return Enclosure(min(lower, upper), upper)
 
@@ -272,13 +286,18 @@ def _delta_above(profile: LocalProfile, num_users: int, epsilon: float, width: f
     if epsilon >= profile.epsilon0:
         return 0.0  # no report ever has a likelihood ratio above e
     width = min(max(width, NARROWEST), _WIDEST)
+
+    def by_sums(blanket: SymmetricBlanket) -> tuple[float, bool]:
+        found = blanket.enclose(epsilon)
+        return found.upper, found.upper - found.lower <= _NARROW * width * found.upper
+
     return _least(
         profile,
         num_users,
         lambda law: atom_delta_above(
             law, num_users, epsilon, width=width, rough=width >= WIDE_WIDTH
         ),
-        lambda blanket: blanket.enclose(epsilon).upper,
+        by_sums,
         width=width,
     )
 

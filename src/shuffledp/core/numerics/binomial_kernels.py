@@ -151,10 +151,11 @@ _NEGLIGIBLE_SUM = 42.0
 @njit(cache=True, nogil=True)
 def tilted_moments(num_high: float, num_low: float, q: float, r: float) -> tuple[float, float]:
     """Return mean and variance of S under the law tilted by r^s, 0 < r <= 1."""
-    high = (1.0 - q) * r / (q + (1.0 - q) * r)
+    scale = q + (1.0 - q) * r
+    high, high_off = (1.0 - q) * r / scale, q / scale
     low = q * r / (1.0 - q + q * r)
     mean = num_high * high + num_low * low
-    return mean, num_high * high * (1.0 - high) + num_low * low * (1.0 - low)
+    return mean, num_high * high * high_off + num_low * low * (1.0 - low)
 
 
 @njit(cache=True, nogil=True)
@@ -169,13 +170,16 @@ def log_tilted_mass(
 ) -> tuple[float, float]:
     """Return ln(r^-s E[r^S]), at least ln Pr[S = s], and the size of its terms; 0 < r <= 1."""
     one_minus_r = 1.0 - r  # exact where it matters, near r = 1
-    if one_minus_r < 0.5:
-        log_high = math.log1p(-(1.0 - q) * one_minus_r)
-    else:
-        log_high = math.log(q + (1.0 - q) * r)
-    high = num_high * log_high
-    low = num_low * math.log1p(-q * one_minus_r)
     power = s * log_tilt(r)
+    if (1.0 - q) * r > q:
+        # Counted from num_high: of so many certain ones nothing is left to cancel.
+        high = num_high * math.log1p(q * one_minus_r / r)
+        power = (s - num_high) * log_tilt(r)
+    elif one_minus_r < 0.5:
+        high = num_high * math.log1p(-(1.0 - q) * one_minus_r)
+    else:
+        high = num_high * math.log(q + (1.0 - q) * r)
+    low = num_low * math.log1p(-q * one_minus_r)
     return high + low - power, abs(high) + abs(low) + abs(power)
 
 
@@ -202,21 +206,25 @@ def points_and_tail(
 ) -> tuple[float, float, float, float]:
     """Return Pr[S = s - 1], Pr[S = s], Pr[S = s + 1] and Pr[S <= s - 1]."""
     num_nodes, visited = trapezoidal_nodes(num_high, num_low, q, s, r)
-    high = (1.0 - q) * r / (q + (1.0 - q) * r)
+    scale = q + (1.0 - q) * r
+    high, high_off = (1.0 - q) * r / scale, q / scale
     low = q * r / (1.0 - q + q * r)
+    # Likely ones are counted from num_high: the phase of those that are certain is exact.
+    counted, base = (high_off, num_high - s) if high > 0.5 else (high, -s)
+    turn = -num_high if high > 0.5 else num_high
     before, here, after, tail = 0.0, 0.0, 0.0, 0.0
     for node in range(visited):
         theta = 2.0 * math.pi * node / num_nodes
         versine = 2.0 * math.sin(0.5 * theta) ** 2
         sine = math.sin(theta)
         log_modulus = 0.5 * (
-            num_high * math.log1p(-2.0 * high * (1.0 - high) * versine)
+            num_high * math.log1p(-2.0 * high * high_off * versine)
             + num_low * math.log1p(-2.0 * low * (1.0 - low) * versine)
         )
         phase = (
-            num_high * math.atan2(high * sine, 1.0 - high * versine)
+            turn * math.atan2(counted * sine, 1.0 - counted * versine)
             + num_low * math.atan2(low * sine, 1.0 - low * versine)
-            - s * theta
+            + base * theta
         )
         modulus = math.exp(log_modulus) * (1.0 if node == 0 else 2.0)
         real, imaginary = modulus * math.cos(phase), modulus * math.sin(phase)

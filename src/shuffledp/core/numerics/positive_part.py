@@ -48,8 +48,9 @@ SMALLEST_UPPER = 1e-300
 MOST_NODES, _FEWEST_NODES = 2e5, 1e4
 _MOST_WORK = 6e5
 
-# Width that is tried first, and the relative width of the result, over ``width``, that is enough.
-_COARSEST, _ENOUGH = 1e-4, 10.0
+# Width that is tried first, unless that asked for is nearly as wide, and the relative width of the
+# result, over ``width``, that is enough.
+_COARSEST, _WIDE, _ENOUGH = 1e-4, 1e-5, 10.0
 
 # A result so far above what one term alone proves is lost in round-off: no width helps.
 _LOST = 100.0
@@ -171,7 +172,7 @@ def _by_contour(
         np.ldexp(differences, -exponent),
     )
     nodes = min(most_nodes, max(_FEWEST_NODES, _MOST_WORK / masses.size))
-    attempt = max(_COARSEST, width)
+    attempt = width if width >= _WIDE else _COARSEST
     alone = _listed(1, 1, base, masses, differences).upper
     while True:
         # Where nothing is near 0, the coarsest smoothing already is as good as exact.

@@ -32,6 +32,9 @@ _HOPELESS = 8.0
 
 _UNIT_ROUND_OFF = 2.0**-53
 
+# Chance of a value, tilted and in any of the terms, below which values are left out together.
+_UNSEEN = 1e-15
+
 
 @njit(cache=True, nogil=True)
 def tilted_moments(
@@ -129,6 +132,20 @@ def period_and_aliases(
 
 
 @njit(cache=True, nogil=True)
+def seen(
+    num_terms: float, weights: np.ndarray, differences: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return the values that matter, and the mass of all others, which then count as the base."""
+    order = np.argsort(weights)
+    first, unseen = 0, 0.0
+    while first + 1 < order.size and num_terms * (unseen + weights[order[first]]) <= _UNSEEN:
+        unseen += weights[order[first]]
+        first += 1
+    kept = np.sort(order[first:])
+    return weights[kept], differences[kept], unseen * (1.0 + 1e-12)
+
+
+@njit(cache=True, nogil=True)
 def contour_sum(
     num_terms: float,
     base: float,
@@ -140,14 +157,17 @@ def contour_sum(
     first_far: float,
     last_far: float,
     deviation: float,
+    unseen: float,
 ) -> tuple[float, float, float, float]:
-    """Return the sums for 1 / z^2 and for 1 over e^(n kappa(1)), and the round-off of each.
+    """Return the sums for 1 / z^2 and for 1 over e^(n kappa(1)), and the error of each.
 
     Nodes up to ``last_near`` and from ``first_far`` to ``last_far`` are looked at. ``deviation`` is
     that of one tilted term: its characteristic function changes in modulus by no more than that per
     unit of t, so where the modulus is far enough below 1, many nodes can be passed over at once.
+    Values of the mass ``unseen`` were left out: they move the characteristic function by twice it.
     """
-    highest = 1.0 - _NEGLIGIBLE_EXPONENT / num_terms  # its n-th power is below exp(-46)
+    # Its n-th power is below exp(-46), also with the others.
+    highest = 1.0 - _NEGLIGIBLE_EXPONENT / num_terms - 2.0 * unseen
     spread, square_spread = abs(base), 0.0
     for i in range(weights.size):
         if weights[i] > 0.0:
@@ -166,10 +186,10 @@ def contour_sum(
         node += 1.0
         real, imaginary = 0.0, 0.0  # of the tilted characteristic function, minus 1
         for i in range(weights.size):
-            angle = t * differences[i]
-            sine = math.sin(0.5 * angle)
+            half = 0.5 * t * differences[i]
+            sine = math.sin(half)
             real -= 2.0 * weights[i] * sine * sine
-            imaginary += weights[i] * math.sin(angle)
+            imaginary += 2.0 * weights[i] * sine * math.cos(half)
         square = 2.0 * real + real * real + imaginary * imaginary
         gap = highest - math.sqrt(max(1.0 + square, 0.0))
         if gap > 0.0:
@@ -193,7 +213,7 @@ def contour_sum(
         density_size += modulus
         num_added += 1.0
         error = (8.0 + weights.size) * num_terms * t * (spread + t * square_spread)
-        error = 64.0 + error / (1.0 + square)
+        error = 64.0 + (error + 2.1 * num_terms * unseen / _UNIT_ROUND_OFF) / (1.0 + square)
         total_error += modulus / norm * error
         density_error += modulus * error
     total_error += num_added * total_size
@@ -296,6 +316,7 @@ def enclose_positive_part(
     step = 2.0 * math.pi / period
     if not last_far <= _HOPELESS * most_nodes * step:  # NaN fails too
         return 0.0, math.exp(min(log_chernoff, 700.0))
+    weights, differences, unseen = seen(num_terms, weights, differences)
     total, density, total_error, density_error = contour_sum(
         num_terms,
         base,
@@ -307,6 +328,7 @@ def enclose_positive_part(
         first_far,
         last_far,
         math.sqrt(variance),
+        unseen,
     )
     # Nodes passed over and beyond the last, on both sides: below e^-46 each, times 1 / abs(z)^2.
     left_out = 2.0 * math.exp(-_NEGLIGIBLE_EXPONENT)
