@@ -412,7 +412,7 @@ def test_a_narrow_sum_of_the_same_law_saves_the_contour(monkeypatch):
         return enclosed(*arguments)
 
     monkeypatch.setattr(positive_part_kernels, "enclose_positive_part", contour)
-    profile = make_randomizer("subset-selection", k=100, epsilon0=13.59).profile
+    profile = make_randomizer("subset-selection", domain_size=100, epsilon0=13.59).profile
     release = ShuffledRelease(profile=profile, num_users=11_553_989)
     assert (release * 2).epsilon(1e-6, with_lower=False).upper == pytest.approx(5.58905, rel=1e-3)
     assert contours[0] <= 30  # 250 once
