@@ -132,7 +132,7 @@ class BinaryRandomizedResponse:
         lower, upper = self._lower(epsilon, worst), min(target, most)
         width = target / lower if lower > 0.0 else 1.0 + self._delta_tolerances(epsilon, 0.0)[1]
         ones = self._first_excess(epsilon, upper, 0.0)
-        while ones >= 0.0:
+        while ones >= 0.0 and upper < most:  # no crowd makes delta larger than the report alone
             found, highest = self._lower(epsilon, ones), self._upper(epsilon, ones)
             lower, worst = max(lower, found), ones
             _require_narrow(found, highest)
