@@ -13,6 +13,7 @@ from mpmath import mp, mpf
 
 from shuffledp.accounting.amplification.atom_law import blanket_atoms
 from shuffledp.accounting.amplification.sampling import participating
+from shuffledp.accounting.amplification.stated_blanket import STATED_BLANKET
 from shuffledp.core.exact_atoms import rounded_atoms
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.randomizers import DiscreteLaplace, Duchi, Hybrid, Piecewise, SplitAnswers
@@ -219,6 +220,19 @@ def test_asymmetric_atoms_are_thinned_to_nearest():
     atoms = (BlanketAtom(mass=0.5, ratio0=1.5, ratio1=1.0),)
     stays = LocalProfile(epsilon0=1.0, family=RandomizerFamily.OTHER, blanket=atoms)
     assert participating(stays, 0.5).blanket[0] == BlanketAtom(mass=0.25, ratio0=1.5, ratio1=1.0)
+
+
+@pytest.mark.parametrize("epsilon0", [36.0, 45.0, 60.0])
+def test_where_atoms_are_rounded_to_nearest_the_accountants_margin_makes_up(epsilon0):
+    """Split sets of a large loss, whose neutral reports have too little mass to give."""
+    sets = SplitAnswers(base_name="k-rr", domain_size=3, max_answers=2, epsilon0=epsilon0)
+    exact = products(of_channel(sets.base.channel(), 0, 1), 2)
+    for share, num_users in itertools.product((0.2, 0.6, 0.9), (1, 2, 3)):
+        epsilon = share * epsilon0
+        with mp.workdps(60):
+            above = Fraction(int(mp.ceil(mp.exp(mpf(epsilon)) * 10**30)), 10**30)
+        found = STATED_BLANKET.delta_above(sets.profile, num_users, epsilon, 0.0)
+        assert Fraction(found) >= bound(exact, above, num_users)
 
 
 @pytest.mark.parametrize("family", ["any", "k-rr", "symmetric-unary", "optimized-unary"])
