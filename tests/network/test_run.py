@@ -47,9 +47,8 @@ def plan_of(mixing, rounds=None, protocol="all"):
 def ran(plan, *, epsilon0=3.0, sink=None, batches=None):
     """Run once and return the result with what was handed in."""
     handed_in = [] if batches is None else batches
-    setting, arrangement = plan.fixed(
-        QUESTION, epsilon0=epsilon0, delta=DELTA, on_batch=handed_in.append
-    )
+    setting = plan.fixed(QUESTION, epsilon0=epsilon0, delta=DELTA, on_batch=handed_in.append)
+    arrangement = setting.shuffling
     result = run_plan(setting, ANSWERS, seed=7, shuffling=arrangement, sink=sink)
     return result, handed_in[0]
 
@@ -97,9 +96,8 @@ def test_a_single_report_a_holder_speaks_for_everybody(mixing):
 
 
 def test_a_planned_epsilon_is_met_with_the_largest_epsilon0(mixing):
-    setting, arrangement = plan_of(mixing).planned(
-        QUESTION, epsilon=1.0, delta=DELTA, randomizer="k-rr"
-    )
+    setting = plan_of(mixing).planned(QUESTION, epsilon=1.0, delta=DELTA, randomizer="k-rr")
+    arrangement = setting.shuffling
     assert setting.guarantee.epsilon_upper <= 1.0 <= setting.randomizer.epsilon0
     assert setting.target_epsilon == 1.0
     louder = sdp.randomizers.KRandomizedResponse(
@@ -115,7 +113,7 @@ def test_the_randomizer_is_the_one_that_a_uniform_shuffle_would_use(mixing):
     )
     uniform = sdp.plan(question, num_users=NUM_USERS, epsilon=4.0, delta=DELTA)
     assert uniform.randomizer.name != next(iter(question.candidates()))
-    setting, _ = plan_of(mixing, rounds=30).planned(question, epsilon=4.0, delta=DELTA)
+    setting = plan_of(mixing, rounds=30).planned(question, epsilon=4.0, delta=DELTA)
     assert setting.randomizer.name == uniform.randomizer.name
     assert setting.randomizer.epsilon0 <= 1.002 * uniform.randomizer.epsilon0
 
@@ -171,7 +169,7 @@ def test_unequal_chances_are_warned_about(mixing):
 def test_saved_reports_name_their_holders(tmp_path, labels):
     graph = Graph(starts=GRAPH.starts, neighbours=GRAPH.neighbours, labels=labels)
     plan, batches = plan_of(NetworkMixing(graph), rounds=2), []
-    setting, _ = plan.fixed(QUESTION, epsilon0=3.0, delta=DELTA)
+    setting = plan.fixed(QUESTION, epsilon0=3.0, delta=DELTA)
     path = tmp_path / "reports.parquet"
     sink = holders_writer(path, setting, graph, batches)
     _, batch = ran(plan, sink=sink, batches=batches)

@@ -31,6 +31,7 @@ from shuffledp.core.checks import require_non_negative, require_open_unit
 
 if TYPE_CHECKING:
     from shuffledp.accounting.composed import Composable
+    from shuffledp.collection.plan import Plan
     from shuffledp.collection.results import Result
 
 
@@ -161,7 +162,7 @@ def run(  # noqa: PLR0913  # one parameter an option
         arranged: Any = _Uniform(num_users)
         if shuffle is not None:
             arranged = shuffle.open(table, num_users=num_users, on_progress=on_progress)
-        setting, arrangement = arranged.setting(question, **privacy)
+        setting = arranged.setting(question, **privacy)
         result = run_plan(
             setting,
             values,
@@ -172,7 +173,6 @@ def run(  # noqa: PLR0913  # one parameter an option
             post_processing=post_process,
             sink=arranged.sink(folder, setting, column, save_reports=save_reports),
             scratch=folder,
-            shuffling=arrangement,
             prior=prior,
             on_progress=on_progress,
         )
@@ -208,30 +208,18 @@ class _Uniform:
         epsilon0: float | None,
         delta: float,
         randomizer: str | None,
-    ) -> tuple[Any, Any]:
-        """Return the randomizer for a question and what it guarantees, and the shuffle."""
-        from shuffledp.collection.arrangements import UNIFORM
+    ) -> "Plan":
+        """Return the randomizer for a question, and what it guarantees."""
         from shuffledp.collection.plan import plan as make_plan
 
-        if epsilon is not None:
-            planned = make_plan(
-                question,
-                num_users=self._num_users,
-                epsilon=epsilon,
-                delta=delta,
-                randomizer=randomizer,
-            )
-            return planned, UNIFORM
-        name = randomizer or next(iter(question.candidates()))
-        setting = make_plan(
+        return make_plan(
             question,
             num_users=self._num_users,
-            randomizer=name,
-            epsilon0=epsilon0 or 0.0,
+            epsilon=epsilon,
+            epsilon0=epsilon0,
             delta=delta,
-            shuffling=UNIFORM,
+            randomizer=randomizer,
         )
-        return setting, UNIFORM
 
     def sink(self, folder: Path, setting: Any, _column: str | None, *, save_reports: bool) -> Any:
         """Return what stores the shuffled reports, if they are to be saved."""

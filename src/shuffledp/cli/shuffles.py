@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from shuffledp.core.progress import Progress
     from shuffledp.groups.arrangement import DisplacementArrangement, GroupArrangement
     from shuffledp.groups.grouping import Grouping, GroupShuffler, OpenedGroups
-    from shuffledp.network.run import NetworkArrangement, NetworkPlan
+    from shuffledp.network.run import NetworkPlan
     from shuffledp.network.shuffler import NetworkBatch
 
 #: The shufflers that keep the order within groups private.
@@ -287,26 +287,11 @@ class _PreparedGroups:
     opened: "OpenedGroups"
     arrangement: "GroupArrangement | DisplacementArrangement"
 
-    def setting(
-        self, question: "Question", *, randomizer: str | None, epsilon0: float | None, **asked: Any
-    ) -> "tuple[Plan, GroupArrangement | DisplacementArrangement]":
-        """Return the randomizer for a question and what it guarantees, and the shuffle."""
+    def setting(self, question: "Question", **asked: Any) -> "Plan":
+        """Return the randomizer for a question, what it guarantees, and the shuffle."""
         from shuffledp.collection.plan import plan as make_plan
 
-        common: dict[str, Any] = {"num_users": self.num_users, "shuffling": self.arrangement}
-        if asked["epsilon"] is not None:
-            return (
-                make_plan(question, randomizer=randomizer, **common, **asked),
-                self.arrangement,
-            )
-        setting = make_plan(
-            question,
-            randomizer=randomizer or next(iter(question.candidates())),
-            epsilon0=epsilon0 or 0.0,
-            delta=asked["delta"],
-            **common,
-        )
-        return setting, self.arrangement
+        return make_plan(question, num_users=self.num_users, shuffling=self.arrangement, **asked)
 
     def sink(
         self, folder: Path, setting: "Plan", column: str | None, *, save_reports: bool
@@ -445,7 +430,7 @@ class _PreparedNetwork:
         epsilon0: float | None,
         delta: float,
         randomizer: str | None,
-    ) -> "tuple[Plan, NetworkArrangement]":
+    ) -> "Plan":
         """Return the randomizer for a question, and the exchange of its reports."""
         common: dict[str, Any] = {
             "delta": delta,

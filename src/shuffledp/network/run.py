@@ -167,12 +167,12 @@ class NetworkPlan:
         delta: float,
         randomizer: str | None = None,
         on_batch: Callable[[NetworkBatch], None] | None = None,
-    ) -> tuple[Plan, NetworkArrangement]:
+    ) -> Plan:
         """Return a randomizer of a given epsilon0, and the exchange for it."""
         name = randomizer or next(iter(question.candidates()))
         law = chosen_candidates(question, name)[name](epsilon0)
         arrangement = self.arrangement(law.profile, delta=delta, on_batch=on_batch)
-        setting = make_plan(
+        return make_plan(
             question,
             num_users=self.mixing.graph.num_users,
             randomizer=name,
@@ -180,7 +180,6 @@ class NetworkPlan:
             delta=delta,
             shuffling=arrangement,
         )
-        return setting, arrangement
 
     def planned(
         self,
@@ -190,7 +189,7 @@ class NetworkPlan:
         delta: float,
         randomizer: str | None = None,
         on_batch: Callable[[NetworkBatch], None] | None = None,
-    ) -> tuple[Plan, NetworkArrangement]:
+    ) -> Plan:
         """Return a randomizer that meets a central target, and the exchange for it.
 
         It is the one that a plan for a uniform shuffle chooses, with somewhat more noise.
@@ -200,7 +199,7 @@ class NetworkPlan:
             question, num_users=num_users, epsilon=epsilon, delta=delta, randomizer=randomizer
         ).randomizer
         arrangement = self.arrangement(near.profile, delta=delta, on_batch=on_batch)
-        setting = make_plan(
+        return make_plan(
             question,
             num_users=num_users,
             epsilon=epsilon,
@@ -208,7 +207,6 @@ class NetworkPlan:
             shuffling=arrangement,
             randomizer=near.name,
         )
-        return setting, arrangement
 
 
 def network_facts(
