@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from io import FileIO
 from os import PathLike
-from typing import Any, NoReturn, Self, SupportsIndex, cast
+from typing import Any, Self, SupportsIndex, cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -17,12 +17,11 @@ from numpy.typing import DTypeLike, NDArray
 from shuffledp.collection.shuffling import (
     MAX_BUCKETS,
     UniformShuffler,
-    require_plain_rows,
     split_into_buckets,
 )
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import OutputError, ParameterError, ShuffledpError
+from shuffledp.core.errors import OutputError, ShuffledpError
 
 # With the interpreter and the compiled code a process then stays below 250 MB in all.
 DEFAULT_MEMORY_LIMIT_BYTES = 48 << 20
@@ -49,12 +48,7 @@ class ExternalShuffle:
         memory_limit_bytes: SupportsIndex = DEFAULT_MEMORY_LIMIT_BYTES,
     ) -> None:
         one_row = np.empty((1, *row_shape), dtype=dtype)
-        require_plain_rows(one_row)
         self._row_bytes = one_row.nbytes
-        if self._row_bytes == 0:
-            raise ParameterError(
-                f"row_shape = {row_shape} of {one_row.dtype} has no bytes to shuffle"
-            )
         # Of each row there are, at the worst moment, two copies and one byte of bucket index.
         held_bytes = 2 * self._row_bytes + 1
         limit = require_at_least("memory_limit_bytes", memory_limit_bytes, 2 * held_bytes)
@@ -73,11 +67,6 @@ class ExternalShuffle:
         self._is_taking_rows = True
 
     @property
-    def num_rows(self) -> int:
-        """Number of rows added so far."""
-        return self._num_rows
-
-    @property
     def scratch_bytes(self) -> int:
         """Size of the scratch file; 0 while all rows are in memory."""
         return self._file_bytes
@@ -88,16 +77,6 @@ class ExternalShuffle:
             raise ShuffledpError(
                 "rows were added after the shuffled blocks were asked for, or after closing: add "
                 "all rows first"
-            )
-        if (
-            rows.ndim == 0
-            or rows.shape[1:] != self._batch.shape[1:]
-            or rows.dtype != self._batch.dtype
-        ):
-            shape = ", ".join(map(str, ("n", *self._batch.shape[1:])))
-            raise ParameterError(
-                f"rows has dtype {rows.dtype} and shape {rows.shape}: this shuffle takes dtype "
-                f"{self._batch.dtype} and shape ({shape})"
             )
         taken = 0
         while taken < rows.shape[0]:
@@ -213,17 +192,13 @@ class ExternalShuffle:
             while view.nbytes:
                 view = view[self._file.write(view) :]
         except OSError as error:
-            self._refuse(needed, error)
+            folder = tempfile.gettempdir() if self._directory is None else self._directory
+            raise OutputError(
+                f"the scratch file of the shuffle in {folder} needs {needed} bytes for the first "
+                f"{self._num_rows} rows, but {error.strerror or error}: make room there, or give "
+                "another folder as directory"
+            ) from error
         self._file_bytes = needed
-
-    def _refuse(self, needed: int, error: OSError) -> NoReturn:
-        """Raise `OutputError` for a scratch file that cannot be made or cannot grow."""
-        folder = tempfile.gettempdir() if self._directory is None else self._directory
-        raise OutputError(
-            f"the scratch file of the shuffle in {folder} needs {needed} bytes for the first "
-            f"{self._num_rows} rows, but {error.strerror or error}: make room there, or give "
-            "another folder as directory"
-        ) from error
 
 
 def _as_bytes(rows: NDArray[Any]) -> NDArray[np.uint8]:

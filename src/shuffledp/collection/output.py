@@ -12,7 +12,7 @@ import re
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -210,30 +210,21 @@ def _require_free(target: Path, *, overwrite: bool) -> None:
     _require_own(target, target)
 
 
-def _require_own(folder: Path, named: Path) -> dict[str, list[int]]:
-    """Return the files of earlier results; raise if anything else is there."""
+def _require_own(folder: Path, named: Path) -> None:
+    """Raise unless a folder holds earlier results, unchanged, and nothing else."""
     try:
-        marked = json.loads((folder / MARKER_FILE).read_bytes())["files"]
-        written = {str(name): [int(size), int(time)] for name, (size, time) in marked.items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        written = dict(json.loads((folder / MARKER_FILE).read_bytes())["files"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise OutputError(
             f"folder {named} has no {MARKER_FILE} that says which of its files are results, so it "
             "is not overwritten: choose another --out, or remove it yourself"
         ) from None
-    found = _files(folder)
-    found.pop(MARKER_FILE, None)
-    for name, state in sorted(found.items()):
-        if name not in written:
+    for name, state in sorted(_files(folder).items()):
+        if name != MARKER_FILE and written.get(name) != state:
             raise OutputError(
-                f"folder {named} holds a file {name!r}, which is no result of shuffledp, so it is "
-                "not overwritten: choose another --out"
+                f"folder {named} holds a file {name!r}, which is no result of shuffledp or was "
+                "changed since, so it is not overwritten: choose another --out"
             )
-        if state != written[name]:
-            raise OutputError(
-                f"file {name!r} of folder {named} was changed since it was written, so it is not "
-                "overwritten: choose another --out"
-            )
-    return found
 
 
 def _files(folder: Path) -> dict[str, list[int]]:
@@ -261,22 +252,13 @@ def _move_into_place(partial: Path, target: Path) -> None:
     target.rename(old)
     try:
         # Aside, where nobody else writes by its name: what is removed below is what is seen here.
-        own = _require_own(old, target) if any(old.iterdir()) else {}
+        if any(old.iterdir()):
+            _require_own(old, target)
         partial.rename(target)
     except BaseException:
         old.rename(target)
         raise
-    _remove(old, [*own, MARKER_FILE])
-
-
-def _remove(folder: Path, files: Iterable[str]) -> None:
-    """Remove files and then folders that are empty; what appeared meanwhile stays."""
-    with suppress(OSError):
-        for name in files:
-            (folder / name).unlink(missing_ok=True)
-        for entry in sorted(folder.rglob("*"), reverse=True):
-            entry.rmdir()
-        folder.rmdir()
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def _reason(error: OSError) -> str:

@@ -6,7 +6,7 @@ the largest epsilon0 that meets the target, and the estimators say which of them
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Generic, SupportsIndex
 
 from shuffledp.accounting.amplification.registry import account_delta
@@ -69,11 +69,7 @@ class ModelComparison:
 
     def to_json_dict(self) -> dict[str, object]:
         """Return the fields by name."""
-        return {
-            "mechanism": self.mechanism,
-            "epsilon_for_same_error": self.epsilon_for_same_error,
-            "standard_error_at_same_epsilon": self.standard_error_at_same_epsilon,
-        }
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

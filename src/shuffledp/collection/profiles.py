@@ -19,7 +19,7 @@ import csv
 from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import SupportsFloat, SupportsIndex, TypeVar
+from typing import Any, SupportsFloat, SupportsIndex
 
 from shuffledp.accounting.composed import Composition, Release
 from shuffledp.accounting.release import ShuffledRelease, StatedRelease
@@ -91,11 +91,30 @@ def _require_none(*, why: str, **given: object) -> None:
             raise ParameterError(f"{name} = {value} makes no difference {why}: leave it out")
 
 
-Value = TypeVar("Value")
+def _whole(text: str) -> int:
+    """Return a whole number; 1e6 and 1_000_000 are fine, 0.5 is not."""
+    try:
+        return int(text)
+    except ValueError:
+        number = float(text)
+        if not number.is_integer():
+            raise
+        return int(number)
 
-_SHUFFLED = ("epsilon0", "num_users", "randomizer", "k", "sampled_from", "participation")
+
+# What a field of each column holds; those of a stated guarantee are the last two.
+_COLUMNS: dict[str, Callable[[str], Any]] = {
+    "epsilon0": float,
+    "num_users": _whole,
+    "randomizer": str,
+    "k": _whole,
+    "sampled_from": _whole,
+    "participation": float,
+    "rounds": _whole,
+    "epsilon": float,
+    "delta": float,
+}
 _STATED = ("epsilon", "delta")
-_COLUMNS = (*_SHUFFLED, "rounds", *_STATED)
 
 # No plan has more kinds of releases; a longer file is something else.
 _MOST_ROWS = 10_000
@@ -165,73 +184,39 @@ def _schedule(reader: "csv.DictReader[str]", origin: str) -> Composition:
         raise DataError(f"{origin}: {error}") from None
 
 
-def _part(fields: Mapping[str, str], where: str) -> tuple[Release, int]:
+def _part(texts: Mapping[str, str], where: str) -> tuple[Release, int]:
     """Return the release of one row and how often it takes place."""
+    fields = {}
+    for name, text in texts.items():
+        try:
+            fields[name] = _COLUMNS[name](text)
+        except ValueError:
+            kind = "whole number" if _COLUMNS[name] is _whole else "number"
+            raise DataError(f"{where}, column {name}: {text!r} is no {kind}") from None
+    rounds = fields.pop("rounds", 1)
     stated = [name for name in _STATED if name in fields]
-    shuffled = [name for name in _SHUFFLED if name in fields]
+    shuffled = [name for name in _COLUMNS if name in fields and name not in _STATED]
     if stated and shuffled:
         raise DataError(
             f"{where}: {stated[0]} states a guarantee and {shuffled[0]} belongs to a shuffled "
             "release: give one or the other"
         )
-    rounds = _field(fields, "rounds", _whole, where) if "rounds" in fields else 1
+    for name in ("epsilon",) if stated else ("epsilon0", "num_users"):
+        if name not in fields:
+            raise DataError(f"{where}, column {name}: the field is empty, and it is needed here")
+    if "k" in fields and "randomizer" not in fields:
+        raise DataError(f"{where}, column k: k = {fields['k']} needs a randomizer")
+    release: Release
     try:
-        release = _stated(fields, where) if stated else _shuffled(fields, where)
+        if stated:
+            release = StatedRelease(**{"delta": 0.0, **fields})
+        else:
+            law = named_profile(
+                fields.pop("randomizer", None),
+                epsilon0=fields.pop("epsilon0"),
+                domain_size=fields.pop("k", None),
+            )
+            release = ShuffledRelease(profile=law, **fields)
         return release, require_at_least("rounds", rounds, 0)
-    except DataError:
-        raise
     except ShuffledpError as error:
         raise DataError(f"{where}: {error}") from None
-
-
-def _stated(fields: Mapping[str, str], where: str) -> StatedRelease:
-    delta = _field(fields, "delta", float, where) if "delta" in fields else 0.0
-    return StatedRelease(epsilon=_field(fields, "epsilon", float, where), delta=delta)
-
-
-def _shuffled(fields: Mapping[str, str], where: str) -> ShuffledRelease:
-    sampled_from = participation = None
-    if "sampled_from" in fields:
-        sampled_from = _field(fields, "sampled_from", _whole, where)
-    if "participation" in fields:
-        participation = _field(fields, "participation", float, where)
-    return ShuffledRelease(
-        profile=_profile(fields, where),
-        num_users=_field(fields, "num_users", _whole, where),
-        sampled_from=sampled_from,
-        participation=1.0 if participation is None else participation,
-    )
-
-
-def _profile(fields: Mapping[str, str], where: str) -> LocalProfile:
-    epsilon0 = _field(fields, "epsilon0", float, where)
-    k = _field(fields, "k", _whole, where) if "k" in fields else None
-    if "randomizer" in fields:
-        return named_profile(fields["randomizer"], epsilon0=epsilon0, domain_size=k)
-    if k is not None:
-        raise DataError(f"{where}, column k: k = {k} needs a randomizer")
-    return LocalProfile(epsilon0=epsilon0)
-
-
-def _field(
-    fields: Mapping[str, str], name: str, convert: Callable[[str], Value], where: str
-) -> Value:
-    """Return one field; an error names line and column."""
-    if name not in fields:
-        raise DataError(f"{where}, column {name}: the field is empty, and it is needed here")
-    try:
-        return convert(fields[name])
-    except ValueError:
-        kind = "whole number" if convert is _whole else "number"
-        raise DataError(f"{where}, column {name}: {fields[name]!r} is no {kind}") from None
-
-
-def _whole(text: str) -> int:
-    """Return a whole number; 1e6 and 1_000_000 are fine, 0.5 is not."""
-    try:
-        return int(text)
-    except ValueError:
-        number = float(text)
-        if not number.is_integer():
-            raise
-        return int(number)

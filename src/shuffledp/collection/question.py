@@ -78,8 +78,8 @@ class Question(Protocol[Estimates_co]):
         """Raise `ParameterError` unless the steps exist and make sense for the estimates."""
         ...
 
-    def column(self, values: Any) -> Column:
-        """Return values that are in memory as a checked column."""
+    def column(self, values: Any, *, missing: str = "error") -> Column:
+        """Return values that are in memory as a checked column; ``missing`` as for `run`."""
         ...
 
     def require_column(self, column: Any) -> None:
@@ -100,11 +100,10 @@ class Question(Protocol[Estimates_co]):
 
 
 def require_list(name: str, texts: Iterable[object]) -> None:
-    """Raise `ParameterError` for a single string, whose letters would be taken for the texts."""
-    if isinstance(texts, str):
-        raise ParameterError(
-            f"{name} = {texts!r} is a single string: give a list, such as ['yes', 'no']"
-        )
+    """Raise `ParameterError` for a string, whose letters would be taken, or a set."""
+    if isinstance(texts, str | set | frozenset):
+        kind = "single string" if isinstance(texts, str) else "set, which has no order"
+        raise ParameterError(f"{name} = {texts!r} is a {kind}: give a list, such as ['yes', 'no']")
 
 
 def candidates_of(makers: Mapping[str, Callable[..., Any]], **parameters: object) -> Candidates:

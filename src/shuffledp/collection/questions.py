@@ -14,15 +14,10 @@ from shuffledp.collection.question import (
     candidates_of,
     require_list,
 )
-from shuffledp.collection.source.answer_sets import AnswerSetColumn, answer_sets_from_values
-from shuffledp.collection.source.answers import (
-    AnswerColumn,
-    WordColumn,
-    answers_from_values,
-    words_from_values,
-)
-from shuffledp.collection.source.numbers import Ball, NumberTable, Range, numbers_from_values
-from shuffledp.collection.source.tables import checked_domain, require_two_answers
+from shuffledp.collection.source.answer_sets import answer_sets_from_values
+from shuffledp.collection.source.answers import answers_from_values, words_from_values
+from shuffledp.collection.source.numbers import Ball, Range, numbers_from_values
+from shuffledp.collection.source.tables import Column, checked_domain, require_two_answers
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
@@ -43,7 +38,35 @@ from shuffledp.randomizers.registry import (
 from shuffledp.randomizers.sketches import StringSketch
 
 
-class _Shares:
+class _Asked:
+    """What all questions have in common."""
+
+    __slots__ = ()
+
+    @property
+    def checked_for(self) -> tuple[object, ...]:
+        """What a column of values has to be checked for."""
+        raise NotImplementedError
+
+    def require_column(self, column: object) -> None:
+        """Raise `DomainError` unless the column was checked for this very question."""
+        found = getattr(column, "checked_for", None)
+        if found != self.checked_for:
+            raise DomainError(
+                f"the values were checked for {_in_words(found)} and the plan is for "
+                f"{_in_words(self.checked_for)}: open the table as the plan's question has it"
+            )
+
+
+def _in_words(checked_for: tuple[object, ...] | None) -> str:
+    """Return what a column was checked for, in words."""
+    if checked_for is None:
+        return "nothing"
+    kind, *limits = (str(each) if isinstance(each, Range | Ball) else each for each in checked_for)
+    return " of ".join((str(kind), *map(str, limits)))
+
+
+class _Shares(_Asked):
     """What questions about shares of users have in common."""
 
     __slots__ = ()
@@ -80,7 +103,7 @@ class _Shares:
         return {}
 
 
-class _Means:
+class _Means(_Asked):
     """What questions about means have in common."""
 
     __slots__ = ()
@@ -165,18 +188,14 @@ class Categories(_Shares):
         """
         return _error_at(randomizer.support_probabilities, num_users, 1.0 / randomizer.domain_size)
 
-    def column(self, values: Iterable[object]) -> AnswerColumn:
+    def column(self, values: Iterable[object], *, missing: str = "error") -> Column:
         """Return answers that are in memory as a checked column."""
-        return answers_from_values(values, domain=self.domain)
+        return answers_from_values(values, domain=self.domain, missing=missing)
 
-    def require_column(self, column: object) -> None:
-        """Raise `DomainError` unless the column has this domain."""
-        if getattr(column, "domain", None) != self.domain:
-            raise DomainError(
-                f"the answers have the domain {getattr(column, 'domain', None)} and the plan "
-                f"{self.domain}: open the table with the domain of the plan, or plan for the "
-                "domain of the table"
-            )
+    @property
+    def checked_for(self) -> tuple[object, ...]:
+        """What a column of answers has to be checked for."""
+        return ("answers", self.domain)
 
     def describe(self) -> str:
         """Return the number of answers."""
@@ -246,17 +265,14 @@ class Mean(_Means):
         """That of values spread evenly over the range."""
         return (self.high - self.low) ** 2 / 12.0
 
-    def column(self, values: Any) -> NumberTable:
+    def column(self, values: Any, *, missing: str = "error") -> Column:
         """Return numbers that are in memory as a checked column."""
-        return numbers_from_values(values, names=(self.name,), limits=self.limits)
+        return numbers_from_values(values, names=(self.name,), limits=self.limits, missing=missing)
 
-    def require_column(self, column: object) -> None:
-        """Raise `DomainError` unless the column was checked for numbers in this range."""
-        if not isinstance(column, NumberTable) or column.is_vector or column.limits != self.limits:
-            raise DomainError(
-                f"the column was not checked for numbers in [{self.low:g}, {self.high:g}]: open "
-                "the table with the limits of the plan"
-            )
+    @property
+    def checked_for(self) -> tuple[object, ...]:
+        """What a column of numbers has to be checked for."""
+        return ("numbers", self.limits)
 
     def describe(self) -> str:
         """Return the range."""
@@ -328,21 +344,16 @@ class VectorMean(_Means):
             VECTOR_RANDOMIZERS, dimension=len(self.names), norm_bound=self.norm_bound
         )
 
-    def column(self, values: Any) -> NumberTable:
+    def column(self, values: Any, *, missing: str = "error") -> Column:
         """Return vectors that are in memory as checked columns."""
-        return numbers_from_values(values, names=self.names, limits=self.limits, is_vector=True)
+        return numbers_from_values(
+            values, names=self.names, limits=self.limits, missing=missing, is_vector=True
+        )
 
-    def require_column(self, column: object) -> None:
-        """Raise `DomainError` unless the columns were checked for vectors of this norm."""
-        if (
-            not isinstance(column, NumberTable)
-            or column.limits != self.limits
-            or column.names != self.names  # in this order, by which estimates are named
-        ):
-            raise DomainError(
-                f"the columns were not checked for vectors of {', '.join(self.names)} of norm up "
-                f"to {self.norm_bound:g}: open the table with names and limits of the plan"
-            )
+    @property
+    def checked_for(self) -> tuple[object, ...]:
+        """What columns have to be checked for; in this order, by which estimates are named."""
+        return ("vectors", self.names, self.limits)
 
     def describe(self) -> str:
         """Return dimension and norm bound."""
@@ -381,7 +392,7 @@ class Words(_Shares):
 
     def __init__(self, dictionary: Iterable[object], *, key: bytes | None = None) -> None:
         require_list("dictionary", dictionary)
-        words = checked_domain(dictionary)
+        words = checked_domain(dictionary, "dictionary")
         if not words:
             raise DomainError("dictionary is empty: list at least one word to ask for")
         object.__setattr__(self, "dictionary", words)
@@ -402,14 +413,14 @@ class Words(_Shares):
         """Return the standard error of the frequency of a rare word, collisions apart."""
         return _error_at(randomizer.support_probabilities, num_users, 0.0)
 
-    def column(self, values: Iterable[object]) -> WordColumn:
+    def column(self, values: Iterable[object], *, missing: str = "error") -> Column:
         """Return texts that are in memory as a checked column."""
-        return words_from_values(values)
+        return words_from_values(values, missing=missing)
 
-    def require_column(self, column: object) -> None:
-        """Raise `DomainError` unless the column holds texts."""
-        if not isinstance(column, WordColumn):
-            raise DomainError("the column was not opened as texts: use open_words")
+    @property
+    def checked_for(self) -> tuple[object, ...]:
+        """What a column of texts has to be checked for."""
+        return ("texts",)
 
     def _asked(self) -> dict[str, Any]:
         """Return the words to estimate."""
@@ -503,21 +514,16 @@ class AnswerSets(_Shares):
                 "not: only clip applies"
             )
 
-    def column(self, values: Iterable[Iterable[str]]) -> AnswerSetColumn:
+    def column(self, values: Iterable[Iterable[str]], *, missing: str = "error") -> Column:
         """Return sets that are in memory as a checked column."""
-        return answer_sets_from_values(values, domain=self.domain, max_answers=self.max_answers)
+        return answer_sets_from_values(
+            values, domain=self.domain, max_answers=self.max_answers, missing=missing
+        )
 
-    def require_column(self, column: object) -> None:
-        """Raise `DomainError` unless the column holds sets of these answers, no larger ones."""
-        if (
-            not isinstance(column, AnswerSetColumn)
-            or column.domain != self.domain
-            or column.max_answers != self.max_answers
-        ):
-            raise DomainError(
-                f"the column was not opened as sets of at most {self.max_answers} of the plan's "
-                f"{len(self.domain)} answers: use open_answer_sets with the same domain"
-            )
+    @property
+    def checked_for(self) -> tuple[object, ...]:
+        """What a column of sets has to be checked for."""
+        return ("sets", self.domain, self.max_answers)
 
     def describe(self) -> str:
         """Return the number of answers, and how many a user may give."""

@@ -20,7 +20,7 @@ buckets that fit the cache.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, Protocol, Self, SupportsIndex
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,25 +38,16 @@ _DRAW_WORDS = 1 << 15
 _MAX_BUCKET_BYTES = 1 << 31
 
 
-def assign_buckets(
-    count: SupportsIndex, num_buckets: SupportsIndex, entropy: Entropy
-) -> NDArray[np.uint8]:
+def assign_buckets(count: int, num_buckets: int, entropy: Entropy) -> NDArray[np.uint8]:
     """Return exactly uniform bucket indices, a byte each; their number is a power of two."""
-    number = require_at_least("count", count, 0)
-    buckets = require_at_least("num_buckets", num_buckets, 1)
-    if buckets > MAX_BUCKETS or buckets & (buckets - 1):
-        raise ParameterError(
-            f"num_buckets = {buckets} is not a power of two in [1, {MAX_BUCKETS}]: "
-            f"give {MAX_BUCKETS}, and split large buckets again"
-        )
-    indices = entropy.words((number + 7) // 8).view(np.uint8)[:number]
-    if buckets < MAX_BUCKETS:
-        indices &= np.uint8(buckets - 1)
+    indices = entropy.words((count + 7) // 8).view(np.uint8)[:count]
+    if num_buckets < MAX_BUCKETS:
+        indices &= np.uint8(num_buckets - 1)
     return indices
 
 
 def split_into_buckets(
-    rows: NDArray[Any], out: NDArray[Any], num_buckets: SupportsIndex, entropy: Entropy
+    rows: NDArray[Any], out: NDArray[Any], num_buckets: int, entropy: Entropy
 ) -> NDArray[np.int64]:
     """Copy each row into a random bucket of ``out``; bucket b is out[offsets[b]:offsets[b + 1]].
 
@@ -73,7 +64,7 @@ def split_into_buckets(
         source = _as_words(rows)
         scatter = kernels.scatter_words if source.ndim == 1 else kernels.scatter_wide_rows
         scatter(source, buckets, offsets[:-1].copy(), _as_words(out))
-    return offsets[: int(num_buckets) + 1]
+    return offsets[: num_buckets + 1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

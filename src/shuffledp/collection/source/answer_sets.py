@@ -1,18 +1,24 @@
 """``AnswerSetColumn``: several answers per person, as a text with separators or as lists."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from os import PathLike
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.collection.source.tables import (
+    Column,
     Source,
-    as_checked,
     changed,
     checked_domain,
+    counted,
+    dropped_caution,
+    is_gap,
+    no_answers,
     open_source,
+    require_missing,
+    require_sequence,
     require_two_answers,
     require_users,
     rows_text,
@@ -24,33 +30,6 @@ from shuffledp.core.progress import Progress, no_progress
 from shuffledp.randomizers.answer_sets import NO_ANSWER
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerSetColumn:
-    """Checked sets of answers of all users, none to ``max_answers`` of the domain each."""
-
-    name: str
-    origin: str
-    domain: tuple[str, ...]
-    max_answers: int
-    num_users: int
-    num_missing: int = 0  # having no answer is an answer here
-    cautions: tuple[str, ...] = ()  # every row takes part, and the domain is stated
-    _source: Source = field(repr=False)
-    _truncate: bool = field(repr=False)
-
-    def blocks(self) -> Iterator[NDArray[np.int32]]:
-        """Yield the sets of all users in file order; a second call reads the data again."""
-        return as_checked(self._sets(), self.origin, self.num_users)
-
-    def _sets(self) -> Iterator[NDArray[np.int32]]:
-        """Yield codes in [0, k), then -1, of shape (m, max_answers)."""
-        for batch in _batches(self._source, self.domain):
-            too_many = not self._truncate and batch.largest > self.max_answers
-            if batch.first_outside is not None or too_many:
-                raise changed(self.origin)
-            yield batch.padded(self.max_answers)
-
-
 def open_answer_sets(
     path: str | PathLike[str],
     column: str,
@@ -59,14 +38,16 @@ def open_answer_sets(
     max_answers: int,
     separator: str = ";",
     truncate: bool = False,
+    csv_separator: str | None = None,
+    header: bool = True,
     on_progress: Progress | None = None,
-) -> AnswerSetColumn:
+) -> Column:
     """Open a column in which each row holds the answers of one user, none to ``max_answers``.
 
     Parameters
     ----------
     path : str or path-like
-        A ``.csv``, ``.tsv`` or ``.parquet`` file.
+        As for `open_table`.
     column : str
         Name of the column: text with separators, or in Parquet also lists of text.
     domain : iterable
@@ -77,12 +58,12 @@ def open_answer_sets(
         What stands between two answers of one user, not empty; spaces around it do not matter.
     truncate : bool
         Keep the first ``max_answers`` different ones of users with more, instead of refusing.
-    on_progress : callable, optional
-        Called with the stage, the rows done, and the rows in total (None while unknown).
+    csv_separator, header, on_progress
+        As for `open_table`.
 
     Returns
     -------
-    AnswerSetColumn
+    Column
         Checked, and ready to be read once more. Repeated answers of one user count once.
 
     Raises
@@ -98,7 +79,7 @@ def open_answer_sets(
 
     if not separator:
         raise ParameterError("separator is empty: give what stands between two answers, such as ;")
-    source = open_source(path, column)
+    source = open_source(path, column, csv_separator=csv_separator, header=header)
     dtype = source.dtypes[0]
     if isinstance(dtype, pl.List) and dtype.inner == pl.String:
         lists = pl.col(column).fill_null([])
@@ -123,13 +104,19 @@ def answer_sets_from_values(
     *,
     domain: Iterable[object],
     max_answers: int,
-    truncate: bool = False,
-) -> AnswerSetColumn:
+    missing: str = "error",
+) -> Column:
     """Check sets of answers in memory, one list of text a user."""
     import polars as pl
 
-    lists = [list(value) for value in values]
+    require_missing(missing, unless="sets of answers")
+    require_sequence("values", values)
+    rows = list(values)
+    gaps = [place for place, value in enumerate(rows) if is_gap(value)]
+    if gaps and missing == "error":
+        raise no_answers("values", len(gaps), gaps[0] + 1, category=False)
     try:
+        lists = [_listed(value) for value in rows if not is_gap(value)]
         frame = pl.DataFrame({"answers of a user": pl.Series(lists, dtype=pl.List(pl.String))})
     except (TypeError, pl.exceptions.PolarsError):
         raise DataError("values are not lists of text: give one list of answers a user") from None
@@ -137,14 +124,28 @@ def answer_sets_from_values(
         Source(frame=frame.lazy(), names=("answers",), origin="values"),
         domain=checked_domain(domain),
         max_answers=max_answers,
-        truncate=truncate,
+        truncate=False,
         report=no_progress,
+        num_missing=len(gaps),
     )
 
 
+def _listed(value: Iterable[str]) -> list[str]:
+    """Return the answers of one user."""
+    if isinstance(value, str | bytes):
+        raise TypeError
+    return list(value)
+
+
 def _survey_sets(
-    source: Source, *, domain: tuple[str, ...], max_answers: int, truncate: bool, report: Progress
-) -> AnswerSetColumn:
+    source: Source,
+    *,
+    domain: tuple[str, ...],
+    max_answers: int,
+    truncate: bool,
+    report: Progress,
+    num_missing: int = 0,
+) -> Column:
     """Make the first pass: count the users and check every set."""
     require_two_answers(domain, "domain")
     most = require_at_least("max_answers", max_answers, 1)
@@ -154,32 +155,40 @@ def _survey_sets(
             "give more different ones"
         )
     num_rows = 0
-    for batch in _batches(source, domain, check=True):
+    for start, batch in counted(_batches(source, domain, check=True), report):
         if batch.first_outside is not None:
             row, answer = batch.first_outside
             raise DomainError(
-                f"row {num_rows + row + 1:,} of {source.where} holds an "
-                f"answer{value_note(answer)} outside the domain: add it to --domain"
+                f"row {start + row + 1:,} of {source.where} holds an "
+                f"answer{value_note(answer)} outside the domain: add it to domain=[...]"
             )
         if batch.largest > most and not truncate:
-            row = num_rows + int(np.argmax(batch.sizes > most)) + 1
+            row = int(np.argmax(batch.sizes > most))
             raise DomainError(
-                f"row {row:,} of {source.where} has {batch.sizes[row - num_rows - 1]} answers, "
-                f"and max_answers = {most}: raise it, or pass --truncate to keep the first {most} "
-                "of each user"
+                f"row {start + row + 1:,} of {source.where} has {batch.sizes[row]} answers, "
+                f"and max_answers = {most}: raise it, or pass truncate=True to keep the first "
+                f"{most} of each user"
             )
-        num_rows += batch.num_rows
-        report("checking", num_rows, None)
-    report("checking", num_rows, num_rows)
+        num_rows += len(batch)
     require_users(num_rows, f"{source.where} has {rows_text(num_rows)}")
-    return AnswerSetColumn(
-        name=source.names[0],
+
+    def sets() -> Iterator[NDArray[np.int32]]:
+        """Yield codes in [0, k), then -1, of shape (m, max_answers)."""
+        for batch in _batches(source, domain):
+            too_many = not truncate and batch.largest > most
+            if batch.first_outside is not None or too_many:
+                raise changed(source.origin)
+            yield batch.padded(most)
+
+    return Column(
+        names=source.names,
         origin=source.origin,
-        domain=domain,
-        max_answers=most,
         num_users=num_rows,
-        _source=source,
-        _truncate=truncate,
+        num_missing=num_missing,
+        cautions=dropped_caution(num_missing, num_rows),
+        checked_for=("sets", domain, most),
+        domain=domain,
+        _read=sets,
     )
 
 
@@ -192,9 +201,7 @@ class _Batch:
     sizes: NDArray[np.int64]
     first_outside: tuple[int, str] | None
 
-    @property
-    def num_rows(self) -> int:
-        """Number of users."""
+    def __len__(self) -> int:
         return self.sizes.size
 
     @property
@@ -206,7 +213,7 @@ class _Batch:
         """Return the first ``max_answers`` codes of each user, then -1."""
         places = np.arange(self.owners.size) - (np.cumsum(self.sizes) - self.sizes)[self.owners]
         kept = places < max_answers
-        table = np.full((self.num_rows, max_answers), NO_ANSWER, dtype=np.int32)
+        table = np.full((len(self), max_answers), NO_ANSWER, dtype=np.int32)
         table[self.owners[kept], places[kept]] = self.codes[kept]
         return table
 

@@ -1,7 +1,8 @@
-"""Columns of labels: `AnswerColumn`, an answer out of a list a user, and `WordColumn`, any text."""
+"""Columns of labels: an answer out of a list a user, or any text."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING
 
@@ -10,13 +11,15 @@ from numpy.typing import NDArray
 
 from shuffledp.collection.source.tables import (
     MISSING_TEXTS,
-    MissingPolicy,
+    Column,
     Source,
-    as_checked,
     changed,
     checked_domain,
+    counted,
     dropped_caution,
+    no_answers,
     open_source,
+    require_missing,
     require_two_answers,
     require_users,
     rows_text,
@@ -24,7 +27,7 @@ from shuffledp.collection.source.tables import (
     source_of_values,
 )
 from shuffledp.core.display import value_note
-from shuffledp.core.errors import DataError, DomainError, ParameterError
+from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.core.progress import Progress, no_progress
 
 if TYPE_CHECKING:
@@ -42,51 +45,6 @@ _DROPPED, _MISSING, _OUTSIDE = -1, -2, -3
 
 # ---------------------------------------------------------------- answers
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerColumn:
-    """A checked column of answers: who could have said what, and a stream of codes.
-
-    It holds no tally of the true answers, so printing it gives nothing away beyond the domain and
-    the number of users. ``domain_is_discovered`` if the domain was read from the data.
-    """
-
-    name: str
-    origin: str
-    domain: tuple[str, ...]
-    num_users: int
-    num_missing: int
-    domain_is_discovered: bool
-    _source: Source = field(repr=False)
-    _coding: "_Coding" = field(repr=False)
-
-    @property
-    def cautions(self) -> tuple[str, ...]:
-        """What the way of reading the column adds to the assumptions, one sentence each."""
-        remedy = "--missing category hides it"
-        dropped = dropped_caution(self.num_missing, self.num_users, remedy)
-        if not self.domain_is_discovered:
-            return dropped
-        return (
-            "The list of answers was read from the data, and the guarantee holds for a list "
-            "fixed beforehand: pass --domain (domain= in Python).",
-            *dropped,
-        )
-
-    def blocks(self) -> Iterator[NDArray[np.int32]]:
-        """Yield the codes of all users in file order; a second call reads the data again."""
-        return as_checked(self._codes(), self.origin, self.num_users)
-
-    def _codes(self) -> Iterator[NDArray[np.int32]]:
-        """Yield codes in [0, k) of those who take part."""
-        for raw in raw_codes(self._source, self._coding.categories):
-            codes = self._coding.code_of[raw]
-            if self.num_missing:
-                codes = codes[codes != _DROPPED]
-            if codes.size and codes.min() < 0:
-                raise changed(self.origin)
-            yield codes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Coding:
     """The domain, the texts that are recognised, and the code of each of them, null, outside."""
 
@@ -101,15 +59,18 @@ def open_table(
     *,
     domain: Iterable[object] | None = None,
     other: bool = False,
-    missing: MissingPolicy | str = MissingPolicy.ERROR,
+    missing: str = "error",
+    csv_separator: str | None = None,
+    header: bool = True,
     on_progress: Progress | None = None,
-) -> AnswerColumn:
+) -> Column:
     """Open a column of a file in which each row is one user, and check every value of it.
 
     Parameters
     ----------
     path : str or path-like
-        A ``.csv`` (comma), ``.tsv`` (tab) or ``.parquet`` file; CSV in UTF-8 with a header.
+        A ``.csv``, ``.tsv`` or ``.parquet`` file. Text is UTF-8, or UTF-16 with its mark;
+        ``.csv.gz`` is unpacked in memory, and ``"-"`` is text on standard input.
     column : str
         Name of the column with the answers.
     domain : iterable, optional
@@ -120,12 +81,17 @@ def open_table(
     missing : {"error", "drop", "category"}
         What to do with rows without an answer: stop, leave them out, or one more answer
         ``"missing"``.
+    csv_separator : str, optional
+        What stands between the fields of a text table; told from its first two rows by default.
+    header : bool
+        Whether the first row of a text table names its columns; otherwise they are called
+        ``column_1``, ``column_2`` and so on.
     on_progress : callable, optional
         Called with the stage, the rows done, and the rows in total (None while unknown).
 
     Returns
     -------
-    AnswerColumn
+    Column
         Checked, and ready to be read once more.
 
     Raises
@@ -137,11 +103,11 @@ def open_table(
         If a value lies outside the domain, or fewer than two answers are possible.
     """
     return survey_column(
-        open_source(path, column),
+        open_source(path, column, csv_separator=csv_separator, header=header),
         domain=None if domain is None else checked_domain(domain),
         other=other,
         missing=missing,
-        on_progress=on_progress,
+        report=on_progress or no_progress,
     )
 
 
@@ -150,12 +116,11 @@ def answers_from_values(
     *,
     domain: Iterable[object] | None = None,
     other: bool = False,
-    missing: MissingPolicy | str = MissingPolicy.ERROR,
-    name: str = "answer",
-) -> AnswerColumn:
-    """Check answers in memory: a list, NumPy array, or polars or pandas series, one a user."""
+    missing: str = "error",
+) -> Column:
+    """Check answers in memory: a list, or an array or series of any library, one a user."""
     return survey_column(
-        source_of_values(name, values),
+        source_of_values("answer", values),
         domain=None if domain is None else checked_domain(domain),
         other=other,
         missing=missing,
@@ -186,39 +151,53 @@ def survey_column(
     *,
     domain: tuple[str, ...] | None = None,
     other: bool = False,
-    missing: MissingPolicy | str = MissingPolicy.ERROR,
-    on_progress: Progress | None = None,
-) -> AnswerColumn:
+    missing: str = "error",
+    report: Progress = no_progress,
+) -> Column:
     """Make the first pass: count the users, check every value, and settle the domain."""
-    policy = MissingPolicy.named(missing)
+    require_missing(missing)
     if other and domain is None:
-        raise ParameterError("other = True needs a domain: pass domain= (--domain yes,no)")
-    report = on_progress or no_progress
+        raise ParameterError("other=True needs a domain: pass domain=['yes', 'no']")
     listed = discovered_domain(source, report) if domain is None else domain
-    coding = _coding(listed, other=other, policy=policy)
+    coding = _coding(listed, other=other, missing=missing)
     if domain is not None:
         require_two_answers(coding.domain, "domain")
     tally = np.zeros(len(coding.code_of), dtype=np.int64)
-    for raw in raw_codes(source, coding.categories, check=True):
+    for _, raw in counted(raw_codes(source, coding.categories, check=True), report):
         tally += np.bincount(raw, minlength=len(tally))
-        report("checking", int(tally.sum()), None)
-    report("checking", int(tally.sum()), int(tally.sum()))
     _require_every_row_coded(source, coding, tally)
     num_missing = int(tally[coding.code_of == _DROPPED].sum())
     num_users = int(tally.sum()) - num_missing
     left = f" with an answer ({rows_text(num_missing)} without)" if num_missing else ""
     require_users(num_users, f"{source.where} has {rows_text(num_users)}{left}")
     require_two_answers(coding.domain, source.where)
-    return AnswerColumn(
-        name=source.names[0],
+    cautions = dropped_caution(num_missing, num_users, "missing='category' hides it")
+    if domain is None:
+        cautions = (
+            "The list of answers was read from the data, and the guarantee holds for a list fixed "
+            "beforehand: pass domain=[...].",
+            *cautions,
+        )
+    return Column(
+        names=source.names,
         origin=source.origin,
-        domain=coding.domain,
         num_users=num_users,
         num_missing=num_missing,
-        domain_is_discovered=domain is None,
-        _source=source,
-        _coding=coding,
+        checked_for=("answers", coding.domain),
+        domain=coding.domain,
+        cautions=cautions,
+        _read=partial(_codes, source, coding),
     )
+
+
+def _codes(source: Source, coding: _Coding) -> Iterator[NDArray[np.int32]]:
+    """Yield codes in [0, k) of those who take part."""
+    for raw in raw_codes(source, coding.categories):
+        codes = coding.code_of[raw]
+        codes = codes[codes != _DROPPED]
+        if codes.size and codes.min() < 0:
+            raise changed(source.origin)
+        yield codes
 
 
 def discovered_domain(source: Source, report: Progress) -> tuple[str, ...]:
@@ -232,25 +211,25 @@ def discovered_domain(source: Source, report: Progress) -> tuple[str, ...]:
         if len(found) > MAX_DISCOVERED:
             raise DomainError(
                 f"{source.where} has more than {MAX_DISCOVERED:,} distinct values, so it is no "
-                "list of answers: choose another column, or list the answers with --domain and "
-                "put the rest into one with --other"
+                "list of answers: choose another column, or list the answers with domain=[...] and "
+                "put the rest into one with other=True"
             )
         report("reading the answers", num_rows, None)
     report("reading the answers", num_rows, num_rows)
-    return sorted_labels(found)
+    return checked_domain(sorted_labels(found), source.where)
 
 
-def _coding(listed: tuple[str, ...], *, other: bool, policy: MissingPolicy) -> _Coding:
+def _coding(listed: tuple[str, ...], *, other: bool, missing: str) -> _Coding:
     """Settle the domain and what becomes of each listed, missing or outside value."""
-    extra = (OTHER_LABEL,) * other + (MISSING_LABEL,) * (policy is MissingPolicy.CATEGORY)
+    extra = (OTHER_LABEL,) * other + (MISSING_LABEL,) * (missing == "category")
     domain = listed + tuple(label for label in extra if label not in listed)
     categories = listed + tuple(text for text in MISSING_TEXTS if text not in listed)
     code_of = np.arange(len(categories) + 2, dtype=np.int32)
     code_of[len(listed) : -1] = {
-        MissingPolicy.ERROR: _MISSING,
-        MissingPolicy.DROP: _DROPPED,
-        MissingPolicy.CATEGORY: domain.index(extra[-1]) if extra else _MISSING,
-    }[policy]
+        "error": _MISSING,
+        "drop": _DROPPED,
+        "category": domain.index(extra[-1]) if extra else _MISSING,
+    }[missing]
     code_of[-1] = domain.index(OTHER_LABEL) if other else _OUTSIDE
     code_of.flags.writeable = False
     return _Coding(domain=domain, categories=categories, code_of=code_of)
@@ -261,11 +240,7 @@ def _require_every_row_coded(source: Source, coding: _Coding, tally: NDArray[np.
     num_missing = int(tally[coding.code_of == _MISSING].sum())
     if num_missing:
         row, _ = _first_row(source, coding, _MISSING)
-        raise DataError(
-            f"{source.where} has {rows_text(num_missing)} without an answer (null, NaN or empty), "
-            f"the first is row {row:,}: pass --missing drop to leave them out, or --missing "
-            f"category to count them as {MISSING_LABEL!r}"
-        )
+        raise no_answers(source.where, num_missing, row, category=True)
     num_outside = int(tally[coding.code_of == _OUTSIDE].sum())
     if num_outside:
         row, label = _first_row(source, coding, _OUTSIDE)
@@ -274,7 +249,7 @@ def _require_every_row_coded(source: Source, coding: _Coding, tally: NDArray[np.
             f"row {row:,} of {source.where} holds a value{value_note(label)} outside the domain "
             f"({shown}); "
             f"{rows_text(num_outside)} of {int(tally.sum()):,} hold such values: add it to "
-            f"--domain, or pass --other to count such values as {OTHER_LABEL!r}"
+            f"domain=[...], or pass other=True to count such values as {OTHER_LABEL!r}"
         )
 
 
@@ -291,50 +266,31 @@ def _first_row(source: Source, coding: _Coding, code: int) -> tuple[int, str | N
 
 
 # ---------------------------------------------------------------- words
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WordColumn:
-    """Checked texts of all users, from an open domain."""
-
-    name: str
-    origin: str
-    num_users: int
-    num_missing: int
-    _source: Source = field(repr=False)
-
-    @property
-    def cautions(self) -> tuple[str, ...]:
-        """What the way of reading the column adds to the assumptions, one sentence each."""
-        return dropped_caution(self.num_missing, self.num_users)
-
-    def blocks(self) -> "Iterator[pl.Series]":
-        """Yield the texts of all users in file order; a second call reads the data again."""
-        present = (texts.drop_nulls() for texts in _texts(self._source))
-        return as_checked(present, self.origin, self.num_users)
-
-
 def open_words(
     path: str | PathLike[str],
     column: str,
     *,
-    missing: MissingPolicy | str = MissingPolicy.ERROR,
+    missing: str = "error",
+    csv_separator: str | None = None,
+    header: bool = True,
     on_progress: Progress | None = None,
-) -> WordColumn:
+) -> Column:
     """Open a column of texts of a file in which each row is one user.
 
     Parameters
     ----------
     path : str or path-like
-        A ``.csv``, ``.tsv`` or ``.parquet`` file.
+        As for `open_table`.
     column : str
         Name of the column. What is no text is read as its label: 1 as ``"1"``.
     missing : {"error", "drop"}
         What to do with rows without a text.
-    on_progress : callable, optional
-        Called with the stage, the rows done, and the rows in total (None while unknown).
+    csv_separator, header, on_progress
+        As for `open_table`.
 
     Returns
     -------
-    WordColumn
+    Column
         Checked, and ready to be read once more.
 
     Raises
@@ -343,44 +299,37 @@ def open_words(
         If the file or the column cannot be used, a row has no text, or there are fewer than two
         users.
     """
-    return _survey_words(open_source(path, column), missing=missing, report=on_progress)
+    source = open_source(path, column, csv_separator=csv_separator, header=header)
+    return _survey_words(source, missing, on_progress or no_progress)
 
 
-def words_from_values(values: Iterable[object], *, name: str = "word") -> WordColumn:
-    """Check texts in memory: a list, NumPy array, or polars or pandas series, one a user."""
-    return _survey_words(source_of_values(name, values))
+def words_from_values(values: Iterable[object], *, missing: str = "error") -> Column:
+    """Check texts in memory: a list, or an array or series of any library, one a user."""
+    return _survey_words(source_of_values("word", values), missing, no_progress)
 
 
-def _survey_words(
-    source: Source,
-    *,
-    missing: MissingPolicy | str = MissingPolicy.ERROR,
-    report: Progress | None = None,
-) -> WordColumn:
+def _survey_words(source: Source, missing: str, report: Progress) -> Column:
     """Make the first pass: count the users, and find rows without a text."""
-    policy = MissingPolicy.named(missing, unless="words")
-    report = report or no_progress
-    num_rows = num_missing = 0
-    for texts in _texts(source, check=True):
+    require_missing(missing, unless="words")
+    num_rows = num_missing = first = 0
+    for start, texts in counted(_texts(source, check=True), report):
         is_missing = texts.is_null()
-        if policy is MissingPolicy.ERROR and is_missing.any():
-            row = num_rows + int(is_missing.arg_max() or 0) + 1
-            raise DataError(
-                f"row {row:,} of {source.where} has no text: pass --missing drop to leave such "
-                "rows out"
-            )
+        if not num_missing and is_missing.any():
+            first = start + int(is_missing.arg_max() or 0) + 1
         num_missing += int(is_missing.sum())
         num_rows += len(texts)
-        report("checking", num_rows, None)
-    report("checking", num_rows, num_rows)
+    if missing == "error" and num_missing:
+        raise no_answers(source.where, num_missing, first, category=False)
     num_users = num_rows - num_missing
     require_users(num_users, f"{source.where} has {num_users} texts")
-    return WordColumn(
-        name=source.names[0],
+    return Column(
+        names=source.names,
         origin=source.origin,
         num_users=num_users,
         num_missing=num_missing,
-        _source=source,
+        checked_for=("texts",),
+        cautions=dropped_caution(num_missing, num_users),
+        _read=lambda: (texts.drop_nulls() for texts in _texts(source)),
     )
 
 

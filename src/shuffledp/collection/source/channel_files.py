@@ -11,7 +11,6 @@ private than it is.
 """
 
 import csv
-import json
 import math
 import re
 from collections import Counter
@@ -33,43 +32,18 @@ from shuffledp.accounting.amplification.channel_rows import (
     channel_profile,
     worst_ratio,
 )
-from shuffledp.collection.source.tables import PARQUET, SEPARATORS, label_of, reading, require_file
+from shuffledp.collection.source.tables import require_file
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.errors import DataError
 from shuffledp.core.profile import LocalProfile
 
-_KEYS = ("inputs", "outputs", "matrix")
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 # A whole number is kept apart, since it may be a label too. Bounded, so that no text is dear to
 # read: exponents of up to three digits, and no entry of more than 400 characters.
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?|[+-]?\d+\s*/\s*\d+")
 _LIKE_A_NUMBER = re.compile(r"|[+-]?(nan|inf|infinity)|[+-]?[\d.].*", re.IGNORECASE)
 _LONGEST = 400
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cells:
-    """What a file holds, not checked yet: text as it stands in the file, or doubles."""
-
-    inputs: tuple[str, ...] | None
-    outputs: tuple[str, ...] | None
-    rows: Sequence[list[str]] | NDArray[np.float64]
-
-
-def read_cells(path: Path) -> Cells:
-    """Read a file by the end of its name; `DataError` if it is empty, ragged or too large."""
-    require_file(path)
-    suffix = path.suffix.lower()
-    if suffix == ".json":
-        return _from_json(path)
-    if suffix == ".npy":
-        return _from_npy(path)
-    if suffix in PARQUET:
-        return _from_parquet(path)
-    if suffix in SEPARATORS:
-        return _from_table(path, SEPARATORS[suffix])
-    known = ", ".join((*SEPARATORS, ".json", ".npy", *PARQUET))
-    raise DataError(f"cannot read {path}: its name ends in none of {known}; convert or rename it")
 
 
 def parse_entry(text: object) -> Fraction | None:
@@ -92,13 +66,20 @@ def require_size(num_inputs: int, num_outputs: int, origin: str) -> None:
         )
 
 
-def _from_table(path: Path, separator: str) -> Cells:
-    """Read CSV or TSV."""
+def _read_grid(path: Path) -> list[list[str]]:
+    """Read the cells of CSV or TSV, empty lines left out."""
+    require_file(path)
+    delimiter = _DELIMITERS.get(path.suffix.lower())
+    if delimiter is None:
+        raise DataError(
+            f"cannot read {path}: its name ends in none of {', '.join(_DELIMITERS)}; write the "
+            "matrix as text, with a row for each input"
+        )
     grid: list[list[str]] = []
     num_cells = 0
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            for row in csv.reader(file, delimiter=separator, strict=True):
+            for row in csv.reader(file, delimiter=delimiter, strict=True):
                 if row:  # csv gives an empty list for an empty line
                     grid.append([cell.strip() for cell in row])
                     num_cells += len(row)
@@ -110,11 +91,14 @@ def _from_table(path: Path, separator: str) -> Cells:
         raise DataError(f"cannot read {path.name}: {error}") from None
     if not grid:
         raise DataError(f"{path.name} is empty: give a row for each input")
-    return _cells_of(grid, path.name)
+    return grid
 
 
-def _cells_of(grid: list[list[str]], origin: str) -> Cells:
-    """Tell labels from entries."""
+_Labels: TypeAlias = tuple[str, ...] | None
+
+
+def _parts(grid: list[list[str]], origin: str) -> tuple[_Labels, _Labels, list[list[str]]]:
+    """Tell labels of inputs and outputs from entries."""
     header = grid[0] if _is_header(grid[0]) else None
     body = grid[1:] if header is not None else grid
     _require_rectangle(body, origin)
@@ -131,7 +115,7 @@ def _cells_of(grid: list[list[str]], origin: str) -> Cells:
                 f"{origin} names {len(outputs)} outputs and has {len(rows[0])} columns of entries: "
                 "one name for each"
             )
-    return Cells(inputs=inputs, outputs=outputs, rows=rows)
+    return inputs, outputs, rows
 
 
 def _is_header(row: list[str]) -> bool:
@@ -174,77 +158,6 @@ def _require_rectangle(rows: Sequence[Sequence[object]], origin: str) -> None:
                 f"row {number + 1} of the matrix in {origin} has {len(row)} cells and the first "
                 f"has {len(rows[0])}: give every row one cell for each output"
             )
-
-
-def _from_json(path: Path) -> Cells:
-    """Read JSON; numbers keep their digits."""
-    try:
-        with path.open(encoding="utf-8-sig") as file:
-            content = json.load(file, parse_float=str, parse_int=str, parse_constant=str)
-    except (ValueError, RecursionError, OSError) as error:
-        reason = str(error).splitlines()[0]
-        raise DataError(f"cannot read {path.name}: it is no JSON ({reason})") from None
-    if not isinstance(content, dict):
-        content = {"matrix": content}
-    unknown = [key for key in content if key not in _KEYS]
-    if unknown or "matrix" not in content:
-        found = f"has {unknown[0]!r}" if unknown else "has no matrix"
-        raise DataError(f'{path.name} {found}: give {{"matrix": [[...]]}}, "inputs" and "outputs"')
-    rows = content["matrix"]
-    if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
-        raise DataError(f"the matrix in {path.name} is no list of rows: give [[...], [...]]")
-    _require_rectangle(rows, path.name)
-    labels = [_json_labels(content.get(key), key, path.name) for key in ("inputs", "outputs")]
-    return Cells(inputs=labels[0], outputs=labels[1], rows=rows)
-
-
-def _json_labels(values: object, key: str, origin: str) -> tuple[str, ...] | None:
-    """Return the labels of a JSON file."""
-    if values is None:
-        return None
-    if not isinstance(values, list):
-        raise DataError(f"{key} of {origin} is no list: name each")
-    return tuple(label_of(value) for value in values)
-
-
-def _from_npy(path: Path) -> Cells:
-    """Read a NumPy array, mapped so that its size is known before it is read."""
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError):
-        raise DataError(f"cannot read {path.name}: it is no array as NumPy saves them") from None
-    if array.ndim != 2 or array.dtype.kind not in "fiu":
-        raise DataError(
-            f"{path.name} is an array of shape {array.shape} and type {array.dtype}: give a "
-            "two-dimensional one of floats"
-        )
-    require_size(array.shape[0], array.shape[1], path.name)
-    return Cells(inputs=None, outputs=None, rows=np.array(array, dtype=np.float64))
-
-
-def _from_parquet(path: Path) -> Cells:
-    """Read Parquet: a column for each output, and before them one of labels if it is text."""
-    import polars as pl
-
-    with reading(path.name):
-        lazy = pl.scan_parquet(path, glob=False)
-        schema = lazy.collect_schema()
-        num_rows = int(lazy.select(pl.len()).collect().item())
-        require_size(num_rows, len(schema), path.name)
-        frame = lazy.collect()
-    inputs = None
-    if schema.dtypes()[0] == pl.String:
-        inputs = tuple(str(label) for label in frame.to_series(0).to_list())
-        frame = frame[:, 1:]
-        require_size(num_rows, frame.width, path.name)
-    for name, dtype in frame.schema.items():
-        if not dtype.is_numeric():
-            raise DataError(
-                f"column {name!r} of {path.name} is of type {dtype}: give numbers, and labels of "
-                "inputs in the first column only"
-            )
-    rows = frame.cast(pl.Float64).fill_null(float("nan")).to_numpy()
-    return Cells(inputs=inputs, outputs=tuple(frame.columns), rows=rows)
 
 
 Exact: TypeAlias = tuple[tuple[Fraction, ...], ...]
@@ -312,34 +225,31 @@ class ChannelMatrix:
 
 
 def open_channel(path: str | PathLike[str]) -> ChannelMatrix:
-    """Read a channel matrix from a CSV, TSV, JSON, NumPy or Parquet file.
+    """Read a channel matrix from a CSV or TSV file.
 
-    Text is decimals or fractions like 1/3, with or without a row of output labels and a column of
-    input labels; JSON is ``{"matrix": [[...]], "inputs": [...], "outputs": [...]}`` or the bare
-    rows. Rows of doubles and of decimals must sum to 1 within 1e-9, and are divided by their sums;
-    rows with a fraction must sum to 1 exactly.
+    Entries are decimals or fractions like 1/3, with or without a row of output labels and a column
+    of input labels. Rows of decimals must sum to 1 within 1e-9, and are divided by their sums; rows
+    with a fraction must sum to 1 exactly.
     """
     location = Path(path)
-    return matrix_of(read_cells(location), location.name)
-
-
-def matrix_of(cells: Cells, origin: str) -> ChannelMatrix:
-    """Return the checked matrix of what a file called ``origin`` holds."""
-    if len(cells.rows) < 2:
+    origin = location.name
+    row_labels, column_labels, cells = _parts(_read_grid(location), origin)
+    if len(cells) < 2:
         raise DataError(f"{origin} has one input: a randomizer needs two or more to tell apart")
-    inputs = _labels(cells.inputs, len(cells.rows), f"inputs of {origin}")
-    outputs = _labels(cells.outputs, len(cells.rows[0]), f"outputs of {origin}")
+    inputs = _labels(row_labels, len(cells), f"inputs of {origin}")
+    outputs = _labels(column_labels, len(cells[0]), f"outputs of {origin}")
     keeps_exact = len(inputs) * len(outputs) <= _MOST_EXACT_CELLS
     rows = np.empty((len(inputs), len(outputs)))
     exact: list[tuple[Fraction, ...]] = []
     largest = 0.0
-    for number, cell_row in enumerate(cells.rows):
+    for number, cell_row in enumerate(cells):
         where = f"{origin}, row {inputs[number]!r}"
         entries = _entries(cell_row, where, outputs)
-        total = _require_sum(entries, where, any("/" in str(cell) for cell in cell_row))
+        total = sum(entries, Fraction(0))
+        _require_sum(total, where, any("/" in cell for cell in cell_row))
         rows[number] = np.array(entries, dtype=np.float64) / float(total)
         largest = max(largest, abs(float(total - 1)))
-        if keeps_exact and total == 1 and not isinstance(entries, np.ndarray):
+        if keeps_exact and total == 1:
             exact.append(tuple(entries))
     rows.setflags(write=False)
     return ChannelMatrix(
@@ -365,41 +275,25 @@ def _labels(labels: tuple[str, ...] | None, count: int, what: str) -> tuple[str,
     return labels
 
 
-def _entries(
-    cells: Sequence[str] | NDArray[np.float64], where: str, outputs: tuple[str, ...]
-) -> list[Fraction] | NDArray[np.float64]:
-    """Return the entries of a row, exact if they are text; refused unless all are >= 0."""
-    if isinstance(cells, np.ndarray):
-        usable = (cells >= 0.0) & (cells < math.inf)
-        if usable.all():
-            return cells
-        column = int(np.argmin(usable))
-        raise _no_probability(str(cells[column]), where, outputs[column])
+def _entries(cells: Sequence[str], where: str, outputs: tuple[str, ...]) -> list[Fraction]:
+    """Return the entries of a row, exact; refused unless all are >= 0."""
     entries = []
     for column, cell in enumerate(cells):
         entry = parse_entry(cell)
         if entry is None or entry < 0:
-            raise _no_probability(str(cell)[:40], where, outputs[column])
+            raise DataError(
+                f"{where}, column {outputs[column]!r} holds {cell[:40]!r}, which is no "
+                "probability: give a decimal or a fraction like 1/3, 0 or more (a first row of "
+                "labels needs an empty first cell)"
+            )
         entries.append(entry)
     return entries
 
 
-def _no_probability(found: str, where: str, output: str) -> DataError:
-    """Return the error for an entry that is none."""
-    return DataError(
-        f"{where}, column {output!r} holds {found!r}, which is no probability: give a decimal or "
-        "a fraction like 1/3, 0 or more (a first row of labels needs an empty first cell)"
-    )
-
-
-def _require_sum(
-    entries: list[Fraction] | NDArray[np.float64], where: str, has_fractions: bool
-) -> Fraction | float:
-    """Return the sum of a row, refused unless it is 1."""
-    total: Fraction | float
-    total = math.fsum(entries) if isinstance(entries, np.ndarray) else sum(entries, Fraction(0))
+def _require_sum(total: Fraction, where: str, has_fractions: bool) -> None:
+    """Refuse the sum of a row unless it is 1."""
     if abs(float(total - 1)) <= (0.0 if has_fractions else SUM_TOLERANCE):
-        return total
+        return
     wanted = "exactly 1, since it has fractions" if has_fractions else "1 within 1e-9"
     raise DataError(
         f"{where} sums to {float(total):.12g}, off by {float(total - 1):+.3g}: the probabilities "

@@ -6,23 +6,27 @@ they are to protect.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.collection.source.tables import (
     MISSING_TEXTS,
-    MissingPolicy,
+    Column,
     Source,
-    as_checked,
     changed,
+    counted,
     dropped_caution,
+    no_answers,
     open_source,
+    reading,
+    require_missing,
     require_users,
     rows_text,
+    source_of_values,
 )
 from shuffledp.core.checks import require_finite, require_positive
 from shuffledp.core.display import value_note
@@ -144,57 +148,24 @@ def _norms(
     return largest, directions, np.where(lengths > 0.0, lengths, 1.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NumberTable:
-    """Checked numbers of all users, or vectors (``is_vector``, if only of one coordinate).
-
-    ``is_clipped`` if values outside the limits were moved to the nearest one inside.
-    """
-
-    names: tuple[str, ...]
-    origin: str
-    num_users: int
-    num_missing: int
-    is_clipped: bool
-    is_vector: bool
-    limits: Limits = field(repr=False)
-    _source: Source = field(repr=False)
-
-    @property
-    def cautions(self) -> tuple[str, ...]:
-        """What the way of reading the columns adds to the assumptions, one sentence each."""
-        return dropped_caution(self.num_missing, self.num_users)
-
-    def blocks(self) -> Iterator[NDArray[np.float64]]:
-        """Yield the values of all users in file order; a second call reads the data again."""
-        return as_checked(self._values(), self.origin, self.num_users)
-
-    def _values(self) -> Iterator[NDArray[np.float64]]:
-        """Yield values within the limits, shape (m,), or (m, d) for vectors."""
-        for batch in _batches(self._source):
-            values = batch.values[~batch.is_missing]
-            if self.is_clipped:
-                values = self.limits.clip(values)
-            if self.limits.outside(values).any():
-                raise changed(self.origin)
-            yield values if self.is_vector else values[:, 0]
-
-
 def open_numbers(
     path: str | PathLike[str],
     columns: str | Sequence[str],
     *,
     limits: Limits,
     clip: bool = False,
-    missing: MissingPolicy | str = MissingPolicy.ERROR,
+    missing: str = "error",
+    csv_separator: str | None = None,
+    header: bool = True,
     on_progress: Progress | None = None,
-) -> NumberTable:
+) -> Column:
     """Open columns of numbers of a file in which each row is one user, and check every value.
 
     Parameters
     ----------
     path : str or path-like
-        A ``.csv``, ``.tsv`` or ``.parquet`` file.
+        As for `open_table`. Where semicolons stand between the fields of a text table, 12,5 is
+        12.5, unless a column also has numbers with a point.
     columns : str or sequence of str
         One name for numbers; several, in order, for vectors.
     limits : Range or Ball
@@ -203,12 +174,12 @@ def open_numbers(
         Move values outside to the nearest one inside, instead of refusing them.
     missing : {"error", "drop"}
         What to do with rows in which a number is missing.
-    on_progress : callable, optional
-        Called with the stage, the rows done, and the rows in total (None while unknown).
+    csv_separator, header, on_progress
+        As for `open_table`.
 
     Returns
     -------
-    NumberTable
+    Column
         Checked, and ready to be read once more.
 
     Raises
@@ -221,40 +192,44 @@ def open_numbers(
     """
     names = (columns,) if isinstance(columns, str) else tuple(columns)
     return _survey_numbers(
-        open_source(path, *names),
+        open_source(path, *names, csv_separator=csv_separator, header=header),
         is_vector=not isinstance(columns, str),
         limits=limits,
         clip=clip,
         missing=missing,
-        report=on_progress,
+        report=on_progress or no_progress,
     )
 
 
 def numbers_from_values(
-    values: object,
+    values: Any,
     *,
     names: Sequence[str],
     limits: Limits,
     clip: bool = False,
+    missing: str = "error",
     is_vector: bool = False,
-) -> NumberTable:
+) -> Column:
     """Check numbers in memory, one row a user: shape (n,), or (n, d) for vectors."""
     import polars as pl
 
+    if not is_vector:
+        source = source_of_values(names[0], values)
+        return _survey_numbers(source, is_vector=False, limits=limits, clip=clip, missing=missing)
     try:
-        array = np.asarray(values, dtype=np.float64)
+        given = np.asarray(values)
+        array = given.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"values are not all numbers ({error}): convert them first") from None
-    expected = (array.shape[0] if array.ndim else 0, len(names)) if is_vector else (array.size,)
-    if array.shape != expected:
+    if given.dtype == np.bool_:
+        raise DataError("values are booleans, which are no numbers: give 0 and 1")
+    if array.ndim != 2 or array.shape[1] != len(names):
         raise DataError(
-            f"values have shape {array.shape}: give one "
-            + (f"row of {len(names)} numbers a user" if is_vector else "number a user")
+            f"values have shape {array.shape}: give one row of {len(names)} numbers a user"
         )
-    table = array.reshape(-1, len(names))
-    frame = pl.DataFrame({name: table[:, i] for i, name in enumerate(names)}).lazy()
+    frame = pl.DataFrame({name: array[:, i] for i, name in enumerate(names)}).lazy()
     source = Source(frame=frame, names=tuple(names), origin="values")
-    return _survey_numbers(source, is_vector=is_vector, limits=limits, clip=clip)
+    return _survey_numbers(source, is_vector=True, limits=limits, clip=clip, missing=missing)
 
 
 def _survey_numbers(
@@ -263,53 +238,56 @@ def _survey_numbers(
     is_vector: bool,
     limits: Limits,
     clip: bool,
-    missing: MissingPolicy | str = MissingPolicy.ERROR,
-    report: Progress | None = None,
-) -> NumberTable:
+    missing: str,
+    report: Progress = no_progress,
+) -> Column:
     """Make the first pass: count the users and check every value."""
     names, where = source.names, source.where
     if len(set(names)) < len(names) or not names:
         raise ParameterError(f"columns {', '.join(names)}: name each column once, at least one")
-    policy = MissingPolicy.named(missing, unless="numbers")
-    report = report or no_progress
-    num_rows = num_missing = num_outside = 0
+    require_missing(missing, unless="numbers")
+    num_rows = num_missing = num_outside = first_missing = 0
     first_outside: tuple[int, list[float]] | None = None
-    for batch in _batches(source, check=True):
-        _require_numbers(batch, source, num_rows)
-        if policy is MissingPolicy.ERROR and batch.is_missing.any():
-            row = num_rows + int(np.argmax(batch.is_missing)) + 1
-            raise DataError(
-                f"row {row:,} of {where} has no number (null, NaN or empty): pass --missing drop "
-                "to leave such rows out"
-            )
+    for start, batch in counted(_batches(source, check=True), report):
+        _require_numbers(batch, source, start)
+        if not num_missing and batch.is_missing.any():
+            first_missing = start + int(np.argmax(batch.is_missing)) + 1
         is_outside = limits.outside(batch.values) & ~batch.is_missing
-        if not clip and is_outside.any():
-            if first_outside is None:
-                at = int(np.argmax(is_outside))
-                first_outside = (num_rows + at + 1, batch.values[at].tolist())
-            num_outside += int(is_outside.sum())
+        if first_outside is None and is_outside.any():
+            at = int(np.argmax(is_outside))
+            first_outside = (start + at + 1, batch.values[at].tolist())
+        num_outside += int(is_outside.sum())
         num_missing += int(batch.is_missing.sum())
-        num_rows += len(batch.values)
-        report("checking", num_rows, None)
-    report("checking", num_rows, num_rows)
-    if first_outside is not None:
+        num_rows += len(batch)
+    if missing == "error" and num_missing:
+        raise no_answers(where, num_missing, first_missing, category=False)
+    if first_outside is not None and not clip:
         row, value = first_outside
         raise DomainError(
             f"row {row:,} of {where} holds a value{value_note(value)} outside {limits}; "
             f"{rows_text(num_outside)} of {num_rows:,} hold such values: state wider limits, or "
-            "pass --clip to move them to the nearest value inside"
+            "pass clip=True to move them to the nearest value inside"
         )
     num_users = num_rows - num_missing
     require_users(num_users, f"{where} has {rows_text(num_users)} with a number")
-    return NumberTable(
+
+    def values() -> Iterator[NDArray[np.float64]]:
+        """Yield values within the limits, shape (m,), or (m, d) for vectors."""
+        for batch in _batches(source):
+            rows = batch.values[~batch.is_missing]
+            rows = limits.clip(rows) if clip else rows
+            if limits.outside(rows).any():
+                raise changed(source.origin)
+            yield rows if is_vector else rows[:, 0]
+
+    return Column(
         names=names,
         origin=source.origin,
         num_users=num_users,
         num_missing=num_missing,
-        is_clipped=clip,
-        is_vector=is_vector,
-        limits=limits,
-        _source=source,
+        checked_for=(("vectors", names, limits) if is_vector else ("numbers", limits)),
+        cautions=dropped_caution(num_missing, num_users),
+        _read=values,
     )
 
 
@@ -321,12 +299,19 @@ class _Batch:
     is_missing: NDArray[np.bool_]
     is_bad: NDArray[np.bool_]
 
+    def __len__(self) -> int:
+        return len(self.values)
+
 
 def _batches(source: Source, *, check: bool = False) -> Iterator[_Batch]:
     """Yield the rows as numbers."""
     import polars as pl
 
-    expressions = map(_expressions, source.names, source.dtypes)
+    commas = _decimal_commas(source)
+    expressions = [
+        _expressions(name, dtype, comma=name in commas)
+        for name, dtype in zip(source.names, source.dtypes, strict=True)
+    ]
     numbers, missing = zip(*expressions, strict=True)
     bad = (number.is_null() & ~absent for number, absent in zip(numbers, missing, strict=True))
     selected = source.frame.select(
@@ -343,17 +328,35 @@ def _batches(source: Source, *, check: bool = False) -> Iterator[_Batch]:
         )
 
 
-def _expressions(name: str, dtype: "pl.DataType") -> tuple["pl.Expr", "pl.Expr"]:
+def _decimal_commas(source: Source) -> frozenset[str]:
+    """Return the columns of a table with semicolons in which no number has a decimal point."""
+    import polars as pl
+
+    if not source.has_decimal_commas:
+        return frozenset()
+    points = source.frame.select(pl.col(source.names).str.contains(".", literal=True).any())
+    with reading(source.origin):
+        has_point = points.collect().row(0)
+    return frozenset(name for name, found in zip(source.names, has_point, strict=True) if not found)
+
+
+def _expressions(name: str, dtype: "pl.DataType", *, comma: bool) -> tuple["pl.Expr", "pl.Expr"]:
     """Return a column as numbers, and where it has none."""
     import polars as pl
 
     column = pl.col(name)
     if dtype == pl.String:
         text = column.str.strip_chars()
-        number = text.cast(pl.Float64, strict=False)
+        plain = text.str.replace(",", ".", literal=True) if comma else text
+        number = plain.cast(pl.Float64, strict=False)
         is_nan = number.is_nan().fill_null(value=False)  # null where the text is no number
         return number, column.is_null() | text.is_in(list(MISSING_TEXTS)) | is_nan
-    if dtype.is_numeric() or dtype in (pl.Boolean, pl.Null):
+    if dtype == pl.Boolean:
+        raise DataError(
+            f"column {name!r} is of type Boolean, which is no number: give 0 and 1, or ask for the "
+            "shares of true and false"
+        )
+    if dtype.is_numeric() or dtype == pl.Null:
         number = column.cast(pl.Float64)
         return number, number.is_null() | number.is_nan()
     raise DataError(f"column {name!r} is of type {dtype}, which is no column of numbers")

@@ -64,9 +64,9 @@ class PriorKnowledge:
             return prior
         content: Any
         if isinstance(prior, Mapping):
-            content = {str(name): _Number(chance) for name, chance in prior.items()}
+            content = {str(name): parse_entry(str(chance)) for name, chance in prior.items()}
         else:
-            content = [_Number(chance) for chance in prior]  # type: ignore[union-attr]  # a sequence
+            content = [parse_entry(str(chance)) for chance in prior]  # type: ignore[union-attr]  # a sequence
         values, law = _prior(content, "prior")
         return cls(prior=law, values=values)
 
@@ -149,27 +149,23 @@ def read_prior(path: str | PathLike[str]) -> PriorKnowledge:
 
 
 def _json(path: Path) -> Any:
-    """Return what a JSON file holds; numbers keep their digits, and no key stands twice."""
+    """Return what a JSON file holds; numbers as fractions, and no key stands twice."""
 
     def unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for key, value in pairs:
-            if key in found:
-                raise DataError(f"{path.name} names {key!r} twice: name each value once")
-            found[key] = value
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            raise DataError(f"{path.name} names a value twice: name each value once")
         return found
 
     try:
-        with path.open(encoding="utf-8-sig") as file:
-            return json.load(
-                file,
-                parse_float=_Number,
-                parse_int=_Number,
-                parse_constant=_Number,
-                object_pairs_hook=unrepeated,
-            )
-    except DataError:
-        raise
+        text = path.read_text(encoding="utf-8-sig")
+        return json.loads(
+            text,
+            parse_float=parse_entry,
+            parse_int=parse_entry,
+            parse_constant=lambda _: None,
+            object_pairs_hook=unrepeated,
+        )
     except OSError as error:
         raise DataError(
             f"cannot read {path}: {(error.strerror or str(error)).lower()}; give a JSON file "
@@ -178,12 +174,6 @@ def _json(path: Path) -> Any:
     except (ValueError, RecursionError) as error:
         reason = str(error).splitlines()[0]
         raise DataError(f"cannot read {path.name}: it is no JSON ({reason})") from None
-
-
-class _Number(str):
-    """A number as it stands in the file, unlike one in quotes."""
-
-    __slots__ = ()
 
 
 def _prior(content: Any, origin: str) -> tuple[tuple[str, ...] | None, tuple[float, ...]]:
@@ -197,10 +187,15 @@ def _prior(content: Any, origin: str) -> tuple[tuple[str, ...] | None, tuple[flo
             f"{origin} has {len(entries)} values, which is not in [2, {_MOST_VALUES:.0e}]: with "
             "fewer than two there is nothing to guess"
         )
-    exact = [
-        _probability(entry, f"{origin}, value {place if names is None else repr(names[place])}")
-        for place, entry in enumerate(entries)
-    ]
+    exact = []
+    for place, entry in enumerate(entries):
+        number = parse_entry(entry) if isinstance(entry, str) else entry
+        if not isinstance(number, Fraction) or number < 0:
+            raise DataError(
+                f"{origin}, value {place if names is None else repr(names[place])} is no "
+                'probability: give a number from 0 to 1, or a fraction in quotes like "1/3"'
+            )
+        exact.append(number)
     total = sum(exact, Fraction(0))
     if abs(total - 1) > _SUM_TOLERANCE:
         raise DataError(
@@ -210,51 +205,22 @@ def _prior(content: Any, origin: str) -> tuple[tuple[str, ...] | None, tuple[flo
     return names, tuple(float(entry / total) for entry in exact)
 
 
-def _probability(entry: Any, where: str) -> Fraction:
-    """Return an entry exactly; refused unless it is a number >= 0."""
-    number = parse_entry(entry)
-    if number is None or number < 0:
-        shown = str(entry) if isinstance(entry, _Number) else json.dumps(entry)
-        raise DataError(
-            f"{where} has {shown[:40]}, which is no probability: give a number from 0 to 1, or a "
-            'fraction in quotes like "1/3"'
-        )
-    return number
-
-
 def _known(
     content: Any, values: tuple[str, ...] | None, prior: Sequence[float], origin: str
 ) -> tuple[int, ...] | None:
     """Return how many of the others are known to have each value."""
     if content is None:
         return None
-    if isinstance(content, Mapping):
-        names = values or ()
-        for name in content:
-            if name not in names:
-                raise DataError(
-                    f'{origin}: "known" names {name!r}, of which the prior says nothing'
-                )
-        entries = [content.get(name, _Number("0")) for name in names]
-    elif isinstance(content, list):
-        entries = content
-    else:
-        raise DataError(f'{origin}: "known" is no list of counts: give one a value, or an object')
-    if len(entries) != len(prior):
+    if isinstance(content, Mapping) and set(content) <= set(values or ()):
+        content = [content.get(name, Fraction(0)) for name in values or ()]
+    if not isinstance(content, list) or len(content) != len(prior):
         raise DataError(
-            f'{origin}: "known" has {len(entries)} counts and the prior {len(prior)} values: give '
-            "one count a value"
+            f'{origin}: "known" is no list of {len(prior)} counts, nor an object that names values '
+            "of the prior: give one count a value"
         )
-    return tuple(_count(entry, origin) for entry in entries)
-
-
-def _count(entry: Any, origin: str) -> int:
-    """Return a count; refused unless it is a whole number >= 0."""
-    number = parse_entry(entry) if isinstance(entry, _Number) else None
-    if number is None or number < 0 or number.denominator != 1:
-        shown = str(entry) if isinstance(entry, _Number) else json.dumps(entry)
-        raise DataError(
-            f'{origin}: "known" has {shown[:40]}, which is no count of users: give whole numbers '
-            ">= 0"
-        )
-    return int(number)
+    for count in content:
+        if not isinstance(count, Fraction) or count < 0 or count.denominator != 1:
+            raise DataError(
+                f'{origin}: "known" has what is no count of users: give whole numbers >= 0'
+            )
+    return tuple(map(int, content))

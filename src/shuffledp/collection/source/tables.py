@@ -8,21 +8,28 @@ There are two passes over the data. The first counts the users and checks every 
 hands the values out to be randomized, each exactly once. Memory is bounded by the size of a block.
 """
 
+import csv
 import datetime as dt
 import difflib
-from collections import Counter
-from collections.abc import Iterable, Iterator
+import gzip
+import io
+import math
+import sys
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
-from dataclasses import dataclass
-from enum import StrEnum
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from shuffledp.core.errors import DataError, DomainError, ParameterError
+from shuffledp.core.progress import Progress
 
 if TYPE_CHECKING:
     import polars as pl
+
+Batch = TypeVar("Batch", bound=Sized)
 
 BLOCK_ROWS = 1 << 18
 """Rows a block: fixed, so that a seeded simulation does not depend on how a file is stored."""
@@ -30,59 +37,62 @@ BLOCK_ROWS = 1 << 18
 MISSING_TEXTS = ("", "nan", "NaN", "NAN", "null", "Null", "NULL")
 """Texts that stand for "no answer", unless the domain lists them."""
 
-SEPARATORS = {".csv": ",", ".tsv": "\t"}
 PARQUET = (".parquet", ".pq")
+TEXT = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+STANDARD_INPUT = "-"
+
+# What may stand between the fields of a text table, the most usual first.
+_SEPARATORS = ",;\t|"
+
+# Bytes from which the form of a text table is told.
+_SAMPLE_BYTES = 1 << 16
+
+MISSING_POLICIES = ("error", "drop", "category")
 
 
-class MissingPolicy(StrEnum):
-    """What to do with users who gave no answer (null, NaN, empty text)."""
-
-    ERROR = "error"
-    DROP = "drop"
-    CATEGORY = "category"
-
-    @classmethod
-    def named(cls, missing: "MissingPolicy | str", *, unless: str = "") -> "MissingPolicy":
-        """Return the policy of that name; of things named by ``unless`` there is no category."""
-        try:
-            policy = cls(missing)
-        except ValueError:
-            names = ", ".join(cls)
-            raise ParameterError(f"missing = {missing!r} is not one of {names}") from None
-        if unless and policy is cls.CATEGORY:
-            raise ParameterError(
-                f"missing = 'category' makes no sense for {unless}: choose error or drop"
-            )
-        return policy
+def require_missing(missing: str, *, unless: str = "") -> str:
+    """Return what to do with rows without an answer; ``unless`` names what has no category."""
+    if missing not in MISSING_POLICIES:
+        raise ParameterError(f"missing = {missing!r} is not one of {', '.join(MISSING_POLICIES)}")
+    if unless and missing == "category":
+        raise ParameterError(
+            f"missing = 'category' makes no sense for {unless}: choose error or drop"
+        )
+    return missing
 
 
 # ---------------------------------------------------------------- columns
-class Column(Protocol):
-    """The checked values of all users, one row a user, as a stream that can be read once more."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """The checked values of all users, one row a user, as a stream that can be read once more.
 
-    @property
-    def origin(self) -> str:
-        """Where the values come from, for messages."""
-        ...
+    It holds no tally of the values, so printing it gives nothing away beyond the domain and the
+    number of users. ``checked_for`` is compared with that of a question; ``cautions`` is what the
+    way of reading adds to the assumptions, one sentence each.
+    """
 
-    @property
-    def num_users(self) -> int:
-        """Number of rows that take part."""
-        ...
-
-    @property
-    def num_missing(self) -> int:
-        """Number of rows without a value that were left out."""
-        ...
-
-    @property
-    def cautions(self) -> tuple[str, ...]:
-        """What the way of reading adds to the assumptions, one sentence each."""
-        ...
+    names: tuple[str, ...]
+    origin: str
+    num_users: int
+    num_missing: int = 0
+    checked_for: tuple[object, ...]
+    domain: tuple[str, ...] = ()
+    cautions: tuple[str, ...] = ()
+    _read: Callable[[], Iterator[Any]] = field(repr=False)
 
     def blocks(self) -> Iterator[Any]:
-        """Yield the values in file order, in blocks as the randomizer takes them."""
-        ...
+        """Yield the values in file order, in blocks as the randomizer takes them.
+
+        `DataError` unless there are as many as in the first pass.
+        """
+        num_seen = 0
+        for block in self._read():
+            num_seen += len(block)
+            if num_seen > self.num_users:
+                raise changed(self.origin)
+            yield block
+        if num_seen != self.num_users:
+            raise changed(self.origin)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +103,7 @@ class Source:
     names: tuple[str, ...]
     origin: str
     is_text: bool = False
+    has_decimal_commas: bool = False
 
     @property
     def where(self) -> str:
@@ -124,18 +135,28 @@ class Source:
             )
 
 
-def open_source(path: str | PathLike[str], *names: str) -> Source:
+def open_source(
+    path: str | PathLike[str],
+    *names: str,
+    csv_separator: str | None = None,
+    header: bool = True,
+) -> Source:
     """Return columns of a file; nothing but its header is read yet."""
     location = Path(path)
-    with reading(location.name):
-        frame = scan(location)
+    origin = origin_of(location)
+    with reading(origin):
+        table = (
+            open_text(location, csv_separator, header=header) if is_text_table(location) else None
+        )
+        frame = scan(location) if table is None else table.frame
         for name in names:
-            require_column(name, frame.collect_schema().names(), location)
+            require_column(name, frame.collect_schema().names(), Path(origin))
     return Source(
         frame=frame,
         names=names,
-        origin=location.name,
-        is_text=is_text_table(location),
+        origin=origin,
+        is_text=table is not None,
+        has_decimal_commas=table is not None and table.separator == ";",
     )
 
 
@@ -144,16 +165,14 @@ def source_of_values(name: str, values: Iterable[object]) -> Source:
     return Source(frame=series_of(name, values).to_frame().lazy(), names=(name,), origin="values")
 
 
-def as_checked(blocks: Iterable[Any], origin: str, num_users: int) -> Iterator[Any]:
-    """Yield the blocks of a second pass; `DataError` unless it has as many rows as the first."""
-    num_seen = 0
-    for block in blocks:
-        num_seen += len(block)
-        if num_seen > num_users:
-            raise changed(origin)
-        yield block
-    if num_seen != num_users:
-        raise changed(origin)
+def counted(batches: Iterable[Batch], report: Progress) -> Iterator[tuple[int, Batch]]:
+    """Yield each batch of a first pass after the number of rows before it; report the progress."""
+    num_rows = 0
+    for batch in batches:
+        yield num_rows, batch
+        num_rows += len(batch)
+        report("checking", num_rows, None)
+    report("checking", num_rows, num_rows)
 
 
 def dropped_caution(num_missing: int, num_users: int, remedy: str = "") -> tuple[str, ...]:
@@ -164,6 +183,15 @@ def dropped_caution(num_missing: int, num_users: int, remedy: str = "") -> tuple
         f"Dropped: {rows_text(num_missing)} without an answer. The guarantee covers the other "
         f"{num_users:,} users, and how many were dropped is not protected"
         + (f"; {remedy}." if remedy else "."),
+    )
+
+
+def no_answers(where: str, count: int, row: int, *, category: bool) -> DataError:
+    """Return the error for rows without an answer."""
+    remedy = ", or missing='category' to count them as 'missing'" if category else ""
+    return DataError(
+        f"{where} has {rows_text(count)} without an answer (null, NaN or empty), the first is row "
+        f"{row:,}: pass missing='drop' to leave them out{remedy}"
     )
 
 
@@ -195,6 +223,10 @@ def label_of(value: object) -> str:
     Whole floats lose their ``".0"``, so that a column of whole numbers keeps its labels when a
     missing value turned it into floats.
     """
+    if isinstance(value, str):
+        return value
+    if hasattr(value, "dtype") and hasattr(value, "item"):
+        value = value.item()  # a number of NumPy
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
@@ -222,24 +254,46 @@ def label_expression(name: str, dtype: "pl.DataType") -> "pl.Expr":
     )
 
 
-def checked_domain(values: Iterable[object]) -> tuple[str, ...]:
-    """Return the labels of a declared domain; `DomainError` for empty, repeated or no text."""
-    labels = tuple(label_of(value) for value in values)
+def checked_domain(values: Iterable[object], what: str = "domain") -> tuple[str, ...]:
+    """Return labels of a list; `DomainError` for empty ones, bytes, and pairs that look alike."""
+    given = tuple(values)
+    labels = tuple(label_of(value) for value in given)
     if "" in labels:
         raise DomainError(
-            f"domain has an empty answer at position {labels.index('') + 1}: name every answer, "
-            "and say with missing= (--missing) what is to be done with empty rows"
+            f"{what} has an empty answer at position {labels.index('') + 1}: name every answer, "
+            "and say with missing='category' what is to be done with empty rows"
         )
     # What the system could not decode are surrogates, which cannot be written.
     if any("\ud800" <= character <= "\udfff" for label in labels for character in label):
         raise DomainError(
-            "domain holds bytes that are no text here: run with a UTF-8 locale, such as "
+            f"{what} holds bytes that are no text here: run with a UTF-8 locale, such as "
             "LC_ALL=C.UTF-8, or list the answers in a file (--domain-file)"
         )
-    if len(set(labels)) < len(labels):
-        repeated, _ = Counter(labels).most_common(1)[0]
-        raise DomainError(f"domain lists {repeated!r} more than once: list each answer once")
+    seen: dict[str, int] = {}
+    for place, label in enumerate(labels):
+        form = _form(given[place], label)
+        other = seen.setdefault(form, place)
+        if other != place and labels[other] == label and given[other] == given[place]:
+            raise DomainError(f"{what} lists {label!r} more than once: list each answer once")
+        if other != place:
+            raise DomainError(
+                f"{what} lists {_shown(given[other])} and {_shown(given[place])}, which nobody can "
+                "tell apart: list one of them, and write it in the data in the same way"
+            )
     return labels
+
+
+def _form(value: object, label: str) -> str:
+    """Return what two answers share that only a computer tells apart."""
+    if label in {"true", "false"} and not isinstance(value, str):
+        return str(int(label == "true"))  # True == 1
+    return unicodedata.normalize("NFC", label).strip()
+
+
+def _shown(value: object) -> str:
+    """Return a value as Python writes it, in ASCII where another could look the same."""
+    shown = repr(value)
+    return shown if unicodedata.is_normalized("NFC", shown) else ascii(value)
 
 
 def require_two_answers(labels: tuple[str, ...], what: str) -> tuple[str, ...]:
@@ -249,7 +303,7 @@ def require_two_answers(labels: tuple[str, ...], what: str) -> tuple[str, ...]:
     found = f"only {labels[0]!r}" if labels else "no answer"
     raise DomainError(
         f"{what} has {found}: a question needs at least two possible answers; list all that a "
-        "user could have given with domain= (--domain yes,no)"
+        "user could have given with domain=['yes', 'no']"
     )
 
 
@@ -302,23 +356,102 @@ def _reason(error: BaseException) -> str:
     return (text.splitlines() or ["unknown error"])[0]
 
 
+def origin_of(path: Path) -> str:
+    """Return what messages call a file."""
+    return "standard input" if str(path) == STANDARD_INPUT else path.name
+
+
 def scan(path: Path) -> "pl.LazyFrame":
     """Return a lazy frame over the file; nothing but its header is read yet."""
     import polars as pl
 
-    suffix = path.suffix.lower()
+    if is_text_table(path):
+        return open_text(path).frame
     require_file(path)
-    if suffix in PARQUET:
+    if path.suffix.lower() in PARQUET:
         return pl.scan_parquet(path, glob=False)
-    if suffix in SEPARATORS:
-        return pl.scan_csv(path, separator=SEPARATORS[suffix], infer_schema=False, glob=False)
-    known = ", ".join((*SEPARATORS, *PARQUET))
+    known = ", ".join((*TEXT, *PARQUET))
     raise DataError(f"cannot read {path}: its name ends in none of {known}; convert or rename it")
+
+
+@dataclass(frozen=True, slots=True)
+class TextTable:
+    """A text table, and what stands between its fields."""
+
+    frame: "pl.LazyFrame"
+    separator: str
+
+
+def open_text(path: Path, separator: str | None = None, *, header: bool = True) -> TextTable:
+    """Return a CSV file as a lazy frame of text; one with no header has columns column_1, ...
+
+    Files in UTF-16, packed ones and standard input are held in memory: their text is never written
+    to a disk.
+    """
+    import polars as pl
+
+    if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
+        raise ParameterError(f"csv_separator = {separator!r} is not one character, such as ;")
+    origin, content = origin_of(path), _unpacked(path)
+    if content is None:
+        with path.open("rb") as file:
+            sample = file.read(_SAMPLE_BYTES)
+    else:
+        sample = content[:_SAMPLE_BYTES]
+    if sample.startswith((b"\xff\xfe", b"\xfe\xff")):
+        try:
+            text = (path.read_bytes() if content is None else content).decode("utf-16")
+        except UnicodeDecodeError:
+            raise DataError(f"cannot read {origin}: it is no complete text in UTF-16") from None
+        content = text.encode()
+        sample = content[:_SAMPLE_BYTES]
+    if b"\0" in sample:
+        hint = "a spreadsheet: save it as CSV" if sample.startswith(b"PK") else "not text"
+        raise DataError(f"cannot read {origin}: it is {hint}, whatever its name says")
+    lines = sample.decode("utf-8-sig", errors="replace").splitlines()
+    if separator is None:
+        separator = "\t" if ".tsv" in path.name.lower() else _sniffed(lines)
+    if header and lines:
+        names = next(iter(csv.reader(lines, delimiter=separator)))
+        if repeated := [name for name in names if names.count(name) > 1]:
+            raise DataError(f"{origin} has two columns called {repeated[0]!r}: rename one of them")
+    return TextTable(
+        pl.scan_csv(
+            path if content is None else io.BytesIO(content),
+            separator=separator,
+            has_header=header,
+            infer_schema=False,
+            glob=False,
+        ),
+        separator,
+    )
+
+
+def _unpacked(path: Path) -> bytes | None:
+    """Return the bytes of a packed file or of standard input; None for any other file."""
+    if str(path) == STANDARD_INPUT:
+        return sys.stdin.buffer.read()
+    require_file(path)
+    if path.suffix.lower() != ".gz":
+        return None
+    try:
+        return gzip.decompress(path.read_bytes())
+    except (OSError, EOFError, ValueError):
+        raise DataError(f"cannot read {path.name}: it is no complete gzip file") from None
+
+
+def _sniffed(lines: list[str]) -> str:
+    """Return the separator that splits the first two rows into equally many fields, the most."""
+    fields: dict[str, int] = {}
+    for separator in _SEPARATORS:
+        rows = [len(row) for row in csv.reader(lines[:2], delimiter=separator)]
+        fields[separator] = rows[0] if len(set(rows)) == 1 else 0
+    return max(_SEPARATORS, key=lambda separator: fields[separator])
 
 
 def is_text_table(path: Path) -> bool:
     """Return whether the file's name is that of text, so that whole rows should be checked."""
-    return path.suffix.lower() in SEPARATORS
+    return str(path) == STANDARD_INPUT or path.name.lower().endswith(TEXT)
 
 
 def require_file(path: Path) -> None:
@@ -339,16 +472,20 @@ def require_column(column: str, names: list[str], path: Path) -> None:
     raise DataError(f"{path.name} has no column {column!r}{hint} (its columns: {shown})")
 
 
-def series_of(name: str, values: Iterable[object]) -> "pl.Series":
+def series_of(name: str, values: Any) -> "pl.Series":
     """Return the values as a polars series."""
     import polars as pl
 
-    if hasattr(values, "to_numpy") and not isinstance(values, pl.Series):
-        values = values.to_numpy()  # a pandas series, without the need for pyarrow
+    require_sequence("values", values)
+    is_arrow = hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__")
+    if hasattr(values, "iloc"):  # a series of pandas, without the need for pyarrow
+        values = values.to_numpy()
+    elif is_arrow:
+        values = pl.Series(name, values)
     if (num_axes := getattr(values, "ndim", 1)) != 1:
         raise DataError(f"{name} has {num_axes} dimensions: give one answer a user")
     if str(getattr(values, "dtype", "object")) == "object":  # no array, or one of Python objects
-        values = list(values)
+        values = [None if is_gap(value) else value for value in values]
     try:
         return pl.Series(name, values)
     except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
@@ -356,3 +493,18 @@ def series_of(name: str, values: Iterable[object]) -> "pl.Series":
         raise DataError(
             f"{name} does not hold answers of one type ({reason}): convert them to text first"
         ) from None
+
+
+def is_gap(value: object) -> bool:
+    """Return whether a Python object stands for no value: None, NaN, and those of pandas."""
+    is_nan = isinstance(value, float) and math.isnan(value)
+    return value is None or is_nan or type(value).__name__ in {"NAType", "NaTType"}
+
+
+def require_sequence(name: str, values: object) -> None:
+    """Raise `DataError` for what has no order, or holds an answer once however many gave it."""
+    if isinstance(values, str | bytes | set | frozenset | dict):
+        raise DataError(
+            f"{name} is a {type(values).__name__}, which does not hold one answer a user: give a "
+            "list, an array or a series"
+        )
