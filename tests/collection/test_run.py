@@ -106,7 +106,7 @@ def test_a_large_delta_is_warned_about():
 
 
 def test_the_domain_must_be_that_of_the_plan(plan):
-    with pytest.raises(DomainError, match="the answers have the domain"):
+    with pytest.raises(DomainError, match="the values were checked for answers of"):
         run_plan(plan, answers_from_values(ANSWERS))
 
 

@@ -3,6 +3,7 @@
 rich is imported when something is printed, since ``--json`` and ``--help`` do without.
 """
 
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -36,7 +37,18 @@ def print_json(value: object) -> None:
 
 def say(kind: str, message: str) -> None:
     """Print a message of some kind, such as an error, on one line of stderr."""
-    click.echo(f"{kind}: {one_line(message, limit=_LONGEST_LINE)}", err=True)
+    click.echo(f"{kind}: {one_line(_with_options(message), limit=_LONGEST_LINE)}", err=True)
+
+
+def _with_options(message: str) -> str:
+    """Return a message with options where it names arguments: missing='drop' as --missing drop."""
+
+    def option(found: re.Match[str]) -> str:
+        name, value = "--" + found["name"].replace("_", "-"), found["text"] or ""
+        return f"{name} {value}" if value else name
+
+    pattern = r"\b(?P<name>[a-z_]+)=(?:True|\[\.\.\.\]|'(?P<text>[\w,-]+)')"
+    return re.sub(pattern, option, message)
 
 
 def print_warnings(warnings: Iterable[str]) -> None:

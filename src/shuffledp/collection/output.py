@@ -12,7 +12,7 @@ import re
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -210,8 +210,8 @@ def _require_free(target: Path, *, overwrite: bool) -> None:
     _require_own(target, target)
 
 
-def _require_own(folder: Path, named: Path) -> None:
-    """Raise unless a folder holds earlier results, unchanged, and nothing else."""
+def _require_own(folder: Path, named: Path) -> list[str]:
+    """Return the files of earlier results, unchanged; raise if anything else is there."""
     try:
         written = dict(json.loads((folder / MARKER_FILE).read_bytes())["files"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
@@ -225,6 +225,7 @@ def _require_own(folder: Path, named: Path) -> None:
                 f"folder {named} holds a file {name!r}, which is no result of shuffledp or was "
                 "changed since, so it is not overwritten: choose another --out"
             )
+    return list(written)
 
 
 def _files(folder: Path) -> dict[str, list[int]]:
@@ -252,13 +253,22 @@ def _move_into_place(partial: Path, target: Path) -> None:
     target.rename(old)
     try:
         # Aside, where nobody else writes by its name: what is removed below is what is seen here.
-        if any(old.iterdir()):
-            _require_own(old, target)
+        own = _require_own(old, target) if any(old.iterdir()) else []
         partial.rename(target)
     except BaseException:
         old.rename(target)
         raise
-    shutil.rmtree(old, ignore_errors=True)
+    _remove(old, [*own, MARKER_FILE])
+
+
+def _remove(folder: Path, files: Iterable[str]) -> None:
+    """Remove files and then folders that are empty; what appeared meanwhile stays."""
+    with suppress(OSError):
+        for name in files:
+            (folder / name).unlink(missing_ok=True)
+        for entry in sorted(folder.rglob("*"), reverse=True):
+            entry.rmdir()
+        folder.rmdir()
 
 
 def _reason(error: OSError) -> str:

@@ -4,11 +4,15 @@ Privacy and mechanisms meet here: for each randomizer that answers the question 
 the largest epsilon0 that meets the target, and the estimators say which of them then errs least.
 """
 
+import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Generic, SupportsIndex
+from os import PathLike
+from pathlib import Path
+from typing import Any, Generic, SupportsIndex
 
+from shuffledp._version import __version__
 from shuffledp.accounting.amplification.registry import account_delta
 from shuffledp.accounting.calibration import (
     LARGEST_EPSILON0,
@@ -19,12 +23,23 @@ from shuffledp.accounting.release import ShuffledRelease
 from shuffledp.collection.account import guarantee_for, guarantee_of
 from shuffledp.collection.arrangements import UNIFORM, Arrangement, is_uniform
 from shuffledp.collection.question import Candidates, Question, chosen_candidates
-from shuffledp.collection.results import Estimates_co, Guarantee, registered_renderer
+from shuffledp.collection.questions import question_from_json
+from shuffledp.collection.results import (
+    Estimates_co,
+    Guarantee,
+    WithoutShuffler,
+    plan_cautions,
+    registered_renderer,
+    without_shuffler,
+)
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
-from shuffledp.core.errors import InfeasibleTargetError, ParameterError
+from shuffledp.core.errors import DataError, InfeasibleTargetError, ParameterError
 from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.randomizers.base import LocalRandomizer
+
+PLAN_SCHEMA = 1
+"""Of the files of `Plan.save`; it changes where what they hold does."""
 
 # Advice beyond this number of users is of no use.
 _MOST_USERS_ADVISED = 10**9
@@ -48,6 +63,7 @@ class Alternative:
 
     randomizer: LocalRandomizer
     expected_standard_error: float
+    asked_epsilon0: float
 
     def to_json_dict(self) -> dict[str, object]:
         """Return name, epsilon0, bytes a report and expected standard error."""
@@ -74,12 +90,16 @@ class ModelComparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """What a collection has to meet: (epsilon, delta) with so many users, after so many rounds."""
+    """What a collection has to meet: (epsilon, delta) with so many users, after so many rounds.
+
+    And each report at most ``max_epsilon0``, whoever shuffles.
+    """
 
     num_users: int
     epsilon: float
     delta: float
     rounds: int = 1
+    max_epsilon0: float = LARGEST_EPSILON0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +125,11 @@ class Plan(Generic[Estimates_co]):
         How often the collection is repeated about the same people; the guarantee covers all of it.
     shuffling : Arrangement
         How reports are shuffled, which the guarantee is for.
+    binding : {"epsilon", "max_epsilon0", "epsilon0"}
+        What limits the local noise: the central target, the local one, or an epsilon0 that was
+        fixed.
+    asked_epsilon0 : float
+        What the randomizer was made for; its own epsilon0 is at most that.
     """
 
     num_users: int
@@ -116,6 +141,8 @@ class Plan(Generic[Estimates_co]):
     alternatives: tuple[Alternative, ...] = ()
     rounds: int = 1
     shuffling: Arrangement = UNIFORM
+    binding: str = "epsilon"
+    asked_epsilon0: float
     _makers: Candidates = field(repr=False, compare=False)
 
     @property
@@ -136,6 +163,18 @@ class Plan(Generic[Estimates_co]):
         """The same with sampling: of an estimate about the population that the users come from."""
         sampling = self.question.expected_spread / self.num_users
         return math.sqrt(self.expected_standard_error**2 + sampling)
+
+    @property
+    def without_shuffler(self) -> WithoutShuffler:
+        """What protects a user from somebody who sees whose report is whose."""
+        return without_shuffler(self.question, self.randomizer, rounds=self.rounds)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to know before running it: promises that are too weak to say much."""
+        return plan_cautions(
+            self.guarantee.epsilon_upper, self.target_delta, self.num_users, self.without_shuffler
+        )
 
     @property
     def local_model(self) -> ModelComparison:
@@ -185,7 +224,71 @@ class Plan(Generic[Estimates_co]):
             "domain": list(self.domain),
             "local_model": self.local_model.to_json_dict(),
             "central_model": self.central_model.to_json_dict(),
+            "binding": self.binding,
+            "without_shuffler": self.without_shuffler.to_json_dict(),
+            "warnings": list(self.warnings),
         }
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write the plan as JSON, for `load`; an existing file is replaced in one step.
+
+        Raises
+        ------
+        ParameterError
+            If the shuffle is not uniform: any other depends on data that a plan does not hold.
+        OutputError
+            If the file cannot be written.
+
+        Examples
+        --------
+        >>> import tempfile, shuffledp as sdp
+        >>> asked = sdp.plan(sdp.Categories(["yes", "no"]), num_users=99, epsilon=1, delta=1e-6)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     sdp.Plan.load(asked.save(f"{folder}/plan.json")).randomizer == asked.randomizer
+        True
+        """
+        from shuffledp.collection.output import json_text, whole_file
+
+        if not is_uniform(self.shuffling):
+            raise ParameterError(
+                f"shuffling = {self.shuffling.name}: only plans of uniform shuffles are saved; "
+                "give the same arguments to plan again"
+            )
+        with whole_file(path) as partial:
+            written = {"schema": PLAN_SCHEMA, "shuffledp_version": __version__, **_inputs(self)}
+            partial.write_text(json_text(written, indent=2) + "\n", encoding="utf-8")
+        return Path(path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> "Plan":
+        """Return a plan that `save` wrote, its guarantee computed anew.
+
+        Of its alternatives nothing is known any more.
+
+        Raises
+        ------
+        DataError
+            If it is no such file, or this version draws from another law.
+        """
+        location = Path(path)
+        try:
+            written = json.loads(location.read_text(encoding="utf-8"))
+            if written["schema"] != PLAN_SCHEMA:
+                raise DataError(
+                    f"{location.name} has schema {written['schema']!r} and this version of "
+                    f"shuffledp reads {PLAN_SCHEMA}: plan again"
+                )
+            question = question_from_json(written["question"], written["domain"])
+            return _rebuilt(question, written, location.name)
+        except OSError as error:
+            raise DataError(f"cannot read {location}: {error.strerror or error}") from None
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            if isinstance(error, DataError):
+                raise
+            raise DataError(
+                f"{location.name} is no plan as Plan.save writes it: {type(error).__name__}, "
+                f"{error}"
+            ) from None
 
     def _repr_html_(self) -> str:
         return registered_renderer().notebook_html(self)
@@ -201,6 +304,7 @@ def plan(
     delta: float,
     epsilon: float | None = None,
     epsilon0: float | None = None,
+    max_epsilon0: float | None = None,
     randomizer: str | None = None,
     rounds: SupportsIndex = 1,
     shuffling: Arrangement = UNIFORM,
@@ -219,6 +323,9 @@ def plan(
         Central target in nats, > 0.
     epsilon0 : float, optional
         Local privacy loss in nats, given instead of ``epsilon``, whatever epsilon it leads to.
+    max_epsilon0 : float, optional
+        Largest local privacy loss in nats, > 0, beside ``epsilon``: either may bind, and the
+        plan's ``binding`` says which. By default only the central target does.
     randomizer : str, optional
         Name of the randomizer to use. By default for a uniform shuffle to a target the one with
         the least expected error, or with the smallest reports among those within 2 % of it;
@@ -266,6 +373,11 @@ def plan(
             f"rounds = {rounds}: a collection that is repeated is planned for a target epsilon of "
             "uniform shuffles only: leave rounds out"
         )
+    if max_epsilon0 is not None and epsilon is None:
+        raise ParameterError(
+            f"max_epsilon0 = {max_epsilon0} goes with a central target: give epsilon, or only the "
+            "epsilon0 that is fixed"
+        )
     if epsilon is None:
         name = randomizer or next(iter(question.candidates()))
         makers = chosen_candidates(question, name)
@@ -280,6 +392,8 @@ def plan(
             randomizer=law,
             guarantee=guarantee,
             shuffling=shuffling,
+            binding="epsilon0",
+            asked_epsilon0=float(epsilon0 or 0.0),
             _makers=makers,
         )
     target = Target(
@@ -287,6 +401,11 @@ def plan(
         epsilon=require_positive("epsilon", epsilon),
         delta=require_open_unit("delta", delta),
         rounds=require_at_least("rounds", rounds, 1),
+        max_epsilon0=(
+            LARGEST_EPSILON0
+            if max_epsilon0 is None
+            else min(require_positive("max_epsilon0", max_epsilon0), LARGEST_EPSILON0)
+        ),
     )
     if not is_uniform(shuffling):
         return _arranged_plan(question, target, shuffling, randomizer)
@@ -307,6 +426,55 @@ def plan(
         ),
         alternatives=tuple(each for each in choices if each is not best),
         rounds=target.rounds,
+        binding=_binding(best.asked_epsilon0, target),
+        asked_epsilon0=best.asked_epsilon0,
+        _makers=makers,
+    )
+
+
+def _binding(asked_epsilon0: float, target: Target) -> str:
+    """Return which of the two limits an epsilon0 was found at."""
+    is_capped = target.max_epsilon0 < LARGEST_EPSILON0 and asked_epsilon0 >= target.max_epsilon0
+    return "max_epsilon0" if is_capped else "epsilon"
+
+
+def _inputs(plan: Plan) -> dict[str, object]:
+    """Return all from which a plan follows."""
+    return {
+        "question": plan.question.to_json_dict(),
+        "domain": list(plan.domain),
+        "num_users": plan.num_users,
+        "target_epsilon": plan.target_epsilon,
+        "target_delta": plan.target_delta,
+        "rounds": plan.rounds,
+        "binding": plan.binding,
+        "randomizer": plan.randomizer.name,
+        "asked_epsilon0": plan.asked_epsilon0,
+        "fingerprint": plan.randomizer.fingerprint,
+    }
+
+
+def _rebuilt(question: Question[Estimates_co], written: Any, origin: str) -> Plan[Estimates_co]:
+    """Return the plan that was written; raise for another law."""
+    makers = chosen_candidates(question, written["randomizer"])
+    law = makers[written["randomizer"]](written["asked_epsilon0"])
+    if law.fingerprint != written["fingerprint"]:
+        raise DataError(
+            f"{origin} names the law {written['fingerprint']!r} and this version of shuffledp "
+            f"draws from {law.fingerprint!r}: use the version that planned, or plan again"
+        )
+    num_users, rounds = written["num_users"], written["rounds"]
+    epsilon, delta = written["target_epsilon"], written["target_delta"]
+    return Plan(
+        num_users=num_users,
+        question=question,
+        target_epsilon=epsilon,
+        target_delta=delta,
+        randomizer=law,
+        guarantee=guarantee_within(law, num_users, epsilon, delta, rounds=rounds),
+        rounds=rounds,
+        binding=written["binding"],
+        asked_epsilon0=written["asked_epsilon0"],
         _makers=makers,
     )
 
@@ -328,15 +496,16 @@ def _arranged_plan(
         return found.epsilon_upper
 
     # Without any amplification the target is met at epsilon0 = epsilon.
-    certain = min(target.epsilon, LARGEST_EPSILON0)
+    certain = min(target.epsilon, target.max_epsilon0)
     _, inverse = last_above_first_below(
         epsilon_at,
         target.epsilon,
-        1.0 / LARGEST_EPSILON0,
+        1.0 / target.max_epsilon0,
         1.0 / certain,
         relative_tolerance=_ARRANGED_TOLERANCE,
     )
-    law = make(max(1.0 / inverse, certain))
+    epsilon0 = max(1.0 / inverse, certain)
+    law = make(epsilon0)
     if not question.expected_error(law, num_users) <= question.useless_error:
         raise InfeasibleTargetError(
             f"num_users = {num_users} is too few for epsilon = {target.epsilon:g}, delta = "
@@ -352,6 +521,8 @@ def _arranged_plan(
         randomizer=law,
         guarantee=shuffling.guarantee(law.profile, num_users, delta=target.delta),
         shuffling=shuffling,
+        binding=_binding(epsilon0, target),
+        asked_epsilon0=epsilon0,
         _makers=makers,
     )
 
@@ -363,9 +534,12 @@ def ranked_choices(
     calibrated = _Calibration(target)
     choices = []
     for make in makers.values():
-        chosen = make(calibrated.largest_epsilon0(make))
+        epsilon0 = calibrated.largest_epsilon0(make)
+        chosen = make(epsilon0)
         error = question.expected_error(chosen, target.num_users)
-        choices.append(Alternative(randomizer=chosen, expected_standard_error=error))
+        choices.append(
+            Alternative(randomizer=chosen, expected_standard_error=error, asked_epsilon0=epsilon0)
+        )
     return tuple(sorted(choices, key=lambda each: each.expected_standard_error))
 
 
@@ -392,16 +566,18 @@ class _Calibration:
 def meeting(target: Target, profile_for: Callable[[float], LocalProfile]) -> float:
     """Return the largest epsilon0 of profiles that meet the target."""
     if target.rounds == 1:
-        return largest_epsilon0(
+        found = largest_epsilon0(
             profile_for, num_users=target.num_users, epsilon=target.epsilon, delta=target.delta
         )
-    return largest_local_epsilon(
+        return min(found, target.max_epsilon0)
+    found = largest_local_epsilon(
         num_users=target.num_users,
         rounds=target.rounds,
         epsilon=target.epsilon,
         delta=target.delta,
         profile_for=profile_for,
     )
+    return min(found, target.max_epsilon0)
 
 
 def guarantee_within(
@@ -458,6 +634,8 @@ def infeasible(question: Question, makers: Candidates, target: Target) -> Infeas
     large = next((e for e in steps if e > epsilon and useful(num_users, e)), None)
     if large is not None:
         advice.append(f"epsilon >= {large:g} with {num_users:,} users")
+    if target.max_epsilon0 < LARGEST_EPSILON0:
+        advice.append("max_epsilon0 may have to be larger")
     return InfeasibleTargetError(
         f"num_users = {num_users} is too few for epsilon = {epsilon:g}, delta = {delta:g} with "
         f"{question.describe()}{again}: the noise needed would drown every estimate; "

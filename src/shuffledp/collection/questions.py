@@ -11,6 +11,7 @@ from typing import Any, ClassVar, SupportsIndex
 from shuffledp.collection.question import (
     Candidates,
     EstimateOptions,
+    Question,
     candidates_of,
     require_list,
 )
@@ -532,6 +533,18 @@ class AnswerSets(_Shares):
     def to_json_dict(self) -> dict[str, object]:
         """Return kind and limit; the answers stand apart, as ``domain``."""
         return {"kind": self.kind, "max_answers": self.max_answers}
+
+
+def question_from_json(particulars: Any, labels: Iterable[str]) -> Question:
+    """Return the question of ``to_json_dict`` and ``labels``; `KeyError` for an unknown kind."""
+    make: dict[str, Callable[[], Question]] = {
+        Categories.kind: lambda: Categories(labels),
+        Words.kind: lambda: Words(labels, key=bytes.fromhex(particulars["key"])),
+        Mean.kind: lambda: Mean(particulars["low"], particulars["high"], name=particulars["name"]),
+        VectorMean.kind: lambda: VectorMean(labels, norm_bound=particulars["norm_bound"]),
+        AnswerSets.kind: lambda: AnswerSets(labels, max_answers=particulars["max_answers"]),
+    }
+    return make[particulars["kind"]]()
 
 
 def _answers(domain: Iterable[object]) -> tuple[str, ...]:

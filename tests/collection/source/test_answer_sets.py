@@ -83,7 +83,7 @@ def test_other_types_are_refused(tmp_path, values):
 def test_too_many_answers_are_named_with_their_row(tmp_path):
     path = csv_of(tmp_path, "bus", "car;bike;bus", "car;bike;bus")
     with pytest.raises(
-        DomainError, match=r"row 2 of column 'x' of a\.csv has 3 answers.*--truncate"
+        DomainError, match=r"row 2 of column 'x' of a\.csv has 3 answers.*truncate=True"
     ):
         opened(path)
     assert sets_of(opened(path, truncate=True)) == [[1], [2, 0], [2, 0]]

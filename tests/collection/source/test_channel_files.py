@@ -1,11 +1,8 @@
 """Channel matrices in files: every format, labels, and what is refused, each in one line."""
 
-import json
 import math
 from fractions import Fraction
 
-import numpy as np
-import polars as pl
 import pytest
 
 from shuffledp.accounting.amplification.registry import METHODS
@@ -63,40 +60,6 @@ def test_tsv(tmp_path):
     assert open_channel(write(tmp_path, "a.tsv", "3/4\t1/4\n1/4\t3/4\n")).exact == EXACT
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        [[0.75, 0.25], [0.25, 0.75]],
-        {"matrix": [["3/4", "1/4"], ["1/4", "3/4"]]},
-        {"matrix": [[0.75, 0.25], [0.25, 0.75]], "inputs": ["1", 2], "outputs": [1, 2]},
-    ],
-)
-def test_json(tmp_path, content):
-    matrix = open_channel(write(tmp_path, "a.json", json.dumps(content)))
-    assert matrix.exact == EXACT
-    assert (matrix.inputs, matrix.outputs) == (("1", "2"), ("1", "2"))
-
-
-def test_npy(tmp_path):
-    np.save(tmp_path / "a.npy", np.array(ROWS))
-    matrix = open_channel(tmp_path / "a.npy")
-    assert matrix.rows.tolist() == ROWS
-    assert matrix.exact is None
-    assert not matrix.rows.flags.writeable
-    np.save(tmp_path / "b.npy", np.eye(2, dtype=np.int64))
-    assert open_channel(tmp_path / "b.npy").rows.tolist() == [[1.0, 0.0], [0.0, 1.0]]
-
-
-def test_parquet_with_and_without_labels(tmp_path):
-    frame = pl.DataFrame({"yes": [0.75, 0.25], "no": [0.25, 0.75]})
-    frame.write_parquet(tmp_path / "a.parquet")
-    frame.insert_column(0, pl.Series("input", ["a", "b"])).write_parquet(tmp_path / "b.pq")
-    for name, inputs in (("a.parquet", ("1", "2")), ("b.pq", ("a", "b"))):
-        matrix = open_channel(tmp_path / name)
-        assert (matrix.inputs, matrix.outputs) == (inputs, ("yes", "no"))
-        assert matrix.rows.tolist() == ROWS
-
-
 # ------------------------------------------------------------------ sums
 
 
@@ -119,11 +82,6 @@ def test_a_row_that_does_not_sum_to_one_is_named(tmp_path):
 def test_fractions_must_sum_to_exactly_one(tmp_path):
     message = refused(write(tmp_path, "a.csv", "1/3,1/3,0.3333333333333\n1/3,1/3,1/3\n"))
     assert "exactly 1, since it has fractions" in message
-
-
-def test_single_precision_is_too_coarse(tmp_path):
-    np.save(tmp_path / "a.npy", np.array([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4]], dtype=np.float32))
-    assert "off by" in refused(tmp_path / "a.npy")
 
 
 def test_large_text_is_kept_as_doubles(tmp_path, monkeypatch):
@@ -179,63 +137,6 @@ def test_a_row_of_probabilities_is_never_taken_for_a_header(tmp_path):
         write(tmp_path, "c.csv", ",0.7,0.3\na,0.5,0.5\nb,0.4,0.6\n")
     )
     assert "holds 'no'" in refused(write(tmp_path, "d.csv", "x,0.7,no\na,0.5,0.5\nb,0.4,0.6\n"))
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "it is no JSON"),
-        ("[[0.5, 0.5", "it is no JSON"),
-        ("[" * 100_000, "it is no JSON"),
-        ("{}", "has no matrix"),
-        ('{"matrix": [[1]], "rows": 1}', "has 'rows'"),
-        ("3", "is no list of rows"),
-        ("[1, 2]", "is no list of rows"),
-        ("[]", "empty"),
-        ("[[], []]", "empty"),
-        ("[[0.5, 0.5], [1]]", "has 1 cells"),
-        ("[[0.5, 0.5], [NaN, 1]]", "holds 'NaN'"),
-        ("[[0.5, 0.5], [null, 1]]", "holds 'None'"),
-        ("[[0.5, 0.5], [true, 0]]", "holds 'True'"),
-        ('{"matrix": [[1, 0], [0, 1]], "inputs": "ab"}', "is no list"),
-        ('{"matrix": [[1, 0], [0, 1]], "inputs": ["a"]}', "1 labels for 2"),
-        ('{"matrix": [[1, 0], [0, 1]], "outputs": ["a", "a"]}', "stands 2 times"),
-    ],
-)
-def test_json_that_is_no_channel_is_refused_in_one_line(tmp_path, text, said):
-    assert said in refused(write(tmp_path, "a.json", text))
-
-
-def test_arrays_that_are_no_channel_are_refused(tmp_path):
-    assert "no array" in refused(write(tmp_path, "a.npy", b"nothing"))
-    for name, array in (
-        ("one axis", np.array([0.5, 0.5])),
-        ("text", np.array([["a", "b"]])),
-        ("complex", np.eye(2, dtype=complex)),
-    ):
-        np.save(tmp_path / f"{name}.npy", array)
-        assert "two-dimensional one of floats" in refused(tmp_path / f"{name}.npy")
-    np.save(tmp_path / "nan.npy", np.array([[0.5, 0.5], [math.nan, 0.5]]))
-    assert "row '2', column '1' holds 'nan'" in refused(tmp_path / "nan.npy")
-    np.save(tmp_path / "large.npy", np.zeros((201, 1)))
-    assert "too large" in refused(tmp_path / "large.npy")
-    np.save(tmp_path / "none.npy", np.zeros((0, 3)))
-    assert "empty" in refused(tmp_path / "none.npy")
-
-
-def test_parquet_that_is_no_channel_is_refused(tmp_path):
-    assert "Parquet" in refused(write(tmp_path, "a.parquet", b"nothing"))
-    for number, (columns, said) in enumerate(
-        [
-            ({"a": [0.5, None], "b": [0.5, 0.5]}, "holds 'nan'"),
-            ({"a": [0.5, 0.5], "b": ["x", "y"]}, "column 'b'"),
-            ({"a": ["x", "y"]}, "empty"),
-            ({"a": ["x", "x"], "b": [1.0, 1.0]}, "stands 2 times"),
-        ]
-    ):
-        path = tmp_path / f"{number}.parquet"
-        pl.DataFrame(columns).write_parquet(path)
-        assert said in refused(path)
 
 
 def test_files_that_cannot_be_read_are_refused(tmp_path):

@@ -62,20 +62,26 @@ def test_a_value_may_be_called_prior(write):
         ("[]", "has 0 values"),
         ("[0.5, 0.4]", "sums to 0.9, off by -0.1"),
         ("[0.5, 0.500001]", r"off by \+1e-06"),
-        ("[1.5, -0.5]", "value 1 has -0.5, which is no probability"),
-        ("[NaN, 1]", "value 0 has NaN"),
-        ('["half", 0.5]', 'value 0 has "half"'),
-        ("[true, 0]", "value 0 has true"),
-        ("[[1], [0]]", "value 0 has"),
-        ('{"a": 0.5, "a": 0.5}', "names 'a' twice"),
+        ("[1.5, -0.5]", "value 1 is no probability"),
+        ("[NaN, 1]", "value 0 is no probability"),
+        ('["half", 0.5]', "value 0 is no probability"),
+        ("[true, 0]", "value 0 is no probability"),
+        ("[[1], [0]]", "value 0 is no probability"),
+        ('{"a": 0.5, "a": 0.5}', "names a value twice"),
         ('{"prior": [0.5, 0.5], "more": 1}', "has 'more' beside the prior"),
-        ('{"prior": [0.5, 0.5], "known": 3}', "is no list of counts"),
-        ('{"prior": [0.5, 0.5], "known": [3]}', "has 1 counts and the prior 2 values"),
-        ('{"prior": [0.5, 0.5], "known": [3, 0.5]}', "has 0.5, which is no count"),
-        ('{"prior": [0.5, 0.5], "known": [3, -1]}', "has -1, which is no count"),
-        ('{"prior": [0.5, 0.5], "known": [3, "4"]}', 'has "4", which is no count'),
-        ('{"prior": {"a": 0.5, "b": 0.5}, "known": {"c": 4}}', "names 'c', of which"),
-        ('{"prior": [0.5, 0.5], "known": {"c": 4}}', "names 'c', of which"),
+        ('{"prior": [0.5, 0.5], "known": 3}', "is no list of 2 counts"),
+        ('{"prior": [0.5, 0.5], "known": [3]}', "is no list of 2 counts"),
+        ('{"prior": [0.5, 0.5], "known": [3, 0.5]}', "what is no count"),
+        ('{"prior": [0.5, 0.5], "known": [3, -1]}', "what is no count"),
+        ('{"prior": [0.5, 0.5], "known": [3, "4"]}', "what is no count"),
+        (
+            '{"prior": {"a": 0.5, "b": 0.5}, "known": {"c": 4}}',
+            "nor an object that names",
+        ),
+        (
+            '{"prior": [0.5, 0.5], "known": {"c": 4}}',
+            "nor an object that names",
+        ),
     ],
 )
 def test_what_is_no_prior_gets_one_clear_line(write, text, message):
@@ -115,5 +121,5 @@ def test_priors_in_memory():
     assert PriorKnowledge.of({"a": 1, "b": 0}).values == ("a", "b")
     with pytest.raises(DataError, match=r"sums to 0\.9"):
         PriorKnowledge.of([0.5, 0.4])
-    with pytest.raises(DataError, match="value 'b' has nan"):
+    with pytest.raises(DataError, match="value 'b' is no probability"):
         PriorKnowledge.of({"a": 1.0, "b": float("nan")})

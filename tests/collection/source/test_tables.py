@@ -111,7 +111,7 @@ def test_a_value_outside_is_named_with_its_row(tmp_path):
         DomainError, match=r"row 3 of .* holds a value outside .*2 rows of 5"
     ) as error:
         open_table(path, "answer", domain=DOMAIN)
-    assert "--other" in str(error.value)
+    assert "other=True" in str(error.value)
 
 
 def test_other_takes_what_is_outside():
@@ -380,7 +380,7 @@ def test_columns_that_hold_no_answers_are_refused(values):
 
 
 def test_domain_keeps_its_order():
-    assert checked_domain(["b", 1, True, 2.0]) == ("b", "1", "true", "2")
+    assert checked_domain(["b", 1, False, 2.0]) == ("b", "1", "false", "2")
 
 
 @pytest.mark.parametrize(

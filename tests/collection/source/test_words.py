@@ -42,7 +42,10 @@ def test_other_types_go_by_their_labels(tmp_path):
 
 def test_missing_texts_are_an_error_by_default(tmp_path):
     for missing in ("", "NaN", "null"):
-        with pytest.raises(DataError, match=r"row 2 of column 'word' .* has no text.*--missing"):
+        with pytest.raises(
+            DataError,
+            match=r"'word' .* 1 row without .* row 2: pass missing='drop'",
+        ):
             open_words(csv_of(tmp_path, "tea", f'"{missing}"', "tea"), "word")
 
 
@@ -105,13 +108,13 @@ def test_progress_is_reported(tmp_path):
     ids=["list", "numpy", "polars", "pandas"],
 )
 def test_values_in_memory(values):
-    column = words_from_values(values, name="drink")
+    column = words_from_values(values)
     assert texts_of(column) == ["a", "b"]
-    assert (column.name, column.origin) == ("drink", "values")
+    assert (column.names, column.origin) == (("word",), "values")
 
 
 def test_missing_values_in_memory():
-    with pytest.raises(DataError, match="row 2 of column 'word' of values has no text"):
+    with pytest.raises(DataError, match="column 'word' of values has 1 row without an answer"):
         words_from_values(["a", None])
     with pytest.raises(DataError, match="answers of one type"):
         words_from_values(["a", 1])

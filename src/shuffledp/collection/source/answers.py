@@ -157,7 +157,7 @@ def survey_column(
     """Make the first pass: count the users, check every value, and settle the domain."""
     require_missing(missing)
     if other and domain is None:
-        raise ParameterError("other=True needs a domain: pass domain=['yes', 'no']")
+        raise ParameterError("other=True needs a domain: pass domain=[...]")
     listed = discovered_domain(source, report) if domain is None else domain
     coding = _coding(listed, other=other, missing=missing)
     if domain is not None:
@@ -171,11 +171,13 @@ def survey_column(
     left = f" with an answer ({rows_text(num_missing)} without)" if num_missing else ""
     require_users(num_users, f"{source.where} has {rows_text(num_users)}{left}")
     require_two_answers(coding.domain, source.where)
-    cautions = dropped_caution(num_missing, num_users, "missing='category' hides it")
+    cautions = dropped_caution(
+        num_missing, num_users, "to count them as one more answer (missing = category) hides it"
+    )
     if domain is None:
         cautions = (
             "The list of answers was read from the data, and the guarantee holds for a list fixed "
-            "beforehand: pass domain=[...].",
+            "beforehand: state the possible answers as the domain.",
             *cautions,
         )
     return Column(

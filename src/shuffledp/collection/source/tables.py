@@ -303,7 +303,7 @@ def require_two_answers(labels: tuple[str, ...], what: str) -> tuple[str, ...]:
     found = f"only {labels[0]!r}" if labels else "no answer"
     raise DomainError(
         f"{what} has {found}: a question needs at least two possible answers; list all that a "
-        "user could have given with domain=['yes', 'no']"
+        "user could have given with domain=[...]"
     )
 
 
@@ -486,6 +486,8 @@ def series_of(name: str, values: Any) -> "pl.Series":
         raise DataError(f"{name} has {num_axes} dimensions: give one answer a user")
     if str(getattr(values, "dtype", "object")) == "object":  # no array, or one of Python objects
         values = [None if is_gap(value) else value for value in values]
+        if {type(value) for value in values} - {type(None)} == {int, float}:
+            return pl.Series(name, values, dtype=pl.Float64)
     try:
         return pl.Series(name, values)
     except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
@@ -503,7 +505,8 @@ def is_gap(value: object) -> bool:
 
 def require_sequence(name: str, values: object) -> None:
     """Raise `DataError` for what has no order, or holds an answer once however many gave it."""
-    if isinstance(values, str | bytes | set | frozenset | dict):
+    is_one = isinstance(values, str | bytes | set | frozenset | dict)
+    if is_one or not hasattr(values, "__iter__"):
         raise DataError(
             f"{name} is a {type(values).__name__}, which does not hold one answer a user: give a "
             "list, an array or a series"
