@@ -303,7 +303,7 @@ def test_kendall_says_that_it_hardly_amplifies(tmp_path):
         said[name, distance] = amplification_cautions(guarantee, law.epsilon0, facts)
     (kendall,) = said["mallows", "kendall"]
     assert "Kendall's distance gives next to no central amplification" in kendall
-    assert "--shuffler displacement" in kendall
+    assert "The displacement shuffler" in kendall
     assert said["mallows", "hamming"] == ()
     (few,) = said["displacement", ""]
     assert "few others nearby" in few

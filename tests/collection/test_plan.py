@@ -20,7 +20,7 @@ from shuffledp.collection.plan import Alternative, _best
 from shuffledp.collection.plan import plan as make_plan
 from shuffledp.collection.questions import Categories, Mean
 from shuffledp.collection.run import run as run_plan
-from shuffledp.core.errors import DomainError, InfeasibleTargetError, ParameterError
+from shuffledp.core.errors import DomainError, InfeasibleTargetError, ParameterError, PlanWarning
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Reports
 from shuffledp.estimation.frequencies import expected_standard_error
@@ -264,7 +264,7 @@ class Sized:
 def chosen(*choices):
     """Return the name of the best of (name, bytes, error), listed in the order of candidates."""
     alternatives = [
-        Alternative(randomizer=Sized(name, size), expected_standard_error=error)
+        Alternative(randomizer=Sized(name, size), expected_standard_error=error, asked_epsilon0=1.0)
         for name, size, error in choices
     ]
     ranked = sorted(alternatives, key=lambda each: each.expected_standard_error)
@@ -521,7 +521,8 @@ def test_one_run_has_its_own_guarantee_and_names_that_of_all(plan):
 
 
 def test_fewer_users_than_planned_are_told(plan):
-    result = run_plan(plan, ["yes"] * 250 + ["no"] * 750, seed=5)
+    with pytest.warns(PlanWarning, match="12 planned rounds"):
+        result = run_plan(plan, ["yes"] * 250 + ["no"] * 750, seed=5)
     (sentence,) = [text for text in result.warnings if "12 planned rounds" in text]
     assert "above the 1 planned, since 2,000 users were planned and 1,000 answered" in sentence
 

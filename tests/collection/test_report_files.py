@@ -180,7 +180,7 @@ def test_a_foreign_table_is_refused():
 
 
 def test_nulls_are_refused():
-    with pytest.raises(DataError, match="has 1 nulls"):
+    with pytest.raises(DataError, match="has 1 rows without a report"):
         from_frame(pl.DataFrame({"report": [1, None]}), fingerprint="f")
 
 
@@ -266,3 +266,67 @@ def test_columns_beside_the_reports_follow_their_rows(tmp_path):
     assert saved.columns == ["row", "report"]
     assert saved["row"].to_list() == list(range(len(reports.data)))
     assert saved["report"].to_list() == reports.data.tolist()
+
+
+# ------------------------------------------------------------------ files of other programs
+
+
+@pytest.fixture
+def asked():
+    return sdp.plan(sdp.Categories(DOMAIN), num_users=300, epsilon=1.0, delta=1e-6)
+
+
+def drawn_by(plan, num_users):
+    codes = np.arange(num_users) % len(plan.domain)
+    return plan.randomizer.randomize(codes, Entropy.from_seed(5))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_labels_from_elsewhere_are_estimated_as_they_arrived(tmp_path, asked, suffix):
+    reports = drawn_by(asked, 300)
+    frame = pl.DataFrame({"report": [DOMAIN[code] for code in reports.data]})
+    path = tmp_path / f"a.{suffix}"
+    frame.write_csv(path) if suffix == "csv" else frame.write_parquet(path)
+    found, same = sdp.estimate(path, asked), sdp.estimate(reports, asked)
+    assert found.to_json_dict() == same.to_json_dict()
+    assert found.num_users == 300
+    assert open_reports(path, plan=asked).randomizer == asked.randomizer.name
+
+
+@pytest.mark.parametrize("name", ["symmetric-unary", "hadamard-response", "subset-selection"])
+def test_encoded_reports_from_elsewhere(tmp_path, name):
+    plan = sdp.plan(
+        sdp.Categories(range(12)), num_users=3000, epsilon=1.0, delta=1e-6, randomizer=name
+    )
+    reports = drawn_by(plan, 3000)
+    pl.DataFrame({"report": reports.data.tolist()}).write_parquet(tmp_path / "a.parquet")
+    found = sdp.estimate(tmp_path / "a.parquet", plan).estimates
+    assert (found.frequency == sdp.estimate(reports, plan).estimates.frequency).all()
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_reports_of_every_kind_of_question_from_elsewhere(tmp_path, kind):
+    plan = sdp.plan(kind.question, num_users=NUM_USERS, epsilon=1.0, delta=1e-6)
+    values = next(kind.question.column(kind.values).blocks())
+    reports = plan.randomizer.randomize(values, Entropy.from_seed(2))
+    frame = to_frame(reports, labels=plan.domain if plan.randomizer.name == "k-rr" else None)
+    frame.write_parquet(tmp_path / "a.parquet")
+    found = sdp.estimate(str(tmp_path / "a.parquet"), plan).estimates
+    same = sdp.estimate(reports, plan).estimates
+    assert (found.standard_error == same.standard_error).all()
+
+
+def test_rows_without_a_report_and_reports_that_are_none(tmp_path, asked):
+    path = tmp_path / "a.parquet"
+    pl.DataFrame({"report": [*DOMAIN, None] * 100}).write_parquet(path)
+    with pytest.raises(DataError, match=r"has 100 rows without a report.*missing='drop'"):
+        sdp.estimate(path, asked)
+    assert sdp.estimate(path, asked, missing="drop").num_users == 300
+    pl.DataFrame({"report": ["maybe"] * 300}).write_parquet(path)
+    with pytest.raises(DataError, match="that the plan's randomizer never makes"):
+        sdp.estimate(path, asked, missing="drop")
+    pl.DataFrame({"answer": ["yes"]}).write_parquet(path)
+    with pytest.raises(DataError, match="has no column 'report'"):
+        sdp.estimate(path, asked)
+    with pytest.raises(DataError, match="no such file"):
+        sdp.estimate(tmp_path / "none.csv", asked)

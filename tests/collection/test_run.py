@@ -14,7 +14,7 @@ from shuffledp.collection.questions import Categories
 from shuffledp.collection.report_files import open_reports, reports_writer
 from shuffledp.collection.run import run as run_plan
 from shuffledp.collection.source.answers import answers_from_values, open_table
-from shuffledp.core.errors import DataError, DomainError, ParameterError
+from shuffledp.core.errors import DataError, DomainError, ParameterError, PlanWarning
 from shuffledp.groups.arrangement import GroupArrangement
 from shuffledp.groups.groups import Groups
 from shuffledp.groups.shuffler import MallowsShuffler
@@ -77,10 +77,20 @@ def test_epsilon_falls_with_users_and_rises_with_dishonest_ones(plan):
 
 
 def test_fewer_answers_than_planned_are_accounted_and_warned_about(plan):
-    result = sdp.run(plan, ANSWERS[::10], seed=1)
+    with pytest.warns(PlanWarning, match="1,000 users were planned and 100 answered"):
+        result = sdp.run(plan, ANSWERS[::10], seed=1)
     assert result.guarantee.num_users == 100
     assert result.guarantee.epsilon_upper > 1.0
     assert result.warnings[0].startswith("1,000 users were planned and 100 answered")
+
+
+def test_strict_refuses_what_falls_short_of_the_plan(plan):
+    with pytest.raises(DataError, match=r"100 answered, so epsilon is .* strict=True refuses"):
+        sdp.run(plan, ANSWERS[::10], strict=True)
+    assert sdp.run(plan, ANSWERS, strict=True).guarantee == plan.guarantee
+    drawn = plan.randomizer.randomize(np.zeros(100, dtype=int), sdp.Entropy.from_seed(1))
+    with pytest.raises(DataError, match="strict=True refuses"):
+        sdp.estimate(drawn, plan, strict=True)
 
 
 def test_more_answers_than_planned_are_accounted_silently(plan):
@@ -191,7 +201,8 @@ def within_groups(num_users=1000):
 
 def test_the_guarantee_is_that_of_the_shuffle_that_took_place(plan):
     within = within_groups()
-    result = sdp.run(plan, ANSWERS, shuffling=within, seed=1)
+    with pytest.warns(PlanWarning, match="was the mallows shuffler"):
+        result = sdp.run(plan, ANSWERS, shuffling=within, seed=1)
     found = within.guarantee(plan.randomizer.profile, 1000, delta=1e-6)
     assert result.guarantee == found
     assert found.epsilon_upper > plan.guarantee.epsilon_upper  # near their users, seen better
@@ -233,7 +244,8 @@ def test_reports_are_estimated_as_a_run_does(plan, tmp_path):
 
 def test_fewer_reports_than_planned_are_accounted_for(plan):
     drawn = plan.randomizer.randomize(np.zeros(100, dtype=int), sdp.Entropy.from_seed(1))
-    result = sdp.estimate(drawn, plan, confidence=0.5, post_processing=["clip"])
+    with pytest.warns(PlanWarning, match="100 answered"):
+        result = sdp.estimate(drawn, plan, confidence=0.5, post_processing=["clip"])
     assert result.num_users == result.guarantee.num_users == 100
     assert result.warnings[0].startswith("1,000 users were planned and 100 answered")
     assert result.estimates.confidence == 0.5

@@ -11,7 +11,7 @@ from collection.kinds import CHOICES, KINDS, NUM_USERS
 from shuffledp.collection import run
 from shuffledp.collection.plan import plan as make_plan
 from shuffledp.collection.run import run as run_plan
-from shuffledp.core.errors import DomainError, ParameterError
+from shuffledp.core.errors import DomainError, ParameterError, PlanWarning
 from shuffledp.estimation.post_processing import POST_PROCESSING
 
 # Some ninety estimates, each within ten standard errors: 1e-21 by a normal law. Reports are
@@ -113,7 +113,8 @@ def test_intervals_that_hold_at_once_are_wider(plans, kind):
 @EACH
 def test_fewer_users_than_planned_are_accounted_and_warned_about(plans, kind):
     plan = plans[kind.question.kind]
-    result = sdp.run(plan, kind.values[:240], seed=1)
+    with pytest.warns(PlanWarning, match="1,200 users were planned and 240 answered"):
+        result = sdp.run(plan, kind.values[:240], seed=1)
     assert result.num_users == result.guarantee.num_users == 240
     assert result.guarantee.epsilon_upper > 1.0
     assert result.warnings[0].startswith("1,200 users were planned and 240 answered")
@@ -161,7 +162,8 @@ def test_steps_are_applied_in_order_and_named(plans, name, step):
 
 def test_shares_of_sets_may_be_clipped(plans):
     kind = KINDS["answer-sets"]
-    small = sdp.run(plans["answer-sets"], kind.values[:100], seed=3, post_processing=("clip",))
+    with pytest.warns(PlanWarning):
+        small = sdp.run(plans["answer-sets"], kind.values[:100], seed=3, post_processing=("clip",))
     assert small.estimates.post_processing == ("clip",)
     assert (small.estimates.frequency >= 0.0).all()
 

@@ -29,7 +29,7 @@ from shuffledp.cli.network_peer import peer
 from shuffledp.cli.network_prepare import prepare, relay
 from shuffledp.cli.plan import plan
 from shuffledp.cli.run import run
-from shuffledp.core.errors import LowerEndWarning, ShuffledpError
+from shuffledp.core.errors import LowerEndWarning, PlanWarning, ShuffledpError
 
 REFUSED = 2
 INTERRUPTED = 128 + signal.SIGINT
@@ -113,6 +113,7 @@ def _warnings_printed() -> Iterator[None]:
     """Print each `LowerEndWarning` on one line of stderr, without a place in the code."""
     with warnings.catch_warnings():
         warnings.simplefilter("default", LowerEndWarning)
+        warnings.simplefilter("ignore", PlanWarning)  # among the result's warnings, which are shown
         shown = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *place: Any) -> None:

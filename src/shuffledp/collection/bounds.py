@@ -24,6 +24,7 @@ from shuffledp.core.checks import (
     require_positive,
 )
 from shuffledp.core.errors import OutOfRegimeError, ParameterError, PrecisionError
+from shuffledp.core.frames import Frames
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.progress import Progress
 
@@ -106,7 +107,7 @@ class ComparedBound:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BoundComparison:
+class BoundComparison(Frames):
     """All bounds on one scenario, smallest first, those without a value last.
 
     ``lower`` is what explicit data prove unavoidable, rounded down; None where none are known.
@@ -125,6 +126,15 @@ class BoundComparison:
     def useful(self) -> tuple[ComparedBound, ...]:
         """Those that say something, smallest first."""
         return tuple(each for each in self.bounds if each.standing is Standing.BOUND)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Return name, bound, its multiple of the best one, and standing of each method."""
+        return {
+            "method": [each.method.name for each in self.bounds],
+            self.scenario.asked: [each.value for each in self.bounds],
+            "ratio": [self.ratio(each.value) for each in self.bounds],
+            "standing": [str(each.standing) for each in self.bounds],
+        }
 
     def ratio(self, value: float | None) -> float | None:
         """Return how many times the best bound ``value`` is; None where that says nothing."""
@@ -314,7 +324,7 @@ class Over(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BoundCurves:
+class BoundCurves(Frames):
     """Comparisons along an axis, the scenario ``here`` among them; without `RENYI_CONVERTED`."""
 
     over: Over
@@ -332,6 +342,12 @@ class BoundCurves:
             next((each.value or None for each in point.useful if each.method.name == name), None)
             for point in self.points
         )
+
+    def columns(self) -> dict[str, Any]:
+        """Return the positions, each method's bounds by its name, and the lower ends."""
+        names = [each.method.name for each in self.here.bounds]
+        curves = {name: list(self.curve(name)) for name in names}
+        return {self.over.field: list(self.positions), **curves, "lower": list(self.lower_curve)}
 
     @property
     def lower_curve(self) -> tuple[float | None, ...]:

@@ -7,7 +7,7 @@ them with another is refused.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -18,7 +18,14 @@ import numpy as np
 from shuffledp._version import __version__
 from shuffledp.collection.output import writing
 from shuffledp.collection.plan import Plan
-from shuffledp.collection.source.tables import reading
+from shuffledp.collection.source.tables import (
+    is_text_table,
+    label_expression,
+    reading,
+    require_missing,
+    scan,
+)
+from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
 from shuffledp.core.reports import Reports
 from shuffledp.randomizers.base import LocalRandomizer
@@ -57,7 +64,10 @@ def from_frame(frame: Any, *, fingerprint: str) -> Reports:
         )
     column = table.get_column(COLUMN)
     if column.null_count():
-        raise DataError(f"column {COLUMN!r} has {column.null_count()} nulls: it is no report file")
+        raise DataError(
+            f"column {COLUMN!r} has {column.null_count()} rows without a report, or with one that "
+            "the plan's randomizer never makes: pass missing='drop' to leave empty rows out"
+        )
     if isinstance(column.dtype, pl.Enum):
         codes = column.to_physical().to_numpy()
         smallest = np.min_scalar_type(max(len(column.dtype.categories) - 1, 0))
@@ -163,13 +173,22 @@ class ReportFile:
                 yield from_frame(batch, fingerprint=self.fingerprint)
 
 
-def open_reports(path: str | PathLike[str]) -> ReportFile:
-    """Open a Parquet file of reports, to be aggregated block by block.
+def open_reports(
+    path: str | PathLike[str], *, plan: Plan | None = None, missing: str = "error"
+) -> ReportFile:
+    """Open a file of reports, to be aggregated block by block.
 
     Parameters
     ----------
     path : path
-        A file of `write_reports` or ``shuffledp run --save-reports``.
+        A Parquet file of `write_reports` or ``shuffledp run --save-reports``. With a plan also one
+        made elsewhere, or text (``.csv``, ``.tsv``), with a column ``report``: labels of the domain
+        for k-RR, otherwise numbers as the randomizer encodes them; packed bits and vectors are
+        lists, in Parquet only.
+    plan : Plan, optional
+        What the reports were made under, where the file does not say so.
+    missing : {"error", "drop"}
+        What to do with rows without a report.
 
     Returns
     -------
@@ -183,25 +202,66 @@ def open_reports(path: str | PathLike[str]) -> ReportFile:
     """
     import polars as pl
 
+    require_missing(missing, unless="reports")
     location = Path(path)
-    if not location.is_file():
-        raise DataError(f"cannot read {location}: there is no such file")
+    facts: dict[str, Any] = {}
     with reading(location.name):
-        metadata = pl.read_parquet_metadata(location)
-        frame = pl.scan_parquet(location, glob=False)
+        frame = scan(location)
+        if COLUMN not in frame.collect_schema():
+            raise DataError(
+                f"{location.name} has no column {COLUMN!r}: name the reports' column so"
+            )
+        if not is_text_table(location):
+            facts = _facts(pl.read_parquet_metadata(location))
+        if missing == "drop":
+            frame = frame.drop_nulls(COLUMN)
         num_reports = int(frame.select(pl.len()).collect().item())
+    if not facts:
+        if plan is None:
+            raise DataError(
+                f"{location.name} does not say which law made its reports: it was not written by "
+                "shuffledp run --save-reports or write_reports; pass the plan"
+            )
+        frame = frame.with_columns(_as_encoded(frame, plan))
+        law = plan.randomizer
+        facts = {"fingerprint": law.fingerprint, "randomizer": law.name, "law": repr(law)}
+    return ReportFile(
+        path=location,
+        fingerprint=str(facts["fingerprint"]),
+        randomizer=str(facts["randomizer"]),
+        law=str(facts["law"]),
+        num_reports=num_reports,
+        _frame=frame,
+    )
+
+
+def _facts(metadata: Mapping[str, str]) -> dict[str, Any]:
+    """Return what a file says of the law that made its reports; nothing, if not all of it."""
     try:
-        facts = json.loads(metadata[_METADATA_KEY])
-        return ReportFile(
-            path=location,
-            fingerprint=str(facts["fingerprint"]),
-            randomizer=str(facts["randomizer"]),
-            law=str(facts["law"]),
-            num_reports=num_reports,
-            _frame=frame,
-        )
+        written = json.loads(metadata[_METADATA_KEY])
+        return {name: written[name] for name in ("fingerprint", "randomizer", "law")}
     except (KeyError, ValueError, TypeError):
-        raise DataError(
-            f"{location.name} does not say which law made its reports: it was not written by "
-            "shuffledp run --save-reports or write_reports"
-        ) from None
+        return {}
+
+
+def _as_encoded(frame: "pl.LazyFrame", plan: Plan) -> "pl.Expr":
+    """Return the reports of another program as this one encodes them; others become null."""
+    import polars as pl
+
+    column, labels = pl.col(COLUMN), list(plan.question.labels)
+    if plan.randomizer.name == "k-rr":
+        dtype = frame.collect_schema()[COLUMN]
+        return label_expression(COLUMN, dtype).cast(pl.Enum(labels), strict=False)
+    drawn = to_frame(plan.randomizer.randomize(_no_values(plan), Entropy.from_seed(0)))
+    return column.cast(drawn.schema[COLUMN], strict=False)
+
+
+def _no_values(plan: Plan) -> Any:
+    """Return the values of nobody, as the plan's randomizer takes them."""
+    return {
+        "frequencies": np.empty(0, dtype=np.int64),
+        "mean": np.empty(0),
+        "vector-mean": np.empty((0, len(plan.question.labels))),
+        "words": [],
+        "answer-sets": np.empty((0, getattr(plan.question, "max_answers", 1)), dtype=np.int64),
+    }[plan.question.kind]

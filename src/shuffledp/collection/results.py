@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, cast
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
+from shuffledp.core.frames import Frames
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -129,7 +130,7 @@ class Guarantee:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
-class Result(Generic[Estimates_co]):
+class Result(Frames, Generic[Estimates_co]):
     """What one collection produced: estimates, the guarantee they came with, and how.
 
     It prints itself: a short text in a terminal, a table in a notebook, and with `report` a
@@ -209,6 +210,16 @@ class Result(Generic[Estimates_co]):
         """What is estimated: the possible answers, or the names of the columns."""
         return self.question.labels
 
+    @property
+    def without_shuffler(self) -> "WithoutShuffler":
+        """What protects a user from somebody who sees whose report is whose."""
+        return without_shuffler(self.question, self.randomizer)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Return the estimates by column: ``value``, and those of ``estimates.columns()``."""
+        values = self.estimates.columns().items()
+        return {"value": list(self.domain)} | {name: each.tolist() for name, each in values}
+
     def to_json_dict(self) -> dict[str, object]:
         """Return what ``shuffledp run --json`` prints.
 
@@ -222,10 +233,7 @@ class Result(Generic[Estimates_co]):
             a shuffle within groups also ``groups``, through a network ``network``. Plain Python
             values only.
         """
-        estimates = self.estimates
-        columns = {"value": self.domain} | {
-            name: values.tolist() for name, values in estimates.columns().items()
-        }
+        estimates, columns = self.estimates, self.columns()
         return {
             "num_users": self.num_users,
             "randomizer": self.randomizer.name,
@@ -242,6 +250,7 @@ class Result(Generic[Estimates_co]):
             "shuffler": self.shuffler,
             "is_simulation": self.is_simulation,
             "warnings": list(self.warnings),
+            "without_shuffler": self.without_shuffler.to_json_dict(),
             **({} if self.groups is None else {"groups": self.groups.to_json_dict()}),
             **({} if self.network is None else {"network": self.network.to_json_dict()}),
         }

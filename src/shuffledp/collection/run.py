@@ -5,6 +5,7 @@ they would be in a deployment: values are randomized block by block, each once; 
 shuffled as a whole, in the arrangement chosen; the analyst sees shuffled reports only.
 """
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -20,12 +21,12 @@ from shuffledp.collection.arrangements import UNIFORM, Arrangement, Stage, is_un
 from shuffledp.collection.plan import Plan
 from shuffledp.collection.question import EstimateOptions, Question
 from shuffledp.collection.questions import Categories
-from shuffledp.collection.results import Guarantee, Result, delta_cautions
+from shuffledp.collection.results import Guarantee, Result, plan_cautions, without_shuffler
 from shuffledp.collection.source.tables import Column, require_users
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_open_unit
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.errors import DataError, ParameterError, PlanWarning
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.core.reports import Aggregate, Reports
 from shuffledp.estimation.frequencies import FrequencyEstimates
@@ -57,6 +58,8 @@ def run(  # noqa: PLR0913  # one keyword an option
     plan: Plan[EstimatesT],
     values: Any,
     *,
+    missing: str = "error",
+    strict: bool = False,
     shuffling: Arrangement | None = None,
     seed: SupportsIndex | None = None,
     confidence: float = 0.95,
@@ -74,10 +77,16 @@ def run(  # noqa: PLR0913  # one keyword an option
     ----------
     plan : Plan
         What to run. If there are not as many values as users were expected, the guarantee is
-        computed anew for those that there are, and the result warns where it falls short.
+        computed anew for those that there are, and a warning says where it falls short.
     values : column or array-like
         An opened column, such as ``shuffledp.collection.open_table`` returns, or values in memory,
-        one row a user.
+        one row a user: a list, or an array or series of NumPy, pandas, polars or Arrow.
+    missing : {"error", "drop", "category"}
+        What to do with values in memory that are missing (None, NaN, empty text): refuse them,
+        leave them out, or count them as the answer ``"missing"``, which the plan's domain has to
+        list.
+    strict : bool
+        Refuse, before anything is randomized, where the guarantee falls short of the plan's.
     shuffling : Arrangement, optional
         How reports are shuffled, if otherwise than planned: then the guarantee is that of this
         shuffle, and the result warns where it falls short.
@@ -111,8 +120,13 @@ def run(  # noqa: PLR0913  # one keyword an option
     DomainError
         If the values were checked for another question than the plan's.
     DataError
-        If the values cannot be used, or changed since the column was opened; or the prior does not
-        fit the answers.
+        If the values cannot be used, or changed since the column was opened; if the prior does not
+        fit the answers; or with ``strict`` if the guarantee falls short.
+
+    Warns
+    -----
+    PlanWarning
+        If the guarantee falls short of the plan's.
 
     Notes
     -----
@@ -127,12 +141,14 @@ def run(  # noqa: PLR0913  # one keyword an option
     >>> run(asked, ["yes"] * 300 + ["no"] * 700, seed=1).num_users
     1000
     """
-    column: Column = values if hasattr(values, "blocks") else plan.question.column(values)
+    column: Column = (
+        values if hasattr(values, "blocks") else plan.question.column(values, missing=missing)
+    )
     plan.question.require_column(column)
     options = _options(plan.question, confidence, interval, simultaneous, post_processing)
     belief = _belief(plan.question, prior, column.num_users)
     shuffling = plan.shuffling if shuffling is None else shuffling
-    guarantee, shortfall = _actual_guarantee(plan, column.num_users, shuffling)
+    guarantee, shortfall = _actual_guarantee(plan, column.num_users, shuffling, strict=strict)
     entropy = Entropy.choose(seed)
     aggregate = collect(
         plan.randomizer,
@@ -150,7 +166,7 @@ def run(  # noqa: PLR0913  # one keyword an option
         for_all_users(estimates, column.num_users),
         shuffling=shuffling,
         guarantee=_assuming(guarantee, column.cautions),
-        warnings=(*shortfall, *column.cautions),
+        notes=(*shortfall, *column.cautions),
         report=on_progress or no_progress,
     )
     return replace(
@@ -162,9 +178,11 @@ def run(  # noqa: PLR0913  # one keyword an option
 
 
 def estimate(
-    reports: "ReportFile | Reports | Iterable[Reports]",
+    reports: "str | PathLike[str] | ReportFile | Reports | Iterable[Reports]",
     plan: Plan[EstimatesT],
     *,
+    missing: str = "error",
+    strict: bool = False,
     shuffling: Arrangement | None = None,
     confidence: float = 0.95,
     interval: str = "wilson",
@@ -175,12 +193,16 @@ def estimate(
 
     Parameters
     ----------
-    reports : ReportFile, Reports, or iterable of Reports
-        Such as ``shuffledp.collection.open_reports`` returns; one report a user, made by the plan's
-        randomizer, at least two.
+    reports : path, ReportFile, Reports, or iterable of Reports
+        One report a user, made by the plan's randomizer, at least two: a Parquet or text file with
+        a column ``report``, as ``shuffledp.collection.open_reports`` reads it, or in memory.
     plan : Plan
         What was collected. If there are not as many reports as users were expected, the guarantee
-        is computed anew for those that there are, and the result warns where it falls short.
+        is computed anew for those that there are, and a warning says where it falls short.
+    missing : {"error", "drop"}
+        What to do with rows of a file without a report.
+    strict : bool
+        Refuse where the guarantee falls short of the plan's.
     shuffling, confidence, interval, simultaneous, post_processing
         As for `run`.
 
@@ -196,7 +218,13 @@ def estimate(
     ParameterError
         If another law made the reports.
     DataError
-        If there are fewer than two reports.
+        If there are fewer than two reports, or a file cannot be used; or with ``strict`` if the
+        guarantee falls short.
+
+    Warns
+    -----
+    PlanWarning
+        If the guarantee falls short of the plan's.
 
     Examples
     --------
@@ -209,13 +237,17 @@ def estimate(
     1000
     """
     options = _options(plan.question, confidence, interval, simultaneous, post_processing)
+    if isinstance(reports, str | PathLike):
+        from shuffledp.collection.report_files import open_reports
+
+        reports = open_reports(reports, plan=plan, missing=missing)
     blocks: Any = [reports] if isinstance(reports, Reports) else reports
     blocks = blocks.blocks() if hasattr(blocks, "blocks") else blocks
     analyst = _Analyst(plan.randomizer, no_progress, plan.num_users)
     num_reports = sum(analyst.take(block) for block in blocks)
     require_users(num_reports, f"there are {num_reports} reports")
     shuffling = plan.shuffling if shuffling is None else shuffling
-    guarantee, shortfall = _actual_guarantee(plan, num_reports, shuffling)
+    guarantee, shortfall = _actual_guarantee(plan, num_reports, shuffling, strict=strict)
     assumed = (
         f"Each report was drawn once by its user's {plan.randomizer.name} with epsilon0 = "
         f"{plan.randomizer.epsilon0:.6g} and randomness of its own, and nobody saw which is whose.",
@@ -226,7 +258,7 @@ def estimate(
         estimates,
         shuffling=shuffling,
         guarantee=_assuming(guarantee, assumed),
-        warnings=shortfall,
+        notes=shortfall,
         report=no_progress,
     )
 
@@ -253,7 +285,7 @@ def _result(
     *,
     shuffling: Arrangement,
     guarantee: Guarantee,
-    warnings: tuple[str, ...],
+    notes: tuple[str, ...],
     report: Progress,
 ) -> Result[EstimatesT]:
     """Return what was found, with the guarantees that a report compares."""
@@ -273,7 +305,15 @@ def _result(
         target_epsilon=plan.target_epsilon,
         target_delta=plan.target_delta,
         shuffler=shuffling.name,
-        warnings=(*warnings, *delta_cautions(plan.target_delta, num_users)),
+        warnings=(
+            *notes,
+            *plan_cautions(
+                guarantee.epsilon_upper,
+                plan.target_delta,
+                num_users,
+                without_shuffler(plan.question, plan.randomizer),
+            ),
+        ),
         epsilon_by_num_users=tuple((number, epsilons[number]) for number in around),
         epsilon_by_honest_share=tuple(
             (share, epsilons[number]) for share, number in honest.items()
@@ -392,9 +432,23 @@ def _belief(question: Question, prior: Prior, num_users: int) -> "PriorKnowledge
 
 
 def _actual_guarantee(
-    plan: Plan, num_users: int, shuffling: Arrangement
+    plan: Plan, num_users: int, shuffling: Arrangement, *, strict: bool
 ) -> tuple[Guarantee, tuple[str, ...]]:
-    """Return the guarantee for the users and the shuffle that there are, and a warning.
+    """Return the guarantee for the users and the shuffle that there are, and a warning."""
+    guarantee, falls_short, sentences = _guarantee_found(plan, num_users, shuffling)
+    if falls_short:
+        if strict:
+            raise DataError(
+                f"{sentences[0]} strict=True refuses that: plan for the users that there are"
+            )
+        warnings.warn(sentences[0], PlanWarning, stacklevel=3)
+    return guarantee, sentences
+
+
+def _guarantee_found(
+    plan: Plan, num_users: int, shuffling: Arrangement
+) -> tuple[Guarantee, bool, tuple[str, ...]]:
+    """Return the guarantee, whether it falls short of the plan's, and what to say of it.
 
     The plan's own guarantee is for the plan's own shuffle and number of users alone.
     """
@@ -409,10 +463,10 @@ def _actual_guarantee(
         is_uniform(shuffling) and is_uniform(plan.shuffling)
     )
     if as_planned and num_users == plan.num_users:
-        return plan.guarantee, ()
+        return plan.guarantee, False, ()
     guarantee = shuffling.guarantee(plan.randomizer.profile, num_users, delta=plan.target_delta)
     if guarantee.epsilon_upper <= plan.target_epsilon:
-        return guarantee, ()
+        return guarantee, False, ()
     reason = (
         f"{plan.num_users:,} users were planned and {num_users:,} answered"
         if as_planned
@@ -420,10 +474,11 @@ def _actual_guarantee(
         f"and this was the {shuffling.name} shuffler with {num_users:,}"
     )
     found = _rounded_up(guarantee.epsilon_upper)
-    return guarantee, (f"{reason}, so epsilon is {found} rather than {plan.target_epsilon:.6g}.",)
+    sentence = f"{reason}, so epsilon is {found} rather than {plan.target_epsilon:.6g}."
+    return guarantee, True, (sentence,)
 
 
-def _one_of_several(plan: Plan, num_users: int) -> tuple[Guarantee, tuple[str, ...]]:
+def _one_of_several(plan: Plan, num_users: int) -> tuple[Guarantee, bool, tuple[str, ...]]:
     """Return the guarantee of one of the planned rounds, and what all of them make together."""
     law, delta = plan.randomizer.profile, plan.target_delta
     together = plan.guarantee
@@ -434,12 +489,13 @@ def _one_of_several(plan: Plan, num_users: int) -> tuple[Guarantee, tuple[str, .
         f"This is one of {plan.rounds:,} planned rounds. If all are like this one, together they "
         f"give epsilon <= {_rounded_up(together.epsilon_upper)} at delta <= {delta:g}."
     )
-    if together.epsilon_upper > plan.target_epsilon:
+    falls_short = together.epsilon_upper > plan.target_epsilon
+    if falls_short:
         sentence += (
             f" That is above the {plan.target_epsilon:.6g} planned, since {plan.num_users:,} users "
             f"were planned and {num_users:,} answered."
         )
-    return guarantee_for(law, num_users, delta=delta), (sentence,)
+    return guarantee_for(law, num_users, delta=delta), falls_short, (sentence,)
 
 
 def _rounded_up(epsilon: float) -> str:

@@ -1,4 +1,4 @@
-"""Every exception that shuffledp raises on purpose, and the one warning.
+"""Every exception that shuffledp raises on purpose, and the two warnings.
 
 A message names the argument, the value, the allowed range and the next thing to try.
 """
@@ -46,6 +46,10 @@ class OutputError(ShuffledpError, OSError):
 
 class LowerEndWarning(UserWarning):
     """A lower end failed or crossed its upper end and was dropped; the upper end still holds."""
+
+
+class PlanWarning(UserWarning):
+    """What was collected falls short of its plan; the guarantee is that of what arrived."""
 
 
 class MissingPackageError(ShuffledpError, ModuleNotFoundError):

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.frames import Frames
 from shuffledp.core.reports import Counts, read_only
 from shuffledp.estimation.intervals import (
     INTERVALS,
@@ -16,7 +17,7 @@ from shuffledp.estimation.intervals import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FrequencyEstimates:
+class FrequencyEstimates(Frames):
     """Estimates for each of k categories; arrays of shape (k,), read-only.
 
     Parameters

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_positive
 from shuffledp.core.errors import DataError
+from shuffledp.core.frames import Frames
 from shuffledp.core.reports import Sums, read_only
 from shuffledp.estimation.intervals import normal_quantile, simultaneous_confidence
 
@@ -32,7 +33,7 @@ class NoiseLaw(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MeanEstimates:
+class MeanEstimates(Frames):
     """Estimates of the mean of each of d coordinates; arrays of shape (d,), read-only.
 
     Parameters

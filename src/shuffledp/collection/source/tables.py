@@ -420,11 +420,17 @@ def open_text(path: Path, separator: str | None = None, *, header: bool = True) 
             path if content is None else io.BytesIO(content),
             separator=separator,
             has_header=header,
+            with_column_names=None if header else _numbered,
             infer_schema=False,
             glob=False,
         ),
         separator,
     )
+
+
+def _numbered(names: list[str]) -> list[str]:
+    """Return names for the columns of a table without a header."""
+    return [f"column_{number}" for number in range(1, len(names) + 1)]
 
 
 def _unpacked(path: Path) -> bytes | None:

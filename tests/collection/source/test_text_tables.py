@@ -1,0 +1,256 @@
+"""Text tables as other programs write them: separators, encodings, packed, without a header."""
+
+import gzip
+import io
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import polars as pl
+import pytest
+
+import shuffledp as sdp
+from shuffledp.collection.source.answer_sets import open_answer_sets
+from shuffledp.collection.source.answers import answers_from_values, open_table, open_words
+from shuffledp.collection.source.numbers import Range, open_numbers
+from shuffledp.collection.source.tables import checked_domain, source_of_values
+from shuffledp.core.errors import DataError, DomainError, ParameterError
+
+TABLE = "id,answer,note\n1,yes,a;b\n2,no,c\n3,yes,\n"
+
+
+def write(path, data):
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    return path
+
+
+def codes(path, **how):
+    column = open_table(path, "answer", domain=["no", "yes"], **how)
+    return np.concatenate(list(column.blocks())).tolist()
+
+
+# ---------------------------------------------------------------- separators
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_separators_are_told_from_the_first_rows(tmp_path, separator):
+    text = "id,answer,note\n1,yes,a b\n2,no,c\n3,yes,\n".replace(",", separator)
+    path = write(tmp_path / "a.csv", text)
+    assert codes(path) == codes(path, csv_separator=separator) == [1, 0, 1]
+
+
+def test_texts_with_separators_do_not_mislead(tmp_path):
+    assert codes(write(tmp_path / "a.csv", TABLE)) == [1, 0, 1]
+    assert codes(write(tmp_path / "b.csv", '"id;x",answer\n"1;2",yes\n"3;4",no\n')) == [1, 0]
+    # One column, whose header alone has a semicolon.
+    words = open_words(write(tmp_path / "c.csv", "drinks; today\ntea\nwine\n"), "drinks; today")
+    assert words.num_users == 2
+
+
+def test_a_separator_that_is_given_wins(tmp_path):
+    path = write(tmp_path / "a.csv", "id,answer:note\n1,yes\n")
+    with pytest.raises(DataError, match="no column 'answer'"):
+        codes(path)
+    path = write(tmp_path / "a.csv", "id:answer\n1:yes\n2:no\n")
+    assert codes(path, csv_separator=":") == [1, 0]
+    for wrong in ("", "::", "\n", '"'):
+        with pytest.raises(ParameterError, match=r"csv_separator = .* is not one character"):
+            codes(path, csv_separator=wrong)
+
+
+def test_sets_and_words_take_separators_too(tmp_path):
+    path = write(tmp_path / "a.csv", "id;answer\n1;yes, no\n2;no\n")
+    sets = open_answer_sets(path, "answer", domain=["no", "yes"], max_answers=2, separator=",")
+    assert [block.tolist() for block in sets.blocks()] == [[[1, 0], [0, -1]]]
+    assert open_words(path, "answer", csv_separator=";").num_users == 2
+
+
+# ---------------------------------------------------------------- headers
+def test_no_header(tmp_path):
+    path = write(tmp_path / "a.csv", "1;yes\n2;no\n")
+    column = open_table(path, "column_2", domain=["no", "yes"], header=False)
+    assert [block.tolist() for block in column.blocks()] == [[1, 0]]
+    with pytest.raises(DataError, match="its columns: column_1, column_2"):
+        open_table(path, "answer", header=False)
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path):
+    path = write(tmp_path / "a.csv", "answer,answer\nyes,no\nno,no\n")
+    with pytest.raises(DataError, match=r"a\.csv has two columns called 'answer': rename"):
+        codes(path)
+    assert open_table(path, "column_1", domain=["no", "yes", "answer"], header=False).num_users == 3
+
+
+# ---------------------------------------------------------------- encodings and packed files
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
+def test_encodings(tmp_path, encoding):
+    marks = {"utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe\xff"}
+    data = marks.get(encoding, b"") + "answer;note\nyes;\u00fc\nno;\u65e5\n".encode(encoding)
+    assert codes(write(tmp_path / "a.csv", data)) == [1, 0]
+    path = write(tmp_path / "a.csv.gz", gzip.compress(data))
+    column = open_table(path, "answer", domain=["no", "yes"])
+    assert (
+        [each.tolist() for each in column.blocks()]
+        == [[1, 0]]
+        == [each.tolist() for each in column.blocks()]
+    )
+
+
+def test_packed_tables_may_have_tabs(tmp_path):
+    path = write(tmp_path / "a.tsv.gz", gzip.compress(b"id\tanswer\n1\tyes\n2\tno\n"))
+    assert codes(path) == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("a.csv", b"PK\x03\x04\x00\x00sheet", "it is a spreadsheet: save it as CSV"),
+        ("a.csv", b"\x89PNG\r\n\x00\x00", "it is not text, whatever its name says"),
+        ("a.csv", b"\xff\xfea\x00b", "no complete text in UTF-16"),
+        ("a.csv.gz", b"answer\nyes\n", "no complete gzip file"),
+        ("a.csv.gz", gzip.compress(b"answer\nyes\n")[:-4], "no complete gzip file"),
+    ],
+)
+def test_what_is_no_text_gets_one_line(tmp_path, name, data, message):
+    with pytest.raises(DataError, match=message) as error:
+        codes(write(tmp_path / name, data))
+    assert "\n" not in str(error.value)
+
+
+def test_standard_input(monkeypatch):
+    stream = SimpleNamespace(buffer=io.BytesIO(b"id;answer\n1;yes\n2;no\n3;yes\n"))
+    monkeypatch.setattr(sys, "stdin", stream)
+    column = open_table("-", "answer")
+    assert (column.origin, column.num_users, column.domain) == ("standard input", 3, ("no", "yes"))
+    assert [each.tolist() for each in column.blocks()] == [[1, 0, 1]]
+    with pytest.raises(DataError, match="standard input is empty"):
+        open_table("-", "answer")
+
+
+# ---------------------------------------------------------------- decimal commas
+def test_decimal_commas_where_semicolons_separate(tmp_path):
+    def values(text):
+        path = write(tmp_path / "a.csv", text)
+        blocks = open_numbers(path, ["x", "y"], limits=Range(low=-99, high=9999)).blocks()
+        return np.concatenate(list(blocks)).tolist()
+
+    assert values("x;y\n1,5;2\n-0,25;1e1\n") == [[1.5, 2.0], [-0.25, 10.0]]
+    assert values("x;y\n1.5;2,5\n1;1\n") == [[1.5, 2.5], [1.0, 1.0]]  # each column by itself
+    for text in (
+        "x;y\n1,5;2\n1.5;3\n",  # both in one column: is 1.500 thousands?
+        "x;y\n1.234,5;2\n1;3\n",
+        'x,y\n"1,5",2\n1,3\n',
+    ):
+        with pytest.raises(DataError, match=r"row 1 .* no number"):
+            values(text)
+
+
+# ---------------------------------------------------------------- lists of answers
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (["a", " a"], "domain lists 'a' and ' a', which nobody can tell apart"),
+        (["e\u0301", "\xe9"], r"lists 'e\\u0301' and '\xe9', which nobody"),
+        ([True, 1], "lists True and 1, which nobody"),
+        ([0, False], "lists 0 and False, which nobody"),
+        ([1, "1"], "lists 1 and '1', which nobody"),
+        (["a", "a"], "lists 'a' more than once"),
+        ([1, 1.0], "lists '1' more than once"),
+    ],
+)
+def test_answers_that_look_alike_are_refused_with_the_pair(values, message):
+    with pytest.raises(DomainError, match=message):
+        checked_domain(values)
+    with pytest.raises(DomainError, match=message):
+        sdp.Categories(values)
+
+
+def test_answers_read_from_the_data_that_look_alike_are_refused():
+    with pytest.raises(DomainError, match="' a' and 'a', which nobody can tell apart"):
+        answers_from_values(["a", " a", "b"])
+
+
+def test_numbers_of_numpy_have_the_labels_of_python():
+    assert checked_domain(np.array([True, False])) == ("true", "false")
+    assert checked_domain(np.array([1.0, 2.5], dtype=np.float32)) == ("1", "2.5")
+
+
+# ---------------------------------------------------------------- values in memory
+class Arrow:
+    """Only what Arrow's interface for Python promises."""
+
+    def __init__(self, series):
+        self._series = series
+
+    def __iter__(self):
+        return iter(self._series.to_list())
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._series.__arrow_c_stream__(requested_schema)
+
+
+@pytest.mark.parametrize("dtype", [pl.String, pl.Categorical, pl.Enum(["no", "yes"])])
+def test_arrow_arrays_and_dictionary_arrays(dtype):
+    values = Arrow(pl.Series(["yes", None, "no"], dtype=dtype))
+    column = answers_from_values(values, domain=["no", "yes"], missing="drop")
+    assert [each.tolist() for each in column.blocks()] == [[1, 0]]
+
+
+def missing_in_pandas():
+    pd = pytest.importorskip("pandas")
+    values = ["yes", None, "no"]
+    return [pd.Series(values, dtype=dtype) for dtype in (None, object, "string", "category")]
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_missing_values_of_pandas(number):
+    series = missing_in_pandas()[number]
+    plan = sdp.plan(sdp.Categories(["no", "yes"]), num_users=200, epsilon=1.0, delta=1e-6)
+    values = series.repeat(100)
+    with pytest.raises(DataError, match=r"100 rows without an answer.*missing='drop'"):
+        sdp.run(plan, values)
+    result = sdp.run(plan, values, missing="drop", seed=1)
+    assert result.num_users == 200
+    assert "Dropped: 100 rows" in result.warnings[0]
+    with pytest.raises(
+        DomainError, match=r"checked for answers of .*missing.* and the plan is for"
+    ):
+        sdp.run(plan, values, missing="category")
+    counted = sdp.Categories(["no", "yes", "missing"])
+    all_of_them = sdp.plan(counted, num_users=300, epsilon=1.0, delta=1e-6)
+    assert sdp.run(all_of_them, values, missing="category", seed=1).num_users == 300
+
+
+def test_missing_numbers_of_pandas():
+    pd = pytest.importorskip("pandas")
+    for dtype in ("Int64", "float64", object):
+        series = pd.Series([1, None, 3], dtype=dtype)
+        column = sdp.Mean(0, 5).column(series, missing="drop")
+        assert [each.tolist() for each in column.blocks()] == [[1.0, 3.0]]
+
+
+def test_missing_sets_words_and_vectors():
+    sets = sdp.AnswerSets(["a", "b"], max_answers=1)
+    with pytest.raises(DataError, match=r"1 row without an answer .* is row 2"):
+        sets.column([["a"], None, []])
+    column = sets.column([["a"], None, []], missing="drop")
+    assert (column.num_users, column.num_missing) == (2, 1)
+    assert column.cautions[0].startswith("Dropped: 1 row")
+    with pytest.raises(DataError, match="not lists of text"):
+        sets.column(["a", "b"])
+    assert sdp.Words(["tea"]).column(["tea", None, "rum"], missing="drop").num_users == 2
+    vectors = sdp.VectorMean(["x", "y"]).column([[0.1, 0.2], [0.3, np.nan], [0, 0]], missing="drop")
+    assert (vectors.num_users, vectors.num_missing) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    "values", [{"yes", "no"}, frozenset(["yes"]), {"yes": 1}, "yes", b"yes", 5]
+)
+def test_what_is_no_list_of_answers_is_refused(values):
+    with pytest.raises(DataError, match="does not hold one answer a user"):
+        source_of_values("answer", values)
+    with pytest.raises(DataError, match="does not hold one answer a user"):
+        sdp.AnswerSets(["yes", "no"], max_answers=1).column(values)
+
+
+def test_a_set_is_no_domain():
+    with pytest.raises(ParameterError, match="is a set, which has no order"):
+        sdp.Categories({"yes", "no"})
