@@ -14,7 +14,7 @@ from shuffledp.accounting.calibration import (
 from shuffledp.accounting.composed import Composition
 from shuffledp.accounting.release import ShuffledRelease, honest_users
 from shuffledp.collection.profiles import named_profile, read_schedule
-from shuffledp.collection.results import Guarantee
+from shuffledp.collection.results import Guarantee, Shown
 from shuffledp.core.checks import (
     require_at_least,
     require_non_negative,
@@ -287,7 +287,7 @@ def _profile(  # noqa: PLR0917  # those of the function above
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Calibration:
+class Calibration(Shown):
     """A repeated collection of which one number was missing, ``found``; see `calibrate`."""
 
     found: str

@@ -16,6 +16,7 @@ from shuffledp.accounting.amplification.method import Method
 from shuffledp.accounting.amplification.registry import METHODS, account_delta, account_epsilon
 from shuffledp.accounting.renyi import RENYI_CONVERTED
 from shuffledp.collection.profiles import named_profile
+from shuffledp.collection.results import Shown
 from shuffledp.core.bound import Bound, reconciled_lower
 from shuffledp.core.checks import (
     require_at_least,
@@ -107,7 +108,7 @@ class ComparedBound:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BoundComparison(Frames):
+class BoundComparison(Shown, Frames):
     """All bounds on one scenario, smallest first, those without a value last.
 
     ``lower`` is what explicit data prove unavoidable, rounded down; None where none are known.
@@ -121,6 +122,11 @@ class BoundComparison(Frames):
     def best(self) -> float:
         """The smallest bound."""
         return float(self.bounds[0].value)  # type: ignore[arg-type]  # that one has a value
+
+    @property
+    def title(self) -> str:
+        """What is compared, in a few words."""
+        return f"bounds on {self.scenario.asked}, smallest first"
 
     @property
     def useful(self) -> tuple[ComparedBound, ...]:
@@ -324,12 +330,17 @@ class Over(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BoundCurves(Frames):
+class BoundCurves(Shown, Frames):
     """Comparisons along an axis, the scenario ``here`` among them; without `RENYI_CONVERTED`."""
 
     over: Over
     here: BoundComparison
     points: tuple[BoundComparison, ...]
+
+    @property
+    def title(self) -> str:
+        """What is compared, in a few words."""
+        return f"bounds on {self.here.scenario.asked} over {self.over.field}"
 
     @property
     def positions(self) -> tuple[float, ...]:

@@ -27,6 +27,7 @@ from shuffledp.collection.questions import question_from_json
 from shuffledp.collection.results import (
     Estimates_co,
     Guarantee,
+    Shown,
     WithoutShuffler,
     plan_cautions,
     registered_renderer,
@@ -103,7 +104,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan(Generic[Estimates_co]):
+class Plan(Shown, Generic[Estimates_co]):
     """A collection that meets a central target; made by ``shuffledp.plan``.
 
     Parameters
@@ -289,9 +290,6 @@ class Plan(Generic[Estimates_co]):
                 f"{location.name} is no plan as Plan.save writes it: {type(error).__name__}, "
                 f"{error}"
             ) from None
-
-    def _repr_html_(self) -> str:
-        return registered_renderer().notebook_html(self)
 
     def __str__(self) -> str:
         return registered_renderer().terminal_text(self)

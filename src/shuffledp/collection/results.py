@@ -40,8 +40,17 @@ else:
     Estimates_co = TypeVar("Estimates_co", covariant=True)
 
 
+class Shown:
+    """What shows itself in a notebook, through the registered renderer."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return registered_renderer().notebook_html(self)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Guarantee:
+class Guarantee(Shown):
     """A central (epsilon, delta) guarantee: one of the two was given, the other was computed.
 
     Parameters
@@ -130,7 +139,7 @@ class Guarantee:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
-class Result(Frames, Generic[Estimates_co]):
+class Result(Shown, Frames, Generic[Estimates_co]):
     """What one collection produced: estimates, the guarantee they came with, and how.
 
     It prints itself: a short text in a terminal, a table in a notebook, and with `report` a
@@ -275,9 +284,6 @@ class Result(Frames, Generic[Estimates_co]):
         """
         return registered_renderer().write_report(self, path)
 
-    def _repr_html_(self) -> str:
-        return registered_renderer().notebook_html(self)
-
     def __str__(self) -> str:
         return registered_renderer().terminal_text(self)
 
@@ -297,7 +303,7 @@ class Renderer(Protocol):
         """Write a self-contained HTML report and return its path."""
         ...
 
-    def notebook_html(self, subject: "Result | Plan") -> str:
+    def notebook_html(self, subject: object) -> str:
         """Return an HTML fragment without scripts."""
         ...
 

@@ -1,11 +1,14 @@
 """Results and plans in a few lines: HTML without scripts for notebooks, text for terminals."""
 
+from collections.abc import Sequence
 from functools import singledispatch
 
+from shuffledp.collection.account import Calibration
 from shuffledp.collection.plan import Plan
-from shuffledp.collection.results import Result
+from shuffledp.collection.results import Guarantee, Result
 from shuffledp.core.display import visible
-from shuffledp.report.formatting import shorten
+from shuffledp.core.frames import Frames
+from shuffledp.report.formatting import rounded, shorten
 from shuffledp.report.page import render
 from shuffledp.report.plan import HEADINGS, expected_errors, headline, plan_rows
 from shuffledp.report.statement import SIMULATION_WARNING, privacy_statement
@@ -85,14 +88,55 @@ def _(subject: Result) -> str:
 
 @notebook_html.register
 def _(subject: Plan) -> str:
+    expected = [f"{name}: {text}" for name, text in expected_errors(subject)]
+    return _table(headline(subject), expected, HEADINGS, plan_rows(subject))
+
+
+@notebook_html.register
+def _(subject: Guarantee | Calibration) -> str:
+    found = subject.guarantee if isinstance(subject, Calibration) else subject
+    rows = [("rounds", f"{found.rounds:,}")]
+    if isinstance(subject, Calibration):
+        rows.append(("epsilon0", rounded(subject.epsilon0, up=True)))
+    if found.lower is not None:
+        rows.append(("proved lower end", rounded(found.lower, up=False)))
+    epsilon, delta = (rounded(end, up=True) for end in (found.epsilon_upper, found.delta_upper))
+    return _table(
+        f"epsilon <= {epsilon} at delta <= {delta} for each of {found.num_users:,} users",
+        [f"method: {found.bound.method}; source: {found.bound.source}"],
+        ("", "value"),
+        rows,
+    )
+
+
+@notebook_html.register
+def _(subject: Frames) -> str:
+    columns = subject.to_dict()
+    rows = zip(*(_shown(name, cells) for name, cells in columns.items()), strict=True)
+    return _table(getattr(subject, "title", type(subject).__name__), [], tuple(columns), [*rows])
+
+
+def _shown(name: str, cells: Sequence[object]) -> list[str]:
+    """Return the cells of a column as text; numbers rounded up, lower ends down."""
+    up = not name.startswith("lower")
+    return [
+        rounded(cell, up=up) if isinstance(cell, float) else "" if cell is None else str(cell)
+        for cell in cells
+    ]
+
+
+def _table(
+    title: str, lines: list[str], headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]
+) -> str:
+    """Return a table below a headline."""
     return render(
         "notebook.html",
         alert="",
         warnings=(),
-        headline=headline(subject),
-        lines=[f"{name}: {text}" for name, text in expected_errors(subject)],
-        headings=HEADINGS,
-        rows=plan_rows(subject),
+        headline=title,
+        lines=lines,
+        headings=headings,
+        rows=rows,
         num_more=0,
         paragraphs=(),
     )
