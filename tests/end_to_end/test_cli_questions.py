@@ -274,11 +274,19 @@ def test_a_column_is_needed(here, capsys):
 
 WRONG_VALUES = [
     ("mean", "x\n5\nabc\n", "row 2 of column 'x' of a.csv holds a value that is no number"),
-    ("mean", "x\n5\n\n6\n", "row 2 of column 'x' of a.csv has no number"),
+    (
+        "mean",
+        "x\n5\n\n6\n",
+        "column 'x' of a.csv has 1 row without an answer (null, NaN or empty), the first is row 2",
+    ),
     ("mean", "x\n5\n121\n", "row 2 of column 'x' of a.csv holds a value outside [0, 120]"),
     ("mean", "y\n5\n6\n", "no column 'x'"),
     ("vector-mean", "east,north,up\n1,1,1\n0,0,0\n", "row 1 of columns"),
-    ("words", "x\ntea\n\n", "row 2 of column 'x' of a.csv has no text"),
+    (
+        "words",
+        "x\ntea\n\n",
+        "column 'x' of a.csv has 1 row without an answer (null, NaN or empty), the first is row 2",
+    ),
     ("answer-sets", "x\nbus\nbus;ship\n", "row 2 of column 'x' of a.csv holds an answer outside"),
     ("answer-sets", "x\nbus\nbus;car;bike\n", "row 2 of column 'x' of a.csv has 3 answers"),
 ]

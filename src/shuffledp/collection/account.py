@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
-from typing import SupportsFloat, SupportsIndex, TypeAlias
+from typing import Any, SupportsFloat, SupportsIndex, TypeAlias
 
 from shuffledp.accounting.amplification.registry import BEST, account_delta, account_epsilon
 from shuffledp.accounting.calibration import (
@@ -362,7 +362,9 @@ def calibrate(
             f"another is missing): {', '.join(missing) or 'none'} missing"
         )
     found = missing[0] if missing else "rounds"
-    profile_for = partial(_named, randomizer, domain_size, dimension)
+    profile_for = partial(
+        _named, randomizer=randomizer, domain_size=domain_size, dimension=dimension
+    )
     times = 1 if rounds is None else require_at_least("rounds", rounds, 1)
     users = None if num_users is None else require_at_least("num_users", num_users, 1)
     if found == "epsilon0":
@@ -403,11 +405,6 @@ def calibrate(
     )
 
 
-def _named(
-    randomizer: str | None,
-    k: SupportsIndex | None,
-    dimension: SupportsIndex | None,
-    epsilon0: float,
-) -> LocalProfile:
+def _named(epsilon0: float, **about: Any) -> LocalProfile:
     """Return the law of one report at an epsilon0."""
-    return named_profile(randomizer, epsilon0=epsilon0, domain_size=k, dimension=dimension)
+    return named_profile(epsilon0=epsilon0, **about)

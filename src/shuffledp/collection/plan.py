@@ -4,15 +4,14 @@ Privacy and mechanisms meet here: for each randomizer that answers the question 
 the largest epsilon0 that meets the target, and the estimators say which of them then errs least.
 """
 
-import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache, partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, Generic, SupportsIndex
+from typing import Generic, SupportsIndex
 
-from shuffledp._version import __version__
 from shuffledp.accounting.amplification.registry import account_delta
 from shuffledp.accounting.calibration import (
     LARGEST_EPSILON0,
@@ -23,7 +22,6 @@ from shuffledp.accounting.release import ShuffledRelease
 from shuffledp.collection.account import guarantee_for, guarantee_of
 from shuffledp.collection.arrangements import UNIFORM, Arrangement, is_uniform
 from shuffledp.collection.question import Candidates, Question, chosen_candidates
-from shuffledp.collection.questions import question_from_json
 from shuffledp.collection.results import (
     Estimates_co,
     Guarantee,
@@ -33,14 +31,12 @@ from shuffledp.collection.results import (
     registered_renderer,
     without_shuffler,
 )
+from shuffledp.collection.saved_plans import read_plan, write_plan
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
-from shuffledp.core.errors import DataError, InfeasibleTargetError, ParameterError
+from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.randomizers.base import LocalRandomizer
-
-PLAN_SCHEMA = 1
-"""Of the files of `Plan.save`; it changes where what they hold does."""
 
 # Advice beyond this number of users is of no use.
 _MOST_USERS_ADVISED = 10**9
@@ -248,17 +244,22 @@ class Plan(Shown, Generic[Estimates_co]):
         ...     sdp.Plan.load(asked.save(f"{folder}/plan.json")).randomizer == asked.randomizer
         True
         """
-        from shuffledp.collection.output import json_text, whole_file
-
         if not is_uniform(self.shuffling):
             raise ParameterError(
                 f"shuffling = {self.shuffling.name}: only plans of uniform shuffles are saved; "
                 "give the same arguments to plan again"
             )
-        with whole_file(path) as partial:
-            written = {"schema": PLAN_SCHEMA, "shuffledp_version": __version__, **_inputs(self)}
-            partial.write_text(json_text(written, indent=2) + "\n", encoding="utf-8")
-        return Path(path)
+        return write_plan(
+            path,
+            self.question,
+            self.randomizer,
+            num_users=self.num_users,
+            target_epsilon=self.target_epsilon,
+            target_delta=self.target_delta,
+            rounds=self.rounds,
+            binding=self.binding,
+            asked_epsilon0=self.asked_epsilon0,
+        )
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "Plan":
@@ -271,25 +272,21 @@ class Plan(Shown, Generic[Estimates_co]):
         DataError
             If it is no such file, or this version draws from another law.
         """
-        location = Path(path)
-        try:
-            written = json.loads(location.read_text(encoding="utf-8"))
-            if written["schema"] != PLAN_SCHEMA:
-                raise DataError(
-                    f"{location.name} has schema {written['schema']!r} and this version of "
-                    f"shuffledp reads {PLAN_SCHEMA}: plan again"
-                )
-            question = question_from_json(written["question"], written["domain"])
-            return _rebuilt(question, written, location.name)
-        except OSError as error:
-            raise DataError(f"cannot read {location}: {error.strerror or error}") from None
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            if isinstance(error, DataError):
-                raise
-            raise DataError(
-                f"{location.name} is no plan as Plan.save writes it: {type(error).__name__}, "
-                f"{error}"
-            ) from None
+        read = read_plan(path)
+        guarantee = guarantee_within(
+            read.randomizer,
+            read.numbers["num_users"],
+            read.numbers["target_epsilon"],
+            read.numbers["target_delta"],
+            rounds=read.numbers["rounds"],
+        )
+        return cls(
+            question=read.question,
+            randomizer=read.randomizer,
+            guarantee=guarantee,
+            _makers=chosen_candidates(read.question, read.randomizer.name),
+            **read.numbers,
+        )
 
     def __str__(self) -> str:
         return registered_renderer().terminal_text(self)
@@ -377,33 +374,15 @@ def plan(
             "epsilon0 that is fixed"
         )
     if epsilon is None:
-        name = randomizer or next(iter(question.candidates()))
-        makers = chosen_candidates(question, name)
-        law = makers[name](float(epsilon0 or 0.0))
         users = require_at_least("num_users", num_users, 1)
-        guarantee = shuffling.guarantee(law.profile, users, delta=delta)
-        return Plan(
-            num_users=users,
-            question=question,
-            target_epsilon=guarantee.epsilon_upper,
-            target_delta=delta,
-            randomizer=law,
-            guarantee=guarantee,
-            shuffling=shuffling,
-            binding="epsilon0",
-            asked_epsilon0=float(epsilon0 or 0.0),
-            _makers=makers,
-        )
+        return _fixed_plan(question, float(epsilon0 or 0.0), users, delta, shuffling, randomizer)
+    limit = math.inf if max_epsilon0 is None else require_positive("max_epsilon0", max_epsilon0)
     target = Target(
         num_users=require_at_least("num_users", num_users, 1),
         epsilon=require_positive("epsilon", epsilon),
         delta=require_open_unit("delta", delta),
         rounds=require_at_least("rounds", rounds, 1),
-        max_epsilon0=(
-            LARGEST_EPSILON0
-            if max_epsilon0 is None
-            else min(require_positive("max_epsilon0", max_epsilon0), LARGEST_EPSILON0)
-        ),
+        max_epsilon0=min(limit, LARGEST_EPSILON0),
     )
     if not is_uniform(shuffling):
         return _arranged_plan(question, target, shuffling, randomizer)
@@ -430,51 +409,37 @@ def plan(
     )
 
 
+def _fixed_plan(  # noqa: PLR0917  # those of the function above
+    question: Question[Estimates_co],
+    epsilon0: float,
+    num_users: int,
+    delta: float,
+    shuffling: Arrangement,
+    randomizer: str | None,
+) -> Plan[Estimates_co]:
+    """Return what a local loss leads to."""
+    name = randomizer or next(iter(question.candidates()))
+    makers = chosen_candidates(question, name)
+    law = makers[name](epsilon0)
+    guarantee = shuffling.guarantee(law.profile, num_users, delta=delta)
+    return Plan(
+        num_users=num_users,
+        question=question,
+        target_epsilon=guarantee.epsilon_upper,
+        target_delta=delta,
+        randomizer=law,
+        guarantee=guarantee,
+        shuffling=shuffling,
+        binding="epsilon0",
+        asked_epsilon0=epsilon0,
+        _makers=makers,
+    )
+
+
 def _binding(asked_epsilon0: float, target: Target) -> str:
     """Return which of the two limits an epsilon0 was found at."""
     is_capped = target.max_epsilon0 < LARGEST_EPSILON0 and asked_epsilon0 >= target.max_epsilon0
     return "max_epsilon0" if is_capped else "epsilon"
-
-
-def _inputs(plan: Plan) -> dict[str, object]:
-    """Return all from which a plan follows."""
-    return {
-        "question": plan.question.to_json_dict(),
-        "domain": list(plan.domain),
-        "num_users": plan.num_users,
-        "target_epsilon": plan.target_epsilon,
-        "target_delta": plan.target_delta,
-        "rounds": plan.rounds,
-        "binding": plan.binding,
-        "randomizer": plan.randomizer.name,
-        "asked_epsilon0": plan.asked_epsilon0,
-        "fingerprint": plan.randomizer.fingerprint,
-    }
-
-
-def _rebuilt(question: Question[Estimates_co], written: Any, origin: str) -> Plan[Estimates_co]:
-    """Return the plan that was written; raise for another law."""
-    makers = chosen_candidates(question, written["randomizer"])
-    law = makers[written["randomizer"]](written["asked_epsilon0"])
-    if law.fingerprint != written["fingerprint"]:
-        raise DataError(
-            f"{origin} names the law {written['fingerprint']!r} and this version of shuffledp "
-            f"draws from {law.fingerprint!r}: use the version that planned, or plan again"
-        )
-    num_users, rounds = written["num_users"], written["rounds"]
-    epsilon, delta = written["target_epsilon"], written["target_delta"]
-    return Plan(
-        num_users=num_users,
-        question=question,
-        target_epsilon=epsilon,
-        target_delta=delta,
-        randomizer=law,
-        guarantee=guarantee_within(law, num_users, epsilon, delta, rounds=rounds),
-        rounds=rounds,
-        binding=written["binding"],
-        asked_epsilon0=written["asked_epsilon0"],
-        _makers=makers,
-    )
 
 
 def _arranged_plan(
@@ -529,10 +494,18 @@ def ranked_choices(
     question: Question, makers: Candidates, target: Target
 ) -> tuple[Alternative, ...]:
     """Return each randomizer at its largest epsilon0, least expected error first."""
-    calibrated = _Calibration(target)
+
+    @cache
+    def of_any() -> float:
+        """Return the largest epsilon0 where it follows from epsilon0 alone."""
+        other = RandomizerFamily.OTHER
+        return meeting(target, lambda epsilon0: LocalProfile(epsilon0=epsilon0, family=other))
+
     choices = []
     for make in makers.values():
-        epsilon0 = calibrated.largest_epsilon0(make)
+        profile = make(1.0).profile
+        has_analysis = profile.family is not RandomizerFamily.OTHER or profile.blanket
+        epsilon0 = meeting(target, partial(_profile_of, make)) if has_analysis else of_any()
         chosen = make(epsilon0)
         error = question.expected_error(chosen, target.num_users)
         choices.append(
@@ -541,24 +514,9 @@ def ranked_choices(
     return tuple(sorted(choices, key=lambda each: each.expected_standard_error))
 
 
-class _Calibration:
-    """Finds largest epsilon0s; those that follow from epsilon0 alone are all the same one."""
-
-    def __init__(self, target: Target) -> None:
-        self._target = target
-        self._of_any: float | None = None
-
-    def largest_epsilon0(self, make: Callable[[float], LocalRandomizer]) -> float:
-        """Return the largest epsilon0 at which this randomizer meets the target."""
-        profile = make(1.0).profile
-        if profile.family is not RandomizerFamily.OTHER or profile.blanket:
-            return meeting(self._target, lambda epsilon0: make(epsilon0).profile)
-        if self._of_any is None:
-            self._of_any = meeting(
-                self._target,
-                lambda epsilon0: LocalProfile(epsilon0=epsilon0, family=RandomizerFamily.OTHER),
-            )
-        return self._of_any
+def _profile_of(make: Callable[[float], LocalRandomizer], epsilon0: float) -> LocalProfile:
+    """Return the law of a randomizer at an epsilon0."""
+    return make(epsilon0).profile
 
 
 def meeting(target: Target, profile_for: Callable[[float], LocalProfile]) -> float:
