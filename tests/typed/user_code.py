@@ -30,3 +30,11 @@ print(shown(result), shown(mean), sdp.account(plan.randomizer.profile, num_users
 print(sdp.calibrate(num_users=1000, epsilon=1.0, delta=1e-6).epsilon0)
 law = sdp.randomizers.KRandomizedResponse(domain_size=3, epsilon0=1.0)
 year: sdp.accounting.Composition = sdp.ShuffledRelease(profile=law.profile, num_users=100) * 365
+
+limited = sdp.plan(
+    sdp.Categories(["yes", "no"]), num_users=1000, epsilon=1.0, delta=1e-6, max_epsilon0=2.0
+)
+guess: float = limited.without_shuffler.right_guess
+reloaded: sdp.Plan = sdp.Plan.load(limited.save("plan.json"))
+from_file: sdp.Result = sdp.estimate("reports.csv", reloaded, missing="drop", strict=True)
+columns: dict[str, list[object]] = result.to_dict()

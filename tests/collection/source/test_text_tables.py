@@ -79,6 +79,13 @@ def test_two_columns_of_one_name_are_refused(tmp_path):
     assert open_table(path, "column_1", domain=["no", "yes", "answer"], header=False).num_users == 3
 
 
+def test_a_header_longer_than_the_sample_is_read(tmp_path):
+    names = [f"answer{number}" for number in range(10_000)]
+    text = ",".join(names) + "\n" + "yes," * 9_999 + "no\n" + "no," * 9_999 + "no\n"
+    path = write(tmp_path / "a.csv", text)
+    assert open_table(path, "answer7", domain=["no", "yes"]).num_users == 2
+
+
 # ---------------------------------------------------------------- encodings and packed files
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
 def test_encodings(tmp_path, encoding):

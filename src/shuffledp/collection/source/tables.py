@@ -410,8 +410,10 @@ def open_text(path: Path, separator: str | None = None, *, header: bool = True) 
         raise DataError(f"cannot read {origin}: it is {hint}, whatever its name says")
     lines = sample.decode("utf-8-sig", errors="replace").splitlines()
     if separator is None:
-        separator = "\t" if ".tsv" in path.name.lower() else _sniffed(lines)
-    if header and lines:
+        is_tsv = path.name.lower().endswith((".tsv", ".tsv.gz"))
+        separator = "\t" if is_tsv else _sniffed(lines)
+    is_whole = len(lines) > 1 or len(sample) < _SAMPLE_BYTES  # the first line is
+    if header and lines and is_whole:
         names = next(iter(csv.reader(lines, delimiter=separator)))
         if repeated := [name for name in names if names.count(name) > 1]:
             raise DataError(f"{origin} has two columns called {repeated[0]!r}: rename one of them")
