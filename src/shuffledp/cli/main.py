@@ -20,6 +20,7 @@ from shuffledp.cli.attack import attack, learnability
 from shuffledp.cli.bounds import bounds
 from shuffledp.cli.console import say
 from shuffledp.cli.demo import demo
+from shuffledp.cli.explain import explain
 from shuffledp.cli.leakage import leakage
 from shuffledp.cli.monitor import monitor
 from shuffledp.cli.network_account import account as network_account
@@ -61,6 +62,7 @@ for command in (network_account, curve, prepare, relay, peer, collect):
 for command in (
     plan,
     run,
+    explain,
     account,
     bounds,
     leakage,
