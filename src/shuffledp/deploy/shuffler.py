@@ -12,12 +12,12 @@ the analyzer says that it has it, and then only its counts are left. Whatever ha
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
@@ -111,7 +111,14 @@ class Shuffler:
         ProtocolError
             The client's fault, for a body that is no upload of this task.
         """
-        reports = decode_upload(body, self._report_bytes)
+        return self.take_reports(self.reports_in(body), now)
+
+    def reports_in(self, body: bytes) -> list[Report]:
+        """Return the reports of an upload."""
+        return decode_upload(body, self._report_bytes)
+
+    def take_reports(self, reports: Sequence[Report], now: float) -> list[Answer]:
+        """Take in reports of any number of uploads, in one transaction."""
         with self._store.transaction():
             answers = [self._take_one(report, now) for report in reports]
             self._count(
@@ -153,8 +160,7 @@ class Shuffler:
 
     def _is_closed(self, epoch: int) -> bool:
         """Return whether an epoch's members are fixed, whatever a clock says now."""
-        last = self._store.value("SELECT max(last_epoch) FROM batches")
-        return last is not None and epoch <= last
+        return epoch < (self._store.fact("epochs_closed") or 0)
 
     def _count(self, names: Iterable[tuple[int, str]]) -> None:
         """Add to the counts."""
@@ -172,16 +178,19 @@ class Shuffler:
         Never released below the task's least batch, counting distinct reports that open. A batch
         that is too small waits for the next epoch's reports, or is dropped, as the task says.
         """
+        return [
+            self.release(number, self.open_members(self.members(number)))
+            for number in self.closed(now)
+        ]
+
+    def closed(self, now: float) -> list[int]:
+        """Close epochs that are over; return the batches that are to be released."""
         over = min(self.task.num_epochs, self._num_over(now))
-        closed_until = self._store.value("SELECT max(last_epoch) FROM batches")
-        first = 0 if closed_until is None else closed_until + 1
+        first = self._store.fact("epochs_closed") or 0
         if over > first:
             self._close(first, over - 1)
-        changed = []
-        for (number,) in self._store.rows("SELECT number FROM batches WHERE state = 'closed'"):
-            self._seal(number)
-            changed.append(self.batch(number))
-        return changed
+        rows = self._store.rows("SELECT number FROM batches WHERE state = 'closed'")
+        return [number for (number,) in rows]
 
     def _num_over(self, now: float) -> int:
         """Return how many epochs take nothing more in."""
@@ -190,11 +199,14 @@ class Shuffler:
     def _close(self, first: int, last: int) -> None:
         """Fix the members of the next batch: all reports up to an epoch, with those that wait."""
         with self._store.transaction():
-            number = (self._store.value("SELECT max(number) FROM batches") or 0) + 1
+            self._store.set_fact("epochs_closed", last + 1)
             waiting = self._store.value(
                 "SELECT min(epoch) FROM reports WHERE batch IS NULL AND epoch <= ?", (last,)
             )
-            begin = first if waiting is None else min(first, waiting)
+            if waiting is None:
+                return
+            number = (self._store.value("SELECT max(number) FROM batches") or 0) + 1
+            begin = min(first, waiting)
             self._store.change(
                 "INSERT INTO batches VALUES (?, 'closed', ?, ?, NULL, NULL)", (number, begin, last)
             )
@@ -202,13 +214,19 @@ class Shuffler:
                 "UPDATE reports SET batch = ? WHERE batch IS NULL AND epoch <= ?", (number, last)
             )
 
-    def _seal(self, number: int) -> None:
-        """Open the members, sort, write the file, then forget the reports; repeatable."""
-        state = self.batch(number)
-        rows = self._store.rows(
+    def members(self, number: int) -> list[Any]:
+        """Return the reports of a closed batch, for `open_members`."""
+        return self._store.rows(
             "SELECT epoch, id, key, sealed FROM reports WHERE batch = ?", (number,)
         )
-        opened = [self._opened(*row) for row in rows]
+
+    def open_members(self, members: Iterable[Any]) -> list[bytes | None]:
+        """Return what is for the analyzer; takes nearly all of the time, and no store."""
+        return [self._opened(*row) for row in members]
+
+    def release(self, number: int, opened: Sequence[bytes | None]) -> BatchState:
+        """Sort what was opened, write the batch, then forget the reports; repeatable."""
+        state = self.batch(number)
         records = {record for record in opened if record is not None}
         counted = {
             "unopened": opened.count(None),
@@ -216,7 +234,7 @@ class Shuffler:
         }
         if len(records) < self.task.min_batch:
             self._set_aside(number, state.last_epoch)
-            return
+            return self.batch(number)
         batch = Batch.signed(
             self._signing_key,
             self._task_id,
@@ -234,6 +252,7 @@ class Shuffler:
             self._store.change("DELETE FROM reports WHERE batch = ?", (number,))
             self._count((state.last_epoch, name) for name in Counter(counted).elements())
         self._store.wipe_log()
+        return self.batch(number)
 
     def _opened(self, epoch: int, report_id: bytes, key: int, sealed: bytes) -> bytes | None:
         """Return what is for the analyzer; None if it does not open, or has another size."""

@@ -135,74 +135,81 @@ def privacy_label(record: Mapping[str, Any]) -> str:
 
 def registry_entry(record: Mapping[str, Any]) -> str:
     """Return an entry for the public registry of deployments, in YAML; the rest is marked."""
-    about, guarantee = _about(record), record["guarantee"]
+    about = _about(record)
+    administrative = {
+        "notes": about.get("contact") or "",
+        "status": "Draft",
+        "registry_authors": [about.get("organisation") or TO_FILL_IN],
+        "tier": 3,
+    }
+    parts = {**_product(record), **_protection(record), "administrative": administrative}
+    return "\n".join(_yaml({"url_slug": TO_FILL_IN, "deployment": parts})) + "\n"
+
+
+def _product(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is published, as the registry asks for it."""
+    about = _about(record)
+    curator = {
+        "data_curator_name": about.get("organisation") or TO_FILL_IN,
+        "data_curator_type": TO_FILL_IN,
+    }
+    return {
+        "basic": {
+            "name": about.get("title") or TO_FILL_IN,
+            "data_curators": [curator],
+            "description": _asked(record),
+            "intended_use": TO_FILL_IN,
+            "data_product_type": "Summary statistics",
+            "data_product_region": TO_FILL_IN,
+            "data_product_sector": TO_FILL_IN,
+            "publication_date": about.get("date") or TO_FILL_IN,
+        }
+    }
+
+
+def _protection(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how it is protected, as the registry asks for it; epsilon rounded up."""
+    guarantee = record["guarantee"]
+    rounds = int(guarantee.get("rounds", 1))
     parameters = {
         name: float(brief(value))
         for name in ("epsilon", "delta")
         if (value := _upper(record, name)) is not None
     }
-    entry: dict[str, Any] = {
-        "url_slug": TO_FILL_IN,
-        "deployment": {
-            "basic": {
-                "name": about.get("title") or TO_FILL_IN,
-                "data_curators": [
-                    {
-                        "data_curator_name": about.get("organisation") or TO_FILL_IN,
-                        "data_curator_type": TO_FILL_IN,
-                    }
-                ],
-                "description": _asked(record),
-                "intended_use": TO_FILL_IN,
-                "data_product_type": "Summary statistics",
-                "data_product_region": TO_FILL_IN,
-                "data_product_sector": TO_FILL_IN,
-                "publication_date": about.get("date") or TO_FILL_IN,
-            },
-            "dp_variant": {
-                "variant_name": "Approximate DP" if parameters.get("delta") else "Pure DP",
-                "data_domain": f"One value of each of {int(record['num_users']):,} users.",
-                "unprotected_quantities": "The number of users, and the possible answers.",
-            },
-            "privacy_loss": {
-                "privacy_unit": "User-level",
-                "privacy_unit_details": "Adjacent datasets differ in the value of one user.",
-                "privacy_parameters": parameters,
-                "privacy_parameters_details": "Proved upper bound for the shuffled reports; each "
-                f"report by itself has epsilon <= {rounded(float(record['epsilon0']), up=True)}. "
-                f"Source: {guarantee['source']}.",
-            },
-            "deployment_model": {
-                "model_name": "Shuffle",
-                "model_name_details": _SHUFFLES.get(str(record["shuffler"]), ""),
-                "actors": " ".join(map(str, guarantee["assumptions"])),
-                "release_type": "One release"
-                if guarantee.get("rounds", 1) == 1
-                else "Many releases",
-                "data_source_type": "Static",
-                "access_type": "Non-interactive",
-            },
-            "accounting": {
-                "post_processing": "; ".join(map(str, record.get("post_processing", [])))
-                or "None.",
-                "composition": f"{guarantee['method']}, {guarantee.get('rounds', 1)} round(s).",
-            },
-            "implementation": {
-                "preprocessing_and_hyperparameter_tuning": TO_FILL_IN,
-                "mechanisms": f"{_title(record)}, by shuffledp "
-                f"{record.get('shuffledp_version', '')}. The probabilities that are "
-                "accounted for are those that are drawn.",
-                "justification": TO_FILL_IN,
-            },
-            "administrative": {
-                "notes": about.get("contact") or "",
-                "status": "Draft",
-                "registry_authors": [about.get("organisation") or TO_FILL_IN],
-                "tier": 3,
-            },
+    return {
+        "dp_variant": {
+            "variant_name": "Approximate DP" if parameters.get("delta") else "Pure DP",
+            "data_domain": f"One value of each of {int(record['num_users']):,} users.",
+            "unprotected_quantities": "The number of users, and the possible answers.",
+        },
+        "privacy_loss": {
+            "privacy_unit": "User-level",
+            "privacy_unit_details": "Adjacent datasets differ in the value of one user.",
+            "privacy_parameters": parameters,
+            "privacy_parameters_details": "Proved upper bound for the shuffled reports; each "
+            f"report by itself has epsilon <= {rounded(float(record['epsilon0']), up=True)}. "
+            f"Source: {guarantee['source']}.",
+        },
+        "deployment_model": {
+            "model_name": "Shuffle",
+            "model_name_details": _SHUFFLES.get(str(record["shuffler"]), ""),
+            "actors": " ".join(map(str, guarantee["assumptions"])),
+            "release_type": "One release" if rounds == 1 else "Many releases",
+            "data_source_type": "Static",
+            "access_type": "Non-interactive",
+        },
+        "accounting": {
+            "post_processing": "; ".join(map(str, record.get("post_processing", []))) or "None.",
+            "composition": f"{guarantee['method']}, {rounds} round(s).",
+        },
+        "implementation": {
+            "preprocessing_and_hyperparameter_tuning": TO_FILL_IN,
+            "mechanisms": f"{_title(record)}, by shuffledp "
+            f"{record.get('shuffledp_version', '')}. The probabilities that are accounted for are "
+            "those that are drawn.",
+            "justification": TO_FILL_IN,
         },
     }
-    return "\n".join(_yaml(entry)) + "\n"
 
 
 FORMS: Mapping[str, Callable[[Mapping[str, Any]], str]] = MappingProxyType(
