@@ -6,6 +6,7 @@ import warnings
 import pytest
 
 import shuffledp as sdp
+from golden.schemas import found_in
 from shuffledp.accounting.amplification import registry
 from shuffledp.accounting.amplification.registry import METHODS
 from shuffledp.cli.main import main
@@ -15,7 +16,7 @@ BASE = ["account", "--epsilon0", "1", "--num-users", "10000"]
 
 def test_epsilon_as_json(capsys):
     assert main([*BASE, "--delta", "1e-6", "--json"]) == 0
-    record = json.loads(capsys.readouterr().out)
+    record = found_in(capsys.readouterr().out)
     expected = sdp.account(epsilon0=1.0, num_users=10_000, delta=1e-6)
     assert list(record) == ["epsilon", "delta", "method", "source", "assumptions"]
     assert record == expected.to_json_dict()

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from golden.schemas import found_in
 from shuffledp.accounting.amplification.registry import METHODS
 from shuffledp.accounting.brackets import bracket_grid
 from shuffledp.cli.main import main
@@ -45,12 +46,12 @@ def test_json(capsys):
     assert main([*BASE, "--delta", "1e-6", "--json"]) == 0
     out = capsys.readouterr().out
     assert out.count("\n") == 1
-    assert json.loads(out) == compare_scenario(SCENARIO).to_json_dict()
+    assert found_in(out) == compare_scenario(SCENARIO).to_json_dict()
 
 
 def test_json_holds_the_curves_where_they_are_asked_for(capsys):
     assert main([*BASE, "--delta", "1e-6", "--over", "epsilon0", "--json"]) == 0
-    record = json.loads(capsys.readouterr().out)
+    record = found_in(capsys.readouterr().out)
     assert record == json.loads(json.dumps(bound_curves(SCENARIO, Over.EPSILON0).to_json_dict()))
 
 

@@ -1,10 +1,9 @@
 """``shuffledp plan`` prints what `make_plan` chooses."""
 
-import json
-
 import pytest
 
 import shuffledp as sdp
+from golden.schemas import found_in
 from shuffledp.cli.main import main
 
 TARGET = ["--epsilon", "0.5", "--delta", "1e-8"]
@@ -13,7 +12,7 @@ ISSUE = ["plan", "--num-users", "100000", "--domain", "yes,no,refused", *TARGET]
 
 def test_json(capsys):
     assert main([*ISSUE, "--json"]) == 0
-    record = json.loads(capsys.readouterr().out)
+    record = found_in(capsys.readouterr().out)
     plan = sdp.plan(
         sdp.Categories(["yes", "no", "refused"]), num_users=100_000, epsilon=0.5, delta=1e-8
     )
@@ -52,7 +51,7 @@ def test_the_three_ways_to_give_a_domain_agree(capsys, tmp_path):
     ):
         assert main([*base, *domain]) == 0
     first, second, third = capsys.readouterr().out.splitlines()
-    assert first == second == third
+    assert found_in(first) == found_in(second) == found_in(third)
 
 
 def test_a_large_delta_is_warned_about(capsys):

@@ -1,10 +1,11 @@
-"""Write ``net.json``: what some 400 calls of the program and of Python return today.
+"""Write ``net.json``, what some 400 calls of the program and of Python return, and docs/schemas.
 
 Run ``make golden``, or from the tests folder ``python -m golden.make_net``. Takes a minute. With
 ``--diff`` nothing is written, and what differs from the file is printed. Calls that take more than
 a second of processor time are named: cut them.
 """
 
+import json
 import sys
 import time
 from collections import Counter
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from golden.net.plain import changes, results_in, text_of
 from golden.net.running import all_results
+from golden.schemas import PRINTED, schema_file, schema_of
 
 TARGET = Path(__file__).with_name("net.json")
 LONG_SECONDS = 1.0
@@ -41,6 +43,10 @@ def main() -> None:
         print("\n".join(changes(written_results(), results)))
         return
     TARGET.write_text(text_of(results), encoding="ascii")
+    for command in sorted({record["command"] for record in PRINTED}):
+        schema = schema_of(command, [each for each in PRINTED if each["command"] == command])
+        text = json.dumps(schema, indent=1, ensure_ascii=False)
+        schema_file(command).write_text(text + "\n", encoding="utf-8")
     print(f"{num_calls(results)}\n{len(results)} calls, {begun[-1][1]:.0f} s of processor time")
 
 

@@ -38,12 +38,16 @@ import re
 from copy import deepcopy
 from pathlib import Path
 
+import click
 import pytest
+from fastjsonschema import JsonSchemaException
 
 from golden.make_net import num_calls, written_results
 from golden.net import leakage_calls, python_calls
 from golden.net.plain import VOLATILE, changes, differences, results_in, text_of
 from golden.net.running import all_calls, result_of, run_program
+from golden.schemas import ABOUT, PRINTED, SCHEMAS, check, schema_file
+from shuffledp.cli.main import cli
 
 CALLS = all_calls()
 WRITTEN = written_results()
@@ -54,7 +58,11 @@ NOT_RUN: dict[str, str] = {}
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_returns_what_it_did(name):
+    before = len(PRINTED)
     assert changes({name: WRITTEN[name]}, {name: result_of(CALLS[name])}) == []
+    for record in PRINTED[before:]:
+        check(record)
+        assert set(ABOUT) <= set(record)
 
 
 def test_the_file_holds_the_calls_and_no_others():
@@ -162,3 +170,22 @@ def test_what_agrees(old, new, agree):
 def test_volatile_keys_are_left_out_and_have_reasons():
     text = text_of(WRITTEN)
     assert all(f'"{name}":' not in text and reason for name, reason in VOLATILE.items())
+
+
+# ---------------------------------------------------------------- what programs read
+def test_each_schema_is_of_a_command_and_refuses_what_is_not_its_own():
+    groups = {"": cli.commands} | {
+        f"{name} ": command.commands
+        for name, command in cli.commands.items()
+        if isinstance(command, click.Group)
+    }
+    printing = {
+        schema_file(f"shuffledp {group}{name}").name
+        for group, commands in groups.items()
+        for name, command in commands.items()
+        if any(each.name == "as_json" for each in command.params)
+    }
+    assert {path.name for path in SCHEMAS.iterdir()} == printing
+    record = {"command": "shuffledp account", "inputs": {}}
+    with pytest.raises(JsonSchemaException):
+        check(record)

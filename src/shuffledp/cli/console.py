@@ -5,13 +5,14 @@ rich is imported when something is printed, since ``--json`` and ``--help`` do w
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from shuffledp._version import __version__
 from shuffledp.collection.output import json_text
 from shuffledp.collection.results import Guarantee
 from shuffledp.core.bound import Bound
@@ -28,11 +29,30 @@ if TYPE_CHECKING:
 _MAX_WIDTH = 100
 _DIGITS = 6
 _LONGEST_LINE = 300
+_SCHEMA_VERSION = 1
 
 
-def print_json(value: object) -> None:
-    """Print one JSON object on one line."""
-    click.echo(json_text(value))
+def print_json(value: Mapping[str, object]) -> None:
+    """Print one JSON object on one line: what was found, then what was asked, and of which version.
+
+    docs/schemas has a JSON Schema of each command's; what has another meaning gets another number.
+    """
+    context = click.get_current_context()
+    asked = {name: _plain(each) for name, each in context.params.items() if name != "as_json"}
+    about = {
+        "command": context.command_path,
+        "inputs": {name: each for name, each in asked.items() if each is not None},
+        "schema_version": _SCHEMA_VERSION,
+        "shuffledp_version": __version__,
+    }
+    click.echo(json_text({**value, **about}))
+
+
+def _plain(value: object) -> object:
+    """Return the value of an option as JSON has it."""
+    if isinstance(value, tuple | list):
+        return [_plain(each) for each in value]
+    return value if isinstance(value, bool | int | float | str | None) else str(value)
 
 
 def say(kind: str, message: str) -> None:

@@ -20,6 +20,9 @@ from shuffledp.cli.attack import attack, learnability
 from shuffledp.cli.bounds import bounds
 from shuffledp.cli.console import say
 from shuffledp.cli.demo import demo
+from shuffledp.cli.deployment import collect as collect_batch
+from shuffledp.cli.deployment import send, serve, task
+from shuffledp.cli.explain import explain
 from shuffledp.cli.leakage import leakage
 from shuffledp.cli.monitor import monitor
 from shuffledp.cli.network_account import account as network_account
@@ -61,6 +64,7 @@ for command in (network_account, curve, prepare, relay, peer, collect):
 for command in (
     plan,
     run,
+    explain,
     account,
     bounds,
     leakage,
@@ -68,6 +72,10 @@ for command in (
     learnability,
     network,
     monitor,
+    task,
+    serve,
+    send,
+    collect_batch,
     demo,
 ):
     cli.add_command(command)

@@ -23,6 +23,9 @@ class Fault(StrEnum):
     PEER = "peer"
     RELAY = "relay"
     ANALYZER = "analyzer"
+    OPERATOR = "operator"
+    CLIENT = "client"
+    SHUFFLER = "shuffler"
     CALLER = "caller"  # the program that calls this library, in the wrong order
 
 
@@ -56,6 +59,16 @@ def number(value: int) -> bytes:
 def numbers(*values: int) -> bytes:
     """Return whole numbers in [0, 2^32), four bytes each."""
     return struct.pack(f">{len(values)}I", *values)
+
+
+def uint(value: int, size: int) -> bytes:
+    """Return a whole number as so many bytes, most significant first."""
+    return value.to_bytes(size, "big")
+
+
+def opaque(data: bytes, size: int) -> bytes:
+    """Return bytes after their length, which takes ``size`` bytes."""
+    return uint(len(data), size) + data
 
 
 def counted(data: bytes) -> bytes:
@@ -110,6 +123,21 @@ class Reader:
             raise self.error(f"{what} {value} is not in [0, {end})")
         return value
 
+    def uint(self, size: int) -> int:
+        """Return the next ``size`` bytes as a whole number."""
+        return int.from_bytes(self.take(size), "big")
+
+    def opaque(self, size: int) -> bytes:
+        """Return the next bytes, whose length stands before them in ``size`` bytes."""
+        return self.take(self.uint(size))
+
+    def text(self, size: int) -> str:
+        """Return the next bytes, whose length stands before them, as UTF-8."""
+        try:
+            return self.opaque(size).decode()
+        except UnicodeDecodeError:
+            raise self.error("a text in it is not UTF-8") from None
+
     def counted(self) -> bytes:
         """Return the next bytes, whose length stands before them."""
         return self.take(self.number())
@@ -118,6 +146,11 @@ class Reader:
         """Take as many bytes as ``wanted`` has; raise unless they are the same."""
         if self.take(len(wanted)) != wanted:
             raise self.error(what, reason)
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether all has been taken."""
+        return self._at == len(self._data)
 
     def read_so_far(self) -> bytes:
         """Return all that has been taken."""

@@ -1,12 +1,13 @@
 """A collection between peers, with a relay and twelve peers in processes of their own."""
 
-import json
 import shlex
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from golden.schemas import found_in
 
 # What each command is given; the estimates are of reports drawn from the system's randomness.
 _PREPARE = (
@@ -49,11 +50,11 @@ def run_exchange(run_program: Callable[[list[str]], tuple[int, str, str]]) -> di
         printed, _ = peers.communicate()
         relay.communicate()
         return {
-            "prepared": json.loads(prepared),
+            "prepared": found_in(prepared),
             "peers": printed.splitlines()[:_PEERS_LINES],
             "exit codes": [peers.returncode, relay.returncode, status],
             "said": said,
-            "collected": _without_chance(json.loads(collected)),
+            "collected": _without_chance(found_in(collected)),
         }
     finally:
         for process in started:

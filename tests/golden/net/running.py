@@ -21,6 +21,7 @@ from golden.net.command_calls import command_calls
 from golden.net.inputs import write_inputs
 from golden.net.plain import plain
 from golden.net.python_calls import CALLS, ShuffledpError
+from golden.schemas import found_in
 
 _ENVIRONMENT = {"COLUMNS": "80", "NO_COLOR": "1"}
 _SAID = re.compile(r"^(?:error|warning): .*", re.MULTILINE)
@@ -44,8 +45,10 @@ def run_program(arguments: list[str]) -> tuple[int, str, str]:
 def _run_line(line: str) -> dict[str, Any]:
     status, printed, said = run_program(shlex.split(line))
     found: dict[str, Any] = {"exit code": status}
-    if printed:
-        found["printed"] = json.loads(printed) if "--json" in line else printed.splitlines()
+    if printed and "--json" in line:
+        found["printed"] = found_in(printed)
+    elif printed:
+        found["printed"] = printed.splitlines()
     if messages := _SAID.findall(said):
         found["said"] = messages
     return found

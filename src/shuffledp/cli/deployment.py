@@ -1,0 +1,334 @@
+"""``shuffledp task``, ``serve``, ``send`` and ``collect``: a collection across many devices."""
+
+import re
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from shuffledp.cli.asked import Asked, question_options
+from shuffledp.cli.console import (
+    guarantee_facts,
+    print_facts,
+    print_json,
+    progress_bar,
+    read_paths,
+)
+from shuffledp.cli.options import (
+    PATH,
+    json_option,
+    out_option,
+    overwrite_option,
+    randomizer_option,
+    require_service,
+    whole_number,
+)
+from shuffledp.report.formatting import best_guess, odds_factor, rounded
+
+if TYPE_CHECKING:
+    from shuffledp.deploy.task import Task
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def duration(text: str) -> int:
+    """Return seconds of a time such as ``90``, ``30s``, ``15m``, ``6h`` or ``1d``.
+
+    Examples
+    --------
+    >>> duration("1d"), duration("90")
+    (86400, 90)
+    """
+    found = re.fullmatch(r"([0-9]{1,9})([smhd]?)", text)
+    if found is None or not int(found[1]):
+        raise click.BadParameter(f"{text!r} is no time: write it like 30s, 15m, 6h or 1d")
+    return int(found[1]) * _UNITS.get(found[2], 1)
+
+
+@click.group()
+def task() -> None:
+    """Make a task, on which devices, shuffler and analyzer agree, or check one."""
+
+
+@task.command(
+    epilog="Example: shuffledp task create --domain yes,no --epsilon0 2 --epsilon 0.2 --delta 1e-8 "
+    "--min-batch 10000 --epoch 1d --out task/"
+)
+@question_options
+@click.option("--question", "text", default="", help="The question in words, for devices to show.")
+@randomizer_option
+@click.option("--epsilon0", type=float, required=True, help="Local epsilon of every report.")
+@click.option("--epsilon", metavar="X", required=True, help="Promised for each batch, in nats.")
+@click.option("--delta", metavar="X", required=True, help="Failure probability, such as 1e-8.")
+@click.option(
+    "--min-batch", type=whole_number, required=True, metavar="N", help="Fewest reports released."
+)
+@click.option(
+    "--honest-fraction",
+    type=float,
+    default=1.0,
+    show_default=True,
+    help="Share of a batch that is honest for certain: only these hide anybody.",
+)
+@click.option(
+    "--epoch", type=duration, default="1d", show_default=True, help="A batch covers so much time."
+)
+@click.option("--num-epochs", type=whole_number, default=30, show_default=True, metavar="N")
+@click.option(
+    "--grace",
+    type=duration,
+    default="1h",
+    show_default=True,
+    help="After an epoch its reports are still taken in for so long.",
+)
+@click.option(
+    "--short-batch",
+    type=click.Choice(["hold", "drop"]),
+    default="hold",
+    show_default=True,
+    help="A batch that is too small waits for the next epoch's reports, or is deleted.",
+)
+@click.option("--info", default="a collection", show_default=True, help="Name of the task.")
+@click.option(
+    "--shuffler",
+    "shuffler_listen",
+    default="127.0.0.1:8410",
+    show_default=True,
+    metavar="ADDRESS:PORT",
+    help="Where the shuffler listens; health and numbers are one port on.",
+)
+@click.option(
+    "--analyzer",
+    "analyzer_listen",
+    default="127.0.0.1:8420",
+    show_default=True,
+    metavar="ADDRESS:PORT",
+    help="Where the analyzer listens.",
+)
+@click.option("--shuffler-url", help="Its URL for devices; by default http and where it listens.")
+@click.option("--analyzer-url", help="The same of the analyzer.")
+@out_option("the task and its keys")
+@json_option
+def create(  # noqa: PLR0913  # one parameter an option
+    *,
+    text: str,
+    randomizer: str | None,
+    epsilon0: float,
+    epsilon: str,
+    delta: str,
+    min_batch: int,
+    honest_fraction: float,
+    epoch: int,
+    num_epochs: int,
+    grace: int,
+    short_batch: Any,
+    info: str,
+    shuffler_listen: str,
+    analyzer_listen: str,
+    shuffler_url: str | None,
+    analyzer_url: str | None,
+    out: Path,
+    as_json: bool,
+    **question: Any,
+) -> None:
+    """Write a task, its keys, and one file of settings for each of the two servers.
+
+    task.bin is public; hand shuffler.toml and the folder shuffler to whoever runs the shuffler,
+    analyzer.toml and the folder analyzer to whoever runs the analyzer, and keep operator.key. Only
+    if they are not one and the same does the shuffler protect anybody. Epochs begin now.
+    """
+    from shuffledp.deploy.asked_terms import AskedTerms
+    from shuffledp.deploy.settings import Keys, write_task
+    from shuffledp.deploy.task import Task
+
+    asked_question = Asked(**question).question()
+    if asked_question is None:
+        raise click.UsageError("give --domain or --domain-file: nobody's answers are known yet")
+    if out.exists():
+        raise click.UsageError(f"{out} exists: choose another --out")
+    name = randomizer or next(iter(asked_question.candidates()))
+    keys = Keys.generate(num_epochs)
+    made = Task(
+        info=info,
+        shuffler_url=shuffler_url or f"http://{shuffler_listen}",
+        analyzer_url=analyzer_url or f"http://{analyzer_listen}",
+        start=int(time.time()),
+        epoch_seconds=epoch,
+        num_epochs=num_epochs,
+        min_batch=min_batch,
+        honest_ppm=round(honest_fraction * 1_000_000),
+        short_batch=short_batch,
+        asked=AskedTerms.of(asked_question, name, epsilon0, text),
+        epsilon=epsilon,
+        delta=delta,
+        operator_key=keys.operator.public_key().public_bytes_raw(),
+    )
+    made.check()
+    write_task(out, made, keys, listen=(shuffler_listen, analyzer_listen), grace_seconds=grace)
+    _say_task(made, out / "task.bin", as_json=as_json)
+
+
+@task.command(epilog="Example: shuffledp task check task/task.bin")
+@click.argument("task_file", type=PATH)
+@json_option
+def check(*, task_file: Path, as_json: bool) -> None:
+    """Recompute the guarantee of a task, and say what a device is asked; refuse untrue numbers."""
+    made = _read_task(task_file)
+    made.check()
+    _say_task(made, task_file, as_json=as_json)
+
+
+def _read_task(path: Path) -> "Task":
+    """Return the task in a file."""
+    from shuffledp.core.errors import DataError
+    from shuffledp.deploy.task import Task
+
+    try:
+        return Task.decode(path.read_bytes())
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from None
+
+
+def _say_task(made: "Task", path: Path, *, as_json: bool) -> None:
+    """Print what a task asks and promises."""
+    found, loss = made.guarantee(), made.asked.randomizer.epsilon0
+    if as_json:
+        print_json(
+            {
+                "task": str(path),
+                "task_id": made.task_id.hex(),
+                "asked": made.asked.to_json_dict(),
+                "min_batch": made.min_batch,
+                "num_honest": made.num_honest,
+                "promised": {"epsilon": float(made.epsilon), "delta": float(made.delta)},
+                "guarantee": found.to_json_dict(),
+                "epsilon0": loss,
+            }
+        )
+        return
+    print_facts(
+        [
+            ("task", f"{path}, {made.info}"),
+            ("id", made.task_id.hex()),
+            *made.asked.facts(),
+            ("least batch", f"{made.min_batch:,} reports, of which {made.num_honest:,} count"),
+            ("promised", f"epsilon <= {made.epsilon} at delta = {made.delta}"),
+            *guarantee_facts(found)[:3],
+            (
+                "no shuffler",
+                f"epsilon0 = {rounded(loss, up=True)}: odds change by a factor of at most "
+                f"{odds_factor(loss)}, a guess between two answers is right at most "
+                f"{best_guess(loss, 0.0)}",
+            ),
+        ]
+    )
+
+
+@click.command(epilog="Example: shuffledp serve shuffler --config task/shuffler.toml")
+@click.argument("role", type=click.Choice(["shuffler", "analyzer"]))
+@click.option("--config", type=PATH, required=True, help="The role's file of settings.")
+@click.option("--check", "is_check", is_flag=True, help="Read settings and task, and end.")
+def serve(*, role: str, config: Path, is_check: bool) -> None:
+    """Run one of the two servers of a task until it is told to end; prints its URL.
+
+    The shuffler takes in sealed reports, and releases them in batches, sorted and without names.
+    The analyzer fetches batches, and keeps estimates with their guarantee. Killed at any moment and
+    started again the one loses no report that it acknowledged, the other spends nothing twice.
+    """
+    require_service()
+    from shuffledp.deploy import roles
+    from shuffledp.deploy.settings import AnalyzerSettings, Settings, ShufflerSettings
+
+    kind: type[Settings] = ShufflerSettings if role == "shuffler" else AnalyzerSettings
+    settings = kind.read(config)
+    if is_check:
+        settings.read_task()
+        click.echo(f"{config} and its task are sound")
+    elif isinstance(settings, ShufflerSettings):
+        roles.serve_shuffler(settings, _say_url)
+    elif isinstance(settings, AnalyzerSettings):
+        roles.serve_analyzer(settings, _say_url)
+
+
+def _say_url(url: str) -> None:
+    """Print where a server is, at once also into a pipe."""
+    click.echo(url)
+    sys.stdout.flush()
+
+
+@click.command(epilog="Example: shuffledp send task/task.bin answers.csv --column answer")
+@click.argument("task_file", type=PATH)
+@click.argument("table", type=PATH)
+@click.option("--column", help="Column with the values; each row is one device.")
+@json_option
+def send(*, task_file: Path, table: Path, column: str | None, as_json: bool) -> None:
+    """Send the answers in TABLE as a fleet of devices would: one report a row, randomized once.
+
+    For pilots and load tests: here the true answers are in one file.
+    """
+    require_service()
+    from shuffledp.deploy.peers.node_values import _opened
+    from shuffledp.deploy.roles import send_values
+
+    made = _read_task(task_file)
+    values = _opened(made.asked.question, table, column)
+    with progress_bar() as on_progress:
+        counts = send_values(
+            made, values.blocks(), num_values=values.num_users, on_progress=on_progress
+        )
+    if as_json:
+        print_json({"task_id": made.task_id.hex(), "num_sent": values.num_users, "answers": counts})
+        return
+    said = [(name.replace("_", " "), f"{number:,}") for name, number in counts.items() if number]
+    print_facts([("sent", f"{values.num_users:,}"), *said])
+
+
+@click.command(epilog="Example: shuffledp collect task/ --out results/")
+@click.argument("folder", type=PATH)
+@out_option("results")
+@click.option("--batch", type=whole_number, metavar="N", help="By default the newest.")
+@click.option(
+    "--wait", type=float, metavar="SECONDS", help="At most; by default as long as it takes."
+)
+@overwrite_option
+@json_option
+def collect(
+    *,
+    folder: Path,
+    out: Path,
+    batch: int | None,
+    wait: float | None,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
+    """Wait for a batch of the task in FOLDER, and fetch its estimates, statement and report.
+
+    Needs operator.key beside task.bin.
+    """
+    require_service()
+    import json
+
+    from shuffledp.collection.output import PRIVACY_FILE, REPORT_FILE, results_folder
+    from shuffledp.deploy.roles import collect_results
+    from shuffledp.deploy.settings import signing_key
+
+    made = _read_task(folder / "task.bin")
+    key = signing_key(folder / "operator.key")
+    with results_folder(out, overwrite=overwrite, inputs=read_paths(out)) as partial:
+        number = collect_results(made, key, partial, batch=batch, wait_seconds=wait)
+        record = json.loads((partial / PRIVACY_FILE).read_bytes())
+    if as_json:
+        print_json({"batch": number, **record})
+        return
+    guarantee = record["guarantee"]
+    print_facts(
+        [
+            ("batch", f"{number}, {record['num_users']:,} reports"),
+            ("epsilon", f"{rounded(guarantee['epsilon']['upper'], up=True)} (proved upper bound)"),
+            ("delta", made.delta),
+            ("no shuffler", f"epsilon0 = {rounded(record['epsilon0'], up=True)}"),
+            ("report", str(out / REPORT_FILE)),
+        ]
+    )

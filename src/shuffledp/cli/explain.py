@@ -1,0 +1,39 @@
+"""``shuffledp explain``: a finished collection for those who took part, who read, who register."""
+
+from pathlib import Path
+
+import click
+
+from shuffledp.cli.options import PATH
+
+_FORMS = ("notice", "label", "registry")  # of report.explain, which --help must not load
+
+
+@click.command(epilog="Example: shuffledp explain results --as notice --out notice.md")
+@click.argument("results", type=PATH)
+@click.option(
+    "--as",
+    "form",
+    type=click.Choice(_FORMS),
+    required=True,
+    help="A notice for participants and a privacy label, both in Markdown, or an entry for the "
+    "public registry of deployments in YAML.",
+)
+@click.option("--out", type=PATH, metavar="FILE", help="Write it to a file instead.")
+def explain(*, results: Path, form: str, out: Path | None) -> None:
+    """Say what the collection in RESULTS promises, in a form that others ask for.
+
+    RESULTS is the folder of `shuffledp run --out`, or its privacy.json. What only you can know is
+    marked TO BE FILLED IN; --title, --question, --organisation and --contact of `shuffledp run`
+    leave less of that.
+    """
+    from shuffledp.collection.output import whole_file
+    from shuffledp.report.explain import FORMS, read_record
+
+    text = FORMS[form](read_record(results))
+    if out is None:
+        click.echo(text, nl=False)
+        return
+    with whole_file(out) as partial:
+        partial.write_text(text, encoding="utf-8")
+    click.echo(f"wrote {out}")

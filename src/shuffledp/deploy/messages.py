@@ -1,0 +1,289 @@
+"""What clients, shuffler and analyzer send each other, as bytes; nothing here reads or writes.
+
+Layout: docs/explanation/deployment-format.md. A client seals a randomized report twice: for the
+analyzer, and around that for the shuffler. The outer seal is bound to task, epoch and report id, so
+that a copy under another id does not open; the inner one to the task alone. A batch is sorted by
+its bytes: the order tells nothing that the multiset does not.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final, Self
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from shuffledp.deploy.sealing import is_mail_key, is_signed, open_seal, seal
+from shuffledp.deploy.wire import (
+    DIGEST_BYTES,
+    KEY_BYTES,
+    SIGNATURE_BYTES,
+    Fault,
+    Reader,
+    Reason,
+    opaque,
+    uint,
+)
+
+REPORT_ID_BYTES: Final = 16
+
+#: What HPKE adds to a text: a public key and a tag.
+SEAL_BYTES: Final = 48
+
+#: Most reports in one upload.
+MOST_REPORTS: Final = 1000
+
+# Of DAP's encoding of a key: X25519, HKDF-SHA256 and AES-128-GCM as RFC 9180 numbers them.
+_SUITE: Final = bytes.fromhex("002000010001")
+_BATCH_MAGIC: Final = b"sdpB\x00\x01"
+_KEYS_LABEL: Final = b"sdp1 keys"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SealKey:
+    """A public key to which reports are sealed, and its number in [0, 255]."""
+
+    number: int
+    public_key: bytes
+
+    def encode(self) -> bytes:
+        """Return it as DAP's HpkeConfig."""
+        return uint(self.number, 1) + _SUITE + opaque(self.public_key, 2)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Take one from a message."""
+        number = reader.uint(1)
+        reader.expect(_SUITE, "a key is of another suite: update shuffledp", Reason.MISMATCH)
+        public_key = reader.opaque(2)
+        if len(public_key) != KEY_BYTES or not is_mail_key(public_key):
+            raise reader.error("a key is no X25519 public key that can be sealed to")
+        return cls(number=number, public_key=public_key)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignedKeys:
+    """The keys of one server, numbered and signed by the operator; newest first."""
+
+    serial: int
+    #: Seconds since 1970 after which it is not to be used.
+    not_after: int
+    keys: tuple[SealKey, ...]
+    signature: bytes
+
+    @classmethod
+    def signed(
+        cls, operator: Ed25519PrivateKey, *, serial: int, not_after: int, keys: Sequence[SealKey]
+    ) -> Self:
+        """Return a list that the operator has signed."""
+        text = _keys_text(serial, not_after, keys)
+        signature = operator.sign(_KEYS_LABEL + text)
+        return cls(serial=serial, not_after=not_after, keys=tuple(keys), signature=signature)
+
+    def encode(self) -> bytes:
+        """Return it as bytes."""
+        return _keys_text(self.serial, self.not_after, self.keys) + self.signature
+
+    @classmethod
+    def decode(cls, data: bytes, operator_key: bytes) -> Self:
+        """Return the list if the operator of the task has signed it; raise for all else."""
+        reader = Reader(data, "list of keys", Fault.OPERATOR)
+        serial, not_after = reader.uint(8), reader.uint(8)
+        inner = Reader(reader.opaque(2), "list of keys", Fault.OPERATOR)
+        text = reader.read_so_far()
+        signature = reader.take(SIGNATURE_BYTES)
+        reader.finish()
+        if not is_signed(signature, operator_key, _KEYS_LABEL + text):
+            raise reader.error("the task's operator has not signed it", Reason.FORGED)
+        keys = []
+        while not inner.is_at_end:
+            keys.append(SealKey.read(inner))
+        if not keys or len({key.number for key in keys}) != len(keys):
+            raise reader.error("it has no key, or two of one number")
+        return cls(serial=serial, not_after=not_after, keys=tuple(keys), signature=signature)
+
+
+def _keys_text(serial: int, not_after: int, keys: Iterable[SealKey]) -> bytes:
+    """Return what is signed of a list of keys."""
+    return uint(serial, 8) + uint(not_after, 8) + opaque(b"".join(k.encode() for k in keys), 2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A report on its way to the shuffler: sealed twice, with an id that its client drew."""
+
+    report_id: bytes
+    epoch: int
+    #: Number of the shuffler's key.
+    key: int
+    sealed: bytes
+
+    @classmethod
+    def sealed_for(
+        cls,
+        task_id: bytes,
+        report: bytes,
+        *,
+        report_id: bytes,
+        epoch: int,
+        shuffler: SealKey,
+        analyzer: SealKey,
+    ) -> Self:
+        """Seal a randomized report; each time anew, and always the same report under its id."""
+        inner = seal(report, analyzer.public_key, _inner_info(task_id))
+        outer_info = _outer_info(task_id, epoch, report_id)
+        sealed = seal(uint(analyzer.number, 1) + inner, shuffler.public_key, outer_info)
+        return cls(report_id=report_id, epoch=epoch, key=shuffler.number, sealed=sealed)
+
+    def encode(self) -> bytes:
+        """Return it as bytes, as many for every report of a task."""
+        return self.report_id + uint(self.epoch, 4) + uint(self.key, 1) + self.sealed
+
+    def open_outer(self, task_id: bytes, private_key: X25519PrivateKey) -> bytes | None:
+        """Return what is for the analyzer, with its key's number in front; None if it is not."""
+        return open_seal(self.sealed, private_key, _outer_info(task_id, self.epoch, self.report_id))
+
+
+def report_size(report_bytes: int) -> int:
+    """Return how many bytes a `Report` of a task takes."""
+    return REPORT_ID_BYTES + 4 + 1 + sealed_size(report_bytes) + SEAL_BYTES
+
+
+def sealed_size(report_bytes: int) -> int:
+    """Return how many bytes a record of a batch takes: key's number, seal and report."""
+    return 1 + report_bytes + SEAL_BYTES
+
+
+def encode_upload(reports: Sequence[Report]) -> bytes:
+    """Return one to `MOST_REPORTS` reports in one body."""
+    return b"".join(report.encode() for report in reports)
+
+
+def decode_upload(body: bytes, report_bytes: int) -> list[Report]:
+    """Return the reports in a body; raise, as the client's fault, for any other size of it."""
+    size = report_size(report_bytes)
+    reader = Reader(body, "upload", Fault.CLIENT)
+    number, left = divmod(len(body), size)
+    if left or not 1 <= number <= MOST_REPORTS:
+        raise reader.error(
+            f"{len(body):,} bytes are not 1 to {MOST_REPORTS:,} reports of {size} bytes: send "
+            "reports of this task, in several uploads where they are more"
+        )
+    return [
+        Report(
+            report_id=reader.take(REPORT_ID_BYTES),
+            epoch=reader.uint(4),
+            key=reader.uint(1),
+            sealed=reader.take(size - REPORT_ID_BYTES - 5),
+        )
+        for _ in range(number)
+    ]
+
+
+def open_record(task_id: bytes, record: bytes, keys: dict[int, X25519PrivateKey]) -> bytes | None:
+    """Return the randomized report in a record of a batch; None if it is sealed to no key."""
+    private_key = keys.get(record[0])
+    return None if private_key is None else open_seal(record[1:], private_key, _inner_info(task_id))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """What the shuffler releases: records in the order of their bytes, which tells nothing."""
+
+    task_id: bytes
+    number: int
+    first_epoch: int
+    last_epoch: int
+    #: Bytes of each record.
+    record_size: int
+    records: tuple[bytes, ...]
+    signature: bytes
+
+    @property
+    def root(self) -> bytes:
+        """SHA-256 of the records: names the batch, and what is spent for it."""
+        return hashlib.sha256(b"".join(self.records)).digest()
+
+    @classmethod
+    def signed(
+        cls,
+        shuffler: Ed25519PrivateKey,
+        task_id: bytes,
+        records: Iterable[bytes],
+        *,
+        number: int,
+        epochs: tuple[int, int],
+        record_size: int,
+    ) -> Self:
+        """Sort records and sign them."""
+        batch = cls(
+            task_id=task_id,
+            number=number,
+            first_epoch=epochs[0],
+            last_epoch=epochs[1],
+            record_size=record_size,
+            records=tuple(sorted(records)),
+            signature=b"",
+        )
+        return replace(batch, signature=shuffler.sign(batch._head()))
+
+    def _head(self) -> bytes:
+        """Return what is signed: all but the records, for which their root stands."""
+        numbers = (self.first_epoch, self.last_epoch, self.number, self.record_size)
+        return b"".join(
+            (
+                _BATCH_MAGIC,
+                self.task_id,
+                *(uint(each, 4) for each in numbers),
+                uint(len(self.records), 8),
+                self.root,
+            )
+        )
+
+    def encode(self) -> Iterator[bytes]:
+        """Yield the batch as bytes: head, signature, then record by record."""
+        yield self._head() + self.signature
+        yield from self.records
+
+    @classmethod
+    def decode(cls, data: bytes, task_id: bytes, record_size: int, shuffler_key: bytes) -> Self:
+        """Return the batch if the shuffler of this task has signed it; raise for all else."""
+        reader = Reader(data, "batch", Fault.SHUFFLER)
+        reader.expect(_BATCH_MAGIC, "it is no batch of this version", Reason.MISMATCH)
+        reader.expect(task_id, "it is of another task", Reason.MISMATCH)
+        first, last, number, size = (reader.uint(4) for _ in range(4))
+        count, root = reader.uint(8), reader.take(DIGEST_BYTES)
+        head = reader.read_so_far()
+        signature = reader.take(SIGNATURE_BYTES)
+        if not is_signed(signature, shuffler_key, head):
+            raise reader.error("the shuffler has not signed it", Reason.FORGED)
+        if size != record_size or first > last:
+            raise reader.error("its records have another size, or its epochs run backwards")
+        body = reader.take(count * size)
+        reader.finish()
+        records = tuple(body[at : at + size] for at in range(0, len(body), size))
+        if hashlib.sha256(body).digest() != root:
+            raise reader.error("its records are not those that were signed", Reason.FORGED)
+        if any(one > next_one for one, next_one in pairwise(records)):
+            raise reader.error("its records are not sorted")
+        return cls(
+            task_id=task_id,
+            number=number,
+            first_epoch=first,
+            last_epoch=last,
+            record_size=size,
+            records=records,
+            signature=signature,
+        )
+
+
+def _outer_info(task_id: bytes, epoch: int, report_id: bytes) -> bytes:
+    """Return what the outer seal is bound to."""
+    return b"sdp1s" + hashlib.sha256(task_id + uint(epoch, 4) + report_id).digest()
+
+
+def _inner_info(task_id: bytes) -> bytes:
+    """Return what the inner seal is bound to: not the epoch, which would split merged batches."""
+    return b"sdp1a" + hashlib.sha256(task_id).digest()

@@ -1,0 +1,355 @@
+"""What runs: shuffler and analyzer, a fleet of simulated devices, and who collects results."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any, ClassVar
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from numpy.typing import DTypeLike
+
+from shuffledp.accounting.release import honest_users
+from shuffledp.collection.arrangements import UNIFORM, Stage
+from shuffledp.collection.output import results_folder, write_results
+from shuffledp.collection.plan import plan
+from shuffledp.collection.results import Guarantee, Result
+from shuffledp.collection.run import estimate
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import DataError, ShuffledpError
+from shuffledp.core.profile import LocalProfile
+from shuffledp.core.progress import Progress
+from shuffledp.deploy.analyzer import Analyzer, Opened
+from shuffledp.deploy.http_client import HttpClient, json_of
+from shuffledp.deploy.messages import (
+    MOST_REPORTS,
+    REPORT_ID_BYTES,
+    Report,
+    SealKey,
+    SignedKeys,
+    sealed_size,
+)
+from shuffledp.deploy.service import (
+    analyzer_app,
+    batches_in,
+    inner_app,
+    serve,
+    shuffler_app,
+    signed_request,
+)
+from shuffledp.deploy.settings import (
+    AnalyzerSettings,
+    ShufflerSettings,
+    sealing_key,
+    sealing_keys,
+    signing_key,
+)
+from shuffledp.deploy.shuffler import Answer, Shuffler
+from shuffledp.deploy.task import Task
+
+_PATIENCE_SECONDS = 60.0
+_MOST_KEYS_BYTES = 1 << 14
+_MOST_FILE_BYTES = 1 << 28
+_FILES = ("estimates.csv", "privacy.json", "report.html")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HonestShare:
+    """A uniform shuffle in which only a share of the reports is honest; see `Task.honest_ppm`."""
+
+    share: float
+    name: ClassVar[str] = "uniform"
+    remedy: ClassVar[str] = ""
+
+    def guarantee(
+        self, profile: LocalProfile, num_users: int, *, delta: float, with_lower: bool = True
+    ) -> Guarantee:
+        """Return the guarantee of a uniform shuffle of the honest reports."""
+        honest = honest_users(num_users, self.share)
+        return UNIFORM.guarantee(profile, honest, delta=delta, with_lower=with_lower)
+
+    def stage(
+        self,
+        *,
+        dtype: DTypeLike,
+        row_shape: tuple[int, ...],
+        entropy: Entropy,
+        directory: str | PathLike[str] | None,
+    ) -> Stage:
+        """Return what shuffles reports."""
+        return UNIFORM.stage(dtype=dtype, row_shape=row_shape, entropy=entropy, directory=directory)
+
+
+def result_of(task: Task, opened: Opened) -> Result:
+    """Return estimates and guarantee of a batch, as of any other collection."""
+    asked, delta = task.asked, float(task.delta)
+    shuffling = HonestShare(share=task.honest_ppm / 1_000_000)
+    planned = plan(
+        asked.question,
+        num_users=opened.reports.num_reports,
+        epsilon0=asked.epsilon0,
+        delta=delta,
+        randomizer=asked.randomizer.name,
+        shuffling=shuffling,
+    )
+    found = estimate(opened.reports, replace(planned, target_epsilon=float(task.epsilon)))
+    return replace(found, guarantee=opened.guarantee)
+
+
+def batch_facts(task: Task, opened: Opened) -> dict[str, object]:
+    """Return what a result says of where it comes from, as JSON values."""
+    return {
+        "task_id": task.task_id.hex(),
+        "task": task.info,
+        "batch": opened.number,
+        "batch_sha256": opened.root.hex(),
+        "num_released": opened.num_released,
+        "num_repeated": opened.num_repeated,
+        "num_unopened": opened.num_unopened,
+        "num_invalid": opened.num_invalid,
+        "num_honest": opened.guarantee.num_users,
+        "honest_fraction": task.honest_ppm / 1_000_000,
+    }
+
+
+# ---------------------------------------------------------------- servers
+def serve_shuffler(settings: ShufflerSettings, on_ready: Callable[[str], None]) -> None:
+    """Serve one task's shuffler until the process is told to end."""
+    task = settings.read_task()
+    numbers: dict[str, float] = {}
+    with Shuffler(
+        task,
+        settings.store,
+        signing_key=signing_key(settings.signing_key),
+        sealing_keys=sealing_keys(settings.sealing_keys),
+        grace_seconds=settings.grace_seconds,
+    ) as shuffler:
+        app = shuffler_app(
+            shuffler,
+            public_keys=settings.public_keys.read_bytes(),
+            analyzer_key=bytes.fromhex(settings.analyzer),
+            numbers=numbers,
+        )
+        serve(app, inner_app(numbers, "shuffler"), settings, on_ready)
+
+
+def serve_analyzer(settings: AnalyzerSettings, on_ready: Callable[[str], None]) -> None:
+    """Serve one task's analyzer until the process is told to end."""
+    task = settings.read_task()
+    numbers: dict[str, float] = {}
+    refusals: dict[int, str] = {}
+    results = settings.store / "results"
+    results.mkdir(exist_ok=True)
+    with (
+        Analyzer(
+            task,
+            settings.store,
+            shuffler_key=bytes.fromhex(settings.shuffler),
+            opening_keys={0: sealing_key(settings.opening_key)},
+            ledger=settings.ledger,
+        ) as analyzer,
+        Server(task, task.shuffler_url, "shuffler", signing_key(settings.identity_key)) as shuffler,
+    ):
+
+        async def work() -> None:
+            while True:
+                for number in await asyncio.to_thread(shuffler.sealed):
+                    if number in refusals:
+                        continue
+                    data = await asyncio.to_thread(shuffler.batch, number)
+                    try:
+                        _publish(analyzer, task, data, results / str(number))
+                    except ShuffledpError as error:
+                        refusals[number] = str(error)
+                        print(f"error: batch {number}: {error}", file=sys.stderr)  # noqa: T201
+                        continue
+                    await asyncio.to_thread(shuffler.forget, number)
+                numbers.update(
+                    batches_published=len(batches_in(results)), batches_refused=len(refusals)
+                )
+                await asyncio.sleep(settings.poll_seconds)
+
+        app = analyzer_app(
+            task.task_id,
+            public_keys=settings.public_keys.read_bytes(),
+            operator_key=task.operator_key,
+            results=results,
+            refusals=refusals,
+            work=work,
+        )
+        serve(app, inner_app(numbers, "analyzer"), settings, on_ready)
+
+
+def _publish(analyzer: Analyzer, task: Task, data: bytes, folder: Path) -> None:
+    """Open a batch and write what it says; done again it says the same and spends nothing."""
+    opened = analyzer.take(data)
+    with results_folder(folder, overwrite=True) as partial:
+        write_results(result_of(task, opened), partial, parameters=batch_facts(task, opened))
+
+
+# ---------------------------------------------------------------- who asks them
+class Server:
+    """A role as others reach it; a context manager."""
+
+    def __init__(
+        self,
+        task: Task,
+        url: str,
+        role: str,
+        key: Ed25519PrivateKey | None = None,
+        *,
+        patience_seconds: float = _PATIENCE_SECONDS,
+    ) -> None:
+        self._task_id, self._key = task.task_id, key
+        self._operator_key = task.operator_key
+        self._base = f"/tasks/{self._task_id.hex()}"
+        self._most = 1 << 8
+        self._batch_bytes = sealed_size(task.asked.codec.num_report_bytes)
+        self._http = HttpClient(url, server=role, patience_seconds=patience_seconds)
+
+    def __enter__(self) -> "Server":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.close()
+
+    def _ask(self, method: str, path: str, most: int) -> bytes:
+        """Make a request, signed if there is a key."""
+        path = self._base + path
+        token = None
+        if self._key is not None:
+            token = self._key.sign(signed_request(self._task_id, method, path))
+        return self._http.request(method, path, token=token, most=most)
+
+    def keys(self) -> SignedKeys:
+        """Return the keys to which reports for this role are sealed."""
+        return SignedKeys.decode(self._ask("GET", "/keys", _MOST_KEYS_BYTES), self._operator_key)
+
+    def upload(self, body: bytes) -> list[Answer]:
+        """Hand in reports; return what became of each."""
+        path = f"{self._base}/reports"
+        return [Answer(each) for each in self._http.request("POST", path, body)]
+
+    def sealed(self) -> list[int]:
+        """Return the numbers of batches that can be fetched."""
+        found = json_of(self._ask("GET", "/batches?after=0", 1 << 20))
+        return [int(each) for each in found["sealed"]]
+
+    def batch(self, number: int) -> bytes:
+        """Return a batch."""
+        return self._ask("GET", f"/batches/{number}", 1 << 34)
+
+    def forget(self, number: int) -> None:
+        """Say that a batch is stored, and can be deleted."""
+        self._ask("DELETE", f"/batches/{number}", self._most)
+
+    def results(self) -> dict[str, Any]:
+        """Return which batches have results, and which were refused, with why."""
+        found: dict[str, Any] = json_of(self._ask("GET", "/results", 1 << 20))
+        return found
+
+    def file(self, number: int, name: str) -> bytes:
+        """Return a file of a result."""
+        return self._ask("GET", f"/results/{number}/{name}", _MOST_FILE_BYTES)
+
+
+def key_of_epoch(keys: SignedKeys, epoch: int) -> SealKey:
+    """Return the key of an epoch; raise if the list has none."""
+    found = {each.number: each for each in keys.keys}.get(epoch % 256)
+    if found is None:
+        raise DataError(f"the shuffler's list has no key for epoch {epoch}: ask its operator")
+    return found
+
+
+def send_values(
+    task: Task,
+    values: Iterable[Any],
+    *,
+    num_values: int,
+    now: Callable[[], float] = time.time,
+    on_progress: Progress | None = None,
+) -> dict[str, int]:
+    """Send the answers of simulated devices, each randomized once; return the counts of answers.
+
+    ``values`` are blocks as a checked column yields them. What is on its way when this is killed
+    may be sent twice by another run: real devices keep their report, see `client.Client`.
+    """
+    asked = task.asked
+    entropy = Entropy.from_operating_system()
+    counts = dict.fromkeys((each.name.lower() for each in Answer), 0)
+    with (
+        Server(task, task.shuffler_url, "shuffler") as shuffler,
+        Server(task, task.analyzer_url, "analyzer") as analyzer,
+    ):
+        shuffler_keys, analyzer_key = shuffler.keys(), analyzer.keys().keys[0]
+        done = 0
+        for reports in _encoded(asked, values, entropy):
+            for start in range(0, len(reports), MOST_REPORTS):
+                some = reports[start : start + MOST_REPORTS]
+                epoch = task.epoch_at(now())
+                if epoch is None:
+                    raise DataError("the task takes no reports at this time")
+                key = key_of_epoch(shuffler_keys, epoch)
+                ids = entropy.words(len(some) * REPORT_ID_BYTES // 8).tobytes()
+                body = b"".join(
+                    Report.sealed_for(
+                        task.task_id,
+                        report,
+                        report_id=ids[at * REPORT_ID_BYTES : (at + 1) * REPORT_ID_BYTES],
+                        epoch=epoch,
+                        shuffler=key,
+                        analyzer=analyzer_key,
+                    ).encode()
+                    for at, report in enumerate(some)
+                )
+                for answer in shuffler.upload(body):
+                    counts[answer.name.lower()] += 1
+                done += len(some)
+                if on_progress is not None:
+                    on_progress("sending", done, num_values)
+    return counts
+
+
+def _encoded(asked: Any, blocks: Iterable[Any], entropy: Entropy) -> Iterator[list[bytes]]:
+    """Yield randomized reports as bytes."""
+    for values in blocks:
+        yield asked.codec.encode(asked.randomizer.randomize(values, entropy))
+
+
+def collect_results(
+    task: Task,
+    operator_key: Ed25519PrivateKey,
+    folder: Path,
+    *,
+    batch: int | None = None,
+    wait_seconds: float | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> int:
+    """Fetch the newest result, or that of one batch, into a folder; return the batch's number.
+
+    Waits until there is one, at most ``wait_seconds``.
+    """
+    waited, step = 0.0, min(1.0, task.epoch_seconds / 10)
+    with Server(task, task.analyzer_url, "analyzer", operator_key) as analyzer:
+        while True:
+            found = analyzer.results()
+            numbers = found["batches"]
+            if (batch is None and numbers) or batch in numbers:
+                break
+            if str(batch) in found["refused"] or (batch is None and found["refused"]):
+                reasons = "; ".join(found["refused"].values())
+                raise DataError(f"the analyzer refuses what the shuffler released: {reasons}")
+            if wait_seconds is not None and waited >= wait_seconds:
+                raise DataError(
+                    f"there is no result yet, {waited:g} seconds on: a batch is released when its "
+                    "epoch and the time of grace are over, if it has enough reports"
+                )
+            sleep(step)
+            waited += step
+        number = int(numbers[-1] if batch is None else batch)
+        for name in _FILES:
+            (folder / name).write_bytes(analyzer.file(number, name))
+    return number

@@ -1,0 +1,229 @@
+"""What each role is told: one TOML file, which names files for all that is secret.
+
+Paths in it are relative to the file. Whatever it does not know it refuses.
+"""
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from pathlib import Path
+from typing import Any, Self
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from shuffledp.core.errors import DataError
+from shuffledp.deploy.database import write_new
+from shuffledp.deploy.messages import SealKey, SignedKeys
+from shuffledp.deploy.task import Task
+from shuffledp.deploy.wire import KEY_BYTES
+
+_NUM_KEYS = 256  # numbers that a key can have
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What both roles need."""
+
+    task: Path
+    #: Folder for the role's database, and for batches or results.
+    store: Path
+    #: List of public keys that clients seal to, signed by the operator.
+    public_keys: Path
+    #: Where it listens, ADDRESS:PORT; beyond this machine behind a proxy with TLS.
+    listen: str
+    #: Where it tells of its health and of numbers, for the operator alone.
+    inner: str
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read a file; raise `DataError` for a name it should not have, or lacks."""
+        try:
+            written = tomllib.loads(path.read_text("utf-8"))
+        except (OSError, ValueError) as error:
+            raise DataError(f"cannot read {path}: {error}") from None
+        known = {each.name: each for each in fields(cls)}
+        for name in written:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, 1)
+                meant = f"; {near[0]!r} was perhaps meant" if near else ""
+                raise DataError(f"{path} has a setting {name!r}, which is not known{meant}")
+        missing = [
+            name for name, each in known.items() if name not in written and each.default is MISSING
+        ]
+        if missing:
+            raise DataError(f"{path} lacks {', '.join(missing)}")
+        return cls(**{name: _value(known[name].type, each, path) for name, each in written.items()})
+
+    def read_task(self) -> Task:
+        """Return the task, its guarantee recomputed."""
+        task = Task.decode(_bytes_of(self.task))
+        task.check()
+        return task
+
+
+def _value(kind: Any, value: Any, path: Path) -> Any:
+    """Return a setting: paths from the file's own folder."""
+    if "Path" in str(kind):
+        return path.parent / str(value)
+    return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShufflerSettings(Settings):
+    """The shuffler's: the folder of keys has one a number, and is in no backup."""
+
+    signing_key: Path
+    sealing_keys: Path
+    #: Ed25519 public key by which the shuffler knows the analyzer, hexadecimal.
+    analyzer: str
+    #: Seconds after an epoch in which its reports are still taken in.
+    grace_seconds: float = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalyzerSettings(Settings):
+    """The analyzer's."""
+
+    identity_key: Path
+    opening_key: Path
+    #: Ed25519 public key that signs batches, hexadecimal.
+    shuffler: str
+    #: Budget from which each batch is spent before it is said; none by default.
+    ledger: Path | None = None
+    #: Seconds between questions to the shuffler.
+    poll_seconds: float = 60.0
+
+
+def signing_key(path: Path) -> Ed25519PrivateKey:
+    """Read a key for signatures."""
+    return Ed25519PrivateKey.from_private_bytes(_key_of(path))
+
+
+def sealing_key(path: Path) -> X25519PrivateKey:
+    """Read a key that opens seals."""
+    return X25519PrivateKey.from_private_bytes(_key_of(path))
+
+
+def sealing_keys(folder: Path) -> dict[int, X25519PrivateKey]:
+    """Read the keys of a folder, by their numbers."""
+    return {int(path.stem): sealing_key(path) for path in sorted(folder.glob("[0-9]*.key"))}
+
+
+def _key_of(path: Path) -> bytes:
+    """Return the 32 bytes of a key, written as hexadecimal."""
+    try:
+        key = bytes.fromhex(_bytes_of(path).decode("ascii").strip())
+    except ValueError:
+        key = b""
+    if len(key) != KEY_BYTES:
+        raise DataError(f"{path} holds no key of {KEY_BYTES} bytes in hexadecimal")
+    return key
+
+
+def _bytes_of(path: Path) -> bytes:
+    """Return what a file holds."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keys:
+    """All keys of a new task."""
+
+    operator: Ed25519PrivateKey
+    shuffler: Ed25519PrivateKey
+    analyzer: Ed25519PrivateKey
+    #: One an epoch, by number: epochs that are 256 apart share a number, not a life.
+    sealing: Mapping[int, X25519PrivateKey]
+    opening: X25519PrivateKey
+
+    @classmethod
+    def generate(cls, num_epochs: int) -> Self:
+        """Draw new keys, by the operating system's randomness."""
+        return cls(
+            operator=Ed25519PrivateKey.generate(),
+            shuffler=Ed25519PrivateKey.generate(),
+            analyzer=Ed25519PrivateKey.generate(),
+            sealing={n: X25519PrivateKey.generate() for n in range(min(num_epochs, _NUM_KEYS))},
+            opening=X25519PrivateKey.generate(),
+        )
+
+
+def write_task(
+    folder: Path, task: Task, keys: Keys, *, listen: tuple[str, str], grace_seconds: float
+) -> None:
+    """Write a task with its keys and one file of settings a role, into a new folder."""
+    folder.mkdir(parents=True)
+    for name in ("shuffler", "analyzer", "shuffler/keys"):
+        (folder / name).mkdir(mode=0o700)
+    write_new(folder / "task.bin", task.encode(), mode=0o644)
+    until = task.start + (task.num_epochs + 1) * task.epoch_seconds + int(grace_seconds) + 1
+    for role, sealing in (("shuffler", keys.sealing), ("analyzer", {0: keys.opening})):
+        public = [SealKey(number=n, public_key=_public(key)) for n, key in sealing.items()]
+        signed = SignedKeys.signed(keys.operator, serial=1, not_after=until, keys=public)
+        write_new(folder / role / "keys.bin", signed.encode(), mode=0o644)
+    secrets: dict[str, Any] = {
+        "operator.key": keys.operator,
+        "shuffler/signing.key": keys.shuffler,
+        "analyzer/identity.key": keys.analyzer,
+        "analyzer/opening.key": keys.opening,
+        **{f"shuffler/keys/{number}.key": key for number, key in keys.sealing.items()},
+    }
+    for name, key in secrets.items():
+        write_new(folder / name, key.private_bytes_raw().hex().encode() + b"\n", mode=0o600)
+    _write_settings(
+        folder / "shuffler.toml",
+        task="task.bin",
+        store="shuffler",
+        public_keys="shuffler/keys.bin",
+        listen=listen[0],
+        inner=_next_port(listen[0]),
+        signing_key="shuffler/signing.key",
+        sealing_keys="shuffler/keys",
+        analyzer=_public(keys.analyzer).hex(),
+        grace_seconds=grace_seconds,
+    )
+    _write_settings(
+        folder / "analyzer.toml",
+        task="task.bin",
+        store="analyzer",
+        public_keys="analyzer/keys.bin",
+        listen=listen[1],
+        inner=_next_port(listen[1]),
+        identity_key="analyzer/identity.key",
+        opening_key="analyzer/opening.key",
+        shuffler=_public(keys.shuffler).hex(),
+        poll_seconds=min(60.0, task.epoch_seconds / 4),
+    )
+
+
+def _write_settings(path: Path, **settings: str | float) -> None:
+    """Write settings as TOML, which has texts and numbers as JSON has them."""
+    import json
+
+    lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
+    write_new(path, ("\n".join(lines) + "\n").encode(), mode=0o644)
+
+
+def _public(key: Any) -> bytes:
+    """Return the bytes of a public key."""
+    public: bytes = key.public_key().public_bytes_raw()
+    return public
+
+
+def address_of(listen: str) -> tuple[str, int]:
+    """Return address and port; raise for anything else."""
+    host, colon, port = listen.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > 0xFFFF:
+        raise DataError(f"listen = {listen!r} is not ADDRESS:PORT, such as 127.0.0.1:8410")
+    return host.strip("[]"), int(port)
+
+
+def _next_port(listen: str) -> str:
+    """Return the same address, one port on."""
+    host, port = address_of(listen)
+    return f"{host}:{port + 1 if port else 0}"

@@ -1,0 +1,218 @@
+"""A task: what clients, shuffler and analyzer of one collection agree on, as bytes and their hash.
+
+Layout: docs/explanation/deployment-format.md. Whoever reads a task recomputes its guarantee and
+refuses numbers that are untrue, so that a task cannot promise more than it keeps.
+"""
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, Literal, Self
+
+from shuffledp.accounting.release import honest_users
+from shuffledp.collection.account import account
+from shuffledp.collection.results import Guarantee
+from shuffledp.core.errors import ParameterError, ShuffledpError
+from shuffledp.deploy.asked_terms import AskedTerms
+from shuffledp.deploy.wire import KEY_BYTES, Fault, ProtocolError, Reader, Reason, opaque, uint
+
+VERSION: Final = 1
+
+#: What happens to a batch that is too small when its epochs are over: it waits for the next
+#: epoch's reports, or is deleted.
+ShortBatch = Literal["hold", "drop"]
+_SHORT: Final[tuple[ShortBatch, ...]] = ("hold", "drop")
+
+_MILLION: Final = 1_000_000
+_LONGEST_TEXT: Final = 0xFFFF
+_LONGEST_DECIMAL: Final = 32
+_DECIMAL: Final = re.compile(r"[0-9]+(\.[0-9]+)?(e-?[0-9]{1,3})?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One collection; see the module. Numbers of privacy are exact decimals, as written."""
+
+    #: What the task is called, 1 to 255 bytes of UTF-8.
+    info: str
+    shuffler_url: str
+    analyzer_url: str
+    #: Seconds since 1970 at which the first epoch begins.
+    start: int
+    #: Length of an epoch, >= 1; a report says no more about its time than its epoch.
+    epoch_seconds: int
+    num_epochs: int
+    #: Fewest distinct valid reports in a batch that is released.
+    min_batch: int
+    #: Millionths of a batch that are honest for certain; only these hide anybody.
+    honest_ppm: int
+    short_batch: ShortBatch
+    #: The question, and what each client runs on the answer.
+    asked: AskedTerms
+    #: Promised for each batch of at least ``min_batch`` reports.
+    epsilon: str
+    delta: str
+    #: Ed25519 public key that signs lists of keys.
+    operator_key: bytes
+
+    def __post_init__(self) -> None:
+        for name, most, least in (
+            ("start", 2**64, 0),
+            ("epoch_seconds", 2**32, 1),
+            ("num_epochs", 2**32, 1),
+            ("min_batch", 2**64, 1),
+            ("honest_ppm", _MILLION + 1, 1),
+        ):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or not least <= value < most:
+                raise ParameterError(
+                    f"{name} = {value!r} is not a whole number in [{least}, {most})"
+                )
+        for name, longest in (("info", 255), ("shuffler_url", None), ("analyzer_url", None)):
+            size = len(getattr(self, name).encode())
+            if not 1 <= size <= (longest or _LONGEST_TEXT):
+                raise ParameterError(
+                    f"{name} takes {size} bytes: give 1 to {longest or _LONGEST_TEXT}"
+                )
+        if self.short_batch not in _SHORT:
+            raise ParameterError(f"short_batch = {self.short_batch!r} is not one of {_SHORT}")
+        if len(self.operator_key) != KEY_BYTES:
+            raise ParameterError(
+                f"operator_key has {len(self.operator_key)} bytes, not {KEY_BYTES}"
+            )
+        if not _decimal("epsilon", self.epsilon) > 0:
+            raise ParameterError(f"epsilon = {self.epsilon} is not above 0")
+        if not 0 < _decimal("delta", self.delta) < 1:
+            raise ParameterError(f"delta = {self.delta} is not in (0, 1)")
+
+    @property
+    def num_honest(self) -> int:
+        """Reports of the smallest batch that hide each other, rounded down."""
+        return honest_users(self.min_batch, self.honest_ppm / _MILLION)
+
+    @property
+    def task_id(self) -> bytes:
+        """SHA-256 of the task: another number anywhere is another task."""
+        return hashlib.sha256(self.encode()).digest()
+
+    def epoch_at(self, seconds: float) -> int | None:
+        """Return the epoch of a time in seconds since 1970; None outside all of them."""
+        epoch = int((seconds - self.start) // self.epoch_seconds)
+        return epoch if 0 <= epoch < self.num_epochs else None
+
+    def guarantee(self, num_reports: int | None = None) -> Guarantee:
+        """Return what holds for a batch: of so many reports, or of the smallest that is released.
+
+        Epsilon is a proved upper bound at the task's delta, counting honest reports only.
+        """
+        reports = self.min_batch if num_reports is None else num_reports
+        return account(
+            self.asked.randomizer.profile,
+            num_users=honest_users(reports, self.honest_ppm / _MILLION),
+            delta=float(self.delta),
+        )
+
+    def check(self) -> Guarantee:
+        """Recompute the guarantee of the smallest batch; raise if the task promises more.
+
+        Raises
+        ------
+        ProtocolError
+            The operator's fault, if epsilon is below what is proved. Nothing else is wrong with
+            such a task, but no client should answer it and no server should serve it.
+        """
+        found = self.guarantee()
+        if not found.epsilon_upper <= _decimal("epsilon", self.epsilon):
+            raise ProtocolError(
+                f"the task promises epsilon = {self.epsilon} at delta = {self.delta} and what is "
+                f"proved for {self.num_honest:,} honest reports is {found.epsilon_upper:.6g}: "
+                "raise epsilon or the least batch, or lower epsilon0",
+                fault=Fault.OPERATOR,
+                reason=Reason.FORGED,
+            )
+        return found
+
+    def encode(self) -> bytes:
+        """Return the task as bytes; equal tasks have equal bytes."""
+        return b"".join(
+            (
+                uint(VERSION, 2),
+                opaque(self.info.encode(), 1),
+                opaque(self.shuffler_url.encode(), 2),
+                opaque(self.analyzer_url.encode(), 2),
+                uint(self.start, 8),
+                uint(self.epoch_seconds, 4),
+                uint(self.num_epochs, 4),
+                uint(self.min_batch, 8),
+                uint(self.honest_ppm, 4),
+                uint(_SHORT.index(self.short_batch), 1),
+                uint(self.asked.codec.num_report_bytes, 2),
+                opaque(_canonical(self.asked), 2),
+                opaque(self.epsilon.encode(), 1),
+                opaque(self.delta.encode(), 1),
+                self.operator_key,
+                opaque(b"", 2),  # extensions: none are known
+            )
+        )
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        """Return the task that bytes stand for; the guarantee is not checked, see `check`.
+
+        Raises
+        ------
+        ProtocolError
+            The operator's fault, for bytes that no task has, down to a single spelling.
+        """
+        reader = Reader(data, "task", Fault.OPERATOR)
+        if reader.uint(2) != VERSION:
+            raise reader.error("it is of another version: update shuffledp", Reason.MISMATCH)
+        info, shuffler_url, analyzer_url = (reader.text(size) for size in (1, 2, 2))
+        start, epoch_seconds, num_epochs = (reader.uint(size) for size in (8, 4, 4))
+        min_batch, honest_ppm, short = (reader.uint(size) for size in (8, 4, 1))
+        report_bytes, written = reader.uint(2), reader.opaque(2)
+        epsilon, delta = reader.text(1), reader.text(1)
+        operator_key = reader.take(KEY_BYTES)
+        if reader.opaque(2):
+            raise reader.error("it has extensions, and none are known: update shuffledp")
+        reader.finish()
+        if short >= len(_SHORT):
+            raise reader.error(f"short_batch {short} is not in [0, {len(_SHORT)})")
+        try:
+            task = cls(
+                info=info,
+                shuffler_url=shuffler_url,
+                analyzer_url=analyzer_url,
+                start=start,
+                epoch_seconds=epoch_seconds,
+                num_epochs=num_epochs,
+                min_batch=min_batch,
+                honest_ppm=honest_ppm,
+                short_batch=_SHORT[short],
+                asked=AskedTerms.from_json_dict(json.loads(written)),
+                epsilon=epsilon,
+                delta=delta,
+                operator_key=operator_key,
+            )
+        except (ShuffledpError, ValueError, RecursionError) as error:
+            raise reader.error(str(error)) from None
+        if task.asked.codec.num_report_bytes != report_bytes or task.encode() != data:
+            raise reader.error("it is written in another way than tasks are, or says another size")
+        return task
+
+
+def _canonical(asked: AskedTerms) -> bytes:
+    """Return the question and its randomizer as JSON, in the one way."""
+    return json.dumps(asked.to_json_dict(), sort_keys=True, separators=(",", ":")).encode()
+
+
+def _decimal(name: str, text: str) -> Fraction:
+    """Return the number that a decimal such as 0.5 or 1e-8 stands for, exactly."""
+    if len(text) > _LONGEST_DECIMAL or not _DECIMAL.fullmatch(text):
+        raise ParameterError(
+            f"{name} = {text!r} is not a decimal number such as 0.5 or 1e-8, of at most "
+            f"{_LONGEST_DECIMAL} characters"
+        )
+    return Fraction(text)

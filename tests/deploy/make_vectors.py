@@ -1,0 +1,136 @@
+"""Write tests/vectors/deployment.json, from which other languages test their clients.
+
+Run from the tests folder: ``python -m deploy.make_vectors``. Seals differ each time they are made,
+so those in the file were sealed once and are kept; numbers and texts are hexadecimal bytes. What is
+refused says at which place a byte was changed, or what was cut, and with which reason.
+"""
+
+import json
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from shuffledp.collection.questions import Categories
+from shuffledp.deploy import messages as m
+from shuffledp.deploy.asked_terms import AskedTerms
+from shuffledp.deploy.task import Task
+from shuffledp.deploy.wire import ProtocolError, uint
+
+TARGET = Path(__file__).parents[1] / "vectors" / "deployment.json"
+SEEDS = {name: bytes([at]) * 32 for at, name in enumerate(("operator", "shuffler", "analyzer"), 1)}
+SIGNING = {name: Ed25519PrivateKey.from_private_bytes(SEEDS[name]) for name in SEEDS}
+SEALING = {name: X25519PrivateKey.from_private_bytes(SEEDS[name]) for name in SEEDS}
+
+
+def public(key):
+    """Return the bytes of a public key."""
+    return key.public_key().public_bytes_raw()
+
+
+def make_task(**changes):
+    """Return a task, some of whose fields are changed."""
+    fields = {
+        "info": "a survey",
+        "shuffler_url": "https://shuffler.example",
+        "analyzer_url": "https://analyzer.example",
+        "start": 1_800_000_000,
+        "epoch_seconds": 86_400,
+        "num_epochs": 30,
+        "min_batch": 10_000,
+        "honest_ppm": 900_000,
+        "short_batch": "hold",
+        "asked": AskedTerms.of(Categories(["yes", "no"]), "k-rr", 2.0, "Well?"),
+        "epsilon": "0.12",
+        "delta": "1e-8",
+        "operator_key": public(SIGNING["operator"]),
+    }
+    return Task(**{**fields, **changes})
+
+
+TASK = make_task()
+SHUFFLER_KEY = m.SealKey(number=7, public_key=public(SEALING["shuffler"]))
+ANALYZER_KEY = m.SealKey(number=9, public_key=public(SEALING["analyzer"]))
+REPORT_BYTES = TASK.asked.codec.num_report_bytes
+RECORD_SIZE = m.sealed_size(REPORT_BYTES)
+
+
+def decoders():
+    """Return, by kind of message, what takes its bytes apart, or refuses them."""
+    return {
+        "task": Task.decode,
+        "keys": lambda data: m.SignedKeys.decode(data, TASK.operator_key),
+        "upload": lambda data: m.decode_upload(data, REPORT_BYTES),
+        "batch": lambda data: m.Batch.decode(
+            data, TASK.task_id, RECORD_SIZE, public(SIGNING["shuffler"])
+        ),
+    }
+
+
+def make_messages():
+    """Return one message of each kind."""
+    keys = m.SignedKeys.signed(
+        SIGNING["operator"], serial=3, not_after=1_900_000_000, keys=[SHUFFLER_KEY, ANALYZER_KEY]
+    )
+    reports = [
+        m.Report.sealed_for(
+            TASK.task_id,
+            uint(value, 1),
+            report_id=bytes([value]) * 16,
+            epoch=2,
+            shuffler=SHUFFLER_KEY,
+            analyzer=ANALYZER_KEY,
+        )
+        for value in (0, 1)
+    ]
+    records = [each.open_outer(TASK.task_id, SEALING["shuffler"]) for each in reports]
+    batch = m.Batch.signed(
+        SIGNING["shuffler"], TASK.task_id, records, number=1, epochs=(2, 2), record_size=RECORD_SIZE
+    )
+    return {
+        "task": TASK.encode(),
+        "keys": keys.encode(),
+        "upload": m.encode_upload(reports),
+        "batch": b"".join(batch.encode()),
+    }
+
+
+def changed(data):
+    """Yield what was done to a message, and the message after it."""
+    yield "empty", b""
+    yield "one byte cut", data[:-1]
+    yield "one byte more", data + b"\0"
+    yield "first half", data[: len(data) // 2]
+    yield "twice", data + data
+    for place in sorted({0, 1, 2, 3, 8, len(data) // 3, len(data) // 2, len(data) - 1}):
+        flipped = data[:place] + bytes([data[place] ^ 0x80]) + data[place + 1 :]
+        yield f"byte {place} with its first bit changed", flipped
+
+
+def main():
+    """Write the file."""
+    written = make_messages()
+    refused = []
+    for kind, data in written.items():
+        for what, other in changed(data):
+            try:
+                decoders()[kind](other)
+            except ProtocolError as error:
+                refused.append(
+                    {"kind": kind, "what": what, "bytes": other.hex(), "reason": error.reason.value}
+                )
+    vectors = {
+        "private_keys": {name: seed.hex() for name, seed in SEEDS.items()},
+        "task_id": TASK.task_id.hex(),
+        "task": TASK.asked.to_json_dict() | {"min_batch": TASK.min_batch, "epsilon": TASK.epsilon},
+        "messages": {kind: data.hex() for kind, data in written.items()},
+        "reports": ["00", "01"],
+        "refused": refused,
+    }
+    TARGET.parent.mkdir(exist_ok=True)
+    TARGET.write_text(json.dumps(vectors, indent=1) + "\n", encoding="utf-8")
+    print(f"{len(refused)} refused")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+"""The commands of docs/guides/deploying.md as they stand there, with servers of their own."""
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import shuffledp as sdp
+from golden.schemas import found_in
+from shuffledp.cli.main import TERMINATED, main
+from shuffledp.deploy.http_client import HttpClient, RefusedError
+from shuffledp.deploy.roles import Server, collect_results
+from shuffledp.deploy.settings import ShufflerSettings, signing_key
+from shuffledp.deploy.task import Task
+
+GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "deploying.md"
+SHUFFLEDP = Path(sys.executable).with_name("shuffledp")
+TRUE_SHARE = 0.3
+
+
+def free_address():
+    """Return an address with two free ports in a row, for now."""
+    while True:
+        with socket.socket() as one, socket.socket() as two:
+            one.bind(("127.0.0.1", 0))
+            port = one.getsockname()[1]
+            try:
+                two.bind(("127.0.0.1", port + 1))
+            except OSError:
+                continue
+            return f"127.0.0.1:{port}"
+
+
+def guide_commands():
+    """Return the guide's commands, each on one line."""
+    block = re.search(r"^```sh\n(.*?)^```", GUIDE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    return block[1].replace("\\\n    ", "").strip().splitlines()
+
+
+@pytest.fixture
+def answers(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    said = np.arange(1000) < 1000 * TRUE_SHARE
+    pl.DataFrame({"answer": np.where(said, "yes", "no")}).write_csv("answers.csv")
+
+
+def test_the_guides_commands_go_from_nothing_to_a_report(answers, capfd):
+    servers = []
+    try:
+        for line in guide_commands():
+            arguments = line.removesuffix(" &").split()
+            if arguments[1:3] == ["task", "create"]:
+                shuffler, analyzer = free_address(), free_address()
+                arguments += ["--shuffler", shuffler, "--analyzer", analyzer]
+            if line.endswith(" &"):
+                process = subprocess.Popen(
+                    [SHUFFLEDP, *arguments[1:]], stdout=subprocess.PIPE, text=True
+                )
+                servers.append(process)
+                assert process.stdout.readline().startswith("http://127.0.0.1:")
+            else:
+                assert main(arguments[1:]) == 0
+        task = Task.decode(Path("task/task.bin").read_bytes())
+        check_results(task, json.loads(Path("results/privacy.json").read_bytes()))
+        with (
+            Server(task, task.analyzer_url, "analyzer", patience_seconds=5) as stranger,
+            pytest.raises(RefusedError, match="Authorization"),
+        ):
+            stranger.results()
+        numbers = inner(shuffler, "/metrics")
+        assert "shuffledp_shuffler_reports_accepted_total 1000" in numbers
+        assert inner(analyzer, "/healthz") == "ok\n"
+        key = signing_key(Path("task/operator.key"))
+        again = Path("again")
+        again.mkdir()
+        assert collect_results(task, key, again) >= 1
+        assert (again / "report.html").read_bytes() == Path("results/report.html").read_bytes()
+    finally:
+        for process in servers:
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=600)
+    assert [process.returncode for process in servers] == [TERMINATED, TERMINATED]
+
+
+def check_results(task, record):
+    """Compare the guarantee with account's for as many reports, and estimates with the truth."""
+    law = task.asked.randomizer.profile
+    expected = sdp.account(law, num_users=record["num_users"], delta=1e-6)
+    assert record["guarantee"]["epsilon"]["upper"] == expected.epsilon_upper
+    assert record["parameters"]["num_honest"] == record["num_users"]
+    assert 500 <= record["num_users"] <= 1000
+    if record["num_users"] == 1000:
+        yes = record["estimates"][0]
+        # Eight standard errors: a false alarm in 10^15 runs.
+        assert abs(yes["frequency"] - TRUE_SHARE) < 8 * yes["standard_error"]
+
+
+def inner(address, path):
+    """Ask a server's inner port."""
+    host, _, port = address.rpartition(":")
+    url = f"http://{host}:{int(port) + 1}"
+    return HttpClient(url, server="server", patience_seconds=60).request("GET", path).decode()
+
+
+CREATE = [
+    "task", "create", "--domain", "yes,no", "--epsilon0", "2", "--epsilon", "0.6",
+    "--delta", "1e-6", "--min-batch", "500", "--out", "task",
+]  # fmt: skip
+
+
+def test_a_task_that_promises_too_much_is_refused_and_nothing_written(answers, capsys):
+    refused = [*CREATE]
+    refused[refused.index("0.6")] = "0.05"
+    assert main(refused) == 2
+    assert "promises epsilon = 0.05" in capsys.readouterr().err
+    assert not Path("task").exists()
+
+
+def test_what_is_asked_and_promised_is_said(answers, capsys):
+    assert main([*CREATE, "--honest-fraction", "0.8", "--json"]) == 0
+    record = found_in(capsys.readouterr().out)
+    assert record["num_honest"] == 400
+    assert main(["task", "check", "task/task.bin", "--json"]) == 0
+    assert found_in(capsys.readouterr().out) == record
+    assert main(["task", "check", "task/task.bin"]) == 0
+    out = capsys.readouterr().out
+    assert 'choices      "yes", "no"' in out
+    assert "a guess" in out
+    assert main(["task", "check", "answers.csv"]) == 2
+    assert main(["task", "check", "absent"]) == 2
+    assert main(CREATE) == 2
+    assert "exists" in capsys.readouterr().err
+
+
+def test_settings_are_checked_name_by_name(answers, capsys):
+    assert main(CREATE) == 0
+    for role in ("shuffler", "analyzer"):
+        assert main(["serve", role, "--config", f"task/{role}.toml", "--check"]) == 0
+    assert Path("task/operator.key").stat().st_mode & 0o077 == 0
+    settings = Path("task/shuffler.toml").read_text()
+    for change, message in (
+        (settings + 'sealing_kyes = "x"\n', "'sealing_keys' was perhaps meant"),
+        (settings.replace("listen", "# listen"), "lacks listen"),
+        ("[", "cannot read"),
+    ):
+        Path("task/other.toml").write_text(change)
+        assert main(["serve", "shuffler", "--config", "task/other.toml", "--check"]) == 2
+        assert message in capsys.readouterr().err
+    read = ShufflerSettings.read(Path("task/shuffler.toml"))
+    assert len(list(read.sealing_keys.iterdir())) == 30
+    assert main(["task", "create", "--epoch", "soon"]) == 2
+    assert "30s, 15m" in capsys.readouterr().err
+
+
+def test_without_servers_sending_and_collecting_end_with_one_line(answers, capsys, monkeypatch):
+    monkeypatch.setattr("shuffledp.deploy.roles._PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(Server.__init__, "__kwdefaults__", {"patience_seconds": 0.0})
+    assert main([*CREATE, "--shuffler", free_address(), "--analyzer", free_address()]) == 0
+    assert main(["send", "task/task.bin", "answers.csv", "--column", "answer"]) == 2
+    assert "no answer from the shuffler" in capsys.readouterr().err
+    assert main(["collect", "task", "--out", "results"]) == 2
+    assert "no answer from the analyzer" in capsys.readouterr().err
+    assert not Path("results").exists()

@@ -1,0 +1,19 @@
+"""Known deployments: complete rows, and the nearest by ratio."""
+
+from shuffledp.report.precedents import HEADINGS, PRECEDENTS, nearest
+
+
+def test_each_has_its_unit_and_its_source():
+    for each in PRECEDENTS:
+        assert len(each.row) == len(HEADINGS)
+        assert all(each.row)
+        assert each.epsilon > 0
+        assert 0 <= each.delta < 1
+        assert 2014 < each.year < 2027
+    assert PRECEDENTS[5].row[2:4] == ("1", "1.5e-7")
+
+
+def test_the_nearest_are_of_one_kind_and_nearest_by_ratio():
+    assert [each.epsilon for each in nearest(3.0, is_local=True)] == [2.0, 4.0]
+    assert [each.epsilon for each in nearest(1e-9, is_local=False, most=1)] == [1.0]
+    assert [each.epsilon for each in nearest(500.0, is_local=False)] == [17.14, 34.9]
