@@ -65,6 +65,8 @@ _FEWEST_CELLS, _MOST_CELLS = 2.0**10, 2.0**30
 class PublicPlaces:
     """Public places of people on a lattice: ``cells`` (num_users, d), at most 2^32 in size, d <= 8.
 
+    Made by `for_groups`.
+
     ``side`` is the distance between neighbouring cells in ``unit``: ``"places"`` for ranks,
     ``"m"``, or ``"units"`` for the unit of the columns.
     """

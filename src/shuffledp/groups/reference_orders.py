@@ -260,12 +260,11 @@ def _sweep(
     memberships: Memberships, order: NDArray[np.int64], values: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Return the order of the people by the weighted centres of their groups."""
-    everybody = np.arange(order.size)
     places = inverse(order).astype(np.float64)
-    centres = memberships.sums_over_members(np.arange(values.size), places) / memberships.sizes
+    centres = memberships.sums_over_members(places) / memberships.sizes
     weights = values / values.max() + _LEAST_WEIGHT
-    weighted = memberships.sums_over_groups(everybody, weights * centres)
-    total = memberships.sums_over_groups(everybody, weights)
+    weighted = memberships.sums_over_groups(weights * centres)
+    total = memberships.sums_over_groups(weights)
     np.divide(weighted, total, out=places, where=total > 0.0)
     # Of people who are drawn to one point, the earlier stays the earlier.
     return order[np.argsort(places[order], kind="stable")]
