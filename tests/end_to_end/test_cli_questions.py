@@ -128,9 +128,9 @@ def test_a_seed_gives_the_same_results_from_either_format(here, capsys, name):
 @pytest.mark.parametrize(
     ("name", "randomizer"),
     [
-        ("mean", "laplace"),
-        ("vector-mean", "privunit-gaussian"),
-        ("words", "hadamard-count-mean-sketch"),
+        ("mean", "duchi"),
+        ("vector-mean", "privunit"),
+        ("words", "count-mean-sketch"),
         ("answer-sets", "split:k-rr"),
     ],
 )

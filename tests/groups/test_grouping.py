@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
@@ -345,3 +346,13 @@ def test_everybody_within_another_reach(grouping, value, words):
 def test_a_number_of_hops_must_be_one():
     with pytest.raises(ParameterError, match="'many' is not a whole number"):
         Grouping(graph=Path("e.csv")).within("many")
+
+
+def test_what_groups_are_formed_by_is_public():
+    assert Grouping(by=("x", "y"), radius=1.0).public_columns == ("x", "y")
+    assert Grouping(graph=Path("e.csv"), id_column="name").public_columns == ("name",)
+    assert Grouping(graph=Path("e.csv")).public_columns == ()
+
+
+def test_coordinates_are_floats(survey):
+    assert Grouping(by=("age",), radius=1).open(survey).coordinates.dtype == np.float64

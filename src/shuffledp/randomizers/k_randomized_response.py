@@ -100,11 +100,6 @@ class KRandomizedResponse(CategoryRandomizer):
         )
 
     @property
-    def num_report_bytes(self) -> int:
-        """Bytes a report: 1, 2 or 4."""
-        return int(code_type(self.domain_size).itemsize)
-
-    @property
     def support_probabilities(self) -> tuple[float, float]:
         """Chance that the report is a category if that is the truth, and if not, as floats."""
         if _ignores_input(self.domain_size, self.threshold):

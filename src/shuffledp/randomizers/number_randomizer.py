@@ -115,7 +115,7 @@ class Span:
 class NumberRandomizer(MeanRandomizer):
     """A `MeanRandomizer` of numbers in [low, high], which are rounded to a grid of m steps.
 
-    A class gives ``report_type`` and what is abstract below; `Hybrid` has scores of its own too.
+    A class gives ``report_type`` and what is abstract below.
     """
 
     __slots__ = ()
@@ -245,10 +245,6 @@ class NumberRandomizer(MeanRandomizer):
     def mean_report_variance(self) -> float:
         """Return the report variance, averaged over a value uniform in the range."""
         return self.variance_at(1.0 / 3.0, rounding=2.0 / 3.0)
-
-    def worst_report_variance(self) -> float:
-        """Return an upper bound of the report variance of all values; tight but for rounding."""
-        return max(self.variance_at(square, rounding=1.0) for square in (0.0, 1.0))
 
 
 def blocks_of(values: NDArray[Any], span: Span) -> Iterator[tuple[slice, NDArray[np.float64]]]:

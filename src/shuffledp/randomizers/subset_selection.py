@@ -121,11 +121,6 @@ class SubsetSelection(CategoryRandomizer):
         set_fields(self, domain_size=k, epsilon0=epsilon0, fingerprint=fingerprint, **law)
 
     @property
-    def num_report_bytes(self) -> int:
-        """Bytes a report: ceil(k / 8)."""
-        return bytes_per_row(self.domain_size)
-
-    @property
     def support_probabilities(self) -> tuple[float, float]:
         """Chance that the report names a category if that is the truth, and if not, as floats."""
         p = _inclusion(self.domain_size, self.subset_size, self.threshold)
