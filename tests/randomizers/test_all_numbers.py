@@ -305,9 +305,5 @@ def test_standard_errors_fall_with_the_root_of_the_users():
     single = expected_standard_error(randomizer, num_users=1)
     assert single == math.sqrt(randomizer.mean_report_variance())
     assert expected_standard_error(randomizer, num_users=100) == pytest.approx(single / 10)
-    at_end = expected_standard_error(randomizer, num_users=1, value=1.0)
-    assert at_end == math.sqrt(randomizer.report_variance(1.0)) < single
     with pytest.raises(ParameterError, match="num_users = 0"):
         expected_standard_error(randomizer, num_users=0)
-    with pytest.raises(DomainError):
-        expected_standard_error(randomizer, num_users=1, value=2.0)

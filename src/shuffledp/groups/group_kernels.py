@@ -165,21 +165,3 @@ def footrule_sensitivities(
                 totals[group] += 2 * place
             met[group] += 1
     return totals
-
-
-@njit(cache=True, nogil=True)
-def widths(
-    starts: NDArray[np.int64], members: NDArray[np.int32], places: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Return the largest place minus the smallest of each group; 0 for an empty one."""
-    spans = np.zeros(starts.size - 1, dtype=np.int64)
-    for a in range(starts.size - 1):
-        if starts[a] < starts[a + 1]:
-            lowest = places[members[starts[a]]]
-            highest = lowest
-            for k in range(starts[a] + 1, starts[a + 1]):
-                place = places[members[k]]
-                lowest = min(lowest, place)
-                highest = max(highest, place)
-            spans[a] = highest - lowest
-    return spans

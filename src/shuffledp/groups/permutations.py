@@ -3,13 +3,14 @@
 import math
 import sys
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from fractions import Fraction
-from typing import ClassVar, SupportsFloat, SupportsIndex
+from typing import Any, ClassVar, SupportsFloat, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.collection.shuffling import UniformShuffler
+from shuffledp.collection.shuffling import UniformShuffler, require_plain_rows
 from shuffledp.core.checks import require_at_least, require_extended
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
@@ -142,6 +143,19 @@ class MallowsModel(ABC):
     @abstractmethod
     def _draw(self, entropy: Entropy) -> NDArray[np.int64]:
         """Draw a permutation, theta being finite."""
+
+
+def rearranged(
+    reports: NDArray[Any], num_users: int, draw: Callable[[], NDArray[np.int64]]
+) -> NDArray[Any]:
+    """Return the rows of ``num_users`` reports by a permutation, else raise `ParameterError`."""
+    require_plain_rows(reports)
+    if reports.shape[0] != num_users:
+        raise ParameterError(
+            f"reports has {reports.shape[0]:,} rows for {num_users:,} people: give one report for "
+            "each, in the same order"
+        )
+    return np.ascontiguousarray(reports[draw()])
 
 
 def uniform_permutation(num_items: int, entropy: Entropy) -> NDArray[np.int64]:

@@ -195,12 +195,27 @@ class SetRandomizer(ABC):
             num_slots=self.num_slots,
         )
 
-    def _count_slots(self, slots: NDArray[Any], num_reports: int) -> Counts:
+    def _count_slots(self, reports: Reports, slot_shape: tuple[int, ...] | None = None) -> Counts:
         """Return the counts of all slots of reports, each of which the base has made."""
-        of_base = Reports(data=slots, fingerprint=self.base.fingerprint)
+        if reports.fingerprint != self.fingerprint:
+            raise FingerprintError(
+                f"these reports carry the fingerprint {reports.fingerprint!r}, this randomizer's "
+                f"is {self.fingerprint!r}: count them with the randomizer (base, k, max_answers "
+                "and epsilon0) that made them"
+            )
+        data = reports.data
+        if slot_shape is not None:
+            width = self.max_answers * math.prod(slot_shape)
+            if data.shape[1:] != (width,):
+                raise ParameterError(
+                    f"reports have rows of shape {data.shape[1:]}, not ({width},): pass "
+                    "Reports.data on as it was made"
+                )
+            data = data.reshape(-1, *slot_shape)
+        of_base = Reports(data=data, fingerprint=self.base.fingerprint)
         return Counts(
             support=self.base.aggregate(of_base).support[: self.domain_size],
-            num_reports=num_reports,
+            num_reports=reports.num_reports,
             fingerprint=self.fingerprint,
             supports_per_report=self.num_slots,
         )
@@ -221,16 +236,6 @@ def require_set_size(domain_size: SupportsIndex, max_answers: SupportsIndex) -> 
             "answers than there are; give the most that one user holds"
         )
     return domain_size, most
-
-
-def require_own(reports: Reports, fingerprint: str) -> None:
-    """Raise `FingerprintError` unless the reports are of the law expected."""
-    if reports.fingerprint != fingerprint:
-        raise FingerprintError(
-            f"these reports carry the fingerprint {reports.fingerprint!r}, this randomizer's is "
-            f"{fingerprint!r}: count them with the randomizer (base, k, max_answers and epsilon0) "
-            "that made them"
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -342,8 +347,7 @@ class SampledAnswers(SetRandomizer):
 
     def aggregate(self, reports: Reports) -> Counts:
         """Return how many reports support each category. See `SetRandomizer`."""
-        require_own(reports, self.fingerprint)
-        return self._count_slots(reports.data, reports.num_reports)
+        return self._count_slots(reports)
 
 
 def uniform_below(bound: int, count: int, entropy: Entropy) -> NDArray[np.uint64]:
@@ -473,21 +477,13 @@ class SplitAnswers(SetRandomizer):
         answers = require_answers(values, k=self.domain_size, max_answers=self.max_answers)
         codes = np.where(answers == NO_ANSWER, self.domain_size, answers)
         slots = self.base.randomize(codes.reshape(-1), entropy).data
-        width = self.max_answers * int(np.prod(slots.shape[1:], dtype=np.int64))
+        width = self.max_answers * math.prod(slots.shape[1:])
         return Reports(data=slots.reshape(answers.shape[0], width), fingerprint=self.fingerprint)
 
     def aggregate(self, reports: Reports) -> Counts:
         """Return how many slots of reports support each category. See `SetRandomizer`."""
-        require_own(reports, self.fingerprint)
         slot = self.base.randomize(np.empty(0, np.int64), Entropy.from_seed(0)).data.shape[1:]
-        width = self.max_answers * int(np.prod(slot, dtype=np.int64))
-        if reports.data.shape[1:] != (width,):
-            raise ParameterError(
-                f"reports have rows of shape {reports.data.shape[1:]}, not ({width},): pass "
-                "Reports.data on as it was made"
-            )
-        num_slots = reports.num_reports * self.max_answers
-        return self._count_slots(reports.data.reshape(num_slots, *slot), reports.num_reports)
+        return self._count_slots(reports, slot)
 
 
 def _share_lower(loss: float, num_parts: int) -> float:

@@ -198,7 +198,7 @@ def histogram(codes: NDArray[Any], size: int) -> NDArray[np.int64]:
 
     tables = np.zeros((4 if size <= LARGEST_INTERLEAVED else 1, size), dtype=np.int64)
     count_codes(codes, tables)
-    counts: NDArray[np.int64] = tables.sum(axis=0) if tables.shape[0] > 1 else tables[0]
+    counts: NDArray[np.int64] = tables.sum(axis=0)
     return counts
 
 

@@ -84,33 +84,22 @@ def _encode(
 ) -> tuple[bytes, NDArray[np.int64]]:
     """Return the bytes of a block, and the length of each text."""
     listed = block.tolist() if isinstance(block, np.ndarray) else block
-    try:
-        encoded = list(map(str.encode, listed))
-    except (TypeError, UnicodeEncodeError):
-        raise DomainError(_complaint(listed, start, argument)) from None
+    encoded = []
+    for position, text in enumerate(listed, start):
+        try:
+            encoded.append(str.encode(text))
+        except UnicodeEncodeError:
+            raise DomainError(
+                f"{argument}[{position}] has a lone surrogate, which no valid Unicode text has: "
+                "decode the file that it comes from with errors='replace'"
+            ) from None
+        except TypeError:
+            raise DomainError(
+                f"{argument}[{position}] is of type {type(text).__name__}, not text: turn it into "
+                "a str, or leave such users out"
+            ) from None
     lengths = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
     return b"".join(encoded), lengths
-
-
-def _complaint(listed: Sequence[Any], start: int, argument: str) -> str:
-    """Say which element of a block cannot be encoded, and why."""
-    position, text = next(
-        (position, text) for position, text in enumerate(listed, start) if not _is_unicode(text)
-    )
-    if isinstance(text, str):
-        return (
-            f"{argument}[{position}] has a lone surrogate, which no valid Unicode text has: decode "
-            "the file that it comes from with errors='replace'"
-        )
-    return (
-        f"{argument}[{position}] is of type {type(text).__name__}, not text: turn it into a str, "
-        "or leave such users out"
-    )
-
-
-def _is_unicode(text: object) -> bool:
-    """Return whether an object is text without lone surrogates."""
-    return isinstance(text, str) and not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 #: Length of a key.

@@ -280,21 +280,15 @@ def round_to_grid(
     return points
 
 
-def expected_standard_error(
-    randomizer: MeanRandomizer, *, num_users: SupportsIndex, value: float | None = None
-) -> float:
+def expected_standard_error(randomizer: MeanRandomizer, *, num_users: SupportsIndex) -> float:
     """Return the standard error that a mean will have, given who the users are.
 
-    ``value`` is what all users are taken to have; without it their values are spread evenly over
-    the range. The variances of the users add, so that for any other values it lies between those
-    for the best and the worst single value. `ParameterError` if the reports say nothing (epsilon0 =
-    0).
+    Their values are taken to be spread evenly over the range. The variances of the users add, so
+    that for any other values it lies between those for the best and the worst single value.
+    `ParameterError` if the reports say nothing (epsilon0 = 0).
     """
     count = require_at_least("num_users", num_users, 1)
-    variance = (
-        randomizer.mean_report_variance() if value is None else randomizer.report_variance(value)
-    )
-    return math.sqrt(variance / count)
+    return math.sqrt(randomizer.mean_report_variance() / count)
 
 
 def require_resolution(resolution: int | None, largest: int) -> int:

@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.profile import LocalProfile
+from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Reports, Sums, read_only
 from shuffledp.randomizers.base import MeanRandomizer
 from shuffledp.randomizers.checks import fingerprint_of, require_reports, set_fields
@@ -58,7 +58,8 @@ from shuffledp.randomizers.two_piece import (
     cosine_on_grid,
     draw_tail_probabilities,
     law_for_cap,
-    two_piece_profile,
+    two_piece_attack,
+    two_piece_blanket,
     weight_difference,
 )
 from shuffledp.randomizers.vector_reports import (
@@ -174,7 +175,12 @@ class PrivUnit(MeanRandomizer):
         """
         measure = cap_measure(self.gamma, self.dimension)
         right_angle = caps_at_right_angle(self.gamma, self.dimension, measure)
-        return two_piece_profile(self.epsilon0, self.threshold, measure, right_angle)
+        return LocalProfile(
+            epsilon0=self.epsilon0,
+            family=RandomizerFamily.OTHER,
+            blanket=two_piece_blanket(self.epsilon0, self.threshold, measure),
+            attack=two_piece_attack(self.threshold, measure, right_angle),
+        )
 
     @property
     def score_scale(self) -> tuple[float, float]:

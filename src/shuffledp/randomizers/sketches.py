@@ -37,6 +37,7 @@ from shuffledp.randomizers.thresholds import WORD_VALUES, settle_flips
 from shuffledp.randomizers.unary_encoding import bytes_per_row, randomize_rows, unary_blanket
 
 _MOST_HASHES = 2**16  # the number of a hash function fits two bytes
+_MOST_BUCKETS = 2**20
 _MOST_CELLS = 2**26  # cells of a sketch: 512 MiB of counts, or twice that with signs
 # The sum of squared frequencies is read off the sketch, and taken this many of its own standard
 # errors too large.
@@ -399,27 +400,25 @@ def require_sizes(num_hashes: SupportsIndex, num_buckets: SupportsIndex) -> tupl
 
     Powers of two, so that uniform random bits are uniform hash functions and buckets.
     """
-    hashes = _require_power_of_two("num_hashes", num_hashes, least=1, most=_MOST_HASHES)
-    buckets = _require_power_of_two(
-        "num_buckets", num_buckets, least=2, most=_MOST_CELLS // _MOST_HASHES * 2**10
-    )
+    numbers = []
+    for name, value, least, most in (
+        ("num_hashes", num_hashes, 1, _MOST_HASHES),
+        ("num_buckets", num_buckets, 2, _MOST_BUCKETS),
+    ):
+        number = require_at_least(name, value, least)
+        if number & (number - 1) or number > most:
+            nearest = min(2 ** max(number.bit_length() - 1, 1), most)
+            raise ParameterError(
+                f"{name} = {number} is not a power of two in [{least}, {most}]: try {nearest}"
+            )
+        numbers.append(number)
+    hashes, buckets = numbers
     if hashes * buckets > _MOST_CELLS:
         raise ParameterError(
             f"num_hashes * num_buckets = {hashes * buckets} is above {_MOST_CELLS}: the server "
             "keeps a count for each; take fewer hash functions"
         )
     return hashes, buckets
-
-
-def _require_power_of_two(name: str, value: SupportsIndex, *, least: int, most: int) -> int:
-    """Return ``value`` as an int if it is a power of two in [least, most], else raise."""
-    number = require_at_least(name, value, least)
-    if number & (number - 1) or number > most:
-        nearest = min(2 ** max(number.bit_length() - 1, 1), most)
-        raise ParameterError(
-            f"{name} = {number} is not a power of two in [{least}, {most}]: try {nearest}"
-        )
-    return number
 
 
 def _require_distinct(digests: NDArray[np.uint64]) -> None:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.numerics.enclosure import float_above, float_below, round_down, round_up
-from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
+from shuffledp.core.profile import BlanketAtom
 from shuffledp.randomizers.thresholds import (
     WORD_VALUES,
     k_randomized_response_threshold,
@@ -158,23 +158,8 @@ class RightAngle:
     none: float
 
 
-def two_piece_profile(
-    epsilon0: float, threshold: int, measure: Measure, right_angle: RightAngle
-) -> LocalProfile:
-    """Return what the accountant needs to know of a two-piece law.
-
-    Its blanket dominates that of every pair; its attack is right to ten digits. Measures at a right
-    angle have a relative error of at most 1e-10.
-    """
-    return LocalProfile(
-        epsilon0=epsilon0,
-        family=RandomizerFamily.OTHER,
-        blanket=_blanket(epsilon0, threshold, measure),
-        attack=_attack(threshold, measure, right_angle),
-    )
-
-
-def _blanket(epsilon0: float, threshold: int, measure: Measure) -> tuple[BlanketAtom, ...]:
+def two_piece_blanket(epsilon0: float, threshold: int, measure: Measure) -> tuple[BlanketAtom, ...]:
+    """Return a blanket that dominates that of every pair."""
     ratio = math.exp(epsilon0)
     outside = threshold / WORD_VALUES
     neither = _THINNER * 2.0 * measure.below_half * outside / measure.outside
@@ -183,7 +168,10 @@ def _blanket(epsilon0: float, threshold: int, measure: Measure) -> tuple[Blanket
     return _some((one, ratio, 1.0), (one, 1.0, ratio), (neither, 1.0, 1.0))
 
 
-def _attack(threshold: int, measure: Measure, right_angle: RightAngle) -> tuple[BlanketAtom, ...]:
+def two_piece_attack(
+    threshold: int, measure: Measure, right_angle: RightAngle
+) -> tuple[BlanketAtom, ...]:
+    """Return an attack, right to ten digits for measures with relative errors below 1e-10."""
     inside = (WORD_VALUES - threshold) / WORD_VALUES / measure.inside
     outside = threshold / WORD_VALUES / measure.outside
     high, low = inside / outside, outside / inside

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from shuffledp.core.errors import DataError
-from shuffledp.groups.attacks.survey import COLUMNS, Measured, read_traits, write_measured
+from shuffledp.groups.attacks.survey import Measured, read_traits, write_measured
 
 
 def write(tmp_path, text):
@@ -75,7 +75,7 @@ def test_json_and_csv(tmp_path):
     write_measured(results, tmp_path / "a.csv")
     with (tmp_path / "a.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert tuple(rows[0]) == COLUMNS
+    assert tuple(rows[0]) == tuple(results[0].row())
     assert rows[0]["standard_deviation"] == repr(results[0].standard_deviation)
     assert (rows[0]["own_report"], rows[0]["num_trials"]) == ("", "2")
     assert (rows[1]["mean"], rows[1]["standard_deviation"]) == ("0.5", "")

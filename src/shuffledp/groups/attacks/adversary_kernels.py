@@ -1,8 +1,8 @@
 """Compiled loops of the majority vote: who is most similar, and what the vote is.
 
 A neighbourhood a is ``members[starts[a]:starts[a + 1]]``, sorted and distinct. Coins that break
-ties, and the choice among strangers, come from one uniform word a person by SplitMix64: they play
-an adversary in a simulation, and protect nobody.
+ties come from one uniform word a person by SplitMix64: they play an adversary in a simulation, and
+protect nobody.
 """
 
 import numpy as np
@@ -91,40 +91,6 @@ def choose_most_similar(
             distances[place] = distance
             keys[place] = key
             chosen[person, place] = other
-
-
-@njit(cache=True, nogil=True)
-def choose_at_random(
-    starts: NDArray[np.int64],
-    members: NDArray[np.int32],
-    group_of: NDArray[np.int64],
-    words: NDArray[np.uint64],
-    chosen: NDArray[np.int32],
-) -> None:
-    """Write random distinct members of each neighbourhood behind its person, who comes first.
-
-    Floyd's method: for t = m - w, ..., m - 1 take a uniform position in [0, t], or t itself where
-    that one is taken already.
-    """
-    positions = np.empty(chosen.shape[1], dtype=np.int64)
-    for person in range(group_of.size):
-        start = starts[group_of[person]]
-        row = members[start : starts[group_of[person] + 1]]
-        own = np.searchsorted(row, person)
-        is_member = own < row.size and row[own] == person
-        others = row.size - 1 if is_member else row.size
-        wanted = min(chosen.shape[1] - 1, others)
-        for taken in range(wanted):
-            top = others - wanted + taken
-            position = below(mixed(words[person], taken), top + 1)
-            for earlier in range(taken):
-                if positions[earlier] == position:
-                    position = top
-                    break
-            positions[taken] = position
-            # Positions count the others only: step over the person's own place.
-            step = 1 if is_member and position >= own else 0
-            chosen[person, 1 + taken] = row[position + step]
 
 
 @njit(cache=True, nogil=True)

@@ -206,17 +206,6 @@ def _numbers(column: "pl.Series", origin: str) -> tuple[NDArray[np.float64], boo
 
 OWN_REPORT = "own report"
 """Name of the guess that everybody's answer is the report in their own place."""
-COLUMNS = (
-    "task",
-    "measure",
-    "arrangement",
-    "mean",
-    "standard_deviation",
-    "num_trials",
-    "own_report",
-    "better",
-)
-"""Columns of the CSV form, in their order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,17 +250,16 @@ class Measured:
 
     def row(self) -> dict[str, object]:
         """Return the row of the CSV form."""
-        values = (
-            self.task,
-            self.measure,
-            self.arrangement,
-            self.mean,
-            self.standard_deviation,
-            len(self.trials),
-            statistics.fmean(self.own_report) if self.own_report else None,
-            self.better if self.own_report else None,
-        )
-        return dict(zip(COLUMNS, values, strict=True))
+        return {
+            "task": self.task,
+            "measure": self.measure,
+            "arrangement": self.arrangement,
+            "mean": self.mean,
+            "standard_deviation": self.standard_deviation,
+            "num_trials": len(self.trials),
+            "own_report": statistics.fmean(self.own_report) if self.own_report else None,
+            "better": self.better if self.own_report else None,
+        }
 
 
 def write_measured(results: Iterable[Measured], path: Path) -> None:
