@@ -131,8 +131,6 @@ def on_exact_laws(check: Callable[[ExactLaw], None]) -> Check:
     return check_all
 
 
-
-
 def check_epsilon0_is_at_most_asked(make: Make) -> bool:
     """Check that the loss is at most the one asked for, and not much less where it need not be."""
     for randomizer, asked in laws(make):
