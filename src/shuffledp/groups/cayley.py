@@ -45,7 +45,7 @@ class CayleyMallows(MallowsModel):
 
     Examples
     --------
-    >>> law = CayleyMallows(num_items=3, theta=math.log(2))
+    >>> law = CayleyMallows(num_items=3, theta=0.5)
     >>> sorted(law.sample(Entropy.from_seed(1)).tolist())
     [0, 1, 2]
     """
