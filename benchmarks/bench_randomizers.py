@@ -60,7 +60,6 @@ def is_narrow(name):
     return name in {
         "k-rr",
         "optimized-local-hashing",
-        "binary-local-hashing",
         "hadamard-response",
     }
 

@@ -25,7 +25,7 @@ from shuffledp.groups.attacks.survey import (
 )
 from shuffledp.groups.displacement import DisplacementShuffler
 from shuffledp.groups.groups import Groups
-from shuffledp.groups.preservation import simulated_preservation
+from shuffledp.groups.preservation import preserved_share
 from shuffledp.groups.shuffler import MallowsShuffler
 from shuffledp.randomizers.k_randomized_response import (
     KRandomizedResponse,
@@ -191,7 +191,7 @@ def rows(scene: Scene) -> None:
             )
             sigma = [draw(entropy) for _ in range(NUM_DRAWS)]
             away = np.linalg.norm(positions - positions[sigma[0]], axis=1).mean()
-            stays = simulated_preservation(sigma, scene.region, confidence=0.95).eta_for(0.05)
+            stays = preserved_share(sigma, scene.region, delta=0.05)
             moved, kept = f"{away:.3g}", f"{stays:.1%}"
             epsilon = guarantee_text(scene, shuffler)
         print(f"| {name} | {moved} | {epsilon} | {kept} | {vulnerable:.1%} | {error:.3f} |")

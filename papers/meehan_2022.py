@@ -168,7 +168,7 @@ def figure_1(settings: Settings, entropy: Entropy) -> Maps:
                 kind=placed.kind,
                 title=title,
                 released=released,
-                guessed=guess.guesses,
+                guessed=guess,
                 accuracy={
                     ways: found[placed.arrangement.name, f"accuracy, {ways}"] for ways in _WAYS
                 },

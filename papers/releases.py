@@ -47,7 +47,7 @@ ENDS = (
     Placed(kind=RAW, arrangement=ComparedArrangement(name=RAW)),
     Placed(
         kind=UNIFORM,
-        arrangement=ComparedArrangement(name=UNIFORM, shuffler=UniformShuffler(), alpha=0.0),
+        arrangement=ComparedArrangement(name=UNIFORM, shuffler=UniformShuffler()),
     ),
 )
 
@@ -76,9 +76,7 @@ def within_groups(
                 f"alpha={alpha:g} theta={shuffler.theta:.4g} order={order.name} "
                 f"exact_sensitivity={order.sensitivity} largest_group={groups.largest_size}"
             )
-            arrangement = ComparedArrangement(
-                name=f"{kind} {float(x)!r}", shuffler=shuffler, alpha=alpha
-            )
+            arrangement = ComparedArrangement(name=f"{kind} {float(x)!r}", shuffler=shuffler)
             placed.append(Placed(kind=kind, arrangement=arrangement, x=float(x), note=note))
     return placed
 

@@ -92,7 +92,6 @@ _CLIENTS = {
     "symmetric-unary": _symmetric,
     "optimized-unary": _optimized,
     "optimized-local-hashing": _hashing,
-    "binary-local-hashing": _hashing,
     "hadamard-response": _hashing,
     "subset-selection": _subset,
 }
@@ -102,7 +101,6 @@ _SERVERS = {
     "symmetric-unary": _set_bits,
     "optimized-unary": _set_bits,
     "optimized-local-hashing": _hashed_to,
-    "binary-local-hashing": _hashed_to,
     "hadamard-response": _hashed_to,
     "subset-selection": lambda _, report: report,
 }

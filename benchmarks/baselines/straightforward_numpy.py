@@ -76,7 +76,6 @@ _CLIENTS = {
     "symmetric-unary": _symmetric,
     "optimized-unary": _optimized,
     "optimized-local-hashing": _hashing,
-    "binary-local-hashing": _hashing,
     "hadamard-response": _hashing,
     "subset-selection": _subset,
 }

@@ -17,12 +17,12 @@ import numpy as np
 import pytest
 
 from oracles import enumeration, profiles
+from oracles.laplace_pairs import laplace_profile
 from shuffledp.accounting.amplification.channel_rows import channel_profile
 from shuffledp.accounting.amplification.registry import account_delta, account_epsilon
 from shuffledp.accounting.composition import compose
 from shuffledp.accounting.release import StatedRelease
 from shuffledp.core.profile import LocalProfile
-from shuffledp.randomizers.laplace import DiscreteLaplace
 
 # The accountant's epsilon0 = ln(p) is a double: off by a rounding from the fractions of a test.
 ROUNDING = 1e-12
@@ -261,7 +261,7 @@ def test_the_blanket_of_binned_laplace_reports_is_no_upper_bound():
         Fraction(7891, 13824),
     )
     epsilon = math.log(2.0)
-    drawn = DiscreteLaplace(low=0.0, high=1.0, epsilon0=math.log(16.0), resolution=4).profile
+    drawn = laplace_profile(math.log(16.0), num_steps=4)
     for profile in (drawn, channel_profile(fine)):
         ours = account_delta(profile, num_users=n, epsilon=epsilon)
         assert ours.upper >= float(exact) * (1.0 - ROUNDING)

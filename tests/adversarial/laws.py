@@ -94,7 +94,7 @@ def category(randomizer):
             return bits(k, Fraction(1, 2), flip)
         case "optimized-local-hashing":
             return linear_hashing(k, randomizer.num_buckets, threshold)
-        case "binary-local-hashing" | "hadamard-response":
+        case "hadamard-response":
             return hadamard(k, threshold)
         case "subset-selection":
             return subsets(k, randomizer.subset_size, threshold)
@@ -144,37 +144,7 @@ def number(randomizer, values):
         case "piecewise":
             rows = piecewise(randomizer.law)
             return [between(rows, value * randomizer.law.num_steps) for value in values]
-        case "hybrid":
-            coin = Fraction(randomizer.law.coin, WORDS)
-            ends = number(randomizer.law.duchi, values)
-            outputs = number(randomizer.law.piecewise, values)
-            return [
-                [*((1 - coin) * p for p in first), *(coin * p for p in second)]
-                for first, second in zip(ends, outputs, strict=True)
-            ]
-        case "laplace":
-            rows = laplace(randomizer.law)
-            return [between(rows, value * randomizer.law.num_steps) for value in values]
     raise AssertionError(randomizer.name)
-
-
-def laplace(law):
-    """All grid points, with outputs up to 0 and from m on as one each; to 60 digits.
-
-    Outputs beyond an end of the grid are as far from every grid point as they are from that end,
-    so that their columns are proportional.
-    """
-    num_steps = law.num_steps
-    with mp.workdps(80):
-        q = mp.exp(-mpf(law.rate) / 2**52)
-        rows = []
-        for i in range(num_steps + 1):
-            # Pr[z = j] = (1 - q) / (1 + q) q^|j|; the tail from j >= 0 on sums to q^j / (1 + q).
-            row = [q**i / (1 + q)]
-            row += [(1 - q) / (1 + q) * q ** abs(y - i) for y in range(1, num_steps)]
-            row += [q ** (num_steps - i) / (1 + q)]
-            rows.append(row if num_steps > 0 else [mpf(1)])
-        return [[_fraction(entry) for entry in row] for row in rows]
 
 
 def answer_sets(k, max_answers):
@@ -204,17 +174,7 @@ def sketch(randomizer, bucket_vectors):
     """Channel of a sketch, for strings given by their buckets under each hash function."""
     num_hashes, num_buckets = randomizer.num_hashes, randomizer.num_buckets
     flip = Fraction(randomizer.threshold, WORDS)
-    if randomizer.name == "count-mean-sketch":
-        given_hash = bits(num_buckets, 1 - flip, flip)
-    else:
-        given_hash = [
-            [
-                (1 - flip if (place & bucket).bit_count() % 2 == b else flip) / num_buckets
-                for place in range(num_buckets)
-                for b in (0, 1)
-            ]
-            for bucket in range(num_buckets)
-        ]
+    given_hash = bits(num_buckets, 1 - flip, flip)
     return [
         [entry / num_hashes for bucket in buckets for entry in given_hash[bucket]]
         for buckets in bucket_vectors
@@ -222,10 +182,8 @@ def sketch(randomizer, bucket_vectors):
 
 
 def cap_share(randomizer):
-    """Base measure q of the cap or half-space of an input, to 60 digits."""
+    """Base measure q of the cap of an input, to 60 digits."""
     with mp.workdps(60):
-        if randomizer.name == "privunit-gaussian":
-            return mp.erfc(mpf(randomizer.cut) / mp.sqrt(2)) / 2
         a = mpf(randomizer.dimension - 1) / 2
         return mp.betainc(a, a, 0, (1 - mpf(randomizer.gamma)) / 2, regularized=True)
 

@@ -16,7 +16,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.groups.displacement import DisplacementShuffler, PublicPlaces
 from shuffledp.groups.groups import Groups
-from shuffledp.groups.privacy.displaced import displaced_delta
+from shuffledp.groups.privacy.displaced import displaced_epsilon
 
 # For the whole module; the tests of the order's law take equal shares.
 FALSE_POSITIVE_RATE = 1e-9
@@ -226,11 +226,14 @@ def test_the_bound_that_is_reported_holds(theta, epsilon0):
     )
     for profile in profiles:
         for exact, epsilon in zip(truth, epsilons, strict=True):
-            found = displaced_delta(
-                profile, num_users=len(centres), expected_crowd=crowd, epsilon=epsilon
-            )
-            assert exact <= found.upper * (1 + RELATIVE) + ABSOLUTE
-            assert found.lower <= exact * (1 + RELATIVE) + ABSOLUTE
+            asked = {"num_users": len(centres), "expected_crowd": crowd}
+            # At a smaller delta more than this epsilon is unavoidable, at a larger one less is.
+            less, more = exact * (1 - RELATIVE) - ABSOLUTE, exact * (1 + RELATIVE) + ABSOLUTE
+            if less > 0.0:
+                upper = displaced_epsilon(profile, delta=less, **asked).upper
+                assert upper >= epsilon * (1 - RELATIVE)
+            lower = displaced_epsilon(profile, delta=more, **asked).lower
+            assert lower <= epsilon * (1 + RELATIVE) + ABSOLUTE
 
 
 def test_a_constant_that_depends_on_the_centre_would_break_it():

@@ -84,14 +84,6 @@ def test_every_report_of_a_number(name):
     if name == "duchi":
         check_each(randomizer, EVERY_BYTE, lambda code: code <= 1)
         return
-    if name == "laplace":
-        num_steps, rate = randomizer.law
-        margin = 64 * 2**52 // rate
-        near = np.arange(-margin - 300, num_steps + margin + 300, dtype=np.int32)
-        ends = np.array([-(2**31), 2**31 - 1], dtype=np.int32)
-        patterns = np.concatenate([near, ends])
-        check_each(randomizer, patterns, lambda code: -margin <= code <= num_steps + margin)
-        return
     num_outputs = len(laws.number(randomizer, [0])[0])
     patterns = np.arange(2**16, dtype=np.uint16)
     patterns = np.concatenate([patterns[:500], patterns[500::97], patterns[-50:]])
@@ -132,14 +124,6 @@ def test_every_report_of_a_count_mean_sketch(num_hashes, num_buckets):
     )
 
 
-@pytest.mark.parametrize(("num_hashes", "num_buckets"), [(1, 2), (2, 4), (4, 8)])
-def test_every_report_of_a_hadamard_sketch(num_hashes, num_buckets):
-    sketch = STRING_RANDOMIZERS["hadamard-count-mean-sketch"](
-        epsilon0=1.0, key=KEY, num_hashes=num_hashes, num_buckets=num_buckets
-    )
-    check_each(sketch, EVERY_BYTE, lambda code: code < 2 * num_hashes * num_buckets)
-
-
 NOT_NUMBERS = (
     [np.nan, 0.0, 0.0],
     [np.inf, 0.0, 0.0],
@@ -165,15 +149,6 @@ def test_vectors_off_the_sphere():
         forged = np.array([[norm, 0.0, 0.0]], dtype=np.float32)
         with pytest.raises(DomainError, match="report 0 "):
             aggregate(randomizer, forged)
-
-
-@pytest.mark.parametrize("norm", [100.0, 1e6, 3e38])
-def test_vectors_that_are_too_long_to_be_normal(norm):
-    # No normal that is drawn is above 13, and neither is any along the input, so that norms are
-    # below 14 in every dimension. One forged report of norm 3e38 moves the mean of a million.
-    randomizer = VECTOR_RANDOMIZERS["privunit-gaussian"](dimension=3, epsilon0=4.0)
-    with pytest.raises(DomainError):
-        aggregate(randomizer, np.array([[norm, 0.0, 0.0]], dtype=np.float32))
 
 
 def every_randomizer():

@@ -22,8 +22,7 @@ from shuffledp.randomizers.registry import (
 
 EPSILON0S = (0.2, 1.0, 3.0)
 SHARES = (0.0, 0.1, 0.35, 0.7, 0.95)
-STATING = ("optimized-local-hashing", "binary-local-hashing", "hadamard-response")
-STATING += ("subset-selection",)
+STATING = ("optimized-local-hashing", "hadamard-response", "subset-selection")
 
 
 def mean_positive_part(atoms, num_users, epsilon):
@@ -106,27 +105,15 @@ def test_four_users(name):
     check_attack(channel, randomizer.profile, data_of(name, 3), (4,))
 
 
-def shared_point(randomizer):
-    """Return the point of the grid that all others hold, and the number of steps."""
-    match randomizer.name:
-        case "laplace":
-            return [0], randomizer.law.num_steps
-        case "piecewise":
-            law = randomizer.law
-            return [law.best_point], law.num_steps
-    law = randomizer.law.piecewise.law
-    return [0, law.best_point], law.num_steps
-
-
 @pytest.mark.parametrize("resolution", [1, 2, 4])
-@pytest.mark.parametrize("name", ["laplace", "piecewise", "hybrid"])
-def test_numbers_on_the_grid_and_between(name, resolution):
+def test_numbers_on_the_grid_and_between(resolution):
     tried = 0
     for epsilon0 in (0.7, 1.0, 2.0):
-        randomizer = NUMBER_RANDOMIZERS[name](
+        randomizer = NUMBER_RANDOMIZERS["piecewise"](
             low=-1, high=1, epsilon0=epsilon0, resolution=resolution
         )
-        points, num_steps = shared_point(randomizer)
+        num_steps = randomizer.num_steps
+        point = min(randomizer.law.window, num_steps - randomizer.law.window)
         if num_steps > 6:
             continue
         grid = [Fraction(i, num_steps) for i in range(num_steps + 1)]
@@ -135,14 +122,7 @@ def test_numbers_on_the_grid_and_between(name, resolution):
         users = (1, 2, 3) if num_steps <= 3 else (1, 2)
         between = sorted({*grid, Fraction(1, 7), Fraction(1, 2)})
         check_blanket(laws.number(randomizer, between), profile, users)
-        right = []
-        for point in points:
-            try:
-                check_attack(channel, profile, (0, num_steps, point), users)
-            except AssertionError:
-                continue
-            right.append(point)
-        assert right, points
+        check_attack(channel, profile, (0, num_steps, point), users)
         tried += 1
     assert tried >= 1
 
@@ -155,25 +135,6 @@ def test_vectors_around_the_circle(epsilon0):
     check_attack(channel, randomizer.profile, (0, 2, 1), (1, 2, 3))
     thirds = laws.circle_vectors(randomizer, 3)
     check_blanket(thirds, randomizer.profile, (1, 2, 3), is_worst_pair_there=False)
-
-
-@pytest.mark.parametrize("dimension", [2, 10, 1000])
-@pytest.mark.parametrize("epsilon0", [0.3, 1.0, 3.0])
-def test_half_spaces_at_right_angles(dimension, epsilon0):
-    randomizer = VECTOR_RANDOMIZERS["privunit-gaussian"](dimension=dimension, epsilon0=epsilon0)
-    q = laws._fraction(laws.cap_share(randomizer))
-    hit = 1 - Fraction(randomizer.threshold, laws.WORDS)
-    sides = (q, q, 1 - 2 * q)  # in the half-space of x, of -x, or of none
-    cells = [(i, j, sides[i] * sides[j]) for i in range(3) for j in range(3)]
-
-    def density(is_inside):
-        return hit / q if is_inside else (1 - hit) / (1 - q)
-
-    rows = [[mass * density(i == side) for i, _, mass in cells] for side in (0, 1)]
-    rows += [[mass * density(j == side) for _, j, mass in cells] for side in (0, 1)]
-    assert all(sum(row) == 1 for row in rows)
-    check_blanket(rows, randomizer.profile, (1, 2))
-    check_attack(rows, randomizer.profile, (0, 1, 2), (1, 2))
 
 
 def test_a_blanket_that_is_too_heavy_is_caught():

@@ -127,16 +127,6 @@ def test_the_bound_is_nearly_reached_by_many_users():
         assert reached > 1.5e-6
 
 
-def grid_size(randomizer):
-    """Steps of the grid of a randomizer of numbers."""
-    match randomizer.name:
-        case "duchi":
-            return 1
-        case "hybrid":
-            return randomizer.law.piecewise.law.num_steps
-    return randomizer.law.num_steps
-
-
 @pytest.mark.parametrize("resolution", [1, 2, 4])
 @pytest.mark.parametrize("name", NUMBER_RANDOMIZERS)
 def test_numbers_on_the_grid_and_between(name, resolution):
@@ -144,12 +134,11 @@ def test_numbers_on_the_grid_and_between(name, resolution):
     tried = 0
     for epsilon0 in (*EPSILON0S, 0.6, 0.62, 1e-9, 60.0):
         randomizer = NUMBER_RANDOMIZERS[name](low=-2, high=5, epsilon0=epsilon0, **options)
-        num_steps = grid_size(randomizer)
+        num_steps = randomizer.num_steps
         if num_steps > 16:
             continue
         grid = [Fraction(i, num_steps) for i in range(num_steps + 1)]
-        if name != "laplace":
-            assert tuple(map(tuple, laws.number(randomizer, grid))) == randomizer.channel()
+        assert tuple(map(tuple, laws.number(randomizer, grid))) == randomizer.channel()
         channel = laws.number(randomizer, sorted({*grid, *SHARES_OF_RANGE}))
         by_floats = epsilon0 > 1e-6
         check_all(

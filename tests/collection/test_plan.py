@@ -294,7 +294,7 @@ def test_every_plan_follows_the_rule(kind):
         plan = sdp.plan(kind.question, num_users=num_users, epsilon=1.0, delta=1e-7)
         errors = [each.expected_standard_error for each in plan.alternatives]
         assert errors == sorted(errors)
-        least = min(plan.expected_standard_error, *errors)
+        least = min([plan.expected_standard_error, *errors])
         assert plan.expected_standard_error <= 1.02 * least
         for other in plan.alternatives:
             if other.expected_standard_error <= 1.02 * least:

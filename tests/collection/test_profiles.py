@@ -68,7 +68,7 @@ def test_no_name_is_any_randomizer():
         ("subset-selection", {}, "domain_size is needed for subset-selection"),
         ("k-rr", {}, "k-RR"),
         ("krr", {"domain_size": 3}, "'krr' is not one of k-rr, "),
-        ("laplace", {"epsilon0": -1.0}, "epsilon0 = -1"),
+        ("piecewise", {"epsilon0": -1.0}, "epsilon0 = -1"),
     ],
 )
 def test_what_does_not_fit_is_refused(name, given, message):

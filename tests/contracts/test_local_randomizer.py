@@ -89,7 +89,6 @@ class TestLaw:
         profile = law[0].profile
         assert profile.channel is not None
         assert profile.blanket
-        assert law[0].likelihood_ratio is not None
 
 
 class TestFingerprint:

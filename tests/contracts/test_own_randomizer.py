@@ -87,7 +87,6 @@ class LoudOrQuiet(SilentRandomizedResponse):
     """k-RR that costs epsilon0, or half of it, and says which: likelihoods of several ratios."""
 
     name = "loud-or-quiet"
-    likelihood_ratio = None
 
     @property
     def both(self):
@@ -417,21 +416,6 @@ VIOLATIONS = [
         "differ from category to category",
     ),
     ("estimates-are-unbiased", planted(estimate=scaled_estimate), "biased"),
-    (
-        "likelihood-ratio-is-exact",
-        planted(likelihood_ratio=property(lambda self: math.exp(self.epsilon0 / 2))),
-        "likelihood ratio",
-    ),
-    (
-        "likelihood-ratio-is-exact",
-        planted(LoudOrQuiet, likelihood_ratio=CategoryRandomizer.likelihood_ratio),
-        "likelihood_ratio = None",
-    ),
-    (
-        "likelihood-ratio-is-exact",
-        supporting(lambda self, reports: np.arange(self.domain_size) < reports.data[:, None]),
-        "more than what it supports",
-    ),
     ("samples-follow-the-channel", drawing(more_than_silence), "draws, for category"),
     ("samples-follow-the-channel", drawing(copied_from_neighbours), "independently"),
     ("samples-follow-the-channel", given(lambda self, values: 0 * values), "draws, for category"),

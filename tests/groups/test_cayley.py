@@ -1,4 +1,4 @@
-"""Cayley's Mallows model: swaps decided fast and slowly alike, and the law of its cycles."""
+"""Cayley's Mallows model: swaps decided fast and slowly alike."""
 
 import math
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.groups import shuffler_kernels as kernels
-from shuffledp.groups.cayley import CayleyMallows, draw_by_swaps
+from shuffledp.groups.cayley import draw_by_swaps
 from shuffledp.groups.exact_draws import LazyUniform, draw_against_odds
 from shuffledp.groups.permutations import LIBRARY_MARGIN
 
@@ -61,33 +61,3 @@ def test_words_next_to_a_boundary_are_left_undecided(theta):
         pi = np.arange(6)
         assert kernels.draw_swaps(pi, 5, theta, LIBRARY_MARGIN, words) == outcome
         assert (pi[5] == 5) == (change >= 0)
-
-
-def test_cycles_follow_stirling_numbers():
-    # P(d) = c(n, n - d) e^(-theta d) / psi, c being Stirling numbers of the first kind.
-    num_items, theta = 12, 0.8
-    counts = [1]
-    for j in range(1, num_items):
-        grown = [0] * (len(counts) + 1)
-        for swaps, number in enumerate(counts):
-            grown[swaps] += number
-            grown[swaps + 1] += number * j
-        counts = grown
-    weights = [c * math.exp(-theta * d) for d, c in enumerate(counts)]
-    psi = math.fsum(weights)
-    mean = math.fsum(d * w for d, w in enumerate(weights)) / psi
-    square = math.fsum(d * d * w for d, w in enumerate(weights)) / psi
-    model = CayleyMallows(num_items=num_items, theta=theta)
-    assert model.log_partition() == pytest.approx(math.log(psi), rel=1e-13)
-    assert model.mean_distance() == pytest.approx(mean, rel=1e-13)
-    assert model.variance_of_distance() == pytest.approx(square - mean**2, rel=1e-12)
-
-
-def test_partition_function_of_many_items():
-    # It is a rising factorial: e^(-theta (n - 1)) Gamma(e^theta + n) / Gamma(e^theta + 1).
-    for theta in (0.5, 6.0):
-        with mpmath.workdps(50):
-            e = mpmath.exp(mpmath.mpf(theta))
-            exact = mpmath.loggamma(e + 200_000) - mpmath.loggamma(e + 1) - theta * 199_999
-        model = CayleyMallows(num_items=200_000, theta=theta)
-        assert model.log_partition() == pytest.approx(float(exact), rel=1e-13)

@@ -14,7 +14,6 @@ from scipy.special import chdtri
 
 from adversarial.tapes import LARGEST, Tape
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import ParameterError
 from shuffledp.groups import exact_draws as truncated_poisson
 from shuffledp.groups.exact_draws import (
     LazyUniform,
@@ -300,19 +299,3 @@ def test_acceptance_has_the_exact_probability(point):
             uniform = LazyUniform(prefix=word, num_bits=64, entropy=entropy)
             assert draw_norm_acceptance(uniform, theta, rate, point) is passes
             assert uniform.num_bits == 64
-
-
-@pytest.mark.parametrize(
-    ("dimensions", "theta", "message"),
-    [
-        (1, 0.0, "theta = 0.0 is not in"),
-        (1, math.inf, "theta = inf"),
-        (1, math.nan, "theta = nan"),
-        (1, 2.0**-41, "uniform shuffle"),
-        (0, 1.0, "dimensions = 0"),
-        (9, 1.0, "fewer coordinates"),
-    ],
-)
-def test_what_cannot_be_drawn_is_refused(dimensions, theta, message):
-    with pytest.raises(ParameterError, match=message):
-        draw_lattice_noise(1, dimensions, theta, Entropy.from_seed(0))

@@ -334,24 +334,18 @@ def test_contradicting_options_are_refused(options, message):
     ("grouping", "value", "words"),
     [
         (Grouping(by=("x",), radius=1.0), "2", "within 2 of each other (x, absolute distance)"),
-        (Grouping(by=("x",), group_size=3), "7", "the 6 nearest by x"),
+        (Grouping(by=("x",), group_size=3), "7", "within 7 of each other"),
         (Grouping(graph=Path("e.csv")), "2", "at most 2 hops apart in e.csv"),
         (Grouping(groups_file=Path("g.csv")), "h.csv", "listed in h.csv"),
     ],
 )
-def test_another_size_of_the_same_groups(grouping, value, words):
-    assert words in grouping.varied(value).describe()
+def test_everybody_within_another_reach(grouping, value, words):
+    assert words in grouping.within(value).describe()
 
 
-def test_a_reach_is_a_radius_even_where_groups_have_a_size():
-    assert Grouping(by=("x",), group_size=3).within("2") == Grouping(by=("x",), radius="2")
-    assert Grouping(by=("x",), radius=1.0).within("2") == Grouping(by=("x",), radius="2")
-    assert Grouping(graph=Path("e.csv")).within("2").hops == 2
-
-
-def test_another_size_must_be_a_number():
+def test_a_number_of_hops_must_be_one():
     with pytest.raises(ParameterError, match="'many' is not a whole number"):
-        Grouping(graph=Path("e.csv")).varied("many")
+        Grouping(graph=Path("e.csv")).within("many")
 
 
 def test_what_groups_are_formed_by_is_public():

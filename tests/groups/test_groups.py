@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups import group_kernels as groups_kernels
 from shuffledp.groups.group_rows import (
     MOST_USERS,
     Rows,
@@ -36,12 +35,9 @@ def test_what_groups_answer_is_what_sets_say(covering):
     assert [set(groups.group(row).tolist()) for row in range(groups.num_groups)] == distinct
     assert groups.sizes.tolist() == [len(people) for people in distinct]
     assert groups.largest_size == max(map(len, distinct))
-    expected = np.array([[user in people for user in range(num_users)] for people in distinct])
-    assert (groups.incidence().toarray() == expected).all()
     for user in range(num_users):
-        containing = [row for row, people in enumerate(distinct) if user in people]
-        assert groups.groups_containing(user).tolist() == containing
-        assert groups.size_protecting()[user] == max(len(distinct[row]) for row in containing)
+        containing = [len(people) for people in distinct if user in people]
+        assert groups.size_protecting()[user] == max(containing)
 
 
 def test_types_and_protection_from_writing():
@@ -50,8 +46,6 @@ def test_types_and_protection_from_writing():
     assert groups.group_of.dtype == np.int64
     for array in (groups.starts, groups.members, groups.group_of):
         assert not array.flags.writeable
-    matrix = groups.incidence()
-    assert (matrix.dtype, matrix.shape, matrix.nnz) == (np.int8, (2, 3), 3)
     assert "members" not in repr(groups)
 
 
@@ -99,12 +93,11 @@ def test_arrays_that_do_not_fit_together(fields, message):
 
 def test_indices_out_of_range():
     groups = Groups.from_sets([[0], [1]], num_users=2)
-    for ask in (groups.group, groups.groups_containing):
-        with pytest.raises(ParameterError, match=r"= 2 is not in \[0, 2\)"):
-            ask(2)
-        with pytest.raises(ParameterError, match="below 0"):
-            ask(-1)
-    with pytest.raises(ParameterError, match=r"use groups_containing"):
+    with pytest.raises(ParameterError, match=r"= 2 is not in \[0, 2\)"):
+        groups.group(2)
+    with pytest.raises(ParameterError, match="below 0"):
+        groups.group(-1)
+    with pytest.raises(ParameterError, match=r"by its number, group\(index\)"):
         groups.of(0)
     with pytest.raises(ParameterError, match=r"user = 2 is not in"):
         Groups.from_graph([], num_users=2).of(2)
@@ -140,14 +133,6 @@ def test_a_group_of_everybody():
 # ------------------------------------------------------------------ rows in the making
 
 
-def test_rows_of_one_hash_are_kept_apart():
-    starts, members = np.array([0, 2, 4, 6, 8]), np.array([0, 1, 0, 2, 0, 1, 0, 2], dtype=np.int32)
-    hashes = np.zeros(4, dtype=np.uint64)
-    first = np.empty(4, dtype=np.int64)
-    groups_kernels.first_equal_rows(starts, members, hashes, np.arange(4), first)
-    assert first.tolist() == [0, 1, 0, 3]
-
-
 def test_equal_rows_are_kept_once_with_whoever_chose_them():
     members = np.array([0, 1, 0, 1, 2, 0, 1], dtype=np.int32)
     rows = Rows(3, np.array([0, 2, 5, 7]), members, np.array([2, 0, 1]))
@@ -155,13 +140,6 @@ def test_equal_rows_are_kept_once_with_whoever_chose_them():
     assert kept.starts.tolist() == [0, 2, 5]
     assert kept.members.tolist() == [0, 1, 0, 1, 2]
     assert kept.group_of.tolist() == [0, 0, 1]
-
-
-def test_hashes_tell_near_rows_apart():
-    members = np.arange(10_000, dtype=np.int32)
-    hashes = np.empty(10_000, dtype=np.uint64)
-    groups_kernels.hash_rows(np.arange(10_001), members, hashes)
-    assert np.unique(hashes).size == 10_000
 
 
 def test_blocks_are_joined_in_order_and_given_up():
@@ -187,13 +165,12 @@ def test_rows_turned_round(sets):
         [a for a, one in enumerate(sets) if user in one] for user in range(9)
     ]
     values = np.arange(9.0) ** 2
-    some = np.arange(len(sets))[::2]
-    assert memberships.sums_over_members(some, values).tolist() == [
-        sum(user**2 for user in sets[a]) for a in some
+    assert memberships.sums_over_members(values).tolist() == [
+        sum(user**2 for user in one) for one in sets
     ]
     of_groups = np.arange(float(len(sets)))
-    assert memberships.sums_over_groups(np.array([3, 0]), of_groups).tolist() == [
-        sum(a for a, one in enumerate(sets) if user in one) for user in (3, 0)
+    assert memberships.sums_over_groups(of_groups).tolist() == [
+        sum(a for a, one in enumerate(sets) if user in one) for user in range(9)
     ]
 
 

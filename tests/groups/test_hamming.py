@@ -21,28 +21,24 @@ def derangements(up_to):
 
 
 def exact_law(num_items, theta):
-    """Return psi and the probabilities C(n, d) D_d e^(-theta d) / psi, to 400 digits."""
+    """Return the probabilities C(n, d) D_d e^(-theta d) / psi, to 400 digits."""
     with mpmath.workdps(400):
         weights = [
             math.comb(num_items, d) * number * mpmath.exp(-mpmath.mpf(theta) * d)
             for d, number in enumerate(derangements(num_items))
         ]
         psi = mpmath.fsum(weights)
-        return psi, [weight / psi for weight in weights]
+        return [weight / psi for weight in weights]
 
 
 @pytest.mark.parametrize("num_items", [2, 17, 400])
 @pytest.mark.parametrize("theta", [0.0, 1e-300, 0.1, 1.0, 2.9, 5.0, 6.1, 50.0, 300.0])
-def test_partition_function_and_moments_from_derangement_numbers(num_items, theta):
-    psi, law = exact_law(num_items, theta)
+def test_mean_from_derangement_numbers(num_items, theta):
+    law = exact_law(num_items, theta)
     model = HammingMallows(num_items=num_items, theta=theta)
     with mpmath.workdps(400):
         mean = mpmath.fsum(d * p for d, p in enumerate(law))
-        variance = mpmath.fsum((d - mean) ** 2 * p for d, p in enumerate(law))
-        log_psi = mpmath.log(psi)
-    assert abs(model.log_partition() - log_psi) <= 1e-12 * abs(log_psi)
     assert abs(model.mean_distance() - mean) <= 1e-12 * mean
-    assert abs(model.variance_of_distance() - variance) <= 1e-9 * variance
 
 
 def test_forcing_a_subset_gives_the_law_of_the_distance():
@@ -88,14 +84,10 @@ def test_many_items():
     model = HammingMallows(num_items=10**9, theta=8.0)
     fixed = math.exp(8.0)
     assert model.mean_distance() == pytest.approx(10**9 - fixed, rel=1e-12)
-    assert model.variance_of_distance() == pytest.approx(fixed, rel=1e-9)
-    # ln of n! e^(-theta n) e^lambda.
-    expected = math.lgamma(10**9 + 1) - 8.0 * 10**9 + fixed - 1.0
-    assert model.log_partition() == pytest.approx(expected, rel=1e-14)
 
 
 def test_one_item_stays():
     for theta in (0.0, 1.0, math.inf):
         model = HammingMallows(num_items=1, theta=theta)
         assert model.sample(Entropy.from_seed(1)).tolist() == [0]
-        assert model.mean_displacement() == model.mean_distance() == model.log_partition() == 0.0
+        assert model.mean_distance() == 0.0

@@ -1,4 +1,4 @@
-"""Kendall's Mallows model: Lehmer codes decoded and drawn, fast and slow alike; its moments."""
+"""Kendall's Mallows model: Lehmer codes decoded and drawn, fast and slow alike."""
 
 import math
 from itertools import permutations, product
@@ -9,19 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from oracles.mallows import DISTANCES
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups import kendall as displacement
 from shuffledp.groups import shuffler_kernels as kernels
 from shuffledp.groups.kendall import (
     KendallMallows,
     displacement_law,
     draw_lehmer_code,
-    mean_displacement,
     permutation_of_code,
     settle_entry,
 )
-from shuffledp.groups.permutations import LIBRARY_MARGIN, kendall_distance
+from shuffledp.groups.permutations import LIBRARY_MARGIN
 
 
 def decoded(code):
@@ -127,37 +126,6 @@ def test_margins_exceed_the_errors_of_the_library():
             assert abs(math.exp(-u) - exact) <= exact * LIBRARY_MARGIN / 8
 
 
-@pytest.mark.parametrize("num_items", [7, 300])
-@pytest.mark.parametrize("theta", [1e-300, 1e-5, 0.01, 1 / 7, 0.3, 0.99, 1.0, 1.01, 30.0, 700.0])
-def test_moments_in_many_digits(num_items, theta):
-    model = KendallMallows(num_items=num_items, theta=theta)
-    with mpmath.workdps(1000):
-        q = mpmath.exp(-mpmath.mpf(theta))
-        sizes = range(1, num_items + 1)
-        psi = mpmath.fprod((1 - q**m) / (1 - q) for m in sizes)
-        mean = mpmath.fsum(q / (1 - q) - m * q**m / (1 - q**m) for m in sizes)
-        variance = mpmath.fsum(q / (1 - q) ** 2 - m**2 * q**m / (1 - q**m) ** 2 for m in sizes)
-        log_psi = mpmath.log(psi)
-    for found, expected in (
-        (model.log_partition(), log_psi),
-        (model.mean_distance(), mean),
-        (model.variance_of_distance(), variance),
-    ):
-        assert abs(found - expected) <= 1e-13 * abs(expected)
-
-
-def test_moments_of_many_items():
-    # Beyond 800 / theta all terms are the same, so that 1e9 items take no longer than 1e5.
-    small, large = (KendallMallows(num_items=n, theta=0.01) for n in (10**6, 10**9))
-    more = 10**9 - 10**6
-    geometric = 1 / math.expm1(0.01)
-    assert large.mean_distance() - small.mean_distance() == pytest.approx(more * geometric)
-    rest = large.log_partition() - small.log_partition()
-    assert rest == pytest.approx(-more * math.log(-math.expm1(-0.01)))
-    rest = large.variance_of_distance() - small.variance_of_distance()
-    assert rest == pytest.approx(more * geometric * (1 + geometric))
-
-
 def as_table(law, num_items, place):
     """Return the probability of each item at a place."""
     displacements, probabilities = law
@@ -173,29 +141,12 @@ def as_table(law, num_items, place):
 def test_laws_of_every_place_by_enumeration(num_items, theta):
     expected = np.zeros((num_items, num_items))
     for pi in permutations(range(num_items)):
-        inversions = kendall_distance(pi)
+        inversions = DISTANCES["kendall"](pi)
         expected[np.arange(num_items), pi] += math.exp(-theta * inversions) if inversions else 1.0
     expected /= expected[0].sum()
     for place in range(num_items):
         found = as_table(displacement_law(num_items, theta, place), num_items, place)
         assert found == pytest.approx(expected[place], rel=1e-13, abs=1e-20)
-    moved = np.abs(np.subtract.outer(np.arange(num_items), np.arange(num_items)))
-    mean = (expected * moved).sum() / num_items
-    assert mean_displacement(num_items, theta) == pytest.approx(mean, rel=1e-13)
-
-
-@pytest.mark.parametrize(
-    ("num_items", "theta"),
-    [(40, 1e-9), (40, 0.02), (41, 0.1), (150, 0.02), (151, 0.5), (151, 3.0), (300, 1.0)],
-)
-def test_both_formulas_give_the_same_mean(num_items, theta):
-    means = []
-    for place in range(num_items):
-        displacements, probabilities = displacement_law(num_items, theta, place)
-        assert probabilities.sum() == pytest.approx(1.0, rel=1e-12)
-        means.append((np.abs(displacements) * probabilities).sum())
-    found = mean_displacement(num_items, theta)
-    assert found == pytest.approx(math.fsum(means) / num_items, rel=1e-11)
 
 
 def test_places_far_from_the_ends_are_alike():
@@ -204,20 +155,9 @@ def test_places_far_from_the_ends_are_alike():
     assert (middle[0] == other[0]).all()
     assert middle[1] == pytest.approx(other[1], rel=1e-9, abs=1e-22)
     assert middle[1] == pytest.approx(middle[1][::-1], rel=1e-9, abs=1e-22)
-    mean = (np.abs(middle[0]) * middle[1]).sum()
-    assert mean_displacement(10**7, 0.5) == pytest.approx(mean, rel=1e-5)
-
-
-def test_small_theta_tends_to_the_uniform_law():
-    assert mean_displacement(5001, 1e-13) == pytest.approx(mean_displacement(5001, 0.0), rel=1e-8)
-    # For small theta and many items it is c / theta, c = 2 ln 2 by the mode of q^(j^2) / (q)_j^2.
-    assert mean_displacement(10**6, 1e-3) * 1e-3 == pytest.approx(2 * math.log(2), rel=2e-3)
 
 
 def test_large_theta():
-    # One swap of neighbours: n - 1 of them, each moves two items by one.
-    assert mean_displacement(100, 40.0) == pytest.approx(2 * 99 / 100 * math.exp(-40.0), rel=1e-12)
-    assert mean_displacement(100, 1e308) == 0.0
     _, probabilities = displacement_law(100, 1e308, 50)
     assert probabilities.max() == probabilities.sum() == 1.0
 
@@ -228,16 +168,13 @@ def test_many_draws_have_this_mean():
     model = KendallMallows(num_items=100_000, theta=0.3)
     entropy = Entropy.from_seed(1)
     moved = [np.abs(model.sample(entropy) - np.arange(100_000)).mean() for _ in range(4)]
-    assert np.mean(moved) == pytest.approx(model.mean_displacement(), rel=0.05)
+    steps, chances = displacement_law(100_000, 0.3, 50_000)
+    assert np.mean(moved) == pytest.approx((np.abs(steps) * chances).sum(), rel=0.05)
 
 
-def test_too_much_work_is_refused(monkeypatch):
-    assert mean_displacement(10**7, 1e-6) is None
+def test_too_much_work_is_refused():
     with pytest.raises(ParameterError, match=r"need 1\.0e\+12 terms, above 5e\+08"):
         displacement_law(2_000_000, 1e-9, 1_000_000)
-    monkeypatch.setattr(displacement, "MAX_TERMS", 100)
-    assert mean_displacement(100, 0.1) is None
-    assert mean_displacement(100, 0.0) is not None
 
 
 @pytest.mark.parametrize("place", [-1, 3])
@@ -248,6 +185,6 @@ def test_places_out_of_range_are_refused(place):
 
 def test_bad_parameters_are_refused():
     with pytest.raises(ParameterError, match="theta = nan"):
-        mean_displacement(3, math.nan)
+        displacement_law(3, math.nan, 0)
     with pytest.raises(ParameterError, match="num_items = 0"):
         displacement_law(0, 1.0, 0)

@@ -80,7 +80,8 @@ def test_blocks_of_every_size_give_the_same_groups(monkeypatch):
     points = np.concatenate([points, np.repeat(points[:10], 20, axis=0)])
     whole = Groups.from_distance(points, 0.5)
     square = ((points[:, None, :] - points[None, :, :]) ** 2).sum(axis=2)
-    assert (whole.incidence().toarray()[whole.group_of] == (square <= 0.25)).all()
+    for user, is_near in enumerate(square <= 0.25):
+        assert whole.of(user).tolist() == np.flatnonzero(is_near).tolist()
     for block in (1, 40, 1000):
         monkeypatch.setattr(rows, "BLOCK_MEMBERSHIPS", block)
         groups = Groups.from_distance(points, 0.5)
@@ -284,19 +285,15 @@ def test_places_are_distinct_and_ascending():
     assert place_of.tolist() == [2, 1, 2, 0]
 
 
-def nearest_by_sorting(points, size):
-    """Return each person and the nearest others; ties by number."""
+def assert_nearest(groups, points, size):
+    """Each person is in their group, and nobody outside is nearer than somebody inside."""
     points = np.asarray(points, dtype=np.int64).reshape(len(points), -1)
     square = ((points[:, None, :] - points[None, :, :]) ** 2).sum(axis=2)
-    groups = []
     for user, row in enumerate(square):
-        others = [other for other in np.lexsort((np.arange(row.size), row)) if other != user]
-        groups.append({user, *map(int, others[: size - 1])})
-    return groups
-
-
-def members_of_of_nearest(groups):
-    return [set(groups.of(user).tolist()) for user in range(groups.num_users)]
+        members = groups.of(user)
+        assert user in members
+        assert np.unique(members).size == size
+        assert np.sort(row[members]).tolist() == np.sort(row)[:size].tolist()
 
 
 # Few whole numbers, so that there are ties, and many people in one place.
@@ -309,7 +306,7 @@ grids = st.integers(1, 3).flatmap(
 def test_ties_on_a_grid(points, data):
     size = data.draw(st.integers(1, len(points)))
     groups = Groups.from_nearest(points, size)
-    assert members_of_of_nearest(groups) == nearest_by_sorting(points, size)
+    assert_nearest(groups, points, size)
     assert (groups.sizes == size).all()
     stored = {tuple(groups.group(row).tolist()) for row in range(groups.num_groups)}
     assert len(stored) == groups.num_groups
@@ -319,7 +316,7 @@ def test_ties_on_a_grid(points, data):
 def test_one_column(values, data):
     size = data.draw(st.integers(1, len(values)))
     groups = Groups.from_nearest(values, size, metric="absolute")
-    assert members_of_of_nearest(groups) == nearest_by_sorting(values, size)
+    assert_nearest(groups, values, size)
 
 
 def test_everybody_at_one_distance():
@@ -328,15 +325,13 @@ def test_everybody_at_one_distance():
     circle += [(0, -5), (3, -4), (4, -3), (-3, -4), (-4, -3)]
     points = [*circle, (0, 0)]
     for size in range(1, 14):
-        assert members_of_of_nearest(Groups.from_nearest(points, size)) == nearest_by_sorting(
-            points, size
-        )
+        assert_nearest(Groups.from_nearest(points, size), points, size)
 
 
 def test_blocks_of_every_size_give_the_same_groups_of_nearest(monkeypatch):
     points = Entropy.from_seed(6).generator().integers(0, 12, size=(300, 2))
     whole = Groups.from_nearest(points, 7)
-    assert members_of_of_nearest(whole) == nearest_by_sorting(points, 7)
+    assert_nearest(whole, points, 7)
     for block in (1, 100):
         monkeypatch.setattr(rows, "BLOCK_MEMBERSHIPS", block)
         assert np.array_equal(Groups.from_nearest(points, 7).members, whole.members)
@@ -356,15 +351,15 @@ def test_renaming_people_without_ties_renames_their_groups():
 def test_across_the_date_line_and_at_the_pole():
     points = [(0, 179.9), (0, -179.8), (0, 179.0), (90, 0), (89.9, 50), (89, 50)]
     groups = Groups.from_nearest(points, 2, metric="haversine")
-    assert members_of_of_nearest(groups) == [{0, 1}, {0, 1}, {0, 2}, {3, 4}, {3, 4}, {4, 5}]
+    assert members_of(groups) == [{0, 1}, {0, 1}, {0, 2}, {3, 4}, {3, 4}, {4, 5}]
 
 
 def test_people_of_one_place_share_what_they_can():
     ages = np.repeat([20, 40, 60], 100)
     groups = Groups.from_nearest(ages, 10, metric="absolute")
-    # Each age has the group of its first ten, and one for each of the other ninety.
+    # Each age has the group of ten of its people, and one for each of the other ninety.
     assert groups.num_groups == 3 * 91
-    assert groups.of(55).tolist() == [*range(9), 55]
+    assert_nearest(groups, ages, 10)
 
 
 def test_the_ends_of_the_sizes():
@@ -381,7 +376,7 @@ def test_descriptions_of_nearest():
 
 
 def test_too_many_memberships_are_counted_and_refused_of_nearest(monkeypatch):
-    ages = [20, 20, 20, 40]  # the group of the first two, one for the third, and one of the last
+    ages = [20, 20, 20, 40]  # a group of two, one for the third of that age, and one of the last
     monkeypatch.setattr(rows, "MOST_MEMBERSHIPS", 6)
     assert Groups.from_nearest(ages, 2, metric="absolute").members.size == 6
     monkeypatch.setattr(rows, "MOST_MEMBERSHIPS", 5)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from shuffledp.core.entropy import Entropy
+from shuffledp.groups import group_rows
 from shuffledp.groups import place_tree as assignment
 from shuffledp.groups.groups import Groups
 from shuffledp.groups.place_tree import PlaceTree, largest_assignment, largest_star
@@ -104,7 +105,7 @@ def test_a_bad_assignment_still_gives_a_bound(monkeypatch):
 
 
 def test_the_largest_of_many_groups_counts(monkeypatch):
-    monkeypatch.setattr(assignment, "BLOCK_MEMBERSHIPS", 7)
+    monkeypatch.setattr(group_rows, "BLOCK_MEMBERSHIPS", 7)
     points = Entropy.from_seed(4).generator().integers(0, 50, (40, 2))
     sets = [list(range(i, i + 5)) for i in range(0, 36, 3)] + [[39]]
     groups = Groups.from_sets([*sets, range(34, 40)], num_users=40)

@@ -4,10 +4,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.stats import binom
 
+from oracles.mallows import DISTANCES
 from oracles.preservation_published import (
     permutations_not_preserving,
     published_preservation,
@@ -15,98 +14,11 @@ from oracles.preservation_published import (
 )
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups.preservation import (
-    hamming_preservation,
-    largest_preserved_share,
-    required_members,
-    simulated_preservation,
-)
+from shuffledp.groups.preservation import preserved_share, required_members
 
 # Two-sided limits at confidence 1 - 1e-11 each, 24 of them.
 FALSE_POSITIVE_RATE = 3e-10
 SURE = 1.0 - 1e-11
-
-
-def decay(theta):
-    return Fraction(math.exp(-theta))
-
-
-@pytest.mark.parametrize("theta", [0.0, 0.3, 2.0, 6.0])
-@pytest.mark.parametrize("n", range(1, 7))
-def test_exact_by_full_enumeration(n, theta):
-    for size in range(1, n + 1):
-        for required in range(size + 1):
-            lost = total = 0.0
-            for pi in itertools.permutations(range(n)):
-                weight = math.exp(-theta * sum(pi[j] != j for j in range(n)))
-                total += weight
-                if sum(pi[j] < size for j in range(size)) < required:
-                    lost += weight
-            eta = math.nextafter(required / size, 0.0)
-            assert required_members(size, eta) == required
-            found = hamming_preservation(n, theta, size, eta=eta)
-            assert found.lower <= lost / total * (1.0 + 1e-13)
-            assert found.upper >= lost / total * (1.0 - 1e-13)
-            assert found.upper - found.lower <= 1e-11
-
-
-@settings(max_examples=40)
-@given(n=st.integers(2, 60), share=st.floats(0, 1), eta=st.floats(0, 1), theta=st.floats(0, 40))
-def test_the_factorised_law_is_the_published_count(n, share, eta, theta):
-    size = max(1, round(share * n))
-    exact = published_preservation(n, decay(theta), size, eta=eta)
-    found = hamming_preservation(n, theta, size, eta=eta)
-    # e^-theta is rounded in the count, by 1e-16 times the distance.
-    slack = 1.0 + 1e-16 * n
-    assert Fraction(found.lower) <= exact * Fraction(slack)
-    assert Fraction(found.upper) >= exact / Fraction(slack)
-    assert found.upper <= found.lower * (1.0 + 1e-9) + 1e-299
-
-
-def test_ten_thousand_users():
-    found = hamming_preservation(10_000, 9.0, 300, eta=0.9)
-    assert 0.0 < found.lower <= found.upper <= found.lower * (1.0 + 1e-7)
-    # Uniformly shuffled, the number that stay is hypergeometric.
-    from scipy.stats import hypergeom
-
-    uniform = hamming_preservation(10_000, 0.0, 300, eta=15 / 300)
-    assert uniform.upper == pytest.approx(hypergeom.cdf(14, 10_000, 300, 300), rel=1e-8)
-
-
-@given(n=st.integers(2, 80), share=st.floats(0, 1), theta=st.floats(0, 12), more=st.floats(0, 3))
-@settings(max_examples=30)
-def test_more_order_keeps_more(n, share, theta, more):
-    size = max(1, round(share * n))
-    base = hamming_preservation(n, theta, size, eta=0.8)
-    ordered = hamming_preservation(n, theta + more, size, eta=0.8)
-    assert ordered.lower <= base.upper
-    assert hamming_preservation(n, theta, size, eta=0.5).lower <= base.upper
-
-
-@pytest.mark.parametrize(("n", "theta", "size"), [(1, 0.0, 1), (6, 0.5, 4), (40, 3.0, 15)])
-def test_the_largest_share_is_the_last_that_fits(n, theta, size):
-    for delta in (0.0, 0.01, 0.3, 0.9):
-        eta = largest_preserved_share(n, theta, size, delta=delta)
-        assert hamming_preservation(n, theta, size, eta=eta).upper <= delta
-        kept = round(eta * size)
-        if kept < size:
-            assert hamming_preservation(n, theta, size, eta=(kept + 0.5) / size).upper > delta
-
-
-def test_the_ends_of_theta():
-    for size in (1, 3, 10):
-        frozen = hamming_preservation(10, math.inf, size, eta=1.0)
-        assert (frozen.lower, frozen.upper) == (0.0, 0.0)
-        assert largest_preserved_share(10, math.inf, size, delta=0.0) == 1.0
-    cold = hamming_preservation(10, 800.0, 3, eta=1.0)
-    assert (cold.lower, cold.upper) == (0.0, 1e-300)
-    assert hamming_preservation(10, 5e-324, 3, eta=1.0).upper == pytest.approx(
-        hamming_preservation(10, 0.0, 3, eta=1.0).upper
-    )
-    assert hamming_preservation(20, 1.0, 20, eta=1.0).upper == 0.0  # everybody: nobody can leave
-    # No more than n - l can leave.
-    assert hamming_preservation(20, 1.0, 18, eta=0.88).upper == 0.0
-    assert hamming_preservation(20, 300.0, 10, eta=0.1).upper == 1e-300
 
 
 def test_shares_are_read_as_decimals():
@@ -122,17 +34,14 @@ def test_shares_given_back_require_no_more():
                 pi[size : 2 * size - kept],
                 pi[kept:size].copy(),
             )
-            found = simulated_preservation([pi] * 5, np.arange(size), confidence=0.5)
-            eta = found.eta_for(0.5)
+            eta = preserved_share([pi] * 5, np.arange(size), delta=0.5, confidence=0.5)
             assert required_members(size, eta) == kept
             assert eta == pytest.approx(kept / size, abs=1e-15)
 
 
 def draws_of(name, n, theta, count, generator):
     """Draws from the list of all permutations, for any distance."""
-    from shuffledp.groups import permutations as rank_distances
-
-    distance = getattr(rank_distances, f"{name}_distance")
+    distance = DISTANCES[name]
     everything = [np.array(pi, np.int64) for pi in itertools.permutations(range(n))]
     weights = np.array([math.exp(-theta * distance(pi)) for pi in everything])
     weights /= weights.sum()
@@ -146,15 +55,13 @@ def test_simulated_limits_hold_for_every_distance(name, places):
     generator = Entropy.from_seed(31).generator()
     everything, weights, draws = draws_of(name, 5, 0.5, 3000, generator)
     stays = np.array([sum(pi[j] in places for j in places) for pi in everything])
-    found = simulated_preservation(iter(draws), places, confidence=SURE)
-    assert found.num_draws == 3000
     for delta in (0.25, 0.7):
+        found = preserved_share(iter(draws), places, delta=delta, confidence=SURE)
         true_eta = max(r for r in range(4) if weights[stays < r].sum() <= delta) / 3
-        assert found.eta_for(delta) <= true_eta
+        assert found <= true_eta
         # It does not err far: at a delta somewhat larger that much stays.
         assert (
-            found.eta_for(delta)
-            >= max(r for r in range(4) if weights[stays < r].sum() <= delta - 0.1) / 3 - 1e-12
+            found >= max(r for r in range(4) if weights[stays < r].sum() <= delta - 0.1) / 3 - 1e-12
         )
 
 
@@ -164,7 +71,7 @@ def test_a_planted_wrong_law_is_outside_the_limits():
     everything, weights, _ = draws_of("kendall", 5, 0.5, 1, generator)
     stays = np.array([sum(pi[j] < 3 for j in range(3)) for pi in everything])
     wrong = max(r for r in range(4) if weights[stays < r].sum() <= 0.5) / 3
-    assert simulated_preservation(draws, [0, 1, 2], confidence=SURE).eta_for(0.5) > wrong
+    assert preserved_share(draws, [0, 1, 2], delta=0.5, confidence=SURE) > wrong
 
 
 @pytest.mark.parametrize("delta", [0.1, 0.37])
@@ -180,51 +87,31 @@ def test_order_statistics_cover_as_often_as_they_say(num_draws, delta):
             twos = num_draws - zeros - ones
             stayed = np.repeat([0, 1, 2], [zeros, ones, twos])
             pi = {0: [2, 3, 0, 1], 1: [0, 2, 1, 3], 2: [0, 1, 2, 3]}
-            found = simulated_preservation(
-                [np.array(pi[each]) for each in stayed], [0, 1], confidence=confidence
-            )
+            draws = [np.array(pi[each]) for each in stayed]
+            found = preserved_share(draws, [0, 1], delta=delta, confidence=confidence)
             chance = binom.pmf(zeros, num_draws, 0.3)
             chance *= binom.pmf(ones, num_draws - zeros, 0.5 / 0.7)
-            onesided += chance * (found.eta_for(delta) > true_share)
+            onesided += chance * (found > true_share)
     assert onesided <= 0.2
 
 
 def test_too_few_draws_say_nothing_and_enough_do():
     identity = np.arange(6)
     enough = 459  # the least N with 0.99^N <= 0.01
-    few = simulated_preservation([identity] * (enough - 1), [1, 2], confidence=0.99)
-    many = simulated_preservation([identity] * enough, [1, 2], confidence=0.99)
-    assert few.eta_for(0.01) == 0.0
-    assert many.eta_for(0.01) == 1.0
-
-
-def test_counts_do_not_change():
-    found = simulated_preservation([np.arange(3)], [0])
-    with pytest.raises(ValueError, match="read-only"):
-        found.stayed[0] = 5
+    few, many = (
+        preserved_share([identity] * number, [1, 2], delta=0.01, confidence=0.99)
+        for number in (enough - 1, enough)
+    )
+    assert (few, many) == (0.0, 1.0)
 
 
 def test_bad_arguments_are_named():
-    for name, call in (
-        ("num_items", lambda: hamming_preservation(0, 1.0, 1, eta=0.5)),
-        ("num_items", lambda: hamming_preservation(20_001, 1.0, 1, eta=0.5)),
-        ("theta", lambda: hamming_preservation(5, math.nan, 1, eta=0.5)),
-        ("theta", lambda: hamming_preservation(5, -1.0, 1, eta=0.5)),
-        ("subset_size", lambda: hamming_preservation(5, 1.0, 6, eta=0.5)),
-        ("subset_size", lambda: hamming_preservation(5, 1.0, 0, eta=0.5)),
-        ("eta", lambda: hamming_preservation(5, 1.0, 2, eta=math.nan)),
-        ("delta", lambda: largest_preserved_share(5, 1.0, 2, delta=1.0)),
-        ("draws", lambda: simulated_preservation([], [0])),
-        ("places", lambda: simulated_preservation([np.arange(3)], [])),
-        ("places", lambda: simulated_preservation([np.arange(3)], [1, 1])),
-        ("places", lambda: simulated_preservation([np.arange(3)], [0.5])),
-        ("places", lambda: simulated_preservation([np.arange(3)], [3])),
-        ("places", lambda: simulated_preservation([np.arange(3)], [-1])),
-        ("confidence", lambda: simulated_preservation([np.arange(3)], [0], confidence=1.0)),
-        ("delta", lambda: simulated_preservation([np.arange(3)], [0]).eta_for(0.0)),
-    ):
+    for name, changes in (("confidence", {"confidence": 1.0}), ("delta", {"delta": 0.0})):
         with pytest.raises(ParameterError, match=name):
-            call()
+            preserved_share([np.arange(3)], [0], **({"delta": 0.1} | changes))
+    for eta in (math.nan, 1.5):
+        with pytest.raises(ParameterError, match="eta"):
+            required_members(2, eta)
 
 
 @pytest.mark.parametrize("barred", range(5))

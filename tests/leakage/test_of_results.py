@@ -161,11 +161,11 @@ def test_no_rounds_hide_nothing():
 
 
 def test_a_seed_gives_the_same_numbers_again():
-    first, second = (of_run(collected("binary-local-hashing")) for _ in range(2))
+    first, second = (of_run(collected("hadamard-response")) for _ in range(2))
     assert first == second
     assert any(
         "seed" in text
-        for text in accounts(collected("binary-local-hashing"))["uninformed"].both.assumptions
+        for text in accounts(collected("hadamard-response"))["uninformed"].both.assumptions
     )
 
 

@@ -18,8 +18,6 @@ The statement as printed has an extra binomial(i + j, j), a stray factorial sign
 and floor(h/2) as the upper end, and (1 - eta) l rounded up; by full enumeration it is wrong, and it
 is not offered. It reads the subfactorial of 0 off a rounding formula; it is 1.
 
-Use it to check `preservation.hamming_preservation`, which is the same number and far quicker.
-
 Source: Meehan, Roy Chowdhury, Chaudhuri, Jha, "Privacy Implications of Shuffling", ICLR 2022,
 arXiv:2106.06603v3, Theorem A.4.
 """
@@ -90,8 +88,7 @@ def permutations_not_preserving(num_items: int, subset_size: int, most_leaving: 
     n = require_at_least("num_items", num_items, 1)
     if n > _MOST_ITEMS:
         raise ParameterError(
-            f"num_items = {n} is above {_MOST_ITEMS}: exact integers take too long there; use "
-            "hamming_preservation"
+            f"num_items = {n} is above {_MOST_ITEMS}: exact integers take too long there"
         )
     size = require_at_least("subset_size", subset_size, 1)
     if size > n:

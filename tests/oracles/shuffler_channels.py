@@ -5,13 +5,15 @@ import math
 
 import numpy as np
 
+from oracles.mallows import DISTANCES
 from shuffledp.leakage.builders import permutation_channel
 
 
 def all_permutations(model):
     """All permutations of a model with their probabilities: row m has the item at each place."""
     table = np.array(list(itertools.permutations(range(model.num_items))))
-    law = np.array([math.exp(model.log_probability(row)) for row in table])
+    distances = [DISTANCES[model.distance](row) for row in table]
+    law = np.array([math.exp(-model.theta * d) if d else 1.0 for d in distances])
     return table, law / law.sum()
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from oracles.enumeration import ShuffledDivergence
 from shuffledp.accounting.amplification.registry import account_delta
-from shuffledp.randomizers import Duchi, Hybrid, Piecewise
+from shuffledp.randomizers import Duchi, Piecewise
 
 EPSILON0 = (0.3, 0.7, 1.5)
 SHARES = (0.1, 0.4, 0.7, 0.95)  # central epsilon, as a share of epsilon0
@@ -35,7 +35,6 @@ def randomizers(epsilon0):
     yield Duchi(low=0, high=1, epsilon0=epsilon0)
     yield Piecewise(low=0, high=1, epsilon0=epsilon0, resolution=1)
     yield Piecewise(low=0, high=1, epsilon0=epsilon0, resolution=2)
-    yield Hybrid(low=0, high=1, epsilon0=epsilon0, resolution=1)
 
 
 @pytest.mark.parametrize("epsilon0", EPSILON0)

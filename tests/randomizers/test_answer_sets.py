@@ -13,7 +13,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, DomainError, FingerprintError, ParameterError
 from shuffledp.core.profile import RandomizerFamily
 from shuffledp.randomizers import Counts, Reports, SampledAnswers, SplitAnswers
-from shuffledp.randomizers.answer_sets import pad_answers, uniform_below
+from shuffledp.randomizers.answer_sets import uniform_below
 
 KINDS = (SampledAnswers, SplitAnswers)
 BASES = ("k-rr", "symmetric-unary", "optimized-unary")
@@ -428,35 +428,3 @@ class TestEstimate:
         assert alone.confidence == together.confidence == 0.9
         assert together.is_simultaneous
         assert (together.upper - together.lower > alone.upper - alone.lower).all()
-
-
-class TestPadding:
-    def test_lists_become_rows(self):
-        lists = [[3, 0], [], [1], [2, 1, 0], []]
-        codes = np.concatenate([np.array(held, dtype=np.uint8) for held in lists])
-        offsets = np.cumsum([0, *map(len, lists)]).astype(np.uint32)
-        found = pad_answers(codes, offsets, max_answers=4)
-        assert found.tolist() == [held + [-1] * (4 - len(held)) for held in lists]
-
-    def test_no_users_have_no_rows(self):
-        assert pad_answers(np.array([]), np.array([0]), max_answers=2).shape == (0, 2)
-
-    def test_too_many_answers_are_named(self):
-        with pytest.raises(DomainError, match="row 1 of values holds 3 answers"):
-            pad_answers(np.arange(5), np.array([0, 2, 5]), max_answers=2)
-
-    @pytest.mark.parametrize(
-        ("codes", "offsets", "message"),
-        [
-            ([1.0], [0, 1], "codes has"),
-            ([[1]], [0, 1], "codes has"),
-            ([1], [0.0, 1.0], "offsets has"),
-            ([1], [], "offsets do not rise"),
-            ([1], [0, 2], "offsets do not rise"),
-            ([1], [1, 1], "offsets do not rise"),
-            ([1, 2], [0, 2, 1, 2], "offsets do not rise"),
-        ],
-    )
-    def test_other_arrays_are_refused(self, codes, offsets, message):
-        with pytest.raises(ParameterError, match=message):
-            pad_answers(np.array(codes), np.array(offsets), max_answers=2)

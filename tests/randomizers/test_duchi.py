@@ -55,7 +55,6 @@ def test_variance_is_the_published_one():
         c = (math.exp(epsilon0) + 1) / (math.exp(epsilon0) - 1)
         assert randomizer.report_variance(x) == pytest.approx(c**2 - x**2)
         assert randomizer.mean_report_variance() == pytest.approx(c**2 - 1 / 3)
-        assert randomizer.worst_report_variance() == pytest.approx(c**2)
 
 
 def test_blanket_atoms_have_means_of_one():

@@ -9,8 +9,8 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.core.profile import RandomizerFamily
 from shuffledp.core.reports import Reports
-from shuffledp.randomizers.category_kernels import hash_block, walsh_hadamard
-from shuffledp.randomizers.local_hashing import BinaryLocalHashing, HadamardResponse
+from shuffledp.randomizers.category_kernels import hash_block
+from shuffledp.randomizers.local_hashing import HadamardResponse
 
 
 class Scripted:
@@ -61,18 +61,6 @@ def test_the_hash_is_the_linear_one_with_two_buckets():
     assert reports.tolist() == (2 * words + buckets).tolist()
 
 
-def test_it_is_binary_local_hashing_under_another_name():
-    first = HadamardResponse(domain_size=20, epsilon0=1.5)
-    second = BinaryLocalHashing(domain_size=20, epsilon0=1.5)
-    codes = np.arange(1000) % 20
-    assert np.array_equal(
-        first.randomize(codes, Entropy.from_seed(1)).data,
-        second.randomize(codes, Entropy.from_seed(1)).data,
-    )
-    assert first.profile == second.profile
-    assert first.fingerprint != second.fingerprint
-
-
 @pytest.mark.parametrize("k", [2, 3, 5, 8])
 def test_channel_is_a_flipped_sign_of_the_matrix(k):
     randomizer = HadamardResponse(domain_size=k, epsilon0=math.log(3))
@@ -115,14 +103,6 @@ def test_saturation_and_no_loss():
     assert silent.support_probabilities == (0.5, 0.5)
     assert len(silent.profile.blanket) == 4
     assert {atom.ratio0 for atom in silent.profile.blanket} == {1.0}
-
-
-@pytest.mark.parametrize("size", [1, 2, 4, 64, 1024])
-def test_the_transform_is_the_matrix_product(size):
-    values = Entropy.from_seed(size).generator().integers(-(2**40), 2**40, size)
-    expected = hadamard(size) @ values
-    walsh_hadamard(values)
-    assert values.tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("k", [2, 3, 16, 100, 1024])

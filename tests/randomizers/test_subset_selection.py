@@ -175,7 +175,6 @@ class TestLoss:
         randomizer = SubsetSelection(domain_size=12, epsilon0=math.log(3))
         assert randomizer.subset_size == 3
         assert randomizer.support_probabilities == pytest.approx((1 / 2, 5 / 22), rel=1e-15)
-        assert randomizer.likelihood_ratio == pytest.approx(3.0, rel=1e-15)
 
     @pytest.mark.parametrize("bad", [-1e-9, math.nan, math.inf])
     def test_parameters_out_of_range_are_refused(self, bad):

@@ -1,4 +1,4 @@
-"""Blanket and attack of both forms of PrivUnit, against measures of 30 digits."""
+"""Blanket and attack of PrivUnit, against measures of 30 digits."""
 
 import math
 from collections import defaultdict
@@ -8,10 +8,9 @@ import pytest
 
 from oracles.convex_order import as_tuples, largest_excess
 from shuffledp.core.profile import RandomizerFamily
-from shuffledp.randomizers import PrivUnit, PrivUnitGaussian
+from shuffledp.randomizers import PrivUnit
 from shuffledp.randomizers.privunit import cap_measure, caps_at_right_angle
 
-CLASSES = {c.name: c for c in (PrivUnit, PrivUnitGaussian)}
 LAWS = [
     (dimension, epsilon0)
     for dimension in (2, 3, 4, 5, 16, 200)
@@ -57,10 +56,7 @@ def two_caps(gamma, dimension):
 
 def exact_law(randomizer):
     """Return q, P and p."""
-    if isinstance(randomizer, PrivUnitGaussian):
-        q = mpmath.erfc(mpmath.mpf(randomizer.cut) / mpmath.sqrt(2)) / 2
-    else:
-        q = cap(randomizer.gamma, randomizer.dimension)
+    q = cap(randomizer.gamma, randomizer.dimension)
     hit = 1 - mpmath.mpf(randomizer.threshold) / 2**64
     return q, hit, hit * (1 - q) / ((1 - hit) * q)
 
@@ -73,10 +69,9 @@ def collected(atoms):
     return masses
 
 
-@pytest.mark.parametrize("name", CLASSES)
 @pytest.mark.parametrize(("dimension", "epsilon0"), LAWS)
-def test_the_stated_blanket_dominates_that_of_opposite_points(name, dimension, epsilon0):
-    randomizer = CLASSES[name](dimension=dimension, epsilon0=epsilon0)
+def test_the_stated_blanket_dominates_that_of_opposite_points(dimension, epsilon0):
+    randomizer = PrivUnit(dimension=dimension, epsilon0=epsilon0)
     profile = randomizer.profile
     q, hit, p = exact_law(randomizer)
     low = (1 - hit) / (1 - q)
@@ -94,12 +89,11 @@ def test_the_stated_blanket_dominates_that_of_opposite_points(name, dimension, e
     assert p * (1 - mpmath.mpf(10) ** -15) <= ratio <= p ** mpmath.mpf("1.0000000011") * (1 + 1e-14)
 
 
-@pytest.mark.parametrize("name", CLASSES)
 @pytest.mark.parametrize(("dimension", "epsilon0"), LAWS)
-def test_the_attack_is_right_to_ten_digits(name, dimension, epsilon0):
-    randomizer = CLASSES[name](dimension=dimension, epsilon0=epsilon0)
+def test_the_attack_is_right_to_ten_digits(dimension, epsilon0):
+    randomizer = PrivUnit(dimension=dimension, epsilon0=epsilon0)
     q, hit, p = exact_law(randomizer)
-    v = q * q if name == "privunit-gaussian" else two_caps(randomizer.gamma, dimension)
+    v = two_caps(randomizer.gamma, dimension)
     inside, outside = hit / q, (1 - hit) / (1 - q)
     exact = [
         (outside * (q - v), p, 1),
@@ -166,9 +160,8 @@ def test_other_pairs_are_dominated():
             assert largest_excess(atoms(0), atoms(v), e) > 1e-3
 
 
-@pytest.mark.parametrize("name", CLASSES)
-def test_nothing_is_said_without_a_loss(name):
-    profile = CLASSES[name](dimension=7, epsilon0=0.0).profile
+def test_nothing_is_said_without_a_loss():
+    profile = PrivUnit(dimension=7, epsilon0=0.0).profile
     assert profile.family is RandomizerFamily.OTHER
     for atom in (*profile.blanket, *profile.attack):
         assert (atom.ratio0, atom.ratio1) == (1.0, 1.0)

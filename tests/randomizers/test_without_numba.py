@@ -9,12 +9,13 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
+from oracles.hashed_laws import HashedLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError
 from shuffledp.core.reports import Reports
 from shuffledp.randomizers import Piecewise, make_randomizer
 from shuffledp.randomizers.answer_sets import ANSWER_SET_RANDOMIZERS
-from shuffledp.randomizers.linear_hashing import HashedResponse, count_by_digits
+from shuffledp.randomizers.linear_hashing import count_by_digits
 from shuffledp.randomizers.registry import (
     NUMBER_RANDOMIZERS,
     RANDOMIZERS,
@@ -142,8 +143,8 @@ class TestLoops:
     @pytest.mark.parametrize(("k", "g"), [(10, 3), (81, 3), (50, 53)])
     @pytest.mark.parametrize("num_users", [1, 200])
     def test_counts_of_seeds_and_buckets(self, k, g, num_users):
-        law = HashedResponse(domain_size=k, num_buckets=g, threshold=2**64 // (2 * g))
-        data = law.randomize(np.arange(num_users) % k, Entropy.from_seed(k))
+        law = HashedLaw(domain_size=k, num_buckets=g, threshold=2**64 // (2 * g))
+        data = law.randomize(np.arange(num_users) % k, Entropy.from_seed(k)).data
         expected = [count_by_digits(law, data, j) for j in range(law.num_digits)]
         with numba_blocked():
             found = [count_by_digits(law, data, j) for j in range(law.num_digits)]
@@ -180,19 +181,6 @@ class TestLoops:
         out = np.empty(words.size, dtype=np.uint16)
         more = (*map(np.uint64, numbers), out)
         assert_same("number", "randomize_piecewise", points, words, *more)
-
-    def test_discrete_laplace(self):
-        # Noise of 128 whole units, the most; words that are rejected; and none left at the end.
-        words = np.zeros(1000, dtype=np.uint64)
-        words[1] = 2**64 - 1
-        words[3::2] = 1
-        words[0] = 2**64 - 2**12 + 1
-        words[500:] = Entropy.from_seed(3).words(500)
-        points, out = np.zeros((2, 100), dtype=np.int32)
-        for rate in (1, 2**28, 2**52, 2**58 + 1):
-            more = (np.uint64(rate), np.int64(-5000), np.int64(5000), out)
-            found = assert_same("number", "add_noise", points, words, *more)
-            assert 0 < found[-1][0] < 100
 
     @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int32])
     def test_sums_of_scores(self, dtype):

@@ -76,7 +76,8 @@ def test_the_page_is_complete_and_loads_nothing(plan, tmp_path):
 
 
 def with_alternative(plan, error):
-    other = Alternative(randomizer=plan.alternatives[0].randomizer, expected_standard_error=error)
+    first, *_ = *plan.alternatives, plan
+    other = Alternative(randomizer=first.randomizer, expected_standard_error=error)
     return dataclasses.replace(plan, alternatives=(other,))
 
 

@@ -12,7 +12,7 @@ from scipy import special
 from scipy.stats import chi2, norm
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.randomizers import PrivUnit, PrivUnitGaussian
+from shuffledp.randomizers import PrivUnit
 from shuffledp.randomizers import vector_reports as normals_module
 from shuffledp.randomizers.vector_reports import layers, standard_normals, to_sphere
 
@@ -54,10 +54,9 @@ def planted(randomizer, **changes):
 
 def plants(randomizer):
     """Return planted errors on both sides: of P, and of where the part begins."""
-    cut = "cut" if isinstance(randomizer, PrivUnitGaussian) else "gamma"
     for factor in (0.94, 1.06):
         yield planted(randomizer, threshold=int(randomizer.threshold * factor))
-        yield planted(randomizer, **{cut: getattr(randomizer, cut) * factor})
+        yield planted(randomizer, gamma=randomizer.gamma * factor)
 
 
 def reports_of(randomizer, x, seed):
@@ -86,20 +85,12 @@ def sphere_cdf(t, dimension):
 def cells_along(randomizer, num_inside, num_outside):
     """Return edges of <V, x> and the probabilities of the cells, of equal probability a side."""
     share_outside = randomizer.threshold / 2**64
-    if isinstance(randomizer, PrivUnitGaussian):
-        scale = 1 / math.sqrt(randomizer.dimension)
-        cut = randomizer.cut * scale
-        outside = special.ndtr(randomizer.cut)
-        inside = special.ndtr(-randomizer.cut)
-        low = norm.ppf(np.linspace(0, 1, num_outside + 1)[1:-1] * outside) * scale
-        high = -norm.ppf(np.linspace(1, 0, num_inside + 1)[1:-1] * inside) * scale
-    else:
-        a = (randomizer.dimension - 1) / 2
-        cut = randomizer.gamma
-        outside = sphere_cdf(cut, randomizer.dimension)
-        inside = special.betainc(a, a, (1 - cut) / 2)
-        low = 2 * special.betaincinv(a, a, np.linspace(0, 1, num_outside + 1)[1:-1] * outside) - 1
-        high = 1 - 2 * special.betaincinv(a, a, np.linspace(1, 0, num_inside + 1)[1:-1] * inside)
+    a = (randomizer.dimension - 1) / 2
+    cut = randomizer.gamma
+    outside = sphere_cdf(cut, randomizer.dimension)
+    inside = special.betainc(a, a, (1 - cut) / 2)
+    low = 2 * special.betaincinv(a, a, np.linspace(0, 1, num_outside + 1)[1:-1] * outside) - 1
+    high = 1 - 2 * special.betaincinv(a, a, np.linspace(1, 0, num_inside + 1)[1:-1] * inside)
     edges = np.array([-np.inf, *low, cut, *high, np.inf])
     probabilities = [share_outside / num_outside] * num_outside
     probabilities += [(1 - share_outside) / num_inside] * num_inside
@@ -110,9 +101,7 @@ def p_value_of_reports(sampler, law, x, seed):
     """Test <V, x> jointly with a component across, against the law that is stated."""
     dimension = law.dimension
     edges, probabilities = cells_along(law, 4, 4)
-    if isinstance(law, PrivUnitGaussian):
-        across_edges = norm.ppf(np.linspace(0, 1, 5)) / math.sqrt(dimension)
-    elif dimension == 2:
+    if dimension == 2:
         across_edges = np.array([-1.0, 0.0, 1.0])
     else:
         b = (dimension - 2) / 2
@@ -122,8 +111,7 @@ def p_value_of_reports(sampler, law, x, seed):
     basis = frame(x)
     for data in reports_of(sampler, x, seed):
         along, across = data @ basis[0], data @ basis[1]
-        if not isinstance(law, PrivUnitGaussian):
-            across = across / np.sqrt(np.maximum(1 - along**2, 1e-30))
+        across = across / np.sqrt(np.maximum(1 - along**2, 1e-30))
         cell = np.searchsorted(edges[1:-1], along, side="right")
         cell = cell * num_across + np.searchsorted(across_edges[1:-1], across, side="right")
         joint += np.bincount(cell, minlength=joint.size).reshape(joint.shape)
@@ -155,18 +143,16 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("make", [PrivUnit, PrivUnitGaussian])
 @pytest.mark.parametrize(("dimension", "epsilon0", "kind"), CASES)
-def test_reports_follow_the_law_whatever_the_direction(make, dimension, epsilon0, kind):
-    randomizer = make(dimension=dimension, epsilon0=epsilon0)
+def test_reports_follow_the_law_whatever_the_direction(dimension, epsilon0, kind):
+    randomizer = PrivUnit(dimension=dimension, epsilon0=epsilon0)
     x = unit_vector(dimension, kind)
     assert p_value_of_reports(randomizer, randomizer, x, seed=dimension) > REJECTION_LEVEL
 
 
-@pytest.mark.parametrize("make", [PrivUnit, PrivUnitGaussian])
 @pytest.mark.parametrize(("dimension", "epsilon0"), [(2, 1.0), (3, 2.0), (16, 4.0)])
-def test_a_share_or_a_cut_that_is_off_is_rejected(make, dimension, epsilon0):
-    randomizer = make(dimension=dimension, epsilon0=epsilon0)
+def test_a_share_or_a_cut_that_is_off_is_rejected(dimension, epsilon0):
+    randomizer = PrivUnit(dimension=dimension, epsilon0=epsilon0)
     x = unit_vector(dimension, "any")
     for wrong in plants(randomizer):
         assert p_value_of_reports(wrong, randomizer, x, seed=1) < REJECTION_LEVEL
@@ -235,17 +221,15 @@ def test_reports_in_space():
         assert p_value_of(wrong) < REJECTION_LEVEL
 
 
-@pytest.mark.parametrize("make", [PrivUnit, PrivUnitGaussian])
 @pytest.mark.parametrize("dimension", [1024, 100_000])
-def test_components_along_the_input_in_many_dimensions(make, dimension):
+def test_components_along_the_input_in_many_dimensions(dimension):
     # The lengths alone, as the whole reports would take long.
-    randomizer = make(dimension=dimension, epsilon0=6.0)
+    randomizer = PrivUnit(dimension=dimension, epsilon0=6.0)
     edges, probabilities = cells_along(randomizer, 10, 10)
 
     def p_value_of(sampler):
         along, across = sampler._draw_lengths(NUM_REPORTS, Entropy.from_seed(6))
-        if make is PrivUnit:
-            assert np.allclose(along**2 + across**2, 1.0, rtol=1e-12)
+        assert np.allclose(along**2 + across**2, 1.0, rtol=1e-12)
         return p_value(counts_in(along, edges), probabilities)
 
     assert p_value_of(randomizer) > REJECTION_LEVEL
@@ -324,10 +308,9 @@ def z_scores(sample, expected):
     return (sample.mean(axis=0) - expected) / (sample.std(axis=0) / math.sqrt(len(sample)))
 
 
-@pytest.mark.parametrize("make", [PrivUnit, PrivUnitGaussian])
 @pytest.mark.parametrize("norm_of_values", [0.0, 0.5, 1.0])
-def test_estimates_are_unbiased_and_as_good_as_stated(make, norm_of_values):
-    randomizer = make(dimension=DIMENSION, epsilon0=4.0, norm_bound=2.0)
+def test_estimates_are_unbiased_and_as_good_as_stated(norm_of_values):
+    randomizer = PrivUnit(dimension=DIMENSION, epsilon0=4.0, norm_bound=2.0)
     direction = unit_vector(DIMENSION, "any")
     value = 2.0 * norm_of_values * direction
     vectors, estimates = decoded(randomizer, np.tile(value, (NUM_USERS, 1)), seed=31)
@@ -348,12 +331,11 @@ def test_estimates_are_unbiased_and_as_good_as_stated(make, norm_of_values):
             assert abs(z_scores(factor * along, 2.0 * norm_of_values)) > LARGEST_Z
 
 
-@pytest.mark.parametrize("make", [PrivUnit, PrivUnitGaussian])
-def test_means_of_different_values(make):
+def test_means_of_different_values():
     generator = Entropy.from_seed(41).generator()
     values = generator.standard_normal((NUM_USERS, DIMENSION)) + 0.5
     values *= generator.random((NUM_USERS, 1)) / np.linalg.norm(values, axis=1, keepdims=True)
-    randomizer = make(dimension=DIMENSION, epsilon0=4.0)
+    randomizer = PrivUnit(dimension=DIMENSION, epsilon0=4.0)
     vectors, estimates = decoded(randomizer, values, seed=42)
     assert np.abs(z_scores(vectors - values, 0.0)).max() < LARGEST_Z
     error = estimates.mean - values.mean(axis=0)

@@ -21,13 +21,12 @@ RANDOMIZER_NAMES = {
         "symmetric-unary",
         "optimized-unary",
         "optimized-local-hashing",
-        "binary-local-hashing",
         "hadamard-response",
         "subset-selection",
     ),
-    "--mean": ("laplace", "duchi", "piecewise", "hybrid"),
-    "--vector": ("privunit", "privunit-gaussian"),
-    "--dictionary": ("count-mean-sketch", "hadamard-count-mean-sketch"),
+    "--mean": ("duchi", "piecewise"),
+    "--vector": ("privunit",),
+    "--dictionary": ("count-mean-sketch",),
 }
 
 

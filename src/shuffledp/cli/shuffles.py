@@ -163,18 +163,6 @@ shuffler_options = added(
             help="More public columns to release beside the shuffled answers.",
         ),
         click.option(
-            "--compare",
-            multiple=True,
-            metavar="SIZE",
-            help="Also give alpha for another radius, hops, group size or file of groups.",
-        ),
-        click.option(
-            "--subsets",
-            "subset_column",
-            metavar="COLUMN",
-            help="Say how much of each value of this public column stays learnable.",
-        ),
-        click.option(
             "--graph",
             type=PATH,
             help="Who passes reports to whom: a file with one edge a row; --id names its users.",
@@ -215,18 +203,14 @@ class _GroupedRun:
     shuffler: str
     groups: AskedGroups
     keep: tuple[str, ...]
-    compare: tuple[str, ...]
-    subset_column: str | None
 
     @classmethod
     def take(cls, options: dict[str, Any]) -> "_GroupedRun | None":
         """Take the options out of a dictionary; None for a shuffle without groups."""
         groups = AskedGroups.take(options)
-        own = {name: options.pop(name) for name in ("shuffler", "compare", "subset_column")}
-        own["keep"] = options.pop("keep") or ()
-        if own["shuffler"] not in GROUP_SHUFFLERS:
-            is_given = groups.are_given or groups.alpha is not None
-            if is_given or own["keep"] or own["compare"] or own["subset_column"]:
+        shuffler, keep = options.pop("shuffler"), options.pop("keep") or ()
+        if shuffler not in GROUP_SHUFFLERS:
+            if groups.are_given or groups.alpha is not None or keep:
                 raise click.UsageError(
                     "groups and their options are for --shuffler mallows or displacement: add "
                     "one, or leave them out"
@@ -234,7 +218,7 @@ class _GroupedRun:
             return None
         groups.require_alpha()
         groups.grouping()
-        return cls(groups=groups, **own)
+        return cls(shuffler=shuffler, groups=groups, keep=keep)
 
     def require_fitting(self, column: str | None, *, missing: str, save_reports: bool) -> None:
         """Raise unless reading and writing go with it, and answers are used for nothing else."""
@@ -242,7 +226,6 @@ class _GroupedRun:
             "--groups-by": self.groups.by or (),
             "--id": (self.groups.id_column,),
             "--keep": self.keep,
-            "--subsets": (self.subset_column,),
         }
         for option, names in uses.items():
             if column is not None and column in names:
@@ -311,25 +294,14 @@ class _PreparedGroups:
         """Return the result with all that its report says about the groups."""
         from shuffledp.collection.results import amplification_cautions
         from shuffledp.core.entropy import Entropy
-        from shuffledp.groups.run import group_facts, largest_group, read_subsets
+        from shuffledp.groups.run import group_facts
 
         del on_progress  # quick
-        column = self.asked.subset_column
-        grouping = self.opened.grouping
-        others = [
-            grouping.varied(value).open(self.table, num_users=result.num_users)
-            for value in self.asked.compare
-        ]
         facts = group_facts(
             self.opened,
             self.arrangement.shuffler,
             self.asked.groups.require_alpha(),
             profile=result.randomizer.profile,
-            subsets=[
-                largest_group(self.opened),
-                *([] if column is None else read_subsets(self.table, column)),
-            ],
-            others=others,
             # A stream that neither the randomizer nor the shuffler of this run draws from.
             entropy=Entropy.choose(seed).spawn().spawn().spawn(),
         )

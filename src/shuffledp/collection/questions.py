@@ -36,7 +36,7 @@ from shuffledp.randomizers.registry import (
     STRING_RANDOMIZERS,
     VECTOR_RANDOMIZERS,
 )
-from shuffledp.randomizers.sketches import StringSketch
+from shuffledp.randomizers.sketches import CountMeanSketch
 
 
 class _Asked:
@@ -410,7 +410,7 @@ class Words(_Shares):
         """Return all registered randomizers of texts, under this key."""
         return candidates_of(STRING_RANDOMIZERS, key=self.key)
 
-    def expected_error(self, randomizer: StringSketch, num_users: int) -> float:
+    def expected_error(self, randomizer: CountMeanSketch, num_users: int) -> float:
         """Return the standard error of the frequency of a rare word, collisions apart."""
         return _error_at(randomizer.support_probabilities, num_users, 0.0)
 

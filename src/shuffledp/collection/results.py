@@ -343,14 +343,14 @@ def _json_number(value: Bound | float) -> object:
 class SubsetPreservation:
     """A share ``eta`` or more of a subset's reports stays within it, but for a chance of ``delta``.
 
-    ``confidence`` is that in simulated shuffles, None where the statement is exact.
+    ``confidence`` is that in simulated shuffles.
     """
 
     name: str
     size: int
     eta: float
     delta: float
-    confidence: float | None
+    confidence: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -364,16 +364,6 @@ class Reidentification:
     subset_size: int
     group_size: int
     most_probable: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OtherGrouping:
-    """Theorem 4.4: the same release through other groups; ``alpha`` is rounded up."""
-
-    description: str
-    largest_group: int
-    sensitivity: float
-    alpha: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -397,11 +387,9 @@ class GroupFacts:
     alpha: float
     theta: float
     mean_displacement: float
-    is_displacement_exact: bool
     odds_factor: float
     reidentification: tuple[Reidentification, ...]
     preservation: tuple[SubsetPreservation, ...]
-    other_groupings: tuple[OtherGrouping, ...]
     shuffler: str = "mallows"
     unit: str = "places"
     expected_crowd: tuple[float, ...] = ()

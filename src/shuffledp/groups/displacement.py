@@ -33,7 +33,7 @@ from typing import Any, ClassVar, Self, SupportsFloat
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.collection.shuffling import UniformShuffler, require_plain_rows
+from shuffledp.collection.shuffling import UniformShuffler
 from shuffledp.core.checks import require_positive
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
@@ -43,6 +43,7 @@ from shuffledp.groups.groups import Groups
 from shuffledp.groups.nearby_groups import EARTH_RADIUS, distinct_places
 from shuffledp.groups.permutations import (
     alpha_above,
+    rearranged,
     require_alpha,
     require_theta,
     theta_below,
@@ -64,6 +65,8 @@ _FEWEST_CELLS, _MOST_CELLS = 2.0**10, 2.0**30
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PublicPlaces:
     """Public places of people on a lattice: ``cells`` (num_users, d), at most 2^32 in size, d <= 8.
+
+    Made by `for_groups`.
 
     ``side`` is the distance between neighbouring cells in ``unit``: ``"places"`` for ranks,
     ``"m"``, or ``"units"`` for the unit of the columns.
@@ -312,10 +315,4 @@ class DisplacementShuffler:
         ParameterError
             If ``reports`` is a single number, holds Python objects, or has not one row a person.
         """
-        require_plain_rows(reports)
-        if reports.shape[0] != self.num_users:
-            raise ParameterError(
-                f"reports has {reports.shape[0]:,} rows for {self.num_users:,} people with places: "
-                "give one report for each, in the same order"
-            )
-        return np.ascontiguousarray(reports[self.draw(entropy)])
+        return rearranged(reports, self.num_users, lambda: self.draw(entropy))

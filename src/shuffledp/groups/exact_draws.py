@@ -59,7 +59,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import ParameterError
 from shuffledp.groups.permutations import LIBRARY_MARGIN
 
 WORD_BITS = 64
@@ -317,16 +316,9 @@ def draw_lattice_noise(
     larger is slower and gives the same points, with ``inf`` every draw is settled with decimals.
     Cost: some 100 to 300 ns a point in one to three dimensions.
     """
-    if not SMALLEST_THETA <= theta < math.inf:
-        raise ParameterError(
-            f"theta = {theta} is not in [2^-40, inf): give 0 for a uniform shuffle, or make the "
-            "cells of the lattice larger"
-        )
-    if not 1 <= dimensions <= MOST_DIMENSIONS:
-        raise ParameterError(
-            f"dimensions = {dimensions} is not in [1, {MOST_DIMENSIONS}]: give fewer coordinates"
-        )
-    sampler = _Sampler(dimensions, theta, _proposal_rate(theta, dimensions), entropy, margin)
+    # At most theta / sqrt(d) in exact arithmetic.
+    rate = theta if dimensions == 1 else theta / math.sqrt(dimensions) * (1.0 - 2.0**-50)
+    sampler = _Sampler(dimensions, theta, rate, entropy, margin)
     found = [np.empty((0, dimensions), dtype=np.int64)]
     missing = num_points
     while missing > 0:
@@ -334,13 +326,6 @@ def draw_lattice_noise(
         found.append(block)
         missing -= len(block)
     return np.concatenate(found)
-
-
-def _proposal_rate(theta: float, dimensions: int) -> float:
-    """Return a float that is at most theta / sqrt(d) in exact arithmetic."""
-    if dimensions == 1:
-        return theta
-    return theta / math.sqrt(dimensions) * (1.0 - 2.0**-50)
 
 
 class _Sampler(NamedTuple):

@@ -1,6 +1,8 @@
 """Compressed rows of groups: joined, sorted, each distinct one once; as given or by hops."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, SupportsIndex
 
 import numpy as np
@@ -15,6 +17,8 @@ MOST_USERS = 2**31 - 1
 MOST_MEMBERSHIPS = 250_000_000
 #: Memberships worked on at a time, about.
 BLOCK_MEMBERSHIPS = 1 << 20
+# Cells of the matrix of who reaches whom that are looked at together, at most.
+_CELLS_AT_A_TIME = 1 << 24
 
 
 class Rows(NamedTuple):
@@ -76,29 +80,45 @@ def joined(blocks: list[NDArray[np.int32]]) -> NDArray[np.int32]:
 def distinct_rows(rows: Rows) -> Rows:
     """Keep the first of each set of equal rows, in order; members ascend, arrays are writeable.
 
-    Rows with equal hashes are compared member by member, so that rows that differ are never
-    merged. Cost: O(memberships).
+    Rows count as equal if their 256-bit BLAKE2b hashes are. Cost: O(memberships).
     """
-    from shuffledp.groups import group_kernels as kernels
-
-    num_rows = rows.starts.size - 1
-    hashes = np.empty(num_rows, dtype=np.uint64)
-    kernels.hash_rows(rows.starts, rows.members, hashes)
-    first = np.empty(num_rows, dtype=np.int64)
-    kernels.first_equal_rows(
-        rows.starts, rows.members, hashes, np.argsort(hashes, kind="stable"), first
+    found: dict[bytes, int] = {}
+    data = rows.members.data
+    number = np.array(
+        [
+            found.setdefault(blake2b(data[start:end], digest_size=32).digest(), len(found))
+            for start, end in pairwise(rows.starts.tolist())
+        ]
     )
-    kept = first == np.arange(num_rows)
-    if kept.all():
+    if len(found) == number.size:
         return rows
+    kept = np.zeros(number.size, dtype=bool)
+    kept[np.unique(number, return_index=True)[1]] = True
     sizes = np.diff(rows.starts)
-    number = np.cumsum(kept) - 1
     return Rows(
         rows.num_users,
         starts_of(sizes[kept]),
         rows.members[np.repeat(kept, sizes)],
-        None if rows.group_of is None else number[first[rows.group_of]],
+        None if rows.group_of is None else number[rows.group_of],
     )
+
+
+def blocks_of(starts: NDArray[np.int64]) -> Iterator[slice]:
+    """Yield slices of rows with about `BLOCK_MEMBERSHIPS` memberships each, at least one row."""
+    first, num_rows = 0, starts.size - 1
+    while first < num_rows:
+        end = int(np.searchsorted(starts, starts[first] + BLOCK_MEMBERSHIPS, side="right")) - 1
+        end = max(end, first + 1)
+        yield slice(first, end)
+        first = end
+
+
+def ranges(first: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return first[0], first[0] + 1, ... so many of each, one range after the other."""
+    ends = np.cumsum(sizes)
+    total = int(ends[-1]) if ends.size else 0
+    found: NDArray[np.int64] = np.arange(total) + np.repeat(first - (ends - sizes), sizes)
+    return found
 
 
 def starts_of(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -180,18 +200,29 @@ def groups_by_hops(
 ) -> tuple[Rows, str]:
     """Return the group of each person, everybody within some hops; and a description.
 
-    Cost: the edges that touch each group, twice. Where so many hops reach everybody who can be
-    reached at all, groups are the connected components, and the cost is O(num_users + edges).
+    Cost: the edges that touch each group, once a hop.
     """
     number = require_users(num_users)
     # More than num_users hops reach nobody else.
     steps = min(require_at_least("hops", hops, 0), number)
-    graph = _adjacency(_checked_edges(edges, number), number)
-    description = f"people within {count_of(steps, 'hop', 'hops')} of each other"
-    labels = _components_if_within(graph, steps)
-    if labels is not None:
-        return _rows_of_labels(labels), description
-    return distinct_rows(_reached(graph, steps)), description
+    near = _adjacency(_checked_edges(edges, number), number)
+    total, sizes, blocks = 0, [], []
+    rows_at_a_time = max(1, _CELLS_AT_A_TIME // number)
+    for first in range(0, number, rows_at_a_time):
+        reached = _identity(first, min(first + rows_at_a_time, number), number)
+        for _ in range(steps):
+            further = reached @ near
+            if further.nnz == reached.nnz:
+                break
+            reached = further
+        reached.sort_indices()
+        total += reached.nnz
+        require_memberships(total, remedy="fewer hops (--hops)", at_least=True)
+        sizes.append(np.diff(reached.indptr))
+        blocks.append(reached.indices.astype(np.int32))
+    starts = starts_of(np.concatenate(sizes).astype(np.int64))
+    rows = Rows(number, starts, joined(blocks), np.arange(number))
+    return distinct_rows(rows), f"people within {count_of(steps, 'hop', 'hops')} of each other"
 
 
 def _checked_edges(edges: ArrayLike, num_users: int) -> NDArray[np.int64]:
@@ -220,59 +251,20 @@ def _checked_edges(edges: ArrayLike, num_users: int) -> NDArray[np.int64]:
 
 
 def _adjacency(edges: NDArray[np.int64], num_users: int) -> "csr_array":
-    """Return the sparse matrix of who is joined to whom, both ways, each pair once."""
+    """Return the sparse matrix of who is joined to whom, both ways, and everybody to themselves."""
     from scipy.sparse import csr_array
 
-    proper = edges[edges[:, 0] != edges[:, 1]]
-    ends = np.concatenate([proper, proper[:, ::-1]])
+    people = np.arange(num_users)
+    ends = np.concatenate([edges, edges[:, ::-1], np.stack([people, people], axis=1)])
     ones = np.ones(len(ends), dtype=bool)
     return csr_array((ones, (ends[:, 0], ends[:, 1])), shape=(num_users, num_users))
 
 
-def _components_if_within(graph: "csr_array", hops: int) -> NDArray[np.int64] | None:
-    """Return the connected component of each person if hops surely reach all of it, else None.
+def _identity(first: int, end: int, num_users: int) -> "csr_array":
+    """Return rows of the identity matrix."""
+    from scipy.sparse import csr_array
 
-    If nobody is farther than e from one person of the component, no two are farther than 2 e.
-    """
-    from scipy.sparse.csgraph import connected_components
-
-    from shuffledp.groups import group_kernels as kernels
-
-    _, labels = connected_components(graph, directed=False)
-    _, sources = np.unique(labels, return_index=True)
-    queue = np.zeros(labels.size, dtype=np.int32)
-    queue[: sources.size] = sources
-    marks = np.full(labels.size, -1, dtype=np.int64)
-    marks[sources] = 0
-    _, farthest = kernels.spread(*_arrays(graph), labels.size, 0, marks, queue, sources.size)
-    return labels.astype(np.int64) if hops >= 2 * farthest else None
-
-
-def _rows_of_labels(labels: NDArray[np.int64]) -> Rows:
-    """Return one group for each label."""
-    return Rows(
-        labels.size,
-        starts_of(np.bincount(labels)),
-        np.argsort(labels, kind="stable").astype(np.int32),
-        labels,
-    )
-
-
-def _reached(graph: "csr_array", hops: int) -> Rows:
-    """Return the groups of all people, one after the other."""
-    from shuffledp.groups import group_kernels as kernels
-
-    num_users = graph.shape[0]
-    sizes = np.zeros(num_users, dtype=np.int64)
-    limit = MOST_MEMBERSHIPS
-    total = kernels.count_reached(*_arrays(graph), hops, limit, sizes)
-    require_memberships(total, remedy="fewer hops (--hops)", at_least=True)
-    starts = starts_of(sizes)
-    members = np.empty(total, dtype=np.int32)
-    kernels.copy_reached(*_arrays(graph), hops, starts, members)
-    return Rows(num_users, starts, members, np.arange(num_users))
-
-
-def _arrays(graph: "csr_array") -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return where the neighbours of each person start, and the neighbours."""
-    return graph.indptr.astype(np.int64), graph.indices.astype(np.int32)
+    size = end - first
+    columns = np.arange(first, end)
+    parts = (np.ones(size, dtype=bool), columns, np.arange(size + 1))
+    return csr_array(parts, shape=(size, num_users))

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from shuffledp.collection.source.edge_files import (
     num_header_lines,
     numbers_of,
+    read_edges,
+    read_ids,
     read_two_columns,
     require_policy,
     unknown_label,
@@ -129,8 +131,6 @@ def read_groups(
     return tuple(np.asarray(part, dtype=np.int64) for part in parts)
 
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 #: What shuffles within groups, by the name of the shuffler.
 GroupShuffler = MallowsShuffler | DisplacementShuffler
 _WAYS = "by columns, by a graph, or by a file of groups"
@@ -193,21 +193,6 @@ class Grouping:
         """Columns of the table that forming the groups makes use of."""
         return self.by or ((self.id_column,) if self.id_column else ())
 
-    def varied(self, value: str) -> "Grouping":
-        """Return the same grouping with another radius, size, number of hops, or file."""
-        if self.radius is not None:
-            return replace(self, radius=value)
-        if self.groups_file is not None:
-            return replace(self, groups_file=Path(value))
-        try:
-            number = int(value)
-        except ValueError:
-            raise ParameterError(
-                f"{value!r} is not a whole number: give another number of "
-                f"{'hops' if self.graph else 'people a group'}"
-            ) from None
-        return replace(self, hops=number) if self.graph else replace(self, group_size=number)
-
     def within(self, reach: str) -> "Grouping":
         """Return groups of all people within a reach, whatever these groups' sizes are.
 
@@ -216,7 +201,14 @@ class Grouping:
         """
         if self.by:
             return replace(self, radius=reach, group_size=None)
-        return self.varied(reach)
+        if self.groups_file is not None:
+            return replace(self, groups_file=Path(reach))
+        try:
+            return replace(self, hops=int(reach))
+        except ValueError:
+            raise ParameterError(
+                f"{reach!r} is not a whole number: give another number of hops"
+            ) from None
 
     def describe(self) -> str:
         """Say in a few words who shares a group."""
@@ -234,19 +226,14 @@ class Grouping:
         path = Path(table)
         if self.by:
             return self._by_columns(path)
-        from shuffledp.collection.source.edge_files import read_ids
-
         ids = None if self.id_column is None else read_ids(path, self.id_column)
         users = _num_rows(path, ids, num_users)
         if self.graph is not None:
-            from shuffledp.collection.source.edge_files import read_edges
-
             edges = read_edges(self.graph, ids)
-            return OpenedGroups(
-                groups=Groups.from_graph(edges, num_users=users, hops=self.hops), grouping=self
-            )
-        sets = read_groups(self.groups_file or "", ids)
-        return OpenedGroups(groups=Groups.from_sets(sets, num_users=users), grouping=self)
+            groups = Groups.from_graph(edges, num_users=users, hops=self.hops)
+        else:
+            groups = Groups.from_sets(read_groups(self.groups_file or "", ids), num_users=users)
+        return OpenedGroups(groups=groups, grouping=self)
 
     def _by_columns(self, path: Path) -> "OpenedGroups":
         """Form groups by the distance between public values."""
@@ -312,8 +299,6 @@ def _num_rows(path: Path, ids: "Sequence[str] | None", num_users: int | None) ->
     if num_users is not None:
         return num_users
     import polars as pl
-
-    from shuffledp.collection.source.tables import reading, scan
 
     with reading(path.name):
         rows = int(scan(path).select(pl.len()).collect().item())

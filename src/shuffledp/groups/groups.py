@@ -7,7 +7,7 @@ share one copy of it: 32,561 people of 73 ages have at most 73 groups by age.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self, SupportsFloat, SupportsIndex
+from typing import Any, Self, SupportsFloat, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,9 +21,6 @@ from shuffledp.groups.group_rows import (
     count_of,
     require_users,
 )
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -209,24 +206,10 @@ class Groups:
         """Return the members of the group that a person chose, the person included."""
         if self.group_of is None:
             raise ParameterError(
-                "these groups were given without saying whose they are: use groups_containing(user)"
+                "these groups were given without saying whose they are: ask for one by its number, "
+                "group(index)"
             )
         return self.group(self.group_of[_index("user", user, self.num_users)])
-
-    def groups_containing(self, user: SupportsIndex) -> NDArray[np.int64]:
-        """Return the numbers of the groups that a person is in, ascending; O(memberships)."""
-        positions = np.flatnonzero(self.members == _index("user", user, self.num_users))
-        return np.searchsorted(self.starts, positions, side="right") - 1
-
-    def incidence(self) -> "csr_array":
-        """Return the sparse matrix that has a 1 where a person (column) is in a group (row)."""
-        from scipy.sparse import csr_array
-
-        ones = np.ones(self.members.size, dtype=np.int8)
-        shape = (self.num_groups, self.num_users)
-        matrix = csr_array((ones, self.members, self.starts), shape=shape)
-        matrix.has_sorted_indices = matrix.has_canonical_format = True
-        return matrix
 
     def size_protecting(self) -> NDArray[np.int64]:
         """Return the size of the largest group that each person is in: int64, shape (num_users,).
@@ -234,10 +217,8 @@ class Groups:
         1 for people who are alone in all their groups, 0 for people in no group: both are hidden
         among nobody.
         """
-        from shuffledp.groups import group_kernels as kernels
-
         largest = np.zeros(self.num_users, dtype=np.int64)
-        kernels.largest_sizes(self.starts, self.members, largest)
+        np.maximum.at(largest, self.members, np.repeat(self.sizes, self.sizes))
         return largest
 
     def cautions(self) -> tuple[str, ...]:
@@ -276,10 +257,10 @@ class Groups:
 
     def _check_members(self) -> None:
         """Raise unless members ascend within each group."""
-        from shuffledp.groups import group_kernels as kernels
-
-        position = kernels.first_not_ascending(self.starts, self.members)
-        if position >= 0:
+        falls = self.members[1:] <= self.members[:-1]
+        falls[self.starts[1:-1] - 1] = False  # where a group ends
+        if falls.any():
+            position = int(np.argmax(falls)) + 1
             row = int(np.searchsorted(self.starts, position, side="right")) - 1
             raise ParameterError(
                 f"group {row} has member {self.members[position]} twice or out of order: sort "
@@ -288,8 +269,6 @@ class Groups:
 
     def _keep_choices(self, group_of: NDArray[np.int64]) -> None:
         """Keep who chose which group, or raise unless everybody is in the group they chose."""
-        from shuffledp.groups import group_kernels as kernels
-
         chosen = _whole_numbers("group_of", group_of, self.num_groups - 1)
         chosen = read_only(chosen.astype(np.int64, copy=False))
         if chosen.size != self.num_users:
@@ -297,7 +276,13 @@ class Groups:
                 f"group_of has {chosen.size:,} entries for {self.num_users:,} people: "
                 "give one group a person"
             )
-        outside = np.flatnonzero(kernels.is_outside(self.starts, self.members, chosen))
+        users = np.arange(self.num_users)
+        low, high = self.starts[chosen], self.starts[chosen + 1]
+        while int((high - low).max()) > 1:  # all people search their groups at once
+            middle = (low + high) // 2
+            is_left = self.members[middle] > users
+            low, high = np.where(is_left, low, middle), np.where(is_left, middle, high)
+        outside = np.flatnonzero(self.members[low] != users)
         if outside.size:
             user = int(outside[0])
             raise ParameterError(
@@ -360,22 +345,14 @@ class Memberships:
             user_groups=read_only(user_groups),
         )
 
-    def sums_over_members(
-        self, rows: NDArray[np.int64], values: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return the sum of the values (num_users,) of the members, for each group of ``rows``."""
+    def sums_over_members(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sum of the values (num_users,) of the members of each group."""
         from shuffledp.groups import group_kernels as kernels
 
-        return kernels.row_sums(
-            read_only(rows), self.groups.starts, self.groups.members, read_only(values)
-        )
+        return kernels.row_sums(self.groups.starts, self.groups.members, read_only(values))
 
-    def sums_over_groups(
-        self, users: NDArray[np.int64], values: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return the sum of the values (num_groups,) of their groups, for each of ``users``."""
+    def sums_over_groups(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sum of the values (num_groups,) of the groups of each person."""
         from shuffledp.groups import group_kernels as kernels
 
-        return kernels.row_sums(
-            read_only(users), self.user_starts, self.user_groups, read_only(values)
-        )
+        return kernels.row_sums(self.user_starts, self.user_groups, read_only(values))

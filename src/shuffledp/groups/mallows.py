@@ -21,8 +21,8 @@ def mallows_model(distance: str, num_items: SupportsIndex, theta: SupportsFloat)
 
     Examples
     --------
-    >>> mallows_model("kendall", 3, 0.0).mean_distance()
-    1.5
+    >>> mallows_model("kendall", 3, 0.0)
+    KendallMallows(num_items=3, theta=0.0)
     """
     model = MALLOWS_MODELS.get(distance)
     if model is None:

@@ -174,6 +174,8 @@ def _widened(reach: float, largest: float, num_columns: int) -> float:
 
 def _distinct_groups(places: Places, reach: float) -> Rows:
     """Return the groups of people whose places are within reach of each other."""
+    from shuffledp.groups import group_kernels as kernels
+
     num_users = places.place_of.size
     spread = np.ptp(places.points, axis=0)
     if reach >= float(np.sqrt((spread**2).sum())):
@@ -183,6 +185,7 @@ def _distinct_groups(places: Places, reach: float) -> Rows:
     people = np.argsort(places.place_of, kind="stable").astype(np.int32)
     gather = _gather_windows if places.points.shape[1] == 1 else _gather_by_tree
     starts, members = gather(places.points, reach, place_starts, people)
+    kernels.sort_rows(starts, members)
     return compressed.distinct_rows(Rows(num_users, starts, members, places.place_of))
 
 
@@ -193,17 +196,16 @@ def _gather_windows(
     people: NDArray[np.int32],
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Return starts and members of the groups around the ascending places of one column."""
-    from shuffledp.groups import group_kernels as kernels
-
     values = points[:, 0]
     first = place_starts[np.searchsorted(values, values - reach, side="left")]
     end = place_starts[np.searchsorted(values, values + reach, side="right")]
     starts = compressed.starts_of(end - first)
     compressed.require_memberships(int(starts[-1]), remedy=_REMEDY)
-    members = np.empty(starts[-1], dtype=np.int32)
-    kernels.copy_windows(people, first, starts, members)
-    kernels.sort_rows(starts, members)
-    return starts, members
+    blocks = [
+        people[compressed.ranges(first[rows], (end - first)[rows])]
+        for rows in compressed.blocks_of(starts)
+    ]
+    return starts, compressed.joined(blocks)
 
 
 def _gather_by_tree(
@@ -214,8 +216,6 @@ def _gather_by_tree(
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Return starts and members of the groups around places of several columns."""
     from scipy.spatial import cKDTree
-
-    from shuffledp.groups import group_kernels as kernels
 
     tree = cKDTree(points)
     counts = np.diff(place_starts)
@@ -236,15 +236,11 @@ def _gather_by_tree(
             pending += [(middle, end), (first, middle)]
             continue
         pairs = block.sparse_distance_matrix(tree, reach, output_type="ndarray")
-        centres, near = np.ascontiguousarray(pairs["i"]), np.ascontiguousarray(pairs["j"])
-        sizes = np.zeros(end - first, dtype=np.int64)
-        kernels.count_people(centres, near, place_starts, sizes)
-        starts = compressed.starts_of(sizes)
-        members = np.empty(starts[-1], dtype=np.int32)
-        kernels.copy_people(centres, near, place_starts, people, starts[:-1].copy(), members)
-        kernels.sort_rows(starts, members)
-        all_sizes.append(sizes)
-        blocks.append(members)
+        pairs = pairs[np.argsort(pairs["i"], kind="stable")]
+        near = pairs["j"]
+        sizes = np.bincount(pairs["i"], weights=counts[near], minlength=end - first)
+        all_sizes.append(sizes.astype(np.int64))
+        blocks.append(people[compressed.ranges(place_starts[near], counts[near])])
     return compressed.starts_of(np.concatenate(all_sizes)), compressed.joined(blocks)
 
 
@@ -258,13 +254,15 @@ def groups_of_nearest(
 ) -> tuple[Rows, str]:
     """Return the group of each person, the person and the nearest others; and a description.
 
-    Others are taken by distance, as computed in double precision, and then by number. People of one
-    place so share the group of its first ``group_size`` people, in that order; who is not among
-    them takes the place of the last. Cost: O(n (log n + group_size)) in two or three dimensions, by
-    a k-d tree. Memory: the result, and some 50 MB.
+    Others are taken by distance, as computed in double precision; who counts among those at one
+    distance is arbitrary. People of one place share a group, unless there are more of them than
+    ``group_size``: who is not in it takes the place of another. Cost: O(n (log n + group_size)) in
+    two or three dimensions, by a k-d tree. Memory: twice the result.
     """
+    from scipy.spatial import cKDTree
+
     places = distinct_places(points, metric)
-    num_users = places.place_of.size
+    place_of, num_users = places.place_of, places.place_of.size
     size = require_at_least("group_size", group_size, 1)
     if size > num_users:
         raise ParameterError(
@@ -275,66 +273,24 @@ def groups_of_nearest(
     description = f"each person and the {others}"
     if size == num_users:
         return compressed.one_group(num_users), description
-    counts = np.bincount(places.place_of)
-    # One group a place, and one for each of its people who is not among the first of it.
-    total = size * int((1 + np.maximum(counts - size, 0)).sum())
+    # One group a place, and one for each of its people who is not among the nearest.
+    total = size * int((1 + np.maximum(np.bincount(place_of) - size, 0)).sum())
     compressed.require_memberships(total, remedy="smaller groups (--group-size)")
-    return compressed.distinct_rows(
-        _groups(places, compressed.starts_of(counts), size)
-    ), description
-
-
-def _groups(places: Places, place_starts: NDArray[np.int64], size: int) -> Rows:
-    """Return the groups of places, and then those of people who are not in their place's."""
-    from shuffledp.groups import group_kernels as kernels
-
-    place_of = places.place_of
-    people = np.argsort(place_of, kind="stable").astype(np.int32)
-    nearest = _nearest_people(places.points, place_starts, people, size)
-    last = nearest[:, -1].copy()
-    all_starts = np.arange(len(nearest) + 1, dtype=np.int64) * size
-    kernels.sort_rows(all_starts, nearest.reshape(-1))
-    outsiders = np.flatnonzero(kernels.is_outside(all_starts, nearest.reshape(-1), place_of))
+    tree, num_places = cKDTree(places.points[place_of]), len(places.points)
+    nearest = np.empty((num_places, size), dtype=np.int32)
+    step = max(1, compressed.BLOCK_MEMBERSHIPS // size)
+    for first in range(0, num_places, step):
+        block = slice(first, first + step)
+        nearest[block] = tree.query(places.points[block], k=np.arange(1, size + 1))[1]
+    is_inside = np.zeros(num_users, dtype=bool)
+    is_inside[nearest[place_of[nearest] == np.arange(num_places)[:, None]]] = True
+    outsiders = np.flatnonzero(~is_inside)
     own = nearest[place_of[outsiders]]
-    own[own == last[place_of[outsiders], np.newaxis]] = outsiders
+    own[:, -1] = outsiders
+    members = np.concatenate([nearest, own])
+    members.sort(axis=1)
+    starts = np.arange(len(members) + 1, dtype=np.int64) * size
     group_of = place_of.copy()
-    group_of[outsiders] = len(nearest) + np.arange(outsiders.size)
-    starts = np.arange(len(nearest) + outsiders.size + 1, dtype=np.int64) * size
-    kernels.sort_rows(all_starts[: outsiders.size + 1], own.reshape(-1))
-    members = compressed.joined([nearest.reshape(-1), own.reshape(-1)])
-    return Rows(place_of.size, starts, members, group_of)
-
-
-def _nearest_people(
-    points: NDArray[np.float64],
-    place_starts: NDArray[np.int64],
-    people: NDArray[np.int32],
-    size: int,
-) -> NDArray[np.int32]:
-    """Return the nearest people of each place (g, size), by distance and then by number."""
-    from scipy.spatial import cKDTree
-
-    from shuffledp.groups import group_kernels as kernels
-
-    tree = cKDTree(points)
-    nearest = np.empty((len(points), size), dtype=np.int32)
-    remaining = np.arange(len(points))
-    # One place more than may be needed, to see whether the last one needed is the only such.
-    num_found = min(size + 1, len(points))
-    while remaining.size:
-        unresolved = []
-        step = max(1, compressed.BLOCK_MEMBERSHIPS // num_found)
-        for first in range(0, remaining.size, step):
-            block = remaining[first : first + step]
-            distances, found = tree.query(points[block], k=num_found)
-            shape = (block.size, num_found)
-            taken = np.empty((block.size, size), dtype=np.int32)
-            is_done = np.empty(block.size, dtype=np.bool_)
-            kernels.take_nearest(
-                distances.reshape(shape), found.reshape(shape), place_starts, people, taken, is_done
-            )
-            nearest[block[is_done]] = taken[is_done]
-            unresolved.append(block[~is_done])
-        remaining = np.concatenate(unresolved)
-        num_found = min(2 * num_found, len(points))
-    return nearest
+    group_of[outsiders] = num_places + np.arange(outsiders.size)
+    rows = Rows(num_users, starts, members.reshape(-1), group_of)
+    return compressed.distinct_rows(rows), description

@@ -1,20 +1,16 @@
-"""Permutations of n items: arrays, distances, and what every Mallows model is checked for.
-
-Kendall's, Hamming's, Cayley's distance and the footrule are right-invariant: they do not change
-when the places of both permutations are relabelled in the same way. So the distance of two
-permutations is that of first second^-1 from the identity.
-"""
+"""Permutations of n items, alpha and theta, and what every Mallows model is checked for."""
 
 import math
 import sys
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from fractions import Fraction
-from typing import ClassVar, SupportsFloat, SupportsIndex
+from typing import Any, ClassVar, SupportsFloat, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.collection.shuffling import UniformShuffler
+from shuffledp.collection.shuffling import UniformShuffler, require_plain_rows
 from shuffledp.core.checks import require_at_least, require_extended
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
@@ -115,49 +111,6 @@ def inverse(permutation: NDArray[np.int64]) -> NDArray[np.int64]:
     return read_only(places)
 
 
-def kendall_distance(first: ArrayLike, second: ArrayLike | None = None) -> int:
-    """Return how many pairs two permutations, or one and the identity, order differently."""
-    from shuffledp.groups import shuffler_kernels as kernels
-
-    pi = _relative(first, second)
-    return int(kernels.count_inversions(pi, np.empty_like(pi)))
-
-
-def hamming_distance(first: ArrayLike, second: ArrayLike | None = None) -> int:
-    """Return the number of places at which two permutations, or one and the identity, differ."""
-    pi = _relative(first, second)
-    return int(np.count_nonzero(pi != np.arange(pi.size)))
-
-
-def cayley_distance(first: ArrayLike, second: ArrayLike | None = None) -> int:
-    """Return the least number of swaps that turn one permutation, or the identity, into another."""
-    from shuffledp.groups import shuffler_kernels as kernels
-
-    pi = _relative(first, second)
-    return pi.size - int(kernels.count_cycles(pi))
-
-
-def footrule_distance(first: ArrayLike, second: ArrayLike | None = None) -> int:
-    """Return Spearman's footrule: the sum over places of abs(first[i] - second[i])."""
-    pi = _relative(first, second)
-    return int(np.abs(pi - np.arange(pi.size)).sum())
-
-
-def _relative(first: ArrayLike, second: ArrayLike | None) -> NDArray[np.int64]:
-    """Return first second^-1, a new array."""
-    pi = require_permutation("first", first)
-    if second is None:
-        return pi.copy()
-    other = require_permutation("second", second)
-    if other.size != pi.size:
-        raise ParameterError(
-            f"first has {pi.size} places and second {other.size}: give permutations of one size"
-        )
-    relative = np.empty_like(pi)
-    relative[other] = pi
-    return relative
-
-
 class MallowsModel(ABC):
     """A law of permutations that prefers those near the identity.
 
@@ -191,43 +144,18 @@ class MallowsModel(ABC):
     def _draw(self, entropy: Entropy) -> NDArray[np.int64]:
         """Draw a permutation, theta being finite."""
 
-    @abstractmethod
-    def distance_of(self, pi: ArrayLike) -> int:
-        """Return the distance of a permutation from the identity."""
 
-    @abstractmethod
-    def log_partition(self) -> float:
-        """Return ln psi, in [0, ln n!], to nearest."""
-
-    @abstractmethod
-    def mean_distance(self) -> float:
-        """Return the mean of the distance from the identity, to nearest."""
-
-    @abstractmethod
-    def variance_of_distance(self) -> float:
-        """Return the variance of the distance from the identity, to nearest."""
-
-    @abstractmethod
-    def mean_displacement(self) -> float | None:
-        """Return the mean of abs(pi[i] - i), over the law and over the places i, to nearest.
-
-        None where it would take longer than a few seconds; then it is quicker to draw.
-        """
-
-    def log_probability(self, pi: ArrayLike) -> float:
-        """Return ln P(pi) = -theta d(pi) - ln psi, to nearest.
-
-        `ParameterError` if ``pi`` is not a permutation of so many items.
-        """
-        steps = self.distance_of(pi)
-        size = np.size(pi)
-        if size != self.num_items:
-            raise ParameterError(
-                f"pi has {size} items and the model {self.num_items}: give a permutation of that "
-                "size"
-            )
-        exponent = self.theta * steps if steps else 0.0  # inf times 0 is 0 here
-        return -exponent - self.log_partition()
+def rearranged(
+    reports: NDArray[Any], num_users: int, draw: Callable[[], NDArray[np.int64]]
+) -> NDArray[Any]:
+    """Return the rows of ``num_users`` reports by a permutation, else raise `ParameterError`."""
+    require_plain_rows(reports)
+    if reports.shape[0] != num_users:
+        raise ParameterError(
+            f"reports has {reports.shape[0]:,} rows for {num_users:,} people: give one report for "
+            "each, in the same order"
+        )
+    return np.ascontiguousarray(reports[draw()])
 
 
 def uniform_permutation(num_items: int, entropy: Entropy) -> NDArray[np.int64]:

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.reports import read_only
-from shuffledp.groups.group_rows import BLOCK_MEMBERSHIPS
+from shuffledp.groups.group_rows import blocks_of
 from shuffledp.groups.groups import Groups
 
 #: Largest absolute coordinate: sums over all people stay within 64 bits.
@@ -189,13 +189,9 @@ def largest_star(groups: Groups, points: NDArray[np.float64]) -> float:
 
 def _blocks(groups: Groups) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int64]]]:
     """Yield members of some groups at a time, with where each group starts among them."""
-    first = 0
-    while first < groups.num_groups:
-        end = int(np.searchsorted(groups.starts, groups.starts[first] + BLOCK_MEMBERSHIPS))
-        end = min(max(end - 1, first + 1), groups.num_groups)
-        starts = groups.starts[first : end + 1]
+    for rows in blocks_of(groups.starts):
+        starts = groups.starts[rows.start : rows.stop + 1]
         yield groups.members[starts[0] : starts[-1]], starts - starts[0]
-        first = end
 
 
 def _on_a_line(groups: Groups, cells: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:

@@ -104,19 +104,18 @@ def smallest_possible_sensitivity(distance: str, groups: Groups) -> int:
     order may not exist that puts all groups in a row, so this is a lower bound only.
     """
     size = groups.largest_size
-    if require_distance(distance) == "kendall":
-        return size * (size - 1) // 2
-    if distance == "footrule":
-        return size * size // 2
-    return int(_order_free(distance, np.array([size])).max())
+    if require_distance(distance) in ORDER_FREE_DISTANCES:
+        return int(_order_free(distance, np.array([size]))[0])
+    return size * (size - 1) // 2 if distance == "kendall" else size * size // 2
 
 
 def group_widths(groups: Groups, places: NDArray[Any]) -> NDArray[np.int64]:
     """Return the largest place minus the smallest of each group, exact: the paper's Section 4.3."""
-    from shuffledp.groups import group_kernels as kernels
-
     checked = require_permutation("places", places, groups.num_users)
-    return kernels.widths(groups.starts, groups.members, checked)
+    if not groups.num_groups:
+        return np.zeros(0, dtype=np.int64)
+    held, starts = checked[groups.members], groups.starts[:-1]
+    return np.maximum.reduceat(held, starts) - np.minimum.reduceat(held, starts)
 
 
 def paper_sensitivity(groups: Groups, places: NDArray[Any]) -> int:
@@ -260,12 +259,11 @@ def _sweep(
     memberships: Memberships, order: NDArray[np.int64], values: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Return the order of the people by the weighted centres of their groups."""
-    everybody = np.arange(order.size)
     places = inverse(order).astype(np.float64)
-    centres = memberships.sums_over_members(np.arange(values.size), places) / memberships.sizes
+    centres = memberships.sums_over_members(places) / memberships.sizes
     weights = values / values.max() + _LEAST_WEIGHT
-    weighted = memberships.sums_over_groups(everybody, weights * centres)
-    total = memberships.sums_over_groups(everybody, weights)
+    weighted = memberships.sums_over_groups(weights * centres)
+    total = memberships.sums_over_groups(weights)
     np.divide(weighted, total, out=places, where=total > 0.0)
     # Of people who are drawn to one point, the earlier stays the earlier.
     return order[np.argsort(places[order], kind="stable")]

@@ -1,7 +1,6 @@
 """Running a collection whose reports are shuffled within groups, and the facts about it."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,12 +11,7 @@ from numpy.typing import NDArray
 from shuffledp.collection.output import ROWS_STEM, harmless_text, writing
 from shuffledp.collection.plan import Plan
 from shuffledp.collection.report_files import COLUMN, to_frame
-from shuffledp.collection.results import (
-    GroupFacts,
-    OtherGrouping,
-    Reidentification,
-    SubsetPreservation,
-)
+from shuffledp.collection.results import GroupFacts, Reidentification, SubsetPreservation
 from shuffledp.collection.source.tables import reading, require_column, scan
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
@@ -25,21 +19,25 @@ from shuffledp.core.reports import Reports
 from shuffledp.groups.displacement import DisplacementShuffler
 from shuffledp.groups.grouping import GroupShuffler, OpenedGroups
 from shuffledp.groups.groups import Groups
-from shuffledp.groups.preservation import (
-    MOST_ITEMS,
-    largest_preserved_share,
-    simulated_preservation,
-)
+from shuffledp.groups.preservation import preserved_share
 from shuffledp.groups.privacy.reidentification import odds_factor, reidentification_bound
-from shuffledp.groups.reference_orders import (
-    group_widths,
-    paper_sensitivity,
-    sensitivity,
-)
+from shuffledp.groups.reference_orders import group_widths, paper_sensitivity
 from shuffledp.groups.shuffler import MallowsShuffler
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from shuffledp.core.profile import LocalProfile
+
+# Sizes of households, say, for which the report gives Theorem 4.2.
+_SUBSET_SIZES = (1, 2, 5)
+# That many shuffles, in all of which a share stays, show with 95 % confidence that it stays but
+# for a chance of 5 %: 0.95^59 < 0.05.
+_DRAWS = 59
+_PRESERVATION_DELTA = 0.05
+_CONFIDENCE = 0.95
+# Simulated shuffles of more people than this take longer than their report is worth.
+_MOST_SIMULATED = 300_000
 
 
 def rows_writer(
@@ -101,79 +99,26 @@ def _write(frame: "pl.DataFrame", folder: Path, table: Path) -> None:
             frame.with_columns(harmless_text(texts)).write_csv(folder / f"{ROWS_STEM}.csv")
 
 
-if TYPE_CHECKING:
-    from shuffledp.core.profile import LocalProfile
-# Sizes of households, say, for which the report gives Theorem 4.2.
-_SUBSET_SIZES = (1, 2, 5)
-# That many shuffles, in all of which a share stays, show with 95 % confidence that it stays but
-# for a chance of 5 %: 0.95^59 < 0.05.
-_DRAWS = 59
-_PRESERVATION_DELTA = 0.05
-_CONFIDENCE = 0.95
-# Simulated shuffles of more people than this take longer than their report is worth.
-_MOST_SIMULATED = 300_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subset:
-    """People whose statistics are of interest: what to call them, and their rows, rising."""
-
-    name: str
-    members: NDArray[np.int64]
-
-
-def largest_group(opened: OpenedGroups) -> Subset:
-    """Return the largest group as a subset, the first of several."""
-    groups = opened.groups
-    members = groups.group(int(np.argmax(groups.sizes)))
-    return Subset(name="the largest group", members=members.astype(np.int64))
-
-
-def read_subsets(table: str | PathLike[str], column: str, *, most: int = 20) -> list[Subset]:
-    """Return the people of each value of a public column, the ``most`` frequent values first."""
-    import polars as pl
-
-    from shuffledp.collection.source.tables import reading, require_column, scan
-
-    path = Path(table)
-    with reading(path.name):
-        frame = scan(path)
-        require_column(column, frame.collect_schema().names(), path)
-        values = frame.select(pl.col(column).cast(pl.String)).collect().to_series()
-    counts = values.drop_nulls().value_counts(sort=True).head(most)
-    rows = pl.int_range(pl.len(), dtype=pl.Int64)
-    return [
-        Subset(
-            name=f"{column} {value}",
-            members=values.to_frame()
-            .select(rows.filter(pl.col(column) == value))
-            .to_series()
-            .to_numpy(),
-        )
-        for value in counts.get_column(column).to_list()
-    ]
-
-
 def group_facts(
     opened: OpenedGroups,
     shuffler: GroupShuffler,
     alpha: float,
     *,
     profile: "LocalProfile",
-    subsets: Sequence[Subset] = (),
-    others: Sequence[OpenedGroups] = (),
     entropy: Entropy,
 ) -> GroupFacts:
     """Return what a report says about a shuffle within groups; what claims privacy is rounded up.
 
-    ``alpha`` is what was asked for; ``others`` are other groupings of the same people, for Theorem
-    4.4; ``entropy`` is for simulated shuffles, of which none is released.
+    ``alpha`` is what was asked for; ``entropy`` is for simulated shuffles, none of which is
+    released.
     """
     groups, sizes = opened.groups, opened.groups.sizes
+    many = shuffler.num_users > _MOST_SIMULATED
+    draws = [shuffler.draw(entropy) for _ in range(1 if many else _DRAWS)]
     if isinstance(shuffler, DisplacementShuffler):
-        particular = _displacement_facts(shuffler, groups, entropy)
+        particular = _displacement_facts(shuffler, groups, draws)
     else:
-        particular = _mallows_facts(shuffler, groups, entropy)
+        particular = _mallows_facts(shuffler, groups, draws)
     return GroupFacts(
         description=opened.grouping.describe(),
         num_groups=groups.num_groups,
@@ -183,24 +128,16 @@ def group_facts(
         alpha=alpha,
         odds_factor=odds_factor(alpha),
         reidentification=_reidentification(opened, profile, alpha),
-        preservation=tuple(_preservation(shuffler, subsets, entropy)),
-        other_groupings=tuple(
-            OtherGrouping(
-                description=other.grouping.describe(),
-                largest_group=int(other.groups.sizes.max()),
-                sensitivity=_sensitivity(shuffler, other.groups),
-                alpha=shuffler.alpha_for(other.groups),
-            )
-            for other in others
-        ),
+        preservation=() if many else (_preservation(groups, draws),),
         **particular,
     )
 
 
-def _mallows_facts(shuffler: MallowsShuffler, groups: Groups, entropy: Entropy) -> dict[str, Any]:
+def _mallows_facts(
+    shuffler: MallowsShuffler, groups: Groups, draws: list[NDArray[np.int64]]
+) -> dict[str, Any]:
     """Return the facts that only a Mallows model has."""
     reference = shuffler.reference
-    displacement, is_exact = _mean_displacement(shuffler, entropy)
     is_kendall = reference.distance == "kendall"
     return {
         "largest_width": int(group_widths(groups, reference.places).max()),
@@ -212,50 +149,34 @@ def _mallows_facts(shuffler: MallowsShuffler, groups: Groups, entropy: Entropy) 
         ),
         "orders_tried": reference.tried,
         "theta": shuffler.theta,
-        "mean_displacement": displacement,
-        "is_displacement_exact": is_exact,
+        "mean_displacement": _mean_displacement(reference.places[:, None], draws),
     }
 
 
 def _displacement_facts(
-    shuffler: DisplacementShuffler, groups: Groups, entropy: Entropy
+    shuffler: DisplacementShuffler, groups: Groups, draws: list[NDArray[np.int64]]
 ) -> dict[str, Any]:
     """Return the facts that only noise on places has, in the unit of the places."""
     places, crowds = shuffler.places, shuffler.crowds_lower()
-    moved = places.cells - places.cells[shuffler.draw(entropy)]
     return {
         "shuffler": shuffler.name,
         "unit": places.unit,
         "largest_width": None,
         "rank_distance": None,
         "reference_order": places.name,
-        "sensitivity": _sensitivity(shuffler, groups),
+        "sensitivity": places.side * places.sensitivity(groups),
         "published_sensitivity": None,
         "orders_tried": (),
         "theta": shuffler.theta / places.side,
-        "mean_displacement": places.side * float(np.sqrt((moved * moved).sum(axis=1)).mean()),
-        "is_displacement_exact": False,
+        "mean_displacement": places.side * _mean_displacement(places.cells, draws),
         "expected_crowd": tuple(np.quantile(crowds, (0.0, 0.01, 0.5), method="lower").tolist()),
     }
 
 
-def _sensitivity(shuffler: GroupShuffler, groups: Groups) -> float:
-    """Return the sensitivity to these groups, for a displacement in the unit of the places."""
-    if isinstance(shuffler, DisplacementShuffler):
-        return shuffler.places.side * shuffler.places.sensitivity(groups)
-    reference = shuffler.reference
-    return sensitivity(reference.distance, groups, reference.places)
-
-
-def _mean_displacement(shuffler: MallowsShuffler, entropy: Entropy) -> tuple[float, bool]:
-    """Return by how many places a report moves on average, and whether that is exact."""
-    order = shuffler.reference.order
-    model = shuffler.model
-    exact = model.mean_displacement()
-    if exact is not None:
-        return exact, True
-    draw = model.sample(entropy)
-    return float(np.mean(np.abs(draw - np.arange(order.size)))), False
+def _mean_displacement(places: NDArray[np.int64], draws: list[NDArray[np.int64]]) -> float:
+    """Return how far a report moves on average in these draws."""
+    moved = [places - places[draw] for draw in draws]
+    return float(np.mean([np.sqrt((each * each).sum(axis=1)).mean() for each in moved]))
 
 
 def _reidentification(
@@ -281,31 +202,13 @@ def _reidentification(
     )
 
 
-def _preservation(
-    shuffler: GroupShuffler, subsets: Sequence[Subset], entropy: Entropy
-) -> Iterator[SubsetPreservation]:
-    """Yield what stays within each subset: exact for Hamming, else from simulated shuffles."""
-    users = shuffler.num_users
-    is_hamming = isinstance(shuffler, MallowsShuffler) and shuffler.reference.distance == "hamming"
-    if is_hamming and users <= MOST_ITEMS:
-        for subset in subsets:
-            eta = largest_preserved_share(
-                users, shuffler.theta, subset.members.size, delta=_PRESERVATION_DELTA
-            )
-            yield _stays(subset, eta, None)
-    elif subsets and users <= _MOST_SIMULATED:
-        draws = [shuffler.draw(entropy) for _ in range(_DRAWS)]
-        for subset in subsets:
-            found = simulated_preservation(draws, subset.members, confidence=_CONFIDENCE)
-            yield _stays(subset, found.eta_for(_PRESERVATION_DELTA), _CONFIDENCE)
-
-
-def _stays(subset: Subset, eta: float, confidence: float | None) -> SubsetPreservation:
-    """Return what stays within a subset but for the usual chance."""
+def _preservation(groups: Groups, draws: list[NDArray[np.int64]]) -> SubsetPreservation:
+    """Return what stays within the largest group, the first of several."""
+    members = groups.group(int(np.argmax(groups.sizes)))
     return SubsetPreservation(
-        name=subset.name,
-        size=subset.members.size,
-        eta=eta,
+        name="the largest group",
+        size=members.size,
+        eta=preserved_share(draws, members, delta=_PRESERVATION_DELTA, confidence=_CONFIDENCE),
         delta=_PRESERVATION_DELTA,
-        confidence=confidence,
+        confidence=_CONFIDENCE,
     )

@@ -22,7 +22,6 @@ from typing import Any, ClassVar, Self, SupportsFloat
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.collection.shuffling import require_plain_rows
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.groups.groups import Groups
@@ -30,6 +29,7 @@ from shuffledp.groups.mallows import MALLOWS_MODELS, MallowsModel, mallows_model
 from shuffledp.groups.permutations import (
     alpha_above,
     inverse,
+    rearranged,
     require_alpha,
     require_theta,
     theta_below,
@@ -196,13 +196,7 @@ class MallowsShuffler:
         ParameterError
             If ``reports`` is a single number, holds Python objects, or has not one row a person.
         """
-        require_plain_rows(reports)
-        if reports.shape[0] != self.num_users:
-            raise ParameterError(
-                f"reports has {reports.shape[0]:,} rows for {self.num_users:,} people "
-                "in the reference order: give one report for each, in the same order"
-            )
-        return np.ascontiguousarray(reports[self.draw(entropy)])
+        return rearranged(reports, self.num_users, lambda: self.draw(entropy))
 
 
 def _require_sampler(distance: str) -> None:

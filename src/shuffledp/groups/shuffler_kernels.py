@@ -1,4 +1,4 @@
-"""Compiled loops of the shufflers: Mallows models, rank distances, and who hides whom on places."""
+"""Compiled loops of the shufflers: Mallows models, and who hides whom on places."""
 
 import math
 
@@ -177,57 +177,6 @@ def decode(code: NDArray[np.int64], out: NDArray[np.int64]) -> None:
             out[places[slot]] = first + 64 * word + bit
 
 
-# Terms below this share of the sum are left out, with all that follow: these fall faster still.
-_NEGLIGIBLE_SHARE = 1e-20
-
-
-@njit(cache=True, nogil=True)
-def mean_crossings(
-    num_items: int, last: int, brackets: NDArray[np.float64], rises: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the mean number of items that cross from the first k places, for k = 1, ..., last.
-
-    j items cross with a weight whose ratio to that of j - 1 is
-    rises[j] brackets[k - j + 1] brackets[num_items - k - j + 1]. The weights are log-concave in j,
-    so that the sum is taken from the mode outwards. ``last`` is at most num_items / 2; brackets
-    beyond the end of the array equal its last.
-    """
-    means = np.empty(last, dtype=np.float64)
-    end = brackets.size - 1
-    mode = 0
-    for k in range(1, last + 1):
-        # The mode does not fall as k grows to num_items / 2.
-        while mode < k:
-            j = mode + 1
-            ratio = rises[j] * brackets[min(k - j + 1, end)]
-            if ratio * brackets[min(num_items - k - j + 1, end)] <= 1.0:
-                break
-            mode = j
-        total, moment, weight = 1.0, float(mode), 1.0
-        for j in range(mode + 1, k + 1):
-            ratio = rises[j] * brackets[min(k - j + 1, end)]
-            weight *= ratio * brackets[min(num_items - k - j + 1, end)]
-            total += weight
-            moment += j * weight
-            if j * weight <= _NEGLIGIBLE_SHARE * moment:
-                break
-        weight = 1.0
-        for j in range(mode, 0, -1):
-            ratio = rises[j] * brackets[min(k - j + 1, end)]
-            weight /= ratio * brackets[min(num_items - k - j + 1, end)]
-            total += weight
-            moment += (j - 1) * weight
-            if weight <= _NEGLIGIBLE_SHARE * total:
-                break
-        means[k - 1] = moment / total
-    return means
-
-
-_HALF = np.uint64(32)
-_LOWER_HALF = np.uint64(0xFFFFFFFF)
-_HALF_UNIT = 2.0**-32
-
-
 @njit(cache=True, nogil=True)
 def draw_swaps(
     pi: NDArray[np.int64], start: int, theta: float, margin: float, words: NDArray[np.uint64]
@@ -258,49 +207,6 @@ def draw_swaps(
             return start, used, True
         start += 1
     return start, used, False
-
-
-@njit(cache=True, nogil=True)
-def count_inversions(values: NDArray[np.int64], spare: NDArray[np.int64]) -> int:
-    """Return the number of i < j with values[i] > values[j]; sorts ``values`` on the way.
-
-    Merge sort from runs of one upwards: an item that is taken from the right run overtakes all
-    that are left of the left run. ``spare`` has the same size.
-    """
-    size = values.size
-    inversions = 0
-    width = 1
-    while width < size:
-        for start in range(0, size, 2 * width):
-            middle = min(start + width, size)
-            end = min(middle + width, size)
-            left, right = start, middle
-            for place in range(start, end):
-                if left < middle and (right == end or values[left] <= values[right]):
-                    spare[place] = values[left]
-                    left += 1
-                else:
-                    spare[place] = values[right]
-                    right += 1
-                    inversions += middle - left
-        values[:] = spare
-        width *= 2
-    return inversions
-
-
-@njit(cache=True, nogil=True)
-def count_cycles(pi: NDArray[np.int64]) -> int:
-    """Return the number of cycles of a permutation, fixed points included."""
-    seen = np.zeros(pi.size, dtype=np.bool_)
-    cycles = 0
-    for start in range(pi.size):
-        if not seen[start]:
-            cycles += 1
-            place = start
-            while not seen[place]:
-                seen[place] = True
-                place = pi[place]
-    return cycles
 
 
 # Parts no nearer than x / theta are taken as a whole where that costs less than this share, times

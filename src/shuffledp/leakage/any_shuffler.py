@@ -39,6 +39,7 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure, round_up
 from shuffledp.core.numerics.poisson_binomial import survival_levels
 from shuffledp.core.reports import read_only
+from shuffledp.groups.hamming import HammingMallows
 from shuffledp.groups.kendall import displacement_law
 from shuffledp.groups.mallows import MallowsModel
 from shuffledp.leakage.blanket import blanket_vulnerability_upper
@@ -611,7 +612,7 @@ def target_place_law(model: MallowsModel, place: SupportsIndex) -> NDArray[np.fl
 
 def _stays(model: MallowsModel) -> float:
     """Return the chance that an item keeps its place, where all items are alike."""
-    if model.distance == "hamming":
+    if isinstance(model, HammingMallows):
         return 1.0 - model.mean_distance() / model.num_items
     # The last item is swapped or not, and all are like the last.
     return 1.0 / (1.0 + (model.num_items - 1) * math.exp(-model.theta))

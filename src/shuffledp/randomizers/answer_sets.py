@@ -36,49 +36,6 @@ from shuffledp.randomizers.thresholds import WORD_VALUES
 NO_ANSWER = -1
 
 
-def pad_answers(
-    codes: NDArray[np.integer[Any]],
-    offsets: NDArray[np.integer[Any]],
-    *,
-    max_answers: SupportsIndex,
-) -> NDArray[np.int64]:
-    """Return ragged lists of answers as one padded array: each user's answers, then -1.
-
-    Parameters
-    ----------
-    codes : ndarray of integers
-        All users' answers, one user after the other; not checked here.
-    offsets : ndarray of integers, shape (n + 1,)
-        User i holds ``codes[offsets[i]:offsets[i + 1]]``, as in Arrow's lists.
-    max_answers : int
-        The most answers that a user may hold, at least 1; `DomainError` names the first with more.
-
-    Examples
-    --------
-    >>> pad_answers(np.array([4, 1, 3]), np.array([0, 2, 2, 3]), max_answers=2).tolist()
-    [[4, 1], [-1, -1], [3, -1]]
-    """
-    width = require_at_least("max_answers", max_answers, 1)
-    flat, ends = plain_array(codes), plain_array(offsets)
-    for name, array in (("codes", flat), ("offsets", ends)):
-        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-            raise ParameterError(
-                f"{name} has shape {array.shape} and dtype {array.dtype}: give one row of integers"
-            )
-    # A type with a sign, so that offsets that fall have negative differences.
-    ends = ends.astype(np.int64)
-    lengths = np.diff(ends)
-    if ends.size == 0 or ends[0] != 0 or ends[-1] != flat.size or (lengths < 0).any():
-        raise ParameterError(
-            f"offsets do not rise from 0 to the number of codes, {flat.size}: give the place where "
-            "each user's answers start, and at last where they end"
-        )
-    _require_at_most(lengths, width)
-    out = np.full((lengths.size, width), NO_ANSWER, dtype=np.int64)
-    out[np.arange(width) < lengths[:, None]] = flat
-    return out
-
-
 def require_answers(
     values: NDArray[np.integer[Any]], *, k: int, max_answers: int
 ) -> NDArray[np.int64]:
@@ -91,7 +48,7 @@ def require_answers(
     if array.ndim != 2 or (array.size and array.dtype.kind not in "iu"):
         raise ParameterError(
             f"values has shape {array.shape} and dtype {array.dtype}: give one row of integers a "
-            f"user, answers in [0, {k}) padded with {NO_ANSWER}; pad_answers makes one from lists"
+            f"user, answers in [0, {k}) padded with {NO_ANSWER}"
         )
     if array.size and (int(array.min()) < NO_ANSWER or int(array.max()) >= k):
         row, place = np.argwhere((array < NO_ANSWER) | (array >= k))[0].tolist()
@@ -106,15 +63,7 @@ def require_answers(
             f"row {int(np.argmax(is_twice))} of values holds an answer twice: a set has each "
             "answer once, so drop the repetition"
         )
-    _require_at_most((ordered != NO_ANSWER).sum(axis=1), max_answers)
-    out = np.full((ordered.shape[0], max_answers), NO_ANSWER, dtype=np.int64)
-    width = min(max_answers, ordered.shape[1])
-    out[:, :width] = ordered[:, :width]
-    return out
-
-
-def _require_at_most(num_answers: NDArray[np.integer[Any]], max_answers: int) -> None:
-    """Raise `DomainError` if a user holds more answers than declared."""
+    num_answers = (ordered != NO_ANSWER).sum(axis=1)
     if num_answers.size and int(num_answers.max()) > max_answers:
         row = int(np.argmax(num_answers > max_answers))
         raise DomainError(
@@ -122,6 +71,10 @@ def _require_at_most(num_answers: NDArray[np.integer[Any]], max_answers: int) ->
             f"{max_answers}: keep a random {max_answers} of them, or raise max_answers to "
             f"{num_answers.max()} if that many are known to be possible without looking at the data"
         )
+    out = np.full((ordered.shape[0], max_answers), NO_ANSWER, dtype=np.int64)
+    width = min(max_answers, ordered.shape[1])
+    out[:, :width] = ordered[:, :width]
+    return out
 
 
 class SetRandomizer(ABC):
@@ -193,7 +146,7 @@ class SetRandomizer(ABC):
         """Return one report for each set of answers, one row a user.
 
         A row of ``values``, integers of shape (n, any width), has the answers of a user, in [0, k)
-        and each once, and -1 in places left over; their order does not matter. See `pad_answers`.
+        and each once, and -1 in places left over; their order does not matter.
         `DomainError` names the first row with another answer, one twice, or more than
         ``max_answers``.
         """
@@ -242,12 +195,27 @@ class SetRandomizer(ABC):
             num_slots=self.num_slots,
         )
 
-    def _count_slots(self, slots: NDArray[Any], num_reports: int) -> Counts:
+    def _count_slots(self, reports: Reports, slot_shape: tuple[int, ...] | None = None) -> Counts:
         """Return the counts of all slots of reports, each of which the base has made."""
-        of_base = Reports(data=slots, fingerprint=self.base.fingerprint)
+        if reports.fingerprint != self.fingerprint:
+            raise FingerprintError(
+                f"these reports carry the fingerprint {reports.fingerprint!r}, this randomizer's "
+                f"is {self.fingerprint!r}: count them with the randomizer (base, k, max_answers "
+                "and epsilon0) that made them"
+            )
+        data = reports.data
+        if slot_shape is not None:
+            width = self.max_answers * math.prod(slot_shape)
+            if data.shape[1:] != (width,):
+                raise ParameterError(
+                    f"reports have rows of shape {data.shape[1:]}, not ({width},): pass "
+                    "Reports.data on as it was made"
+                )
+            data = data.reshape(-1, *slot_shape)
+        of_base = Reports(data=data, fingerprint=self.base.fingerprint)
         return Counts(
             support=self.base.aggregate(of_base).support[: self.domain_size],
-            num_reports=num_reports,
+            num_reports=reports.num_reports,
             fingerprint=self.fingerprint,
             supports_per_report=self.num_slots,
         )
@@ -268,16 +236,6 @@ def require_set_size(domain_size: SupportsIndex, max_answers: SupportsIndex) -> 
             "answers than there are; give the most that one user holds"
         )
     return domain_size, most
-
-
-def require_own(reports: Reports, fingerprint: str) -> None:
-    """Raise `FingerprintError` unless the reports are of the law expected."""
-    if reports.fingerprint != fingerprint:
-        raise FingerprintError(
-            f"these reports carry the fingerprint {reports.fingerprint!r}, this randomizer's is "
-            f"{fingerprint!r}: count them with the randomizer (base, k, max_answers and epsilon0) "
-            "that made them"
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -389,8 +347,7 @@ class SampledAnswers(SetRandomizer):
 
     def aggregate(self, reports: Reports) -> Counts:
         """Return how many reports support each category. See `SetRandomizer`."""
-        require_own(reports, self.fingerprint)
-        return self._count_slots(reports.data, reports.num_reports)
+        return self._count_slots(reports)
 
 
 def uniform_below(bound: int, count: int, entropy: Entropy) -> NDArray[np.uint64]:
@@ -520,21 +477,13 @@ class SplitAnswers(SetRandomizer):
         answers = require_answers(values, k=self.domain_size, max_answers=self.max_answers)
         codes = np.where(answers == NO_ANSWER, self.domain_size, answers)
         slots = self.base.randomize(codes.reshape(-1), entropy).data
-        width = self.max_answers * int(np.prod(slots.shape[1:], dtype=np.int64))
+        width = self.max_answers * math.prod(slots.shape[1:])
         return Reports(data=slots.reshape(answers.shape[0], width), fingerprint=self.fingerprint)
 
     def aggregate(self, reports: Reports) -> Counts:
         """Return how many slots of reports support each category. See `SetRandomizer`."""
-        require_own(reports, self.fingerprint)
         slot = self.base.randomize(np.empty(0, np.int64), Entropy.from_seed(0)).data.shape[1:]
-        width = self.max_answers * int(np.prod(slot, dtype=np.int64))
-        if reports.data.shape[1:] != (width,):
-            raise ParameterError(
-                f"reports have rows of shape {reports.data.shape[1:]}, not ({width},): pass "
-                "Reports.data on as it was made"
-            )
-        num_slots = reports.num_reports * self.max_answers
-        return self._count_slots(reports.data.reshape(num_slots, *slot), reports.num_reports)
+        return self._count_slots(reports, slot)
 
 
 def _share_lower(loss: float, num_parts: int) -> float:

@@ -269,23 +269,6 @@ def add_signs(codes: NDArray[Any], differences: NDArray[np.int64]) -> None:
         differences[code >> 1] += 1 - 2 * (code & 1)
 
 
-@njit(cache=True, nogil=True)
-def walsh_hadamard(values: NDArray[np.int64]) -> None:
-    """Replace ``values`` by sum over j of (-1)^parity(j & v) values[j] at index v, in place.
-
-    The number of values is a power of two. Integers, so exact.
-    """
-    half = 1
-    while half < values.size:
-        for start in range(0, values.size, 2 * half):
-            for i in range(start, start + half):
-                first = values[i]
-                second = values[i + half]
-                values[i] = first + second
-                values[i + half] = first - second
-        half *= 2
-
-
 _HALF = np.uint64(32)
 _LOW_HALF = np.uint64(0xFFFFFFFF)
 
@@ -357,77 +340,49 @@ def _digit_product(first: np.int64, second: np.int64, g: np.int64) -> np.int64:
 
 
 @njit(cache=True, nogil=True)
-def _add(
-    code: np.uint64,
-    weight: int,
+def add_reports(
+    codes: NDArray[Any],
+    weights: NDArray[np.int64],
     inverses: NDArray[np.int64],
     offsets: NDArray[np.int64],
     block_sizes: NDArray[np.int64],
     num_blocks: NDArray[np.int64],
     table: NDArray[np.int64],
 ) -> None:
-    """Add a weight to the cell of a report in each block of its level.
+    """Add the weight of each report to its cell in each block of its level.
 
     See `linear_hashing` for levels and blocks. From one block to the next the lowest digit
     of the block's number grows by one, and the cell moves on by a constant, save for a carry.
     """
     g = np.int64(inverses.size)
-    seed = np.int64(code // np.uint64(g))
-    bucket = np.int64(code % np.uint64(g))
-    if seed == 0:
-        table[offsets[offsets.size - 1] + np.int64(bucket != 0)] += weight
-        return
-    level = 0
-    while seed % g == 0:
-        seed //= g
-        level += 1
-    inverse = inverses[seed % g]
-    bucket = bucket * inverse % g
-    seed //= g
-    cell = offsets[level]
-    block_size = block_sizes[level]
-    stride = g
-    while stride < block_size:
-        cell += (seed % g) * inverse % g * stride
-        seed //= g
-        stride *= g
-    step = (seed % g) * inverse % g
-    for first in range(0, num_blocks[level], g):
-        place = bucket - _digit_product(seed // g, first // g, g) * inverse % g
-        for block in range(first, min(first + g, num_blocks[level])):
-            if place < 0:
-                place += g
-            table[cell + block * block_size + place] += weight
-            place -= step
-
-
-@njit(cache=True, nogil=True)
-def add_reports(
-    codes: NDArray[Any],
-    inverses: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    block_sizes: NDArray[np.int64],
-    num_blocks: NDArray[np.int64],
-    table: NDArray[np.int64],
-) -> None:
-    """Add one to the cells of each report."""
     for i in range(codes.size):
-        _add(np.uint64(codes[i]), 1, inverses, offsets, block_sizes, num_blocks, table)
-
-
-@njit(cache=True, nogil=True)
-def add_histogram(
-    histogram: NDArray[np.int64],
-    inverses: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    block_sizes: NDArray[np.int64],
-    num_blocks: NDArray[np.int64],
-    table: NDArray[np.int64],
-) -> None:
-    """Add ``histogram[r]`` to the cells of report r, for each r."""
-    for code in range(histogram.size):
-        weight = histogram[code]
-        _add(np.uint64(code), weight, inverses, offsets, block_sizes, num_blocks, table)
+        seed = np.int64(codes[i] // np.uint64(g))
+        bucket = np.int64(codes[i] % np.uint64(g))
+        if seed == 0:
+            table[offsets[offsets.size - 1] + np.int64(bucket != 0)] += weights[i]
+            continue
+        level = 0
+        while seed % g == 0:
+            seed //= g
+            level += 1
+        inverse = inverses[seed % g]
+        bucket = bucket * inverse % g
+        seed //= g
+        cell = offsets[level]
+        block_size = block_sizes[level]
+        stride = g
+        while stride < block_size:
+            cell += (seed % g) * inverse % g * stride
+            seed //= g
+            stride *= g
+        step = (seed % g) * inverse % g
+        for first in range(0, num_blocks[level], g):
+            place = bucket - _digit_product(seed // g, first // g, g) * inverse % g
+            for block in range(first, min(first + g, num_blocks[level])):
+                if place < 0:
+                    place += g
+                table[cell + block * block_size + place] += weights[i]
+                place -= step
 
 
 @njit(cache=True, nogil=True)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.exact_atoms import ExactAtom, outward_atoms
+from shuffledp.core.exact_atoms import outward_atoms
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Reports
 from shuffledp.randomizers.base import Channel
@@ -44,7 +44,7 @@ class Duchi(NumberRandomizer):
     -----
     Source: Duchi, Jordan, Wainwright, "Minimax optimal procedures for locally private estimation",
     JASA 2018, arXiv:1302.3203 (dimension one). Below epsilon0 = 0.61 its largest variance is the
-    smallest of the four randomizers of numbers.
+    smaller of the two randomizers of numbers.
 
     With x the value on a scale from -1 to 1 and C = (e^epsilon0 + 1) / (e^epsilon0 - 1), a report
     stands for C or -C, has the expectation x and the variance C^2 - x^2. The loss is
@@ -85,11 +85,12 @@ class Duchi(NumberRandomizer):
         A report is that of a random one of the two ends, which are the worst case; see
         docs/results/worst-pairs.md.
         """
+        wrong, ratio = Fraction(self.threshold, WORD_VALUES), flip_odds(self.threshold)
         return LocalProfile(
             epsilon0=self.epsilon0,
             family=RandomizerFamily.K_RANDOMIZED_RESPONSE,
             domain_size=2,
-            blanket=outward_atoms(bit_blanket(self.threshold)),
+            blanket=outward_atoms([(wrong, ratio, 1), (wrong, 1, ratio)]),
             channel=self.channel,
         )
 
@@ -134,20 +135,3 @@ class Duchi(NumberRandomizer):
         wrong = self.threshold / WORD_VALUES
         right = (WORD_VALUES - self.threshold) / WORD_VALUES
         return 4.0 * right * wrong * factor**2 + self.span.half_width**2 * (1.0 - square)
-
-
-def bit_blanket(threshold: int) -> list[ExactAtom]:
-    """Return the blanket of randomized response of a bit, wrong with probability T / 2^64."""
-    wrong, ratio = Fraction(threshold, WORD_VALUES), flip_odds(threshold)
-    return [(wrong, ratio, 1), (wrong, 1, ratio)]
-
-
-def bit_attack(threshold: int, position: Fraction) -> list[ExactAtom]:
-    """Return the ratios of both ends' bits to that of a value at ``position``, from 0 to 1."""
-    wrong = Fraction(threshold, WORD_VALUES)
-    lower_end, upper_end = (1 - wrong, wrong), (wrong, 1 - wrong)
-    atoms: list[ExactAtom] = []
-    for first, second in zip(lower_end, upper_end, strict=True):
-        mass = (1 - position) * first + position * second
-        atoms.append((mass, first / mass, second / mass))
-    return atoms

@@ -100,11 +100,6 @@ class KRandomizedResponse(CategoryRandomizer):
         )
 
     @property
-    def num_report_bytes(self) -> int:
-        """Bytes a report: 1, 2 or 4."""
-        return int(code_type(self.domain_size).itemsize)
-
-    @property
     def support_probabilities(self) -> tuple[float, float]:
         """Chance that the report is a category if that is the truth, and if not, as floats."""
         if _ignores_input(self.domain_size, self.threshold):
@@ -203,7 +198,7 @@ def histogram(codes: NDArray[Any], size: int) -> NDArray[np.int64]:
 
     tables = np.zeros((4 if size <= LARGEST_INTERLEAVED else 1, size), dtype=np.int64)
     count_codes(codes, tables)
-    counts: NDArray[np.int64] = tables.sum(axis=0) if tables.shape[0] > 1 else tables[0]
+    counts: NDArray[np.int64] = tables.sum(axis=0)
     return counts
 
 

@@ -42,16 +42,13 @@ def text_blocks(texts: Texts, *, argument: str) -> Iterator[TextBlock]:
     of the argument, for messages; these name positions, but never quote a text, which may be
     private.
     """
-    is_series = type(texts).__module__.partition(".")[0] == "polars"
-    source: Any = _checked_series(texts, argument) if is_series else _checked(texts, argument)
-    encode = _encode_series if is_series else _encode
-    return _blocks(source, encode, argument)
+    return _blocks(_checked(texts, argument), argument)
 
 
-def _blocks(source: Any, encode: Any, argument: str) -> Iterator[TextBlock]:
+def _blocks(source: Sequence[Any] | NDArray[Any], argument: str) -> Iterator[TextBlock]:
     """Yield the blocks of a checked source."""
     for start in range(0, len(source), _BLOCK):
-        joined, lengths = encode(source[start : start + _BLOCK], start, argument)
+        joined, lengths = _encode(source[start : start + _BLOCK], start, argument)
         if int(lengths.max()) > LONGEST_TEXT_BYTES:
             position = int(np.argmax(lengths > LONGEST_TEXT_BYTES))
             raise DomainError(
@@ -72,10 +69,12 @@ def _checked(texts: Any, argument: str) -> Sequence[Any] | NDArray[Any]:
                 "text a user, shape (n,), of a string type or object"
             )
         return texts
+    if hasattr(texts, "to_list"):  # a series of polars or pandas
+        texts = texts.to_list()
     if isinstance(texts, (str, bytes, bytearray)) or not isinstance(texts, Sequence):
         raise ParameterError(
-            f"{argument} is one {type(texts).__name__}: give a list, an array or a polars.Series "
-            "with one text a user"
+            f"{argument} is one {type(texts).__name__}: give a list, an array or a series with one "
+            "text a user"
         )
     return texts
 
@@ -85,61 +84,22 @@ def _encode(
 ) -> tuple[bytes, NDArray[np.int64]]:
     """Return the bytes of a block, and the length of each text."""
     listed = block.tolist() if isinstance(block, np.ndarray) else block
-    try:
-        encoded = list(map(str.encode, listed))
-    except (TypeError, UnicodeEncodeError):
-        raise DomainError(_complaint(listed, start, argument)) from None
+    encoded = []
+    for position, text in enumerate(listed, start):
+        try:
+            encoded.append(str.encode(text))
+        except UnicodeEncodeError:
+            raise DomainError(
+                f"{argument}[{position}] has a lone surrogate, which no valid Unicode text has: "
+                "decode the file that it comes from with errors='replace'"
+            ) from None
+        except TypeError:
+            raise DomainError(
+                f"{argument}[{position}] is of type {type(text).__name__}, not text: turn it into "
+                "a str, or leave such users out"
+            ) from None
     lengths = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
     return b"".join(encoded), lengths
-
-
-def _complaint(listed: Sequence[Any], start: int, argument: str) -> str:
-    """Say which element of a block cannot be encoded, and why."""
-    position, text = next(
-        (position, text) for position, text in enumerate(listed, start) if not _is_unicode(text)
-    )
-    if isinstance(text, str):
-        return (
-            f"{argument}[{position}] has a lone surrogate, which no valid Unicode text has: decode "
-            "the file that it comes from with errors='replace'"
-        )
-    return (
-        f"{argument}[{position}] is of type {type(text).__name__}, not text: turn it into a str, "
-        "or leave such users out"
-    )
-
-
-def _is_unicode(text: object) -> bool:
-    """Return whether an object is text without lone surrogates."""
-    return isinstance(text, str) and not any("\ud800" <= letter <= "\udfff" for letter in text)
-
-
-def _checked_series(series: Any, argument: str) -> Any:
-    """Return a polars.Series of texts without gaps, else raise."""
-    import polars as pl
-
-    if not isinstance(series, pl.Series) or series.dtype not in (
-        pl.String,
-        pl.Categorical,
-        pl.Enum,
-    ):
-        kind = getattr(series, "dtype", type(series).__name__)
-        raise ParameterError(
-            f"{argument} is a polars object of type {kind}: give a polars.Series of String"
-        )
-    if series.null_count():
-        position = series.is_null().arg_max()
-        raise DomainError(
-            f"{argument}[{position}] is null, not text: fill_null with a text for it, or leave "
-            "such users out"
-        )
-    return series.cast(pl.String)
-
-
-def _encode_series(block: Any, _start: int, _argument: str) -> tuple[bytes, NDArray[np.int64]]:
-    """Do what `_encode` does, without an object for each text."""
-    lengths = block.str.len_bytes().to_numpy().astype(np.int64)
-    return block.str.join("").item().encode(), lengths
 
 
 #: Length of a key.
@@ -188,7 +148,7 @@ def digests_of(texts: Texts, key: bytes, *, argument: str = "values") -> NDArray
     pseudo-random function, digests are as good as independent uniform words: two texts share one
     with probability 2^-64. No normalisation: texts that look alike but have other bytes differ.
 
-    Cost: about 100 ns a Python string, nearly all of it to encode; 20 ns in a polars.Series.
+    Cost: about 100 ns a string, nearly all of it to encode.
     """
     from shuffledp.randomizers.string_kernels import hash_texts
 

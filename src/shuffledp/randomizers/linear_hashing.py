@@ -16,13 +16,13 @@ digits of v. The more digits are searched, the less memory and transform, and th
 report.
 """
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError
 from shuffledp.core.exact_atoms import (
@@ -30,14 +30,18 @@ from shuffledp.core.exact_atoms import (
     outward_atoms,
     rounded_atoms,
 )
-from shuffledp.core.profile import BlanketAtom
-from shuffledp.core.reports import Reports
-from shuffledp.randomizers.base import Channel
+from shuffledp.core.numerics.walsh_hadamard import walsh_hadamard
+from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
+from shuffledp.core.reports import Counts, Reports
+from shuffledp.randomizers.base import CategoryRandomizer, Channel
 from shuffledp.randomizers.checks import (
     code_type,
+    fingerprint_of,
     require_codes,
+    require_domain_size,
     require_reports,
     require_small_channel,
+    set_fields,
 )
 from shuffledp.randomizers.k_randomized_response import LARGEST_INTERLEAVED, histogram
 from shuffledp.randomizers.thresholds import (
@@ -48,7 +52,7 @@ from shuffledp.randomizers.thresholds import (
 )
 
 #: Largest prime below 2^21. With at most so many buckets every report fits 64 bits; see
-#: `HashedResponse`.
+#: `HashedReports`.
 LARGEST_NUM_BUCKETS = 2_097_143
 LARGEST_CHANNEL_K = 8
 # Two words a report are drawn for this many reports at a time, so that they, the seeds and the
@@ -58,9 +62,11 @@ _BLOCK = 2**14
 _CELLS_AT_A_TIME = 2**20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HashedResponse:
-    """The exact law of a report that hashes k categories to g = ``num_buckets`` buckets.
+class HashedReports(CategoryRandomizer):
+    """A `CategoryRandomizer` that hashes k categories to g buckets, then randomizes the bucket.
+
+    A report is one whole number a g + y: the user's own seed a, and the bucket y to which their
+    category is hashed, randomized. g = 2 unless overridden.
 
     g is a prime, at most the smallest prime >= k, and at most 2097143. Each bucket but the true one
     is reported with probability exactly T / 2^64, T = ``threshold`` in [1, 2^64 / g].
@@ -79,9 +85,30 @@ class HashedResponse:
     so for triples if g > 2: those on a line, such as 0, 1 and 2, hash all alike or all differently.
     """
 
-    domain_size: int
+    __slots__ = ()
+
     num_buckets: int
     threshold: int
+
+    def __post_init__(self) -> None:
+        k = require_domain_size(self.domain_size)
+        threshold, epsilon0 = settle_response(2, require_non_negative("epsilon0", self.epsilon0))
+        fingerprint = fingerprint_of(self.name, k=k, threshold=threshold)
+        set_fields(
+            self, domain_size=k, epsilon0=epsilon0, threshold=threshold, fingerprint=fingerprint
+        )
+
+    @property
+    def profile(self) -> LocalProfile:
+        """What the accountant needs: `_blanket`, with its proof, and the attack."""
+        return LocalProfile(
+            epsilon0=self.epsilon0,
+            family=RandomizerFamily.OTHER,
+            domain_size=self.domain_size,
+            blanket=self._blanket(),
+            attack=self._attack(),
+            channel=self.channel if self.domain_size <= LARGEST_CHANNEL_K else None,
+        )
 
     @property
     def num_digits(self) -> int:
@@ -112,7 +139,7 @@ class HashedResponse:
         keep = WORD_VALUES - (self.num_buckets - 1) * self.threshold
         return keep / WORD_VALUES, 1.0 / self.num_buckets
 
-    def blanket(self) -> tuple[BlanketAtom, ...]:
+    def _blanket(self) -> tuple[BlanketAtom, ...]:
         """Return the largest blanket, the infimum over all k inputs, for any pair of them.
 
         Each power of g up to g^(m-1) is a category, and seed a hashes it to a digit of a, while it
@@ -138,7 +165,7 @@ class HashedResponse:
             ]
         )
 
-    def attack(self) -> tuple[BlanketAtom, ...]:
+    def _attack(self) -> tuple[BlanketAtom, ...]:
         """Return the likelihood ratios of a pair to a third category, under the latter's law.
 
         The third category hides the pair the least, by chi^2, if it collides with neither wherever
@@ -176,24 +203,26 @@ class HashedResponse:
         return rounded_atoms(atoms)
 
     def channel(self) -> Channel:
-        """Return the exact probability of each report (column) given each truth (row)."""
-        reports = self.all_reports()
+        """Return the exact probability of each report (column) given each truth (row).
+
+        k by g^(m + 1), for k up to 8; column a g + y is seed a and bucket y.
+        """
+        require_small_channel(self.domain_size, LARGEST_CHANNEL_K)
         other = Fraction(self.threshold, WORD_VALUES * self.num_seeds)
         keep = Fraction(1, self.num_seeds) - (self.num_buckets - 1) * other
         return tuple(
             tuple(keep if is_supported else other for is_supported in row)
-            for row in self.supports(reports).T.tolist()
+            for row in self.supports(self.report_columns()).T.tolist()
         )
 
-    def all_reports(self) -> NDArray[np.unsignedinteger[Any]]:
-        """Return every possible report, in ascending order."""
+    def report_columns(self) -> Reports:
+        """Return every possible report, in ascending order. See `CategoryRandomizer`."""
         require_small_channel(self.domain_size, LARGEST_CHANNEL_K)
-        return np.arange(self.num_possible_reports, dtype=self.report_type)
+        columns = np.arange(self.num_possible_reports, dtype=self.report_type)
+        return Reports(data=columns, fingerprint=self.fingerprint)
 
-    def randomize(
-        self, values: NDArray[np.integer[Any]], entropy: Entropy
-    ) -> NDArray[np.unsignedinteger[Any]]:
-        """Return one report for each code, from two words each."""
+    def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
+        """Return one number a g + y for each code, from two words. See `CategoryRandomizer`."""
         truth = require_codes(values, self.domain_size)
         out = np.empty(truth.size, dtype=self.report_type)
         held = np.empty((2, min(truth.size, _BLOCK)), dtype=np.uint64)
@@ -203,7 +232,7 @@ class HashedResponse:
             fill_acceptable(seeds, self.num_seeds, entropy)
             entropy.fill(coins)
             self._randomize_block(codes, seeds, coins, out[start : start + _BLOCK])
-        return out
+        return Reports(data=out, fingerprint=self.fingerprint)
 
     def _randomize_block(
         self,
@@ -233,10 +262,10 @@ class HashedResponse:
         seeds += buckets
         out[:] = seeds
 
-    def require(self, reports: Reports, fingerprint: str) -> NDArray[Any]:
+    def _codes(self, reports: Reports) -> NDArray[Any]:
         """Return the whole numbers that ``reports`` hold, once checked."""
         data = require_reports(
-            reports, fingerprint=fingerprint, dtype=self.report_type, row_shape=()
+            reports, fingerprint=self.fingerprint, dtype=self.report_type, row_shape=()
         )
         limit = self.num_possible_reports
         if data.size and int(data.max()) >= limit:
@@ -248,8 +277,9 @@ class HashedResponse:
             )
         return data
 
-    def supports(self, data: NDArray[Any]) -> NDArray[np.bool_]:
-        """Return which categories hash to the bucket of each report: shape (n, k)."""
+    def supports(self, reports: Reports) -> NDArray[np.bool_]:
+        """Return which categories hash to each report's bucket. See `CategoryRandomizer`."""
+        data = self._codes(reports)
         seeds, buckets = np.divmod(data, self.num_buckets)
         categories = self._digits(np.arange(self.domain_size)).T
         supported = np.empty((data.size, self.domain_size), dtype=np.bool_)
@@ -259,6 +289,12 @@ class HashedResponse:
             hashes = self._digits(seeds[part]) @ categories % self.num_buckets
             supported[part] = hashes == buckets[part, None]
         return supported
+
+    def aggregate(self, reports: Reports) -> Counts:
+        """Return how many reports support each category. See `CategoryRandomizer`."""
+        data = self._codes(reports)
+        support = count_supports(self, data)
+        return Counts(support=support, num_reports=data.size, fingerprint=self.fingerprint)
 
     def _digits(self, numbers: NDArray[Any]) -> NDArray[np.int64]:
         """Return the digits in base g of whole numbers, the least significant first: (n, m)."""
@@ -312,7 +348,7 @@ _SCATTERED_COST = 10
 _LARGEST_HISTOGRAM = 2**24
 
 
-def count_supports(law: HashedResponse, data: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
+def count_supports(law: HashedReports, data: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
     """Return how many reports, checked and contiguous, support each category; exact.
 
     Of the m = ceil(log_g k) digits, j are searched, D = ceil(k / g^(m-j)) blocks, and the others
@@ -333,7 +369,7 @@ def count_supports(law: HashedResponse, data: NDArray[np.unsignedinteger]) -> ND
 
 
 def count_by_digits(
-    law: HashedResponse, data: NDArray[np.unsignedinteger], num_searched: int
+    law: HashedReports, data: NDArray[np.unsignedinteger], num_searched: int
 ) -> NDArray[np.int64]:
     """Return how many reports support each category, for g > 2, with j digits searched."""
     from shuffledp.randomizers import category_kernels as kernels
@@ -341,75 +377,55 @@ def count_by_digits(
     g = law.num_buckets
     inverses = np.empty(g, dtype=np.int64)
     kernels.write_inverses(inverses)
-    levels = _levels(law, num_searched)
-    offsets = np.cumsum([0] + [level.num_cells for level in levels], dtype=np.int64)
-    block_sizes = np.array([level.block_size for level in levels], dtype=np.int64)
-    num_blocks = np.array([level.num_blocks for level in levels], dtype=np.int64)
+    prefixes, block_sizes, num_blocks = _levels(law, num_searched)
+    num_cells = block_sizes * num_blocks
+    offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(num_cells)])
     # The last two cells count reports of seed 0: those that support everything, and nothing.
     table = np.zeros(int(offsets[-1]) + 2, dtype=np.int64)
+    codes, weights = data, np.broadcast_to(np.int64(1), data.shape)
     if law.num_possible_reports <= min(data.size, _LARGEST_HISTOGRAM):
-        counts = histogram(data, law.num_possible_reports)
-        kernels.add_histogram(counts, inverses, offsets, block_sizes, num_blocks, table)
-    else:
-        kernels.add_reports(data, inverses, offsets, block_sizes, num_blocks, table)
+        codes = np.arange(law.num_possible_reports, dtype=data.dtype)
+        weights = histogram(data, law.num_possible_reports)
+    kernels.add_reports(codes, weights, inverses, offsets, block_sizes, num_blocks, table)
     rows = np.empty(2 * g * g if int(block_sizes[0]) > g else 0, dtype=np.int64)
     support = table[-2:-1]
-    for level, start in zip(reversed(levels), offsets[-2::-1].tolist(), strict=True):
-        part = table[start : start + level.num_cells]
-        stride = level.block_size // g
+    for level in range(law.num_digits - 1, -1, -1):
+        part = table[offsets[level] : offsets[level + 1]]
+        num_prefixes, stride = int(prefixes[level]), int(block_sizes[level]) // g
         while stride > 1:
             # From the top down, so that later steps can leave out prefixes beyond the last.
-            num_steps = -(-level.num_prefixes // (g * stride))
+            num_steps = -(-num_prefixes // (g * stride))
             kernels.transform_digit(part, g, stride, num_steps, rows)
             stride //= g
-        support = np.repeat(support, g)[: level.num_prefixes]
-        support += part[: level.num_prefixes]
+        support = np.repeat(support, g)[:num_prefixes]
+        support += part[:num_prefixes]
     return support
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Level:
-    """Table of the reports whose lowest digit that is not zero is one and the same.
+def _levels(law: HashedReports, num_searched: int) -> tuple[NDArray[np.int64], ...]:
+    """Return prefixes, cells of a block and blocks of each level, with so many digits searched.
 
-    Prefixes are those floor(v / g^j) of the categories v; a block has a power of g of cells, at
-    least g.
+    A level has the reports whose lowest digit that is not zero is one and the same. Prefixes are
+    those floor(v / g^j) of the categories v; a block has a power of g of cells, at least g, and the
+    last one may reach beyond the prefixes.
     """
-
-    num_prefixes: int
-    block_size: int
-
-    @property
-    def num_blocks(self) -> int:
-        """Values of the searched digits; the last block may reach beyond the prefixes."""
-        return -(-self.num_prefixes // self.block_size)
-
-    @property
-    def num_cells(self) -> int:
-        """Cells of all blocks."""
-        return self.num_blocks * self.block_size
-
-
-def _levels(law: HashedResponse, num_searched: int) -> list[_Level]:
-    """Return the tables of levels 0 to m - 1."""
     g, digits = law.num_buckets, law.num_digits
-    return [
-        _Level(
-            num_prefixes=-(-law.domain_size // g**level),
-            block_size=g ** max(1, digits - level - num_searched),
-        )
-        for level in range(digits)
-    ]
+    prefixes = [-(-law.domain_size // g**level) for level in range(digits)]
+    sizes = [g ** max(1, digits - level - num_searched) for level in range(digits)]
+    blocks = [-(-prefix // size) for prefix, size in zip(prefixes, sizes, strict=True)]
+    return tuple(np.array(each, dtype=np.int64) for each in (prefixes, sizes, blocks))
 
 
-def _cost(law: HashedResponse, num_searched: int, num_additions: int) -> int:
+def _cost(law: HashedReports, num_searched: int, num_additions: int) -> int:
     """Return how many additions in a row counting takes as long as."""
     num_transformed = law.num_digits - num_searched - 1
-    level = _levels(law, num_searched)[0]  # the others are smaller by powers of g
-    search = _SCATTERED_COST * num_additions * level.num_blocks
-    return search + (num_transformed * law.num_buckets + 1) * level.num_cells
+    # The other levels are smaller by powers of g.
+    _, size, blocks = (int(each[0]) for each in _levels(law, num_searched))
+    search = _SCATTERED_COST * num_additions * blocks
+    return search + (num_transformed * law.num_buckets + 1) * size * blocks
 
 
-def _count_binary(law: HashedResponse, data: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
+def _count_binary(law: HashedReports, data: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
     """Return how many reports support each category, for g = 2.
 
     With d_a the reports (a, 0) less the reports (a, 1), those that support v are
@@ -423,8 +439,7 @@ def _count_binary(law: HashedResponse, data: NDArray[np.unsignedinteger]) -> NDA
     else:
         signed = np.zeros(law.num_seeds, dtype=np.int64)
         kernels.add_signs(data, signed)
-    kernels.walsh_hadamard(signed)
-    support = signed[: law.domain_size]
+    support = walsh_hadamard(signed)[: law.domain_size]
     support += data.size
     support >>= 1
     return support

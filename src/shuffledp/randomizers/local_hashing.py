@@ -3,103 +3,16 @@
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import ClassVar
 
 from shuffledp.core.checks import require_non_negative
-from shuffledp.core.entropy import Entropy
-from shuffledp.core.profile import LocalProfile, RandomizerFamily
-from shuffledp.core.reports import Counts, Reports
-from shuffledp.randomizers.base import CategoryRandomizer, Channel
 from shuffledp.randomizers.checks import fingerprint_of, require_domain_size, set_fields
 from shuffledp.randomizers.linear_hashing import (
-    LARGEST_CHANNEL_K,
     LARGEST_NUM_BUCKETS,
-    HashedResponse,
-    count_supports,
+    HashedReports,
     settle_response,
 )
 from shuffledp.randomizers.thresholds import flip_odds, flip_threshold
-
-
-class HashedReports(CategoryRandomizer):
-    """A `CategoryRandomizer` whose law is a `HashedResponse`, to g = 2 buckets unless overridden.
-
-    A report is one whole number a g + y: the user's own seed a, and the bucket y to which their
-    category is hashed, randomized.
-    """
-
-    __slots__ = ()
-
-    num_buckets: int
-    threshold: int
-
-    def __post_init__(self) -> None:
-        k = require_domain_size(self.domain_size)
-        threshold, epsilon0 = settle_response(2, require_non_negative("epsilon0", self.epsilon0))
-        fingerprint = fingerprint_of(self.name, k=k, threshold=threshold)
-        set_fields(
-            self, domain_size=k, epsilon0=epsilon0, threshold=threshold, fingerprint=fingerprint
-        )
-
-    @property
-    def _law(self) -> HashedResponse:
-        """The exact law of a report."""
-        return HashedResponse(
-            domain_size=self.domain_size, num_buckets=self.num_buckets, threshold=self.threshold
-        )
-
-    @property
-    def num_report_bytes(self) -> int:
-        """Bytes a report: 1, 2, 4 or 8."""
-        return int(self._law.report_type.itemsize)
-
-    @property
-    def support_probabilities(self) -> tuple[float, float]:
-        """Chance that the report's bucket is that of the user's category, or of any other: 1/g."""
-        return self._law.support_probabilities
-
-    @property
-    def profile(self) -> LocalProfile:
-        """What the accountant needs: `HashedResponse.blanket`, with its proof, and the attack."""
-        return LocalProfile(
-            epsilon0=self.epsilon0,
-            family=RandomizerFamily.OTHER,
-            domain_size=self.domain_size,
-            blanket=self._law.blanket(),
-            attack=self._law.attack(),
-            channel=self.channel if self.domain_size <= LARGEST_CHANNEL_K else None,
-        )
-
-    def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
-        """Return one whole number a g + y for each code. See `CategoryRandomizer`."""
-        return Reports(data=self._law.randomize(values, entropy), fingerprint=self.fingerprint)
-
-    def supports(self, reports: Reports) -> NDArray[np.bool_]:
-        """Return which categories hash to each report's bucket. See `CategoryRandomizer`."""
-        law = self._law
-        return law.supports(law.require(reports, self.fingerprint))
-
-    def aggregate(self, reports: Reports) -> Counts:
-        """Return how many reports support each category. See `CategoryRandomizer`."""
-        law = self._law
-        data = law.require(reports, self.fingerprint)
-        return Counts(
-            support=count_supports(law, data), num_reports=data.size, fingerprint=self.fingerprint
-        )
-
-    def channel(self) -> Channel:
-        """Return the exact probability of each report (column) given each truth (row).
-
-        k by g^(m + 1), for k up to 8; column a g + y is seed a and bucket y.
-        """
-        return self._law.channel()
-
-    def report_columns(self) -> Reports:
-        """Return every possible report, in ascending order. See `CategoryRandomizer`."""
-        return Reports(data=self._law.all_reports(), fingerprint=self.fingerprint)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +38,7 @@ class OptimizedLocalHashing(HashedReports):
     Source: optimal local hashing, Wang, Blocki, Li, Jha, USENIX Security 2017, with two changes.
     Their g = round(e^epsilon0) + 1 has the least variance for a rare category; here g has the
     least mean variance over all k, among primes. And the hash is linear over the field Z_g (see
-    `HashedResponse`), so that any two categories collide with probability exactly 1/g, and
+    `HashedReports`), so that any two categories collide with probability exactly 1/g, and
     the estimate is exactly unbiased. Values that collide cannot be prepared: the categories are a
     closed list, and the seed is drawn by the user after the value is known. So no keyed hash
     function is needed, and nothing rests on a public one.
@@ -163,51 +76,6 @@ class OptimizedLocalHashing(HashedReports):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BinaryLocalHashing(HashedReports):
-    """Hash the category to one bit with a random linear hash, then randomized response.
-
-    Parameters
-    ----------
-    domain_size : int
-        Number of categories, in [2, 2^32 - 1].
-    epsilon0 : float
-        Local privacy loss asked for, in nats, in [0, inf); then that of the law drawn, rounded up.
-
-    Attributes
-    ----------
-    num_buckets : int
-        g = 2.
-    threshold : int
-        T: the bit is flipped with probability exactly T / 2^64.
-
-    Notes
-    -----
-    Source: Bassily, Smith, STOC 2015, as simplified by Wang, Blocki, Li, Jha, USENIX Security
-    2017. The hash is linear over GF(2), see `HashedResponse`: a report is a row of the
-    Walsh-Hadamard matrix and one of its signs, so that this is the law of `HadamardResponse` under
-    its other name. `OptimizedLocalHashing` chooses g = 2 itself while epsilon0 is small.
-
-    Cost: as for `HadamardResponse`.
-
-    Examples
-    --------
-    >>> randomizer = BinaryLocalHashing(domain_size=100, epsilon0=1.0986122886681100)
-    >>> [round(probability, 12) for probability in randomizer.support_probabilities]
-    [0.75, 0.5]
-    >>> randomizer.num_report_bytes
-    1
-    """
-
-    name: ClassVar[str] = "binary-local-hashing"
-
-    domain_size: int
-    epsilon0: float
-    num_buckets: int = field(default=2, init=False, repr=False)
-    threshold: int = field(init=False, repr=False)
-    fingerprint: str = field(init=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class HadamardResponse(HashedReports):
     """The sign of the category in a random row of the Walsh-Hadamard matrix, kept or flipped.
 
@@ -234,8 +102,9 @@ class HadamardResponse(HashedReports):
     with probability 1 / (e^epsilon0 + 1). It supports the categories with the sign that it names:
     the user's own one unless b was flipped, and any other one with probability exactly 1/2.
 
-    This is a linear hash over GF(2), see `HashedResponse`, so that `BinaryLocalHashing` has the
-    same law, and `OptimizedLocalHashing` too while epsilon0 is below ln(2) / 2 = 0.35; beyond that
+    This is a linear hash over GF(2), see `HashedReports`: in other words, the binary local hashing
+    of Bassily, Smith, STOC 2015, as simplified by Wang, Blocki, Li, Jha, USENIX Security 2017.
+    `OptimizedLocalHashing` has the same law while epsilon0 is below ln(2) / 2 = 0.35; beyond that
     the error of the latter is never larger. The loss cannot exceed 64 ln 2 = 44.4: there T = 1.
 
     Cost: 16 random bytes and a few nanoseconds a report; 1, 2, 4 or 8 bytes of memory. Counting
@@ -265,7 +134,7 @@ def optimal_num_buckets(k: int, epsilon0: float) -> int:
     At most the smallest prime >= k, and at most 2097143; it never falls as epsilon0 grows.
 
     The mean of the variances over the categories is that at the frequency 1/k. With p, q as in
-    `HashedResponse`, P = e^epsilon0 and t = g - 1, n times it is
+    `HashedReports`, P = e^epsilon0 and t = g - 1, n times it is
 
         B t + C / t + D,  B = (P + k - 1) / (k (P - 1)^2),  C = P ((k - 1) P + 1) / (k (P - 1)^2),
 

@@ -115,7 +115,7 @@ class Span:
 class NumberRandomizer(MeanRandomizer):
     """A `MeanRandomizer` of numbers in [low, high], which are rounded to a grid of m steps.
 
-    A class gives ``report_type`` and what is abstract below; `Hybrid` has scores of its own too.
+    A class gives ``report_type`` and what is abstract below.
     """
 
     __slots__ = ()
@@ -246,10 +246,6 @@ class NumberRandomizer(MeanRandomizer):
         """Return the report variance, averaged over a value uniform in the range."""
         return self.variance_at(1.0 / 3.0, rounding=2.0 / 3.0)
 
-    def worst_report_variance(self) -> float:
-        """Return an upper bound of the report variance of all values; tight but for rounding."""
-        return max(self.variance_at(square, rounding=1.0) for square in (0.0, 1.0))
-
 
 def blocks_of(values: NDArray[Any], span: Span) -> Iterator[tuple[slice, NDArray[np.float64]]]:
     """Yield which users, and their values as contiguous doubles, once checked; some at a time.
@@ -284,21 +280,15 @@ def round_to_grid(
     return points
 
 
-def expected_standard_error(
-    randomizer: MeanRandomizer, *, num_users: SupportsIndex, value: float | None = None
-) -> float:
+def expected_standard_error(randomizer: MeanRandomizer, *, num_users: SupportsIndex) -> float:
     """Return the standard error that a mean will have, given who the users are.
 
-    ``value`` is what all users are taken to have; without it their values are spread evenly over
-    the range. The variances of the users add, so that for any other values it lies between those
-    for the best and the worst single value. `ParameterError` if the reports say nothing (epsilon0 =
-    0).
+    Their values are taken to be spread evenly over the range. The variances of the users add, so
+    that for any other values it lies between those for the best and the worst single value.
+    `ParameterError` if the reports say nothing (epsilon0 = 0).
     """
     count = require_at_least("num_users", num_users, 1)
-    variance = (
-        randomizer.mean_report_variance() if value is None else randomizer.report_variance(value)
-    )
-    return math.sqrt(variance / count)
+    return math.sqrt(randomizer.mean_report_variance() / count)
 
 
 def require_resolution(resolution: int | None, largest: int) -> int:

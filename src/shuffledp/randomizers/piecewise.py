@@ -1,10 +1,9 @@
 """The piecewise mechanism on a grid: a number becomes another one, more probably one nearby."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,12 +28,10 @@ from shuffledp.randomizers.thresholds import WORD_VALUES, exp_lower, log_ratio_u
 # one by a share of 1 / W^2, here 1.5e-5, so that a finer grid would gain nothing.
 _LARGEST_WINDOW = 2**8
 
-# Steps of the grid: every report fits 16 bits, with room for the two codes of Hybrid.
+# Steps of the grid: every report fits 16 bits.
 _LARGEST_NUM_STEPS = 2**15
 
 _LARGEST_CHANNEL_INPUTS = 64
-
-_Law = TypeVar("_Law")
 
 
 class PiecewiseLaw(NamedTuple):
@@ -64,11 +61,6 @@ class PiecewiseLaw(NamedTuple):
         """Steps that the expected output moves when the input moves one: g = W (H - T) / 2^64."""
         return Fraction(self.window * (self.high_threshold - self.threshold), WORD_VALUES)
 
-    @property
-    def best_point(self) -> int:
-        """The least grid point whose window overlaps those of the ends the least."""
-        return min(self.window, self.num_steps - self.window)
-
     def blanket(self) -> list[ExactAtom]:
         """Return the blanket for the ends of the range; see `Piecewise.profile`."""
         each = Fraction(self.threshold, WORD_VALUES)
@@ -78,12 +70,12 @@ class PiecewiseLaw(NamedTuple):
             ((self.num_steps - self.window) * each, 1, 1),
         ]
 
-    def attack(self, point: int) -> list[ExactAtom]:
+    def attack(self) -> list[ExactAtom]:
         """Return the ratios of both ends' reports to those of what all others hold.
 
-        That is 0, or a ``point`` from min(W, m - W) to max(W, m - W). The best one has the window
-        that overlaps those of the ends the least.
+        That is the least grid point whose window overlaps those of the ends the least.
         """
+        point = min(self.window, self.num_steps - self.window)
         with_lower = max(0, self.window - point)
         with_upper = max(0, point + self.window - self.num_steps)
         alone = self.window - with_lower - with_upper
@@ -166,11 +158,7 @@ class Piecewise(NumberRandomizer):
     def __post_init__(self) -> None:
         span = Span(self.low, self.high)
         largest = require_resolution(self.resolution, _LARGEST_WINDOW)
-        law, epsilon0 = settle_law(
-            require_non_negative("epsilon0", self.epsilon0),
-            law_for=lambda loss: _law_for(loss, largest),
-            loss_of=lambda law: log_ratio_upper(law.ratio),
-        )
+        law, epsilon0 = _settle(require_non_negative("epsilon0", self.epsilon0), largest)
         fingerprint = fingerprint_of(self.name, span=span.stated, **law._asdict())
         set_fields(self, low=span.low, high=span.high, span=span, epsilon0=epsilon0)
         set_fields(self, law=law, fingerprint=fingerprint)
@@ -187,7 +175,7 @@ class Piecewise(NumberRandomizer):
             epsilon0=self.epsilon0,
             family=RandomizerFamily.OTHER,
             blanket=outward_atoms(self.law.blanket()),
-            attack=rounded_atoms(self.law.attack(self.law.best_point)),
+            attack=rounded_atoms(self.law.attack()),
             channel=self.channel if self.num_steps < _LARGEST_CHANNEL_INPUTS else None,
         )
 
@@ -256,19 +244,16 @@ class Piecewise(NumberRandomizer):
         return factor**2 * (constant + growth * square + float(law.gain) * rounding)
 
 
-def settle_law(
-    epsilon0: float, *, law_for: Callable[[float], _Law], loss_of: Callable[[_Law], float]
-) -> tuple[_Law, float]:
+def _settle(epsilon0: float, largest_window: int) -> tuple[PiecewiseLaw, float]:
     """Return the law for ``epsilon0`` and its loss, such that asking for that loss gives it again.
 
-    ``law_for`` costs at most the loss it is given. Each round lowers the loss or ends, and there
-    are finitely many laws. Two rounds are usual, three where the first crosses to a grid with a
-    step less.
+    Each round lowers the loss or ends, and there are finitely many laws. Two rounds are usual,
+    three where the first crosses to a grid with a step less.
     """
-    law = law_for(epsilon0)
-    while (again := law_for(loss_of(law))) != law:
+    law = _law_for(epsilon0, largest_window)
+    while (again := _law_for(log_ratio_upper(law.ratio), largest_window)) != law:
         law = again
-    return law, loss_of(law)
+    return law, log_ratio_upper(law.ratio)
 
 
 def _law_for(epsilon0: float, largest_window: int) -> PiecewiseLaw:

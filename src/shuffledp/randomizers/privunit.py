@@ -1,6 +1,6 @@
-"""PrivUnit and PrivUnitG: a vector, more often than not from the half-space around the user's own.
+"""PrivUnit: a vector, more often than not from the cap around the user's own.
 
-*The cap of PrivUnit.* On the unit sphere of R^d, write a = (d - 1) / 2 and t = <V, x> for a uniform
+*The cap.* On the unit sphere of R^d, write a = (d - 1) / 2 and t = <V, x> for a uniform
 V. Then (1 + t) / 2 has the law Beta(a, a), the cap t >= gamma has measure
 q = I_{(1 - gamma) / 2}(a, a), and
 
@@ -13,13 +13,6 @@ h(gamma) = gamma (1 + A q) - A J. As J' = -gamma f and q' = -f with f the densit
 has exactly one maximum, where gamma = m: *the cap begins at the report's own mean*. h is concave,
 so Newton's method from gamma = 0 rises to it without overshooting, and its step is gamma <- m.
 For d = 3 this gives gamma = tanh(epsilon0 / 4).
-
-*The half-space of PrivUnitG.* For z = gamma sqrt(d), with phi and Phi of the standard normal law,
-the half-space <V, x> >= z / sqrt(d) has measure q = Phi(-z), and the mean of <V, x> sqrt(d) is
-mu = A phi(z) / (1 + A q), with mu' = mu (mu - z). As for PrivUnit, mu is largest where mu = z. But
-norm(V) is random: E[norm(V)^2] = 1 + z mu / d, so the variance to be made small is
-d / mu^2 + z / mu - 1, whose derivative has the sign of g(z) = mu - (mu - z) (2 d + z mu). g(0) < 0,
-and g > 0 where mu = z; the best z lies between, closer to the latter by about 1 / (2 d).
 
 *Two caps at a right angle* share the measure v of t1, t2 >= gamma, two coordinates of a uniform
 point. In polar coordinates their density is (d - 2) / (2 pi) (1 - r^2)^((d - 4) / 2) r dr dtheta,
@@ -41,7 +34,6 @@ For q >= 1/4 w is integrated, else v: then nothing cancels.
 """
 
 import math
-from abc import abstractmethod
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -52,31 +44,34 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.profile import LocalProfile
+from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Reports, Sums, read_only
 from shuffledp.randomizers.base import MeanRandomizer
 from shuffledp.randomizers.checks import fingerprint_of, require_reports, set_fields
 from shuffledp.randomizers.two_piece import (
+    LEAST_EPSILON0,
+    MOST_EPSILON0,
+    UNIFORM,
     Measure,
     RightAngle,
+    TwoPieceLaw,
     cosine_on_grid,
     draw_tail_probabilities,
-    on_grid,
-    settle_law,
-    two_piece_profile,
+    law_for_cap,
+    two_piece_attack,
+    two_piece_blanket,
     weight_difference,
 )
 from shuffledp.randomizers.vector_reports import (
     Lengths,
-    decoded_variance,
     randomize_vectors,
     require_dimension,
     require_norm_bound,
-    require_possible_norms,
+    require_unit_norms,
     sum_vectors,
 )
 
-# Newton's method: each step of the slow phase of PrivUnit adds 1 / (epsilon0 + 2) of gamma or takes
+# Newton's method: each step of the slow phase adds 1 / (epsilon0 + 2) of gamma or takes
 # two thirds of 1 - gamma.
 _MOST_STEPS = 300
 _RELATIVE_STEP = 1e-9
@@ -85,160 +80,8 @@ _NUM_NODES = 128
 _BELOW_ONE = 1.0 - 2.0**-52
 
 
-class TwoPieceRandomizer(MeanRandomizer):
-    """What both forms of PrivUnit share: laws with two pieces, see `two_piece`, and their sums."""
-
-    __slots__ = ()
-
-    norm_range: ClassVar[tuple[float, float]]
-    is_on_sphere: ClassVar[bool]
-    cut_name: ClassVar[str]  # of the attribute that says where the part inside begins
-
-    norm_bound: float
-    threshold: int
-    mean_along: float
-
-    def __post_init__(self) -> None:
-        dimension = require_dimension(self.dimension)
-        norm_bound = require_norm_bound(self.norm_bound)
-        law = settle_law(
-            require_non_negative("epsilon0", self.epsilon0),
-            best_cut=lambda loss: self._best_cut(loss, dimension),
-            measure_of=lambda cut: self._measure_of(cut, dimension),
-        )
-        jump = weight_difference(law.threshold, self._measure_of(law.cut, dimension))
-        fingerprint = fingerprint_of(
-            self.name,
-            dimension=dimension,
-            norm_bound=norm_bound.hex(),
-            **{self.cut_name: law.cut.hex()},
-            threshold=law.threshold,
-        )
-        set_fields(self, dimension=dimension, norm_bound=norm_bound, epsilon0=law.loss)
-        set_fields(self, threshold=law.threshold, fingerprint=fingerprint)
-        set_fields(self, mean_along=self._mean_of(jump, law.cut, dimension))
-        set_fields(self, **{self.cut_name: law.cut})
-
-    @staticmethod
-    @abstractmethod
-    def _best_cut(epsilon0: float, dimension: int) -> float:
-        """Return the cut of least variance, on a grid."""
-
-    @staticmethod
-    @abstractmethod
-    def _measure_of(cut: float, dimension: int) -> Measure:
-        """Return the base measure of the part inside."""
-
-    @staticmethod
-    @abstractmethod
-    def _mean_of(jump: float, cut: float, dimension: int) -> float:
-        """Return E<V, x>: the jump of the density times E[<V, x>; inside] under the base law."""
-
-    @abstractmethod
-    def _right_angle(self, measure: Measure) -> RightAngle:
-        """Return what the parts of points at a right angle share."""
-
-    @abstractmethod
-    def _lengths(self, is_outside: NDArray[np.bool_], tails: NDArray[np.float64]) -> Lengths:
-        """Return the lengths of reports along and across, given their tail measures."""
-
-    @property
-    @abstractmethod
-    def _mean_square(self) -> float:
-        """E[norm(V)^2] of a report V."""
-
-    @property
-    def _measure(self) -> Measure:
-        """Base measure of the part inside."""
-        return self._measure_of(getattr(self, self.cut_name), self.dimension)
-
-    @property
-    def profile(self) -> LocalProfile:
-        """What the accountant needs: the loss, the blanket of opposite points, and an attack.
-
-        Proved in docs/results/worst-pairs.md, for the law of real numbers; see the known limitation
-        above.
-        """
-        measure = self._measure
-        right_angle = self._right_angle(measure)
-        return two_piece_profile(self.epsilon0, self.threshold, measure, right_angle)
-
-    @property
-    def num_report_bytes(self) -> int:
-        """Bytes a report: 4 a coordinate."""
-        return 4 * self.dimension
-
-    @property
-    def score_scale(self) -> tuple[float, float]:
-        """Offset 0 and factor norm_bound / m. See `MeanRandomizer`."""
-        if self.mean_along == 0.0:
-            raise ParameterError(
-                "epsilon0 = 0: reports do not depend on the values, so there is nothing to "
-                "estimate; give epsilon0 >= 1e-9"
-            )
-        return 0.0, self.norm_bound / self.mean_along
-
-    def randomize(self, values: NDArray[Any], entropy: Entropy) -> Reports:
-        """Return one vector of float32 for each value. See `MeanRandomizer`."""
-        data = randomize_vectors(
-            values,
-            dimension=self.dimension,
-            norm_bound=self.norm_bound,
-            entropy=entropy,
-            draw_lengths=self._draw_lengths,
-            is_on_sphere=self.is_on_sphere,
-        )
-        return Reports(data=data, fingerprint=self.fingerprint)
-
-    def _draw_lengths(self, count: int, entropy: Entropy) -> Lengths:
-        """Return the lengths of a number of reports along and across."""
-        measure = self._measure
-        is_outside, tails = draw_tail_probabilities(count, self.threshold, measure, entropy)
-        return self._lengths(is_outside, tails)
-
-    def scores(self, reports: Reports) -> NDArray[np.float64]:
-        """Return the vectors of the reports, shape (n, d). See `MeanRandomizer`."""
-        rows = self._rows(reports)
-        require_possible_norms(rows, norm_range=self.norm_range)
-        return rows.astype(np.float64)
-
-    def aggregate(self, reports: Reports) -> Sums:
-        """Return the sums of the reports and of their squares. See `MeanRandomizer`."""
-        return sum_vectors(
-            self._rows(reports), norm_range=self.norm_range, fingerprint=self.fingerprint
-        )
-
-    def _rows(self, reports: Reports) -> NDArray[np.float32]:
-        """Return the vectors of the reports if they are of this law."""
-        rows: NDArray[np.float32] = require_reports(
-            reports,
-            fingerprint=self.fingerprint,
-            dtype=np.dtype(np.float32),
-            row_shape=(self.dimension,),
-        )
-        return rows
-
-    def report_variance(self, value: float) -> float:
-        """Return (norm_bound^2 E[norm(V)^2] / m^2 - value^2) / d for a vector of norm ``value``.
-
-        The variance of the decoded report V, as the mean over its coordinates; infinite for
-        epsilon0 = 0.
-        """
-        return decoded_variance(
-            value,
-            mean_along=self.mean_along,
-            mean_square=self._mean_square,
-            norm_bound=self.norm_bound,
-            dimension=self.dimension,
-        )
-
-    def mean_report_variance(self) -> float:
-        """Return the largest `report_variance`, which is that of a vector of zeros."""
-        return self.report_variance(0.0)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrivUnit(TwoPieceRandomizer):
+class PrivUnit(MeanRandomizer):
     """PrivUnit with optimal parameters: vectors of Euclidean norm at most ``norm_bound``.
 
     Parameters
@@ -298,11 +141,6 @@ class PrivUnit(TwoPieceRandomizer):
     """
 
     name: ClassVar[str] = "privunit"
-    # Reports are unit vectors, rounded to float32: their norms are off by 1e-7 at most.
-    norm_range: ClassVar[tuple[float, float]] = (0.999, 1.001)
-    is_on_sphere: ClassVar[bool] = True
-    cut_name: ClassVar[str] = "gamma"
-
     # A default of `field()`, or else the dataclass takes the base class's property for one.
     dimension: int = field()
     epsilon0: float
@@ -312,27 +150,105 @@ class PrivUnit(TwoPieceRandomizer):
     mean_along: float = field(init=False, repr=False)
     fingerprint: str = field(init=False, repr=False)
 
-    @staticmethod
-    def _best_cut(epsilon0: float, dimension: int) -> float:
-        return best_gamma(epsilon0, dimension)
-
-    @staticmethod
-    def _measure_of(cut: float, dimension: int) -> Measure:
-        return cap_measure(cut, dimension)
-
-    @staticmethod
-    def _mean_of(jump: float, cut: float, dimension: int) -> float:
-        return jump * cap_moment(cut, dimension)
-
-    def _right_angle(self, measure: Measure) -> RightAngle:
-        return caps_at_right_angle(self.gamma, self.dimension, measure)
+    def __post_init__(self) -> None:
+        dimension = require_dimension(self.dimension)
+        norm_bound = require_norm_bound(self.norm_bound)
+        law = settle_law(require_non_negative("epsilon0", self.epsilon0), dimension)
+        jump = weight_difference(law.threshold, cap_measure(law.gamma, dimension))
+        fingerprint = fingerprint_of(
+            self.name,
+            dimension=dimension,
+            norm_bound=norm_bound.hex(),
+            gamma=law.gamma.hex(),
+            threshold=law.threshold,
+        )
+        set_fields(self, dimension=dimension, norm_bound=norm_bound, epsilon0=law.loss)
+        set_fields(self, gamma=law.gamma, threshold=law.threshold, fingerprint=fingerprint)
+        set_fields(self, mean_along=jump * cap_moment(law.gamma, dimension))
 
     @property
-    def _mean_square(self) -> float:
-        return 1.0
+    def profile(self) -> LocalProfile:
+        """What the accountant needs: the loss, the blanket of opposite points, and an attack.
 
-    def _lengths(self, is_outside: NDArray[np.bool_], tails: NDArray[np.float64]) -> Lengths:
-        """Return t = <V, x> and sqrt(1 - t^2).
+        Proved in docs/results/worst-pairs.md, for the law of real numbers; see the known limitation
+        above.
+        """
+        measure = cap_measure(self.gamma, self.dimension)
+        right_angle = caps_at_right_angle(self.gamma, self.dimension, measure)
+        return LocalProfile(
+            epsilon0=self.epsilon0,
+            family=RandomizerFamily.OTHER,
+            blanket=two_piece_blanket(self.epsilon0, self.threshold, measure),
+            attack=two_piece_attack(self.threshold, measure, right_angle),
+        )
+
+    @property
+    def score_scale(self) -> tuple[float, float]:
+        """Offset 0 and factor norm_bound / m. See `MeanRandomizer`."""
+        if self.mean_along == 0.0:
+            raise ParameterError(
+                "epsilon0 = 0: reports do not depend on the values, so there is nothing to "
+                "estimate; give epsilon0 >= 1e-9"
+            )
+        return 0.0, self.norm_bound / self.mean_along
+
+    def randomize(self, values: NDArray[Any], entropy: Entropy) -> Reports:
+        """Return one vector of float32 for each value. See `MeanRandomizer`."""
+        data = randomize_vectors(
+            values,
+            dimension=self.dimension,
+            norm_bound=self.norm_bound,
+            entropy=entropy,
+            draw_lengths=self._draw_lengths,
+        )
+        return Reports(data=data, fingerprint=self.fingerprint)
+
+    def scores(self, reports: Reports) -> NDArray[np.float64]:
+        """Return the vectors of the reports, shape (n, d). See `MeanRandomizer`."""
+        rows = self._rows(reports)
+        require_unit_norms(rows)
+        return rows.astype(np.float64)
+
+    def aggregate(self, reports: Reports) -> Sums:
+        """Return the sums of the reports and of their squares. See `MeanRandomizer`."""
+        return sum_vectors(self._rows(reports), fingerprint=self.fingerprint)
+
+    def _rows(self, reports: Reports) -> NDArray[np.float32]:
+        """Return the vectors of the reports if they are of this law."""
+        rows: NDArray[np.float32] = require_reports(
+            reports,
+            fingerprint=self.fingerprint,
+            dtype=np.dtype(np.float32),
+            row_shape=(self.dimension,),
+        )
+        return rows
+
+    def report_variance(self, value: float) -> float:
+        """Return (norm_bound^2 / m^2 - value^2) / d for a vector of norm ``value``.
+
+        The variance of the decoded report, as the mean over its coordinates; infinite for
+        epsilon0 = 0. The value's point on the sphere is random too, and that is counted: the
+        decoded report has the length norm_bound / m, and its mean the length of the value.
+        """
+        length = require_non_negative("value", value)
+        if length > self.norm_bound * (1.0 + 1e-9):
+            raise ParameterError(
+                f"value = {value} is not in [0, norm_bound = {self.norm_bound}]: it is the norm of "
+                "a vector"
+            )
+        if self.mean_along == 0.0:
+            return math.inf
+        # As a product, since both are close to 1 at large epsilon0.
+        along = min(length / self.norm_bound, 1.0) * self.mean_along
+        scale = self.norm_bound / self.mean_along
+        return scale * scale * (1.0 - along) * (1.0 + along) / self.dimension
+
+    def mean_report_variance(self) -> float:
+        """Return the largest `report_variance`, which is that of a vector of zeros."""
+        return self.report_variance(0.0)
+
+    def _draw_lengths(self, count: int, entropy: Entropy) -> Lengths:
+        """Return t = <V, x> and sqrt(1 - t^2) of a number of reports.
 
         From the tail measure u the report is at the distance y = (1 - t) / 2 from x inside the
         cap, or (1 + t) / 2 from -x outside, with I_y(a, a) = u. Measuring from the far end keeps
@@ -340,6 +256,8 @@ class PrivUnit(TwoPieceRandomizer):
         """
         from scipy.special import betaincinv
 
+        measure = cap_measure(self.gamma, self.dimension)
+        is_outside, tails = draw_tail_probabilities(count, self.threshold, measure, entropy)
         a = (self.dimension - 1) / 2
         end = np.where(is_outside, (1.0 + self.gamma) / 2, (1.0 - self.gamma) / 2)
         y = np.minimum(betaincinv(a, a, tails), end)  # round-off must not cross the cap's edge
@@ -347,103 +265,24 @@ class PrivUnit(TwoPieceRandomizer):
         return along, 2.0 * np.sqrt(y * (1.0 - y))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrivUnitGaussian(TwoPieceRandomizer):
-    """PrivUnitG with optimal parameters: vectors of Euclidean norm at most ``norm_bound``.
+def settle_law(epsilon0: float, dimension: int) -> TwoPieceLaw:
+    """Return the law for the ``epsilon0`` asked for; it costs at most that.
 
-    Parameters
-    ----------
-    dimension : int
-        Number of coordinates d, in [2, 10^6].
-    epsilon0 : float
-        Local privacy loss asked for, in nats, in [0, inf); then that of the law drawn, rounded up.
-    norm_bound : float
-        Radius of the ball that holds all values, in [1e-100, 1e100].
-
-    Attributes
-    ----------
-    cut : float
-        z: the half-space of an input x holds the reports V with <V, x> >= z / sqrt(d).
-    threshold : int
-        T: a report lies outside the half-space with probability exactly T / 2^64.
-    mean_along : float
-        m = E<V, x>, rounded to nearest.
-
-    Notes
-    -----
-    Source: Asi, Feldman, Talwar, arXiv:2205.02466, PrivUnitG. The value is first replaced by a
-    point x of the unit sphere, at random, with the value as its expectation (`to_sphere`). The
-    report is V = a x + G, G normal with variance 1 / d in each direction orthogonal to x, and a
-    normal with variance 1 / d too, but conditioned: with probability P = 1 - T / 2^64 on a >= z /
-    sqrt(d), else on the contrary. With q = Phi(-z) the loss is that of `PrivUnit`, with the same
-    margin, and V / m is unbiased. E[norm(V)^2] = 1 + z m / sqrt(d), so the variance is
-    (1 + z m / sqrt(d)) / m^2 - 1 in all for a value on the sphere; P and z make it the smallest for
-    this epsilon0. It tends to that of `PrivUnit` as d grows, which is never worse.
-
-    Below 1e-12 the law does not depend on the value and epsilon0 is exactly 0. Above 100 nothing
-    more is spent. Known limitation and cost are those of `PrivUnit`.
-
-    Examples
-    --------
-    >>> randomizer = PrivUnitGaussian(dimension=1000, epsilon0=2.0)
-    >>> abs(randomizer.mean_along * 1000**0.5 - randomizer.cut) < 1e-3  # nearly the best m
-    True
-    >>> values = np.zeros((2, 1000))
-    >>> randomizer.randomize(values, Entropy.from_seed(7)).data.shape
-    (2, 1000)
+    A fixed point: a law settled for its own ``loss`` is the same law. Each round asks for the loss
+    of the law before, which is never larger. As a rule the second round changes nothing; where the
+    cap moves to its neighbour on the grid, one more is needed.
     """
 
-    name: ClassVar[str] = "privunit-gaussian"
-    # No normal that is drawn exceeds 13, nor does the component along the input exceed 14; across
-    # it there are d - 1 normals of variance 1/d. A forged report can be no longer than that either.
-    norm_range: ClassVar[tuple[float, float]] = (0.0, 20.0)
-    is_on_sphere: ClassVar[bool] = False
-    cut_name: ClassVar[str] = "cut"
+    def law_for(loss: float) -> TwoPieceLaw:
+        if loss < LEAST_EPSILON0:
+            return UNIFORM
+        gamma = best_gamma(min(loss, MOST_EPSILON0), dimension)
+        return law_for_cap(min(loss, MOST_EPSILON0), gamma, cap_measure(gamma, dimension))
 
-    # A default of `field()`, or else the dataclass takes the base class's property for one.
-    dimension: int = field()
-    epsilon0: float
-    norm_bound: float = 1.0
-    cut: float = field(init=False, repr=False)
-    threshold: int = field(init=False, repr=False)
-    mean_along: float = field(init=False, repr=False)
-    fingerprint: str = field(init=False, repr=False)
-
-    @staticmethod
-    def _best_cut(epsilon0: float, dimension: int) -> float:
-        return best_cut(epsilon0, dimension)
-
-    @staticmethod
-    def _measure_of(cut: float, dimension: int) -> Measure:  # noqa: ARG004 - one signature for both
-        return half_space_measure(cut)
-
-    @staticmethod
-    def _mean_of(jump: float, cut: float, dimension: int) -> float:
-        return jump * normal_density(cut) / math.sqrt(dimension)
-
-    def _right_angle(self, measure: Measure) -> RightAngle:
-        """Return what half-spaces share: components at a right angle are independent."""
-        inside, outside, middle = measure.inside, measure.outside, 2.0 * measure.below_half
-        return RightAngle(
-            shared=inside * inside,
-            own=inside * outside,
-            third=inside * middle,
-            none=outside * middle,
-        )
-
-    @property
-    def _mean_square(self) -> float:
-        return 1.0 + self.cut * self.mean_along / math.sqrt(self.dimension)
-
-    def _lengths(self, is_outside: NDArray[np.bool_], tails: NDArray[np.float64]) -> Lengths:
-        """Return a = <V, x>, and the deviation 1 / sqrt(d) across."""
-        from scipy.special import ndtri
-
-        z = ndtri(tails)
-        # Round-off must not cross the cut.
-        scaled = np.where(is_outside, np.minimum(z, self.cut), np.maximum(-z, self.cut))
-        deviation = 1.0 / math.sqrt(self.dimension)
-        return scaled * deviation, np.full(z.size, deviation)
+    law = law_for(epsilon0)
+    while (again := law_for(law.loss)) != law:
+        law = again
+    return law
 
 
 def cap_measure(gamma: float, dimension: int) -> Measure:
@@ -485,50 +324,6 @@ def best_gamma(epsilon0: float, dimension: int) -> float:
         if step <= _RELATIVE_STEP * min(gamma, 1.0 - gamma):
             break
     return cosine_on_grid(gamma)
-
-
-def half_space_measure(z: float) -> Measure:
-    """Return the probability that a standard normal variable is at least z >= 0.
-
-    Each member has a relative error of a few units in 10^16.
-    """
-    scaled = z / math.sqrt(2.0)
-    return Measure(inside=math.erfc(scaled) / 2, below_half=math.erf(scaled) / 2)
-
-
-def normal_density(z: float) -> float:
-    """Return phi(z), which is also E[Z; Z >= z]."""
-    return math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
-
-
-def best_cut(epsilon0: float, dimension: int) -> float:
-    """Return the z >= 0 of the half-space of least variance at a loss in (0, 100], on a grid.
-
-    Within 1e-5 of the optimum relative to it.
-    """
-    gain = math.expm1(epsilon0)
-    # Where mu = z: Newton's method rises to it from 0, as for PrivUnit.
-    high = 0.0
-    for _ in range(_MOST_STEPS):
-        mean = _scaled_mean(gain, high)
-        is_there = mean - high <= _RELATIVE_STEP * mean
-        high = mean
-        if is_there:
-            break
-    low = 0.0
-    while high - low > _RELATIVE_STEP * high:
-        middle = (low + high) / 2
-        mean = _scaled_mean(gain, middle)
-        if mean - (mean - middle) * (2 * dimension + middle * mean) < 0.0:
-            low = middle
-        else:
-            high = middle
-    return on_grid(high)
-
-
-def _scaled_mean(gain: float, z: float) -> float:
-    """Return mu = A phi(z) / (1 + A q)."""
-    return gain * normal_density(z) / (1.0 + gain * half_space_measure(z).inside)
 
 
 def caps_at_right_angle(gamma: float, dimension: int, measure: Measure) -> RightAngle:

@@ -9,21 +9,14 @@ from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.randomizers.base import CategoryRandomizer, MeanRandomizer
 from shuffledp.randomizers.duchi import Duchi
-from shuffledp.randomizers.hybrid import Hybrid
 from shuffledp.randomizers.k_randomized_response import KRandomizedResponse
-from shuffledp.randomizers.laplace import DiscreteLaplace
 from shuffledp.randomizers.local_hashing import (
-    BinaryLocalHashing,
     HadamardResponse,
     OptimizedLocalHashing,
 )
 from shuffledp.randomizers.piecewise import Piecewise
-from shuffledp.randomizers.privunit import PrivUnit, PrivUnitGaussian
-from shuffledp.randomizers.sketches import (
-    CountMeanSketch,
-    HadamardCountMeanSketch,
-    StringSketch,
-)
+from shuffledp.randomizers.privunit import PrivUnit
+from shuffledp.randomizers.sketches import CountMeanSketch
 from shuffledp.randomizers.subset_selection import SubsetSelection
 from shuffledp.randomizers.unary_encoding import OptimizedUnaryEncoding, SymmetricUnaryEncoding
 
@@ -36,7 +29,6 @@ RANDOMIZERS: Mapping[str, Callable[..., CategoryRandomizer]] = MappingProxyType(
             SymmetricUnaryEncoding,
             OptimizedUnaryEncoding,
             OptimizedLocalHashing,
-            BinaryLocalHashing,
             HadamardResponse,
             SubsetSelection,
         )
@@ -45,17 +37,17 @@ RANDOMIZERS: Mapping[str, Callable[..., CategoryRandomizer]] = MappingProxyType(
 
 #: Randomizers of a number by name; each takes ``low``, ``high`` and ``epsilon0``.
 NUMBER_RANDOMIZERS: Mapping[str, Callable[..., MeanRandomizer]] = MappingProxyType(
-    {each.name: each for each in (Duchi, Piecewise, Hybrid, DiscreteLaplace)}
+    {each.name: each for each in (Duchi, Piecewise)}
 )
 
 #: Randomizers of a vector by name; each takes ``dimension``, ``norm_bound`` and ``epsilon0``.
 VECTOR_RANDOMIZERS: Mapping[str, Callable[..., MeanRandomizer]] = MappingProxyType(
-    {each.name: each for each in (PrivUnit, PrivUnitGaussian)}
+    {PrivUnit.name: PrivUnit}
 )
 
 #: Randomizers of a text by name; each takes ``key`` and ``epsilon0``.
-STRING_RANDOMIZERS: Mapping[str, Callable[..., StringSketch]] = MappingProxyType(
-    {each.name: each for each in (CountMeanSketch, HadamardCountMeanSketch)}
+STRING_RANDOMIZERS: Mapping[str, Callable[..., CountMeanSketch]] = MappingProxyType(
+    {CountMeanSketch.name: CountMeanSketch}
 )
 
 

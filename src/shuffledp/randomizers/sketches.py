@@ -1,17 +1,15 @@
-"""Strings of open domains: sketches, which need no list of the possible values beforehand.
+"""Strings of open domains: a sketch, which needs no list of the possible values beforehand.
 
-Two of them, which hash strings to buckets under a public key. They differ from a
-`CategoryRandomizer` in two ways: their values are strings, and an estimate is asked for a
-dictionary of strings. Once the reports are in, any dictionary may be tried, and as many as one
-likes: that is post-processing.
+It hashes strings to buckets under a public key, and differs from a `CategoryRandomizer` in two
+ways: its values are strings, and an estimate is asked for a dictionary of strings. Once the reports
+are in, any dictionary may be tried, and as many as one likes: that is post-processing.
 """
 
 import dataclasses
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar, SupportsIndex
+from typing import ClassVar, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +17,8 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_at_least, require_non_negative
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, DomainError, ParameterError
-from shuffledp.core.exact_atoms import outward_atoms
-from shuffledp.core.numerics.walsh_hadamard import walsh_hadamard
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
-from shuffledp.core.reports import Counts, Reports, read_only
+from shuffledp.core.reports import Counts, Reports
 from shuffledp.estimation.frequencies import FrequencyEstimates, estimate_frequencies
 from shuffledp.estimation.frequencies import (
     expected_standard_error as expected_noise,
@@ -30,7 +26,6 @@ from shuffledp.estimation.frequencies import (
 from shuffledp.estimation.intervals import normal_quantile, simultaneous_confidence
 from shuffledp.randomizers.base import require_same_law
 from shuffledp.randomizers.checks import fingerprint_of, require_reports, set_fields
-from shuffledp.randomizers.k_randomized_response import histogram
 from shuffledp.randomizers.keyed_hash import (
     Texts,
     bucket_words,
@@ -38,40 +33,59 @@ from shuffledp.randomizers.keyed_hash import (
     digests_of,
     require_key,
 )
-from shuffledp.randomizers.thresholds import WORD_VALUES, flip_odds, settle_flips
+from shuffledp.randomizers.thresholds import WORD_VALUES, settle_flips
 from shuffledp.randomizers.unary_encoding import bytes_per_row, randomize_rows, unary_blanket
 
 _MOST_HASHES = 2**16  # the number of a hash function fits two bytes
+_MOST_BUCKETS = 2**20
 _MOST_CELLS = 2**26  # cells of a sketch: 512 MiB of counts, or twice that with signs
 # The sum of squared frequencies is read off the sketch, and taken this many of its own standard
 # errors too large.
 _STANDARD_ERRORS_ABOVE = 3.0
 
 
-class StringSketch(ABC):
-    """Strings of an open domain, hashed to buckets by public hash functions h_0, h_1, ...
+# A report begins with the number of its hash function, little-endian.
+_HEADER_BYTES = 2
+# Rows are drawn for about this many bytes at a time, and stay in the cache while they are copied.
+_BLOCK_BYTES = 2**18
 
-    Each user draws one of the hash functions and reports on the bucket of their string. A report
-    *supports* a string with probability p if its user holds the string, with p too if it holds
-    another one of the same bucket, and with probability q0 otherwise.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountMeanSketch:
+    """Count-mean sketch: one-hot bits of the bucket under a random hash function, each flipped.
+
+    Each user draws one of the public hash functions h_0, h_1, ... and reports on the bucket of
+    their string. A report *supports* a string with probability p if its user holds the string, with
+    p too if it holds another one of the same bucket, and with probability q0 otherwise.
+
+    Parameters
+    ----------
+    epsilon0 : float
+        Local privacy loss asked for, in nats, in [0, inf); then that of the law drawn, rounded up.
+    key : bytes
+        The task's public key, 16 bytes; see `new_key`.
+    num_hashes : int
+        Number m of hash functions, a power of two in [1, 65536].
+    num_buckets : int
+        Number w of buckets, a power of two in [2, 2^20]; num_hashes * num_buckets <= 2^26.
 
     Attributes
     ----------
-    name : str
-        Name of the sketch.
-    key : bytes
-        The task's public key; see `new_key`.
-    num_hashes : int
-        Number m of hash functions.
-    num_buckets : int
-        Number w of buckets of each.
-    epsilon0 : float
-        Local privacy loss in nats of the law that is drawn, rounded up.
+    threshold : int
+        T: each bit is flipped with probability exactly T / 2^64.
     fingerprint : str
-        Name of the exact law and of the key.
+        Name of the exact law and of the key, carried by its reports.
 
     Notes
     -----
+    Source: Apple Differential Privacy Team, "Learning with privacy at scale", 2017, algorithm CMS;
+    the loss is that of symmetric unary encoding, 2 ln((2^64 - T) / T), since the number of the hash
+    function tells nothing of the string.
+
+    A report is 2 + ceil(w / 8) bytes: the hash function j, and w packed bits. The aggregate counts
+    in cell j w + l the reports of hash function j with bit l set, and after these m w cells, for
+    each j, its reports.
+
     *Expectation.* If SipHash is a pseudo-random function, then over the key another string falls
     into the same bucket with probability 1/w (to within 2^-64, for equal digests). So a report of
     another string supports x with probability q = p/w + (1 - 1/w) q0, and
@@ -89,69 +103,136 @@ class StringSketch(ABC):
 
     exactly: the noise that other randomizers have too, and what collisions add, however many users
     there are. The sum is estimated from the sketch itself; see `estimate`.
+
+    Cost: about w random bytes and w / 8 bytes of memory a report; 8 m w bytes on the server.
+
+    Examples
+    --------
+    >>> sketch = CountMeanSketch(epsilon0=8.0, key=bytes(16), num_hashes=16, num_buckets=64)
+    >>> reports = sketch.randomize(["yes"] * 700 + ["no"] * 300, Entropy.from_seed(1))
+    >>> estimates = sketch.estimate(reports, dictionary=["yes", "no", "who?"])
+    >>> bool((abs(estimates.frequency - [0.7, 0.3, 0.0]) < 0.1).all())
+    True
     """
 
-    __slots__ = ()
+    name: ClassVar[str] = "count-mean-sketch"
 
-    name: ClassVar[str]
-    key: bytes
-    num_hashes: int
-    num_buckets: int
     epsilon0: float
-    threshold: int
-    fingerprint: str
-
-    num_flips: ClassVar[int]  # the loss is that of so many flips of probability T / 2^64
+    key: bytes
+    num_hashes: int = 1024
+    num_buckets: int = 1024
+    threshold: int = field(init=False, repr=False)
+    fingerprint: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         key = require_key(self.key)
         num_hashes, num_buckets = require_sizes(self.num_hashes, self.num_buckets)
         asked = require_non_negative("epsilon0", self.epsilon0)
-        threshold, epsilon0 = settle_flips(asked, num_flips=self.num_flips)
+        threshold, epsilon0 = settle_flips(asked, num_flips=2)
         law = {"num_hashes": num_hashes, "num_buckets": num_buckets, "threshold": threshold}
         fingerprint = fingerprint_of(self.name, key=key.hex(), **law)
         set_fields(self, epsilon0=epsilon0, fingerprint=fingerprint, **law)
 
     @property
-    @abstractmethod
-    def profile(self) -> LocalProfile:
-        """What the accountant needs: the exact loss, and the blanket."""
-
-    @property
-    @abstractmethod
-    def bit_probabilities(self) -> tuple[float, float]:
-        """Chance p of support by a report of the same bucket, and q0 by one of another bucket."""
-
-    @property
-    @abstractmethod
     def num_report_bytes(self) -> int:
-        """Bytes a report."""
+        """Bytes a report: 2 + ceil(num_buckets / 8)."""
+        return _HEADER_BYTES + bytes_per_row(self.num_buckets)
 
-    @abstractmethod
+    @property
+    def num_counts(self) -> int:
+        """Number of counts of an aggregate: one a cell, and one a hash function."""
+        return self.num_hashes * self.num_buckets + self.num_hashes
+
+    @property
+    def bit_probabilities(self) -> tuple[float, float]:
+        """Chance p that a bit is set, given it is the user's, and q0, given it is not."""
+        return (WORD_VALUES - self.threshold) / WORD_VALUES, self.threshold / WORD_VALUES
+
+    @property
+    def profile(self) -> LocalProfile:
+        """What the accountant needs: the exact loss, and the blanket.
+
+        Given the hash function the law is symmetric unary encoding of num_buckets categories. The
+        blanket is its blanket, for two strings that no hash function puts into one bucket. Where
+        one does, both ratios are one and the same variable; that is the coupling of the two which
+        is smallest in convex order, so such pairs are dominated.
+        """
+        flip = Fraction(self.threshold, WORD_VALUES)
+        return LocalProfile(
+            epsilon0=self.epsilon0,
+            family=RandomizerFamily.OTHER,
+            blanket=unary_blanket(self.num_buckets, 1 - flip, flip),
+        )
+
     def randomize(self, values: Texts, entropy: Entropy) -> Reports:
-        """Return one report for each string, one row a user.
+        """Return one report for each string, one row a user: its hash function and its bits.
 
         ``values`` is a sequence of str, a one-dimensional array of str or object, or a
         polars.Series; each has at most 65,536 bytes of UTF-8. `DomainError` names the position of
         what is no such text.
         """
+        from shuffledp.randomizers.category_kernels import flip_true_bits
 
-    @abstractmethod
+        digests = digests_of(values, self.key)
+        out = np.empty((digests.size, self.num_report_bytes), dtype=np.uint8)
+        step = max(1, _BLOCK_BYTES // self.num_report_bytes)
+        for start in range(0, digests.size, step):
+            block = slice(start, start + step)
+            hashes = entropy.words(digests[block].size) & np.uint64(self.num_hashes - 1)
+            buckets = buckets_of(digests[block], hashes, key=self.key, num_buckets=self.num_buckets)
+            rows = randomize_rows(
+                buckets,
+                k=self.num_buckets,
+                threshold=self.threshold,
+                entropy=entropy,
+                write_true_bits=flip_true_bits,
+            )
+            out[block, 0] = hashes & np.uint64(0xFF)
+            out[block, 1] = hashes >> np.uint64(8)
+            out[block, _HEADER_BYTES:] = rows
+        return Reports(data=out, fingerprint=self.fingerprint)
+
     def aggregate(self, reports: Reports) -> Counts:
-        """Return the sketch, all that an estimate of any string needs; sketches add."""
+        """Return the sketch, all that an estimate of any string needs; sketches add.
 
-    @property
-    @abstractmethod
-    def num_counts(self) -> int:
-        """Number of counts of an aggregate."""
+        How often each bit of each hash function is set, and the reports of each hash function.
+        """
+        from shuffledp.randomizers.string_kernels import add_bits_by_hash
 
-    @abstractmethod
-    def _support(self, counts: Counts, digests: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Return how many reports support each string, given their digests."""
+        rows, hashes = self._rows(reports)
+        row_bytes = bytes_per_row(self.num_buckets)
+        cells = np.zeros((self.num_hashes, row_bytes, 8), dtype=np.int64)
+        num_reports = np.zeros(self.num_hashes, dtype=np.int64)
+        bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
+        spread = bits.view(np.dtype("<u8"))[:, 0].astype(np.uint64)
+        packed = np.zeros((self.num_hashes, row_bytes), dtype=np.uint64)
+        add_bits_by_hash(hashes, rows, _HEADER_BYTES, spread, packed, cells, num_reports)
+        bits_set = cells.reshape(self.num_hashes, -1)[:, : self.num_buckets]
+        return Counts(
+            support=np.concatenate([bits_set.reshape(-1), num_reports]),
+            num_reports=hashes.size,
+            fingerprint=self.fingerprint,
+        )
 
-    @abstractmethod
-    def _colliding_pairs(self, counts: Counts) -> float:
-        """Return an unbiased number of ordered pairs of users with the same hash and bucket."""
+    def _rows(self, reports: Reports) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """Return the rows and their hash functions, if this law could have made them."""
+        rows: NDArray[np.uint8] = require_reports(
+            reports,
+            fingerprint=self.fingerprint,
+            dtype=np.dtype(np.uint8),
+            row_shape=(self.num_report_bytes,),
+        )
+        hashes = rows[:, 0] + 256 * rows[:, 1].astype(np.int64)
+        is_wrong = hashes >= self.num_hashes
+        if self.num_buckets < 8:
+            is_wrong |= rows[:, -1] >> np.uint8(self.num_buckets) != 0
+        if is_wrong.any():
+            raise DomainError(
+                f"report {int(np.argmax(is_wrong))} has a hash function or a bucket that does not "
+                f"exist (num_hashes = {self.num_hashes}, num_buckets = {self.num_buckets}), so it "
+                "is corrupt or forged; drop it and count again"
+            )
+        return rows, hashes
 
     @property
     def support_probabilities(self) -> tuple[float, float]:
@@ -243,16 +324,6 @@ class StringSketch(ABC):
         pairs = max(sum_of_other_squares - (1.0 - frequency) / num_users, 0.0)
         return math.sqrt(noise**2 + pairs / self._num_independent_cells)
 
-    def _sum_cells(
-        self, table: NDArray[np.int64], digests: NDArray[np.uint64]
-    ) -> NDArray[np.int64]:
-        """Return the sum of each string's cells: row j at its bucket under hash function j."""
-        from shuffledp.randomizers.string_kernels import sum_cells
-
-        out = np.zeros(digests.size, dtype=np.int64)
-        sum_cells(table, digests, *bucket_words(self.key), out)
-        return out
-
     @property
     def _num_independent_cells(self) -> int:
         """Number m (w - 1), by which collisions are thinned out."""
@@ -294,33 +365,60 @@ class StringSketch(ABC):
             return all_pairs
         return min(max(pairs / (1.0 - chance) / (1.0 - by_key), 0.0), all_pairs)
 
+    def _support(self, counts: Counts, digests: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Return how often the bits of each string's buckets are set: one cell a hash function."""
+        from shuffledp.randomizers.string_kernels import sum_cells
+
+        out = np.zeros(digests.size, dtype=np.int64)
+        sum_cells(self._cells(counts), digests, *bucket_words(self.key), out)
+        return out
+
+    def _colliding_pairs(self, counts: Counts) -> float:
+        """Return an unbiased number of ordered pairs of users with the same hash and bucket.
+
+        With y = bit - q0, the sum over l of y_il y_i'l has the mean (p - q0)^2 if users i and i'
+        have the same bucket of the same hash function, and 0 if another bucket. The squared sums
+        of a cell over its users hold these products, and the squares y_il^2, which are known.
+        """
+        keep, other = self.bit_probabilities
+        cells = self._cells(counts)
+        num_reports = counts.support[cells.size :]
+        deviations = cells - other * num_reports[:, None]
+        bits_set = float(cells.sum())
+        squares = (1.0 - 2.0 * other) * bits_set
+        squares += counts.num_reports * self.num_buckets * other**2
+        return (float(np.vdot(deviations, deviations)) - squares) / (keep - other) ** 2
+
+    def _cells(self, counts: Counts) -> NDArray[np.int64]:
+        """Return how often each bit is set: hash functions by buckets."""
+        cells = counts.support[: self.num_hashes * self.num_buckets]
+        return cells.reshape(self.num_hashes, self.num_buckets)
+
 
 def require_sizes(num_hashes: SupportsIndex, num_buckets: SupportsIndex) -> tuple[int, int]:
     """Return both numbers if they are powers of two in their ranges, else raise.
 
     Powers of two, so that uniform random bits are uniform hash functions and buckets.
     """
-    hashes = _require_power_of_two("num_hashes", num_hashes, least=1, most=_MOST_HASHES)
-    buckets = _require_power_of_two(
-        "num_buckets", num_buckets, least=2, most=_MOST_CELLS // _MOST_HASHES * 2**10
-    )
+    numbers = []
+    for name, value, least, most in (
+        ("num_hashes", num_hashes, 1, _MOST_HASHES),
+        ("num_buckets", num_buckets, 2, _MOST_BUCKETS),
+    ):
+        number = require_at_least(name, value, least)
+        if number & (number - 1) or number > most:
+            nearest = min(2 ** max(number.bit_length() - 1, 1), most)
+            raise ParameterError(
+                f"{name} = {number} is not a power of two in [{least}, {most}]: try {nearest}"
+            )
+        numbers.append(number)
+    hashes, buckets = numbers
     if hashes * buckets > _MOST_CELLS:
         raise ParameterError(
             f"num_hashes * num_buckets = {hashes * buckets} is above {_MOST_CELLS}: the server "
             "keeps a count for each; take fewer hash functions"
         )
     return hashes, buckets
-
-
-def _require_power_of_two(name: str, value: SupportsIndex, *, least: int, most: int) -> int:
-    """Return ``value`` as an int if it is a power of two in [least, most], else raise."""
-    number = require_at_least(name, value, least)
-    if number & (number - 1) or number > most:
-        nearest = min(2 ** max(number.bit_length() - 1, 1), most)
-        raise ParameterError(
-            f"{name} = {number} is not a power of two in [{least}, {most}]: try {nearest}"
-        )
-    return number
 
 
 def _require_distinct(digests: NDArray[np.uint64]) -> None:
@@ -355,357 +453,3 @@ def _widened(
         lower=centre - half_width,
         upper=centre + half_width,
     )
-
-
-# A report begins with the number of its hash function, little-endian.
-_HEADER_BYTES = 2
-# Rows are drawn for about this many bytes at a time, and stay in the cache while they are copied.
-_BLOCK_BYTES = 2**18
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CountMeanSketch(StringSketch):
-    """Count-mean sketch: one-hot bits of the bucket under a random hash function, each flipped.
-
-    Parameters
-    ----------
-    epsilon0 : float
-        Local privacy loss asked for, in nats, in [0, inf); then that of the law drawn, rounded up.
-    key : bytes
-        The task's public key, 16 bytes; see `new_key`.
-    num_hashes : int
-        Number m of hash functions, a power of two in [1, 65536].
-    num_buckets : int
-        Number w of buckets, a power of two in [2, 2^20]; num_hashes * num_buckets <= 2^26.
-
-    Attributes
-    ----------
-    threshold : int
-        T: each bit is flipped with probability exactly T / 2^64.
-    fingerprint : str
-        Name of the exact law and of the key, carried by its reports.
-
-    Notes
-    -----
-    Source: Apple Differential Privacy Team, "Learning with privacy at scale", 2017, algorithm CMS;
-    the loss is that of symmetric unary encoding, 2 ln((2^64 - T) / T), since the number of the hash
-    function tells nothing of the string.
-
-    A report is 2 + ceil(w / 8) bytes: the hash function j, and w packed bits. The aggregate counts
-    in cell j w + l the reports of hash function j with bit l set, and after these m w cells, for
-    each j, its reports.
-
-    Cost: about w random bytes and w / 8 bytes of memory a report; 8 m w bytes on the server.
-
-    Examples
-    --------
-    >>> sketch = CountMeanSketch(epsilon0=8.0, key=bytes(16), num_hashes=16, num_buckets=64)
-    >>> reports = sketch.randomize(["yes"] * 700 + ["no"] * 300, Entropy.from_seed(1))
-    >>> estimates = sketch.estimate(reports, dictionary=["yes", "no", "who?"])
-    >>> bool((abs(estimates.frequency - [0.7, 0.3, 0.0]) < 0.1).all())
-    True
-    """
-
-    name: ClassVar[str] = "count-mean-sketch"
-    num_flips: ClassVar[int] = 2
-
-    epsilon0: float
-    key: bytes
-    num_hashes: int = 1024
-    num_buckets: int = 1024
-    threshold: int = field(init=False, repr=False)
-    fingerprint: str = field(init=False, repr=False)
-
-    @property
-    def num_report_bytes(self) -> int:
-        """Bytes a report: 2 + ceil(num_buckets / 8)."""
-        return _HEADER_BYTES + bytes_per_row(self.num_buckets)
-
-    @property
-    def num_counts(self) -> int:
-        """Number of counts of an aggregate: one a cell, and one a hash function."""
-        return self.num_hashes * self.num_buckets + self.num_hashes
-
-    @property
-    def bit_probabilities(self) -> tuple[float, float]:
-        """Chance p that a bit is set, given it is the user's, and q0, given it is not."""
-        return (WORD_VALUES - self.threshold) / WORD_VALUES, self.threshold / WORD_VALUES
-
-    @property
-    def profile(self) -> LocalProfile:
-        """What the accountant needs: the exact loss, and the blanket.
-
-        Given the hash function the law is symmetric unary encoding of num_buckets categories. The
-        blanket is its blanket, for two strings that no hash function puts into one bucket. Where
-        one does, both ratios are one and the same variable; that is the coupling of the two which
-        is smallest in convex order, so such pairs are dominated.
-        """
-        flip = Fraction(self.threshold, WORD_VALUES)
-        return LocalProfile(
-            epsilon0=self.epsilon0,
-            family=RandomizerFamily.OTHER,
-            blanket=unary_blanket(self.num_buckets, 1 - flip, flip),
-        )
-
-    def randomize(self, values: Texts, entropy: Entropy) -> Reports:
-        """Return the hash function and the bits of each string. See `StringSketch`."""
-        from shuffledp.randomizers.category_kernels import flip_true_bits
-
-        digests = digests_of(values, self.key)
-        out = np.empty((digests.size, self.num_report_bytes), dtype=np.uint8)
-        step = max(1, _BLOCK_BYTES // self.num_report_bytes)
-        for start in range(0, digests.size, step):
-            block = slice(start, start + step)
-            hashes = entropy.words(digests[block].size) & np.uint64(self.num_hashes - 1)
-            buckets = buckets_of(digests[block], hashes, key=self.key, num_buckets=self.num_buckets)
-            rows = randomize_rows(
-                buckets,
-                k=self.num_buckets,
-                threshold=self.threshold,
-                entropy=entropy,
-                write_true_bits=flip_true_bits,
-            )
-            out[block, 0] = hashes & np.uint64(0xFF)
-            out[block, 1] = hashes >> np.uint64(8)
-            out[block, _HEADER_BYTES:] = rows
-        return Reports(data=out, fingerprint=self.fingerprint)
-
-    def aggregate(self, reports: Reports) -> Counts:
-        """Return how often each bit of each hash function is set. See `StringSketch`."""
-        from shuffledp.randomizers.string_kernels import add_bits_by_hash
-
-        rows, hashes = self._rows(reports)
-        row_bytes = bytes_per_row(self.num_buckets)
-        cells = np.zeros((self.num_hashes, row_bytes, 8), dtype=np.int64)
-        num_reports = np.zeros(self.num_hashes, dtype=np.int64)
-        bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
-        spread = bits.view(np.dtype("<u8"))[:, 0].astype(np.uint64)
-        packed = np.zeros((self.num_hashes, row_bytes), dtype=np.uint64)
-        add_bits_by_hash(hashes, rows, _HEADER_BYTES, spread, packed, cells, num_reports)
-        bits_set = cells.reshape(self.num_hashes, -1)[:, : self.num_buckets]
-        return Counts(
-            support=np.concatenate([bits_set.reshape(-1), num_reports]),
-            num_reports=hashes.size,
-            fingerprint=self.fingerprint,
-        )
-
-    def _rows(self, reports: Reports) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """Return the rows and their hash functions, if this law could have made them."""
-        rows: NDArray[np.uint8] = require_reports(
-            reports,
-            fingerprint=self.fingerprint,
-            dtype=np.dtype(np.uint8),
-            row_shape=(self.num_report_bytes,),
-        )
-        hashes = rows[:, 0] + 256 * rows[:, 1].astype(np.int64)
-        is_wrong = hashes >= self.num_hashes
-        if self.num_buckets < 8:
-            is_wrong |= rows[:, -1] >> np.uint8(self.num_buckets) != 0
-        if is_wrong.any():
-            raise DomainError(
-                f"report {int(np.argmax(is_wrong))} has a hash function or a bucket that does not "
-                f"exist (num_hashes = {self.num_hashes}, num_buckets = {self.num_buckets}), so it "
-                "is corrupt or forged; drop it and count again"
-            )
-        return rows, hashes
-
-    def _support(self, counts: Counts, digests: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Return how often the bits of each string's buckets are set."""
-        return self._sum_cells(self._cells(counts), digests)
-
-    def _colliding_pairs(self, counts: Counts) -> float:
-        """Return an unbiased number of ordered pairs of users with the same hash and bucket.
-
-        With y = bit - q0, the sum over l of y_il y_i'l has the mean (p - q0)^2 if users i and i'
-        have the same bucket of the same hash function, and 0 if another bucket. The squared sums
-        of a cell over its users hold these products, and the squares y_il^2, which are known.
-        """
-        keep, other = self.bit_probabilities
-        cells = self._cells(counts)
-        num_reports = counts.support[cells.size :]
-        deviations = cells - other * num_reports[:, None]
-        bits_set = float(cells.sum())
-        squares = (1.0 - 2.0 * other) * bits_set
-        squares += counts.num_reports * self.num_buckets * other**2
-        return (float(np.vdot(deviations, deviations)) - squares) / (keep - other) ** 2
-
-    def _cells(self, counts: Counts) -> NDArray[np.int64]:
-        """Return how often each bit is set: hash functions by buckets."""
-        cells = counts.support[: self.num_hashes * self.num_buckets]
-        return cells.reshape(self.num_hashes, self.num_buckets)
-
-
-# Words are drawn for this many reports at a time, two each, and stay in the cache until used.
-_BLOCK = 2**14
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HadamardCountMeanSketch(StringSketch):
-    """Hadamard count-mean sketch: one random coefficient of the bucket's row, its sign flipped.
-
-    Parameters
-    ----------
-    epsilon0 : float
-        Local privacy loss asked for, in nats, in [0, inf); then that of the law drawn, rounded up.
-    key : bytes
-        The task's public key, 16 bytes; see `new_key`.
-    num_hashes : int
-        Number m of hash functions, a power of two in [1, 65536].
-    num_buckets : int
-        Number w of buckets, a power of two in [2, 2^20]; num_hashes * num_buckets <= 2^26.
-
-    Attributes
-    ----------
-    threshold : int
-        T: the bit is flipped with probability exactly T / 2^64.
-    fingerprint : str
-        Name of the exact law and of the key, carried by its reports.
-
-    Notes
-    -----
-    Source: Apple Differential Privacy Team, "Learning with privacy at scale", 2017, algorithm HCMS.
-    A report is 2 (j w + l) + b in the narrowest unsigned type: hash function j and coefficient l
-    are uniform, and b is the parity of l & h_j(x), flipped with probability T / 2^64. The loss is
-    ln((2^64 - T) / T) and cannot exceed 64 ln 2 = 44.4. The report supports every string whose
-    bucket has that parity. The aggregate is the number of times that each report was made.
-
-    Against `CountMeanSketch` a report has a few bytes instead of w / 8, and is drawn in the time
-    of two words. The price, for a rare string and many buckets: n times the variance is
-    coth(epsilon0 / 2)^2 in place of 1 / (4 sinh(epsilon0 / 4)^2), more by 3/4 to 1. That is
-    little for epsilon0 <= 1, where both are near 4 / epsilon0^2.
-
-    Cost: 16 random bytes a report; 16 m w bytes on the server.
-
-    Examples
-    --------
-    >>> sketch = HadamardCountMeanSketch(epsilon0=8.0, key=bytes(16))
-    >>> sketch.num_report_bytes
-    4
-    >>> reports = sketch.randomize(["yes"] * 7000 + ["no"] * 3000, Entropy.from_seed(1))
-    >>> estimates = sketch.estimate(reports, dictionary=["yes", "no", "who?"])
-    >>> bool((abs(estimates.frequency - [0.7, 0.3, 0.0]) < 0.1).all())
-    True
-    """
-
-    name: ClassVar[str] = "hadamard-count-mean-sketch"
-    num_flips: ClassVar[int] = 1
-
-    epsilon0: float
-    key: bytes
-    num_hashes: int = 1024
-    num_buckets: int = 1024
-    threshold: int = field(init=False, repr=False)
-    fingerprint: str = field(init=False, repr=False)
-
-    @property
-    def num_report_bytes(self) -> int:
-        """Bytes a report: 1, 2 or 4."""
-        return int(self._report_type.itemsize)
-
-    @property
-    def num_counts(self) -> int:
-        """Number of counts of an aggregate: one for each possible report."""
-        return 2 * self.num_hashes * self.num_buckets
-
-    @property
-    def _report_type(self) -> np.dtype[Any]:
-        """The narrowest unsigned type that holds every report."""
-        return np.min_scalar_type(self.num_counts - 1)
-
-    @property
-    def bit_probabilities(self) -> tuple[float, float]:
-        """Chance p of the true parity, and q0 = 1/2, exactly, of that of another bucket."""
-        return (WORD_VALUES - self.threshold) / WORD_VALUES, 0.5
-
-    @property
-    def profile(self) -> LocalProfile:
-        """What the accountant needs: the exact loss, and the blanket.
-
-        With t = T / 2^64 and r = (1 - t) / t, for two strings that no hash function puts into one
-        bucket: l = 0 has the same parity for all buckets, so that the blanket is the law itself,
-        of mass 1/w and ratios (1, 1). Every other l has both parities among the buckets, and the
-        least probability of either bit is t. Of these, w/2 - 1 have equal parities for the pair,
-        mass t each at (r, r) and (1, 1), and w/2 have unequal ones, mass t each at (r, 1) and
-        (1, r). Pairs of strings that do meet in buckets are dominated: see `CountMeanSketch`.
-        Rounded so that no bound falls; see `outward_atoms`.
-        """
-        flip, ratio = Fraction(self.threshold, WORD_VALUES), flip_odds(self.threshold)
-        chance = Fraction(1, self.num_buckets)
-        equal = (Fraction(1, 2) - chance) * flip
-        return LocalProfile(
-            epsilon0=self.epsilon0,
-            family=RandomizerFamily.OTHER,
-            blanket=outward_atoms(
-                [
-                    (flip / 2, ratio, 1),
-                    (flip / 2, 1, ratio),
-                    (chance + equal, 1, 1),
-                    (equal, ratio, ratio),
-                ]
-            ),
-        )
-
-    def randomize(self, values: Texts, entropy: Entropy) -> Reports:
-        """Return one whole number for each string. See `StringSketch`."""
-        from shuffledp.randomizers.string_kernels import draw_signs
-
-        digests = digests_of(values, self.key)
-        out = np.empty(digests.size, dtype=self._report_type)
-        words = np.empty((2, min(digests.size, _BLOCK)), dtype=np.uint64)
-        for start in range(0, digests.size, _BLOCK):
-            block = slice(start, start + _BLOCK)
-            size = digests[block].size
-            entropy.fill(words)
-            places = words[0, :size] & np.uint64(self.num_hashes * self.num_buckets - 1)
-            draw_signs(
-                digests[block],
-                places,
-                words[1, :size],
-                np.uint64(self.threshold),
-                np.uint64(self.num_buckets),
-                *bucket_words(self.key),
-                out[block],
-            )
-        return Reports(data=out, fingerprint=self.fingerprint)
-
-    def aggregate(self, reports: Reports) -> Counts:
-        """Return how often each report was made. See `StringSketch`."""
-        codes = require_reports(
-            reports, fingerprint=self.fingerprint, dtype=self._report_type, row_shape=()
-        )
-        if codes.size and int(codes.max()) >= self.num_counts:
-            position = int(np.argmax(codes >= self.num_counts))
-            raise DomainError(
-                f"report {position} = {codes[position]} is not in [0, {self.num_counts}): no such "
-                "hash function exists, so it is corrupt or forged; drop it and count again"
-            )
-        support = histogram(codes, self.num_counts)
-        return Counts(support=support, num_reports=codes.size, fingerprint=self.fingerprint)
-
-    def _support(self, counts: Counts, digests: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Return how many reports have the parity of each string's bucket.
-
-        Agreements less disagreements of hash function j with bucket b are the sum over l of
-        (reports with bit 0 less bit 1) times (-1)^parity(l & b): a Walsh-Hadamard transform.
-        """
-        table = read_only(walsh_hadamard(self._differences(counts)))
-        return (self._sum_cells(table, digests) + counts.num_reports) // 2
-
-    def _colliding_pairs(self, counts: Counts) -> float:
-        """Return an unbiased number of ordered pairs of users with the same hash and bucket.
-
-        Let z = 1 - 2 b. Two users of one hash function who drew the same l have the product z z'
-        of mean (2 p - 1)^2 times the product of two signs, whose mean over l is 1 if their buckets
-        are the same and 0 if not. They draw the same l with probability 1/w. The squared
-        differences of a cell hold these products, and a 1 for each user.
-        """
-        keep, _ = self.bit_probabilities
-        differences = self._differences(counts).astype(np.float64)
-        products = float(np.vdot(differences, differences)) - counts.num_reports
-        return self.num_buckets * products / (2.0 * keep - 1.0) ** 2
-
-    def _differences(self, counts: Counts) -> NDArray[np.int64]:
-        """Return reports with bit 0 less those with bit 1: hash functions by coefficients."""
-        both = counts.support.reshape(self.num_hashes, self.num_buckets, 2)
-        differences: NDArray[np.int64] = both[:, :, 0] - both[:, :, 1]
-        return differences

@@ -1,7 +1,5 @@
 """Compiled loops of sketches: SipHash-2-4 of texts and of pairs of words, draws, cells."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -125,7 +123,6 @@ def hash_pairs(
         out[i] = hash_pair(key0, key1, firsts[i], seconds[i])
 
 
-_ONE = np.uint64(1)
 _BYTE_MASK = np.uint64(0xFF)
 
 
@@ -167,38 +164,6 @@ def add_bits_by_hash(
             _flush(counters, cells[row])
     for row in range(packed.shape[0]):
         _flush(packed[row], cells[row])
-
-
-@njit(cache=True, nogil=True)
-def parity(word: np.uint64) -> np.uint64:
-    """Return the number of ones of ``word``, modulo 2."""
-    for shift in (32, 16, 8, 4, 2, 1):
-        word ^= word >> np.uint64(shift)
-    return word & _ONE
-
-
-@njit(cache=True, nogil=True)
-def draw_signs(
-    digests: NDArray[np.uint64],
-    places: NDArray[np.uint64],
-    coins: NDArray[np.uint64],
-    threshold: np.uint64,
-    num_buckets: np.uint64,
-    key0: np.uint64,
-    key1: np.uint64,
-    out: NDArray[Any],
-) -> None:
-    """Write report i = 2 (j w + l) + b, where ``places[i]`` = j w + l was drawn uniformly.
-
-    b is the parity of l & h_j(x_i), flipped if ``coins[i]`` < T.
-    """
-    mask = num_buckets - _ONE
-    for i in range(digests.size):
-        place = places[i]
-        row = place // num_buckets
-        bucket = hash_pair(key0, key1, digests[i], row) & mask
-        bit = parity(place & bucket) ^ np.uint64(coins[i] < threshold)
-        out[i] = (place << _ONE) | bit
 
 
 @njit(cache=True, nogil=True)

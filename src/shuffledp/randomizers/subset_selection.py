@@ -121,11 +121,6 @@ class SubsetSelection(CategoryRandomizer):
         set_fields(self, domain_size=k, epsilon0=epsilon0, fingerprint=fingerprint, **law)
 
     @property
-    def num_report_bytes(self) -> int:
-        """Bytes a report: ceil(k / 8)."""
-        return bytes_per_row(self.domain_size)
-
-    @property
     def support_probabilities(self) -> tuple[float, float]:
         """Chance that the report names a category if that is the truth, and if not, as floats."""
         p = _inclusion(self.domain_size, self.subset_size, self.threshold)
@@ -338,9 +333,6 @@ def _chances_of_pair(domain_size: int, size: int) -> tuple[Fraction, Fraction, F
 def _num_bits_set(rows: NDArray[np.uint8]) -> NDArray[np.integer[Any]]:
     """Return the number of bits set in each row."""
     widest = next(width for width in (8, 4, 2, 1) if rows.shape[1] % width == 0)
-    counts = np.bitwise_count(rows.view(f"u{widest}"))
-    if counts.shape[1] == 1:
-        sizes: NDArray[np.integer[Any]] = counts[:, 0]
-        return sizes
     # Over so few terms `einsum` has less overhead than `sum`.
+    counts = np.bitwise_count(rows.view(f"u{widest}"))
     return np.asarray(np.einsum("ij->i", counts, dtype=np.int64))

@@ -1,6 +1,6 @@
-"""The law that PrivUnit and PrivUnitG share: inside a half-space more often than outside.
+"""The law of PrivUnit: inside a half-space more often than outside.
 
-Both draw the report V from a fixed spherical law of base measure, reweighted: with probability P
+The report V is drawn from a fixed spherical law of base measure, reweighted: with probability P
 from the part where <V, x> >= gamma, of base measure q, else from the rest. The densities for two
 inputs differ by at most the factor (P / q) / ((1 - P) / (1 - q)), and reach it where one input's
 part is met and the other's is not; so the exact local loss is
@@ -17,7 +17,6 @@ q, a floating-point number with a relative error of at most 3e-10; what is state
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -26,7 +25,7 @@ from numpy.typing import NDArray
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.numerics.enclosure import float_above, float_below, round_down, round_up
-from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
+from shuffledp.core.profile import BlanketAtom
 from shuffledp.randomizers.thresholds import (
     WORD_VALUES,
     k_randomized_response_threshold,
@@ -52,18 +51,18 @@ _LOG_ODDS_BITS = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TwoPieceLaw:
-    """Where the half-space begins, on the caller's scale, and how often it is missed.
+    """Where the cap begins, and how often it is missed.
 
     The report lies outside with probability exactly T / 2^64 <= 1/2; the loss in nats is rounded
     up.
     """
 
-    cut: float
+    gamma: float
     threshold: int
     loss: float
 
 
-UNIFORM = TwoPieceLaw(cut=0.0, threshold=WORD_VALUES // 2, loss=0.0)
+UNIFORM = TwoPieceLaw(gamma=0.0, threshold=WORD_VALUES // 2, loss=0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,9 +91,9 @@ def log_odds_upper(measure: Measure) -> float:
     return math.ldexp(math.ceil(math.ldexp(mantissa, _LOG_ODDS_BITS)), exponent - _LOG_ODDS_BITS)
 
 
-def on_grid(cut: float) -> float:
+def _on_grid(cosine: float) -> float:
     """Return the nearest float with 16 significant bits."""
-    mantissa, exponent = math.frexp(cut)
+    mantissa, exponent = math.frexp(cosine)
     return math.ldexp(round(math.ldexp(mantissa, _GAMMA_BITS)), exponent - _GAMMA_BITS)
 
 
@@ -104,41 +103,20 @@ def cosine_on_grid(gamma: float) -> float:
     Up to 1/2 gamma has 16 significant bits, and above 1 - gamma has; at most 1 - 2^-37.
     """
     if gamma <= 0.5:
-        return on_grid(max(gamma, 0.0))
-    return min(1.0 - on_grid(1.0 - gamma), _LARGEST_GAMMA)
+        return _on_grid(max(gamma, 0.0))
+    return min(1.0 - _on_grid(1.0 - gamma), _LARGEST_GAMMA)
 
 
-def settle_law(
-    epsilon0: float, *, best_cut: Callable[[float], float], measure_of: Callable[[float], Measure]
-) -> TwoPieceLaw:
-    """Return the law for the ``epsilon0`` asked for; it costs at most that.
-
-    A fixed point: a law settled for its own ``loss`` is the same law. Each round asks for the loss
-    of the law before, which is never larger. As a rule the second round changes nothing; where the
-    cut moves to its neighbour on the grid, one more is needed.
-    """
-    law = _law_for(epsilon0, best_cut, measure_of)
-    while (again := _law_for(law.loss, best_cut, measure_of)) != law:
-        law = again
-    return law
-
-
-def _law_for(
-    epsilon0: float, best_cut: Callable[[float], float], measure_of: Callable[[float], Measure]
-) -> TwoPieceLaw:
-    """Return the law that spends on P all that the best cut leaves of ``epsilon0``."""
-    if epsilon0 < LEAST_EPSILON0:
-        return UNIFORM
-    limit = min(epsilon0, MOST_EPSILON0)
-    cut = best_cut(limit)
-    log_odds = log_odds_upper(measure_of(cut))
+def law_for_cap(limit: float, gamma: float, measure: Measure) -> TwoPieceLaw:
+    """Return the law that spends on P all that a cap leaves of a loss in [1e-12, 100]."""
+    log_odds = log_odds_upper(measure)
     budget = Fraction(limit) - Fraction(log_odds)
     if budget < 0:
-        return UNIFORM  # P would be below 1/2: the best cut leaves more, and nothing costs less
+        return UNIFORM  # P would be below 1/2: the best cap leaves more, and nothing costs less
     threshold = k_randomized_response_threshold(2, float_below(budget))
     odds = Fraction(WORD_VALUES - threshold, threshold)
     loss = Fraction(log_ratio_upper(odds)) + Fraction(log_odds)
-    return TwoPieceLaw(cut=cut, threshold=threshold, loss=float_above(loss))
+    return TwoPieceLaw(gamma=gamma, threshold=threshold, loss=float_above(loss))
 
 
 def weight_difference(threshold: int, measure: Measure) -> float:
@@ -180,23 +158,8 @@ class RightAngle:
     none: float
 
 
-def two_piece_profile(
-    epsilon0: float, threshold: int, measure: Measure, right_angle: RightAngle
-) -> LocalProfile:
-    """Return what the accountant needs to know of a two-piece law.
-
-    Its blanket dominates that of every pair; its attack is right to ten digits. Measures at a right
-    angle have a relative error of at most 1e-10.
-    """
-    return LocalProfile(
-        epsilon0=epsilon0,
-        family=RandomizerFamily.OTHER,
-        blanket=_blanket(epsilon0, threshold, measure),
-        attack=_attack(threshold, measure, right_angle),
-    )
-
-
-def _blanket(epsilon0: float, threshold: int, measure: Measure) -> tuple[BlanketAtom, ...]:
+def two_piece_blanket(epsilon0: float, threshold: int, measure: Measure) -> tuple[BlanketAtom, ...]:
+    """Return a blanket that dominates that of every pair."""
     ratio = math.exp(epsilon0)
     outside = threshold / WORD_VALUES
     neither = _THINNER * 2.0 * measure.below_half * outside / measure.outside
@@ -205,7 +168,10 @@ def _blanket(epsilon0: float, threshold: int, measure: Measure) -> tuple[Blanket
     return _some((one, ratio, 1.0), (one, 1.0, ratio), (neither, 1.0, 1.0))
 
 
-def _attack(threshold: int, measure: Measure, right_angle: RightAngle) -> tuple[BlanketAtom, ...]:
+def two_piece_attack(
+    threshold: int, measure: Measure, right_angle: RightAngle
+) -> tuple[BlanketAtom, ...]:
+    """Return an attack, right to ten digits for measures with relative errors below 1e-10."""
     inside = (WORD_VALUES - threshold) / WORD_VALUES / measure.inside
     outside = threshold / WORD_VALUES / measure.outside
     high, low = inside / outside, outside / inside

@@ -82,11 +82,6 @@ class UnaryEncoding(CategoryRandomizer):
         """Give the true bit of each row, set with probability q so far, its own probability p."""
 
     @property
-    def num_report_bytes(self) -> int:
-        """Bytes a report: ceil(k / 8)."""
-        return bytes_per_row(self.domain_size)
-
-    @property
     def support_probabilities(self) -> tuple[float, float]:
         """Chance that a bit is set, given it is the true one, and given it is not, as floats."""
         p, q = self.bit_probabilities

@@ -71,13 +71,12 @@ def turn_to_directions(
     along: NDArray[np.float64],
     across: NDArray[np.float64],
     normals: NDArray[np.float64],
-    is_on_sphere: bool,
     out: NDArray[np.float32],
 ) -> None:
     """Write along[i] x + across[i] g for each direction x, with g from normals, orthogonal to x.
 
-    g is row i of ``normals``, shape (n, d - 1), turned into the space orthogonal to x, and scaled
-    to length 1 first if ``is_on_sphere``. The turn is the reflection I - 2 u u^T / |u|^2 with
+    g is row i of ``normals``, shape (n, d - 1), scaled to length 1 and turned into the space
+    orthogonal to x. The turn is the reflection I - 2 u u^T / |u|^2 with
     u = e1 + s x, s the sign of the first coordinate of x. It takes e1 to -s x, and |u| >= sqrt(2),
     so nothing cancels; where projecting g would lose digits in few dimensions.
     """
@@ -100,9 +99,7 @@ def turn_to_directions(
         if 2 * half < g.size:
             square += g[2 * half] * g[2 * half]
             dot += g[2 * half] * rest_of_x[2 * half]
-        scale = across[i]
-        if is_on_sphere:
-            scale /= math.sqrt(square + other_square)
+        scale = across[i] / math.sqrt(square + other_square)
         first = -sign * along[i]
         factor = first + scale * sign * (dot + other_dot) / length
         out[i, 0] = first - factor * length

@@ -12,7 +12,7 @@ from typing import Any, SupportsFloat, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.core.checks import require_at_least, require_non_negative, require_positive
+from shuffledp.core.checks import require_at_least, require_positive
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.core.reports import Sums, read_only
@@ -181,32 +181,10 @@ def _stack(r: float) -> list[float]:
     return widths
 
 
-def decoded_variance(
-    norm: float, *, mean_along: float, mean_square: float, norm_bound: float, dimension: int
-) -> float:
-    """Return the mean variance of a decoded report's coordinates; infinite for m = 0.
-
-    (norm_bound^2 E[norm(V)^2] / m^2 - norm^2) / d for a value of Euclidean norm ``norm``, m =
-    ``mean_along`` and E[norm(V)^2] = ``mean_square``. The value's point on the sphere is random
-    too, and that is counted: the mean squared length of the decoded report is norm_bound^2
-    E[norm(V)^2] / m^2 whatever the value, and the squared length of its mean is norm^2.
-    """
-    length = require_non_negative("value", norm)
-    if length > norm_bound * (1.0 + 1e-9):
-        raise ParameterError(
-            f"value = {norm} is not in [0, norm_bound = {norm_bound}]: it is the norm of a vector"
-        )
-    if mean_along == 0.0:
-        return math.inf
-    # At full length the difference cancels: norms and means are both close to 1 at large epsilon0.
-    ratio = min(length / norm_bound, 1.0)
-    excess = (mean_square - 1.0) + (1.0 - ratio * mean_along) * (1.0 + ratio * mean_along)
-    scale = norm_bound / mean_along
-    return scale * scale * excess / dimension
-
-
 # Coordinates drawn or checked together: half a megabyte in each of the two arrays at work.
 _CELLS_AT_A_TIME = 2**16
+# Norms of float32 unit vectors are off by 1e-7 at most.
+_UNIT_TOLERANCE = 1e-3
 Lengths = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Of each report: its component along the input, and its size across it."""
 
@@ -218,13 +196,11 @@ def randomize_vectors(
     norm_bound: float,
     entropy: Entropy,
     draw_lengths: Callable[[int, Entropy], Lengths],
-    is_on_sphere: bool,
 ) -> NDArray[np.float32]:
     """Return along x + across g for each value, with x on the sphere standing for the value.
 
-    g is a uniform direction orthogonal to x if ``is_on_sphere``, else a standard normal vector
-    there; ``draw_lengths`` draws "along" and "across" for a number of reports. Computed in float64
-    and rounded once, to float32.
+    g is a uniform direction orthogonal to x; ``draw_lengths`` draws "along" and "across" for a
+    number of reports. Computed in float64 and rounded once, to float32.
     """
     from shuffledp.randomizers.vector_kernels import turn_to_directions
 
@@ -244,23 +220,19 @@ def randomize_vectors(
             along,
             across,
             normals.reshape(num_rows, dimension - 1),
-            is_on_sphere,
             out[start : start + step],
         )
     return out
 
 
-def require_possible_norms(
-    rows: NDArray[np.float32], *, norm_range: tuple[float, float], first_row: int = 0
-) -> None:
-    """Raise `DomainError` unless all rows have norms that the law can give."""
+def require_unit_norms(rows: NDArray[np.float32], *, first_row: int = 0) -> None:
+    """Raise `DomainError` unless all rows are unit vectors, rounded to float32."""
     from shuffledp.randomizers.vector_kernels import squared_norms
 
     squares = np.empty(rows.shape[0])
     squared_norms(rows, squares)
     norms = np.sqrt(squares)
-    least, largest = norm_range
-    is_wrong = ~((least <= norms) & (norms <= largest))  # NaN is, too
+    is_wrong = ~(np.abs(norms - 1.0) <= _UNIT_TOLERANCE)  # NaN is, too
     if is_wrong.any():
         row = int(np.argmax(is_wrong))
         raise DomainError(
@@ -269,9 +241,7 @@ def require_possible_norms(
         )
 
 
-def sum_vectors(
-    rows: NDArray[np.float32], *, norm_range: tuple[float, float], fingerprint: str
-) -> Sums:
+def sum_vectors(rows: NDArray[np.float32], *, fingerprint: str) -> Sums:
     """Return the sums of the rows and of their squares, without a copy of them all.
 
     In double precision: relative round-off at most n 2^-53 of the sum of magnitudes.
@@ -284,7 +254,7 @@ def sum_vectors(
     step = _rows_at_a_time(dimension)
     for start in range(0, num_reports, step):
         block = rows[start : start + step]
-        require_possible_norms(block, norm_range=norm_range, first_row=start)
+        require_unit_norms(block, first_row=start)
         add_rows(block, total, total_of_squares)
     return Sums(
         total=total,

@@ -315,23 +315,19 @@ def _less(values: Sequence[float], less: float) -> tuple[float | None, ...]:
 
 # --------------------------------------------------------------------- attacks and models
 def measured_page(results: Sequence["Measured"], command: str) -> ChartPage:
-    """Return one chart a measure: means with error bars, and bounds where there are some."""
+    """Return one chart a measure: means with error bars."""
     panels = dict.fromkeys((result.task, result.measure) for result in results)
     sections = []
     for index, (task, measure) in enumerate(panels):
         found = [
             each.of_better() for each in results if (each.task, each.measure) == (task, measure)
         ]
-        has_limits = found[0].lower is not None
-        bars = (
-            "95% limits; the dotted line is the bound" if has_limits else "one standard deviation"
-        )
         sections.append(
             ChartSection(
                 name=f"measure-{index}",
                 heading=f"{task}: {measure}",
                 figure=_measured_figure(f"chart-measure-{index}", task, measure, found),
-                caption=f"Means; bars are {bars}.",
+                caption="Means; bars are one standard deviation.",
                 is_table_open=True,
             )
         )
@@ -363,11 +359,6 @@ def _measured_figure(name: str, task: str, measure: str, found: Sequence["Measur
             "width": 6,
         },
     }
-    bounds = [
-        line((i - 0.3, i + 0.3), (each.bound,) * 2, "var(--ink-soft)", mode="lines", dash="dot")
-        for i, each in enumerate(found)
-        if each.bound is not None
-    ]
     layout = base_layout(height=340)
     layout["xaxis"] = axis(
         "reports",
@@ -379,16 +370,15 @@ def _measured_figure(name: str, task: str, measure: str, found: Sequence["Measur
     layout["yaxis"] = axis(measure, rangemode="tozero")
     return Figure(
         name=name,
-        spec={"data": [points, *bounds], "layout": layout, "narrow": {}},
+        spec={"data": [points], "layout": layout, "narrow": {}},
         description=f"Chart of {measure}, {len(found)} arrangements. The table holds the numbers.",
-        headings=("reports", "mean", "from", "to", "bound"),
+        headings=("reports", "mean", "from", "to"),
         rows=tuple(
             (
                 label,
                 fixed(each.mean, 4),
                 fixed(each.mean - down, 4),
                 fixed(each.mean + up, 4),
-                "" if each.bound is None else rounded(each.bound, up=True),
             )
             for label, each, (down, up) in zip(labels, found, ends, strict=True)
         ),
@@ -396,8 +386,6 @@ def _measured_figure(name: str, task: str, measure: str, found: Sequence["Measur
 
 
 def _error_bar(result: "Measured") -> tuple[float, float]:
-    """Return how far the bar goes down and up: exact limits, else one standard deviation."""
-    if result.lower is not None and result.upper is not None:
-        return result.mean - result.lower, result.upper - result.mean
+    """Return how far the bar goes down and up: one standard deviation."""
     deviation = result.standard_deviation or 0.0
     return min(deviation, result.mean), deviation

@@ -89,15 +89,12 @@ def shuffle_rows(facts: GroupFacts) -> list[tuple[str, str]]:
     if published is not None and facts.sensitivity:
         times = published / facts.sensitivity
         sensitivity += f" (the paper's formula: {published:,}, {times:.3g} times as much)"
-    moved = f"{rounded(facts.mean_displacement, up=True)} places on average"
-    if not facts.is_displacement_exact:
-        moved += ", by simulation"
     return [
         ("Ordinal loss", f"alpha = {rounded(facts.alpha, up=True)}"),
         ("Mallows model", f"{_KINDS[facts.rank_distance]} distance, theta = {facts.theta:.4g}"),
         ("Reference order", facts.reference_order),
         ("Sensitivity", sensitivity),
-        ("A report moves", moved),
+        ("A report moves", _moved(facts)),
     ]
 
 
@@ -107,13 +104,12 @@ def _displacement_rows(facts: GroupFacts) -> list[tuple[str, str]]:
     if 0.0 < facts.theta < math.inf:
         scale = f"discrete Laplace, b = {rounded(1.0 / facts.theta, up=False)} {facts.unit}"
     least, most_people, half = (rounded(each, up=False) for each in facts.expected_crowd)
-    moved = rounded(facts.mean_displacement, up=True)
     return [
         ("Ordinal loss", f"alpha = {rounded(facts.alpha, up=True)}"),
         ("Noise on places", scale),
         ("Places", facts.reference_order),
         ("Sensitivity", f"{rounded(facts.sensitivity, up=True)} {facts.unit}"),
-        ("A report moves", f"{moved} {facts.unit} on average, by simulation"),
+        ("A report moves", _moved(facts)),
         (
             "Others who hide it",
             f"{least} for the person whom the fewest hide, {most_people} for all but 1%, {half} "
@@ -122,39 +118,26 @@ def _displacement_rows(facts: GroupFacts) -> list[tuple[str, str]]:
     ]
 
 
+def _moved(facts: GroupFacts) -> str:
+    """Say how far a report moves."""
+    return f"{rounded(facts.mean_displacement, up=True)} {facts.unit} on average, by simulation"
+
+
 def group_tables(facts: GroupFacts) -> list[Table]:
-    """Return what stays within chosen subsets, and other groupings (Theorem 4.4)."""
-    preservation = tuple(
+    """Return what stays within the largest group."""
+    rows = tuple(
         (
             each.name,
             f"{each.size:,}",
             f"at least {percent(each.eta, 1)}",
             f"{each.delta:.3g}",
-            "exact" if each.confidence is None else f"{percent(each.confidence, 0)} confidence",
+            f"{percent(each.confidence, 0)} confidence",
         )
         for each in facts.preservation
     )
-    others = tuple(
-        (
-            each.description,
-            f"{each.largest_group:,}",
-            f"{each.sensitivity:,.6g}",
-            rounded(each.alpha, up=True),
-        )
-        for each in facts.other_groupings
-    )
-    return [
-        Table(
-            "What stays learnable: reports that stay among the people they come from",
-            ("People", "How many", "Stay among them", "But for a chance of", "How known"),
-            preservation,
-        ),
-        Table(
-            "The same release, with people hidden among others",
-            ("Who shares a group", "Largest group", "Sensitivity", "alpha"),
-            others,
-        ),
-    ]
+    headings = ("People", "How many", "Stay among them", "But for a chance of", "How known")
+    title = "What stays learnable: reports that stay among the people they come from"
+    return [Table(title, headings, rows)]
 
 
 def network_rows(facts: NetworkFacts) -> list[tuple[str, str]]:

@@ -32,17 +32,12 @@ RANDOMIZER_TITLES: Mapping[str, str] = MappingProxyType(
         "symmetric-unary": "Symmetric unary encoding (basic RAPPOR)",
         "optimized-unary": "Optimized unary encoding (OUE)",
         "optimized-local-hashing": "Optimized local hashing (OLH)",
-        "binary-local-hashing": "Binary local hashing (BLH)",
         "hadamard-response": "Hadamard response",
         "subset-selection": "Subset selection",
-        "laplace": "Discrete Laplace noise",
         "duchi": "Duchi's one-bit mechanism",
         "piecewise": "Piecewise mechanism",
-        "hybrid": "Hybrid mechanism",
         "privunit": "PrivUnit",
-        "privunit-gaussian": "Gaussian PrivUnit (PrivUnitG)",
         "count-mean-sketch": "Count-mean sketch (CMS)",
-        "hadamard-count-mean-sketch": "Hadamard count-mean sketch (HCMS)",
     }
 )
 

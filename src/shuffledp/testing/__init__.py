@@ -34,7 +34,6 @@ CATEGORY_CHECKS: Mapping[str, Check] = MappingProxyType(
         "report-columns-are-all-reports": law.check_report_columns,
         "supports-have-two-probabilities": law.check_supports_have_two_probabilities,
         "estimates-are-unbiased": law.check_estimates_are_unbiased,
-        "likelihood-ratio-is-exact": law.check_likelihood_ratio,
         "samples-follow-the-channel": law.check_samples,
         "reports-have-the-stated-size": collecting.check_reports_have_the_stated_size,
         "empty-batches-work": collecting.check_empty_batches_work,

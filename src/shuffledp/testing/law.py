@@ -131,9 +131,6 @@ def on_exact_laws(check: Callable[[ExactLaw], None]) -> Check:
     return check_all
 
 
-_NO_RATIO = "if the two-valued likelihood does not hold, give the class likelihood_ratio = None"
-
-
 def check_epsilon0_is_at_most_asked(make: Make) -> bool:
     """Check that the loss is at most the one asked for, and not much less where it need not be."""
     for randomizer, asked in laws(make):
@@ -328,24 +325,6 @@ def check_estimates_are_unbiased(law: ExactLaw) -> None:
             f"estimates of {law} are biased: a user of category {truth} adds {float(mean)} users "
             f"to category {category} in expectation",
         )
-
-
-@on_exact_laws
-def check_likelihood_ratio(law: ExactLaw) -> None:
-    """Check that likelihood_ratio is that of the channel, if it is stated."""
-    stated = law.randomizer.likelihood_ratio
-    if stated is None:
-        return
-    for number, column in law.possible_columns():
-        is_supported = law.supported[number].tolist()
-        inside = set(itertools.compress(column, is_supported))
-        outside = set(itertools.compress(column, [not each for each in is_supported]))
-        uniform = len(inside) <= 1 and len(outside) <= 1
-        demand(uniform, f"report {number} of {law} says more than what it supports: {_NO_RATIO}")
-        if inside and outside:
-            ratio = float(inside.pop() / outside.pop())
-            what = f"report {number} of {law} has the likelihood ratio {ratio}, not {stated}"
-            demand(math.isclose(ratio, stated, rel_tol=1e-12), f"{what}: {_NO_RATIO}")
 
 
 # Probability that correct reports fail `check_samples_follow_channel`.

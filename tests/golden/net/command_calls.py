@@ -15,7 +15,7 @@ ACCOUNT = [
     "--epsilon0 2 --num-users 5000 --delta 1e-6 --randomizer optimized-unary",
     "--epsilon0 2 --num-users 5000 --delta 1e-6 --randomizer subset-selection --k 12",
     "--epsilon0 2 --num-users 5000 --delta 1e-6 --randomizer hadamard-response --k 12",
-    "--epsilon0 2 --num-users 5000 --delta 1e-6 --randomizer laplace",
+    "--epsilon0 2 --num-users 5000 --delta 1e-6 --randomizer piecewise",
     "--epsilon0 2 --num-users 5000 --delta 1e-6 --randomizer privunit --dimension 5",
     "--channel channel.csv --num-users 1000 --delta 1e-6",
     "--epsilon0 1 --num-users 10000 --delta 1e-6 --honest-fraction 0.8",
@@ -55,7 +55,7 @@ PLAN = [
     " --randomizer hadamard-response",
     "--num-users 20000 --domain yes,no --epsilon 2 --delta 1e-8 --rounds 30 --randomizer k-rr",
     "--num-users 5000 --mean --range 0,1 --epsilon 1 --delta 1e-6",
-    "--num-users 5000 --mean --range -5,5 --epsilon 1 --delta 1e-6 --randomizer laplace",
+    "--num-users 5000 --mean --range -5,5 --epsilon 1 --delta 1e-6 --randomizer duchi",
     "--num-users 5000 --vector x,y --norm 1 --epsilon 1 --delta 1e-6 --randomizer privunit",
     "--num-users 5000 --dictionary words.txt --epsilon 1 --delta 1e-6"
     " --randomizer count-mean-sketch",
@@ -94,10 +94,10 @@ RUN = [
 GROUPED = "--column answer --domain yes,no --epsilon0 2 --delta 1e-6 --shuffler"
 RUN_GROUPS = [
     f"{GROUPED} mallows --groups-by lat,lon --metric haversine --radius 900m --alpha 4",
-    f"{GROUPED} mallows --groups-by age --radius 2 --alpha 3 --compare 4 --keep colour",
+    f"{GROUPED} mallows --groups-by age --radius 2 --alpha 3 --keep colour",
     f"{GROUPED} mallows --groups-by age --group-size 20 --alpha 3 --rank-distance hamming",
     f"{GROUPED} mallows --groups-file groups.csv --alpha 3 --rank-distance cayley",
-    f"{GROUPED} mallows --groups-graph friends.csv --hops 1 --alpha 3 --subsets colour",
+    f"{GROUPED} mallows --groups-graph friends.csv --hops 1 --alpha 3",
     f"{GROUPED} displacement --groups-by lat,lon --metric haversine --radius 900m --alpha 4",
     f"{GROUPED} displacement --groups-by age --group-size 20 --alpha 4",
 ]
@@ -156,7 +156,6 @@ ATTACK = [
     f"{ATTACKED} --groups-by age --radius 1 --alpha 4 --attack majority-vote",
     f"{ATTACKED} --groups-by age --group-size 20 --alpha 4 --attack majority-vote"
     " --shuffler displacement",
-    f"{ATTACKED} --groups-by age --radius 1 --alpha 4 --attack re-identification --plays 20",
     f"{ATTACKED} --groups-by lat,lon --metric haversine --radius 900m --alpha 4"
     " --attack gaussian-process --resamplings 2",
 ]

@@ -94,7 +94,7 @@ def seeded(seed: int = 1) -> Any:
     dict(epsilon0=1.0, num_users=1_000, delta=1e-6),
     dict(epsilon0=0.5, num_users=1_000_000, epsilon=0.01),
     dict(epsilon0=8.0, num_users=100_000, delta=1e-8, randomizer="k-rr", domain_size=100),
-    dict(epsilon0=1.0, num_users=2_000, delta=1e-6, randomizer="hybrid"),
+    dict(epsilon0=1.0, num_users=2_000, delta=1e-6, randomizer="piecewise"),
     dict(epsilon0=1.0, num_users=5_000, delta=1e-6, rounds=7, participation=0.5),
     dict(epsilon0=1.0, num_users=5_000, delta=1e-6, sampled=500),
     dict(num_users=5_000, delta=1e-6, channel="channel.csv"),
@@ -277,24 +277,12 @@ CATEGORIES = {
     "symmetric-unary": sdp.randomizers.SymmetricUnaryEncoding,
     "optimized-unary": sdp.randomizers.OptimizedUnaryEncoding,
     "optimized-local-hashing": sdp.randomizers.OptimizedLocalHashing,
-    "binary-local-hashing": sdp.randomizers.BinaryLocalHashing,
     "hadamard-response": sdp.randomizers.HadamardResponse,
     "subset-selection": sdp.randomizers.SubsetSelection,
 }
-NUMBERS = {
-    "laplace": sdp.randomizers.DiscreteLaplace,
-    "duchi": sdp.randomizers.Duchi,
-    "piecewise": sdp.randomizers.Piecewise,
-    "hybrid": sdp.randomizers.Hybrid,
-}
-VECTORS = {
-    "privunit": sdp.randomizers.PrivUnit,
-    "privunit-gaussian": sdp.randomizers.PrivUnitGaussian,
-}
-SKETCHES = {
-    "count-mean-sketch": sdp.randomizers.CountMeanSketch,
-    "hadamard-count-mean-sketch": sdp.randomizers.HadamardCountMeanSketch,
-}
+NUMBERS = {"duchi": sdp.randomizers.Duchi, "piecewise": sdp.randomizers.Piecewise}
+VECTORS = {"privunit": sdp.randomizers.PrivUnit}
+SKETCHES = {"count-mean-sketch": sdp.randomizers.CountMeanSketch}
 SETS = {"sampled": sdp.randomizers.SampledAnswers, "split": sdp.randomizers.SplitAnswers}
 ENDS = ("standard_error", "population_standard_error", "lower", "upper")
 
@@ -373,16 +361,6 @@ def intervals(kind, simultaneous):
 
 
 @calls("estimate")
-def iterative_update():
-    law = sdp.randomizers.KRandomizedResponse(domain_size=3, epsilon0=1.0)
-    data = np.array([0] * 60 + [1] * 40 + [2] * 30, dtype=np.uint8)
-    reports = sdp.collection.Reports(data=data, fingerprint=law.fingerprint)
-    return of(
-        sdp.estimation.iterative_bayesian_update(law, reports), "count", "post_processing", *ENDS
-    )
-
-
-@calls("estimate")
 def sums_of_numbers():
     law = sdp.randomizers.Duchi(low=0.0, high=1.0, epsilon0=1.0)
     sums = sdp.collection.Sums(
@@ -425,7 +403,7 @@ def plan_vector_mean(num_users, names):
         num_users=num_users,
         epsilon=1.0,
         delta=1e-6,
-        randomizer="privunit-gaussian",
+        randomizer="privunit",
     ).to_json_dict()
 
 
@@ -435,7 +413,7 @@ QUESTIONS: dict[str, tuple[Any, str, Callable[[str], Any]]] = {
         lambda path: sdp.collection.open_table(path, "answer", domain=("yes", "no")),
     ),
     "mean": (
-        sdp.Mean(low=0.0, high=0.5), "hybrid",
+        sdp.Mean(low=0.0, high=0.5), "piecewise",
         lambda path: sdp.collection.open_numbers(
             path, "number", limits=sdp.collection.Range(low=0.0, high=0.5), clip=True
         ),
@@ -447,7 +425,7 @@ QUESTIONS: dict[str, tuple[Any, str, Callable[[str], Any]]] = {
         ),
     ),
     "words": (
-        sdp.Words(dictionary=("a.org", "b.org"), key=KEY), "hadamard-count-mean-sketch",
+        sdp.Words(dictionary=("a.org", "b.org"), key=KEY), "count-mean-sketch",
         lambda path: sdp.collection.open_words(path, "site"),
     ),
     "sets": (
@@ -532,7 +510,7 @@ def groups(formed):
     return {
         **sizes,
         "cautions": found.cautions(),
-        "of": found.groups_containing(7) if formed == "sets" else found.of(7),
+        "of": found.group(7) if formed == "sets" else found.of(7),
         "order": order.order,
         **of(order, "name", "sensitivity", "smallest_possible", "tried", "is_best"),
     }
@@ -550,14 +528,7 @@ MODELS = {
 )
 def mallows_model(distance, n, theta):
     model = MODELS[distance](num_items=n, theta=theta)
-    drawn = model.sample(seeded())
-    return {
-        "log_partition": model.log_partition(),
-        "mean_distance": model.mean_distance(),
-        "mean_displacement": model.mean_displacement(),
-        "log_probability": model.log_probability(drawn),
-        "drawn": drawn,
-    }
+    return {"drawn": model.sample(seeded())}
 
 
 @calls("groups", *(dict(distance=d, formed=f) for d in MODELS for f in ("nearest", "sets")))

@@ -8,11 +8,9 @@ import pytest
 from shuffledp.collection.shuffling import UniformShuffler
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.groups.attacks import attacking
 from shuffledp.groups.attacks.attacking import (
     attack_by_gaussian_process,
     attack_by_majority_vote,
-    play_reidentification,
 )
 from shuffledp.groups.attacks.survey import (
     AttackedSurvey,
@@ -25,7 +23,7 @@ from shuffledp.groups.shuffler import MallowsShuffler
 from shuffledp.randomizers.k_randomized_response import KRandomizedResponse
 
 RAW = ComparedArrangement(name="raw")
-UNIFORM = ComparedArrangement(name="uniform", shuffler=UniformShuffler(), alpha=0.0)
+UNIFORM = ComparedArrangement(name="uniform", shuffler=UniformShuffler())
 
 
 def entropy():
@@ -53,9 +51,7 @@ def shares(results):
 def test_a_planted_leak_is_found_and_a_shuffle_stops_it():
     survey = households()
     groups = Groups.from_distance(survey.public, 3.0, metric="absolute")
-    within = ComparedArrangement(
-        name="within", shuffler=MallowsShuffler.for_groups(groups, 0.5), alpha=0.5
-    )
+    within = ComparedArrangement(name="within", shuffler=MallowsShuffler.for_groups(groups, 0.5))
     steps = []
     found = shares(
         attack_by_majority_vote(
@@ -139,40 +135,6 @@ def test_an_attack_is_no_worse_than_the_report_of_the_person():
     assert found.of_better().trials == (1.0,)
 
 
-def test_games_on_raw_reports_are_won_and_on_shuffled_ones_as_counting_says(monkeypatch):
-    monkeypatch.setattr(attacking, "_DRAWS_OF_PLACES", 50)
-    survey = households(num=2, size=3, epsilon0=0.0)
-    groups = Groups.from_sets([range(6)], num_users=6)
-    results = play_reidentification(
-        survey, [RAW, UNIFORM], groups, subset_size=2, num_plays=400, entropy=entropy(),
-        confidence=0.999999,
-    )  # fmt: skip
-    raw, uniform = results[:2], results[2:]
-    assert [(result.mean, result.bound) for result in raw] == [(1.0, 1.0)] * 2
-    for result in uniform:
-        # Both named rows must hold the 2 values looked for, out of 6: 1 of 15 sets.
-        assert result.lower <= 1 / 15 <= result.upper
-        assert result.bound >= 1 / 15
-        assert result.lower <= result.bound
-
-
-def test_the_informed_adversary_uses_the_values():
-    survey = households(num=2, size=20, epsilon0=45.0, codes=np.array([1] * 2 + [0] * 38))
-    groups = Groups.from_sets([[0, 1], range(2, 40)], num_users=40)
-    only = Groups(num_users=40, starts=np.array([0, 2]), members=np.array([0, 1]))
-    everywhere = ComparedArrangement(name="uniform", shuffler=UniformShuffler(), alpha=2.0)
-    natural, informed = play_reidentification(
-        survey, [everywhere], only, subset_size=2, num_plays=20, entropy=entropy()
-    )
-    assert natural.mean < 0.5
-    assert informed.mean == 1.0  # the only two ones are theirs
-    assert informed.bound is None  # the whole group is looked for: outside the theorem
-    results = play_reidentification(
-        survey, [everywhere], groups, subset_size=2, num_plays=2, entropy=entropy()
-    )
-    assert results[0].bound == pytest.approx(1.0)
-
-
 def test_the_largest_group_that_holds_a_person_counts():
     groups = Groups.from_sets([[0, 1], [1, 2, 3], [3]], num_users=4)
     own = own_neighbourhoods(groups)
@@ -199,8 +161,10 @@ def test_chords_are_close_to_ways_along_the_surface():
         ({"codes": np.zeros(300)}, "whole number a person"),
         ({"codes": np.zeros((300, 1), dtype=int)}, "whole number a person"),
         ({"codes": np.full(300, 2)}, r"must lie in \[0, 2\)"),
-        ({"codes": np.zeros(3, dtype=int)}, "public has 300 rows for 3 people"),
-        ({"privileged": np.zeros(2)}, "privileged has 2 rows"),
+        ({"codes": np.zeros(3, dtype=int)}, r"public has shape \(300, 1\) for 3 people"),
+        ({"privileged": np.zeros(2)}, r"privileged has shape \(2, 1\)"),
+        ({"privileged": np.zeros((300, 0))}, "one column or more"),
+        ({"public": np.full(300, np.nan)}, "public holds numbers that are not finite"),
         ({"neighbourhoods": Groups.from_sets([[0, 1]], num_users=2)}, "neighbourhoods are of 2"),
     ],
 )
@@ -211,10 +175,7 @@ def test_surveys_refuse(changes, message):
 
 def test_attacks_refuse():
     survey = households(public=None)
-    groups = Groups.from_sets([range(300)], num_users=300)
     with pytest.raises(ParameterError, match="public values are needed"):
         attack_by_gaussian_process(survey, [RAW], entropy=entropy())
     with pytest.raises(ParameterError, match="num_trials = 0"):
         attack_by_majority_vote(survey, [RAW], num_trials=0, entropy=entropy())
-    with pytest.raises(ParameterError, match="subset_size = 301 is above 300"):
-        play_reidentification(survey, [RAW], groups, subset_size=301, entropy=entropy())

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from shuffledp.core.errors import DataError
-from shuffledp.groups.attacks.survey import COLUMNS, Measured, read_traits, write_measured
+from shuffledp.groups.attacks.survey import Measured, read_traits, write_measured
 
 
 def write(tmp_path, text):
@@ -70,15 +70,12 @@ def test_the_better_of_an_attack_and_the_own_report_is_named():
 
 
 def test_json_and_csv(tmp_path):
-    results = [measured(0.25, 0.75), measured(0.5, lower=0.1, upper=0.9, bound=1.0)]
+    results = [measured(0.25, 0.75), measured(0.5)]
     assert results[0].to_json_dict()["trials"] == [0.25, 0.75]
     write_measured(results, tmp_path / "a.csv")
     with (tmp_path / "a.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert tuple(rows[0]) == COLUMNS
+    assert tuple(rows[0]) == tuple(results[0].row())
     assert rows[0]["standard_deviation"] == repr(results[0].standard_deviation)
-    assert (rows[0]["bound"], rows[0]["num_trials"]) == ("", "2")
-    assert [rows[1][name] for name in ("mean", "lower", "upper", "bound")] == [
-        "0.5", "0.1", "0.9", "1.0",
-    ]  # fmt: skip
-    assert rows[1]["standard_deviation"] == ""
+    assert (rows[0]["own_report"], rows[0]["num_trials"]) == ("", "2")
+    assert (rows[1]["mean"], rows[1]["standard_deviation"]) == ("0.5", "")

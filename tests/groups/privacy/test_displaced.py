@@ -14,7 +14,6 @@ from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.groups.privacy.displaced import (
     DISPLACEMENT_ASSUMPTIONS,
     crowd_with_mean,
-    displaced_delta,
     displaced_epsilon,
 )
 
@@ -79,22 +78,10 @@ def test_epsilon_falls_with_the_crowd_between_both_ends(profile):
     assert smaller <= uppers[3] <= 1.05 * smaller
 
 
-@pytest.mark.parametrize("mean", [0.0, 3.0, 400.0, 2_000.0])
-def test_delta_and_epsilon_agree(mean):
-    asked = {"num_users": 2_001, "expected_crowd": mean}
-    epsilon = displaced_epsilon(ONE, delta=1e-6, **asked).upper
-    found = displaced_delta(ONE, epsilon=epsilon, **asked)
-    assert found.upper <= 1.0001e-6
-    assert found.lower <= found.upper
-    assert displaced_delta(ONE, epsilon=0.0, **asked).upper <= math.tanh(0.5) * (1 + 1e-9)
-
-
 def test_without_a_lower_end_and_with_delta_zero():
     asked = {"num_users": 100, "expected_crowd": 60.0}
     assert displaced_epsilon(ONE, delta=1e-6, with_lower=False, **asked).lower is None
-    assert displaced_delta(ONE, epsilon=0.5, with_lower=False, **asked).lower is None
     assert displaced_epsilon(ONE, delta=0.0, **asked).method == "local"
-    assert displaced_delta(ONE, epsilon=2.0, **asked).upper == 0.0
 
 
 @pytest.mark.parametrize(
@@ -103,5 +90,3 @@ def test_without_a_lower_end_and_with_delta_zero():
 def test_impossible_crowds_are_refused(crowd, message):
     with pytest.raises(ParameterError, match=message):
         displaced_epsilon(ONE, num_users=10, expected_crowd=crowd, delta=1e-6)
-    with pytest.raises(ParameterError, match=message):
-        displaced_delta(ONE, num_users=10, expected_crowd=crowd, epsilon=0.1)

@@ -1,8 +1,8 @@
 """Compiled loops of the majority vote: who is most similar, and what the vote is.
 
 A neighbourhood a is ``members[starts[a]:starts[a + 1]]``, sorted and distinct. Coins that break
-ties, and the choice among strangers, come from one uniform word a person by SplitMix64: they play
-an adversary in a simulation, and protect nobody.
+ties come from one uniform word a person by SplitMix64: they play an adversary in a simulation, and
+protect nobody.
 """
 
 import numpy as np
@@ -52,11 +52,10 @@ def choose_most_similar(
     group_of: NDArray[np.int64],
     traits: NDArray[np.float64],
     is_category: NDArray[np.bool_],
-    include_own: bool,
     words: NDArray[np.uint64],
     chosen: NDArray[np.int32],
 ) -> None:
-    """Write the most similar members of each person's neighbourhood; places left over keep -1.
+    """Write the most similar members of each neighbourhood behind its person, who comes first.
 
     A list sorted by dissimilarity, then by a random key, takes in each better member: of m
     members in an order that says nothing, about K ln(m / K) are ever put into a list of K.
@@ -65,17 +64,13 @@ def choose_most_similar(
     distances = np.empty(size, dtype=np.float64)
     keys = np.empty(size, dtype=np.uint64)
     for person in range(group_of.size):
-        filled = 0
-        first = 0
-        if include_own:
-            chosen[person, 0] = person
-            first = filled = 1
+        filled = 1
         for index in range(starts[group_of[person]], starts[group_of[person] + 1]):
             other = members[index]
             if other == person:
                 continue
             distance = dissimilarity(traits, is_category, person, other)
-            if filled == size and (size == first or distance > distances[size - 1]):
+            if filled == size and (size == 1 or distance > distances[size - 1]):
                 continue
             key = mixed(words[person], other)
             if filled < size:
@@ -85,7 +80,7 @@ def choose_most_similar(
                 continue
             else:
                 place = size - 1
-            while place > first and (
+            while place > 1 and (
                 distances[place - 1] > distance
                 or (distances[place - 1] == distance and keys[place - 1] > key)
             ):
@@ -96,45 +91,6 @@ def choose_most_similar(
             distances[place] = distance
             keys[place] = key
             chosen[person, place] = other
-
-
-@njit(cache=True, nogil=True)
-def choose_at_random(
-    starts: NDArray[np.int64],
-    members: NDArray[np.int32],
-    group_of: NDArray[np.int64],
-    include_own: bool,
-    words: NDArray[np.uint64],
-    chosen: NDArray[np.int32],
-) -> None:
-    """Write random distinct members of each person's neighbourhood; places left over keep -1.
-
-    Floyd's method: for t = m - w, ..., m - 1 take a uniform position in [0, t], or t itself where
-    that one is taken already.
-    """
-    positions = np.empty(chosen.shape[1], dtype=np.int64)
-    for person in range(group_of.size):
-        start = starts[group_of[person]]
-        row = members[start : starts[group_of[person] + 1]]
-        own = np.searchsorted(row, person)
-        is_member = own < row.size and row[own] == person
-        others = row.size - 1 if is_member else row.size
-        first = 0
-        if include_own:
-            chosen[person, 0] = person
-            first = 1
-        wanted = min(chosen.shape[1] - first, others)
-        for taken in range(wanted):
-            top = others - wanted + taken
-            position = below(mixed(words[person], taken), top + 1)
-            for earlier in range(taken):
-                if positions[earlier] == position:
-                    position = top
-                    break
-            positions[taken] = position
-            # Positions count the others only: step over the person's own place.
-            step = 1 if is_member and position >= own else 0
-            chosen[person, first + taken] = row[position + step]
 
 
 @njit(cache=True, nogil=True)

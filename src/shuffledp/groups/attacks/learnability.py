@@ -7,16 +7,16 @@ truth, averaged over people, divided by that of the uniform guess: 0 is perfect,
 knowing nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any, SupportsFloat, SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import MissingPackageError, OutOfRegimeError, ParameterError
+from shuffledp.core.errors import MissingPackageError, OutOfRegimeError
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.core.threads import one_thread
 from shuffledp.groups.attacks.survey import (
@@ -24,11 +24,10 @@ from shuffledp.groups.attacks.survey import (
     ComparedArrangement,
     Measured,
     own_neighbourhoods,
-    require_codes_below,
-    require_points,
 )
 from shuffledp.groups.groups import Groups
 
+_FOLDS = 3
 # Trees a class; beyond 10,000 people boosting stops earlier, when it no longer helps.
 _MOST_ITERATIONS = 100
 # A uniform guess with an error below this is right but for rounding.
@@ -40,87 +39,60 @@ def local_laws(
     neighbourhoods: Groups,
     own: NDArray[np.int64],
     *,
-    domain_size: SupportsIndex,
+    domain_size: int,
 ) -> NDArray[np.float64]:
     """Return the empirical law of the true answers around each person, shape (n, domain_size)."""
-    count = require_at_least("domain_size", domain_size, 1)
-    values = require_codes_below("codes", codes, count)
-    if values.size != own.size:
-        raise ParameterError(
-            f"codes has {values.size} rows for {own.size} people: give one a person"
-        )
     sizes = neighbourhoods.sizes
-    rows = np.repeat(np.arange(sizes.size), sizes)
-    cells = np.bincount(rows * count + values[neighbourhoods.members], minlength=sizes.size * count)
-    laws: NDArray[np.float64] = (cells.reshape(sizes.size, count) / sizes[:, None])[own]
+    cells = np.repeat(np.arange(sizes.size), sizes) * domain_size + codes[neighbourhoods.members]
+    counts = np.bincount(cells, minlength=sizes.size * domain_size)
+    laws: NDArray[np.float64] = (counts.reshape(sizes.size, domain_size) / sizes[:, None])[own]
     return laws
 
 
 def predicted_laws(
-    public: NDArray[Any],
+    public: NDArray[np.float64],
     released: NDArray[np.integer[Any]],
     *,
-    domain_size: SupportsIndex,
-    at: NDArray[Any] | None = None,
-    num_folds: SupportsIndex = 3,
+    domain_size: int,
     entropy: Entropy,
 ) -> NDArray[np.float64]:
-    """Return the law of *released* values that a model learns at each public value, or at ``at``.
+    """Return the law of *released* values that a model learns at each public value, shape (n, k).
 
     They hold the noise of the local randomizer; see `debiased_laws`. Platt, "Probabilistic outputs
-    for support vector machines", 1999. A value that is rarer than ``num_folds`` cannot be
+    for support vector machines", 1999. A value that is rarer than three cannot be
     cross-validated: it is predicted nowhere, and if one value alone is left, everywhere. Cost:
     seconds for n = 30,000.
     """
-    count = require_at_least("domain_size", domain_size, 1)
-    folds = require_at_least("num_folds", num_folds, 2)
-    values = require_codes_below("released", released, count)
-    points = require_points("public", public, values.size)
-    targets = points if at is None else require_points("at", at, None)
-    if not values.size or targets.shape[1] != points.shape[1]:
-        raise ParameterError(
-            f"public has shape {points.shape} and at {targets.shape}: give people, and as many "
-            "columns in both"
-        )
-    tally = np.bincount(values, minlength=count)
-    learnable = np.flatnonzero(tally >= folds)
-    laws = np.zeros((targets.shape[0], count))
+    tally = np.bincount(released, minlength=domain_size)
+    learnable = np.flatnonzero(tally >= _FOLDS)
+    laws = np.zeros((released.size, domain_size))
     if learnable.size <= 1:
         laws[:, learnable[0] if learnable.size else int(np.argmax(tally))] = 1.0
         return laws
-    kept = np.isin(values, learnable)
+    kept = np.isin(released, learnable)
     tools = _scikit_learn()
     seed = int(entropy.words(1)[0] >> np.uint64(33))
     trees = tools.trees(max_iter=_MOST_ITERATIONS, random_state=seed)
-    split = tools.folds(n_splits=folds, shuffle=True, random_state=seed)
+    split = tools.folds(n_splits=_FOLDS, shuffle=True, random_state=seed)
     model = tools.calibrated(trees, method="sigmoid", cv=split)
     # People share public values: ask the model once for each.
-    distinct, place = np.unique(targets, axis=0, return_inverse=True)
+    distinct, place = np.unique(public, axis=0, return_inverse=True)
     with one_thread():
-        model.fit(points[kept], values[kept])
+        model.fit(public[kept], released[kept].astype(np.int32))
         laws[:, model.classes_] = model.predict_proba(distinct)[place.reshape(-1)]
     return laws
 
 
 def debiased_laws(
-    laws: NDArray[np.float64], *, truth_probability: SupportsFloat, other_probability: SupportsFloat
+    laws: NDArray[np.float64], support_probabilities: tuple[float, float]
 ) -> NDArray[np.float64]:
     """Return laws of true answers from laws of reports of k-ary randomized response.
 
-    (law - other) / (truth - other), projected to the nearest law: subtract the one threshold that
-    makes the positive parts sum to 1 (Held, Wolfe, Crowder, Mathematical Programming 6, 1974).
+    (law - q) / (p - q), projected to the nearest law: subtract the one threshold that makes the
+    positive parts sum to 1 (Held, Wolfe, Crowder, Mathematical Programming 6, 1974).
     """
-    truth, other = float(truth_probability), float(other_probability)
-    if not 0.0 <= other <= 1.0 or not 0.0 <= truth <= 1.0:
-        raise ParameterError(
-            f"truth_probability = {truth}, other_probability = {other}: both must be in [0, 1]"
-        )
-    if truth <= other:
-        raise OutOfRegimeError(
-            "inverting needs reports that depend on the truth: truth_probability > "
-            f"other_probability, and these are {truth} and {other} (epsilon0 = 0?)"
-        )
-    raw = (np.asarray(laws, dtype=np.float64) - other) / (truth - other)
+    truth, other = support_probabilities
+    raw = (laws - other) / (truth - other)
     falling = -np.sort(-raw, axis=1)
     excess = (np.cumsum(falling, axis=1) - 1.0) / np.arange(1, raw.shape[1] + 1)
     last = (falling > excess).sum(axis=1) - 1
@@ -130,37 +102,20 @@ def debiased_laws(
     return projected
 
 
-def mean_total_variation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    """Return the total variation between two laws, averaged over rows."""
-    if first.shape != second.shape or first.ndim != 2 or not first.size:
-        raise ParameterError(f"laws have shapes {first.shape} and {second.shape}: give one shape")
-    return float(0.5 * np.abs(first - second).sum(axis=1).mean())
-
-
 def learnability(predicted: NDArray[np.float64], truth: NDArray[np.float64]) -> float:
     """Return lambda: the error of the predicted laws over that of the uniform guess."""
-    error = mean_total_variation(predicted, truth)
-    uniform = np.full(truth.shape, 1.0 / truth.shape[1])
-    naive = mean_total_variation(uniform, truth)
+    naive = _mean_total_variation(np.full(truth.shape, 1.0 / truth.shape[1]), truth)
     if naive <= _TOLERANCE:
         raise OutOfRegimeError(
             "lambda compares with the error of the uniform guess, which is 0: answers are uniform "
             "around everybody; use a smaller neighbourhood"
         )
-    return error / naive
+    return _mean_total_variation(predicted, truth) / naive
 
 
-def merged(
-    codes: NDArray[np.integer[Any]], label_map: NDArray[np.integer[Any]], domain_size: int
-) -> NDArray[np.int32]:
-    """Return the coarser class of each code."""
-    classes = np.asarray(label_map)
-    if classes.shape != (domain_size,) or classes.dtype.kind not in "iu" or int(classes.min()) < 0:
-        raise ParameterError(
-            f"label_map must name a class >= 0 for each of the {domain_size} values"
-        )
-    mapped: NDArray[np.int32] = classes.astype(np.int32)[codes]
-    return mapped
+def _mean_total_variation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+    """Return the total variation between two laws, averaged over rows."""
+    return float(0.5 * np.abs(first - second).sum(axis=1).mean())
 
 
 def _scikit_learn() -> SimpleNamespace:
@@ -208,7 +163,7 @@ def learn_local_laws(
     truth = local_laws(
         survey.codes, groups, own_neighbourhoods(groups), domain_size=survey.domain_size
     )
-    says_truth, says_other = survey.randomizer.support_probabilities
+    p, q = survey.randomizer.support_probabilities
     found: dict[tuple[str, str], list[float]] = {}
     for trial in range(trials):
         for arrangement in arrangements:
@@ -218,21 +173,14 @@ def learn_local_laws(
                 domain_size=survey.domain_size,
                 entropy=entropy,
             )
-            found.setdefault((arrangement.name, LAMBDA), []).append(learnability(laws, truth))
-            if says_truth > says_other:
-                inverted = debiased_laws(
-                    laws, truth_probability=says_truth, other_probability=says_other
-                )
-                found.setdefault((arrangement.name, LAMBDA_DEBIASED), []).append(
-                    learnability(inverted, truth)
-                )
+            learnt = {LAMBDA: laws}
+            if p > q:
+                learnt[LAMBDA_DEBIASED] = debiased_laws(laws, (p, q))
+            for measure, each in learnt.items():
+                lambdas = found.setdefault((arrangement.name, measure), [])
+                lambdas.append(learnability(each, truth))
         report("learning", trial + 1, trials)
-    return _measured(found)
-
-
-def _measured(found: Mapping[tuple[str, str], list[float]]) -> tuple[Measured, ...]:
-    """Return one result for each arrangement and measure."""
     return tuple(
-        Measured(task="learnability", measure=measure, arrangement=name, trials=tuple(numbers))
-        for (name, measure), numbers in found.items()
+        Measured(task="learnability", measure=measure, arrangement=name, trials=tuple(lambdas))
+        for (name, measure), lambdas in found.items()
     )

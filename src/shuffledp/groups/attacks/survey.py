@@ -4,7 +4,6 @@ The adversary and the analyst of Meehan, Roy Chowdhury, Chaudhuri, Jha, "Privacy
 Shuffling", ICLR 2022, arXiv:2106.06603v3, see the same releases.
 """
 
-import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -16,13 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.collection.output import write_rows
-from shuffledp.collection.shuffling import Shuffler
+from shuffledp.collection.shuffling import Shuffler, UniformShuffler
 from shuffledp.collection.source.tables import reading, require_column, scan
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.groups.grouping import Grouping, OpenedGroups
 from shuffledp.groups.groups import Groups
-from shuffledp.groups.nearby_groups import EARTH_RADIUS
+from shuffledp.groups.nearby_groups import EARTH_RADIUS, distinct_places
 from shuffledp.randomizers.k_randomized_response import KRandomizedResponse
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from shuffledp.core.progress import Progress
 
 RAW, WITHIN_GROUPS, UNIFORM = "raw", "within groups", "uniform"
 """Names of the three arrangements that are usually compared."""
@@ -30,15 +35,10 @@ RAW, WITHIN_GROUPS, UNIFORM = "raw", "within groups", "uniform"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedArrangement:
-    """How the local reports are arranged before anybody sees them; without shuffler, not at all.
-
-    ``alpha`` is the d_sigma-privacy of the order for the groups that `play_reidentification` is
-    given; 0 stands for a uniform shuffle of everybody.
-    """
+    """How the local reports are arranged before anybody sees them; without shuffler, not at all."""
 
     name: str
     shuffler: Shuffler | None = None
-    alpha: float = math.inf
 
     def arranged(self, reports: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
         """Return the reports as they are released."""
@@ -51,8 +51,8 @@ class AttackedSurvey:
 
     ``codes`` are the true answers, in [0, k); ``neighbourhoods`` has everybody within the attack's
     radius of each person; ``privileged`` is further data that the adversary has, with
-    ``is_category`` for columns of codes; ``public`` values are for attacks and models that use
-    them.
+    ``is_category`` for columns of codes; ``public`` values, measured by ``metric``, are for attacks
+    and models that use them. Tables have one row a person, and one column or more.
     """
 
     codes: NDArray[Any]
@@ -61,6 +61,7 @@ class AttackedSurvey:
     privileged: NDArray[Any] | None = None
     is_category: NDArray[np.bool_] | None = None
     public: NDArray[Any] | None = None
+    metric: str = "euclidean"
 
     def __post_init__(self) -> None:
         codes = np.asarray(self.codes)
@@ -70,11 +71,18 @@ class AttackedSurvey:
                 "number a person, for one person or more"
             )
         for name in ("privileged", "public"):
-            table = getattr(self, name)
-            if table is not None and len(table) != codes.size:
+            if (given := getattr(self, name)) is None:
+                continue
+            table = np.array(given, dtype=np.float64, ndmin=1)
+            table = table[:, None] if table.ndim == 1 else table
+            if len(table) != codes.size or table.ndim != 2 or not table.shape[1]:
                 raise ParameterError(
-                    f"{name} has {len(table)} rows for {codes.size} people: give one a person"
+                    f"{name} has shape {table.shape} for {codes.size} people: give one row a "
+                    "person, one column or more"
                 )
+            if not np.isfinite(table).all():
+                raise ParameterError(f"{name} holds numbers that are not finite: fill them first")
+            object.__setattr__(self, name, table)
         if self.neighbourhoods.num_users != codes.size:
             raise ParameterError(
                 f"neighbourhoods are of {self.neighbourhoods.num_users} people and codes of "
@@ -131,47 +139,10 @@ def euclidean_positions(coordinates: NDArray[Any], metric: str) -> NDArray[np.fl
     Points on the Earth become points in space, in kilometres: chords differ from ways along the
     surface by less than 0.1 % up to 1,000 km.
     """
-    table = np.array(coordinates, dtype=np.float64)
     if metric != "haversine":
-        return table
-    latitude, longitude = np.radians(table).T
-    flat = np.cos(latitude)
-    return (
-        EARTH_RADIUS
-        / 1000.0
-        * np.stack([flat * np.cos(longitude), flat * np.sin(longitude), np.sin(latitude)], axis=1)
-    )
-
-
-def require_codes_below(
-    name: str, codes: NDArray[np.integer[Any]], domain_size: int
-) -> NDArray[np.int32]:
-    """Return a writable copy of codes, or raise unless all lie in [0, domain_size)."""
-    array = np.asarray(codes)
-    if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise ParameterError(
-            f"{name} is an array of {array.dtype} with {array.ndim} axes: give one whole number a "
-            "person"
-        )
-    if array.size and not 0 <= int(array.min()) <= int(array.max()) < domain_size:
-        raise ParameterError(f"{name} holds values outside [0, {domain_size})")
-    return np.array(array, dtype=np.int32)
-
-
-def require_points(name: str, points: NDArray[Any], num_people: int | None) -> NDArray[np.float64]:
-    """Return public values as a table of finite numbers, one row a person."""
-    table = np.array(points, dtype=np.float64, ndmin=1)
-    table = table[:, None] if table.ndim == 1 else table
-    if table.ndim != 2 or table.shape[1] == 0 or num_people not in (None, table.shape[0]):
-        wanted = "one row a person" if num_people is None else f"{num_people} rows"
-        raise ParameterError(f"{name} has shape {table.shape}: give {wanted}, one column or more")
-    if not np.isfinite(table).all():
-        raise ParameterError(f"{name} holds numbers that are not finite: fill or drop them first")
-    return table
-
-
-if TYPE_CHECKING:
-    import polars as pl
+        return np.asarray(coordinates, dtype=np.float64)
+    found = distinct_places(coordinates, metric)
+    return EARTH_RADIUS / 1000.0 * found.points[found.place_of]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -235,39 +206,20 @@ def _numbers(column: "pl.Series", origin: str) -> tuple[NDArray[np.float64], boo
 
 OWN_REPORT = "own report"
 """Name of the guess that everybody's answer is the report in their own place."""
-COLUMNS = (
-    "task",
-    "measure",
-    "arrangement",
-    "mean",
-    "standard_deviation",
-    "num_trials",
-    "lower",
-    "upper",
-    "bound",
-    "own_report",
-    "better",
-)
-"""Columns of the CSV form, in their order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
     """What a simulation found about one arrangement of the reports: one number a trial.
 
-    ``lower`` and ``upper`` are exact confidence limits where the number estimates a probability,
-    and ``bound`` what a theorem says that cannot exceed. ``own_report`` is the same number for the
-    guess that everybody's answer is the report in their own place; empty where there is no such
-    guess.
+    ``own_report`` is the same number for the guess that everybody's answer is the report in their
+    own place; empty where there is no such guess.
     """
 
     task: str
     measure: str
     arrangement: str
     trials: tuple[float, ...]
-    lower: float | None = None
-    upper: float | None = None
-    bound: float | None = None
     own_report: tuple[float, ...] = ()
 
     @property
@@ -298,22 +250,73 @@ class Measured:
 
     def row(self) -> dict[str, object]:
         """Return the row of the CSV form."""
-        values = (
-            self.task,
-            self.measure,
-            self.arrangement,
-            self.mean,
-            self.standard_deviation,
-            len(self.trials),
-            self.lower,
-            self.upper,
-            self.bound,
-            statistics.fmean(self.own_report) if self.own_report else None,
-            self.better if self.own_report else None,
-        )
-        return dict(zip(COLUMNS, values, strict=True))
+        return {
+            "task": self.task,
+            "measure": self.measure,
+            "arrangement": self.arrangement,
+            "mean": self.mean,
+            "standard_deviation": self.standard_deviation,
+            "num_trials": len(self.trials),
+            "own_report": statistics.fmean(self.own_report) if self.own_report else None,
+            "better": self.better if self.own_report else None,
+        }
 
 
 def write_measured(results: Iterable[Measured], path: Path) -> None:
     """Write one row a result; what does not apply stays empty."""
     write_rows((result.row() for result in results), path)
+
+
+def open_survey(
+    table: str | PathLike[str],
+    column: str,
+    grouping: Grouping,
+    *,
+    epsilon0: float,
+    domain: Sequence[str] | None = None,
+    attack_radius: str | None = None,
+    public: Sequence[str] = (),
+    privileged: Sequence[str] = (),
+    on_progress: "Progress | None" = None,
+) -> tuple[AttackedSurvey, OpenedGroups]:
+    """Read true answers, what is known about people, and their groups.
+
+    ``attack_radius`` is for neighbourhoods that differ from the groups; ``public`` columns of
+    numbers stand in for the coordinates of the groups.
+    """
+    from shuffledp.collection.source.answers import open_table
+    from shuffledp.collection.source.tables import checked_domain
+
+    path = Path(table)
+    listed = None if domain is None else checked_domain(domain)
+    answers = open_table(path, column, domain=listed, on_progress=on_progress)
+    opened = grouping.open(path)
+    if on_progress is not None:
+        on_progress("grouping", opened.num_users, opened.num_users)
+    near = opened if attack_radius is None else grouping.within(attack_radius).open(path)
+    known = read_traits(path, privileged) if privileged else None
+    seen = read_traits(path, public) if public else None
+    if seen is not None and seen.is_category.any():
+        name = public[int(seen.is_category.argmax())]
+        raise DataError(
+            f"column {name!r} of {path.name} holds categories: --public takes numbers only"
+        )
+    survey = AttackedSurvey(
+        codes=np.concatenate(list(answers.blocks())),
+        randomizer=KRandomizedResponse(domain_size=len(answers.domain), epsilon0=epsilon0),
+        neighbourhoods=near.groups,
+        privileged=None if known is None else known.values,
+        is_category=None if known is None else known.is_category,
+        public=opened.coordinates if seen is None else seen.values,
+        metric=grouping.metric_used if seen is None else "euclidean",
+    )
+    return survey, opened
+
+
+def usual_arrangements(shuffler: Shuffler) -> tuple[ComparedArrangement, ...]:
+    """Return raw reports, a shuffle within groups, and a uniform shuffle."""
+    return (
+        ComparedArrangement(name=RAW),
+        ComparedArrangement(name=WITHIN_GROUPS, shuffler=shuffler),
+        ComparedArrangement(name=UNIFORM, shuffler=UniformShuffler()),
+    )

@@ -25,7 +25,6 @@ from shuffledp.accounting.amplification.registry import (
     account_delta,
     account_epsilon,
 )
-from shuffledp.accounting.amplification.symmetric_blanket import SMALLEST_DELTA
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_delta, require_non_negative
 from shuffledp.core.errors import ParameterError
@@ -178,33 +177,6 @@ def displaced_epsilon(
             guess=guess.upper,
         )
         hidden = _renamed(guess, f"displaced/{guess.method}", epsilon)
-        found = min(found, hidden, key=lambda each: each.upper)
-    return _with_lower(found, uniform.lower)
-
-
-def displaced_delta(
-    profile: LocalProfile,
-    *,
-    num_users: int,
-    expected_crowd: float,
-    epsilon: float,
-    with_lower: bool = True,
-) -> Bound:
-    """Bound the central delta of reports that are released at noisy places, at a given epsilon."""
-    epsilon = require_non_negative("epsilon", epsilon)
-    n = require_at_least("num_users", num_users, 1)
-    mean = _require_crowd(expected_crowd, n)
-    uniform = account_delta(profile, num_users=n, epsilon=epsilon, with_lower=with_lower)
-    single = account_delta(profile, num_users=1, epsilon=epsilon, with_lower=False)
-    found = _renamed(single, "local", single.upper)
-    # What a crowd of the mean size has is a guess of delta, at which levels are cut.
-    about = account_delta(profile, num_users=1 + int(mean), epsilon=epsilon, with_lower=False)
-    law = crowd_with_mean(mean, delta=max(min(about.upper, 1.0), _SMALLEST_MISS))
-    if mean == n - 1:
-        found = _renamed(uniform, f"displaced/{uniform.method}", uniform.upper)
-    elif law is not None and single.upper > 0.0:
-        value = max(_delta_at(profile, law, epsilon), SMALLEST_DELTA)
-        hidden = _renamed(about, f"displaced/{about.method}", value)
         found = min(found, hidden, key=lambda each: each.upper)
     return _with_lower(found, uniform.lower)
 

@@ -24,13 +24,11 @@ from typing import NamedTuple, SupportsFloat
 
 from shuffledp.accounting.amplification.atom_law import (
     AtomLaw,
-    atom_delta_above,
     atom_epsilon_above,
     blanket_atoms,
 )
 from shuffledp.accounting.amplification.registry import (
     SHUFFLE_ASSUMPTIONS,
-    account_delta,
     account_epsilon,
 )
 from shuffledp.accounting.amplification.stated_blanket import (
@@ -44,7 +42,6 @@ from shuffledp.core.checks import (
     require_at_least,
     require_delta,
     require_extended,
-    require_non_negative,
 )
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import round_up
@@ -303,77 +300,3 @@ def _window_epsilons(
         total = round_up(bound.upper + window.alpha)
         best = min(best, total)
         yield _Found(total, f"mallows-window/{bound.method}", _extra(bound))
-
-
-def grouped_delta(
-    profile: LocalProfile,
-    *,
-    num_users: int,
-    theta: float,
-    distance: str,
-    epsilon: float,
-    with_lower: bool = True,
-) -> Bound:
-    """Bound the central delta of a Mallows-shuffled collection at a given epsilon."""
-    theta = _require_theta(theta)
-    distance = _require_distance(distance)
-    epsilon = require_non_negative("epsilon", epsilon)
-    n = require_at_least("num_users", num_users, 1)
-    if theta == 0.0:
-        return _uniform(account_delta(profile, num_users=n, epsilon=epsilon, with_lower=with_lower))
-    crowd = 1 if math.isinf(theta) else n
-    uniform = account_delta(profile, num_users=crowd, epsilon=epsilon, with_lower=with_lower)
-    single = account_delta(profile, num_users=1, epsilon=epsilon, with_lower=False)
-    found = [_Found(single.upper, "local", _extra(single))]
-    if single.upper > 0.0 and not math.isinf(theta):
-        thinning = _thinning(profile, n, theta, distance)
-        if thinning is not None:
-            values = [atom_delta_above(law, thinning.num_users, epsilon) for law in thinning.laws]
-            extra = STATED_BLANKET.assumptions if profile.blanket else ()
-            found.append(_Found(max(*values, SMALLEST_DELTA), "mallows-thinned", extra))
-        found.extend(_window_deltas(profile, _windows(distance, n, theta), epsilon))
-    return _bound(found, uniform.lower, _SOURCE)
-
-
-def _window_deltas(
-    profile: LocalProfile, windows: Iterator[_Window], epsilon: float
-) -> Iterator[_Found]:
-    """Yield what windows with alpha_w <= epsilon give."""
-    for window in windows:
-        left = (epsilon - window.alpha) * (1.0 - _ROUNDING)
-        if left < 0.0:
-            continue
-        bound = account_delta(profile, num_users=window.size, epsilon=left, with_lower=False)
-        value = min(round_up(bound.upper * math.exp(window.log_factor)), 1.0)
-        name = f"mallows-window/{bound.method}"
-        yield _Found(max(value, SMALLEST_DELTA), name, _extra(bound))
-
-
-def grouped_epsilon_from_alpha(
-    profile: LocalProfile,
-    *,
-    smallest_group: int,
-    alpha: float,
-    delta: float,
-) -> Bound:
-    """Bound the central epsilon of any d_sigma-private shuffle, from alpha and the group sizes.
-
-    2 alpha + eps_s(r, delta e^-alpha) for groups of at least r honest users, or epsilon0 if that is
-    smaller. It needs nothing but the definition; for Mallows models `grouped_epsilon` is far
-    smaller.
-
-    *Proof.* With tau uniform on the permutations of the victim's group, Pr[A(y) in O] is at most
-    e^alpha times Pr[A(tau y) in O], and A(tau y) is a uniform shuffle of the group, post-processed.
-    Change the value there, and return at another e^alpha. A larger group does no worse. ∎
-    """
-    alpha = require_extended("alpha", alpha, "give a number >= 0, such as 4")
-    delta = require_delta(delta)
-    r = require_at_least("smallest_group", smallest_group, 1)
-    single = account_epsilon(profile, num_users=1, delta=delta, with_lower=False)
-    found = [_Found(single.upper, "local", _extra(single))]
-    inner = delta * math.exp(-alpha) * ((1.0 - _ROUNDING) if alpha > 0.0 else 1.0)
-    if 2.0 * alpha < profile.epsilon0 and inner > max(profile.delta0, SMALLEST_DELTA):
-        bound = account_epsilon(profile, num_users=r, delta=inner, with_lower=False)
-        total = round_up(bound.upper + 2.0 * alpha) if alpha > 0.0 else bound.upper
-        found.append(_Found(total, f"groups/{bound.method}", _extra(bound)))
-    return _bound(found, None, _SOURCE)

@@ -60,21 +60,13 @@ def reidentification_bound(
     """
     r, k = _checked_sizes(group_size, subset_size)
     if k > _LARGEST_EXACT_SUBSET:
-        odds = Fraction(_disjoint_sets(r, k))
+        odds = Fraction((r - k) // k)  # how many disjoint sets of k the others hold
     else:
         most = sum(
             math.comb(k, hits) * math.comb(r - 2 * k, k - hits) for hits in range(k // 2 + 1, k + 1)
         )
         odds = Fraction(math.comb(r - k, k), most)
     return _win_bound(odds, k, epsilon0, alpha)
-
-
-def reidentification_bound_published(
-    *, group_size: int, subset_size: int, epsilon0: float, alpha: float
-) -> float:
-    """Return the paper's bound on the same probability, rounded up, for comparison."""
-    r, k = _checked_sizes(group_size, subset_size)
-    return _win_bound(Fraction(_disjoint_sets(r, k)), k, epsilon0, alpha)
 
 
 def _checked_sizes(group_size: int, subset_size: int) -> tuple[int, int]:
@@ -91,11 +83,6 @@ def _checked_sizes(group_size: int, subset_size: int) -> tuple[int, int]:
             f"Theorem 4.2), but subset_size = {k}, group_size = {r}; take a larger group"
         )
     return r, k
-
-
-def _disjoint_sets(r: int, k: int) -> int:
-    """Return floor((r - k)/k), how many disjoint sets of k the others hold."""
-    return (r - k) // k
 
 
 def _win_bound(odds: Fraction, k: int, epsilon0: float, alpha: float) -> float:
