@@ -37,6 +37,7 @@ how it is chosen is no part of the proof.
 than the law; cut off at 1 these are tails of a law (`positions`).
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from heapq import heappop, heappush
@@ -92,6 +93,9 @@ _MANY = 0.05
 
 # Where the most remote users are within this factor of the median, none is followed.
 _ALIKE = 1.5
+
+# Where fewer users than this can hide anybody, no crowd amplifies: nothing is looked at.
+_FEWEST_HIDDEN = 16
 
 # The last so many rounds are smoothed.
 _MOST_SMOOTHING = 6
@@ -178,11 +182,15 @@ def remote_position_bounds(
     """
     base = spectral_position_bounds(spectrum, rounds)
     half = rounds // 2
-    far, behind = (norms(walk, spectrum, half) for norms in (_smoothed_norms, _remainder_norms))
-    near, ahead = far, behind
+    if _hides_nobody(walk, spectrum, rounds, *_least_norms(spectrum, rounds - half, half)):
+        return base
+    near = far = _smoothed_norms(walk, spectrum, half)
+    ahead = behind = _remainder_norms(walk, spectrum, half)
     if rounds % 2:
         near = _smoothed_norms(walk, spectrum, rounds - half)
         ahead = _remainder_norms(walk, spectrum, rounds - half)
+    if _hides_nobody(walk, spectrum, rounds, near, far):
+        return base
     remainders = _Remainders(ahead, behind)
     errors = _errors(spectrum, rounds, remainders)
     chi = np.square(_smoothed_norms(walk, spectrum, rounds)) * (1.0 + MARGIN)
@@ -264,6 +272,33 @@ class FollowedLaws:
             return laws, flushed + move_laws(self._walk, laws, start or 0, stop)
 
         return list(over_start_blocks(self._rows.size, _WIDTH, move))
+
+
+def _hides_nobody(
+    walk: RandomWalk,
+    spectrum: Spectrum,
+    rounds: int,
+    near: NDArray[np.float64],
+    far: NDArray[np.float64],
+) -> bool:
+    """Return whether two halves leave hardly anybody a ratio above 0 everywhere, rows or not.
+
+    Without eigenpairs the least ratio of user i is at most 1 - s_i s_j at the places j that are not
+    followed; whichever these are, the largest s_j there is at least the one after as many as may
+    be followed. Norms that are too small are safe: they only delay the answer.
+    """
+    if spectrum.deflation.num_pairs:
+        return False
+    place = max(far.size - 1 - _most_followed(walk, rounds), 0)
+    farthest = float(np.partition(far, place)[place])
+    return int(np.count_nonzero(near * farthest < 1.0)) < _FEWEST_HIDDEN
+
+
+def _least_norms(spectrum: Spectrum, *rounds: int) -> Iterator[NDArray[np.float64]]:
+    """Yield norms that are no larger than `_smoothed_norms`: a mean is at least the least."""
+    for number in rounds:
+        alone = np.sqrt(chi_squares_after(spectrum, number))
+        yield np.full(alone.size, alone.min())
 
 
 def _octave(rounds: int) -> int:
