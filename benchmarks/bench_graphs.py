@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from graph_families import adjacency
 from shuffledp.core.entropy import Entropy
 from shuffledp.network.families import random_regular_graph
 from shuffledp.network.graph import Graph
@@ -116,7 +117,7 @@ def scipy_components(num_users):
     from scipy.sparse.csgraph import connected_components
 
     graph = Graph.from_edges(edges_among(num_users), num_users=num_users)
-    matrix = graph.to_scipy()
+    matrix = adjacency(graph)
 
     def find():
         connected_components(matrix, directed=False)

@@ -70,10 +70,10 @@ def rounds_or_auto(text: str) -> "int | str":
 @positions_option
 @click.option(
     "--components",
-    type=click.Choice(["connected", "largest", "each"]),
+    type=click.Choice(["connected", "largest"]),
     default="connected",
     show_default=True,
-    help="A graph in pieces: refuse it, take the largest, or account for the worst of them.",
+    help="A graph in pieces: refuse it, or take the largest.",
 )
 @click.option(
     "--dishonest",
@@ -84,13 +84,6 @@ def rounds_or_auto(text: str) -> "int | str":
     show_default=True,
     help="So many users may tell the adversary their own reports.",
 )
-@click.option(
-    "--colluding",
-    "colluding_file",
-    type=PATH,
-    metavar="FILE",
-    help="Users who may tell him all that passes through their hands, one a line.",
-)
 @users_option
 @click.option("--randomizer", metavar="NAME", help="As for `shuffledp account`; by default any.")
 @k_option
@@ -100,7 +93,6 @@ def account(
     *,
     graph_file: Path,
     epsilon0: float,
-    colluding_file: Path | None,
     randomizer: str | None,
     domain_size: int | None,
     dimension: int | None,
@@ -115,17 +107,14 @@ def account(
     from shuffledp.collection.profiles import named_profile
     from shuffledp.collection.results import delta_cautions
     from shuffledp.network.account import account_network
-    from shuffledp.network.graph_files import read_graph, read_users
+    from shuffledp.network.graph_files import read_graph
 
     profile = named_profile(
         randomizer, epsilon0=epsilon0, domain_size=domain_size, dimension=dimension
     )
     graph = read_graph(graph_file)
-    colluding = () if colluding_file is None else read_users(colluding_file)
     with progress_bar(hidden=as_json) as on_progress:
-        found = account_network(
-            graph, profile, colluding=colluding, on_progress=on_progress, **asked
-        )
+        found = account_network(graph, profile, on_progress=on_progress, **asked)
     print_warnings(delta_cautions(found.delta, found.num_users))
     if as_json:
         print_json({"graph": str(graph_file), "epsilon0": epsilon0, **found.to_json_dict()})
@@ -285,6 +274,7 @@ def curve(
     seed: int,
     epsilon0: float,
     out: Path,
+    laziness: float,
     as_json: bool,
     **asked: Any,
 ) -> None:
@@ -295,6 +285,7 @@ def curve(
     """
     from shuffledp.core.profile import LocalProfile
     from shuffledp.network.account import network_curve
+    from shuffledp.network.mixing import NetworkMixing
     from shuffledp.report import write_report
     from shuffledp.report.charts import network_page
 
@@ -303,7 +294,13 @@ def curve(
     profile = LocalProfile(epsilon0=epsilon0)
     with progress_bar(hidden=as_json) as progress:
         found = [
-            network_curve(graph, profile, name=name, on_progress=progress, **asked)
+            network_curve(
+                NetworkMixing(graph, laziness=laziness, on_progress=progress),
+                profile,
+                name=name,
+                on_progress=progress,
+                **asked,
+            )
             for name, graph in _named_graphs(graphs, regular, num_users, seed, progress)
         ]
     page = write_report(network_page(found), _folder(out) / "network-curve.html")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from shuffledp.core.errors import DataError
 from shuffledp.deploy.http_client import HttpClient, cautions_about, json_of
 from shuffledp.deploy.peers.preparing import most_envelopes
-from shuffledp.deploy.peers.protocol.terms import CODE_BYTES, Terms
+from shuffledp.deploy.peers.protocol.terms import CODE_BYTES, REGISTRATION_BYTES, Terms
 from shuffledp.deploy.wire import split_messages
 from shuffledp.network.graph import Graph
 
@@ -50,7 +50,7 @@ class AnswerSizes:
             letters = sums[graph.starts[1:]] - sums[graph.starts[:-1]]
         places = int(np.sum(np.asarray(terms.slots, dtype=np.int64)))
         return cls(
-            roster=users * terms.registration_bytes + _HEAD_BYTES,
+            roster=users * REGISTRATION_BYTES + _HEAD_BYTES,
             hand_ins=places * (terms.inner_bytes + 1) + users * _HEAD_BYTES,
             record=terms.rounds * (users + 1) * _NUMBER_TEXT_BYTES + _HEAD_BYTES,
             mail=letters * letter
