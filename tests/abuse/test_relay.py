@@ -223,10 +223,10 @@ def test_numbers_of_a_status_are_numbers():
     sound = {"phase": "round", "round": 1, "rounds": 2, "num_users": 3, "num_registered": 3,
              "num_sent": 0, "num_handed_in": 0, "terms_digest": "",
              "seconds_left": None}  # fmt: skip
-    assert relay_client.RelayStatus.from_json_dict(sound).round == 1
-    for change in ({"round": "1"}, {"num_users": -1}, {"phase": ["round"]}):
+    assert relay_client.RelayStatus.from_json(sound).round == 1
+    for change in ({"round": "1"}, {"rounds": -1}, {"rounds": 2.0}, {"phase": ["round"]}):
         with pytest.raises(DataError, match="not one of a shuffledp relay"):
-            relay_client.RelayStatus.from_json_dict(sound | change)
+            relay_client.RelayStatus.from_json(sound | change)
 
 
 @pytest.mark.parametrize(("url", "warns"), [("http://relay.example", True),

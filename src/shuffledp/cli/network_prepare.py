@@ -141,19 +141,18 @@ def prepare(  # noqa: PLR0913  # one parameter an option
 
 def _expected(terms: "Terms", graph: "Graph", asked: "AskedTerms", delta: float) -> Any:
     """Return the guarantee if everybody takes part in every round."""
-    from shuffledp.deploy.peers.exchange_account import Arrived, ExchangeRecord, exchange_guarantee
+    from shuffledp.deploy.peers.exchange_account import Arrived, Exchange, ExchangeRecord
 
     everybody = range(terms.num_users)
     with progress_bar() as on_progress:
-        return exchange_guarantee(
+        exchange = Exchange(
             terms,
             graph,
             ExchangeRecord.of(terms, everybody, [[]] * terms.rounds),
             Arrived.everything(everybody),
-            asked.randomizer.profile,
-            delta=delta,
             on_progress=on_progress,
         )
+        return exchange.guarantee(asked.randomizer.profile, delta=delta)
 
 
 _LOOPBACK = "127.0.0.1"

@@ -13,7 +13,7 @@ from shuffledp.network.graph import Graph
 def random_regular_graph(
     num_users: SupportsIndex, degree: SupportsIndex, entropy: Entropy
 ) -> Graph:
-    """Return a random graph in which every user has ``degree`` neighbours.
+    """Return a random graph in which every user has ``degree`` neighbours, fewer than half of all.
 
     Simple, but not always connected; for degrees >= 3 it is with a probability that tends to 1. The
     pairing model: all half-edges are paired by a uniform shuffle; then loops, and edges that are
@@ -22,7 +22,7 @@ def random_regular_graph(
     """
     number = require_at_least("num_users", num_users, 1)
     wanted = require_at_least("degree", degree, 0)
-    if 2 * wanted >= max(number, 2) and wanted:
+    if wanted and 2 * wanted >= number:
         raise ParameterError(
             f"degree = {wanted} is not below half of num_users = {number}: take more users, or "
             "fewer neighbours"

@@ -370,7 +370,7 @@ def _numbered(users: ArrayLike, num_users: int) -> tuple[NDArray[np.int64], NDAr
     chosen = np.asarray(users)
     if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
         raise ParameterError(
-            f"users has shape {chosen.shape} and dtype {chosen.dtype}: give a flat array of integers"
+            f"users has shape {chosen.shape} and dtype {chosen.dtype}: give a list of integers"
         )
     if chosen.size == 0:
         raise ParameterError("users is empty: choose at least one")

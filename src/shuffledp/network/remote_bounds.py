@@ -293,9 +293,9 @@ def _hides_nobody(
     followed; whichever these are, the largest s_j there is at least the one after as many as may
     be followed. Norms that are too small are safe: they only delay the answer.
     """
-    if spectrum.deflation.num_pairs:
+    place = far.size - 1 - _most_followed(walk, rounds)
+    if spectrum.deflation.num_pairs or place < 0:
         return False
-    place = max(far.size - 1 - _most_followed(walk, rounds), 0)
     farthest = float(np.partition(far, place)[place])
     return int(np.count_nonzero(near * farthest < 1.0)) < _FEWEST_HIDDEN
 

@@ -612,7 +612,6 @@ def graph_file(file):
     dict(rounds=3),
     dict(rounds=12, protocol="single"),
     dict(rounds=6, laziness=0.3),
-    dict(rounds=6, colluding=("1", "2")),
     dict(rounds="auto", users="all"),
     dict(rounds=6, protocol="both"),
 )

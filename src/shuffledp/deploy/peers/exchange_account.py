@@ -275,34 +275,19 @@ class Exchange:
         )
 
     def guarantee(self, profile: LocalProfile, *, delta: float) -> Guarantee:
-        """Return the central guarantee of what was handed in; see `exchange_guarantee`."""
+        """Return the central guarantee of what was handed in, its epsilon rounded up.
+
+        It has no lower end: what was lost on the way may have made the release more private than
+        any bound can say. It holds for every registered user, whoever handed in nothing at the end:
+        the analyzer's view is made from that of all. It is epsilon0 where reports may be missing
+        because of whose they are.
+        """
         require_delta(delta)
         return Guarantee(
             epsilon=self.epsilon(profile, delta=delta, rounds=self.terms.rounds),
             delta=float(delta),
             num_users=self.users.num_users,
         )
-
-
-def exchange_guarantee(
-    terms: Terms,
-    graph: Graph,
-    record: ExchangeRecord,
-    arrived: Arrived,
-    profile: LocalProfile,
-    *,
-    delta: float,
-    on_progress: Progress | None = None,
-) -> Guarantee:
-    """Return the central guarantee of what was handed in, its epsilon rounded up.
-
-    It has no lower end: what was lost on the way may have made the release more private than any
-    bound can say. It holds for every registered user, whoever handed in nothing at the end: the
-    analyzer's view is made from that of all. It is epsilon0 where reports may be missing because of
-    whose they are.
-    """
-    exchange = Exchange(terms, graph, record, arrived, on_progress=on_progress)
-    return exchange.guarantee(profile, delta=delta)
 
 
 def exchange_facts(
