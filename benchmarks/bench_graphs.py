@@ -40,12 +40,6 @@ def from_edges(num_users):
     return lambda: Graph.from_edges(edges, num_users=num_users).num_edges
 
 
-def from_scipy(num_users):
-    """Make the graph of a sparse matrix."""
-    matrix = Graph.from_edges(edges_among(num_users), num_users=num_users).to_scipy()
-    return lambda: Graph.from_scipy(matrix).num_edges
-
-
 def scipy_matrix(num_users):
     """Make a symmetric sparse matrix with scipy."""
     from scipy.sparse import csr_array
@@ -130,7 +124,6 @@ KINDS = {
     function.__name__: (function, num_users)
     for function, num_users in (
         (from_edges, NUM_USERS),
-        (from_scipy, NUM_USERS),
         (scipy_matrix, NUM_USERS),
         (networkx_graph, FEWER_USERS),
         (read_csv, NUM_USERS),

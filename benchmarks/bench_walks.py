@@ -48,8 +48,8 @@ def scipy_walk(graph):
     """Return the transposed matrix of a round, in scipy's compressed rows."""
     from scipy.sparse import diags_array
 
-    adjacency = adjacency(graph).astype(float)
-    return (adjacency @ diags_array(1.0 / np.maximum(graph.degrees, 1))).tocsr()
+    matrix = adjacency(graph)
+    return (matrix @ diags_array(1.0 / np.maximum(graph.degrees, 1))).tocsr()
 
 
 def laws_of_ours(graph):
