@@ -138,7 +138,6 @@ def test_pieces(write, capsys):
     with pytest.raises(ParameterError, match="2 components"):
         run(path)
     assert found(capsys, path, "--components", "largest")["num_users"] == 20
-    assert found(capsys, path, "--components", "each")["num_users"] == 3
 
 
 @pytest.mark.parametrize(
