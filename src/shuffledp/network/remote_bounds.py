@@ -188,8 +188,8 @@ def remote_position_bounds(
     near = far = _smoothed_norms(walk, spectrum, half)
     ahead = behind = _remainder_norms(walk, spectrum, half)
     if rounds % 2:
-        near = _smoothed_norms(walk, spectrum, rounds - half)
-        ahead = _remainder_norms(walk, spectrum, rounds - half)
+        near = _one_more(walk, spectrum, half + 1, far)
+        ahead = _remainder_norms(walk, spectrum, half + 1)
     if _hides_nobody(walk, spectrum, rounds, near, far):
         return base
     remainders = _Remainders(ahead, behind)
@@ -303,7 +303,7 @@ def _hides_nobody(
 def _least_norms(spectrum: Spectrum, *rounds: int) -> Iterator[NDArray[np.float64]]:
     """Yield norms that are no larger than `_smoothed_norms`: a mean is at least the least."""
     for number in rounds:
-        alone = np.sqrt(chi_squares_after(spectrum, number))
+        alone = _alone(spectrum, number)
         yield np.full(alone.size, alone.min())
 
 
@@ -394,14 +394,24 @@ def _mean_of_neighbours(walk: RandomWalk, values: NDArray[np.float64]) -> NDArra
 
 def _smoothed_norms(walk: RandomWalk, spectrum: Spectrum, rounds: int) -> NDArray[np.float64]:
     """Return s_i after so many rounds."""
-    most = np.sqrt(1.0 / spectrum.stationary_law) * (1.0 + MARGIN)
     first = max(rounds - _MOST_SMOOTHING, 0)
-    norms = most
-    for done in range(first, rounds + 1):
-        alone = np.sqrt(chi_squares_after(spectrum, done)) * (1.0 + MARGIN)
-        if done > first:
-            norms = _mean_of_neighbours(walk, norms)
-        norms = np.minimum(np.minimum(norms, alone), most)
+    norms = _alone(spectrum, first)
+    for done in range(first + 1, rounds + 1):
+        norms = _one_more(walk, spectrum, done, norms)
+    return norms
+
+
+def _one_more(
+    walk: RandomWalk, spectrum: Spectrum, rounds: int, norms: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return s_i after so many rounds, from norms after one round less."""
+    return np.minimum(_mean_of_neighbours(walk, norms), _alone(spectrum, rounds))
+
+
+def _alone(spectrum: Spectrum, rounds: int) -> NDArray[np.float64]:
+    """Return s_i after so many rounds, by eigenvalues alone."""
+    told = np.minimum(chi_squares_after(spectrum, rounds), 1.0 / spectrum.stationary_law)
+    norms: NDArray[np.float64] = np.sqrt(told) * (1.0 + MARGIN)
     return norms
 
 
