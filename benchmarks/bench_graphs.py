@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from graph_families import adjacency
 from shuffledp.core.entropy import Entropy
 from shuffledp.network.families import random_regular_graph
 from shuffledp.network.graph import Graph
@@ -37,12 +38,6 @@ def from_edges(num_users):
     """Make the graph of an array."""
     edges = edges_among(num_users)
     return lambda: Graph.from_edges(edges, num_users=num_users).num_edges
-
-
-def from_scipy(num_users):
-    """Make the graph of a sparse matrix."""
-    matrix = Graph.from_edges(edges_among(num_users), num_users=num_users).to_scipy()
-    return lambda: Graph.from_scipy(matrix).num_edges
 
 
 def scipy_matrix(num_users):
@@ -116,7 +111,7 @@ def scipy_components(num_users):
     from scipy.sparse.csgraph import connected_components
 
     graph = Graph.from_edges(edges_among(num_users), num_users=num_users)
-    matrix = graph.to_scipy()
+    matrix = adjacency(graph)
 
     def find():
         connected_components(matrix, directed=False)
@@ -129,7 +124,6 @@ KINDS = {
     function.__name__: (function, num_users)
     for function, num_users in (
         (from_edges, NUM_USERS),
-        (from_scipy, NUM_USERS),
         (scipy_matrix, NUM_USERS),
         (networkx_graph, FEWER_USERS),
         (read_csv, NUM_USERS),

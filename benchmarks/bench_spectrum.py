@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from graph_families import adjacency
 from shuffledp.core.entropy import Entropy
 from shuffledp.network.families import random_regular_graph
 from shuffledp.network.graph import Graph
@@ -39,7 +40,7 @@ def symmetric(graph):
     from scipy.sparse import diags_array
 
     scale = diags_array(1.0 / np.sqrt(graph.degrees))
-    return (scale @ graph.to_scipy().astype(np.float64) @ scale).tocsr()
+    return (scale @ adjacency(graph).astype(np.float64) @ scale).tocsr()
 
 
 def gap_by_eigsh(graph):

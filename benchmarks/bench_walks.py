@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from graph_families import adjacency
 from shuffledp.core.entropy import Entropy
 from shuffledp.network.graph import Graph
 from shuffledp.network.positions import exact_position_bounds
@@ -47,12 +48,12 @@ def scipy_walk(graph):
     """Return the transposed matrix of a round, in scipy's compressed rows."""
     from scipy.sparse import diags_array
 
-    adjacency = graph.to_scipy().astype(float)
-    return (adjacency @ diags_array(1.0 / np.maximum(graph.degrees, 1))).tocsr()
+    matrix = adjacency(graph)
+    return (matrix @ diags_array(1.0 / np.maximum(graph.degrees, 1))).tocsr()
 
 
 def laws_of_ours(graph):
-    return position_distribution(RandomWalk.on(graph), 0, ROUNDS)
+    return position_distribution(RandomWalk(graph), 0, ROUNDS)
 
 
 def laws_of_scipy(graph):
@@ -77,7 +78,7 @@ def test_one_law(benchmark, large_graph, law_of):
 def test_one_law_in_networkx(benchmark):
     networkx = pytest.importorskip("networkx")
     graph = random_graph(10_000, 100_000)
-    other = networkx.from_scipy_sparse_array(graph.to_scipy())
+    other = networkx.from_scipy_sparse_array(adjacency(graph))
 
     def law_of():
         law = dict.fromkeys(other, 0.0)
@@ -91,17 +92,17 @@ def test_one_law_in_networkx(benchmark):
         return law
 
     law = benchmark.pedantic(law_of, rounds=1)
-    ours = position_distribution(RandomWalk.on(graph), 0, 10)
+    ours = position_distribution(RandomWalk(graph), 0, 10)
     assert list(law.values()) == pytest.approx(ours.tolist())
     note(benchmark, "million_additions_a_second", 10 * 2 * graph.num_edges)
 
 
 def walkers_of_ours(graph):
-    return simulate_positions(RandomWalk.on(graph), ROUNDS, Entropy.from_seed(2))
+    return simulate_positions(RandomWalk(graph), ROUNDS, Entropy.from_seed(2))
 
 
 def lazy_walkers_of_ours(graph):
-    walk = RandomWalk.on(graph, laziness=0.2)
+    walk = RandomWalk(graph, laziness=0.2)
     return simulate_positions(walk, ROUNDS, Entropy.from_seed(2))
 
 
@@ -125,7 +126,7 @@ def test_walkers(benchmark, large_graph, walkers):
 
 
 def bounds_of_ours(graph):
-    (bounds,) = exact_position_bounds(RandomWalk.on(graph), [60])
+    (bounds,) = exact_position_bounds(RandomWalk(graph), [60])
     return bounds.collision.size
 
 

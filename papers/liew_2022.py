@@ -18,10 +18,9 @@ from public_data import load_graph
 from shuffledp import Entropy, LocalProfile
 from shuffledp.collection import Reports
 from shuffledp.network import NetworkMixing, network_walk_epsilon
-from shuffledp.network.account import NetworkCurve, curve_of, network_curve, point_epsilons
+from shuffledp.network.account import NetworkCurve, network_curve, point_epsilons
 from shuffledp.network.families import random_regular_graph
 from shuffledp.network.published import published_all_epsilon, published_single_epsilon
-from shuffledp.network.spectral_bounds import rounds_to_mix
 from shuffledp.randomizers import PrivUnit
 
 OURS, UNIFORM, LOCAL = "ours", "trusted uniform shuffler", "local reports, epsilon0"
@@ -48,7 +47,7 @@ def figure_4(settings: Settings, _entropy: Entropy) -> Figure:
     curves, printed = [], []
     for key in ("facebook", "deezer", "enron"):
         mixing = NetworkMixing(load_graph(key, settings), method="spectral")
-        curves.append(curve_of(mixing, _PROFILE, name=TITLES[key], rounds=rounds, delta=DELTA))
+        curves.append(network_curve(mixing, _PROFILE, name=TITLES[key], rounds=rounds, delta=DELTA))
         printed.append(_printed_line(mixing, curves[-1]))
     graphs = "; ".join(f"{each.name}, {each.num_users:,} users" for each in curves)
     caption = f"""\
@@ -67,12 +66,11 @@ def figure_5(settings: Settings, entropy: Entropy) -> Figure:
     num_users, degrees = (300, (3, 10)) if settings.quick else (10_000, (3, 5, 10, 20, 50))
     curves = [
         network_curve(
-            random_regular_graph(num_users, degree, entropy.spawn()),
+            NetworkMixing(random_regular_graph(num_users, degree, entropy.spawn()), method="exact"),
             _PROFILE,
             name=f"k = {degree}",
             rounds=[1, 2, 3, 10] if settings.quick else rounds_of(degree),
             delta=DELTA,
-            method="exact",
         )
         for degree in degrees
     ]
@@ -232,16 +230,9 @@ def printed_epsilon(epsilon0: float, num_users: int, collision: float, protocol:
     """
     if protocol == "all":
         return published_all_epsilon(
-            epsilon0,
-            num_users=num_users,
-            collision=collision,
-            delta=DELTA,
-            is_exchangeable=True,
-            constant="printed",
+            epsilon0, num_users=num_users, collision=collision, delta=DELTA
         ).upper
-    return published_single_epsilon(
-        epsilon0, collision=collision, delta=DELTA, dummies_are_reports=True, constant="printed"
-    ).upper
+    return published_single_epsilon(epsilon0, collision=collision, delta=DELTA).upper
 
 
 def law_with_irregularity(num_users: int, irregularity: float) -> NDArray[np.float64]:
@@ -332,7 +323,7 @@ def _epsilon0_chart(name: str, title: str, lines: Sequence[Line]) -> Chart:
 def _mixed(key: str, settings: Settings) -> tuple[NetworkMixing, int]:
     """Return a graph, prepared, and the fewest rounds that are proved to mix it within 1 %."""
     mixing = NetworkMixing(load_graph(key, settings), method="spectral")
-    return mixing, rounds_to_mix(mixing.spectrum, separation=0.01)
+    return mixing, mixing.rounds_to_mix
 
 
 def _lines_on(

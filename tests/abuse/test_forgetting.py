@@ -6,28 +6,28 @@ import pytest
 
 from deploy.peers.conftest import Collection
 from deploy.peers.protocol.link import no_limits
+from graph_families import complete_graph
 from shuffledp.collection.questions import Categories
 from shuffledp.core.entropy import Entropy
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.peers.collecting import fetch
 from shuffledp.deploy.peers.preparing import prepare_terms
-from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys
+from shuffledp.deploy.peers.protocol.keys import PrivateKeys
 from shuffledp.deploy.peers.protocol.messages import Mail, encode_mail, open_report
 from shuffledp.deploy.peers.protocol.peer import Peer
 from shuffledp.deploy.peers.stores import FetchedStore, PeerStore
-from shuffledp.network.families import complete_graph
 
 EVERYBODY = list(range(6))
 ENTROPY = Entropy.from_seed(3)
 
 
-@pytest.fixture(params=["hop", "onion"])
-def collection(tmp_path, request):
+@pytest.fixture
+def collection(tmp_path):
     graph = complete_graph(6)
     asked = AskedTerms.of(Categories(domain=("no", "yes")), "k-rr", 2.0)
-    keys = AnalyzerKeys.generate()
+    keys = PrivateKeys.generate()
     with ExitStack() as stack:
-        terms = prepare_terms(graph, asked, keys, rounds=3, routing=request.param)
+        terms = prepare_terms(graph, asked, keys, rounds=3)
         yield Collection(tmp_path, graph, asked, keys, terms, stack)
 
 
@@ -64,21 +64,8 @@ def authors(collection, roster, copied, states):
         mail = Mail(absent=(), letters=tuple(letters), codes={})
         peer.receive(1, encode_mail(mail, roster=roster, round_number=1, recipient=node))
         for held in peer._state.held:
-            layers, next_round = held, 2
-            while collection.terms.routing == "onion" and next_round <= 3:
-                layers = peeled(collection, roster, states, layers, next_round)
-                next_round += 1
-            inner = layers[4:] if collection.terms.routing == "onion" else layers
-            found[sender] = open_report(inner, terms=collection.terms, keys=collection.keys)
+            found[sender] = open_report(held, terms=collection.terms, keys=collection.keys)
     return found
-
-
-def peeled(collection, roster, states, kept, number):
-    """Return an onion with a layer less, by the keys of the holder that it names."""
-    holder = seized(collection, states[int.from_bytes(kept[:4], "big")])
-    holder.begin(roster)
-    _, routing, _ = holder._begun()
-    return routing.accepted(kept[4:], number)
 
 
 def test_copied_mail_opens_with_what_peers_have_before_they_take_it_and_never_after(collection):
@@ -100,9 +87,8 @@ def test_copied_mail_opens_with_what_peers_have_before_they_take_it_and_never_af
         first, old, new = (
             seized(collection, states[node])._state for states in (registered, before, after)
         )
-        gone = [*old.secrets.values()]
-        gone += [key.private_bytes_raw() for at, key in first.keys.mail.items() if at < 2]
-        assert len(gone) == (6 if collection.terms.routing == "hop" else 7)
+        gone = [*old.secrets.values(), first.keys._mail.private_bytes_raw()]
+        assert len(gone) == 6
         assert all(secret not in kept for secret in gone)
         assert all(secret in kept for secret in new.secrets.values())
 
@@ -134,7 +120,7 @@ def test_when_it_is_over_keys_reports_mail_and_hand_ins_are_gone(collection):
         secret
         for state in runner.store.states().values()
         for secret in (
-            seized(collection, state)._state.keys.to_bytes()[:32],
+            seized(collection, state)._state.keys.to_bytes()[4:36],
             seized(collection, state)._state.held[0],
         )
     ]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from deploy.peers.protocol.link import simple_terms
+from graph_families import complete_graph
 from shuffledp.cli import main
 from shuffledp.collection.questions import Categories, Mean
 from shuffledp.core.entropy import Entropy
@@ -18,15 +19,14 @@ from shuffledp.deploy.peers import peer_runner
 from shuffledp.deploy.peers.node_values import NodeValues
 from shuffledp.deploy.peers.peer_runner import draw_reports, spending_facts
 from shuffledp.deploy.peers.preparing import prepare_terms
-from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys, Registration, Roster
+from shuffledp.deploy.peers.protocol.keys import PrivateKeys, Registration, Roster
 from shuffledp.deploy.peers.protocol.peer import Peer
 from shuffledp.deploy.peers.protocol.terms import Limits, traffic_bytes
 from shuffledp.deploy.peers.stores import PeerStore
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
-from shuffledp.network.families import complete_graph
 
 GRAPH = complete_graph(12)
-KEYS = AnalyzerKeys.generate()
+KEYS = PrivateKeys.generate()
 ENTROPY = Entropy.from_operating_system()
 YES = NodeValues(nodes=np.arange(12), values=np.ones(12, dtype=np.int64))
 
@@ -199,9 +199,8 @@ def test_traffic_counts_what_is_sent_and_expected():
     sent = 11 * terms.per_neighbour * terms.envelope_bytes * 4
     rest = 2 * 16 * 11 * 4 + 12 * 136  # codes, roster
     assert traffic_bytes(terms, GRAPH, 0) == pytest.approx(2 * sent + rest)
-    uneven = terms_of(asked_with(), routing="onion")
-    sizes = sum(uneven.envelope_bytes_in(number) for number in range(1, 5))
-    expected = 2 * uneven.slots[0] * sizes + rest + 12 * 4 * 32  # and a key a round
+    uneven = terms_of(asked_with())
+    expected = 2 * uneven.slots[0] * uneven.envelope_bytes * 4 + rest
     assert traffic_bytes(uneven, GRAPH, 0) == pytest.approx(expected)
 
 

@@ -132,7 +132,7 @@ def test_what_eigenvalues_and_remote_rows_say(name, most, monkeypatch):
     profile, channel = binary(epsilon0)
     epsilons = [share * epsilon0 for share in SHARES]
     graph = Graph.from_edges(GRAPHS[name][1])
-    spectrum, walk = walk_spectrum(graph), RandomWalk.on(graph)
+    spectrum, walk = walk_spectrum(graph), RandomWalk(graph)
     for rounds in (2, 4, 7, 12):
         laws = positions(name, rounds)
         rows = all_views(laws, channel)

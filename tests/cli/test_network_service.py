@@ -78,14 +78,6 @@ def test_prepare_says_what_it_will_cost_and_guarantee(here, capsys):
     assert terms["per_neighbour"] > 0
 
 
-def test_onions_shrink_from_round_to_round(here, capsys):
-    assert prepare("--routing", "onion") == 0
-    assert " to " in next(
-        line for line in capsys.readouterr().out.splitlines() if line.startswith("bytes a message")
-    )
-    assert json.loads((here / "c/terms.json").read_text())["routing"] == "onion"
-
-
 def test_prepare_replaces_nothing(here, capsys):
     assert prepare() == 0
     before = (here / "c/analyzer.key").read_bytes()
@@ -291,7 +283,6 @@ def test_peers_say_what_went_wrong(capsys):
         roster="ef" * 32,
         absences=3,
         num_dropped=4,
-        num_late_reports=6,
         refused={"forged": 7},
         short=(0, 3),
         transcripts=("ab" * 32, "cd" * 32),
@@ -304,7 +295,6 @@ def test_peers_say_what_went_wrong(capsys):
         "1 users came after handing in",
         "4 reports were dropped",
         "1 users, node 4 among them, missed more rounds than --most-absences",
-        "6 onions",
         "7 forged",
         "2 users, node 0 among them, missed mail that was sent to them",
     ):

@@ -14,13 +14,13 @@ import h11
 import httpx
 import pytest
 
+from graph_families import complete_graph
 from shuffledp.collection.questions import Categories
 from shuffledp.deploy import http_server
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.http_server import ConnectionLimits, Room
 from shuffledp.deploy.peers.preparing import prepare_terms
-from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys
-from shuffledp.network.families import complete_graph
+from shuffledp.deploy.peers.protocol.keys import PrivateKeys
 
 # None of these is waited for where things go well.
 PATIENCE_SECONDS = 120.0
@@ -207,7 +207,7 @@ def descriptors(number):
 @pytest.mark.timeout(300)
 def test_a_relay_with_1024_descriptors_and_1100_requests_that_never_end(tmp_path):
     folder, asked = tmp_path, AskedTerms.of(Categories(domain=("no", "yes")), "k-rr", 2.0)
-    terms = prepare_terms(complete_graph(6), asked, AnalyzerKeys.generate(), rounds=3)
+    terms = prepare_terms(complete_graph(6), asked, PrivateKeys.generate(), rounds=3)
     (folder / "terms.json").write_text(terms.to_json())
     edges = [f"{a},{b}" for a in range(6) for b in range(a)]
     (folder / "edges.csv").write_text("\n".join(edges) + "\n")

@@ -133,23 +133,11 @@ def test_options_count(write, capsys):
     assert found(capsys, path, "--lazy", "0.5")["laziness"] == 0.5
 
 
-def test_colluding_users_are_named_in_a_file(write, capsys):
-    path, names = write(*CLIQUE), write("3", "# 4", name="colluding.txt")
-    record = found(capsys, path, "--colluding", str(names), rounds="2")
-    assert record["num_colluding"] == 1
-    assert record["positions"] == "exact"
-    assert record["epsilon"]["upper"] > found(capsys, path, rounds="2")["epsilon"]["upper"]
-    assert record["paper_epsilon"] is None
-    with pytest.raises(ParameterError, match="1 who are not in the graph, such as 'ann'"):
-        run(path, "--colluding", str(write("ann", name="others.txt")))
-
-
 def test_pieces(write, capsys):
     path = write(*CLIQUE, "a,b", "b,c", "a,c")
     with pytest.raises(ParameterError, match="2 components"):
         run(path)
     assert found(capsys, path, "--components", "largest")["num_users"] == 20
-    assert found(capsys, path, "--components", "each")["num_users"] == 3
 
 
 @pytest.mark.parametrize(

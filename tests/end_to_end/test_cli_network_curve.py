@@ -1,6 +1,5 @@
 """``shuffledp network curve`` from end to end: files, table, JSON, bad input."""
 
-import csv
 import json
 
 import click
@@ -32,16 +31,9 @@ def test_files_and_json(tmp_path):
     graph = write_wheel(tmp_path / "wheel.csv", 60)
     out = tmp_path / "out"
     outcome = run(graph, "--regular", "6,8", "--num-users", 60, "--rounds", "1,30", "--out", out)
-    assert sorted(each.name for each in out.iterdir()) == [
-        "network-curve.csv",
-        "network-curve.html",
-    ]
+    assert [each.name for each in out.iterdir()] == ["network-curve.html"]
     page = (out / "network-curve.html").read_text()
     assert "wheel: 60 users" in page
-    with (out / "network-curve.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert {row["variant"] for row in rows} == {"wheel", "6-regular", "8-regular", ""}
-    assert {row["claim"] for row in rows} >= {"ours", "trusted uniform shuffler"}
     assert "6-regular" in outcome.stdout
     outcome = run(graph, "--rounds", "1,30", "--out", out, "--json")
     found = json.loads(outcome.stdout)["curves"]

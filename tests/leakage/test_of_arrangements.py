@@ -10,6 +10,7 @@ import math
 import numpy as np
 import pytest
 
+from graph_families import complete_graph
 from oracles.shuffler_channels import mallows_channel
 from shuffledp.collection.arrangements import UNIFORM
 from shuffledp.collection.question import chosen_candidates
@@ -25,7 +26,7 @@ from shuffledp.leakage import of_runs as module
 from shuffledp.leakage.any_shuffler import positions_vulnerability, target_place_law
 from shuffledp.leakage.builders import product_channel
 from shuffledp.leakage.of_runs import Released, leakage_of_run
-from shuffledp.network.families import complete_graph, random_regular_graph
+from shuffledp.network.families import random_regular_graph
 from shuffledp.network.mixing import NetworkMixing
 from shuffledp.network.run import NetworkArrangement
 

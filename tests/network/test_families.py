@@ -11,18 +11,12 @@ from hypothesis import strategies as st
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.network import families, graph_kernels
-from shuffledp.network.families import (
-    complete_graph,
-    complete_with_pendant,
-    cycle_graph,
-    random_regular_graph,
-    star_graph,
-)
+from shuffledp.network import graph_kernels
+from shuffledp.network.families import random_regular_graph
 
 #: Of all statistical tests of this module together.
 FALSE_POSITIVE_RATE = 1e-9
-NUM_STATISTICAL_TESTS = 4
+NUM_STATISTICAL_TESTS = 3
 
 
 def edges_of(graph):
@@ -38,54 +32,13 @@ def edges_of(graph):
 # ---------------------------------------------------------------- fixed graphs
 
 
-@given(st.integers(1, 40))
-def test_complete_graphs(num_users):
-    graph = complete_graph(num_users)
-    assert edges_of(graph) == frozenset(combinations(range(num_users), 2))
-
-
-@given(st.integers(3, 40))
-def test_cycles_and_stars_and_pendants(num_users):
-    around = {tuple(sorted((user, (user + 1) % num_users))) for user in range(num_users)}
-    assert edges_of(cycle_graph(num_users)) == around
-    assert edges_of(star_graph(num_users)) == {(0, user) for user in range(1, num_users)}
-    complete = set(combinations(range(num_users - 1), 2))
-    graph = complete_with_pendant(num_users)
-    assert edges_of(graph) == complete | {(0, num_users - 1)}
-    assert graph.neighbours_of(num_users - 1).tolist() == [0]
-
-
-@pytest.mark.parametrize(
-    ("make", "least"),
-    [(complete_graph, 1), (cycle_graph, 3), (star_graph, 2), (complete_with_pendant, 3)],
-)
-def test_numbers_of_users_that_are_refused(make, least):
-    assert make(least).num_users == least
-    with pytest.raises(ParameterError, match=f"num_users = {least - 1} is below {least}"):
-        make(least - 1)
-    with pytest.raises(ParameterError, match="num_users = nan is not a whole number"):
-        make(math.nan)
-    with pytest.raises(ParameterError, match="num_users = 2,147,483,648 is above"):
-        make(2**31)
-    with pytest.raises(ParameterError, match=r"edges, above the limit of 1,073,741,823"):
-        make(2**31 - 1)
-
-
-def test_the_most_users_of_complete_graphs(monkeypatch):
-    assert 46_341 * 46_340 <= families.MOST_ENTRIES < 46_342 * 46_341
-    monkeypatch.setattr(families, "MOST_ENTRIES", 20)
-    assert complete_graph(5).num_edges == 10
-    with pytest.raises(ParameterError, match="would have 15 edges, above the limit of 10"):
-        complete_graph(6)
-
-
 # ---------------------------------------------------------------- random regular graphs
 
 
 @given(st.data())
 def test_every_user_has_as_many_neighbours_as_asked(data):
     num_users = data.draw(st.integers(1, 30))
-    degree = data.draw(st.integers(0, num_users - 1))
+    degree = data.draw(st.integers(0, (num_users - 1) // 2))
     seed = data.draw(st.integers(0, 100))
     if num_users * degree % 2:
         degree -= 1
@@ -93,7 +46,7 @@ def test_every_user_has_as_many_neighbours_as_asked(data):
     assert graph.degrees.tolist() == [degree] * num_users
 
 
-@pytest.mark.parametrize(("num_users", "degree"), [(2_000, 10), (301, 150), (300, 151), (300, 297)])
+@pytest.mark.parametrize(("num_users", "degree"), [(2_000, 10), (301, 100), (300, 121)])
 def test_graphs_that_need_many_switches(num_users, degree):
     entropy = Entropy.from_seed(3)
     graph = random_regular_graph(num_users, degree, entropy)
@@ -129,9 +82,8 @@ def divergence(p, q):
     return sum(a * math.log(a / b) for a, b in ((p, q), (1 - p, 1 - q)) if a > 0)
 
 
-@pytest.mark.parametrize(("num_users", "degree", "count"), [(6, 1, 15), (6, 4, 15), (4, 2, 3)])
+@pytest.mark.parametrize(("num_users", "degree", "count"), [(6, 1, 15), (4, 1, 3)])
 def test_graphs_without_switches_are_exactly_uniform(num_users, degree, count):
-    # Degree 1 needs no switches; the others are complements of it.
     graphs = all_regular_graphs(num_users, degree)
     assert len(graphs) == count
     num_draws = 1_500
@@ -166,13 +118,12 @@ def test_graphs_with_switches_are_all_drawn_and_edges_are_exactly_alike():
     ("num_users", "degree", "message"),
     [
         (0, 0, "num_users = 0 is below 1"),
-        (2**31, 2, "num_users = 2,147,483,648 is above 2,147,483,647"),
         (5, -1, "degree = -1 is below 0"),
-        (5, 5, r"degree = 5 is not in \[0, 4\]"),
-        (1, 1, r"degree = 1 is not in \[0, 0\]"),
-        (5, 3, r"num_users \* degree = 5 \* 3 is odd"),
+        (5, 5, "degree = 5 is not below half of num_users = 5"),
+        (4, 2, "degree = 2 is not below half of num_users = 4"),
+        (1, 1, "degree = 1 is not below half of num_users = 1"),
+        (7, 3, r"num_users \* degree = 7 \* 3 is odd"),
         (5, 2.0, "degree = 2.0 is not a whole number"),
-        (2**30, 2, "would have 1,073,741,824 edges, above the limit"),
     ],
 )
 def test_degrees_that_are_refused(num_users, degree, message):
@@ -197,26 +148,6 @@ def multigraph(partner, degree):
     return Counter(tuple(sorted(pair)) for pair in pairs)
 
 
-@given(num_users=st.integers(1, 8), degree=st.integers(1, 4), seed=st.integers(0, 1000))
-def test_bad_half_edges_are_those_of_loops_and_repeats(num_users, degree, seed):
-    if num_users * degree % 2:
-        num_users += 1
-    order = Entropy.from_seed(seed).generator().permutation(num_users * degree)
-    partner = half_edges(order.reshape(-1, 2), order.size)
-    found = set(graph_kernels.bad_half_edges(partner, degree).tolist())
-    bad = set()
-    for user in range(num_users):
-        seen = {user}
-        for h in range(user * degree, (user + 1) * degree):
-            other = int(partner[h]) // degree
-            if other in seen:
-                bad.add(h)
-            seen.add(other)
-    assert found == bad
-    is_simple = all(u != v and times == 1 for (u, v), times in multigraph(partner, degree).items())
-    assert (not found) == is_simple
-
-
 def repaired(partner, degree, half_words, most_trials=100):
     """Run the repair with these draws; return its progress."""
     bad = graph_kernels.bad_half_edges(partner, degree)
@@ -229,45 +160,3 @@ def repaired(partner, degree, half_words, most_trials=100):
 def draw_of(chosen, size):
     """Return a half word that is accepted and chooses this half-edge."""
     return -(-((chosen * 2 + 1) * 2**31) // size)
-
-
-def test_a_loop_is_switched_with_the_edge_chosen():
-    # User 0 has the loop (0, 1); users 1 to 4 are joined in a cycle by half-edges 2 to 9.
-    pairs = [(0, 1), (3, 4), (5, 6), (7, 8), (9, 2)]
-    partner = half_edges(pairs, 10)
-    progress, _ = repaired(partner, 2, [draw_of(5, 10)])
-    assert progress == [1, 0]
-    assert multigraph(partner, 2) == Counter([(1, 2), (0, 2), (0, 3), (3, 4), (1, 4)])
-
-
-def test_switches_that_make_bad_edges_are_not_done():
-    pairs = [(0, 1), (3, 4), (5, 6), (7, 8), (9, 2)]
-    partner = half_edges(pairs, 10)
-    before = partner.copy()
-    progress, _ = repaired(partner, 2, [draw_of(0, 10), draw_of(1, 10)])
-    assert progress == [0, 2]
-    assert (partner == before).all()
-    # Refused draws leave no trace: of 10 values, 2^32 mod 10 = 6 half words are refused.
-    assert repaired(partner, 2, [0])[0] == [0, 0]
-
-
-def test_two_loops_are_not_made_a_double_edge_and_it_is_noticed():
-    partner = half_edges([(0, 1), (2, 3)], 4)
-    progress, _ = repaired(partner, 2, [draw_of(2, 4)] * 10, most_trials=5)
-    assert progress == [graph_kernels.STUCK, 5]
-    assert multigraph(partner, 2) == Counter([(0, 0), (1, 1)])
-
-
-def test_a_pairing_that_cannot_be_repaired_is_drawn_anew(monkeypatch):
-    # Five users with a loop each: any switch of two of them makes a double edge.
-    loops = half_edges([(2 * user, 2 * user + 1) for user in range(5)], 10)
-    pairings = [loops, loops.copy()]
-    draw = families._pairing
-
-    def pairing(num_half_edges, entropy):
-        return pairings.pop() if pairings else draw(num_half_edges, entropy)
-
-    monkeypatch.setattr(families, "_pairing", pairing)
-    graph = random_regular_graph(5, 2, Entropy.from_seed(5))
-    assert pairings == []
-    assert graph.degrees.tolist() == [2] * 5

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.sparse import coo_array, csr_array, csr_matrix
 
+from graph_families import adjacency, cycle_graph, star_graph
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.network.families import complete_graph, cycle_graph, star_graph
 from shuffledp.network.graph import Graph
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
@@ -93,7 +92,7 @@ def test_fewest_users_and_no_edges():
         assert graph.components().tolist() == [0]
         assert not graph.is_bipartite()
         assert graph.largest_component()[0] is graph
-        assert graph.to_scipy().toarray().tolist() == [[0.0]]
+        assert adjacency(graph).toarray().tolist() == [[0.0]]
     assert Graph.from_edges([], num_users=3).num_components == 3
 
 
@@ -146,174 +145,7 @@ def test_labels_that_are_refused(labels, message):
 # ---------------------------------------------------------------- rows given
 
 
-def symmetric(rows):
-    return all(user in rows[other] for user, row in enumerate(rows) for other in row)
-
-
-@given(st.data())
-def test_the_constructor_takes_rows_of_simple_undirected_graphs_only(data):
-    size = data.draw(st.integers(1, 5))
-    entry = st.integers(0, size - 1) if data.draw(st.booleans()) else st.integers(-1, size)
-    # Half of them start out symmetric, so that both outcomes occur often.
-    if data.draw(st.booleans()):
-        rows = rows_of(graph_of(*data.draw(edge_lists())))
-    else:
-        rows = [sorted(data.draw(st.sets(entry))) for _ in range(size)]
-    if data.draw(st.booleans()):
-        row = rows[data.draw(st.integers(0, len(rows) - 1))]
-        row += data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=1))
-    is_good = (
-        all(row == sorted(set(row)) and user not in row for user, row in enumerate(rows))
-        and all(0 <= other < len(rows) for row in rows for other in row)
-        and symmetric(rows)
-    )
-    starts = np.cumsum([0, *map(len, rows)])
-    neighbours = [other for row in rows for other in row]
-    if is_good:
-        assert rows_of(Graph(starts=starts, neighbours=neighbours)) == rows
-    else:
-        with pytest.raises(ParameterError, match=r"^user \d+ has neighbour"):
-            Graph(starts=starts, neighbours=neighbours)
-
-
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ([[1], []], "user 0 has neighbour 1, but not the other way round"),
-        ([[], [0]], "user 1 has neighbour 0, but not the other way round"),
-        ([[2], [], [0, 1]], "user 2 has neighbour 1, but not"),
-        ([[1], [0, 2], []], "user 1 has neighbour 2, but not"),
-        # The row of user 2 is empty, and what follows it is equal to user 0 by chance.
-        ([[2, 3], [], [], [0]], "user 0 has neighbour 2, but not"),
-        ([[0]], "user 0 has neighbour 0, which is the user"),
-        ([[2], [0]], r"user 0 has neighbour 2, which is not in \[0, 2\)"),
-        ([[-1], []], r"neighbour -1, which is not in \[0, 2\)"),
-        ([[1, 1], [0, 0]], "user 0 has neighbour 1, out of order or twice"),
-        ([[2, 1], [0], [0]], "user 0 has neighbour 1, out of order or twice"),
-    ],
-)
-def test_the_message_names_the_user(rows, message):
-    starts = np.cumsum([0, *map(len, rows)])
-    with pytest.raises(ParameterError, match=message):
-        Graph(starts=starts, neighbours=[other for row in rows for other in row])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"starts": [0]}, "starts has 1 entries"),
-        ({"starts": []}, "starts has 0 entries"),
-        ({"starts": [1, 2, 2]}, "must ascend from 0 to the number of neighbours, which is 2"),
-        ({"starts": [0, 1, 3]}, "must ascend from 0"),
-        ({"starts": [0, 3, 2]}, "must ascend from 0"),
-        ({"starts": [[0, 1, 2]]}, r"starts has shape \(1, 3\)"),
-        ({"starts": [0.0, 1.0, 2.0]}, "starts has shape .3,. and dtype float64"),
-        ({"neighbours": [1.0, 0.0]}, "neighbours has shape"),
-        ({"neighbours": [1, 2**31]}, r"neighbours lies in \[1, 2147483648\], beyond int32"),
-        ({"num_self_loops": -1}, "num_self_loops = -1 is below 0"),
-        ({"num_duplicates": 0.5}, "num_duplicates = 0.5 is not a whole number"),
-    ],
-)
-def test_arrays_that_do_not_fit_together(arguments, message):
-    good = {"starts": [0, 1, 2], "neighbours": [1, 0]}
-    assert Graph(**good).num_edges == 1
-    with pytest.raises(ParameterError, match=message):
-        Graph(**{**good, **arguments})
-
-
 # ---------------------------------------------------------------- other libraries
-
-
-@given(edge_lists())
-def test_there_and_back_through_scipy(given_edges):
-    graph = graph_of(*given_edges)
-    matrix = graph.to_scipy()
-    assert matrix.dtype == np.float64
-    assert matrix.toarray().tolist() == [
-        [float(other in row) for other in range(graph.num_users)] for row in rows_of(graph)
-    ]
-    again = Graph.from_scipy(matrix)
-    assert rows_of(again) == rows_of(graph)
-    assert (again.num_self_loops, again.num_duplicates) == (0, 0)
-    matrix.data[:] = 7  # shares nothing with the graph
-    assert rows_of(Graph.from_scipy(graph.to_scipy())) == rows_of(graph)
-
-
-@pytest.mark.parametrize("kind", [csr_array, csr_matrix, coo_array])
-@pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.float64])
-def test_matrices_of_any_kind(kind, dtype):
-    matrix = kind(np.array([[1, 1, 0], [1, 0, 0], [0, 0, 1]], dtype=dtype))
-    graph = Graph.from_scipy(matrix)
-    assert rows_of(graph) == [[1], [0], []]
-    assert graph.num_self_loops == 2
-
-
-def test_zeros_that_are_stored_are_no_edges():
-    matrix = coo_array(([1.0, 1.0, 0.0], ([0, 1, 2], [1, 0, 0])), shape=(3, 3))
-    assert rows_of(Graph.from_scipy(matrix)) == [[1], [0], []]
-
-
-@pytest.mark.parametrize(
-    ("matrix", "message"),
-    [
-        (np.eye(2), "matrix is of type ndarray: give a sparse matrix"),
-        (csr_array(np.ones((2, 3))), r"matrix has shape \(2, 3\)"),
-        (coo_array(np.ones(3)), r"matrix has shape \(3,\)"),
-        (csr_array((0, 0)), "num_users = 0 is below 1"),
-        (csr_array(np.full((2, 2), 2)), "an entry has weight 2: weights are not used"),
-        (csr_array(np.full((2, 2), 0.5)), "an entry has weight 0.5: weights are not used"),
-        (csr_array(np.full((2, 2), np.nan)), "an entry has weight nan"),
-        (coo_array(([1, 1], ([0, 0], [1, 1])), shape=(2, 2)), "an entry has weight 2"),
-        (csr_array([[0, 1], [0, 0]]), r"entry at \(0, 1\) but none at \(1, 0\), .* directed"),
-        (csr_array([[0, 0], [1, 0]]), r"entry at \(1, 0\) but none at \(0, 1\), .* directed"),
-    ],
-)
-def test_matrices_that_are_refused(matrix, message):
-    with pytest.raises(ParameterError, match=message):
-        Graph.from_scipy(matrix)
-
-
-def test_graphs_of_networkx():
-    networkx = pytest.importorskip("networkx")
-    source = networkx.karate_club_graph()  # with weights
-    with pytest.raises(ParameterError, match=r"edge \(0, 1\) has weight 4: weights are not used"):
-        Graph.from_networkx(source)
-    for _, _, attributes in source.edges(data=True):
-        attributes["weight"] = 1.0
-    graph = Graph.from_networkx(source)
-    assert graph.labels is None
-    assert rows_of(graph) == [sorted(source[node]) for node in source]
-    named = networkx.relabel_nodes(source, lambda node: f"member {node}")
-    assert rows_of(Graph.from_networkx(named)) == rows_of(graph)
-    assert Graph.from_networkx(named).labels == tuple(named)
-
-
-def test_the_order_of_nodes_in_networkx_is_kept():
-    networkx = pytest.importorskip("networkx")
-    source = networkx.Graph([(2, 0), (0, "x"), ("x", "x")])
-    graph = Graph.from_networkx(source)
-    assert graph.labels == ("2", "0", "x")
-    assert rows_of(graph) == [[1], [0, 2], [1]]
-    assert graph.num_self_loops == 1
-    parallel = networkx.MultiGraph([(0, 1), (1, 0), (0, 1)])
-    assert Graph.from_networkx(parallel).num_duplicates == 2
-    lonely = networkx.empty_graph(2)
-    assert Graph.from_networkx(lonely).num_isolated == 2
-
-
-def test_graphs_of_networkx_that_are_refused():
-    networkx = pytest.importorskip("networkx")
-    with pytest.raises(ParameterError, match=r"directed: .* graph.to_undirected\(\)"):
-        Graph.from_networkx(networkx.DiGraph([(0, 1)]))
-    with pytest.raises(ParameterError, match="num_users = 0 is below 1"):
-        Graph.from_networkx(networkx.Graph())
-    with pytest.raises(ParameterError, match="labels holds a name twice"):
-        Graph.from_networkx(networkx.Graph([(1, "1")]))
-    weighted = networkx.Graph()
-    for weight in (float("nan"), None, 0, 2):
-        weighted.add_edge("a", "b", weight=weight)
-        with pytest.raises(ParameterError, match=rf"\('a', 'b'\) has weight {weight}"):
-            Graph.from_networkx(weighted)
 
 
 # ---------------------------------------------------------------- components and sides
@@ -324,7 +156,7 @@ def test_graphs_of_networkx_that_are_refused():
 def test_components_and_sides_are_those_of_networkx(seed, num_edges):
     networkx = pytest.importorskip("networkx")
     graph = graph_of(60, random_edges(seed, 60, num_edges))
-    other = networkx.from_scipy_sparse_array(graph.to_scipy())
+    other = networkx.from_scipy_sparse_array(adjacency(graph))
     expected = sorted(networkx.connected_components(other), key=lambda c: (-len(c), min(c)))
     components = graph.components()
     assert components.dtype == np.int32
@@ -397,12 +229,6 @@ def test_subgraphs_keep_labels():
 def test_subgraphs_that_are_refused(users, message):
     with pytest.raises(ParameterError, match=message):
         star_graph(3).subgraph(users)
-
-
-@pytest.mark.parametrize("user", [-1, 3, 0.5, float("nan")])
-def test_users_that_do_not_exist(user):
-    with pytest.raises(ParameterError, match="user = "):
-        complete_graph(3).neighbours_of(user)
 
 
 # ---------------------------------------------------------------- real graphs

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.network import graph_files
-from shuffledp.network.graph_files import read_graph, read_users
+from shuffledp.network.graph_files import read_graph
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
 
@@ -35,27 +34,26 @@ def edges_of(graph):
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "is_plain"),
+    ("name", "data"),
     [
-        ("plain.csv", "0,1\n1,2\n2,2\n", True),
-        ("header.csv", "u,v\n0,1\n1,2\n2,2\n", True),
-        ("quoted.csv", '"u","v"\n"0","1"\n1, 2\n2,2', True),
-        ("windows.csv", "\ufeffu,v\r\n0,1\r\n1,2\r\n2,2\r\n", True),
-        ("mark.csv", "\ufeff0,1\n1,2\n2,2\n", True),
-        ("empty-lines.csv", "\n0,1\n\n\n1,2\n  \n2,2\n\n", False),
-        ("tabs.tsv", "0\t1\n1\t2\n2\t2\n", True),
-        ("semicolons.txt", "from;to\n0;1\n1;2\n2;2\n", True),
-        ("spaces.txt", "0 1\n1  2\n 2 \t2 \n", False),
-        ("one-space.txt", "# nodes: 3\n0 1\n1 2\n2 2\n", True),
-        ("comments.txt", "# who knows whom\n% 3 edges\n\n0\t1\n1\t2\n2\t2\n", True),
-        ("comments.csv", "# u, v\nu,v\n0,1\n1,2\n%\n2,2\n", False),
-        ("no-suffix", "source target\n0 1\n1 2\n2 2\n", True),
-        ("zeros.csv", "00,1\n1,+2\n2,2", True),
+        ("plain.csv", "0,1\n1,2\n2,2\n"),
+        ("header.csv", "u,v\n0,1\n1,2\n2,2\n"),
+        ("quoted.csv", '"u","v"\n"0","1"\n1, 2\n2,2'),
+        ("windows.csv", "\ufeffu,v\r\n0,1\r\n1,2\r\n2,2\r\n"),
+        ("mark.csv", "\ufeff0,1\n1,2\n2,2\n"),
+        ("empty-lines.csv", "\n0,1\n\n\n1,2\n  \n2,2\n\n"),
+        ("tabs.tsv", "0\t1\n1\t2\n2\t2\n"),
+        ("semicolons.txt", "from;to\n0;1\n1;2\n2;2\n"),
+        ("spaces.txt", "0 1\n1  2\n 2 \t2 \n"),
+        ("one-space.txt", "# nodes: 3\n0 1\n1 2\n2 2\n"),
+        ("comments.txt", "# who knows whom\n% 3 edges\n\n0\t1\n1\t2\n2\t2\n"),
+        ("comments.csv", "# u, v\nu,v\n0,1\n1,2\n%\n2,2\n"),
+        ("no-suffix", "source target\n0 1\n1 2\n2 2\n"),
+        ("zeros.csv", "00,1\n1,+2\n2,2"),
     ],
 )
-def test_dialects(tmp_path, name, data, is_plain):
+def test_dialects(tmp_path, name, data):
     path = write(tmp_path / name, data)
-    assert (graph_files._plain_numbers(path) is not None) == is_plain
     graph = read_graph(path)
     assert (graph.num_users, graph.num_edges, graph.num_self_loops) == (3, 2, 1)
     assert edges_of(graph) == {(0, 1), (1, 2)}
@@ -82,12 +80,9 @@ def test_whole_numbers_are_in_increasing_order(tmp_path):
 
 
 @pytest.mark.parametrize("names", [(5, 7, 30), (0, 10**6, 2**63 - 1), (59, 60, 61)])
-@pytest.mark.parametrize("is_plain", [True, False])
-def test_numbers_that_are_left_out_make_no_users(tmp_path, names, is_plain):
+def test_numbers_that_are_left_out_make_no_users(tmp_path, names):
     low, middle, high = names
-    tail = "" if is_plain else "# the end\n"
-    path = write(tmp_path / "a.csv", f"{high},{middle}\n{middle},{low}\n{tail}")
-    assert (graph_files._plain_numbers(path) is not None) == is_plain
+    path = write(tmp_path / "a.csv", f"{high},{middle}\n{middle},{low}\n")
     graph = read_graph(path)
     assert graph.labels == tuple(map(str, names))
     assert [graph.neighbours_of(user).tolist() for user in range(3)] == [[1], [0, 2], [1]]
@@ -277,14 +272,3 @@ def test_real_graphs(name, num_users, num_edges, irregularity):
     assert (graph.num_users, graph.num_edges, graph.num_components) == (num_users, num_edges, 1)
     assert graph.irregularity == pytest.approx(irregularity, abs=6e-5)
     assert graph.labels is None
-
-
-def test_users_are_listed_one_a_line(tmp_path):
-    path = tmp_path / "users.txt"
-    path.write_text("\ufeffann\n# not bob\n\n  cid \nann\n", encoding="utf-8")
-    assert read_users(path) == ("ann", "cid")
-    with pytest.raises(DataError, match=r"cannot read users from .*No such file"):
-        read_users(tmp_path / "nobody.txt")
-    path.write_bytes(b"\xff\xfe\xff")
-    with pytest.raises(DataError, match="not text in UTF-8"):
-        read_users(path)

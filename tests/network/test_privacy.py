@@ -331,18 +331,15 @@ def theorem_5_3(epsilon0, n, collision, *, delta1, delta2, power):
     return c * c * r * r / 2 + c * r * math.sqrt(2 * math.log(1 / delta1))
 
 
-@pytest.mark.parametrize(("constant", "power"), [("printed", 2.0), ("sharpened", 1.5)])
-def test_theorem_5_3(constant, power):
+def test_theorem_5_3():
     for epsilon0, n, gamma in ((0.1, 1000, 1.0), (1.0, 22_470, 4.0), (2.0, 10**6, 20.0)):
         found = published_all_epsilon(
             epsilon0,
             num_users=n,
             collision=gamma / n,
             delta=2e-6,
-            is_exchangeable=True,
-            constant=constant,
         )
-        expected = theorem_5_3(epsilon0, n, gamma / n, delta1=1e-6, delta2=1e-6, power=power)
+        expected = theorem_5_3(epsilon0, n, gamma / n, delta1=1e-6, delta2=1e-6, power=2.0)
         assert expected <= found.upper <= expected * (1.0 + 1e-10)
         ours = network_walk_epsilon(
             LocalProfile(epsilon0=epsilon0), overlaps=np.ones(n - 1), delta=2e-6
@@ -350,13 +347,10 @@ def test_theorem_5_3(constant, power):
         assert ours.upper < found.upper
 
 
-@pytest.mark.parametrize(("constant", "power"), [("printed", 1.0), ("sharpened", 0.5)])
-def test_theorem_5_5(constant, power):
+def test_theorem_5_5():
     for epsilon0, collision in ((0.1, 1e-3), (1.0, 1e-5), (2.0, 1.0)):
-        found = published_single_epsilon(
-            epsilon0, collision=collision, delta=1e-6, dummies_are_reports=True, constant=constant
-        )
-        c = math.exp(power * epsilon0) * (math.exp(epsilon0) - 1.0)
+        found = published_single_epsilon(epsilon0, collision=collision, delta=1e-6)
+        c = math.exp(epsilon0) * (math.exp(epsilon0) - 1.0)
         expected = c * c * collision / 2 + c * math.sqrt(2 * collision * math.log(1e6))
         assert expected <= found.upper <= expected * (1.0 + 1e-10)
 
@@ -365,14 +359,10 @@ def test_after_finitely_many_rounds():
     # With overlaps of one it is Theorem 5.3; with smaller ones that of a smaller crowd.
     asked = {"collision": 1e-3, "delta": 3e-6}
     whole = published_all_thinned_epsilon(1.0, overlaps=np.ones(999), **asked).upper
-    stationary = published_all_epsilon(
-        1.0, num_users=1000, collision=1e-3, delta=2e-6, is_exchangeable=True
-    ).upper
+    stationary = published_all_epsilon(1.0, num_users=1000, collision=1e-3, delta=2e-6).upper
     assert whole == pytest.approx(stationary, rel=1e-9)
     half = published_all_thinned_epsilon(1.0, overlaps=np.full(999, 0.5), **asked).upper
-    smaller = published_all_epsilon(
-        1.0, num_users=500, collision=1e-3, delta=2e-6, is_exchangeable=True
-    ).upper
+    smaller = published_all_epsilon(1.0, num_users=500, collision=1e-3, delta=2e-6).upper
     assert smaller < half < 1.5 * smaller
     alone = published_all_thinned_epsilon(1.0, overlaps=np.zeros(999), **asked).upper
     assert alone > 1.0
@@ -380,12 +370,10 @@ def test_after_finitely_many_rounds():
 
 def test_extreme_numbers():
     asked = {"collision": 1e-3, "delta": 1e-6}
-    zero = published_single_epsilon(0.0, dummies_are_reports=True, **asked)
+    zero = published_single_epsilon(0.0, **asked)
     assert zero.upper == 0.0
-    assert published_single_epsilon(500.0, dummies_are_reports=True, **asked).upper == math.inf
-    everywhere = published_all_epsilon(
-        0.5, num_users=1, collision=1.0, delta=0.5, is_exchangeable=True
-    )
+    assert published_single_epsilon(500.0, **asked).upper == math.inf
+    everywhere = published_all_epsilon(0.5, num_users=1, collision=1.0, delta=0.5)
     assert everywhere.upper > 0.5
 
 
@@ -471,17 +459,11 @@ def test_replacement_of_theorem_5_5_by_enumeration(epsilon0):
 def test_theorem_5_5_is_false_for_empty_answers():
     # A victim whose report may be at a hundred places where nobody else's can be: it is seen.
     epsilon0, collision, delta = 0.1, 0.01, 1e-6
-    stated = published_single_epsilon(
-        epsilon0, collision=collision, delta=delta, dummies_are_reports=True, constant="printed"
-    ).upper
+    stated = published_single_epsilon(epsilon0, collision=collision, delta=delta).upper
     assert stated < 0.7 * epsilon0
     p = math.exp(epsilon0)
     truth = (p - math.exp(stated)) / (p + 1.0)
     assert truth > 1000.0 * delta
-    with pytest.raises(OutOfRegimeError, match="dummies"):
-        published_single_epsilon(
-            epsilon0, collision=collision, delta=delta, dummies_are_reports=False
-        )
 
 
 # ---------------------------------------------------------------- collisions
@@ -552,8 +534,6 @@ def test_equation_7_and_theorem_5_3_are_false_on_a_clique_with_a_pendant():
         num_users=n + 1,
         collision=stated,
         delta=delta,
-        is_exchangeable=True,  # which they are not
-        constant="printed",
     ).upper
     assert printed < 0.04 * epsilon0
     # The attack: everybody else's value is 0; look whether the neighbour hands in one report, a 1.
@@ -562,12 +542,8 @@ def test_equation_7_and_theorem_5_3_are_false_on_a_clique_with_a_pendant():
     p = math.exp(epsilon0)
     truth = alone * (p - math.exp(printed)) / (p + 1.0)
     assert truth > 5000.0 * delta
-    # What is proved does not say so, and what is false is refused.
+    # What is proved does not say so.
     assert collision_bound(law, 0, rate, 1) >= 1.0
-    with pytest.raises(OutOfRegimeError, match="exchangeable"):
-        published_all_epsilon(
-            epsilon0, num_users=n + 1, collision=stated, delta=delta, is_exchangeable=False
-        )
     proved = published_all_thinned_epsilon(
         epsilon0, overlaps=np.full(n, 1e-6), collision=1.0, delta=delta
     ).upper
@@ -584,16 +560,15 @@ def test_equation_7_and_theorem_5_3_are_false_on_a_clique_with_a_pendant():
         ({"collision": 1.1}, "collision"),
         ({"collision": math.nan}, "collision"),
         ({"delta": 0.0}, "delta"),
-        ({"constant": "other"}, "constant"),
         ({"epsilon0": -1.0}, "epsilon0"),
     ],
 )
 def test_published_theorems_refuse(options, match):
     arguments = {"epsilon0": 1.0, "collision": 0.1, "delta": 1e-6, **options}
     for function, extra in (
-        (published_all_epsilon, {"num_users": 10, "is_exchangeable": True}),
+        (published_all_epsilon, {"num_users": 10}),
         (published_all_thinned_epsilon, {"overlaps": [0.5]}),
-        (published_single_epsilon, {"dummies_are_reports": True}),
+        (published_single_epsilon, {}),
     ):
         with pytest.raises(ParameterError, match=match):
             function(**arguments, **extra)

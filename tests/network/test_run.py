@@ -47,7 +47,7 @@ def plan_of(mixing, rounds=None, protocol="all"):
 def ran(plan, *, epsilon0=3.0, sink=None, batches=None):
     """Run once and return the result with what was handed in."""
     handed_in = [] if batches is None else batches
-    setting = plan.fixed(QUESTION, epsilon0=epsilon0, delta=DELTA, on_batch=handed_in.append)
+    setting = plan.setting(QUESTION, epsilon0=epsilon0, delta=DELTA, on_batch=handed_in.append)
     arrangement = setting.shuffling
     result = run_plan(setting, ANSWERS, seed=7, shuffling=arrangement, sink=sink)
     return result, handed_in[0]
@@ -96,7 +96,7 @@ def test_a_single_report_a_holder_speaks_for_everybody(mixing):
 
 
 def test_a_planned_epsilon_is_met_with_the_largest_epsilon0(mixing):
-    setting = plan_of(mixing).planned(QUESTION, epsilon=1.0, delta=DELTA, randomizer="k-rr")
+    setting = plan_of(mixing).setting(QUESTION, epsilon=1.0, delta=DELTA, randomizer="k-rr")
     arrangement = setting.shuffling
     assert setting.guarantee.epsilon_upper <= 1.0 <= setting.randomizer.epsilon0
     assert setting.target_epsilon == 1.0
@@ -113,7 +113,7 @@ def test_the_randomizer_is_the_one_that_a_uniform_shuffle_would_use(mixing):
     )
     uniform = sdp.plan(question, num_users=NUM_USERS, epsilon=4.0, delta=DELTA)
     assert uniform.randomizer.name != next(iter(question.candidates()))
-    setting = plan_of(mixing, rounds=30).planned(question, epsilon=4.0, delta=DELTA)
+    setting = plan_of(mixing, rounds=30).setting(question, epsilon=4.0, delta=DELTA)
     assert setting.randomizer.name == uniform.randomizer.name
     assert setting.randomizer.epsilon0 <= 1.002 * uniform.randomizer.epsilon0
 
@@ -144,7 +144,7 @@ def test_facts_are_those_of_the_graph_and_the_walk(mixing):
     epsilons = [epsilon for _, epsilon in facts.epsilon_by_rounds]
     assert epsilons[0] > epsilons[-1] >= facts.uniform_epsilon
     assert epsilons[-1] == result.guarantee.epsilon_upper
-    assert stages[-1] == (9, 9)
+    assert stages[-1] == (10, 10)
     assert json.loads(json.dumps(facts.to_json_dict()))["rounds"] == 10
 
 
@@ -169,7 +169,7 @@ def test_unequal_chances_are_warned_about(mixing):
 def test_saved_reports_name_their_holders(tmp_path, labels):
     graph = Graph(starts=GRAPH.starts, neighbours=GRAPH.neighbours, labels=labels)
     plan, batches = plan_of(NetworkMixing(graph), rounds=2), []
-    setting = plan.fixed(QUESTION, epsilon0=3.0, delta=DELTA)
+    setting = plan.setting(QUESTION, epsilon0=3.0, delta=DELTA)
     path = tmp_path / "reports.parquet"
     sink = holders_writer(path, setting, graph, batches)
     _, batch = ran(plan, sink=sink, batches=batches)

@@ -21,7 +21,7 @@ NUM_TRIALS = 12_000
 
 # A star of four leaves with one edge more: irregular and not bipartite.
 GRAPH = Graph.from_edges(np.array([[0, 1], [0, 2], [0, 3], [0, 4], [1, 2]]))
-WALK = RandomWalk.on(GRAPH)
+WALK = RandomWalk(GRAPH)
 
 
 def with_holders(monkeypatch, holders):

@@ -7,16 +7,10 @@ import numpy as np
 import pytest
 from scipy.sparse import linalg
 
+from graph_families import adjacency, complete_graph, cycle_graph, star_graph
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.network import spectrum as spectrum_module
-from shuffledp.network.eigenvalue_certificate import FAILURE_PROBABILITY
-from shuffledp.network.families import (
-    complete_graph,
-    cycle_graph,
-    random_regular_graph,
-    star_graph,
-)
+from shuffledp.network.families import random_regular_graph
 from shuffledp.network.graph import Graph
 from shuffledp.network.spectrum import walk_spectrum
 
@@ -29,7 +23,7 @@ FALSE_POSITIVE_RATE = 1e-10  # 100 certificates
 def second_eigenvalue(graph, laziness=0.0):
     """Return the second-largest modulus, by a dense solver."""
     degrees = graph.degrees
-    matrix = graph.to_scipy().toarray() / np.sqrt(np.outer(degrees, degrees))
+    matrix = adjacency(graph).toarray() / np.sqrt(np.outer(degrees, degrees))
     values = np.linalg.eigvalsh(laziness * np.eye(graph.num_users) + (1.0 - laziness) * matrix)
     return max(abs(float(values[0])), abs(float(values[-2])))
 
@@ -38,7 +32,7 @@ def communities(num_users, seed):
     """Return two random regular graphs of degree 6, joined by a few edges: a small gap."""
     half = num_users // 2
     parts = [random_regular_graph(half, 6, Entropy.from_seed(seed + part)) for part in range(2)]
-    edges = [np.argwhere(part.to_scipy().toarray()) for part in parts]
+    edges = [np.argwhere(adjacency(part).toarray()) for part in parts]
     bridges = np.stack([np.arange(20), half + np.arange(20)], axis=1)
     return Graph.from_edges(np.concatenate([edges[0], half + edges[1], bridges]))
 
@@ -62,8 +56,6 @@ def test_closed_forms_of_small_graphs(graph, laziness, expected, num_pairs):
     assert spectrum.second_eigenvalue == pytest.approx(expected, abs=1e-11)
     assert spectrum.spectral_gap <= 1.0 - expected
     assert spectrum.spectral_gap == pytest.approx(1.0 - expected, abs=1e-11)
-    assert spectrum.estimated_gap == pytest.approx(1.0 - expected, abs=1e-11)
-    assert spectrum.failure_probability == 0.0
     assert spectrum.num_users == graph.num_users
 
 
@@ -91,9 +83,7 @@ def test_larger_graphs_against_a_dense_solver(num_pairs, laziness):
         found = walk_spectrum(graph, laziness=laziness, num_pairs=num_pairs)
         truth = second_eigenvalue(graph, laziness)
         assert truth - 1e-13 <= found.second_eigenvalue <= truth + 0.0101 * (1.0 - truth)
-        assert found.estimated_gap == pytest.approx(1.0 - truth, rel=5e-3)
         assert found.spectral_gap == pytest.approx(1.0 - found.second_eigenvalue, abs=1e-15)
-        assert found.failure_probability == FAILURE_PROBABILITY
         assert found.deflation.num_pairs == (8 if num_pairs is None else num_pairs)
 
 
@@ -125,7 +115,6 @@ def test_an_eigensolver_that_misses_the_second_eigenvalue_does_not_matter(monkey
     monkeypatch.setattr(linalg, "eigsh", careless)
     for num_pairs in (1, 3):
         found = walk_spectrum(graph, num_pairs=num_pairs)
-        assert 1.0 - found.estimated_gap < truth - 1e-3
         assert found.second_eigenvalue >= truth
 
 
@@ -154,42 +143,20 @@ def test_a_wrong_guess_of_the_second_eigenvalue_does_not_matter(monkeypatch, num
     assert second_eigenvalue(graph) <= found.second_eigenvalue <= 1.0
 
 
-def test_graphs_without_a_gap_are_refused():
-    with pytest.raises(OutOfRegimeError, match=r"2 components.*largest_component"):
-        walk_spectrum(Graph.from_edges([(0, 1), (2, 3)]))
-    with pytest.raises(OutOfRegimeError, match="no edges"):
-        walk_spectrum(Graph.from_edges(np.empty((0, 2), dtype=np.int64), num_users=1))
-
-
-@pytest.mark.parametrize("laziness", [1.0, -0.1, math.nan, math.inf])
-def test_laziness_is_a_probability_below_one(laziness):
-    with pytest.raises(ParameterError, match="laziness"):
-        walk_spectrum(complete_graph(3), laziness=laziness)
-
-
-def test_number_of_pairs_is_checked():
-    with pytest.raises(ParameterError, match="num_pairs"):
-        walk_spectrum(complete_graph(3), num_pairs=-1)
-    with pytest.raises(ParameterError, match="num_pairs = 257 is above 256"):
-        walk_spectrum(cycle_graph(401), num_pairs=257)
-
-
 @pytest.mark.parametrize(
-    ("name", "num_pairs", "eigenvalue", "gap"),
+    ("name", "num_pairs", "gap"),
     [
-        ("twitch_de", 0, 0.818912, 0.181088),
-        ("twitch_de", None, 0.818912, 0.181088),
-        pytest.param("facebook", None, 0.995560, 0.004440, marks=pytest.mark.slow),
-        pytest.param("deezer_europe", 0, 0.997007, 0.002993, marks=pytest.mark.slow),
-        pytest.param("enron", 0, 0.996473, 0.003527, marks=pytest.mark.slow),
+        ("twitch_de", 0, 0.181088),
+        ("twitch_de", None, 0.181088),
+        pytest.param("facebook", None, 0.004440, marks=pytest.mark.slow),
+        pytest.param("deezer_europe", 0, 0.002993, marks=pytest.mark.slow),
+        pytest.param("enron", 0, 0.003527, marks=pytest.mark.slow),
     ],
 )
-def test_real_graphs(name, num_pairs, eigenvalue, gap):
+def test_real_graphs(name, num_pairs, gap):
     path = DATA / f"{name}_lcc_edges.csv"
     if not path.exists():
         pytest.skip(f"{path.name} is not here; see the README of the shared data")
     graph = Graph.from_edges(np.loadtxt(path, delimiter=",", skiprows=1, dtype=np.int64))
     spectrum = walk_spectrum(graph, num_pairs=num_pairs)
-    assert 1.0 - spectrum.estimated_gap == pytest.approx(eigenvalue, abs=6e-7)
     assert 0.99 * (gap - 6e-7) <= spectrum.spectral_gap <= gap + 6e-7
-    assert spectrum.spectral_gap <= spectrum.estimated_gap

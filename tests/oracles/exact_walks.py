@@ -47,41 +47,30 @@ def all_graphs(num_users: int) -> list[Graph]:
 def far_walk() -> tuple[RandomWalk, int]:
     """Return a walk, and rounds after which some probabilities are below 1e-280."""
     path = Graph.from_edges(np.array([(i, i + 1) for i in range(18)]))
-    return RandomWalk.on(path, laziness=1.0 - 2.0**-53), 18
+    return RandomWalk(path, laziness=1.0 - 2.0**-53), 18
 
 
 def small_walks() -> dict[str, RandomWalk]:
     """Return walks of every kind, known for three rounds or more."""
-    walks = {name: RandomWalk.on(shape(name)) for name in SHAPES}
+    walks = {name: RandomWalk(shape(name)) for name in SHAPES}
     walks |= {
-        f"lazy {name}": RandomWalk.on(shape(name), laziness=0.3)
+        f"lazy {name}": RandomWalk(shape(name), laziness=0.3)
         for name in ("pair", "path", "star and edge", "two pieces")
     }
     five = [shape(name) for name in ("star and edge", "complete and pendant", "five-cycle")]
-    walks["changing"] = RandomWalk.through(five)
-    walks["changing, lazy"] = RandomWalk.through(five, laziness=0.25)
     away = np.array([[1, 0, 0, 0, 0], [0, 0, 0, 1, 1], [1, 1, 1, 1, 1]], dtype=bool)
-    walks["absences"] = RandomWalk.with_absences(five[0], away)
-    walks["absences, lazy"] = RandomWalk.with_absences(five[1], away, laziness=0.1)
-    walks["changing, absences, one colludes"] = RandomWalk(
-        graphs=tuple(five), absences=tuple(away), colluding=np.arange(5) == 3
-    )
-    for name, users in {"leaf": [4], "hub": [0], "all but one": [0, 1, 2, 3]}.items():
-        walks[f"{name} colludes"] = RandomWalk(
-            graphs=(five[0],), laziness=0.2, colluding=np.isin(np.arange(5), users)
-        )
-    walks["all collude"] = RandomWalk(graphs=(five[2],), colluding=np.ones(5, dtype=bool))
+    walks["absences"] = RandomWalk(five[0], absences=away)
+    walks["absences, lazy"] = RandomWalk(five[1], absences=away, laziness=0.1)
     return walks
 
 
 def exact_laws(walk: RandomWalk, rounds: int) -> list[list[Fraction]]:
-    """Return P[i][j]: report i is with user j after some rounds, and was with no colluder."""
+    """Return P[i][j]: report i is with user j after some rounds."""
     users = range(walk.num_users)
-    lost = [walk.colluding is not None and bool(walk.colluding[j]) for j in users]
-    laws = [[Fraction(int(i == j and not lost[j])) for j in users] for i in users]
+    laws = [[Fraction(int(i == j)) for j in users] for i in users]
     lazy = Fraction(walk.laziness)
     for r in range(rounds):
-        graph = walk.graphs[r % len(walk.graphs)]
+        graph = walk.graph
         moved = []
         for law in laws:
             new = [Fraction(0)] * walk.num_users
@@ -92,6 +81,6 @@ def exact_laws(walk: RandomWalk, rounds: int) -> list[list[Fraction]]:
                 new[k] += stay * law[k]
                 for j in around:
                     new[j] += (1 - stay) / len(around) * law[k]
-            moved.append([Fraction(0) if lost[j] else new[j] for j in users])
+            moved.append(new)
         laws = moved
     return laws

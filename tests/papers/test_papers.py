@@ -22,7 +22,6 @@ NOT_PUBLIC = {
     "network.account",
     "network.families",
     "network.published",
-    "network.spectral_bounds",
 }
 
 

@@ -33,10 +33,9 @@ OTHER = Graph.from_edges([(i, (i + 3) % 8) for i in range(8)])
 AWAY = [[u in away for u in range(8)] for away in ({2}, {3, 0}, set(), {3}, {1, 2})]
 
 WALKS = {
-    "static": RandomWalk.on(GRAPH),
-    "lazy": RandomWalk.on(GRAPH, laziness=0.3),
-    "changing": RandomWalk.through([GRAPH, OTHER, GRAPH, GRAPH, OTHER]),
-    "absences": RandomWalk.with_absences(GRAPH, AWAY, laziness=0.1),
+    "static": RandomWalk(GRAPH),
+    "lazy": RandomWalk(GRAPH, laziness=0.3),
+    "absences": RandomWalk(GRAPH, absences=AWAY, laziness=0.1),
 }
 
 
@@ -89,7 +88,7 @@ def test_coins_of_a_large_graph():
     # Of users with 1000 neighbours each, every neighbour is as likely: no remainder, no pattern.
     hub = Graph.from_edges([(0, k) for k in range(1, 1001)])
     holders = simulate_positions(
-        RandomWalk.on(hub), 1, Entropy.from_seed(303), starts=np.zeros(500_000, dtype=int)
+        RandomWalk(hub), 1, Entropy.from_seed(303), starts=np.zeros(500_000, dtype=int)
     )
     counts = np.bincount(holders, minlength=1001)
     assert counts[0] == 0
@@ -104,7 +103,7 @@ def planted(walk, choose):
     def simulate(starts):
         holders = starts.copy()
         for r in range(5):
-            graph = walk.graph_at(r)
+            graph = walk.graph
             degrees = graph.degrees[holders]
             moving = (degrees > 0) & (generator.random(holders.size) >= walk.laziness)
             if walk.absences:
@@ -144,11 +143,11 @@ def test_planted_choices_are_found(choose):
 @pytest.mark.parametrize(
     ("walk", "wrong"),
     [
-        ("lazy", RandomWalk.on(GRAPH, laziness=0.33)),
-        ("static", RandomWalk.on(GRAPH, laziness=0.01)),
+        ("lazy", RandomWalk(GRAPH, laziness=0.33)),
+        ("static", RandomWalk(GRAPH, laziness=0.01)),
         # Absences are not a coin of each report, nor does another order of rounds do.
-        ("absences", RandomWalk.with_absences(GRAPH, AWAY[::-1], laziness=0.1)),
-        ("changing", RandomWalk.through([OTHER, GRAPH, GRAPH, GRAPH, OTHER])),
+        ("absences", RandomWalk(GRAPH, absences=AWAY[::-1], laziness=0.1)),
+        ("static", RandomWalk(OTHER)),
     ],
 )
 def test_wrong_laws_are_found(walk, wrong):

@@ -70,10 +70,10 @@ def rounds_or_auto(text: str) -> "int | str":
 @positions_option
 @click.option(
     "--components",
-    type=click.Choice(["connected", "largest", "each"]),
+    type=click.Choice(["connected", "largest"]),
     default="connected",
     show_default=True,
-    help="A graph in pieces: refuse it, take the largest, or account for the worst of them.",
+    help="A graph in pieces: refuse it, or take the largest.",
 )
 @click.option(
     "--dishonest",
@@ -84,13 +84,6 @@ def rounds_or_auto(text: str) -> "int | str":
     show_default=True,
     help="So many users may tell the adversary their own reports.",
 )
-@click.option(
-    "--colluding",
-    "colluding_file",
-    type=PATH,
-    metavar="FILE",
-    help="Users who may tell him all that passes through their hands, one a line.",
-)
 @users_option
 @click.option("--randomizer", metavar="NAME", help="As for `shuffledp account`; by default any.")
 @k_option
@@ -100,7 +93,6 @@ def account(
     *,
     graph_file: Path,
     epsilon0: float,
-    colluding_file: Path | None,
     randomizer: str | None,
     domain_size: int | None,
     dimension: int | None,
@@ -115,17 +107,14 @@ def account(
     from shuffledp.collection.profiles import named_profile
     from shuffledp.collection.results import delta_cautions
     from shuffledp.network.account import account_network
-    from shuffledp.network.graph_files import read_graph, read_users
+    from shuffledp.network.graph_files import read_graph
 
     profile = named_profile(
         randomizer, epsilon0=epsilon0, domain_size=domain_size, dimension=dimension
     )
     graph = read_graph(graph_file)
-    colluding = () if colluding_file is None else read_users(colluding_file)
     with progress_bar(hidden=as_json) as on_progress:
-        found = account_network(
-            graph, profile, colluding=colluding, on_progress=on_progress, **asked
-        )
+        found = account_network(graph, profile, on_progress=on_progress, **asked)
     print_warnings(delta_cautions(found.delta, found.num_users))
     if as_json:
         print_json({"graph": str(graph_file), "epsilon0": epsilon0, **found.to_json_dict()})
@@ -274,7 +263,7 @@ def degrees(text: str) -> tuple[int, ...]:
     type=PATH,
     required=True,
     metavar="FOLDER",
-    help="Folder for network-curve.html and network-curve.csv.",
+    help="Folder for network-curve.html.",
 )
 @json_option
 def curve(
@@ -285,6 +274,7 @@ def curve(
     seed: int,
     epsilon0: float,
     out: Path,
+    laziness: float,
     as_json: bool,
     **asked: Any,
 ) -> None:
@@ -293,8 +283,10 @@ def curve(
     Ours, the published theorem in its corrected form, and the level of a trusted uniform shuffler
     on the same axes. Of a file, its largest component is taken.
     """
+    from shuffledp.collection.output import writing
     from shuffledp.core.profile import LocalProfile
     from shuffledp.network.account import network_curve
+    from shuffledp.network.mixing import NetworkMixing
     from shuffledp.report import write_report
     from shuffledp.report.charts import network_page
 
@@ -303,47 +295,23 @@ def curve(
     profile = LocalProfile(epsilon0=epsilon0)
     with progress_bar(hidden=as_json) as progress:
         found = [
-            network_curve(graph, profile, name=name, on_progress=progress, **asked)
+            network_curve(
+                NetworkMixing(graph, laziness=laziness, on_progress=progress),
+                profile,
+                name=name,
+                on_progress=progress,
+                **asked,
+            )
             for name, graph in _named_graphs(graphs, regular, num_users, seed, progress)
         ]
-    page = write_report(network_page(found), _folder(out) / "network-curve.html")
-    _write_points(found, page.with_suffix(".csv"))
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
+    page = write_report(network_page(found), out / "network-curve.html")
     if as_json:
         print_json({"page": str(page), "curves": [each.to_json_dict() for each in found]})
         return
     print_table(_HEADINGS, [_row(each) for each in found])
-    print_facts([("figure", f"{page}, network-curve.csv")])
-
-
-def _folder(out: Path) -> Path:
-    """Make the folder if need be."""
-    from shuffledp.collection.output import writing
-
-    with writing(out):
-        out.mkdir(parents=True, exist_ok=True)
-    return out
-
-
-def _write_points(curves: "list[NetworkCurve]", path: Path) -> None:
-    """Write a row a point; levels have no x, gaps no value."""
-    from shuffledp.collection.output import whole_file, write_rows
-    from shuffledp.report.charts import network_lines
-
-    rows = [
-        {
-            "claim": claim,
-            "variant": variant,
-            "x": x,
-            "value": value,
-            "x_label": "rounds",
-            "y_label": "central epsilon (nats)",
-            "settings": line.note,
-        }
-        for claim, variant, line in network_lines(curves)
-        for x, value in zip(line.x or ("",), line.y, strict=True)
-    ]
-    with whole_file(path) as partial:
-        write_rows(rows, partial)
+    print_facts([("figure", str(page))])
 
 
 def _named_graphs(

@@ -244,8 +244,6 @@ def _print_outcome(outcome: "PeersOutcome") -> None:
         )
     if outcome.num_dropped:
         found.append(f"{outcome.num_dropped:,} reports were dropped, for want of messages")
-    if outcome.num_late_reports:
-        found.append(f"{outcome.num_late_reports:,} onions missed their round and were lost")
     if outcome.short:
         found.append(
             f"{len(outcome.short):,} users, node {outcome.short[0]} among them, missed mail that "

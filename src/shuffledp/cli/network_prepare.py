@@ -54,13 +54,6 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Send each neighbour equally many messages: more of them, and the relay learns less.",
 )
-@click.option(
-    "--routing",
-    type=click.Choice(["hop", "onion"]),
-    default="hop",
-    show_default=True,
-    help="Holders draw the next hop; or authors the whole way, a layer of sealing for each hop.",
-)
 @click.option("--delta", type=float, help="Also say the central epsilon at this delta.")
 @out_option("terms and key")
 @json_option
@@ -73,7 +66,6 @@ def prepare(  # noqa: PLR0913  # one parameter an option
     protocol: Any,
     laziness: float,
     even_traffic: bool,
-    routing: Any,
     least_registered: int | None,
     delta: float | None,
     out: Path,
@@ -92,7 +84,7 @@ def prepare(  # noqa: PLR0913  # one parameter an option
         traffic_facts,
         write_collection,
     )
-    from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys
+    from shuffledp.deploy.peers.protocol.keys import PrivateKeys
     from shuffledp.network.graph_files import read_graph
     from shuffledp.network.mixing import NetworkMixing
 
@@ -106,7 +98,7 @@ def prepare(  # noqa: PLR0913  # one parameter an option
     users = read_graph(graph)
     laziness = require_laziness_grid(laziness)
     NetworkMixing(users, laziness=laziness)  # refuses graphs on which reports never mix
-    keys = AnalyzerKeys.generate()
+    keys = PrivateKeys.generate()
     terms = prepare_terms(
         users,
         asked,
@@ -115,7 +107,6 @@ def prepare(  # noqa: PLR0913  # one parameter an option
         protocol=protocol,
         laziness=laziness,
         even_traffic=even_traffic,
-        routing=routing,
         least_registered=least_registered,
     )
     expected = None if delta is None else _expected(terms, users, asked, delta)
@@ -150,19 +141,18 @@ def prepare(  # noqa: PLR0913  # one parameter an option
 
 def _expected(terms: "Terms", graph: "Graph", asked: "AskedTerms", delta: float) -> Any:
     """Return the guarantee if everybody takes part in every round."""
-    from shuffledp.deploy.peers.exchange_account import Arrived, ExchangeRecord, exchange_guarantee
+    from shuffledp.deploy.peers.exchange_account import Arrived, Exchange, ExchangeRecord
 
     everybody = range(terms.num_users)
     with progress_bar() as on_progress:
-        return exchange_guarantee(
+        exchange = Exchange(
             terms,
             graph,
             ExchangeRecord.of(terms, everybody, [[]] * terms.rounds),
             Arrived.everything(everybody),
-            asked.randomizer.profile,
-            delta=delta,
             on_progress=on_progress,
         )
+        return exchange.guarantee(asked.randomizer.profile, delta=delta)
 
 
 _LOOPBACK = "127.0.0.1"

@@ -404,14 +404,14 @@ class _PreparedNetwork:
         randomizer: str | None,
     ) -> "Plan":
         """Return the randomizer for a question, and the exchange of its reports."""
-        common: dict[str, Any] = {
-            "delta": delta,
-            "randomizer": randomizer,
-            "on_batch": self.handed_in.append,
-        }
-        if epsilon is None:
-            return self.plan.fixed(question, epsilon0=epsilon0 or 0.0, **common)
-        return self.plan.planned(question, epsilon=epsilon, **common)
+        return self.plan.setting(
+            question,
+            epsilon=epsilon,
+            epsilon0=epsilon0,
+            delta=delta,
+            randomizer=randomizer,
+            on_batch=self.handed_in.append,
+        )
 
     def sink(
         self, folder: Path, setting: "Plan", column: str | None, *, save_reports: bool

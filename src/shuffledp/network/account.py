@@ -1,14 +1,11 @@
 """How private an exchange along a graph is: ours, the published theorem, and a trusted shuffler."""
 
 import math
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from itertools import pairwise
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from typing import Any, Literal, SupportsFloat, SupportsIndex, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shuffledp.accounting.amplification.registry import account_epsilon
 from shuffledp.core.bound import Bound
@@ -20,7 +17,7 @@ from shuffledp.network.graph import Graph
 from shuffledp.network.hiding import Hiding, ReportingProtocol
 from shuffledp.network.mixing import Method, NetworkMixing
 
-Components = Literal["connected", "largest", "each"]
+Components = Literal["connected", "largest"]
 Users = Literal["worst", "all"]
 
 #: Shares of the users for whom an epsilon of their own is given, beside that of the worst.
@@ -38,8 +35,13 @@ _PUBLISHED = {
     "single": "Liew et al. 2022, Theorems 5.5 and 5.6, if dummies look like reports",
 }
 
-# From here on reports count as mixed, where only the graph is asked for.
-_MIXED = 0.01
+# What fields are called in JSON.
+_JSON_NAMES = {
+    "published_epsilon": "paper_epsilon",
+    "published_source": "paper_source",
+    "irregularity": "gamma",
+    "method": "positions",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +86,6 @@ class NetworkAccount:
         ``"exact"`` or ``"spectral"``.
     num_dishonest : int
         Users who hide nobody.
-    num_colluding : int
-        Users who tell the adversary all that passes through their hands.
     epsilon_of_shares : tuple of (float, float)
         Shares of the users, and an epsilon that holds for at least as many of them: quantiles over
         users, rounded up. Empty unless asked for.
@@ -113,36 +113,18 @@ class NetworkAccount:
     worst_user: str
     method: str
     num_dishonest: int
-    num_colluding: int
     epsilon_of_shares: tuple[tuple[float, float], ...] = ()
     rounds_for_most: int | None = None
 
     def to_json_dict(self) -> dict[str, Any]:
         """Return plain values for a program."""
-        return {
-            "num_users": self.num_users,
-            "num_edges": self.num_edges,
-            "num_components": self.num_components,
-            "num_dishonest": self.num_dishonest,
-            "num_colluding": self.num_colluding,
-            "rounds": self.rounds,
-            "protocol": self.protocol,
-            "laziness": self.laziness,
-            "delta": self.delta,
+        plain = {
+            _JSON_NAMES.get(each.name, each.name): getattr(self, each.name) for each in fields(self)
+        }
+        return plain | {
             "epsilon": {"lower": self.epsilon.lower, "upper": self.epsilon.upper},
             "epsilon_of_shares": [list(pair) for pair in self.epsilon_of_shares],
-            "rounds_for_most": self.rounds_for_most,
             "uniform_epsilon": self.uniform_epsilon.upper,
-            "paper_epsilon": self.published_epsilon,
-            "paper_source": self.published_source,
-            "spectral_gap": self.spectral_gap,
-            "gamma": self.irregularity,
-            "is_bipartite": self.is_bipartite,
-            "is_regular": self.is_regular,
-            "separation": self.separation,
-            "rounds_to_mix": self.rounds_to_mix,
-            "worst_user": self.worst_user,
-            "positions": self.method,
             "method": self.epsilon.method,
             "source": self.epsilon.source,
             "assumptions": list(self.epsilon.assumptions),
@@ -161,7 +143,6 @@ def account_network(  # noqa: PLR0913  # one keyword an option
     method: Method = "auto",
     components: Components = "connected",
     num_dishonest: SupportsIndex = 0,
-    colluding: Collection[str] = (),
     users: Users = "worst",
     with_lower: bool = True,
     on_progress: Progress | None = None,
@@ -186,14 +167,10 @@ def account_network(  # noqa: PLR0913  # one keyword an option
         For "auto": how near, relative to the limit.
     method : {"auto", "exact", "spectral"}
         See `NetworkMixing`.
-    components : {"connected", "largest", "each"}
-        A graph in several pieces is refused, or its largest piece is taken, or each piece
-        exchanges on its own; then the guarantee is that of the worst.
+    components : {"connected", "largest"}
+        A graph in several pieces is refused, or its largest piece is taken.
     num_dishonest : int
         So many users may tell the adversary their own reports; they hide nobody.
-    colluding : collection of str
-        Labels of users who may tell him, besides, all that passes through their hands; every
-        report that reaches one of them counts as revealed. Positions are exact then.
     users : {"worst", "all"}
         "all" gives, beside the epsilon of the worst user, those that 50, 90 and 99 % of the users
         have at most, and with rounds "auto" how few are enough for 99 %.
@@ -221,10 +198,8 @@ def account_network(  # noqa: PLR0913  # one keyword an option
 
     Examples
     --------
-    >>> from shuffledp.network.families import complete_graph
-    >>> found = account_network(
-    ...     complete_graph(100), LocalProfile(epsilon0=1.0), rounds="auto", delta=1e-6
-    ... )
+    >>> everybody = Graph.from_edges([(i, j) for j in range(100) for i in range(j)])
+    >>> found = account_network(everybody, LocalProfile(epsilon0=1.0), rounds="auto", delta=1e-6)
     >>> found.rounds, found.epsilon.upper <= 1.01 * found.uniform_epsilon.upper
     (2, True)
     """
@@ -237,153 +212,58 @@ def account_network(  # noqa: PLR0913  # one keyword an option
     allowed = require_delta(delta)
     asked = None if rounds == AUTO else require_at_least("rounds", rounds, 0)
     dishonest = require_at_least("num_dishonest", num_dishonest, 0)
-    wanted = frozenset(colluding)
-    _require_known(graph, wanted)
-    pieces = [
-        NetworkMixing(
-            piece,
-            laziness=laziness,
-            method=method,
-            colluding=_mask(piece, wanted),
-            on_progress=on_progress,
-        )
-        for piece in _pieces(graph, components)
-    ]
+    mixing = NetworkMixing(
+        graph.largest_component()[0] if components == "largest" else graph,
+        laziness=laziness,
+        method=method,
+        on_progress=on_progress,
+    )
+    of_walk: dict[str, Any] = {"delta": allowed, "protocol": protocol, "num_dishonest": dishonest}
     number, for_most = asked, None
     if number is None:
-        search = partial(
-            _fewest_rounds,
-            pieces,
-            profile,
-            delta=allowed,
-            within=within,
-            protocol=protocol,
-            num_dishonest=dishonest,
-        )
-        number = search()
-        for_most = min(search(share=MOST), number) if users == "all" else None
-    accounts = [
-        _account(
-            each,
-            profile,
-            rounds=number,
-            delta=allowed,
-            protocol=protocol,
-            num_dishonest=dishonest,
-            shares=SHARES if users == "all" else (),
-            with_lower=with_lower,
-        )
-        for each in pieces
-    ]
-    worst = max(accounts, key=lambda each: each.epsilon.upper)
-    by_share = zip(*(each.epsilon_of_shares for each in accounts), strict=True)
-    return replace(
-        worst,
-        num_components=graph.num_components,
-        epsilon_of_shares=tuple(max(pairs, key=lambda pair: pair[1]) for pairs in by_share),
-        rounds_for_most=for_most,
-    )
+        number = mixing.fewest_rounds(profile, within=within, **of_walk)
+        if users == "all":
+            for_most = mixing.fewest_rounds(profile, within=within, share=MOST, **of_walk)
+            for_most = min(for_most, number)
+    users_left, hiding = mixing.graph, mixing.hiding(number)
+    published, source = published_epsilon(profile, hiding, allowed, protocol, dishonest)
+    epsilon = mixing.epsilon(profile, rounds=number, with_lower=with_lower, **of_walk)
 
+    def of_share(share: float) -> float:
+        if number == 0:
+            return epsilon.upper
+        found = hiding.epsilon_of_share(profile, share, delta=allowed, num_dishonest=dishonest)
+        return min(found, epsilon.upper)
 
-def _fewest_rounds(pieces: Sequence[NetworkMixing], profile: LocalProfile, **asked: Any) -> int:
-    """Return the fewest rounds that are enough in each piece."""
-    return max(each.fewest_rounds(profile, **asked) for each in pieces)
-
-
-def _names(graph: Graph) -> tuple[str, ...]:
-    """Return the labels of all users."""
-    return graph.labels or tuple(map(str, range(graph.num_users)))
-
-
-def _require_known(graph: Graph, colluding: frozenset[str]) -> None:
-    """Raise unless all of these are labels of users."""
-    unknown = sorted(colluding.difference(_names(graph))) if colluding else []
-    if unknown:
-        raise ParameterError(
-            f"colluding names {len(unknown):,} who are not in the graph, such as {unknown[0]!r}: "
-            "look for another spelling"
-        )
-
-
-def _mask(graph: Graph, colluding: frozenset[str]) -> NDArray[np.bool_] | None:
-    """Return which users of a piece collude; None if nobody does."""
-    if not colluding:
-        return None
-    return np.array([name in colluding for name in _names(graph)])
-
-
-def _pieces(graph: Graph, components: Components) -> Iterator[Graph]:
-    """Yield the connected graphs to be accounted for."""
-    if components == "connected":
-        yield graph
-    elif components == "largest":
-        yield graph.largest_component()[0]
-    else:
-        labels = graph.components()
-        order = labels.argsort(kind="stable")
-        bounds = labels[order].searchsorted(range(graph.num_components + 1))
-        for start, end in pairwise(bounds):
-            yield graph.subgraph(order[start:end])
-
-
-def _account(
-    mixing: NetworkMixing,
-    profile: LocalProfile,
-    *,
-    rounds: int,
-    delta: float,
-    protocol: ReportingProtocol,
-    num_dishonest: int,
-    shares: Sequence[float],
-    with_lower: bool,
-) -> NetworkAccount:
-    """Return the account of a connected graph."""
-    from shuffledp.network.spectral_bounds import rounds_to_mix
-
-    graph, hiding = mixing.graph, mixing.hiding(rounds)
-    mask = mixing.walk.colluding
-    num_colluding = 0 if mask is None else int(np.count_nonzero(mask))
-    published, source = published_epsilon(profile, hiding, delta, protocol, num_dishonest)
-    epsilon = mixing.epsilon(
-        profile,
-        rounds=rounds,
-        delta=delta,
-        protocol=protocol,
-        num_dishonest=num_dishonest,
-        with_lower=with_lower,
-    )
-    of_share = partial(hiding.epsilon_of_share, profile, delta=delta, num_dishonest=num_dishonest)
     return NetworkAccount(
-        num_users=graph.num_users,
-        num_edges=graph.num_edges,
-        num_components=1,
-        rounds=rounds,
+        num_users=users_left.num_users,
+        num_edges=users_left.num_edges,
+        num_components=graph.num_components if components == "largest" else 1,
+        rounds=number,
         protocol=protocol,
         laziness=mixing.walk.laziness,
-        delta=delta,
+        delta=allowed,
         epsilon=epsilon,
         uniform_epsilon=account_epsilon(
             profile,
-            num_users=max(graph.num_users - num_dishonest - num_colluding, 1),
-            delta=delta,
+            num_users=max(users_left.num_users - dishonest, 1),
+            delta=allowed,
             with_lower=with_lower,
         ),
         published_epsilon=published,
         published_source=source,
         spectral_gap=mixing.spectrum.spectral_gap,
-        irregularity=graph.irregularity,
-        is_bipartite=graph.is_bipartite(),
-        is_regular=graph.is_regular,
+        irregularity=users_left.irregularity,
+        # Without laziness a bipartite graph was refused.
+        is_bipartite=mixing.walk.laziness > 0.0 and users_left.is_bipartite(),
+        is_regular=users_left.is_regular,
         separation=hiding.separation,
-        rounds_to_mix=rounds_to_mix(mixing.spectrum, _MIXED),
-        worst_user=_names(graph)[hiding.worst_user],
-        method=mixing.position_bounds(rounds).method,
-        num_dishonest=num_dishonest,
-        num_colluding=num_colluding,
-        epsilon_of_shares=tuple(
-            (each, min(of_share(each), epsilon.upper) if rounds else epsilon.upper)
-            for each in shares
-        ),
+        rounds_to_mix=mixing.rounds_to_mix,
+        worst_user=users_left.name_of(hiding.worst_user),
+        method=hiding.bounds.method,
+        num_dishonest=dishonest,
+        epsilon_of_shares=tuple((each, of_share(each)) for each in SHARES if users == "all"),
+        rounds_for_most=for_most,
     )
 
 
@@ -401,7 +281,7 @@ def published_epsilon(
     from shuffledp.network.published import published_all_thinned_epsilon, published_single_epsilon
 
     source = _PUBLISHED[protocol]
-    if delta == 0.0 or profile.delta0 > 0.0 or hiding.missed > 0.0:
+    if delta == 0.0 or profile.delta0 > 0.0:
         return None, source
     if protocol == "all":
         bound = published_all_thinned_epsilon(
@@ -409,21 +289,11 @@ def published_epsilon(
             overlaps=hiding.overlaps[: max(hiding.overlaps.size - num_dishonest, 0)],
             collision=hiding.collision,
             delta=delta,
-            constant="printed",
         )
     else:
-        bound = published_single_epsilon(
-            profile.epsilon0,
-            collision=hiding.collision,
-            delta=delta,
-            dummies_are_reports=True,
-            constant="printed",
-        )
+        bound = published_single_epsilon(profile.epsilon0, collision=hiding.collision, delta=delta)
     return bound.upper if math.isfinite(bound.upper) else None, source
 
-
-# Multiply-adds of an exact pass that nobody has to ask for: one or two minutes.
-_UNASKED_CURVE_WORK = 2e11
 
 #: A curve looks smooth with so many points.
 MOST_POINTS = 30
@@ -458,56 +328,15 @@ class NetworkCurve:
 
     def to_json_dict(self) -> dict[str, object]:
         """Return the curve as JSON values."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        values["paper_epsilon"] = values.pop("published")
         return {
-            "name": self.name,
-            "num_users": self.num_users,
-            "num_edges": self.num_edges,
-            "protocol": self.protocol,
-            "epsilon0": self.epsilon0,
-            "delta": self.delta,
-            "rounds": list(self.rounds),
-            "epsilon": list(self.epsilon),
-            "epsilon_of_most": list(self.epsilon_of_most),
-            "paper_epsilon": list(self.published),
-            "uniform_epsilon": self.uniform_epsilon,
-            "method": self.method,
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in values.items()
         }
 
 
-def network_curve(  # noqa: PLR0913  # one keyword an option
-    graph: Graph,
-    profile: LocalProfile,
-    *,
-    name: str,
-    rounds: Sequence[int],
-    delta: float,
-    protocol: ReportingProtocol = "all",
-    laziness: float = 0.0,
-    method: Method = "auto",
-    users: Users = "worst",
-    on_progress: Progress | None = None,
-) -> NetworkCurve:
-    """Compute epsilon after each of some numbers of rounds; the options are those of the account.
-
-    Cost: an exact pass takes n * 2m * max(rounds) multiply-adds, the spectral bounds seconds; then
-    each point about a second.
-    """
-    asked = _settled_rounds(rounds)
-    how = _settled_method(graph, method, asked[-1])
-    mixing = NetworkMixing(graph, laziness=laziness, method=how, on_progress=on_progress)
-    return curve_of(
-        mixing,
-        profile,
-        name=name,
-        rounds=asked,
-        delta=delta,
-        protocol=protocol,
-        users=users,
-        on_progress=on_progress,
-    )
-
-
-def curve_of(
+def network_curve(
     mixing: NetworkMixing,
     profile: LocalProfile,
     *,
@@ -518,9 +347,14 @@ def curve_of(
     users: Users = "worst",
     on_progress: Progress | None = None,
 ) -> NetworkCurve:
-    """Compute the same on a graph that is prepared."""
-    delta = require_open_unit("delta", delta)
-    asked, graph = _settled_rounds(rounds), mixing.graph
+    """Compute epsilon after each of some numbers of rounds; the options are those of the account.
+
+    Cost: that of the positions, once for all numbers; then each point about a second.
+    """
+    delta, graph = require_open_unit("delta", delta), mixing.graph
+    asked = tuple(sorted({require_at_least("rounds", each, 0) for each in rounds}))
+    if not asked:
+        raise ParameterError("rounds is empty: give at least one number of rounds, for example 10")
     methods = {each.method for each in mixing.position_bounds_at(asked)}  # one pass for all
     points, most = [], []
     for index, each in enumerate(asked):
@@ -559,22 +393,6 @@ def spread_rounds(first: int, last: int, most: int = MOST_POINTS) -> tuple[int, 
     start = [0] if first == 0 else []
     steps = np.geomspace(max(first, 1), last, most - len(start))
     return tuple(sorted({*start, *np.rint(steps).astype(int).tolist(), last}))
-
-
-def _settled_rounds(rounds: Sequence[int]) -> tuple[int, ...]:
-    """Return the numbers of rounds in increasing order, each once."""
-    asked = tuple(sorted({require_at_least("rounds", each, 0) for each in rounds}))
-    if not asked:
-        raise ParameterError("rounds is empty: give at least one number of rounds, for example 10")
-    return asked
-
-
-def _settled_method(graph: Graph, method: Method, most_rounds: int) -> Method:
-    """Return "exact" or "spectral"."""
-    if method != "auto":
-        return method
-    work = 2.0 * graph.num_edges * graph.num_users * most_rounds
-    return "exact" if work <= _UNASKED_CURVE_WORK else "spectral"
 
 
 def point_epsilons(

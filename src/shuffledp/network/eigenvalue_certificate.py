@@ -227,10 +227,8 @@ _LARGEST_NORM = 1e100
 class Certificate(NamedTuple):
     """An upper bound on the norm of the rest, of how good it was meant to be, and its price."""
 
-    #: At least the norm, in [0, 1].
+    #: At least the norm, in [0, 1], but for `FAILURE_PROBABILITY` over the start vectors.
     bound: float
-    #: Probability over the start vectors that it is not.
-    failure_probability: float
     #: Degree of the polynomial, that is rounds of the walk.
     num_steps: int
 
@@ -331,7 +329,7 @@ def certified_norm(
     last = require_at_least("most_steps", most_steps, 1)
     require_open_unit("tolerance", tolerance)
     if not 0.0 <= guess < 1.0:  # NaN fails too; nothing below 1 would be near enough
-        return Certificate(1.0, 0.0, 0)
+        return Certificate(1.0, 0)
     beta = guess + _SHARE_OF_INTERVAL * tolerance * (1.0 - guess)
     recurrence = _Recurrence(graph, deflation, laziness, 2.0 / beta, entropy)
     target = guess + tolerance * (1.0 - guess)
@@ -348,7 +346,7 @@ def certified_norm(
             if found <= target or largest > _LARGEST_NORM or progress.has_stopped(step, found):
                 break
     bound = min(1.0, float(best.max()))
-    return Certificate(bound, FAILURE_PROBABILITY, step)
+    return Certificate(bound, step)
 
 
 def _steps_to_grow(beta: float) -> int:

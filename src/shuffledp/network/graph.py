@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, SupportsIndex
+from typing import Any, Self, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,167 +11,15 @@ from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import read_only
 
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-from typing import NamedTuple
-
 #: Most users: their numbers must fit 32 bits, with a sign.
 MOST_USERS = 2**31 - 1
 
 
-class Parts(NamedTuple):
-    """What a graph is made of; see `Graph` for the fields."""
-
-    starts: NDArray[np.int64]
-    neighbours: NDArray[np.int32]
-    num_self_loops: int
-    num_duplicates: int
-
-
-def parts_of_edges(edges: ArrayLike, num_users: SupportsIndex | None) -> Parts:
-    """Return the rows of a list of edges; see `Graph.from_edges`."""
-    from shuffledp.network import graph_kernels as kernels
-
-    pairs, number = _checked_pairs(edges, num_users)
-    ends = read_only(np.ascontiguousarray(pairs, dtype=np.int64))
-    starts = np.zeros(number + 1, dtype=np.int64)
-    num_loops = kernels.count_ends(ends, starts)
-    unsorted = np.empty(int(starts[-1]), dtype=np.int32)
-    kernels.scatter_ends(ends, starts[:-1].copy(), unsorted)
-    rows = sorted_rows(starts, unsorted)
-    num_kept = kernels.drop_repeats(starts, rows)
-    if num_kept == rows.size:
-        return Parts(starts, rows, num_loops, 0)
-    return Parts(starts, rows[:num_kept].copy(), num_loops, (rows.size - num_kept) // 2)
-
-
-def parts_of_matrix(matrix: Any) -> Parts:
-    """Return the rows of a symmetric sparse matrix of zeros and ones; see `Graph.from_scipy`."""
-    if not hasattr(matrix, "tocsr"):
-        raise ParameterError(
-            f"matrix is of type {type(matrix).__name__}: give a sparse matrix of scipy"
-        )
-    if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise ParameterError(
-            f"matrix has shape {matrix.shape}: give a square one, a row and a column for each user"
-        )
-    number = _require_users(matrix.shape[0])
-    compressed = matrix.tocsr(copy=True)
-    compressed.sum_duplicates()
-    compressed.eliminate_zeros()
-    _require_no_weights(compressed.data)
-    users = np.repeat(np.arange(number, dtype=np.int32), np.diff(compressed.indptr))
-    others = compressed.indices.astype(np.int32)
-    is_proper = users != others
-    starts = np.zeros(number + 1, dtype=np.int64)
-    np.cumsum(np.bincount(users[is_proper], minlength=number), out=starts[1:])
-    neighbours = others[is_proper]
-    _require_symmetric(starts, neighbours)
-    return Parts(starts, neighbours, users.size - neighbours.size, 0)
-
-
-def parts_of_networkx(graph: Any) -> tuple[Parts, tuple[str, ...] | None]:
-    """Return the rows and the labels of a graph of networkx; see `Graph.from_networkx`."""
-    if graph.is_directed():
-        raise ParameterError(
-            "graph is directed: reports go both ways along an edge; give graph.to_undirected()"
-        )
-    nodes = list(graph.nodes)
-    number_of = {node: number for number, node in enumerate(nodes)}
-    ends: list[int] = []
-    for first, second, weight in graph.edges(data="weight", default=1):
-        if weight != 1:
-            raise ParameterError(_weight_message(weight, f"edge ({first!r}, {second!r})"))
-        ends += (number_of[first], number_of[second])
-    edges = np.array(ends, dtype=np.int64).reshape(-1, 2)
-    is_numbered = all(type(node) is int and node == i for i, node in enumerate(nodes))
-    labels = None if is_numbered else tuple(str(node) for node in nodes)
-    return parts_of_edges(edges, _require_users(len(nodes))), labels
-
-
-def sorted_rows(starts: NDArray[np.int64], rows: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return the rows of an undirected graph with the neighbours in each sorted.
-
-    An edge may be there several times, as often in one direction as in the other.
-    """
-    from shuffledp.network import graph_kernels as kernels
-
-    out = np.empty_like(rows)
-    kernels.transpose(read_only(starts), read_only(rows), starts[:-1].copy(), out)
-    return out
-
-
-def _checked_pairs(edges: ArrayLike, num_users: SupportsIndex | None) -> tuple[NDArray[Any], int]:
-    """Return the edges as an array (m, 2), and the number of users, else raise."""
-    try:
-        array = np.asarray(edges)
-    except (ValueError, OverflowError):
-        raise ParameterError("edges are not all pairs: give two users an edge") from None
-    if array.size == 0:
-        if num_users is None:
-            raise ParameterError("there are no edges, so num_users cannot be told: give it")
-        return np.empty((0, 2), dtype=np.int64), _require_users(num_users)
-    if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
-        raise ParameterError(
-            f"edges has shape {array.shape} and dtype {array.dtype}: give integers, two users an "
-            "edge"
-        )
-    lowest, highest = int(array.min()), int(array.max())
-    number = _require_users(max(highest, 0) + 1 if num_users is None else num_users)
-    if lowest < 0 or highest >= number:
-        row, column = np.argwhere((array < 0) | (array >= number))[0]
-        raise ParameterError(
-            f"edges[{row}, {column}] = {array[row, column]} is not in [0, {number}): number users "
-            "from 0, and give num_users for all of them"
-        )
-    return array, number
-
-
-def _require_users(num_users: SupportsIndex) -> int:
-    """Return the number of users if it is in [1, 2^31 - 1], else raise `ParameterError`."""
-    number = require_at_least("num_users", num_users, 1)
-    if number > MOST_USERS:
-        raise ParameterError(
-            f"num_users = {number:,} is above {MOST_USERS:,}: number users from 0 without gaps, "
-            "or work on one component at a time"
-        )
-    return number
-
-
-def _require_no_weights(entries: NDArray[Any]) -> None:
-    """Raise `ParameterError` unless all entries are 1; NaN is not."""
-    is_weight = ~(entries == 1)
-    if is_weight.any():
-        raise ParameterError(_weight_message(entries[int(np.argmax(is_weight))], "an entry"))
-
-
-def _weight_message(weight: object, where: str) -> str:
-    """Return why a weight is refused."""
-    return (
-        f"{where} has weight {weight}: weights are not used, each neighbour is equally likely; "
-        "set every weight to 1"
-    )
-
-
-def _require_symmetric(starts: NDArray[np.int64], neighbours: NDArray[np.int32]) -> None:
-    """Raise `ParameterError` if an edge goes one way only."""
-    from shuffledp.network import graph_kernels as kernels
-
-    user, other = kernels.first_one_way(read_only(starts), read_only(neighbours))
-    if user >= 0:
-        raise ParameterError(
-            f"matrix has an entry at ({user}, {other}) but none at ({other}, {user}), as of a "
-            "directed graph: reports go both ways along an edge; give matrix + matrix.T with "
-            "ones in place of twos"
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, weakref_slot=True, kw_only=True, eq=False)
 class Graph:
     """An undirected simple graph: no direction, no weights, no self-loops, no edge twice.
 
-    Made by `from_edges`, `from_networkx` or `from_scipy`. The constructor takes rows that are
-    ready, and checks them.
+    Made by `from_edges` or `read_graph`; the constructor takes their rows as they are.
 
     Parameters
     ----------
@@ -187,16 +35,10 @@ class Graph:
     num_duplicates : int
         How many edges were given again, in either direction, and left out; >= 0.
 
-    Raises
-    ------
-    ParameterError
-        If the rows are not those of such a graph, or the labels do not fit. The message names the
-        user.
-
     Notes
     -----
     Users without neighbours are allowed: reports stay with them. Memory: 8 bytes a user, and 8
-    bytes an edge. Cost of the checks: O(n + m).
+    bytes an edge.
 
     Examples
     --------
@@ -214,26 +56,10 @@ class Graph:
     num_duplicates: int = 0
 
     def __post_init__(self) -> None:
-        from shuffledp.network import graph_kernels as kernels
-
-        starts = _flat_integers("starts", self.starts, np.int64)
-        neighbours = _flat_integers("neighbours", self.neighbours, np.int32)
-        _require_rows(starts, neighbours.size)
-        object.__setattr__(self, "starts", read_only(starts))
-        object.__setattr__(self, "neighbours", read_only(neighbours))
-        fault, user, other = kernels.first_fault(self.starts, self.neighbours)
-        if fault != kernels.NO_FAULT:
-            raise ParameterError(_fault_message(fault, user, other, self.num_users))
-        user, other = kernels.first_one_way(self.starts, self.neighbours)
-        if user >= 0:
-            raise ParameterError(
-                f"user {user} has neighbour {other}, but not the other way round: give each edge "
-                "in the rows of both, or make the graph with Graph.from_edges"
-            )
+        object.__setattr__(self, "starts", read_only(self.starts))
+        object.__setattr__(self, "neighbours", read_only(self.neighbours))
         if self.labels is not None:
             object.__setattr__(self, "labels", _checked_labels(self.labels, self.num_users))
-        for name in ("num_self_loops", "num_duplicates"):
-            object.__setattr__(self, name, require_at_least(name, getattr(self, name), 0))
 
     @classmethod
     def from_edges(
@@ -267,73 +93,32 @@ class Graph:
 
         Notes
         -----
-        Two counting sorts: O(n + m), 2 s for 10^6 users and 10^7 edges. Memory: 24 bytes an edge
-        at most besides ``edges``, and 16 more if these are not of type int64.
+        Two sorts: O(m log m), 2 s for 10^6 users and 10^7 edges.
 
         Examples
         --------
         >>> Graph.from_edges([(2, 0), (0, 1)]).neighbours_of(0).tolist()
         [1, 2]
         """
-        return cls._of(parts_of_edges(edges, num_users), labels)
-
-    @classmethod
-    def from_networkx(cls, graph: Any) -> Self:
-        """Return the graph of a networkx graph.
-
-        Parameters
-        ----------
-        graph : networkx.Graph
-            Or anything with the same methods ``is_directed``, ``nodes`` and ``edges``. Of a
-            multigraph, parallel edges count as one.
-
-        Returns
-        -------
-        Graph
-            Users in the order of its nodes; ``labels`` are its nodes as text, unless these are
-            the numbers 0, 1, ..., n - 1 in order.
-
-        Raises
-        ------
-        ParameterError
-            If it is directed, has no nodes, an edge has a weight other than 1, or two nodes are
-            the same text.
-
-        Notes
-        -----
-        Cost: O(n + m) steps of Python, about a second for 10^6 edges.
-        """
-        parts, labels = parts_of_networkx(graph)
-        return cls._of(parts, labels)
-
-    @classmethod
-    def from_scipy(cls, matrix: Any) -> Self:
-        """Return the graph of a symmetric sparse matrix.
-
-        Parameters
-        ----------
-        matrix : scipy sparse array or matrix, shape (n, n)
-            1 where users are joined, 0 elsewhere. Ones on the diagonal are self-loops, which are
-            left out and counted.
-
-        Returns
-        -------
-        Graph
-            Without labels.
-
-        Raises
-        ------
-        ParameterError
-            If it is not sparse, not square, not symmetric, or has an entry other than 0 and 1.
-
-        Examples
-        --------
-        >>> from scipy.sparse import csr_array
-        >>> graph = Graph.from_scipy(csr_array([[1, 1], [1, 0]]))
-        >>> graph.num_edges, graph.num_self_loops
-        (1, 1)
-        """
-        return cls._of(parts_of_matrix(matrix), None)
+        pairs, number = _checked_pairs(edges, num_users)
+        first, second = pairs.astype(np.int64).T
+        low, high = np.minimum(first, second), np.maximum(first, second)
+        is_proper = low != high
+        given = low[is_proper] * number + high[is_proper]
+        given.sort()
+        edge = given[np.append(True, given[1:] != given[:-1])[: given.size]]
+        low, high = np.divmod(edge, number)
+        both = np.concatenate([edge, high * number + low])
+        both.sort()
+        degrees = np.bincount(low, minlength=number) + np.bincount(high, minlength=number)
+        starts = np.concatenate([[0], np.cumsum(degrees)])
+        return cls(
+            starts=starts,
+            neighbours=(both % number).astype(np.int32),
+            labels=None if labels is None else tuple(labels),
+            num_self_loops=first.size - given.size,
+            num_duplicates=given.size - edge.size,
+        )
 
     @property
     def num_users(self) -> int:
@@ -382,19 +167,13 @@ class Graph:
         return gamma
 
     def neighbours_of(self, user: SupportsIndex) -> NDArray[np.int32]:
-        """Return the neighbours of one user, ascending, as a read-only view.
-
-        Raises
-        ------
-        ParameterError
-            If ``user`` is not in [0, n).
-        """
-        index = require_at_least("user", user, 0)
-        if index >= self.num_users:
-            raise ParameterError(
-                f"user = {index} is not in [0, {self.num_users}): users are numbered from 0"
-            )
+        """Return the neighbours of one user in [0, n), ascending, as a read-only view."""
+        index = user.__index__()
         return self.neighbours[self.starts[index] : self.starts[index + 1]]
+
+    def name_of(self, user: int) -> str:
+        """Return the label of a user, or the number."""
+        return str(user) if self.labels is None else self.labels[user]
 
     def stationary_law(self) -> NDArray[np.float64]:
         """Return the law pi_j = degree_j / (2 m), which one step of the random walk keeps.
@@ -479,26 +258,21 @@ class Graph:
 
         Notes
         -----
-        Cost: O(n + the neighbours of these users).
+        Cost: as of `from_edges`.
 
         Examples
         --------
         >>> Graph.from_edges([(0, 1), (1, 2), (2, 3)]).subgraph([2, 1]).num_edges
         1
         """
-        from shuffledp.network import graph_kernels as kernels
-
         chosen, number_of = _numbered(users, self.num_users)
-        starts = np.zeros(chosen.size + 1, dtype=np.int64)
-        most = int((self.starts[chosen + 1] - self.starts[chosen]).sum())
-        rows = np.empty(most, dtype=np.int32)
-        written = kernels.copy_induced(
-            self.starts, self.neighbours, read_only(chosen), read_only(number_of), starts, rows
-        )
-        return Graph(
-            starts=starts,
-            neighbours=sorted_rows(starts, rows[:written]),
-            labels=None if self.labels is None else tuple(self.labels[user] for user in chosen),
+        ends = [number_of[np.repeat(np.arange(self.num_users), self.degrees)]]
+        ends.append(number_of[self.neighbours])
+        edges = np.stack(ends, axis=1)
+        return Graph.from_edges(
+            edges[(edges[:, 0] >= 0) & (edges[:, 0] < edges[:, 1])],
+            num_users=chosen.size,
+            labels=None if self.labels is None else [self.labels[user] for user in chosen],
         )
 
     def is_bipartite(self) -> bool:
@@ -526,29 +300,6 @@ class Graph:
         kernels.mark_odd_components(self.starts, self.neighbours, component, side, is_odd)
         return bool((~is_odd & (sizes > 1)).any())
 
-    def to_scipy(self) -> "csr_array":
-        """Return the adjacency matrix.
-
-        Returns
-        -------
-        scipy.sparse.csr_array of float64, shape (n, n)
-            Symmetric, 1.0 where users are joined. A new matrix, 12 bytes an entry; 16 where there
-            are 2^31 or more, for scipy numbers entries and users by the same type.
-        """
-        from scipy.sparse import csr_array
-
-        index = np.int32 if self.neighbours.size < 2**31 else np.int64
-        matrix = csr_array(
-            (
-                np.ones(self.neighbours.size),
-                self.neighbours.astype(index),
-                self.starts.astype(index),
-            ),
-            shape=(self.num_users, self.num_users),
-        )
-        matrix.has_canonical_format = True
-        return matrix
-
     def __repr__(self) -> str:
         return f"Graph(num_users={self.num_users}, num_edges={self.num_edges})"
 
@@ -562,57 +313,42 @@ class Graph:
         kernels.spread(self.starts, self.neighbours, component, side, queue)
         return component, side
 
-    @classmethod
-    def _of(cls, parts: Parts, labels: Sequence[str] | None) -> Self:
-        """Return the graph of rows that are ready."""
-        return cls(
-            starts=parts.starts,
-            neighbours=parts.neighbours,
-            labels=None if labels is None else tuple(labels),
-            num_self_loops=parts.num_self_loops,
-            num_duplicates=parts.num_duplicates,
-        )
 
-
-def _flat_integers(name: str, values: ArrayLike, dtype: type) -> NDArray[Any]:
-    """Return a flat contiguous array of integers of a type, without a copy if it is one."""
-    array = np.asarray(values)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+def _checked_pairs(edges: ArrayLike, num_users: SupportsIndex | None) -> tuple[NDArray[Any], int]:
+    """Return the edges as an array (m, 2), and the number of users, else raise."""
+    try:
+        array = np.asarray(edges)
+    except (ValueError, OverflowError):
+        raise ParameterError("edges are not all pairs: give two users an edge") from None
+    if array.size == 0:
+        if num_users is None:
+            raise ParameterError("there are no edges, so num_users cannot be told: give it")
+        return np.empty((0, 2), dtype=np.int64), _require_users(num_users)
+    if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
         raise ParameterError(
-            f"{name} has shape {array.shape} and dtype {array.dtype}: give a flat array of integers"
+            f"edges has shape {array.shape} and dtype {array.dtype}: give integers, two users an "
+            "edge"
         )
-    limits = np.iinfo(dtype)
-    if array.size and not limits.min <= int(array.min()) <= int(array.max()) <= limits.max:
+    lowest, highest = int(array.min()), int(array.max())
+    number = _require_users(max(highest, 0) + 1 if num_users is None else num_users)
+    if lowest < 0 or highest >= number:
+        row, column = np.argwhere((array < 0) | (array >= number))[0]
         raise ParameterError(
-            f"{name} lies in [{array.min()}, {array.max()}], beyond {limits.dtype}: users are "
-            f"numbered from 0, at most to {MOST_USERS - 1:,}"
+            f"edges[{row}, {column}] = {array[row, column]} is not in [0, {number}): number users "
+            "from 0, and give num_users for all of them"
         )
-    return np.ascontiguousarray(array, dtype=dtype)
+    return array, number
 
 
-def _require_rows(starts: NDArray[np.int64], num_entries: int) -> None:
-    """Raise `ParameterError` unless ``starts`` cuts so many entries into rows."""
-    if not 2 <= starts.size <= MOST_USERS + 1:
+def _require_users(num_users: SupportsIndex) -> int:
+    """Return the number of users if it is in [1, 2^31 - 1], else raise `ParameterError`."""
+    number = require_at_least("num_users", num_users, 1)
+    if number > MOST_USERS:
         raise ParameterError(
-            f"starts has {starts.size:,} entries: a graph has 1 to {MOST_USERS:,} users, and "
-            "starts one entry more"
+            f"num_users = {number:,} is above {MOST_USERS:,}: number users from 0 without gaps, "
+            "or work on one component at a time"
         )
-    if starts[0] != 0 or starts[-1] != num_entries or (starts[1:] < starts[:-1]).any():
-        raise ParameterError(
-            f"starts must ascend from 0 to the number of neighbours, which is {num_entries:,}"
-        )
-
-
-def _fault_message(fault: int, user: int, other: int, num_users: int) -> str:
-    """Return what is wrong with the row of a user."""
-    from shuffledp.network import graph_kernels as kernels
-
-    what = {
-        kernels.OUTSIDE: f"which is not in [0, {num_users})",
-        kernels.SELF_LOOP: "which is the user",
-        kernels.NOT_ASCENDING: "out of order or twice",
-    }[fault]
-    return f"user {user} has neighbour {other}, {what}: make the graph with Graph.from_edges"
+    return number
 
 
 def _checked_labels(labels: tuple[str, ...], num_users: int) -> tuple[str, ...]:
@@ -631,7 +367,11 @@ def _checked_labels(labels: tuple[str, ...], num_users: int) -> tuple[str, ...]:
 
 def _numbered(users: ArrayLike, num_users: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Return chosen users, and for every user the place among these, or -1; else raise."""
-    chosen = _flat_integers("users", users, np.int64).astype(np.int64)
+    chosen = np.asarray(users)
+    if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
+        raise ParameterError(
+            f"users has shape {chosen.shape} and dtype {chosen.dtype}: give a list of integers"
+        )
     if chosen.size == 0:
         raise ParameterError("users is empty: choose at least one")
     if chosen.min() < 0 or chosen.max() >= num_users:

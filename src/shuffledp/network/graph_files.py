@@ -1,7 +1,7 @@
 """Graphs from files: who can pass reports on to whom, an edge a line."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 _PARQUET = (".parquet", ".pq")
 _WHOLE_NUMBER = re.compile(r'\s*"?\s*[+-]?[0-9]+\s*"?\s*')
-
-# Names are ranked by a table up to this many times their count, by sorting beyond.
-_TABLE_FACTOR = 10
 
 
 def read_graph(
@@ -77,9 +74,7 @@ def read_graph(
     try:
         if ids is not None:
             return _graph_of_survey(read_edges(location, ids, unknown=unknown), ids)
-        pairs = _plain_numbers(location)
-        if pairs is None:
-            return _graph_of_labels(read_two_columns(location), location)
+        return _graph_of_labels(read_two_columns(location), location)
     except DataError:
         if (num_columns := _num_columns(location)) <= 2:
             raise
@@ -87,7 +82,6 @@ def read_graph(
             f"{location.name} has {num_columns} columns: weights are not used, each neighbour is "
             "equally likely; keep the two columns that count"
         ) from None
-    return _graph_of_numbers(pairs, location.name)
 
 
 def _graph_of_survey(edges: NDArray[np.int64], ids: Sequence[str]) -> Graph:
@@ -97,73 +91,6 @@ def _graph_of_survey(edges: NDArray[np.int64], ids: Sequence[str]) -> Graph:
     return Graph.from_edges(edges, num_users=len(names), labels=None if is_numbered else names)
 
 
-def _plain_numbers(location: Path) -> NDArray[np.int64] | None:
-    """Return the edges if all fields are whole numbers in their plainest form, else None.
-
-    Whatever is unusual, errors included, is left to the reader of text, which is slower. The two
-    agree wherever this one returns edges.
-    """
-    import polars as pl
-
-    try:
-        table = _integer_table(location)
-    except (DataError, OSError, UnicodeDecodeError, pl.exceptions.PolarsError):
-        return None
-    if table is None or table.width != 2 or any(column.null_count() for column in table):
-        return None
-    return table.to_numpy(order="c")
-
-
-def _integer_table(location: Path) -> "pl.DataFrame | None":
-    """Return the file as columns of integers, or None; polars raises where it holds others."""
-    import polars as pl
-
-    if location.suffix.lower() in _PARQUET:
-        frame = scan(location)
-        is_whole = all(dtype.is_integer() for dtype in frame.collect_schema().values())
-        return frame.cast(pl.Int64).collect() if is_whole else None
-    if (head := _head(location)) is None:
-        return None
-    num_lines, separator = head
-    return pl.read_csv(
-        location,
-        separator=separator,
-        has_header=False,
-        skip_lines=num_lines,
-        schema={"first": pl.Int64(), "second": pl.Int64()},
-        glob=False,
-    )
-
-
-def _head(location: Path) -> tuple[int, str] | None:
-    """Return how many lines stand before the first edge, and the separator; None if unusual."""
-    separator = None
-    for number, line in _lines_of_data(location):
-        is_first = separator is None
-        separator = separator or _separator_of(line)
-        fields = line.split(separator)
-        num_whole = sum(_WHOLE_NUMBER.fullmatch(field) is not None for field in fields)
-        if len(fields) == num_whole == 2:
-            return number, separator
-        if not is_first or len(fields) != 2 or num_whole:
-            return None  # no header
-    return None
-
-
-def _lines_of_data(location: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a text file that are no comments and not empty, with their numbers."""
-    with location.open(encoding="utf-8-sig", newline="\n") as file:
-        for number, line in enumerate(file):
-            text = line.strip()
-            if text and not text.startswith(("#", "%")):
-                yield number, text
-
-
-def _separator_of(line: str) -> str:
-    """Return what separates the fields of a line."""
-    return next((mark for mark in (",", "\t", ";") if mark in line), " ")
-
-
 def _num_columns(location: Path) -> int:
     """Return how many columns a file has, or 0 if that cannot be told."""
     import polars as pl
@@ -171,11 +98,13 @@ def _num_columns(location: Path) -> int:
     try:
         if location.suffix.lower() in _PARQUET:
             return len(scan(location).collect_schema())
-        _, line = next(_lines_of_data(location))
+        with location.open(encoding="utf-8-sig") as file:
+            texts = (line.strip() for line in file)
+            line = next(text for text in texts if text and not text.startswith(("#", "%")))
     except (DataError, OSError, StopIteration, UnicodeDecodeError, pl.exceptions.PolarsError):
         return 0
-    separator = _separator_of(line)
-    return len(line.split() if separator == " " else line.split(separator))
+    separator = next((mark for mark in (",", "\t", ";") if mark in line), None)
+    return len(line.split(separator))
 
 
 def _graph_of_labels(table: "pl.DataFrame", location: Path) -> Graph:
@@ -227,38 +156,6 @@ def _graph_of_numbers(pairs: NDArray[np.int64], origin: str) -> Graph:
             f"{origin} names somebody by {lowest}: people are numbered from 0; if it stands for "
             "a missing answer, leave such edges out"
         )
-    highest = int(pairs.max())
-    if highest < _TABLE_FACTOR * pairs.size:
-        is_named = np.zeros(highest + 1, dtype=np.bool_)
-        is_named[pairs] = True
-        names = np.flatnonzero(is_named)
-        edges = pairs if names.size == is_named.size else (np.cumsum(is_named) - 1)[pairs]
-    else:
-        names, edges = _ranked(pairs)
-    labels = None if names.size == highest + 1 else tuple(map(str, names.tolist()))
-    return Graph.from_edges(edges, num_users=names.size, labels=labels)
-
-
-def _ranked(pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return the distinct numbers, ascending, and the place of each among these.
-
-    What np.unique does, in half the time.
-    """
-    import polars as pl
-
-    fields = pl.Series("number", pairs.reshape(-1))
-    names = fields.unique().sort()
-    places = names.to_frame().with_columns(place=pl.int_range(pl.len(), dtype=pl.Int32))
-    found = fields.to_frame().join(places, on="number", how="left", maintain_order="left")
-    return names.to_numpy(), found["place"].to_numpy().reshape(-1, 2)
-
-
-def read_users(path: str | PathLike[str]) -> tuple[str, ...]:
-    """Read labels of users, one a line; empty lines and those that start with ``#`` are skipped."""
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
-        raise DataError(f"cannot read users from {path}: {reason}") from None
-    lines = (line.strip() for line in text.splitlines())
-    return tuple(dict.fromkeys(line for line in lines if line and not line.startswith("#")))
+    names, edges = np.unique(pairs, return_inverse=True)
+    labels = None if names[-1] == names.size - 1 else tuple(map(str, names.tolist()))
+    return Graph.from_edges(edges.reshape(-1, 2), num_users=names.size, labels=labels)

@@ -2,25 +2,21 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, SupportsIndex
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.accounting.amplification.registry import account_epsilon
 from shuffledp.core.bound import Bound
-from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile
-from shuffledp.core.progress import Progress
-from shuffledp.network.positions import FEW_ROUNDINGS
-from shuffledp.network.privacy import WeightedWalk, network_walk_delta, network_walk_epsilon
-from shuffledp.network.walk import RandomWalk
-
-if TYPE_CHECKING:
-    from shuffledp.network.positions import PositionBounds
-from typing import TYPE_CHECKING
-
-from shuffledp.network.privacy import Weights
+from shuffledp.network.positions import FEW_ROUNDINGS, PositionBounds
+from shuffledp.network.privacy import (
+    WeightedWalk,
+    Weights,
+    network_walk_delta,
+    network_walk_epsilon,
+)
 
 ReportingProtocol = Literal["all", "single"]
 
@@ -36,74 +32,43 @@ _NEAR = 1e-3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hiding:
-    """Who hides the worst-off user's report after some rounds.
+    """Who hides the worst-off user's report after some rounds."""
 
-    Parameters
-    ----------
-    overlaps : ndarray of float64, shape (num_users - 1,)
-        For each other user a chance, by coins of their own, with which their report hides that
-        of *any* user at least as well as one in a uniform shuffle would; rounded down.
-    missed : float
-        Chance that the user's own report is where nobody's is hidden; rounded up.
-    common_mass : float
-        What the laws of all reports have in common, rounded down: Doeblin's condition.
-    position_law : ndarray of float64, shape (num_users,), or None
-        At least the chance of each user to hold it at the end.
-    collision : float
-        At least the chance that two independent copies of it end at one place.
-    worst_user : int
-        Node whose position tells most, as far as the bounds say.
-    separation : float
-        1 - the least of all ratios to the reference law, rounded up: 0 is perfectly mixed.
-    bounds : PositionBounds
-        Where every report may be.
-    honest : ndarray of int64
-        Those who do not collude.
-    assumptions : tuple of str
-        What the numbers above rest on, besides the graph.
-    """
-
+    # For each other user a chance, by coins of their own, with which their report hides that of
+    # *any* user at least as well as one in a uniform shuffle would; rounded down.
     overlaps: NDArray[np.float64]
-    missed: float
+    # What the laws of all reports have in common, rounded down: Doeblin's condition.
     common_mass: float
-    position_law: NDArray[np.float64] | None
+    # At least the chance of each user to hold it at the end.
+    position_law: NDArray[np.float64]
+    # At least the chance that two independent copies of it end at one place.
     collision: float
+    # Node whose position tells most, as far as the bounds say.
     worst_user: int
+    # 1 - the least of all ratios to the reference law, rounded up: 0 is perfectly mixed.
     separation: float
-    bounds: "PositionBounds"
-    honest: NDArray[np.int64]
-    assumptions: tuple[str, ...] = ()
+    # Where every report may be.
+    bounds: PositionBounds
 
     @classmethod
-    def of(
-        cls, bounds: "PositionBounds", *, colluding: NDArray[np.bool_] | None = None
-    ) -> "Hiding":
-        """Return what holds for every user alike, but for those who collude.
+    def of(cls, bounds: PositionBounds) -> "Hiding":
+        """Return what holds for every user alike.
 
         For a victim v the overlap of user i is at least low_i / high_v (docs/results/network.md);
         the greatest high_v covers all victims. Whoever is the victim, the other users have all
         but one of the lows: leaving out the greatest covers that.
         """
-        honest = np.arange(bounds.high.size)
-        if colluding is not None:
-            honest = honest[~colluding]
-        if not honest.size:
-            raise ParameterError("colluding = everybody: nobody is left to be protected")
-        worst = int(honest[np.argmax(bounds.high[honest])])
-        highest = float(bounds.high[worst])  # inf if no way of the report avoids colluders
+        worst = int(np.argmax(bounds.high))
+        highest = float(bounds.high[worst])
         overlaps = np.sort(np.clip(bounds.low * ((1.0 - FEW_ROUNDINGS) / highest), 0.0, 1.0))
-        law = bounds.reference if math.isfinite(highest) else None
         return cls(
             overlaps=overlaps[:-1],
-            missed=0.0 if bounds.missed is None else float(bounds.missed[honest].max()),
-            common_mass=bounds.common_mass or 0.0,
-            position_law=None if law is None else np.minimum(law * highest, 1.0),
-            collision=float(bounds.collision[honest].max()),
+            common_mass=bounds.common_mass,
+            position_law=np.minimum(bounds.reference * highest, 1.0),
+            collision=float(bounds.collision.max()),
             worst_user=worst,
             separation=min(max(1.0 - float(bounds.low.min()), 0.0), 1.0),
             bounds=bounds,
-            honest=honest,
-            assumptions=() if bounds.method == "exact" else (_BY_EIGENVALUES,),
         )
 
     def decompositions(self, delta: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -115,9 +80,9 @@ class Hiding:
         """
         missed = math.nextafter(1.0 - self.common_mass, 2.0)
         if not missed < delta:
-            return self.overlaps[None, :], np.array([self.missed])
+            return self.overlaps[None, :], np.zeros(1)
         common = np.full_like(self.overlaps, self.common_mass)
-        return np.stack([self.overlaps, common]), np.array([self.missed, missed])
+        return np.stack([self.overlaps, common]), np.array([0.0, missed])
 
     def epsilon(
         self,
@@ -146,7 +111,8 @@ class Hiding:
         if weighed < bound.upper:
             lower = bound.lower if bound.lower is None else min(bound.lower, weighed)
             bound = replace(bound, lower=lower, upper=weighed, method="network-walk/weighted")
-        return replace(bound, assumptions=bound.assumptions + self.assumptions)
+        by_eigenvalues = () if self.bounds.method == "exact" else (_BY_EIGENVALUES,)
+        return replace(bound, assumptions=bound.assumptions + by_eigenvalues)
 
     def epsilon_of_share(
         self,
@@ -158,11 +124,9 @@ class Hiding:
     ) -> float:
         """Return an epsilon for at least this share of the users, in (0, 1]; rounded up."""
         users = self._hidden_best(self.bounds, profile, share, delta, num_dishonest)
-        missed = self.bounds.missed
         hidden = network_walk_epsilon(
             profile,
             overlaps=np.clip(_low(self.bounds) / float(self.bounds.high[users].max()), 0.0, 1.0),
-            missed=0.0 if missed is None else float(missed[users].max()),
             delta=delta,
             num_dishonest=num_dishonest,
             with_lower=False,
@@ -204,19 +168,19 @@ class Hiding:
         return found.upper <= delta
 
     @property
-    def _choices(self) -> "tuple[PositionBounds, ...]":
+    def _choices(self) -> tuple[PositionBounds, ...]:
         """Bounds relative to different laws Q, each of which will do."""
         lowered = self.bounds.lowered
         return (self.bounds,) if lowered is None else (self.bounds, lowered)
 
     def _limit(self, profile: LocalProfile, delta: float, num_dishonest: int) -> float:
         """Return what a trusted shuffler of these users gives."""
-        count = max(self.honest.size - num_dishonest, 1)
+        count = max(self.bounds.low.size - num_dishonest, 1)
         return account_epsilon(profile, num_users=count, delta=delta, with_lower=False).upper
 
     def _hidden_best(
         self,
-        bounds: "PositionBounds",
+        bounds: PositionBounds,
         profile: LocalProfile,
         share: float,
         delta: float,
@@ -227,9 +191,8 @@ class Hiding:
         if share < 1.0:
             ratio = math.tanh(0.5 * min(profile.epsilon0, 1.0)) or 1.0
             tilt = 0.65 * self._limit(profile, delta, num_dishonest) / ratio
-        told = bounds.tells(tilt)[self.honest]
-        kept = max(math.ceil(share * self.honest.size), 1)
-        return self.honest[np.argsort(-told, kind="stable")[self.honest.size - kept :]]
+        kept = max(math.ceil(share * bounds.low.size), 1)
+        return np.argsort(-bounds.tells(tilt), kind="stable")[bounds.low.size - kept :]
 
     def _weighed_epsilon(
         self,
@@ -256,30 +219,16 @@ class Hiding:
         return least
 
 
-def _low(bounds: "PositionBounds") -> NDArray[np.float64]:
+def _low(bounds: PositionBounds) -> NDArray[np.float64]:
     """Return overlaps of all users but one with the reference law, rising, rounded down."""
     return np.sort(np.clip(bounds.low * (1.0 - FEW_ROUNDINGS), 0.0, 1.0))[:-1]
 
 
 def _weighted(
-    bounds: "PositionBounds", profile: LocalProfile, delta: float, num_dishonest: int
+    bounds: PositionBounds, profile: LocalProfile, delta: float, num_dishonest: int
 ) -> WeightedWalk:
     """Return the weighted blanket over the reference law."""
     return WeightedWalk(profile, _low(bounds), delta=delta, num_dishonest=num_dishonest)
-
-
-def walk_hiding(
-    walk: RandomWalk, rounds: SupportsIndex, *, on_progress: Progress | None = None
-) -> Hiding:
-    """Return who hides the worst-off user's report on any walk, exactly.
-
-    The graph may change from round to round, and users may be absent or collude. Cost: num_users *
-    rounds * 2 num_edges additions.
-    """
-    from shuffledp.network.positions import exact_position_bounds
-
-    (bounds,) = exact_position_bounds(walk, (rounds,), on_progress=on_progress)
-    return Hiding.of(bounds, colluding=walk.colluding)
 
 
 # The worst of many users is found to within this, relatively.
@@ -295,7 +244,7 @@ _MOST_EVALUATIONS = 40
 _PART = 4
 
 
-def weights_of(bounds: "PositionBounds", users: NDArray[np.int64]) -> Weights:
+def weights_of(bounds: PositionBounds, users: NDArray[np.int64]) -> Weights:
     """Return weights that dominate those of some users."""
     values, masses, missed = bounds.weights(users)
     return Weights(values=values, masses=masses, accuracy=bounds.error, missed=missed)
@@ -303,7 +252,7 @@ def weights_of(bounds: "PositionBounds", users: NDArray[np.int64]) -> Weights:
 
 def worst_epsilon(
     walk: WeightedWalk,
-    bounds: "PositionBounds",
+    bounds: PositionBounds,
     users: NDArray[np.int64],
     *,
     delta: float,
@@ -337,7 +286,7 @@ def worst_epsilon(
 
 def meets_epsilon(
     walk: WeightedWalk,
-    bounds: "PositionBounds",
+    bounds: PositionBounds,
     users: NDArray[np.int64],
     *,
     epsilon: float,

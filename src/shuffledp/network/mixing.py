@@ -9,9 +9,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, SupportsFloat, SupportsIndex, get_args
+from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shuffledp.accounting.amplification.registry import account_epsilon
 from shuffledp.core.bound import Bound
@@ -56,11 +56,29 @@ _HOPELESS = 6.0
 # every ratio open and these may not: a minute at most.
 _MANY_PAIRS, _MOST_SUMMED_USERS, _ENOUGH = 128, 35_000, 7.0
 
+# From here on reports count as mixed, where only the graph is asked for.
+_MIXED = 0.01
+
 # Two users send their reports to and fro.
 _FEWEST_USERS = 3
 
 # A search for rounds ends here: nobody waits for more.
 _MOST_ROUNDS = 10_000_000
+
+
+class _Kept:
+    """What is known of the walk of one laziness on a graph; it does not refer to the graph."""
+
+    def __init__(self) -> None:
+        """Know nothing yet."""
+        self.spectrum: Spectrum | None = None
+        self.finer: Spectrum | None = None
+        self.rounds_to_mix: int | None = None
+        self.followed = FollowedLaws()
+
+
+# For as long as there is the graph, so that a second account of it takes little.
+_KEPT: WeakKeyDictionary[Graph, dict[float, _Kept]] = WeakKeyDictionary()
 
 
 class NetworkMixing:
@@ -75,9 +93,6 @@ class NetworkMixing:
     method : {"auto", "exact", "spectral"}
         How positions are bounded: by the exact laws of all users, by eigenvalues, or exactly
         where that takes some 20 seconds at most.
-    colluding : ndarray of bool, shape (num_users,), optional
-        Users who tell the adversary all that passes through their hands. A report that reaches
-        one of them counts as revealed, and theirs hide nobody. Positions are exact then.
     on_progress : callable, optional
         Called with the stage, the steps done and the steps in total.
 
@@ -85,6 +100,11 @@ class NetworkMixing:
     ------
     ParameterError
         If the graph is not such a graph; the message says what can be done.
+
+    Notes
+    -----
+    The spectrum, and laws of the most remote users, are kept for as long as there is the graph,
+    so that all that is prepared of one graph and laziness shares them.
     """
 
     def __init__(
@@ -93,37 +113,40 @@ class NetworkMixing:
         *,
         laziness: SupportsFloat = 0.0,
         method: Method = "auto",
-        colluding: NDArray[np.bool_] | None = None,
         on_progress: Progress | None = None,
     ) -> None:
         if method not in get_args(Method):
             raise ParameterError(f"method = {method!r} is not one of {get_args(Method)}")
-        self.walk = RandomWalk(graphs=(graph,), laziness=float(laziness), colluding=colluding)
-        _require_mixing(graph, self.walk.laziness)
-        if self.walk.colluding is not None and method == "spectral":
-            raise ParameterError(
-                "method = 'spectral' knows nothing of reports that avoid colluding users: use "
-                "method='exact'"
-            )
+        self.walk = RandomWalk(graph, laziness=float(laziness))
+        kept = _KEPT.setdefault(graph, {})
+        if self.walk.laziness not in kept:
+            _require_mixing(graph, self.walk.laziness)
+        self._kept = kept.setdefault(self.walk.laziness, _Kept())
         self.graph = graph
-        self.method: Method = method if self.walk.colluding is None else "exact"
+        self.method: Method = method
         self._report = on_progress
-        self._spectrum: Spectrum | None = None
-        self._finer: Spectrum | None = None
         self._exact: dict[int, PositionBounds] = {}
         self._remote: dict[int, PositionBounds] = {}
-        self._followed = FollowedLaws(self.walk)
 
     @property
     def spectrum(self) -> "Spectrum":
         """Eigenvalues and eigenvectors, with certified bounds; computed when first asked for."""
         from shuffledp.network.spectrum import walk_spectrum
 
-        if self._spectrum is None:
+        if self._kept.spectrum is None:
             self._say("eigenvalues", 0, 1)
-            self._spectrum = walk_spectrum(self.graph, laziness=self.walk.laziness)
+            self._kept.spectrum = walk_spectrum(self.graph, laziness=self.walk.laziness)
             self._say("eigenvalues", 1, 1)
-        return self._spectrum
+        return self._kept.spectrum
+
+    @property
+    def rounds_to_mix(self) -> int:
+        """After how many rounds eigenvalues show that the separation is below 0.01."""
+        from shuffledp.network.spectral_bounds import rounds_to_mix
+
+        if self._kept.rounds_to_mix is None:
+            self._kept.rounds_to_mix = rounds_to_mix(self.spectrum, _MIXED)
+        return self._kept.rounds_to_mix
 
     def position_bounds(self, rounds: SupportsIndex) -> "PositionBounds":
         """Return bounds on where every report may be after so many rounds."""
@@ -139,7 +162,7 @@ class NetworkMixing:
 
     def hiding(self, rounds: SupportsIndex) -> Hiding:
         """Return who hides the worst-off user's report after so many rounds."""
-        return Hiding.of(self.position_bounds(rounds), colluding=self.walk.colluding)
+        return Hiding.of(self.position_bounds(rounds))
 
     def epsilon(
         self,
@@ -215,11 +238,6 @@ class NetworkMixing:
         """
         if not (within > 0.0 and math.isfinite(within)):
             raise ParameterError(f"within = {within} is not in (0, inf): give for example 0.01")
-        if self.walk.colluding is not None:
-            raise ParameterError(
-                "with colluding users more rounds are not always better, since more of them see a "
-                "report: give a number of rounds"
-            )
         if require_delta(delta) == 0.0:
             raise ParameterError("delta = 0: no number of rounds helps; give for example 1e-8")
         limit = self.limit(
@@ -314,8 +332,6 @@ class NetworkMixing:
         from shuffledp.network.spectral_bounds import spectral_position_bounds
 
         chi_square = spectral_position_bounds(self.spectrum, rounds).chi_square
-        if chi_square is None:
-            return True
         return float(np.quantile(chi_square, share)) <= _HOPELESS * max(within, 0.01)
 
     def _spectral(self, rounds: int) -> "PositionBounds":
@@ -327,7 +343,7 @@ class NetworkMixing:
         if rounds not in self._remote:
             spectrum = self._spectrum_for(rounds)
             self._remote[rounds] = remote_position_bounds(
-                self.walk, spectrum, rounds, self._followed
+                self.walk, spectrum, rounds, self._kept.followed
             )
         return self._remote[rounds]
 
@@ -344,12 +360,12 @@ class NetworkMixing:
         largest = -math.log(found.stationary_law.min())
         if not 0.6 * largest <= decay <= largest + _ENOUGH:
             return found
-        if self._finer is None:
+        if self._kept.finer is None:
             self._say("more eigenvalues", 0, 1)
             laziness = self.walk.laziness
-            self._finer = walk_spectrum(self.graph, laziness=laziness, num_pairs=_MANY_PAIRS)
+            self._kept.finer = walk_spectrum(self.graph, laziness=laziness, num_pairs=_MANY_PAIRS)
             self._say("more eigenvalues", 1, 1)
-        return self._finer
+        return self._kept.finer
 
     def _is_exact(self, rounds: int) -> bool:
         """Tell whether so many rounds are to be followed exactly."""

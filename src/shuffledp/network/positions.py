@@ -33,9 +33,6 @@ from shuffledp.network.walk import (
 #: More than the last few operations on a number can change it by, relative to itself.
 FEW_ROUNDINGS = 2.0**-48
 
-# Reports so seldom kept that ratios exceed this, given that they are, count as lost.
-_LARGEST_WEIGHT = 1e12
-
 # Beyond it, one ratio is as telling as another.
 _LARGEST_TILT = 200.0
 
@@ -44,18 +41,6 @@ _LEAST_REFERENCE = 1e-250
 
 # Q is lowered for so many users, whose laws hold so many numbers, and the worst by these functions.
 _SAMPLE, _MOST_ENTRIES, _FUNCTIONS, _SEED = 256, 2e7, 32, 15
-
-_ARRAYS = (
-    "low",
-    "high",
-    "collision",
-    "load",
-    "missed",
-    "reference",
-    "least",
-    "greatest",
-    "chi_square",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -72,28 +57,22 @@ class PositionBounds:
     low : ndarray of float64, shape (num_users,)
         At most the least P_i(j) / mu_j over the places j with mu_j > 0.
     high : ndarray of float64, shape (num_users,)
-        At least the greatest P_i(j) / mu_j, and P_i(j) = 0 wherever mu_j = 0. With colluding
-        users, of the law given that the report is not lost; ``inf`` if it surely is.
+        At least the greatest P_i(j) / mu_j, and P_i(j) = 0 wherever mu_j = 0.
     collision : ndarray of float64, shape (num_users,)
-        At least sum_j P_i(j)^2; with colluding users, of the law given that it is not lost.
-    load : ndarray of float64, shape (num_users,), or None
-        At most sum_i P_i(j), the mean number of reports at place j (without those lost).
-    missed : ndarray of float64, shape (num_users,), or None
-        At least the probability that report i is lost to colluding users; ``None`` if there are
-        none.
+        At least sum_j P_i(j)^2.
     method : str
         How they were found: ``"exact"`` means up to round-off.
-    reference : ndarray of float64, shape (num_users,), or None
-        The law mu, where it was written down; these very floats are meant.
-    least, greatest : ndarray of float64, shape (num_users,), or None
-        For each place j, at most the least and at least the greatest P_i(j) over the reports.
-    chi_square : ndarray of float64, shape (num_users,), or None
-        At least the variance of P_i / mu under mu, of the law given that the report is not lost.
-    grid : ndarray of float64, shape (k + 1,), or None
+    reference : ndarray of float64, shape (num_users,)
+        The law mu; these very floats are meant.
+    least : ndarray of float64, shape (num_users,)
+        For each place j, at most the least P_i(j) over the reports.
+    chi_square : ndarray of float64, shape (num_users,)
+        At least the variance of P_i / mu under mu.
+    grid : ndarray of float64, shape (k + 1,)
         See `weight_grid`.
-    tails : ndarray of float32, shape (num_followed, k), or None
-        At least the probability under P_i, given that the report is not lost, that P_i / mu, put
-        on the grid, is at each of its points but 0 or above; see above.
+    tails : ndarray of float32, shape (num_followed, k)
+        At least the probability under P_i that P_i / mu, put on the grid, is at each of its points
+        but 0 or above; see above.
     followed : ndarray of int64, shape (num_followed,), or None
         Whose tails these are, rising; ``None`` for all users.
     error : float
@@ -102,42 +81,28 @@ class PositionBounds:
         At least the probability that was set to 0 on the way, for any report.
     lowered : PositionBounds or None
         The same laws relative to a reference that is smaller where few users' reports come.
-
-    Notes
-    -----
-    Where report i is lost with positive probability, P_i is the sub-law of the paths that avoid
-    the colluding users, and ``low`` is of that. So P_v >= (1 - missed_v) Q_v with the law
-    Q_v <= high_v mu, and P_i >= (low_i / high_v) Q_v.
     """
 
     rounds: int
     low: NDArray[np.float64] = field(repr=False)
     high: NDArray[np.float64] = field(repr=False)
     collision: NDArray[np.float64] = field(repr=False)
-    load: NDArray[np.float64] | None = field(default=None, repr=False)
-    missed: NDArray[np.float64] | None = field(default=None, repr=False)
-    method: str = "exact"
-    reference: NDArray[np.float64] | None = field(default=None, repr=False)
-    least: NDArray[np.float64] | None = field(default=None, repr=False)
-    greatest: NDArray[np.float64] | None = field(default=None, repr=False)
-    chi_square: NDArray[np.float64] | None = field(default=None, repr=False)
-    grid: NDArray[np.float64] | None = field(default=None, repr=False)
-    tails: NDArray[np.float32] | None = field(default=None, repr=False)
+    method: str
+    reference: NDArray[np.float64] = field(repr=False)
+    least: NDArray[np.float64] = field(repr=False)
+    chi_square: NDArray[np.float64] = field(repr=False)
+    grid: NDArray[np.float64] = field(repr=False)
+    tails: NDArray[np.float32] = field(repr=False)
     followed: NDArray[np.int64] | None = field(default=None, repr=False)
     error: float = 0.0
     lost: float = 0.0
     lowered: "PositionBounds | None" = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        for name in _ARRAYS:
+        for name in ("low", "high", "collision", "reference", "least", "chi_square"):
             array = getattr(self, name)
-            if array is None:
-                continue
-            if array.shape != self.low.shape or np.isnan(array).any() or (array < 0.0).any():
-                raise ParameterError(
-                    f"{name} has shape {array.shape} or a number that is not >= 0: give "
-                    f"{self.low.shape[0]} numbers, one for each user"
-                )
+            if not (array >= 0.0).all():  # NaN fails
+                raise ParameterError(f"{name} has a number that is not >= 0")
             object.__setattr__(self, name, read_only(array))
 
     def tells(self, tilt: float) -> NDArray[np.float64]:
@@ -147,8 +112,8 @@ class PositionBounds:
         second moment at tilt 0, or where no more is known. It only says in which order to look at
         users.
         """
-        if self.tails is None or self.grid is None or self.followed is not None or tilt == 0.0:
-            return self.high if self.chi_square is None else 1.0 + self.chi_square
+        if self.followed is not None or tilt == 0.0:
+            return 1.0 + self.chi_square
         points = self.grid[1:]
         each = (np.cosh(np.minimum(tilt * points, _LARGEST_TILT)) - 1.0) / points
         told: NDArray[np.float64] = self.tails @ np.diff(each, prepend=0.0)
@@ -159,65 +124,39 @@ class PositionBounds:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
         """Return a law of rho = P_i / mu under mu that dominates those of some users.
 
-        Values and masses, larger in convex order than the law of each of these users, of the part
-        of P_i that is not lost; what is missing from 1 is at 0, and values are right to ``error``.
-        And at least the probability that a report of theirs is lost, or that nothing is known.
+        Values and masses, larger in convex order than the law of each of these users; what is
+        missing from 1 is at 0, and values are right to ``error``. And at least the probability that
+        nothing is known of one of them.
         """
-        missed = 0.0 if self.missed is None else float(self.missed[users].max())
-        is_row, rows = self._rows_of(users)
-        others, chi_square, tails = users[~is_row], self.chi_square, rows
-        if others.size:
-            if chi_square is None:
-                return np.ones(1), np.ones(1), 1.0
-            largest = float(self.high[others].max())
-            law = chi_square_law(float(chi_square[others].max()), largest)
-            if self.grid is None or not rows.size:
-                return *law, missed
-            tails = np.vstack([rows, tails_of(*law, self.grid)])
-        if self.grid is None or float(self.high[users].max()) > float(self.grid[-1]):
-            missed = 1.0
-        grid = weight_grid(1.0) if self.grid is None else self.grid
-        return *dominating_law(grid, tails), min(missed + self.lost, 1.0)
-
-    def _rows_of(self, users: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.float32]]:
-        """Return of which users tails are known, and these."""
-        if self.tails is None:
-            return np.zeros(users.size, dtype=np.bool_), np.empty((0, 0), np.float32)
+        others, tails = np.empty(0, np.int64), self.tails
         if self.followed is None:
-            return np.ones(users.size, dtype=np.bool_), self.tails[users]
-        places = np.minimum(self.followed.searchsorted(users), max(self.followed.size - 1, 0))
-        is_row = np.zeros(users.size, dtype=np.bool_)
-        if self.followed.size:
-            is_row = self.followed[places] == users
-        return is_row, self.tails[places[is_row]]
+            tails = tails[users]
+        else:
+            is_row = np.isin(users, self.followed)
+            others, tails = users[~is_row], tails[self.followed.searchsorted(users[is_row])]
+        if others.size:
+            largest = float(self.high[others].max())
+            law = chi_square_law(float(self.chi_square[others].max()), largest)
+            if others.size == users.size:
+                return *law, 0.0
+            tails = np.vstack([tails, tails_of(*law, self.grid)])
+        is_beyond = float(self.high[users].max()) > float(self.grid[-1])
+        return *dominating_law(self.grid, tails), 1.0 if is_beyond else self.lost
 
     @property
-    def common_mass(self) -> float | None:
-        """At most sum_j min_i P_i(j), the mass that all laws share; ``None`` if not known.
+    def common_mass(self) -> float:
+        """At most sum_j min_i P_i(j), the mass that all laws share.
 
         With Q proportional to min_i P_i every P_i, the victim's too, is at least this number
         times Q (Doeblin's condition). Cost: O(num_users).
         """
-        if self.least is None:
-            return None
         return max(0.0, math.fsum(self.least) * (1.0 - FEW_ROUNDINGS))
-
-    def overlaps_with(self, victim: SupportsIndex) -> NDArray[np.float64]:
-        """Return at most the kappa_i for which P_i >= kappa_i P_v, by user; 1 for the victim.
-
-        With colluding users P_v is here the law given that the report is not lost.
-        """
-        overlaps: NDArray[np.float64] = self.low * ((1.0 - FEW_ROUNDINGS) / self.high[victim])
-        np.minimum(overlaps, 1.0, out=overlaps)
-        overlaps[victim] = 1.0
-        return overlaps
 
 
 class _Reference(NamedTuple):
     """What laws are compared with after some rounds."""
 
     rounds: int
-    load: NDArray[np.float64]
     law: NDArray[np.float64]
     places: NDArray[np.int64]  # where the law is positive
     inverses: NDArray[np.float64]  # of the law there
@@ -230,10 +169,8 @@ class _Extremes(NamedTuple):
     low: NDArray[np.float64]
     high: NDArray[np.float64]
     squares: NDArray[np.float64]
-    sums: NDArray[np.float64]
     lost: NDArray[np.float64]
     least: NDArray[np.float64]
-    greatest: NDArray[np.float64]
     tails: NDArray[np.float32]
 
 
@@ -242,12 +179,12 @@ def exact_position_bounds(
 ) -> tuple[PositionBounds, ...]:
     """Return bounds on all position laws after some rounds, which meet but for round-off.
 
-    The reference is the stationary law where the walk is static and the graph connected, and nobody
-    colludes, with a lowered law beside it; else the mean of all position laws, given that a report
-    is not lost. On a bipartite graph without laziness, and on one of several components, ``low`` is
-    therefore 0. Error budget: `relative_error`, and what was set to 0 on the way (`move_laws`), on
-    the safe side of each number. Cost: num_users * max(rounds) * 2 num_edges additions, 4 to 5 *
-    10^9 of them a second on two cores; memory: 35 MB, and 300 bytes for each user and asked round.
+    The reference is the stationary law where nobody is ever absent and the graph is connected, with
+    a lowered law beside it; else the mean of all position laws. On a bipartite graph without
+    laziness, and on one of several components, ``low`` is therefore 0. Error budget:
+    `relative_error`, and what was set to 0 on the way (`move_laws`), on the safe side of each
+    number. Cost: num_users * max(rounds) * 2 num_edges additions, 4 to 5 * 10^9 of them a second on
+    two cores; memory: 35 MB, and 300 bytes for each user and asked round.
     """
     asked = [walk.require_rounds(number) for number in rounds]
     if not asked:
@@ -267,24 +204,19 @@ def exact_position_bounds(
 
 def has_stationary_reference(walk: RandomWalk) -> bool:
     """Whether all laws may tend to the stationary law of one connected graph."""
-    graph = walk.graphs[0]
-    connected = walk.is_static and walk.colluding is None and graph.num_edges > 0
-    return connected and graph.num_components == 1
+    graph = walk.graph
+    return not walk.absences and graph.num_edges > 0 and graph.num_components == 1
 
 
 def _references(walk: RandomWalk, stops: list[int]) -> list[_Reference]:
     """Return what laws are compared with after each of some increasing numbers of rounds."""
     stationary: list[NDArray[np.float64]] = []
     if has_stationary_reference(walk):
-        pi = walk.graphs[0].stationary_law()
+        pi = walk.graph.stationary_law()
         stationary = _lowered_laws(walk, pi, stops)
         steepest = 1.0 / min(float(law.min()) for law in [pi, *stationary])
-    # No law is more than num_users times the mean; where reports are lost, ratios may be larger.
-    by_mean = weight_grid(2.0 * walk.num_users if walk.colluding is None else _LARGEST_WEIGHT)
-    load = np.ones(walk.num_users)
-    if walk.colluding is not None:
-        load[walk.colluding] = 0.0
-    reached = load.copy()
+    by_mean = weight_grid(2.0 * walk.num_users)  # no law is more than num_users times the mean
+    load, reached = np.ones(walk.num_users), np.ones(walk.num_users)
     references = []
     done = 0
     for row, stop in enumerate(stops):
@@ -295,14 +227,13 @@ def _references(walk: RandomWalk, stops: list[int]) -> list[_Reference]:
             np.greater(reached, 0.0, out=reached)
         done = stop
         if not stationary:
-            total = math.fsum(load)
-            mean = load / (total if total > 0.0 else 1.0)
+            mean = load / math.fsum(load)
             law = np.where(reached > 0.0, np.maximum(mean, _LEAST_REFERENCE), 0.0)
-            references.append(_Reference(stop, load.copy(), *_law_and_places(law), by_mean))
+            references.append(_Reference(stop, *_law_and_places(law), by_mean))
             continue
         for law in (pi, stationary[row]):
-            parts = load.copy(), *_law_and_places(law), weight_grid(steepest)
-            references.append(_Reference(stop, *parts))
+            grid = weight_grid(steepest)
+            references.append(_Reference(stop, *_law_and_places(law), grid))
     return references
 
 
@@ -356,40 +287,29 @@ def _all_extremes(
     for row, reference in enumerate(references):
         found.least[row, reference.places] = np.inf
     nothing_noted = found.least.copy()
-
     widened = (
         1.0 + (walk.num_users + 64) * 2.0**-51 + 2.0 * relative_error(walk, references[-1].rounds)
     )
 
-    def note(first: int, last: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def note(first: int, last: int) -> NDArray[np.float64]:
         laws = point_laws(walk, np.arange(first, last))
-        # Places are shared by all blocks: each thread notes them apart.
-        least = nothing_noted.copy()
-        greatest = np.zeros(shape)
-        flushed = 0
-        done = 0
-        for row, (stop, _, _, places, inverses, grid) in enumerate(references):
+        least = nothing_noted.copy()  # places are shared by all blocks: each notes them apart
+        flushed = done = 0
+        for row, (stop, _, places, inverses, grid) in enumerate(references):
             flushed += move_laws(walk, laws, done, stop)
             done = stop
-            low, high, squares, sums = (array[row, first:last] for array in found[:4])
-            kernels.extremes(
-                laws, places, inverses, low, high, squares, sums, least[row], greatest[row]
-            )
+            low, high, squares = (array[row, first:last] for array in found[:3])
+            kernels.extremes(laws, places, inverses, low, high, squares, least[row])
             found.lost[row, first:last] = flushed * LEAST_PROBABILITY
             shares = np.zeros((last - first, width))
-            scales = np.ones(last - first)
-            if walk.colluding is not None:
-                np.divide(1.0, sums, out=scales, where=sums > 0.0)
-            kernels.add_weights(laws, places, inverses, scales, grid, shares)
+            kernels.add_weights(laws, places, inverses, grid, shares)
             tails = np.cumsum(shares[:, ::-1], axis=1)[:, ::-1]
             found.tails[row, first:last] = rounded_up(np.minimum(tails * widened, 1.0))
-        return least, greatest
+        return least
 
-    for least, greatest in over_start_blocks(
-        walk.num_users, columns_at_a_time(walk.num_users), note, on_progress
-    ):
+    blocks = over_start_blocks(walk.num_users, columns_at_a_time(walk.num_users), note, on_progress)
+    for least in blocks:
         np.minimum(found.least, least, out=found.least)
-        np.maximum(found.greatest, greatest, out=found.greatest)
     return found
 
 
@@ -406,33 +326,20 @@ def _rounded(walk: RandomWalk, reference: _Reference, found: _Extremes) -> Posit
     error = relative_error(walk, rounds) + FEW_ROUNDINGS
     of_sums = error + walk.num_users * 2.0**-53
     up, down = 1.0 + error, 1.0 - error
-    steepest = reference.inverses.max(initial=0.0)
-    high = up * (found.high + found.lost * steepest)
-    collision = up * up * (1.0 + of_sums) * found.squares + 4.0 * found.lost
-    low = np.where(np.isfinite(found.low), found.low, 0.0)  # inf: no place can be reached
-    missed = None
-    if walk.colluding is not None:
-        kept = np.minimum(found.sums * (1.0 - of_sums), 1.0)
-        missed = np.minimum((1.0 - kept) * (1.0 + FEW_ROUNDINGS), 1.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            high = np.where(kept > 0.0, (1.0 + FEW_ROUNDINGS) * high / kept, np.inf)
-            collision = np.where(kept > 0.0, (1.0 + FEW_ROUNDINGS) * collision / kept**2, 1.0)
+    lost = float(found.lost.max(initial=0.0))
     return PositionBounds(
         rounds=rounds,
-        low=np.maximum(down, 0.0) * low,
-        high=high,
-        collision=np.minimum(collision, 1.0),
-        load=np.maximum(1.0 - of_sums, 0.0) * reference.load,
-        missed=missed,
+        low=np.maximum(down, 0.0) * found.low,
+        high=up * (found.high + found.lost * reference.inverses.max()),
+        collision=np.minimum(up * up * (1.0 + of_sums) * found.squares + 4.0 * found.lost, 1.0),
         method="exact",
         reference=reference.law,
         least=np.maximum(down, 0.0) * found.least,
-        greatest=np.minimum(up * found.greatest + found.lost.max(initial=0.0), 1.0),
         chi_square=second_moments(reference.grid, found.tails) - 1.0,
         grid=reference.grid,
         tails=found.tails,
         error=4.0 * of_sums,
-        lost=float(found.lost.max(initial=0.0)),
+        lost=lost,
     )
 
 

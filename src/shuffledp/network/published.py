@@ -13,11 +13,9 @@ from shuffledp.core.checks import (
     require_non_negative,
     require_open_unit,
 )
-from shuffledp.core.errors import OutOfRegimeError, ParameterError
+from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import exp_minus_one_upper, round_up
 from shuffledp.core.numerics.poisson_binomial import survival_levels
-
-CONSTANTS = ("printed", "sharpened")
 
 _PAPER = "Liew et al. 2022, arXiv:2204.03919"
 _PROOF = "proved in the shuffledp documentation, results/network"
@@ -37,15 +35,12 @@ _LARGEST_EPSILON0 = 100.0
 _SUM_ROUNDING = 1e-13
 
 
-def _constant(epsilon0: float, power: float, *, constant: str) -> float:
-    """Return c = p^power (p - 1), rounded up; printed powers are larger than sharpened by 1/2."""
-    if constant not in CONSTANTS:
-        raise ParameterError(f"constant = {constant!r} is not one of {CONSTANTS}")
+def _constant(epsilon0: float, power: float) -> float:
+    """Return p^power (p - 1) for p = e^epsilon0, rounded up."""
     loss = require_non_negative("epsilon0", epsilon0)
     if loss > _LARGEST_EPSILON0:
         return math.inf
-    exponent = power if constant == "sharpened" else power + 0.5
-    return round_up(math.exp(exponent * loss) * exp_minus_one_upper(loss), operations=512)
+    return round_up(math.exp(power * loss) * exp_minus_one_upper(loss), operations=512)
 
 
 def _composed(constant: float, root: float, delta: float) -> float:
@@ -75,30 +70,19 @@ def _bound(upper: float, method: str, theorem: str) -> Bound:
 
 
 def published_all_epsilon(
-    epsilon0: float,
-    *,
-    num_users: int,
-    collision: float,
-    delta: float,
-    is_exchangeable: bool,
-    constant: str = "sharpened",
+    epsilon0: float, *, num_users: int, collision: float, delta: float
 ) -> Bound:
     """Return epsilon by Theorem 5.3, for reports whose holders are i.i.d. as at stationarity.
 
-    Errs upwards. Half of delta is for the counts, half for the composition; ``collision`` is S, or
-    an upper bound of it. It is the formula's value and may exceed epsilon0, even be ``inf``.
+    False for others. Errs upwards. Half of delta is for the counts, half for the composition;
+    ``collision`` is S, or an upper bound of it. It is the formula's value and may exceed epsilon0,
+    even be ``inf``.
     """
-    if not is_exchangeable:
-        raise OutOfRegimeError(
-            "Theorem 5.3 needs exchangeable holders, all of one law as at stationarity, and was "
-            "told that they are not; use published_all_thinned_epsilon or network_walk_epsilon"
-        )
     n = require_at_least("num_users", num_users, 1)
     spread = _require_collision(collision)
     half = 0.5 * require_open_unit("delta", delta)
-    factor = _constant(epsilon0, 1.5, constant=constant)
-    upper = _composed(factor, _count_norm(n, spread, half), half)
-    return _bound(upper, f"network-published-all/{constant}", "Theorem 5.3")
+    upper = _composed(_constant(epsilon0, 2.0), _count_norm(n, spread, half), half)
+    return _bound(upper, "network-published-all", "Theorem 5.3")
 
 
 def _count_norm(num_users: int, collision: float, delta: float) -> float:
@@ -109,12 +93,7 @@ def _count_norm(num_users: int, collision: float, delta: float) -> float:
 
 
 def published_all_thinned_epsilon(
-    epsilon0: float,
-    *,
-    overlaps: ArrayLike,
-    collision: float,
-    delta: float,
-    constant: str = "sharpened",
+    epsilon0: float, *, overlaps: ArrayLike, collision: float, delta: float
 ) -> Bound:
     """Return epsilon by Theorem 5.3 after finitely many rounds, for the crowd of the victim's law.
 
@@ -123,32 +102,18 @@ def published_all_thinned_epsilon(
     """
     spread = _require_collision(collision)
     third = require_open_unit("delta", delta) / 3.0 * (1.0 - _SUM_ROUNDING)
-    factor = _constant(epsilon0, 1.5, constant=constant)
     others, _ = survival_levels(overlaps, [third])[0]
-    upper = _composed(factor, _count_norm(others + 1, spread, third), third)
-    return _bound(upper, f"network-published-all-thinned/{constant}", "Theorem 5.3")
+    upper = _composed(_constant(epsilon0, 2.0), _count_norm(others + 1, spread, third), third)
+    return _bound(upper, "network-published-all-thinned", "Theorem 5.3")
 
 
-def published_single_epsilon(
-    epsilon0: float,
-    *,
-    collision: float,
-    delta: float,
-    dummies_are_reports: bool,
-    constant: str = "sharpened",
-) -> Bound:
+def published_single_epsilon(epsilon0: float, *, collision: float, delta: float) -> Bound:
     """Return epsilon by Theorems 5.5 and 5.6, where empty holders send a randomized dummy.
 
     Errs upwards and may exceed epsilon0. With empty answers that can be told from reports it is
-    false, and refused.
+    false.
     """
-    if not dummies_are_reports:
-        raise OutOfRegimeError(
-            "Theorem 5.5 needs dummies that are reports of the same randomizer, and was told that "
-            "empty answers can be told from reports; use network_walk_epsilon"
-        )
     spread = _require_collision(collision)
     inside = require_open_unit("delta", delta)
-    factor = _constant(epsilon0, 0.5, constant=constant)
-    upper = _composed(factor, round_up(math.sqrt(spread)), inside)
-    return _bound(upper, f"network-published-single/{constant}", "Theorems 5.5 and 5.6")
+    upper = _composed(_constant(epsilon0, 1.0), round_up(math.sqrt(spread)), inside)
+    return _bound(upper, "network-published-single", "Theorems 5.5 and 5.6")

@@ -37,6 +37,7 @@ how it is chosen is no part of the proof.
 than the law; cut off at 1 these are tails of a law (`positions`).
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from heapq import heappop, heappush
@@ -93,6 +94,9 @@ _MANY = 0.05
 # Where the most remote users are within this factor of the median, none is followed.
 _ALIKE = 1.5
 
+# Where fewer users than this can hide anybody, no crowd amplifies: nothing is looked at.
+_FEWEST_HIDDEN = 16
+
 # The last so many rounds are smoothed.
 _MOST_SMOOTHING = 6
 
@@ -142,19 +146,19 @@ class _Remainders(NamedTuple):
 
 
 def remote_position_bounds(
-    walk: RandomWalk, spectrum: Spectrum, rounds: int, followed: "FollowedLaws | None" = None
+    walk: RandomWalk, spectrum: Spectrum, rounds: int, followed: "FollowedLaws"
 ) -> PositionBounds:
     """Return bounds on the law of the holder of each user's report.
 
     Parameters
     ----------
     walk : RandomWalk
-        On one connected graph, without colluding or absent users.
+        On one connected graph, without absent users.
     spectrum : Spectrum
         Of the walk.
     rounds : int
         How many rounds t >= 1.
-    followed : FollowedLaws, optional
+    followed : FollowedLaws
         Laws that were followed for other numbers of rounds on the same walk, and are moved on.
 
     Returns
@@ -172,17 +176,22 @@ def remote_position_bounds(
     >>> from shuffledp.network.graph import Graph
     >>> from shuffledp.network.spectrum import walk_spectrum
     >>> triangle = Graph.from_edges([(0, 1), (1, 2), (0, 2)])
-    >>> bounds = remote_position_bounds(RandomWalk.on(triangle), walk_spectrum(triangle), 2)
+    >>> walk, spectrum = RandomWalk(triangle), walk_spectrum(triangle)
+    >>> bounds = remote_position_bounds(walk, spectrum, 2, FollowedLaws())
     >>> bounds.low.round(9).tolist(), bounds.high.round(9).tolist()
     ([0.75, 0.75, 0.75], [1.5, 1.5, 1.5])
     """
     base = spectral_position_bounds(spectrum, rounds)
     half = rounds // 2
-    far, behind = (norms(walk, spectrum, half) for norms in (_smoothed_norms, _remainder_norms))
-    near, ahead = far, behind
+    if _hides_nobody(walk, spectrum, rounds, *_least_norms(spectrum, rounds - half, half)):
+        return base
+    near = far = _smoothed_norms(walk, spectrum, half)
+    ahead = behind = _remainder_norms(walk, spectrum, half)
     if rounds % 2:
-        near = _smoothed_norms(walk, spectrum, rounds - half)
-        ahead = _remainder_norms(walk, spectrum, rounds - half)
+        near = _one_more(walk, spectrum, half + 1, far)
+        ahead = _remainder_norms(walk, spectrum, half + 1)
+    if _hides_nobody(walk, spectrum, rounds, near, far):
+        return base
     remainders = _Remainders(ahead, behind)
     errors = _errors(spectrum, rounds, remainders)
     chi = np.square(_smoothed_norms(walk, spectrum, rounds)) * (1.0 + MARGIN)
@@ -195,7 +204,7 @@ def remote_position_bounds(
         if is_summed:
             _sum_laws(laws, spectrum, rows, rounds, errors)
         elif rows.size:  # nobody's laws would drop those that are kept
-            (followed or FollowedLaws(walk)).write(laws, rows, rounds, spectrum.stationary_law)
+            followed.write(laws, walk, rows, rounds)
         sums = _extreme_sums(spectrum, rounds, errors, groups)
         widest = (sums.upper - sums.lower).max(axis=1, initial=0.0)
         if is_summed and _is_small(spectrum) and groups and float(np.median(widest)) > _OPEN:
@@ -220,19 +229,20 @@ def remote_position_bounds(
 class FollowedLaws:
     """Laws from some users, kept after the last rounds asked for, and after the octave before."""
 
-    def __init__(self, walk: RandomWalk) -> None:
+    def __init__(self) -> None:
         """Know nothing yet."""
-        self._walk = walk
         self._rows = np.empty(0, np.int64)
         self._kept: dict[int, list[tuple[NDArray[np.float64], int]]] = {}
 
-    def write(
-        self, laws: _Laws, rows: NDArray[np.int64], rounds: int, pi: NDArray[np.float64]
-    ) -> None:
-        """Write the ratios to pi of the laws from ``rows`` to the first columns, enclosed."""
-        error = relative_error(self._walk, rounds) + MARGIN
+    def write(self, laws: _Laws, walk: RandomWalk, rows: NDArray[np.int64], rounds: int) -> None:
+        """Write the ratios to pi of the laws from ``rows`` to the first columns, enclosed.
+
+        Always of the same walk.
+        """
+        pi = walk.graph.stationary_law()
+        error = relative_error(walk, rounds) + MARGIN
         first = 0
-        for moved, flushed in self._after(rows, rounds):
+        for moved, flushed in self._after(walk, rows, rounds):
             columns = slice(first, first + moved.shape[1])
             ratios = moved / pi[:, None]
             np.multiply(ratios, 1.0 - error, out=laws.lower[:, columns])
@@ -240,7 +250,9 @@ class FollowedLaws:
             laws.upper[:, columns] += (LEAST_PROBABILITY * flushed / pi)[:, None]
             first = columns.stop
 
-    def _after(self, rows: NDArray[np.int64], rounds: int) -> list[tuple[NDArray[np.float64], int]]:
+    def _after(
+        self, walk: RandomWalk, rows: NDArray[np.int64], rounds: int
+    ) -> list[tuple[NDArray[np.float64], int]]:
         """Return blocks of laws, one a column, and how many probabilities were set to 0."""
         if not np.array_equal(rows, self._rows):
             self._rows, self._kept = rows, {}
@@ -248,22 +260,51 @@ class FollowedLaws:
         for stop in stops:
             if stop not in self._kept:
                 start = max((each for each in self._kept if each <= stop), default=None)
-                self._kept[stop] = self._moved(start, stop)
+                self._kept[stop] = self._moved(walk, start, stop)
         self._kept = {stop: self._kept[stop] for stop in stops}
         return self._kept[rounds]
 
-    def _moved(self, start: int | None, stop: int) -> list[tuple[NDArray[np.float64], int]]:
+    def _moved(
+        self, walk: RandomWalk, start: int | None, stop: int
+    ) -> list[tuple[NDArray[np.float64], int]]:
         """Move what is kept after ``start`` rounds, or the laws of the start."""
 
         def move(first: int, last: int) -> tuple[NDArray[np.float64], int]:
             if start is None:
-                laws, flushed = point_laws(self._walk, self._rows[first:last]), 0
+                laws, flushed = point_laws(walk, self._rows[first:last]), 0
             else:
                 kept, flushed = self._kept[start][first // _WIDTH]
                 laws = kept.copy()
-            return laws, flushed + move_laws(self._walk, laws, start or 0, stop)
+            return laws, flushed + move_laws(walk, laws, start or 0, stop)
 
         return list(over_start_blocks(self._rows.size, _WIDTH, move))
+
+
+def _hides_nobody(
+    walk: RandomWalk,
+    spectrum: Spectrum,
+    rounds: int,
+    near: NDArray[np.float64],
+    far: NDArray[np.float64],
+) -> bool:
+    """Return whether two halves leave hardly anybody a ratio above 0 everywhere, rows or not.
+
+    Without eigenpairs the least ratio of user i is at most 1 - s_i s_j at the places j that are not
+    followed; whichever these are, the largest s_j there is at least the one after as many as may
+    be followed. Norms that are too small are safe: they only delay the answer.
+    """
+    place = far.size - 1 - _most_followed(walk, rounds)
+    if spectrum.deflation.num_pairs or place < 0:
+        return False
+    farthest = float(np.partition(far, place)[place])
+    return int(np.count_nonzero(near * farthest < 1.0)) < _FEWEST_HIDDEN
+
+
+def _least_norms(spectrum: Spectrum, *rounds: int) -> Iterator[NDArray[np.float64]]:
+    """Yield norms that are no larger than `_smoothed_norms`: a mean is at least the least."""
+    for number in rounds:
+        alone = _alone(spectrum, number)
+        yield np.full(alone.size, alone.min())
 
 
 def _octave(rounds: int) -> int:
@@ -274,8 +315,7 @@ def _octave(rounds: int) -> int:
 def _lost(bounds: PositionBounds) -> float:
     """Return by which factor fewer users hide the worst one."""
     best = bounds.lowered or bounds
-    told = 0.0 if best.chi_square is None else float(best.chi_square.max())
-    return (1.0 + told) / max(float(best.low.mean()), _NOTHING)
+    return (1.0 + float(best.chi_square.max())) / max(float(best.low.mean()), _NOTHING)
 
 
 def _empty_laws(num_users: int, num_columns: int) -> _Laws:
@@ -327,12 +367,10 @@ def _compared(base: PositionBounds, known: _Known, shares: NDArray[np.float64]) 
         low=low,
         high=high,
         collision=base.collision,
-        load=base.load,
         method="spectral",
         reference=law,
         # As P^t(i, j) = pi_j P^t(j, i) / pi_i, at least pi_j times the least ratio of j to pi.
         least=np.maximum(laws.lower.min(axis=1, initial=1.0), 0.0) * pi * (1.0 - MARGIN),
-        greatest=np.minimum(1.0, base.high * pi * (1.0 + MARGIN)),
         chi_square=np.maximum(chi, 0.0),
         grid=grid,
         tails=tails,
@@ -345,7 +383,7 @@ def _mean_of_neighbours(walk: RandomWalk, values: NDArray[np.float64]) -> NDArra
     """Return sum_k P(i, k) values_k for each i, rounded up."""
     from shuffledp.network import walk_kernels as kernels
 
-    graph, sums = walk.graphs[0], values.copy()
+    graph, sums = walk.graph, values.copy()
     fixed = graph.starts, graph.neighbours, np.zeros(values.size), sums, values
     over_rows(values.size, partial(kernels.step_one_law, *fixed))
     sums += kernels.FLUSH_BELOW  # sums below it were set to 0
@@ -356,14 +394,24 @@ def _mean_of_neighbours(walk: RandomWalk, values: NDArray[np.float64]) -> NDArra
 
 def _smoothed_norms(walk: RandomWalk, spectrum: Spectrum, rounds: int) -> NDArray[np.float64]:
     """Return s_i after so many rounds."""
-    most = np.sqrt(1.0 / spectrum.stationary_law) * (1.0 + MARGIN)
     first = max(rounds - _MOST_SMOOTHING, 0)
-    norms = most
-    for done in range(first, rounds + 1):
-        alone = np.sqrt(chi_squares_after(spectrum, done)) * (1.0 + MARGIN)
-        if done > first:
-            norms = _mean_of_neighbours(walk, norms)
-        norms = np.minimum(np.minimum(norms, alone), most)
+    norms = _alone(spectrum, first)
+    for done in range(first + 1, rounds + 1):
+        norms = _one_more(walk, spectrum, done, norms)
+    return norms
+
+
+def _one_more(
+    walk: RandomWalk, spectrum: Spectrum, rounds: int, norms: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return s_i after so many rounds, from norms after one round less."""
+    return np.minimum(_mean_of_neighbours(walk, norms), _alone(spectrum, rounds))
+
+
+def _alone(spectrum: Spectrum, rounds: int) -> NDArray[np.float64]:
+    """Return s_i after so many rounds, by eigenvalues alone."""
+    told = np.minimum(chi_squares_after(spectrum, rounds), 1.0 / spectrum.stationary_law)
+    norms: NDArray[np.float64] = np.sqrt(told) * (1.0 + MARGIN)
     return norms
 
 
@@ -403,7 +451,7 @@ def _most_rows(num_users: int) -> int:
 
 def _most_followed(walk: RandomWalk, rounds: int) -> int:
     """Return of how many users laws are followed, the same for an octave of rounds."""
-    work = _octave(rounds) * float(walk.graphs[0].neighbours.size)
+    work = _octave(rounds) * float(walk.graph.neighbours.size)
     if walk.num_users > _CACHED_USERS:
         work *= 2.0
     return min(_most_rows(walk.num_users), int(_MOST_ADDITIONS / max(work, 1.0)))
@@ -560,7 +608,6 @@ def _tails(
 
     shares = np.zeros((ratios.shape[1], grid.size - 1))
     laws = ratios * pi[:, None]
-    scales = np.ones(ratios.shape[1])
-    kernels.add_weights(laws, np.arange(pi.size), 1.0 / law, scales, grid, shares)
+    kernels.add_weights(laws, np.arange(pi.size), 1.0 / law, grid, shares)
     tails = np.cumsum(shares[:, ::-1], axis=1)[:, ::-1]
     return rounded_up(np.minimum(tails * (1.0 + (pi.size + 64) * 2.0**-50), 1.0))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from numpy.typing import DTypeLike
 
@@ -22,7 +22,7 @@ from shuffledp.core.progress import Progress
 from shuffledp.core.reports import Reports
 from shuffledp.network.account import MOST, published_epsilon
 from shuffledp.network.graph import Graph
-from shuffledp.network.hiding import ReportingProtocol
+from shuffledp.network.hiding import Hiding, ReportingProtocol
 from shuffledp.network.mixing import NetworkMixing
 from shuffledp.network.shuffler import NetworkBatch, NetworkShuffle, NetworkShuffler, OnBatch
 
@@ -154,59 +154,78 @@ class NetworkPlan:
         if rounds is None:
             rounds = self.mixing.fewest_rounds(profile, delta=delta, protocol=self.protocol)
         # In one pass, with those that the curve of the report will need.
-        self.mixing.position_bounds_at((*_curve_rounds(rounds), rounds))
+        self.mixing.position_bounds_at(curve_rounds(rounds))
         return NetworkArrangement(
             mixing=self.mixing, rounds=rounds, protocol=self.protocol, on_batch=on_batch
         )
 
-    def fixed(
+    def setting(
         self,
         question: Question,
         *,
-        epsilon0: float,
+        epsilon: float | None = None,
+        epsilon0: float | None = None,
         delta: float,
         randomizer: str | None = None,
         on_batch: Callable[[NetworkBatch], None] | None = None,
     ) -> Plan:
-        """Return a randomizer of a given epsilon0, and the exchange for it."""
-        name = randomizer or next(iter(question.candidates()))
-        law = chosen_candidates(question, name)[name](epsilon0)
-        arrangement = self.arrangement(law.profile, delta=delta, on_batch=on_batch)
-        return make_plan(
-            question,
-            num_users=self.mixing.graph.num_users,
-            randomizer=name,
-            epsilon0=epsilon0,
-            delta=delta,
-            shuffling=arrangement,
-        )
+        """Return a randomizer of a given epsilon0, or for a central target, and its exchange.
 
-    def planned(
-        self,
-        question: Question,
-        *,
-        epsilon: float,
-        delta: float,
-        randomizer: str | None = None,
-        on_batch: Callable[[NetworkBatch], None] | None = None,
-    ) -> Plan:
-        """Return a randomizer that meets a central target, and the exchange for it.
-
-        It is the one that a plan for a uniform shuffle chooses, with somewhat more noise.
+        For a target it is the one that a plan for a uniform shuffle chooses, with somewhat more
+        noise.
         """
         num_users = self.mixing.graph.num_users
-        near = make_plan(
-            question, num_users=num_users, epsilon=epsilon, delta=delta, randomizer=randomizer
-        ).randomizer
-        arrangement = self.arrangement(near.profile, delta=delta, on_batch=on_batch)
+        if epsilon is None:
+            name = randomizer or next(iter(question.candidates()))
+            near = chosen_candidates(question, name)[name](epsilon0 or 0.0)
+        else:
+            near = make_plan(
+                question, num_users=num_users, epsilon=epsilon, delta=delta, randomizer=randomizer
+            ).randomizer
+            name = near.name
         return make_plan(
             question,
             num_users=num_users,
             epsilon=epsilon,
+            epsilon0=epsilon0,
             delta=delta,
-            shuffling=arrangement,
-            randomizer=near.name,
+            shuffling=self.arrangement(near.profile, delta=delta, on_batch=on_batch),
+            randomizer=name,
         )
+
+
+def facts_of_walk(
+    users: Graph,
+    profile: LocalProfile,
+    hiding: Hiding,
+    *,
+    delta: float,
+    left: float,
+    rounds: int,
+    protocol: ReportingProtocol,
+    laziness: float,
+) -> dict[str, Any]:
+    """Return what a report says of an exchange between users, by field of `NetworkFacts`.
+
+    ``left`` is what of delta is not spent on anything else.
+    """
+    published, _ = published_epsilon(profile, hiding, left, protocol)
+    uniform = guarantee_for(profile, users.num_users, delta=delta, with_lower=False)
+    is_less = published is not None and published < profile.epsilon0
+    return {
+        "num_users": users.num_users,
+        "num_edges": users.num_edges,
+        "fewest_neighbours": int(users.degrees.min()),
+        "most_neighbours": int(users.degrees.max()),
+        "irregularity": users.irregularity,
+        "rounds": rounds,
+        "protocol": protocol,
+        "laziness": laziness,
+        "separation": hiding.separation,
+        "method": hiding.bounds.method,
+        "uniform_epsilon": uniform.epsilon_upper,
+        "published_epsilon": published if is_less else None,
+    }
 
 
 def network_facts(
@@ -220,76 +239,45 @@ def network_facts(
     mixing, rounds = plan.mixing, batch.rounds
     graph, profile, delta = mixing.graph, result.randomizer.profile, result.guarantee.delta_upper
     hiding = mixing.hiding(rounds)
-    published, _ = published_epsilon(profile, hiding, delta, plan.protocol)
-    uniform = guarantee_for(profile, graph.num_users, delta=delta, with_lower=False)
-    return NetworkFacts(
-        graph=plan.name,
-        num_users=graph.num_users,
-        num_edges=graph.num_edges,
-        fewest_neighbours=int(graph.degrees.min()),
-        most_neighbours=int(graph.degrees.max()),
-        num_self_loops=graph.num_self_loops,
-        num_duplicates=graph.num_duplicates,
-        irregularity=graph.irregularity,
+    shared = facts_of_walk(
+        graph,
+        profile,
+        hiding,
+        delta=delta,
+        left=delta,
         rounds=rounds,
-        are_rounds_chosen=plan.rounds is None,
         protocol=plan.protocol,
         laziness=mixing.walk.laziness,
+    )
+    epsilons, most = [], []
+    numbers = curve_rounds(rounds)
+    for done, number in enumerate(numbers, start=1):
+        here = mixing.hiding(number)
+        bound = here.epsilon(profile, delta=delta, protocol=plan.protocol, with_lower=False)
+        is_last = number == rounds
+        epsilons.append((number, result.guarantee.epsilon_upper if is_last else bound.upper))
+        most.append((number, here.epsilon_of_share(profile, MOST, delta=delta)))
+        if on_progress is not None:
+            on_progress("accounting", done, len(numbers))
+    return NetworkFacts(
+        graph=plan.name,
+        num_self_loops=graph.num_self_loops,
+        num_duplicates=graph.num_duplicates,
+        are_rounds_chosen=plan.rounds is None,
         spectral_gap=mixing.spectrum.spectral_gap,
-        separation=hiding.separation,
-        worst_user=user_name(graph, hiding.worst_user),
-        method=mixing.position_bounds(rounds).method,
-        uniform_epsilon=uniform.epsilon_upper,
-        published_epsilon=(
-            published if published is not None and published < profile.epsilon0 else None
-        ),
-        epsilon_by_rounds=_epsilons(plan, result, rounds, on_progress),
+        worst_user=graph.name_of(hiding.worst_user),
+        epsilon_by_rounds=tuple(epsilons),
         most_held=graph.num_users * float(graph.stationary_law().max()),
         num_released=len(batch.holders),
         num_dummies=batch.num_dummies,
-        most_by_rounds=_epsilons_of_most(plan, result, rounds),
+        most_by_rounds=tuple(most),
+        **shared,
     )
 
 
-def _epsilons(
-    plan: NetworkPlan, result: Result, rounds: int, on_progress: Progress | None
-) -> tuple[tuple[int, float], ...]:
-    """Return the safe epsilon after fewer rounds, and that of the run."""
-    numbers = _curve_rounds(rounds)
-    points = []
-    for done, number in enumerate(numbers, start=1):
-        bound = plan.mixing.epsilon(
-            result.randomizer.profile,
-            rounds=number,
-            delta=result.guarantee.delta_upper,
-            protocol=plan.protocol,
-            with_lower=False,
-        )
-        points.append((number, bound.upper))
-        if on_progress is not None:
-            on_progress("accounting", done, len(numbers))
-    return (*points, (rounds, result.guarantee.epsilon_upper))
-
-
-def _epsilons_of_most(
-    plan: NetworkPlan, result: Result, rounds: int
-) -> tuple[tuple[int, float], ...]:
-    """Return an epsilon for 99 % of the users after fewer rounds, and after all."""
-    profile, delta = result.randomizer.profile, result.guarantee.delta_upper
-    return tuple(
-        (number, plan.mixing.hiding(number).epsilon_of_share(profile, MOST, delta=delta))
-        for number in (*_curve_rounds(rounds), rounds)
-    )
-
-
-def _curve_rounds(rounds: int) -> list[int]:
-    """Return fewer rounds, at which the report shows epsilon, in rising order."""
-    return sorted({max(1, round(share * rounds)) for share in _SHARES if rounds} - {rounds})
-
-
-def user_name(graph: Graph, user: int) -> str:
-    """Return what a graph calls a user."""
-    return str(user) if graph.labels is None else graph.labels[user]
+def curve_rounds(rounds: int) -> list[int]:
+    """Return the numbers of rounds at which a report shows epsilon: some, and the last."""
+    return sorted({max(1, round(share * rounds)) for share in _SHARES if rounds} | {rounds})
 
 
 def network_cautions(facts: NetworkFacts) -> tuple[str, ...]:

@@ -82,8 +82,9 @@ class NetworkShuffler:
 
     Examples
     --------
-    >>> from shuffledp.network.families import cycle_graph
-    >>> shuffler = NetworkShuffler(walk=RandomWalk.on(cycle_graph(4)), rounds=0)
+    >>> from shuffledp.network.graph import Graph
+    >>> square = Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 0)])
+    >>> shuffler = NetworkShuffler(walk=RandomWalk(square), rounds=0)
     >>> batch = shuffler.shuffle(np.array([7, 8, 9, 7]), Entropy.from_operating_system())
     >>> batch.reports.tolist(), batch.holders.tolist(), batch.num_dummies
     ([7, 8, 9, 7], [0, 1, 2, 3], 0)

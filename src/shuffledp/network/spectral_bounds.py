@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_at_least, require_open_unit
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.network.eigenvalue_certificate import loss_of
-from shuffledp.network.positions import PositionBounds
+from shuffledp.network.positions import PositionBounds, weight_grid
 from shuffledp.network.spectrum import Spectrum
 
 # Above this, numbers of rounds are not exact as floats.
@@ -37,7 +37,7 @@ def spectral_position_bounds(spectrum: Spectrum, rounds: SupportsIndex) -> Posit
     -------
     PositionBounds
         With the stationary law pi as reference, and method ``"spectral"``. ``low`` and ``least``
-        err downwards; ``high``, ``collision``, ``load`` and ``greatest`` upwards. Where the walk
+        err downwards; ``high`` and ``collision`` upwards. Where the walk
         has not mixed, ``low`` is 0.
 
     Raises
@@ -81,10 +81,9 @@ def spectral_position_bounds(spectrum: Spectrum, rounds: SupportsIndex) -> Posit
     sum_j pi_j^2 (1 + x_j)^2 = a + 2 sum_j pi_j (pi_j - a) x_j + sum_j pi_j^2 x_j^2, where the
     middle is at most 2 sqrt(W V_i). The other bound is pi_j^2 <= pi_max pi_j.
 
-    In the same way sum_i P_i(j) = pi_j sum_i (1 + x_i) with x of start j is at most
-    n pi_j (1 + sqrt(V_j (sum_i 1 / (n^2 pi_i) - 1))). V_i is bounded by the first theorem at 2t
-    with j = i. Without eigenpairs V_i <= lambda^(2t) (1/pi_i - 1): what is sharper here is that a
-    slow eigenfunction counts at the places where it is large only.
+    V_i is bounded by the first theorem at 2t with j = i. Without eigenpairs
+    V_i <= lambda^(2t) (1/pi_i - 1): what is sharper here is that a slow eigenfunction counts at the
+    places where it is large only.
 
     Powers and sums are widened by 2^-46 of themselves. Cost: O(num_users K).
 
@@ -118,17 +117,19 @@ def spectral_position_bounds(spectrum: Spectrum, rounds: SupportsIndex) -> Posit
     low = np.maximum(0.0, (1.0 - away) * (1.0 - MARGIN))
     high = np.minimum((1.0 + away) * (1.0 + MARGIN), most)
     chi_square = np.minimum(chi_squares_after(spectrum, number), most - 1.0 + MARGIN)
+    grid = weight_grid(1.0)
     return PositionBounds(
         rounds=number,
         low=low,
         high=high,
         collision=_collisions(pi, chi_square),
-        load=_loads(pi, chi_square),
         method="spectral",
         reference=pi,
         least=low * pi * (1.0 - MARGIN),
-        greatest=np.minimum(1.0, high * pi * (1.0 + MARGIN)),
         chi_square=chi_square,
+        grid=grid,
+        tails=np.empty((0, grid.size - 1), np.float32),
+        followed=np.empty(0, np.int64),
     )
 
 
@@ -229,12 +230,3 @@ def _collisions(pi: NDArray[np.float64], chi_squares: NDArray[np.float64]) -> ND
     by_mean = mean + 2.0 * deviation * np.sqrt(chi_squares) + largest * chi_squares
     bounds = np.minimum(by_mean, largest * (1.0 + chi_squares)) * (1.0 + MARGIN)
     return np.minimum(bounds, 1.0)
-
-
-def _loads(pi: NDArray[np.float64], chi_squares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return at least sum_i P_i(j)."""
-    mean_inverse = float((1.0 / pi).sum()) / pi.size**2
-    # At least 1 by Cauchy and Schwarz, so its rounding is relative to 1.
-    spread = math.sqrt(max(0.0, mean_inverse - 1.0) + MARGIN * mean_inverse)
-    loads: NDArray[np.float64] = pi.size * pi * (1.0 + spread * np.sqrt(chi_squares))
-    return np.minimum(loads * (1.0 + MARGIN), float(pi.size))

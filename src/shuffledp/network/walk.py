@@ -1,11 +1,10 @@
 """Reports on their way through a network: the walk, the laws of where they are, a simulation."""
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Self, SupportsIndex, TypeVar
+from typing import SupportsIndex, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,31 +31,25 @@ _BLOCK_BYTES = 1 << 23
 _WALKERS_AT_A_TIME = 1 << 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class RandomWalk:
     """How reports move: independently, each to a uniformly random neighbour of its holder.
 
     Parameters
     ----------
-    graphs : tuple of Graph
-        Round r uses ``graphs[r]``; a single graph serves every round. All have the same users.
+    graph : Graph
+        Who can send to whom, in every round.
     laziness : float
         With this probability a report stays in a round, by a coin of its own. In [0, 1); it is
         rounded to a multiple of 2^-53, so that the float is exactly the probability of the coin.
-    absences : tuple of ndarray of bool, each of shape (num_users,)
+    absences : sequence of array-like of bool, each of shape (num_users,)
         ``absences[r][u]``: user u does nothing in round r. All reports he holds stay, together;
         what is sent to him waits for him. Empty: nobody is ever absent.
-    colluding : ndarray of bool, shape (num_users,), or None
-        Users who tell the adversary what passes through their hands. A report that ever is with
-        one of them is lost: its law is the sub-law of the paths that avoid them, and so adds up
-        to less than 1. Their own reports are lost from the start. Does not change how reports
-        move.
 
     Raises
     ------
     ParameterError
-        If there is no graph, users differ in number, ``laziness`` is out of range, a mask has a
-        wrong shape or type, or there are masks for another number of rounds than graphs.
+        If ``laziness`` is out of range, or a mask has a wrong shape or type.
 
     Notes
     -----
@@ -71,163 +64,41 @@ class RandomWalk:
     Examples
     --------
     >>> triangle = Graph.from_edges(np.array([[0, 1], [1, 2], [0, 2]]))
-    >>> walk = RandomWalk.on(triangle, laziness=0.5)
+    >>> walk = RandomWalk(triangle, laziness=0.5)
     >>> position_distribution(walk, 0, 1)
     array([0.5 , 0.25, 0.25])
     """
 
-    graphs: tuple[Graph, ...]
-    laziness: float = 0.0
-    absences: tuple[NDArray[np.bool_], ...] = ()
-    colluding: NDArray[np.bool_] | None = None
+    graph: Graph
+    laziness: float = field(default=0.0, kw_only=True)
+    absences: Sequence[NDArray[np.bool_]] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
-        if not self.graphs:
-            raise ParameterError("graphs is empty: give at least one graph")
-        num_users = self.graphs[0].num_users
-        for number, graph in enumerate(self.graphs):
-            if graph.num_users != num_users:
-                raise ParameterError(
-                    f"graphs[{number}] has {graph.num_users} users and graphs[0] has {num_users}: "
-                    "give graphs on the same users, with num_users= where some have no edge"
-                )
-        if len(self.graphs) > 1 and self.absences and len(self.absences) != len(self.graphs):
-            raise ParameterError(
-                f"absences are of {len(self.absences)} rounds and graphs of {len(self.graphs)}: "
-                "give one mask for each graph"
-            )
-        masks = (_as_mask(f"absences[{r}]", m, num_users) for r, m in enumerate(self.absences))
+        masks = (_as_mask(f"absences[{r}]", m, self.num_users) for r, m in enumerate(self.absences))
         object.__setattr__(self, "laziness", _rounded_laziness(self.laziness))
         object.__setattr__(self, "absences", tuple(masks))
-        if self.colluding is not None:
-            mask = _as_mask("colluding", self.colluding, num_users)
-            object.__setattr__(self, "colluding", mask if mask.any() else None)
-
-    @classmethod
-    def on(cls, graph: Graph, *, laziness: float = 0.0) -> Self:
-        """Return the walk on one graph that stays the same.
-
-        Parameters
-        ----------
-        graph : Graph
-            Who can send to whom.
-        laziness : float
-            In [0, 1).
-
-        Returns
-        -------
-        RandomWalk
-            Of as many rounds as wanted.
-        """
-        return cls(graphs=(graph,), laziness=laziness)
-
-    @classmethod
-    def through(cls, graphs: Iterable[Graph], *, laziness: float = 0.0) -> Self:
-        """Return the walk on a graph that changes from round to round.
-
-        Parameters
-        ----------
-        graphs : iterable of Graph
-            Round r uses number r. A single graph is taken to stay the same.
-        laziness : float
-            In [0, 1).
-
-        Returns
-        -------
-        RandomWalk
-            Of as many rounds as there are graphs.
-        """
-        return cls(graphs=tuple(graphs), laziness=laziness)
-
-    @classmethod
-    def with_absences(
-        cls, graph: Graph, absences: Iterable[ArrayLike], *, laziness: float = 0.0
-    ) -> Self:
-        """Return the walk on one graph whose users are absent in some rounds.
-
-        Parameters
-        ----------
-        graph : Graph
-            Who can send to whom.
-        absences : iterable of array-like of bool, each of shape (num_users,)
-            Who does nothing in which round; at least one mask.
-        laziness : float
-            In [0, 1).
-
-        Returns
-        -------
-        RandomWalk
-            Of as many rounds as there are masks.
-        """
-        masks = tuple(np.asarray(mask) for mask in absences)
-        if not masks:
-            raise ParameterError(
-                "absences is empty: give a mask for each round, or use RandomWalk.on(graph)"
-            )
-        return cls(graphs=(graph,), absences=masks, laziness=laziness)
 
     @property
     def num_users(self) -> int:
         """Number of users, who are the nodes."""
-        return self.graphs[0].num_users
-
-    @property
-    def is_static(self) -> bool:
-        """Whether every round is like every other."""
-        return len(self.graphs) == 1 and not self.absences
-
-    @property
-    def most_rounds(self) -> int | None:
-        """For how many rounds it is known; ``None`` if for any number."""
-        if self.absences:
-            return len(self.absences)
-        return len(self.graphs) if len(self.graphs) > 1 else None
-
-    def graph_at(self, round_number: int) -> Graph:
-        """Return the graph of a round, counted from 0."""
-        return self.graphs[0 if len(self.graphs) == 1 else round_number]
+        return self.graph.num_users
 
     def require_rounds(self, rounds: SupportsIndex) -> int:
-        """Return a number of rounds if the walk is known for so many, else raise.
-
-        Parameters
-        ----------
-        rounds : int
-            At least 0.
-
-        Returns
-        -------
-        int
-            The same.
-
-        Raises
-        ------
-        ParameterError
-            If it is negative, not a whole number, or more than `most_rounds`.
-        """
+        """Return a number of rounds >= 0 if it is known who is absent in so many, else raise."""
         number = require_at_least("rounds", rounds, 0)
-        most = self.most_rounds
-        if most is not None and number > most:
+        if self.absences and number > len(self.absences):
             raise ParameterError(
-                f"rounds = {number} is above {most}, for which graphs and absences are given: "
-                f"take rounds <= {most}, or give more of them"
+                f"rounds = {number} is above {len(self.absences)}, for which absences are given: "
+                "take fewer rounds, or give more of them"
             )
         return number
 
     def stay_and_move(self, round_number: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the probabilities that a report stays, and that it goes to a given neighbour.
 
-        Parameters
-        ----------
-        round_number : int
-            Counted from 0.
-
-        Returns
-        -------
-        stay, move : ndarray of float64, shape (num_users,)
-            By the holder. ``stay`` is exact, ``move`` rounded once.
+        By the holder, in a round counted from 0. ``stay`` is exact, ``move`` rounded once.
         """
-        degrees = self.graph_at(round_number).degrees
+        degrees = self.graph.degrees
         still = degrees == 0
         if self.absences:
             still |= self.absences[round_number]
@@ -255,8 +126,7 @@ def position_distribution(
     -------
     ndarray of float64, shape (num_users,) or (count, num_users)
         Probabilities, each within a factor of 1 plus or minus about rounds (max degree + 4) 2^-53
-        of the exact one, except that those below 1e-280 may be 0. With colluding users those of
-        the paths that avoid them, which add up to less than 1.
+        of the exact one, except that those below 1e-280 may be 0.
 
     Raises
     ------
@@ -271,7 +141,7 @@ def position_distribution(
     Examples
     --------
     >>> path = Graph.from_edges(np.array([[0, 1], [1, 2]]))
-    >>> position_distribution(RandomWalk.on(path), [0, 1], 2)
+    >>> position_distribution(RandomWalk(path), [0, 1], 2)
     array([[0.5, 0. , 0.5],
            [0. , 1. , 0. ]])
     """
@@ -291,14 +161,9 @@ def position_distribution(
 
 
 def point_laws(walk: RandomWalk, starts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the laws before the first round, one a column: shape (num_users, len(starts)).
-
-    Reports of colluding users are lost from the start: their columns are 0.
-    """
+    """Return the laws before the first round, one a column: shape (num_users, len(starts))."""
     laws = np.zeros((walk.num_users, starts.size))
     laws[starts, np.arange(starts.size)] = 1.0
-    if walk.colluding is not None:
-        laws[walk.colluding] = 0.0
     return laws
 
 
@@ -314,16 +179,12 @@ def move_laws(walk: RandomWalk, laws: NDArray[np.float64], first: int, last: int
     step = kernels.step_one_law if laws.ndim == 1 else kernels.step_laws
     moving = np.empty_like(laws)
     flushed = 0
-    weights = walk.stay_and_move(first) if first < last else None
     for round_number in range(first, last):
-        if weights is None or not walk.is_static:
-            weights = walk.stay_and_move(round_number)
-        graph, (stay, move) = walk.graph_at(round_number), weights
+        if round_number == first or walk.absences:
+            stay, move = walk.stay_and_move(round_number)
         np.multiply(laws.T, move, out=moving.T)
-        fixed = graph.starts, graph.neighbours, stay, laws, moving
+        fixed = walk.graph.starts, walk.graph.neighbours, stay, laws, moving
         flushed += sum(over_rows(walk.num_users, partial(step, *fixed)))
-        if walk.colluding is not None:
-            laws[walk.colluding] = 0.0
     return flushed
 
 
@@ -338,8 +199,7 @@ def relative_error(walk: RandomWalk, rounds: int) -> float:
     times 1e-280 is not.) With k factors in all and k u <= 1/4, their product is in [1 - k u, e^(k
     u)], which is in [1 - 2 k u, 1 + 2 k u] together with its inverse.
     """
-    graphs = walk.graphs[:1] if len(walk.graphs) == 1 else walk.graphs[:rounds]
-    greatest = max((int(graph.degrees.max(initial=0)) for graph in graphs), default=0)
+    greatest = int(walk.graph.degrees.max())
     error = rounds * (greatest + 3) * 2.0**-52
     if error > 0.5:
         raise ParameterError(
@@ -367,7 +227,7 @@ def simulate_positions(
     Parameters
     ----------
     walk : RandomWalk
-        How reports move; ``colluding`` does not change it.
+        How reports move.
     rounds : int
         At least 0.
     entropy : Entropy
@@ -397,7 +257,7 @@ def simulate_positions(
     Examples
     --------
     >>> pair = Graph.from_edges(np.array([[0, 1]]))
-    >>> simulate_positions(RandomWalk.on(pair), 3, Entropy.from_seed(0))
+    >>> simulate_positions(RandomWalk(pair), 3, Entropy.from_seed(0))
     array([1, 0], dtype=int32)
     """
     number = walk.require_rounds(rounds)
@@ -410,11 +270,10 @@ def simulate_positions(
         holders = places.astype(np.int32)
     nobody = read_only(np.zeros(0, dtype=np.bool_))
     for round_number in range(number):
-        graph = walk.graph_at(round_number)
         away = walk.absences[round_number] if walk.absences else nobody
         for first in range(0, holders.size, _WALKERS_AT_A_TIME):
             group = holders[first : first + _WALKERS_AT_A_TIME]
-            _move_walkers(graph, walk.laziness, away, group, entropy)
+            _move_walkers(walk.graph, walk.laziness, away, group, entropy)
     return holders
 
 
@@ -511,30 +370,12 @@ def over_start_blocks(
 ) -> Iterator[_Result]:
     """Yield the results of work(first, last) on consecutive blocks of starts, in order.
 
-    The results do not depend on how many threads there are. At most three blocks are under way
-    or wait at a time.
+    The results do not depend on how many threads there are.
     """
-    pending: deque[tuple[int, Future[_Result]]] = deque()
+    starts = range(0, num_users, width)
     with ThreadPoolExecutor(_NUM_THREADS) as pool:
-        try:
-            for first in range(0, num_users, width):
-                last = min(first + width, num_users)
-                pending.append((last, pool.submit(work, first, last)))
-                if len(pending) > _NUM_THREADS:
-                    yield _next_result(pending, num_users, on_progress)
-            while pending:
-                yield _next_result(pending, num_users, on_progress)
-        finally:
-            for _, future in pending:  # after an error or an interrupt
-                future.cancel()
-
-
-def _next_result(
-    pending: deque[tuple[int, Future[_Result]]], num_users: int, on_progress: Progress | None
-) -> _Result:
-    """Wait for the oldest block, and report it."""
-    done, future = pending.popleft()
-    result = future.result()
-    if on_progress is not None:
-        on_progress("position laws", done, num_users)
-    return result
+        results = pool.map(lambda first: work(first, min(first + width, num_users)), starts)
+        for first, result in zip(starts, results, strict=True):
+            if on_progress is not None:
+                on_progress("position laws", min(first + width, num_users), num_users)
+            yield result

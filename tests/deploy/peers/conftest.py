@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 
 from deploy.peers.protocol.link import no_limits
+from graph_families import complete_graph
 from shuffledp.collection.questions import Categories
 from shuffledp.core.entropy import Entropy
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.peers.node_values import NodeValues
 from shuffledp.deploy.peers.peer_runner import PeerRunner, draw_reports
 from shuffledp.deploy.peers.preparing import prepare_terms
-from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys
+from shuffledp.deploy.peers.protocol.keys import PrivateKeys
 from shuffledp.deploy.peers.protocol.relay import RelayCore
 from shuffledp.deploy.peers.protocol.terms import Terms
 from shuffledp.deploy.peers.relay_client import RelayClient
 from shuffledp.deploy.peers.relay_server import RelayService, RoundClock, make_app
 from shuffledp.deploy.peers.stores import PeerStore, SqliteStore
-from shuffledp.network.families import complete_graph
 from shuffledp.network.graph import Graph
 
 URL = "http://127.0.0.1"
@@ -55,7 +55,7 @@ class Collection:
     folder: Path
     graph: Graph
     asked: AskedTerms
-    keys: AnalyzerKeys
+    keys: PrivateKeys
     terms: Terms
     stack: ExitStack = field(default_factory=ExitStack)
     now: float = 0.0
@@ -104,7 +104,7 @@ def make_collection(tmp_path) -> Iterator:
             graph = complete_graph(6) if graph is None else graph
             question = Categories(domain=("no", "yes"))
             asked = AskedTerms.of(question, "k-rr", epsilon0)
-            keys = AnalyzerKeys.generate()
+            keys = PrivateKeys.generate()
             terms = prepare_terms(graph, asked, keys, rounds=rounds, **options)
             return Collection(tmp_path, graph, asked, keys, terms, stack)
 

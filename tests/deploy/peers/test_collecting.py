@@ -24,7 +24,8 @@ from shuffledp.deploy.peers.stores import FetchedStore
 from shuffledp.leakage.any_shuffler import crowd_vulnerability_upper
 from shuffledp.leakage.of_runs import json_of_run, of_run
 from shuffledp.network.graph import Graph
-from shuffledp.network.hiding import walk_hiding
+from shuffledp.network.hiding import Hiding
+from shuffledp.network.positions import exact_position_bounds
 from shuffledp.network.walk import RandomWalk
 from shuffledp.report import page_html
 
@@ -156,14 +157,12 @@ def test_the_report_counts_those_who_were_away_or_never_came(over):
     facts = result_of(collection, taken_for(fetched, record)).network
     assert (facts.num_users, facts.num_invited, facts.num_absences) == (5, 6, 1)
     assert facts.num_edges == 10
-    walk = RandomWalk.with_absences(
-        collection.graph.subgraph(range(5)), np.array([[user in row for user in range(5)]
-        for row in absent])
-    )  # fmt: skip
+    masks = np.array([[user in row for user in range(5)] for row in absent])
+    walk = RandomWalk(collection.graph.subgraph(range(5)), absences=masks)
     profile = collection.asked.randomizer.profile
     ended = [
-        walk_hiding(walk, rounds).epsilon(profile, delta=1e-2, with_lower=False).upper
-        for rounds in (1, 2, 3)
+        Hiding.of(each).epsilon(profile, delta=1e-2, with_lower=False).upper
+        for each in exact_position_bounds(walk, (1, 2, 3))
     ]
     assert [value for _, value in facts.epsilon_by_rounds] == pytest.approx(ended, rel=1e-6)
 
@@ -269,8 +268,9 @@ def test_what_can_be_guessed_of_somebody_who_registered(over):
         # Reports may have been lost, so that nothing is sure to leak.
         assert account.both.lower == 0.5 < account.both.upper <= account.randomizer.upper
     assert uninformed.both.method == uninformed.shuffler.method == "crowd"
-    walk = RandomWalk.on(collection.graph)
-    exact = crowd_vulnerability_upper(2, truth, walk_hiding(walk, 3).overlaps)
+    walk = RandomWalk(collection.graph)
+    hiding = Hiding.of(*exact_position_bounds(walk, (3,)))
+    exact = crowd_vulnerability_upper(2, truth, hiding.overlaps)
     assert uninformed.both.upper == pytest.approx(exact, abs=1e-6)
     assert of_run(result).notes == ()
     assert len(json_of_run(result)["leakage"]["accounts"]) == 2
@@ -287,15 +287,6 @@ def test_alone_nobody_is_hidden(over, nodes):
         assert account.num_users == 1
         assert account.both.upper == account.randomizer.upper
         assert account.shuffler.upper == 1.0
-
-
-def test_lost_reports_hide_nobody(over):
-    collection, fetched = over
-    onion = replace(collection, terms=replace(collection.terms, routing="onion"))
-    record = ExchangeRecord.of(onion.terms, range(6), [[0], [], []])
-    result = result_of(onion, replace(fetched, record=record))
-    for account in of_run(result).accounts:
-        assert account.both.upper == account.randomizer.upper
 
 
 def test_guesses_are_for_questions_with_a_list_of_answers(over):

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from graph_families import complete_graph
 from shuffledp.collection.question import EstimateOptions
 from shuffledp.deploy.peers.collecting import (
     collection_result,
@@ -13,7 +14,6 @@ from shuffledp.deploy.peers.collecting import (
 )
 from shuffledp.deploy.peers.relay_client import RelayClient
 from shuffledp.leakage.of_runs import of_run
-from shuffledp.network.families import complete_graph
 from shuffledp.network.graph import Graph
 
 DELTA = 1e-3

@@ -6,6 +6,7 @@ import stat
 import polars as pl
 import pytest
 
+from graph_families import star_graph
 from shuffledp.collection.questions import (
     AnswerSets,
     Categories,
@@ -24,8 +25,7 @@ from shuffledp.deploy.peers.preparing import (
     traffic_facts,
     write_collection,
 )
-from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys
-from shuffledp.network.families import star_graph
+from shuffledp.deploy.peers.protocol.keys import PrivateKeys
 
 YES_NO = Categories(domain=("yes", "no"))
 
@@ -73,7 +73,7 @@ def test_wrong_and_damaged_keys_are_refused(tmp_path, collection):
     path.write_bytes(b"nothing")
     with pytest.raises(DataError, match="cannot use the key"):
         read_key(path, collection.terms)
-    path.write_bytes(AnalyzerKeys.generate().to_bytes())
+    path.write_bytes(PrivateKeys.generate().to_bytes())
     with pytest.raises(DataError, match="not that of the terms"):
         read_key(path, collection.terms)
 

@@ -6,7 +6,7 @@ import pytest
 
 from shuffledp.core.errors import OutputError
 from shuffledp.deploy.peers import relay_server
-from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys, hand_ins_token
+from shuffledp.deploy.peers.protocol.keys import PrivateKeys, hand_ins_token
 from shuffledp.deploy.peers.relay_server import make_app
 
 EVERYBODY = [0, 1, 2, 3, 4, 5]
@@ -89,7 +89,7 @@ def test_the_same_batch_again_is_acknowledged_and_kept_once(opened):
         head = {"Authorization": f"Signature {token[node]}"}
         packet = http.get(f"/rounds/1/mail/{node}", headers=head).content
         peers[node].receive(1, packet)
-        letters += peers[node].tally.num_reports + peers[node].tally.num_covers
+        letters += peers[node].counts["report"] + peers[node].counts["cover"]
     assert letters == service.terms.slots[0]
 
 
@@ -171,7 +171,7 @@ def test_what_was_handed_in_is_for_the_analyzer_when_all_is_over(collection):
         service.advance()
     assert_refused(http.get("/record", headers=right), 425, "hand-in phase")
     runner.run()
-    stranger = hand_ins_token(AnalyzerKeys.generate(), collection.terms).hex()
+    stranger = hand_ins_token(PrivateKeys.generate(), collection.terms).hex()
     wrong = {"Authorization": f"Signature {stranger}"}
     for path in ("/hand-ins", "/record"):
         assert_refused(http.get(path, headers=wrong), 403, "not the analyzer's")

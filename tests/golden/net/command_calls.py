@@ -112,12 +112,10 @@ NETWORK = [
     "ring.csv --epsilon0 1 --delta 1e-6 --rounds auto --users all",
     "ring.csv --epsilon0 1 --delta 1e-6 --rounds auto --within 0.1 --protocol single",
     "ring.csv --epsilon0 2 --delta 1e-3 --rounds 12 --randomizer k-rr --k 2 --dishonest 5",
-    "ring.csv --epsilon0 1 --delta 1e-3 --rounds 4 --colluding colluding.txt",
     "even-ring.csv --epsilon0 1 --delta 1e-6 --rounds 20 --lazy 0.5",
     "friends.csv --epsilon0 1 --delta 1e-6 --rounds 10 --positions exact",
     "friends.csv --epsilon0 1 --delta 1e-6 --rounds 10 --positions spectral",
     "uneven.csv --epsilon0 1 --delta 1e-6 --rounds 10 --components largest",
-    "uneven.csv --epsilon0 1 --delta 1e-6 --rounds 10 --components each",
 ]
 LEAKAGE = [
     "--num-users 10 --k 2 --p 1",
@@ -216,7 +214,7 @@ MORE_RUNS = [
     ("network exchange", "network prepare --graph ring.csv --domain yes,no --epsilon0 2"
      " --rounds 5 --delta 1e-3 --out prepared --json"),
     ("network exchange", "network prepare --graph ring.csv --mean --range 0,1 --epsilon0 2"
-     " --rounds 5 --routing onion --protocol single --out prepared --json"),
+     " --rounds 5 --protocol single --out prepared --json"),
     ("demo", "demo --seed 1 --out demo"),
 ]  # fmt: skip
 

@@ -69,7 +69,6 @@ FILES = {
     "schedule.csv": lambda: (
         "epsilon0,num_users,rounds,randomizer,k,epsilon,delta\n1,10000,5,,,,\n,,1,,,0.1,1e-9\n"
     ),
-    "colluding.txt": lambda: "3\n17\n",
     "prior.json": lambda: json.dumps({"yes": 0.3, "no": 0.7}),
     "colours.json": lambda: json.dumps({"red": "1/2", "green": "1/3", "blue": "1/6"}),
     "some.json": lambda: json.dumps(

@@ -208,14 +208,14 @@ def place_laws(distance):
 @calls("channels", dict(num_users=4, rounds=2))
 def walked_channel(num_users, rounds):
     pairs = [(i, j) for i in range(num_users) for j in range(i)]
-    walk = sdp.network.RandomWalk.on(sdp.network.Graph.from_edges(np.array(pairs)))
+    walk = sdp.network.RandomWalk(sdp.network.Graph.from_edges(np.array(pairs)))
     laws = sdp.network.position_distribution(walk, np.arange(num_users), rounds)
     return leakage.walk_channel(laws, 2).to_dense()
 
 
 @calls("channels", dict(rounds=4))
 def guess_after_a_walk(rounds):
-    law = sdp.network.position_distribution(sdp.network.RandomWalk.on(ring()), 3, rounds)
+    law = sdp.network.position_distribution(sdp.network.RandomWalk(ring()), 3, rounds)
     noise = [[0.9, 0.1], [0.1, 0.9]]
     return leakage.positions_vulnerability(law, noise, entropy=sdp.Entropy.from_seed(1))
 

@@ -583,7 +583,6 @@ def graph_file(file):
     dict(rounds=3),
     dict(rounds=12, protocol="single"),
     dict(rounds=6, laziness=0.3),
-    dict(rounds=6, colluding=("1", "2")),
     dict(rounds="auto", users="all"),
     dict(rounds=6, protocol="both"),
 )
@@ -614,7 +613,7 @@ def network_walk(overlap, num_users):
 
 @calls("network run", dict(laziness=0.0), dict(laziness=0.5))
 def random_walk(laziness):
-    walk = sdp.network.RandomWalk.on(ring(), laziness=laziness)
+    walk = sdp.network.RandomWalk(ring(), laziness=laziness)
     return {
         "law": sdp.network.position_distribution(walk, 3, 4),
         "positions": sdp.network.simulate_positions(walk, 4, seeded()),
@@ -623,7 +622,7 @@ def random_walk(laziness):
 
 @calls("network run", dict(protocol="all"), dict(protocol="single"))
 def network_shuffler(protocol):
-    walk = sdp.network.RandomWalk.on(ring())
+    walk = sdp.network.RandomWalk(ring())
     law = sdp.randomizers.KRandomizedResponse(domain_size=3, epsilon0=2.0)
     reports = law.randomize(np.arange(60) % 3, seeded())
     exchanged = sdp.network.NetworkShuffler(walk=walk, rounds=4, protocol=protocol)

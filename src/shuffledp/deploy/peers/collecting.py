@@ -16,17 +16,17 @@ from shuffledp.deploy.peers.exchange_account import (
     Arrived,
     Exchange,
     ExchangeRecord,
-    curve_rounds,
     exchange_facts,
 )
 from shuffledp.deploy.peers.protocol.analyzer import Analyzer, Collected
-from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys, Roster, hand_ins_token
+from shuffledp.deploy.peers.protocol.keys import PrivateKeys, Roster, hand_ins_token
 from shuffledp.deploy.peers.protocol.messages import final_transcript
 from shuffledp.deploy.peers.protocol.terms import Terms
 from shuffledp.deploy.peers.relay_client import RelayClient
 from shuffledp.deploy.peers.stores import Everything, FetchedStore
 from shuffledp.network.graph import Graph
 from shuffledp.network.hiding import Hiding
+from shuffledp.network.run import curve_rounds
 
 if TYPE_CHECKING:
     from shuffledp.leakage.of_runs import ExchangedOrder
@@ -54,7 +54,7 @@ class Fetched:
 
 def fetch(
     terms: Terms,
-    keys: AnalyzerKeys,
+    keys: PrivateKeys,
     client: RelayClient,
     *,
     store: FetchedStore | None = None,
@@ -99,7 +99,7 @@ def _wait_for_the_end(
     _require_terms(status.terms_digest, terms)
 
 
-def _fetch_all(terms: Terms, keys: AnalyzerKeys, client: RelayClient) -> Everything:
+def _fetch_all(terms: Terms, keys: PrivateKeys, client: RelayClient) -> Everything:
     """Return what the relay of a collection that is over has for the analyzer."""
     token = hand_ins_token(keys, terms)
     return Everything(
@@ -120,7 +120,7 @@ def _let_forget(store: FetchedStore, client: RelayClient, token: bytes) -> str:
     return ""
 
 
-def _opened(terms: Terms, keys: AnalyzerKeys, everything: Everything) -> Fetched:
+def _opened(terms: Terms, keys: PrivateKeys, everything: Everything) -> Fetched:
     """Return what was handed in, opened, with the record of the exchange."""
     roster = Roster.from_bytes(everything.roster, terms)
     collected = Analyzer(terms, keys, roster).open(everything.hand_ins)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.account import guarantee_for
 from shuffledp.collection.results import Guarantee
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_delta
@@ -15,13 +14,16 @@ from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.progress import Progress
 from shuffledp.deploy.peers.protocol.analyzer import Collected
-from shuffledp.deploy.peers.protocol.slots import loss_probability, overload_probability
+from shuffledp.deploy.peers.protocol.slots import (
+    loss_probability,
+    mean_loads,
+    overload_probability,
+)
 from shuffledp.deploy.peers.protocol.terms import Terms
-from shuffledp.network.account import published_epsilon
 from shuffledp.network.graph import Graph
 from shuffledp.network.hiding import Hiding
 from shuffledp.network.mixing import NetworkMixing
-from shuffledp.network.run import ExchangeFacts, user_name
+from shuffledp.network.run import ExchangeFacts, curve_rounds, facts_of_walk
 from shuffledp.network.walk import RandomWalk
 
 if TYPE_CHECKING:
@@ -205,21 +207,23 @@ class Exchange:
         except ParameterError:
             self.mixing = None  # bipartite or in pieces: exact laws say what it is worth
         self._bounds: dict[int, PositionBounds] = {}
-
-    @property
-    def loses_reports(self) -> bool:
-        """Whether reports may have been lost to absences, as they are with onion routing."""
-        return self.terms.routing == "onion" and self.record.num_absences > 0
+        loads = mean_loads(
+            graph,
+            terms.rounds,
+            laziness=terms.laziness,
+            absences=record.absences,
+            registered=registered,
+        )
+        self.most_held = float(loads[-1].max())
 
     @property
     def can_hide(self) -> bool:
         """Whether there are others among whom a report may hide, as far as is known here.
 
-        Not where reports are lost: they hide nobody, and the walk in which they wait counts them.
         Reports lost with holders who handed in nothing do no harm: what is seen is made from what
         would be seen with them (docs/results/delivery.md).
         """
-        return self.users.num_users >= 2 and not self.loses_reports and not self.doubts
+        return self.users.num_users >= 2 and not self.doubts
 
     def position_bounds(self, rounds: Iterable[int]) -> "list[PositionBounds]":
         """Return bounds on where reports were after these rounds, from one pass over users."""
@@ -229,9 +233,9 @@ class Exchange:
         elif wanted:
             from shuffledp.network.positions import exact_position_bounds
 
-            walk = RandomWalk.with_absences(
+            walk = RandomWalk(
                 self.users,
-                self.record.absences[:, self.record.nodes],
+                absences=list(self.record.absences[:, self.record.nodes]),
                 laziness=self.terms.laziness,
             )
             found = exact_position_bounds(walk, wanted, on_progress=self._report)
@@ -262,8 +266,6 @@ class Exchange:
     def _local(self, profile: LocalProfile, delta: float) -> Bound:
         """Return what the randomizer alone guarantees, and why no more."""
         reasons = [f"overload probability {self.overload:.3g}", *self.doubts]
-        if self.loses_reports:
-            reasons.append("reports lost to absences, with onion routing, are not accounted for")
         return Bound(
             lower=None,
             upper=profile.epsilon0 if profile.delta0 <= delta else float("inf"),
@@ -273,43 +275,19 @@ class Exchange:
         )
 
     def guarantee(self, profile: LocalProfile, *, delta: float) -> Guarantee:
-        """Return the central guarantee of what was handed in; see `exchange_guarantee`."""
+        """Return the central guarantee of what was handed in, its epsilon rounded up.
+
+        It has no lower end: what was lost on the way may have made the release more private than
+        any bound can say. It holds for every registered user, whoever handed in nothing at the end:
+        the analyzer's view is made from that of all. It is epsilon0 where reports may be missing
+        because of whose they are.
+        """
         require_delta(delta)
         return Guarantee(
             epsilon=self.epsilon(profile, delta=delta, rounds=self.terms.rounds),
             delta=float(delta),
             num_users=self.users.num_users,
         )
-
-
-def exchange_guarantee(
-    terms: Terms,
-    graph: Graph,
-    record: ExchangeRecord,
-    arrived: Arrived,
-    profile: LocalProfile,
-    *,
-    delta: float,
-    on_progress: Progress | None = None,
-) -> Guarantee:
-    """Return the central guarantee of what was handed in, its epsilon rounded up.
-
-    It has no lower end: what was lost on the way may have made the release more private than any
-    bound can say. It holds for every registered user, whoever handed in nothing at the end: the
-    analyzer's view is made from that of all. It is epsilon0 where reports may be missing because of
-    whose they are.
-    """
-    exchange = Exchange(terms, graph, record, arrived, on_progress=on_progress)
-    return exchange.guarantee(profile, delta=delta)
-
-
-# The curve of the report, as shares of the rounds.
-_SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-
-
-def curve_rounds(rounds: int) -> list[int]:
-    """Return the numbers of rounds at which a report shows epsilon: some, and the last."""
-    return sorted({max(1, round(share * rounds)) for share in _SHARES} | {rounds})
 
 
 def exchange_facts(
@@ -330,49 +308,36 @@ def exchange_facts(
     terms, graph, users = exchange.terms, exchange.graph, exchange.users
     delta = guarantee.delta_upper
     numbers = curve_rounds(terms.rounds)
-    bounds = exchange.position_bounds(numbers)[-1]
-    hiding = Hiding.of(bounds)
-    published, _ = published_epsilon(
-        profile, hiding, max(exchange.delta_left(delta), 0.0), terms.protocol
-    )
-    uniform = guarantee_for(profile, users.num_users, delta=delta, with_lower=False)
+    hiding = Hiding.of(exchange.position_bounds(numbers)[-1])
     earlier = (
         (number, exchange.epsilon(profile, delta=delta, rounds=number).upper)
         for number in numbers[:-1]
     )
-    load = users.num_users * users.stationary_law() if bounds.load is None else bounds.load
+    single_dummies = max(collected.num_hand_ins - len(collected.reports), 0)
     return ExchangeFacts(
         graph=graph_name,
-        num_users=users.num_users,
-        num_edges=users.num_edges,
-        fewest_neighbours=int(users.degrees.min()),
-        most_neighbours=int(users.degrees.max()),
         num_self_loops=graph.num_self_loops,
         num_duplicates=graph.num_duplicates,
-        irregularity=users.irregularity,
-        rounds=terms.rounds,
         are_rounds_chosen=False,
-        protocol=terms.protocol,
-        laziness=terms.laziness,
         spectral_gap=0.0 if exchange.mixing is None else exchange.mixing.spectrum.spectral_gap,
-        separation=hiding.separation,
-        worst_user=user_name(graph, int(exchange.record.nodes[hiding.worst_user])),
-        method=bounds.method,
-        uniform_epsilon=uniform.epsilon_upper,
-        published_epsilon=(
-            published if published is not None and published < profile.epsilon0 else None
-        ),
+        worst_user=graph.name_of(int(exchange.record.nodes[hiding.worst_user])),
         epsilon_by_rounds=(*earlier, (terms.rounds, guarantee.epsilon_upper)),
-        most_held=float(load.max()),
+        most_held=exchange.most_held,
         num_released=len(collected.reports),
-        num_dummies=(
-            max(collected.num_hand_ins - len(collected.reports), 0)
-            if terms.protocol == "single"
-            else 0
-        ),
+        num_dummies=single_dummies if terms.protocol == "single" else 0,
         num_invited=terms.num_users,
         num_handed_in=collected.num_hand_ins,
         num_absences=exchange.record.num_absences,
         is_traffic_even=terms.per_neighbour > 0,
         overload=exchange.overload,
+        **facts_of_walk(
+            users,
+            profile,
+            hiding,
+            delta=delta,
+            left=max(exchange.delta_left(delta), 0.0),
+            rounds=terms.rounds,
+            protocol=terms.protocol,
+            laziness=terms.laziness,
+        ),
     )

@@ -19,6 +19,7 @@ from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.http_client import RefusedError
 from shuffledp.deploy.peers.node_values import NodeValues
 from shuffledp.deploy.peers.protocol.keys import Roster
+from shuffledp.deploy.peers.protocol.messages import Refusal
 from shuffledp.deploy.peers.protocol.peer import Peer
 from shuffledp.deploy.peers.protocol.terms import DEFAULT_LIMITS, Limits, Terms
 from shuffledp.deploy.peers.relay_client import RelayClient, RelayStatus
@@ -127,8 +128,6 @@ class PeersOutcome:
     absences: int
     # Reports dropped because a user held more than slots.
     num_dropped: int
-    # Reports lost because their way, drawn beforehand, met an absence.
-    num_late_reports: int
     # How many envelopes were refused, by reason.
     refused: dict[str, int]
     # Nodes that missed something that was sent to them, or heard of others who did.
@@ -318,17 +317,16 @@ class PeerRunner:
         active = self._active()
         confirmations = {node: peer.confirmation for node, peer in active.items()}
         handed_in = confirmations.keys() & set(self._ended("handed in"))
-        tallies = [peer.tally for peer in active.values()]
+        counts = sum((peer.counts for peer in active.values()), Counter())
         return PeersOutcome(
             num_users=len(self.nodes),
             late=self._ended("late"),
             lost=self._ended("lost"),
             withheld=self._ended("withheld"),
             roster=self._roster,
-            absences=sum(tally.num_absent for tally in tallies),
-            num_dropped=sum(tally.num_dropped for tally in tallies),
-            num_late_reports=sum(tally.num_late for tally in tallies),
-            refused=dict(sum((Counter(tally.refused) for tally in tallies), Counter())),
+            absences=counts["absent"],
+            num_dropped=counts["dropped"],
+            refused={str(each): counts[each.name] for each in Refusal if counts[each.name]},
             short=tuple(node for node, said in confirmations.items() if said.short_since),
             transcripts=tuple(sorted({confirmations[node].transcript.hex() for node in handed_in})),
         )

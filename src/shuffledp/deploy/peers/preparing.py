@@ -12,7 +12,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, OutputError, ParameterError, ShuffledpError
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.database import write_new
-from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys
+from shuffledp.deploy.peers.protocol.keys import PrivateKeys
 from shuffledp.deploy.peers.protocol.slots import per_neighbour_for, slots_for
 from shuffledp.deploy.peers.protocol.terms import CODE_BYTES, Terms, graph_digest, new_collection_id
 from shuffledp.network.graph import Graph
@@ -24,16 +24,15 @@ KEY_FILE = "analyzer.key"
 _FAILURE = 1e-9
 
 
-def prepare_terms(  # noqa: PLR0913  # one keyword an option
+def prepare_terms(  # one keyword an option
     graph: Graph,
     asked: AskedTerms,
-    keys: AnalyzerKeys,
+    keys: PrivateKeys,
     *,
     rounds: SupportsIndex,
     protocol: Literal["all", "single"] = "all",
     laziness: float = 0.0,
     even_traffic: bool = False,
-    routing: Literal["hop", "onion"] = "hop",
     least_registered: SupportsIndex | None = None,
     entropy: Entropy | None = None,
 ) -> Terms:
@@ -60,7 +59,6 @@ def prepare_terms(  # noqa: PLR0913  # one keyword an option
         protocol=protocol,
         laziness=laziness,
         per_neighbour=each,
-        routing=routing,
         least_registered=least,
     )
 
@@ -85,10 +83,10 @@ def read_terms(path: Path) -> tuple[Terms, AskedTerms]:
     return terms, asked
 
 
-def read_key(path: Path, terms: Terms) -> AnalyzerKeys:
+def read_key(path: Path, terms: Terms) -> PrivateKeys:
     """Read the analyzer's private key."""
     try:
-        keys = AnalyzerKeys.from_bytes(path.read_bytes())
+        keys = PrivateKeys.from_bytes(path.read_bytes())
     except OSError as error:
         raise DataError(f"cannot read the key from {path}: {error.strerror or error}") from None
     except ShuffledpError as error:
@@ -100,7 +98,7 @@ def read_key(path: Path, terms: Terms) -> AnalyzerKeys:
     return keys
 
 
-def write_collection(folder: Path, terms: Terms, keys: AnalyzerKeys) -> tuple[Path, Path]:
+def write_collection(folder: Path, terms: Terms, keys: PrivateKeys) -> tuple[Path, Path]:
     """Write terms and private key into a folder; nothing there is ever replaced."""
     terms_path, key_path = folder / TERMS_FILE, folder / KEY_FILE
     try:
@@ -129,13 +127,14 @@ def traffic_facts(terms: Terms, graph: Graph) -> tuple[tuple[str, str], ...]:
     """Return what taking part costs a user, as names and values."""
     envelopes = most_envelopes(terms, graph)
     slots = (int(envelopes.min()), int(envelopes.max()))
-    sizes = [terms.envelope_bytes_in(number) for number in range(1, terms.rounds + 1)]
-    sent = envelopes * sum(sizes) + graph.degrees * (CODE_BYTES * terms.rounds)
+    sent = envelopes * (terms.envelope_bytes * terms.rounds) + graph.degrees * (
+        CODE_BYTES * terms.rounds
+    )
     return (
         ("users", f"{terms.num_users:,}"),
         ("rounds", f"{terms.rounds:,}"),
         ("messages a user and round", _span(*slots)),
-        ("bytes a message", _span(min(sizes), max(sizes))),
+        ("bytes a message", f"{terms.envelope_bytes:,}"),
         (
             "sent by a user in all",
             _span(float(sent.min()) / 1000.0, float(sent.max()) / 1000.0) + " kB",

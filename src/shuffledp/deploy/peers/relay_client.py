@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from shuffledp.core.errors import DataError
 from shuffledp.deploy.http_client import HttpClient, cautions_about, json_of
 from shuffledp.deploy.peers.preparing import most_envelopes
-from shuffledp.deploy.peers.protocol.terms import CODE_BYTES, Terms
+from shuffledp.deploy.peers.protocol.terms import CODE_BYTES, REGISTRATION_BYTES, Terms
 from shuffledp.deploy.wire import split_messages
 from shuffledp.network.graph import Graph
 
 _MOST_BYTES = 1 << 26
 _HEAD_BYTES = 1024
 _NUMBER_TEXT_BYTES = 12
-_NUMBERS = ("round", "rounds", "num_users", "num_registered", "num_sent", "num_handed_in")
+_FIELDS = ("phase", "round", "rounds", "terms_digest")
 _PHASES = ("registration", "round", "hand-in", "over")
 
 
@@ -50,7 +50,7 @@ class AnswerSizes:
             letters = sums[graph.starts[1:]] - sums[graph.starts[:-1]]
         places = int(np.sum(np.asarray(terms.slots, dtype=np.int64)))
         return cls(
-            roster=users * terms.registration_bytes + _HEAD_BYTES,
+            roster=users * REGISTRATION_BYTES + _HEAD_BYTES,
             hand_ins=places * (terms.inner_bytes + 1) + users * _HEAD_BYTES,
             record=terms.rounds * (users + 1) * _NUMBER_TEXT_BYTES + _HEAD_BYTES,
             mail=letters * letter
@@ -65,35 +65,26 @@ class AnswerSizes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayStatus:
-    """What a relay says about itself; see `RelayService.status`."""
+    """What matters of what a relay says about itself; see `RelayService.status`."""
 
     phase: str
     round: int
     rounds: int
-    num_users: int
-    num_registered: int
-    num_sent: int
-    num_handed_in: int
     terms_digest: str
-    seconds_left: float | None
 
     @classmethod
-    def from_json_dict(cls, written: Any) -> "RelayStatus":
-        """Return the status in a response; `DataError` if it is none."""
+    def from_json(cls, written: Any) -> "RelayStatus":
+        """Return the status in a response; `DataError` if it is none. Nobody else checks it."""
         try:
-            status = cls(**written)
-        except TypeError:
-            status = None
-        if status is None or not status.is_sound():
+            status = cls(**{name: written[name] for name in _FIELDS})
+            numbers = (status.round, status.rounds)
+            is_sound = status.phase in _PHASES and all(type(each) is int for each in numbers)
+            is_sound = is_sound and min(numbers) >= 0
+        except (TypeError, KeyError):
+            is_sound = False
+        if not is_sound:
             raise DataError("the relay's status is not one of a shuffledp relay: check the URL")
         return status
-
-    def is_sound(self) -> bool:
-        """Return whether all values are of their kind; nobody else has checked them."""
-        numbers: list[object] = [getattr(self, name) for name in _NUMBERS]
-        return self.phase in _PHASES and all(
-            isinstance(number, int) and number >= 0 for number in numbers
-        )
 
 
 class RelayClient:
@@ -125,8 +116,7 @@ class RelayClient:
 
     def status(self) -> RelayStatus:
         """Return what the relay is doing."""
-        written = json_of(self._http.request("GET", "/status"))
-        return RelayStatus.from_json_dict(written if isinstance(written, dict) else {})
+        return RelayStatus.from_json(json_of(self._http.request("GET", "/status")))
 
     def register(self, node: int, registration: bytes) -> None:
         """Hand over a user's registration."""

@@ -38,7 +38,7 @@ from shuffledp.deploy.http_server import (
 )
 from shuffledp.deploy.peers.preparing import most_envelopes
 from shuffledp.deploy.peers.protocol.relay import RelayCore
-from shuffledp.deploy.peers.protocol.terms import CODE_BYTES, Terms
+from shuffledp.deploy.peers.protocol.terms import CODE_BYTES, REGISTRATION_BYTES, Terms
 from shuffledp.deploy.peers.stores import SqliteStore
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason, join_messages
 from shuffledp.network.graph import Graph
@@ -312,7 +312,7 @@ class _Endpoints:
     async def register(self, request: Request) -> Response:
         """Take a user's registration."""
         node = self._node(request)
-        body = await body_of(request, self._service.terms.registration_bytes)
+        body = await body_of(request, REGISTRATION_BYTES)
         self._service.core.register(body, node=node)
         self._service.advance()
         return Response(status_code=204)

@@ -3,14 +3,14 @@
 from deploy.peers.protocol.link import Link, no_limits, simple_terms
 from deploy.peers.protocol.memory_store import MemoryStore
 from shuffledp.core.entropy import Entropy
-from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys, Roster
+from shuffledp.deploy.peers.protocol.keys import PrivateKeys, Roster
 from shuffledp.deploy.peers.protocol.messages import Batch, Confirmation, Letter, Mail, encode_mail
 from shuffledp.deploy.peers.protocol.peer import Peer
 from shuffledp.deploy.peers.protocol.relay import RelayCore
 from shuffledp.network.graph import Graph
 
 REPORT_BYTES = 4
-KEYS = AnalyzerKeys.generate()
+KEYS = PrivateKeys.generate()
 CONFIRMATION = Confirmation(transcript=bytes(range(32)), short_since=0)
 
 

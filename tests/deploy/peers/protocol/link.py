@@ -4,6 +4,7 @@ For simulations and tests. All messages pass as bytes, with the real encryption.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, SupportsFloat, SupportsIndex
@@ -16,8 +17,8 @@ from deploy.peers.protocol.memory_store import MemoryStore
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.deploy.peers.protocol.analyzer import Analyzer, Collected
-from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys, Roster, hand_ins_token
-from shuffledp.deploy.peers.protocol.peer import Peer, Tally
+from shuffledp.deploy.peers.protocol.keys import PrivateKeys, Roster, hand_ins_token
+from shuffledp.deploy.peers.protocol.peer import Peer
 from shuffledp.deploy.peers.protocol.relay import RelayCore
 from shuffledp.deploy.peers.protocol.slots import per_neighbour_for, slots_for
 from shuffledp.deploy.peers.protocol.terms import Limits, Terms, graph_digest, new_collection_id
@@ -85,7 +86,7 @@ class LinkResult:
         What the analyzer has.
     absences : ndarray of bool, shape (rounds, num_users)
         The relay's record.
-    tallies : mapping of int to Tally
+    tallies : mapping of int to Counter
         What each peer counted.
     num_refused : int
         Batches that the relay refused.
@@ -93,19 +94,18 @@ class LinkResult:
 
     collected: Collected
     absences: NDArray[np.bool_]
-    tallies: Mapping[int, Tally]
+    tallies: Mapping[int, Counter[str]]
     num_refused: int
 
 
 def simple_terms(  # one keyword an option
     graph: Graph,
-    keys: AnalyzerKeys,
+    keys: PrivateKeys,
     *,
     rounds: SupportsIndex,
     report_bytes: int,
     laziness: SupportsFloat = 0.0,
     protocol: Literal["all", "single"] = "all",
-    routing: Literal["hop", "onion"] = "hop",
     failure: SupportsFloat = 1e-9,
     randomizer: str = "{}",
     even_traffic: bool = False,
@@ -118,11 +118,11 @@ def simple_terms(  # one keyword an option
     ----------
     graph : Graph
         Who can send to whom.
-    keys : AnalyzerKeys
+    keys : PrivateKeys
         Of which the terms name the public halves.
     rounds, laziness, failure
         See `slots_for`.
-    report_bytes, protocol, routing, randomizer, least_registered
+    report_bytes, protocol, randomizer, least_registered
         See `Terms`.
     even_traffic : bool
         Whether each neighbour is sent the same number of messages; see `per_neighbour_for`.
@@ -152,7 +152,6 @@ def simple_terms(  # one keyword an option
         analyzer_mail_key=keys.mail_key,
         analyzer_identity_key=keys.identity_key,
         protocol=protocol,
-        routing=routing,
         per_neighbour=each,
         least_registered=least_registered,
     )
@@ -167,7 +166,7 @@ class Link:
         Of the collection.
     graph : Graph
         Of the terms.
-    keys : AnalyzerKeys
+    keys : PrivateKeys
         Of the terms.
     reports : sequence of bytes, length num_users
         The users' randomized reports.
@@ -197,7 +196,7 @@ class Link:
         self,
         terms: Terms,
         graph: Graph,
-        keys: AnalyzerKeys,
+        keys: PrivateKeys,
         reports: Sequence[bytes],
         *,
         entropy: Entropy,
@@ -241,7 +240,7 @@ class Link:
         return LinkResult(
             collected=analyzer.open(self._relay.hand_ins(hand_ins_token(self._keys, self._terms))),
             absences=self._relay.absences(),
-            tallies={node: peer.tally for node, peer in self._peers.items()},
+            tallies={node: peer.counts for node, peer in self._peers.items()},
             num_refused=self._num_refused,
         )
 

@@ -6,7 +6,7 @@ from deploy.peers.protocol.exercises import CONFIRMATION, KEYS, Scene, reports_o
 from shuffledp.core.errors import ParameterError
 from shuffledp.deploy import wire
 from shuffledp.deploy.peers.protocol.analyzer import Analyzer
-from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys
+from shuffledp.deploy.peers.protocol.keys import PrivateKeys
 from shuffledp.deploy.peers.protocol.messages import Refusal, encode_hand_in, seal_report
 
 SCENE = Scene()
@@ -99,6 +99,6 @@ def test_a_hand_in_whose_content_does_not_open():
 
 def test_keys_and_roster_are_those_of_the_terms():
     with pytest.raises(ParameterError, match="private keys are not those of the terms"):
-        Analyzer(TERMS, AnalyzerKeys.generate(), ROSTER)
+        Analyzer(TERMS, PrivateKeys.generate(), ROSTER)
     with pytest.raises(ParameterError, match="the roster is of other terms"):
         Analyzer(terms_on(), KEYS, ROSTER)

@@ -174,8 +174,8 @@ def test_a_batch_that_was_taken_back_brings_nothing(scene):
     to_others = (1, 2, 6, 7)
     for node in to_others:
         shown(scene, node, 1, absent=lambda _: (0,))
-    taken = sum(scene.peers[node].tally.num_reports for node in to_others)
-    refused = sum(scene.peers[node].tally.refused.get(Refusal.STRANGER, 0) for node in to_others)
+    taken = sum(scene.peers[node].counts["report"] for node in to_others)
+    refused = sum(scene.peers[node].counts[Refusal.STRANGER.name] for node in to_others)
     assert refused == scene.terms.slots[0]
     held = [inner for node in to_others for inner in scene.peers[node]._state.held]
     assert scene.peers[0]._state.held[0] not in held

@@ -7,8 +7,7 @@ import pytest
 from deploy.peers.protocol.exercises import KEYS, Scene, terms_on
 from shuffledp.deploy import wire
 from shuffledp.deploy.peers.protocol.keys import (
-    AnalyzerKeys,
-    PeerKeys,
+    PrivateKeys,
     Registration,
     Roster,
     _registered_text,
@@ -16,7 +15,7 @@ from shuffledp.deploy.peers.protocol.keys import (
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 
 TERMS = terms_on()
-ALICE, BOB = PeerKeys.generate(), PeerKeys.generate()
+ALICE, BOB = PrivateKeys.generate(), PrivateKeys.generate()
 FIRST = Registration.make(TERMS, 0, ALICE)
 SECOND = Registration.make(TERMS, 5, BOB)
 
@@ -28,9 +27,19 @@ def refusal(call):
 
 
 def test_private_keys_as_bytes():
-    again = AnalyzerKeys.from_bytes(KEYS.to_bytes())
+    again = PrivateKeys.from_bytes(KEYS.to_bytes())
     assert (again.identity_key, again.mail_key) == (KEYS.identity_key, KEYS.mail_key)
     assert again.sign(b"x") == KEYS.sign(b"x")
+
+
+def test_keys_whose_mail_key_is_forgotten():
+    keys = PrivateKeys.generate()
+    size, signed = len(keys.to_bytes()), keys.sign(b"x")
+    keys.forget_mail()
+    again = PrivateKeys.from_bytes(keys.to_bytes())
+    assert again.sign(b"x") == signed
+    assert len(again.to_bytes()) == size - 32
+    assert refusal(lambda: again.open(bytes(80), b"")) == (Fault.CALLER, Reason.LATE)
 
 
 def test_private_keys_are_not_shown():
@@ -45,7 +54,7 @@ def test_damaged_private_keys(damage):
     if damage in {"first", "middle", "last"}:
         data[{"first": 0, "middle": 40, "last": -1}[damage]] ^= 1
     data = {"short": data[:-1], "long": data + b"x"}.get(damage, data)
-    fault = refusal(lambda: AnalyzerKeys.from_bytes(bytes(data)))
+    fault = refusal(lambda: PrivateKeys.from_bytes(bytes(data)))
     assert fault == (Fault.CALLER, Reason.MALFORMED)
 
 
@@ -55,7 +64,7 @@ def test_a_registration_as_bytes():
 
 @pytest.mark.parametrize(
     "change",
-    [{"node": 1}, {"mail_keys": BOB.mail_keys}, {"identity_key": BOB.identity_key}],
+    [{"node": 1}, {"mail_key": BOB.mail_key}, {"identity_key": BOB.identity_key}],
 )
 def test_a_registration_with_something_else_in_it(change):
     forged = dataclasses.replace(FIRST, **change).to_bytes()
@@ -82,9 +91,9 @@ def test_a_registration_of_nobody():
 
 
 def test_a_mail_key_to_which_nothing_can_be_sealed():
-    weak = (bytes(32),)
+    weak = bytes(32)
     signature = ALICE.sign(_registered_text(TERMS, 0, ALICE.identity_key, weak))
-    bad = dataclasses.replace(FIRST, mail_keys=weak, signature=signature).to_bytes()
+    bad = dataclasses.replace(FIRST, mail_key=weak, signature=signature).to_bytes()
     found = refusal(lambda: Registration.from_bytes(bad, TERMS))
     assert found == (Fault.PEER, Reason.MALFORMED)
 

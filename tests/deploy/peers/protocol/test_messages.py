@@ -17,7 +17,7 @@ from deploy.peers.protocol.exercises import (
 )
 from shuffledp.deploy import wire
 from shuffledp.deploy.peers.protocol import messages
-from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys
+from shuffledp.deploy.peers.protocol.keys import PrivateKeys
 from shuffledp.deploy.peers.protocol.messages import (
     Letter,
     Mail,
@@ -112,7 +112,7 @@ def test_an_envelope_with_something_else_in_it(text):
 def test_the_report_is_for_the_analyzer_only():
     assert len(INNER) == TERMS.inner_bytes == REPORT_BYTES + 48
     assert open_report(INNER, terms=TERMS, keys=KEYS) == b"abcd"
-    assert open_report(INNER, terms=TERMS, keys=AnalyzerKeys.generate()) is None
+    assert open_report(INNER, terms=TERMS, keys=PrivateKeys.generate()) is None
     assert open_report(INNER, terms=terms_on(), keys=KEYS) is None
     longer = seal_report(b"abcde", TERMS)
     assert open_report(longer, terms=TERMS, keys=KEYS) is None
@@ -242,7 +242,7 @@ def test_a_hand_in_as_bytes():
 
 def test_a_hand_in_opens_for_the_analyzer_in_its_place_only():
     _, content = decode_hand_in(hand_in_of(FULL), terms=TERMS, roster=ROSTER)
-    other = AnalyzerKeys.generate()
+    other = PrivateKeys.generate()
     assert open_hand_in(content, terms=TERMS, roster=ROSTER, keys=other, holder=0) is None
     assert open_hand_in(content, terms=TERMS, roster=ROSTER, keys=KEYS, holder=1) is None
 

@@ -48,13 +48,13 @@ def test_neighbours_have_the_documented_keys_in_every_round():
 
 def test_the_first_secret_is_made_of_both_mail_keys_and_the_context():
     scene = Scene()
-    assert all(peer._state.keys.mail == {} for peer in scene.peers.values())
+    assert all(peer._state.keys._mail is None for peer in scene.peers.values())
     registered = scene.restore(0, scene.registered[0])
     assert registered._state.secrets == scene.peers[0]._state.secrets
     assert set(registered._state.secrets) == {1, 2, 6, 7}
     # X25519 is the library's; HKDF is not.
-    key = scene.peers[0]._state.keys.generate().mail[0]
-    other = scene.roster[1].mail_keys[0]
+    key = scene.peers[0]._state.keys.generate()._mail
+    other = scene.roster[1].mail_key
     drawn = hmac.digest(b"context", key.exchange(_public(other)), hashlib.sha256)
     assert shared_key(key, other, b"context") == expanded(drawn, 32, b"shuffledp pair")
     assert b"".join(new_keys(drawn, 3, b"i")) == expanded(drawn, 96, b"i")

@@ -6,8 +6,7 @@ import pytest
 from deploy.peers.protocol.exercises import GRAPH, KEYS, Scene, batch_with, ring, terms_on
 from deploy.peers.protocol.memory_store import MemoryStore
 from shuffledp.deploy.peers.protocol.keys import (
-    AnalyzerKeys,
-    PeerKeys,
+    PrivateKeys,
     Registration,
     hand_ins_token,
     mail_token,
@@ -38,10 +37,10 @@ def test_registration():
     terms = terms_on()
     store = MemoryStore()
     relay = RelayCore(terms, GRAPH, store)
-    data = Registration.make(terms, 2, PeerKeys.generate()).to_bytes()
+    data = Registration.make(terms, 2, PrivateKeys.generate()).to_bytes()
     assert relay.register(data) is True
     assert relay.register(data) is False
-    other = Registration.make(terms, 2, PeerKeys.generate()).to_bytes()
+    other = Registration.make(terms, 2, PrivateKeys.generate()).to_bytes()
     assert refusal(lambda: relay.register(other)) == (Fault.PEER, Reason.CONFLICT)
     assert store.registrations() == [(2, data)]
     assert refusal(lambda: relay.roster) == (Fault.PEER, Reason.EARLY)
@@ -49,7 +48,7 @@ def test_registration():
 
 def test_nobody_registers_after_the_start():
     scene = Scene(missing=(7,))
-    late = Registration.make(scene.terms, 7, PeerKeys.generate()).to_bytes()
+    late = Registration.make(scene.terms, 7, PrivateKeys.generate()).to_bytes()
     assert refusal(lambda: scene.relay.register(late)) == (Fault.PEER, Reason.LATE)
     assert scene.relay.register(scene.peers[0].registration()) is False
 
@@ -58,10 +57,10 @@ def test_too_few_registered():
     terms = terms_on(least_registered=2)
     store = MemoryStore()
     relay = RelayCore(terms, GRAPH, store)
-    relay.register(Registration.make(terms, 2, PeerKeys.generate()).to_bytes())
+    relay.register(Registration.make(terms, 2, PrivateKeys.generate()).to_bytes())
     assert refusal(relay.start) == (Fault.CALLER, Reason.EARLY)
     assert store.round_number() == 0
-    relay.register(Registration.make(terms, 3, PeerKeys.generate()).to_bytes())
+    relay.register(Registration.make(terms, 3, PrivateKeys.generate()).to_bytes())
     relay.start()
     relay.start()
     assert store.round_number() == 1
@@ -224,7 +223,7 @@ def test_handing_in(scene):
         Reason.CONFLICT,
     )
     assert scene.relay.hand_ins(hand_ins_token(KEYS, scene.terms)) == (data,)
-    for keys, terms in ((AnalyzerKeys.generate(), scene.terms), (KEYS, terms_on())):
+    for keys, terms in ((PrivateKeys.generate(), scene.terms), (KEYS, terms_on())):
         token = hand_ins_token(keys, terms)
         found = refusal(lambda token=token: scene.relay.hand_ins(token))
         assert found == (Fault.ANALYZER, Reason.FORGED)
@@ -249,7 +248,7 @@ def test_a_restart_forgets_nothing(scene):
 def test_a_restart_while_users_register():
     terms, store = terms_on(), MemoryStore()
     first = RelayCore(terms, GRAPH, store)
-    first.register(Registration.make(terms, 2, PeerKeys.generate()).to_bytes())
+    first.register(Registration.make(terms, 2, PrivateKeys.generate()).to_bytes())
     again = RelayCore(terms, GRAPH, store)
     assert refusal(lambda: again.roster) == refusal(lambda: first.roster)
     assert store.round_number() == 0

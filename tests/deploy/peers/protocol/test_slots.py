@@ -80,7 +80,7 @@ def test_loads_are_those_of_the_walk(graph, laziness):
     there = np.ones(n, dtype=bool)
     there[1] = False
     for absent, registered in ((np.zeros_like(away), np.ones(n, dtype=bool)), (away, there)):
-        loads = module._loads(graph, 4, laziness, absent, registered)
+        loads = module.mean_loads(graph, 4, laziness, absent, registered)
         exact = exact_loads(graph, 4, laziness, absent, registered)
         assert loads == pytest.approx(exact, rel=3e-9)
         assert (loads >= exact).all()

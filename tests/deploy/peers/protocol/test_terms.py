@@ -25,7 +25,6 @@ OTHERS = {
     "analyzer_mail_key": bytes(32),
     "analyzer_identity_key": bytes(32),
     "protocol": "single",
-    "routing": "onion",
     "laziness": 0.5,
     "per_neighbour": 3,
     "least_registered": 2,
@@ -62,7 +61,7 @@ def test_layout_of_json_does_not_matter():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 1}, "version 1, this program 3"),
+        ({"version": 1}, "version 1, this program 4"),
         ({"version": None, "more": 1}, "do not have the fields"),
         ({"collection_id": 5}, "collection_id = 5 is not hexadecimal"),
         ({"collection_id": "xyz"}, "is not hexadecimal"),
@@ -83,7 +82,6 @@ def test_layout_of_json_does_not_matter():
         ({"laziness": "0.1"}, "laziness = '0.1' is not a number"),
         ({"laziness": float("nan")}, "laziness = nan is not in"),
         ({"protocol": "some"}, "neither 'all' nor 'single'"),
-        ({"routing": "some"}, "neither 'hop' nor 'onion'"),
     ],
 )
 def test_nonsense_is_refused(change, message):

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from shuffledp.core.errors import ParameterError
-from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys, Roster
+from shuffledp.deploy.peers.protocol.keys import PrivateKeys, Roster
 from shuffledp.deploy.peers.protocol.messages import (
     Confirmation,
     Refusal,
@@ -41,7 +41,7 @@ class Collected:
 class Analyzer:
     """Opens what was handed in."""
 
-    def __init__(self, terms: Terms, keys: AnalyzerKeys, roster: Roster) -> None:
+    def __init__(self, terms: Terms, keys: PrivateKeys, roster: Roster) -> None:
         if not keys.are_of(terms):
             raise ParameterError(
                 "the private keys are not those of the terms: use the file that was written with "

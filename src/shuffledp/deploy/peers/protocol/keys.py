@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from shuffledp.deploy import wire
 from shuffledp.deploy.peers.protocol.terms import Terms
-from shuffledp.deploy.sealing import is_mail_key, is_signed, new_keys, shared_key
+from shuffledp.deploy.sealing import is_mail_key, is_signed, new_keys, open_seal, shared_key
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 
 _KEYS_MAGIC: Final = b"SPK\x01"
@@ -26,80 +26,17 @@ _REGISTRATION_MAGIC: Final = b"SPR\x02"
 _ROSTER_MAGIC: Final = b"SPL\x02"
 
 
-class _Signer:
-    """An Ed25519 key that signs; secret."""
+class PrivateKeys:
+    """The private keys of a user or of the analyzer, for one collection; secret.
 
-    __slots__ = ("_identity",)
-
-    def __init__(self, identity: Ed25519PrivateKey) -> None:
-        self._identity = identity
-
-    @property
-    def identity_key(self) -> bytes:
-        """The public key that checks signatures."""
-        return self._identity.public_key().public_bytes_raw()
-
-    def sign(self, text: bytes) -> bytes:
-        """Return the signature of a text."""
-        return self._identity.sign(text)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(identity_key={self.identity_key.hex()})"
-
-
-class PeerKeys(_Signer):
-    """The private keys of a user, for one collection; those that have been used are forgotten.
-
-    ``mail`` has an X25519 key by round. That of round 0 is for keys with each neighbour, and lasts
-    until these are made; that of round r opens the layers of onions that come in this round.
+    An Ed25519 key signs. An X25519 key opens what is sealed to its owner; a user's is for the first
+    secrets with neighbours, and forgotten once these are made.
     """
 
-    __slots__ = ("mail",)
+    __slots__ = ("_identity", "_mail")
 
-    def __init__(self, identity: Ed25519PrivateKey, mail: dict[int, X25519PrivateKey]) -> None:
-        super().__init__(identity)
-        self.mail = mail
-
-    @classmethod
-    def generate(cls, num_mail: int = 1) -> Self:
-        """Return fresh keys from the operating system's generator."""
-        mail = {number: X25519PrivateKey.generate() for number in range(num_mail)}
-        return cls(Ed25519PrivateKey.generate(), mail)
-
-    @classmethod
-    def take(cls, reader: wire.Reader) -> Self:
-        """Return the keys of a snapshot that `to_bytes` wrote."""
-        identity = Ed25519PrivateKey.from_private_bytes(reader.take(wire.KEY_BYTES))
-        mail = {
-            reader.number(): X25519PrivateKey.from_private_bytes(reader.take(wire.KEY_BYTES))
-            for _ in range(reader.number())
-        }
-        return cls(identity, mail)
-
-    def to_bytes(self) -> bytes:
-        """Return the private keys, unencrypted: whoever reads them is their owner."""
-        mail = (wire.number(at) + key.private_bytes_raw() for at, key in self.mail.items())
-        head = self._identity.private_bytes_raw() + wire.number(len(self.mail))
-        return head + b"".join(mail)
-
-    @property
-    def mail_keys(self) -> tuple[bytes, ...]:
-        """The public keys to the mail keys, by rising round; all, before any is forgotten."""
-        return tuple(key.public_key().public_bytes_raw() for key in self.mail.values())
-
-    def forget(self, round_number: int) -> None:
-        """Forget the mail key of a round; nothing happens if there is none."""
-        self.mail.pop(round_number, None)
-
-
-class AnalyzerKeys(_Signer):
-    """The private keys of the analyzer, for one collection: ``mail`` opens what is handed in."""
-
-    __slots__ = ("mail",)
-
-    def __init__(self, identity: Ed25519PrivateKey, mail: X25519PrivateKey) -> None:
-        super().__init__(identity)
-        self.mail = mail
+    def __init__(self, identity: Ed25519PrivateKey, mail: X25519PrivateKey | None) -> None:
+        self._identity, self._mail = identity, mail
 
     @classmethod
     def generate(cls) -> Self:
@@ -111,28 +48,63 @@ class AnalyzerKeys(_Signer):
         """Return the keys that `to_bytes` wrote; `ProtocolError` if the bytes are damaged."""
         reader = wire.Reader(data, "private keys", Fault.CALLER)
         reader.expect(_KEYS_MAGIC, "they do not begin as keys do")
-        identity, mail = reader.take(wire.KEY_BYTES), reader.take(wire.KEY_BYTES)
+        has_mail = len(data) > len(_KEYS_MAGIC) + wire.KEY_BYTES + wire.DIGEST_BYTES
+        identity = reader.take(wire.KEY_BYTES)
+        mail = reader.take(wire.KEY_BYTES) if has_mail else b""
         reader.expect(wire.digest(b"keys", identity, mail), "the checksum does not fit")
         reader.finish()
         return cls(
             Ed25519PrivateKey.from_private_bytes(identity),
-            X25519PrivateKey.from_private_bytes(mail),
+            X25519PrivateKey.from_private_bytes(mail) if has_mail else None,
         )
 
     def to_bytes(self) -> bytes:
         """Return the private keys, unencrypted: whoever reads them is their owner."""
-        identity, mail = self._identity.private_bytes_raw(), self.mail.private_bytes_raw()
+        identity = self._identity.private_bytes_raw()
+        mail = b"" if self._mail is None else self._mail.private_bytes_raw()
         return _KEYS_MAGIC + identity + mail + wire.digest(b"keys", identity, mail)
+
+    @property
+    def identity_key(self) -> bytes:
+        """The public key that checks signatures."""
+        return self._identity.public_key().public_bytes_raw()
 
     @property
     def mail_key(self) -> bytes:
         """The public key to which texts are sealed."""
-        return self.mail.public_key().public_bytes_raw()
+        return self._own_mail().public_key().public_bytes_raw()
+
+    def _own_mail(self) -> X25519PrivateKey:
+        """Return the key that opens; raise if it has been forgotten."""
+        if self._mail is None:
+            raise ProtocolError(
+                "the mail key has been forgotten", fault=Fault.CALLER, reason=Reason.LATE
+            )
+        return self._mail
+
+    def forget_mail(self) -> None:
+        """Forget the key that opens."""
+        self._mail = None
+
+    def sign(self, text: bytes) -> bytes:
+        """Return the signature of a text."""
+        return self._identity.sign(text)
+
+    def open(self, sealed: bytes, info: bytes) -> bytes | None:
+        """Return the text in a seal, or ``None`` if it does not open."""
+        return open_seal(sealed, self._own_mail(), info)
+
+    def shared(self, public_key: bytes, context: bytes) -> bytes:
+        """Return the key that the owner shares with that of a public one."""
+        return shared_key(self._own_mail(), public_key, context)
 
     def are_of(self, terms: Terms) -> bool:
         """Return whether the terms name their public keys."""
         wanted = (terms.analyzer_mail_key, terms.analyzer_identity_key)
         return (self.mail_key, self.identity_key) == wanted
+
+    def __repr__(self) -> str:
+        return f"PrivateKeys(identity_key={self.identity_key.hex()})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,31 +113,24 @@ class Registration:
 
     node: int
     identity_key: bytes
-    mail_keys: tuple[bytes, ...]
+    mail_key: bytes
     signature: bytes
 
     @classmethod
-    def make(cls, terms: Terms, node: int, keys: PeerKeys) -> Self:
-        """Return the registration of a user with these keys, of which none is forgotten yet."""
-        identity, mail = keys.identity_key, keys.mail_keys
+    def make(cls, terms: Terms, node: int, keys: PrivateKeys) -> Self:
+        """Return the registration of a user with these keys."""
+        identity, mail = keys.identity_key, keys.mail_key
         return cls(
             node=node,
             identity_key=identity,
-            mail_keys=mail,
+            mail_key=mail,
             signature=keys.sign(_registered_text(terms, node, identity, mail)),
         )
 
     def to_bytes(self) -> bytes:
         """Return the registration as bytes."""
-        return b"".join(
-            (
-                _REGISTRATION_MAGIC,
-                wire.number(self.node),
-                self.identity_key,
-                *self.mail_keys,
-                self.signature,
-            )
-        )
+        head = _REGISTRATION_MAGIC + wire.number(self.node)
+        return head + self.identity_key + self.mail_key + self.signature
 
     @classmethod
     def from_bytes(cls, data: bytes, terms: Terms) -> Self:
@@ -184,22 +149,20 @@ class Registration:
         reader.expect(_REGISTRATION_MAGIC, "it does not begin as a registration does")
         node = reader.number_below(terms.num_users, "user")
         identity = reader.take(wire.KEY_BYTES)
-        mail = tuple(reader.take(wire.KEY_BYTES) for _ in range(terms.num_mail_keys))
+        mail = reader.take(wire.KEY_BYTES)
         signature = reader.take(wire.SIGNATURE_BYTES)
         if not is_signed(signature, identity, _registered_text(terms, node, identity, mail)):
             raise reader.error(
                 f"the signature of user {node} does not fit these terms and keys", Reason.FORGED
             )
-        if not all(is_mail_key(key) for key in mail):
+        if not is_mail_key(mail):
             raise reader.error(f"nothing can be sealed to the mail key of user {node}")
-        return cls(node=node, identity_key=identity, mail_keys=mail, signature=signature)
+        return cls(node=node, identity_key=identity, mail_key=mail, signature=signature)
 
 
-def _registered_text(
-    terms: Terms, node: int, identity: bytes, mail_keys: tuple[bytes, ...]
-) -> bytes:
+def _registered_text(terms: Terms, node: int, identity: bytes, mail_key: bytes) -> bytes:
     """Return what a registration signs."""
-    return wire.digest(b"registration", terms.digest(), wire.number(node), identity, *mail_keys)
+    return wire.digest(b"registration", terms.digest(), wire.number(node), identity, mail_key)
 
 
 class Roster:
@@ -208,21 +171,18 @@ class Roster:
     Made by `from_registrations` or `from_bytes`.
     """
 
-    __slots__ = ("_by_node", "_context", "_data", "_digest", "_terms_digest")
+    __slots__ = ("_by_node", "_data", "_digest", "context", "nodes", "terms_digest")
 
     def __init__(self, registrations: Iterable[Registration], terms_digest: bytes) -> None:
         self._by_node = {item.node: item for item in registrations}
-        self._terms_digest = terms_digest
-        self._data = b"".join(
-            (
-                _ROSTER_MAGIC,
-                terms_digest,
-                wire.number(len(self._by_node)),
-                *(item.to_bytes() for item in self._by_node.values()),
-            )
-        )
+        #: Who registered, ascending.
+        self.nodes = tuple(self._by_node)
+        self.terms_digest = terms_digest
+        head = _ROSTER_MAGIC + terms_digest + wire.number(len(self.nodes))
+        self._data = head + b"".join(item.to_bytes() for item in self._by_node.values())
         self._digest = wire.digest(b"roster", self._data)
-        self._context = wire.digest(b"context", terms_digest, self._digest)
+        #: Digest of terms and roster: 32 bytes that every message after registration names.
+        self.context = wire.digest(b"context", terms_digest, self._digest)
 
     @classmethod
     def from_registrations(cls, terms: Terms, registrations: Iterable[Registration]) -> Self:
@@ -241,8 +201,7 @@ class Roster:
     def from_bytes(cls, data: bytes, terms: Terms) -> Self:
         """Return a roster after checking each registration, and that there are enough.
 
-        Cost: 0.2 ms a user, with onions also 0.05 ms a round. Do it once a process and share the
-        result.
+        Cost: 0.2 ms a user. Do it once a process and share the result.
         """
         reader = wire.Reader(data, "roster", Fault.RELAY)
         reader.expect(_ROSTER_MAGIC, "it does not begin as a roster does")
@@ -270,24 +229,9 @@ class Roster:
         return self._digest
 
     @property
-    def context(self) -> bytes:
-        """Digest of terms and roster: 32 bytes that every message after registration names."""
-        return self._context
-
-    @property
-    def terms_digest(self) -> bytes:
-        """Digest of the terms that the registrations were made for."""
-        return self._terms_digest
-
-    @property
-    def nodes(self) -> tuple[int, ...]:
-        """Who registered, ascending."""
-        return tuple(self._by_node)
-
-    @property
     def num_registered(self) -> int:
         """How many registered."""
-        return len(self._by_node)
+        return len(self.nodes)
 
     def is_registered(self, node: int) -> bool:
         """Return whether a user registered."""
@@ -298,7 +242,7 @@ class Roster:
         return self._by_node[node]
 
 
-def mail_token(keys: PeerKeys, terms: Terms, node: int, round_number: int) -> bytes:
+def mail_token(keys: PrivateKeys, terms: Terms, node: int, round_number: int) -> bytes:
     """Return what a user shows the relay to be given his mail of one round: a signature."""
     return keys.sign(mail_token_text(terms, node, round_number))
 
@@ -308,7 +252,7 @@ def mail_token_text(terms: Terms, node: int, round_number: int) -> bytes:
     return wire.digest(b"mail token", terms.digest(), wire.number(node), wire.number(round_number))
 
 
-def hand_ins_token(keys: AnalyzerKeys, terms: Terms) -> bytes:
+def hand_ins_token(keys: PrivateKeys, terms: Terms) -> bytes:
     """Return what the analyzer shows the relay to be given what was handed in: a signature."""
     return keys.sign(hand_ins_token_text(terms))
 
@@ -330,14 +274,15 @@ class RoundKeys(NamedTuple):
 _NUM_KEYS: Final = len(RoundKeys._fields)
 
 
-def first_secrets(keys: PeerKeys, neighbours: tuple[int, ...], roster: Roster) -> dict[int, bytes]:
+def first_secrets(
+    keys: PrivateKeys, neighbours: tuple[int, ...], roster: Roster
+) -> dict[int, bytes]:
     """Return a user's secret with each neighbour before round 1, and forget what made them."""
-    mail = keys.mail[0]
     found = {
-        neighbour: shared_key(mail, roster[neighbour].mail_keys[0], roster.context)
+        neighbour: keys.shared(roster[neighbour].mail_key, roster.context)
         for neighbour in neighbours
     }
-    keys.forget(0)
+    keys.forget_mail()
     return found
 
 

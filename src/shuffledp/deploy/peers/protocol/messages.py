@@ -1,10 +1,10 @@
 """Messages of the exchange, each of one size; and codes that tell whether everything arrived.
 
-A report is sealed to the analyzer once, by its user (the inner seal), and with onion routing
-wrapped in layers. Each round its holder locks it, with the key that he has with the next holder for
-this round, into an envelope. A cover is an envelope of the same size without a report. All
-envelopes of a user in one round are his batch, which he signs; what the relay passes on to a
-recipient is his mail; what a holder gives the analyzer at the end is his hand-in.
+A report is sealed to the analyzer once, by its user (the inner seal). Each round its holder locks
+it, with the key that he has with the next holder for this round, into an envelope. A cover is an
+envelope of the same size without a report. All envelopes of a user in one round are his batch,
+which he signs; what the relay passes on to a recipient is his mail; what a holder gives the
+analyzer at the end is his hand-in.
 
 In every round a user sends each registered neighbour a code over the envelopes for him, none
 included, under a key of this round that only the two of them have. The recipient knows from the
@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.deploy import wire
-from shuffledp.deploy.peers.protocol.keys import AnalyzerKeys, Pairs, PeerKeys, Roster
+from shuffledp.deploy.peers.protocol.keys import Pairs, PrivateKeys, Roster
 from shuffledp.deploy.peers.protocol.terms import CODE_BYTES, SEAL_BYTES, Terms
-from shuffledp.deploy.sealing import is_signed, lock, open_seal, seal, unlock
+from shuffledp.deploy.sealing import is_signed, lock, seal, unlock
 from shuffledp.deploy.wire import Fault, Reason
 
 _BATCH_MAGIC: Final = b"SPB\x03"
@@ -142,7 +142,7 @@ def lock_envelope(
 ) -> Letter:
     """Return an envelope with what travels, or a cover; only these two can open or have made it."""
     info = _info(roster.context, round_number, sender, recipient, index)
-    cover = _COVER + bytes(terms.content_bytes(round_number))
+    cover = _COVER + bytes(terms.inner_bytes)
     text = cover if content is None else _REAL + content
     return Letter(round_number, sender, index, recipient, lock(text, pairs[recipient].to, info))
 
@@ -156,12 +156,12 @@ def open_envelope(
     if text is None:
         return Refusal.UNOPENED
     flag, content = text[:1], text[1:]
-    if len(content) != terms.content_bytes(letter.round_number) or flag not in {_COVER, _REAL}:
+    if len(content) != terms.inner_bytes or flag not in {_COVER, _REAL}:
         return Refusal.MALFORMED
     return content if flag == _REAL else None
 
 
-def encode_batch(batch: Batch, *, roster: Roster, keys: PeerKeys) -> bytes:
+def encode_batch(batch: Batch, *, roster: Roster, keys: PrivateKeys) -> bytes:
     """Return a batch as bytes, signed."""
     body = b"".join(
         (
@@ -188,7 +188,7 @@ def decode_batch(data: bytes, *, terms: Terms, roster: Roster) -> Batch:
     letters = []
     for index in range(reader.number()):
         recipient = reader.number_below(terms.num_users, "recipient")
-        sealed = reader.take(terms.envelope_bytes_in(round_number))
+        sealed = reader.take(terms.envelope_bytes)
         letters.append(Letter(round_number, sender, index, recipient, sealed))
     codes = tuple(reader.take(CODE_BYTES) for _ in range(reader.number()))
     _take_signature(reader, b"batch", roster[sender].identity_key, f"user {sender}")
@@ -230,7 +230,7 @@ def decode_mail(
     for _ in range(reader.number()):
         sender = reader.number_below(terms.num_users, "sender")
         index = reader.number()
-        sealed = reader.take(terms.envelope_bytes_in(round_number))
+        sealed = reader.take(terms.envelope_bytes)
         letters.append(Letter(round_number, sender, index, recipient, sealed))
     count = reader.number()
     codes = {reader.number(): reader.take(CODE_BYTES) for _ in range(count)}
@@ -243,9 +243,9 @@ def seal_report(report: bytes, terms: Terms) -> bytes:
     return seal(report, terms.analyzer_mail_key, wire.digest(b"report", terms.digest()))
 
 
-def open_report(inner: bytes, *, terms: Terms, keys: AnalyzerKeys) -> bytes | None:
+def open_report(inner: bytes, *, terms: Terms, keys: PrivateKeys) -> bytes | None:
     """Return the report in an inner seal, or ``None`` if it does not open."""
-    text = open_seal(inner, keys.mail, wire.digest(b"report", terms.digest()))
+    text = keys.open(inner, wire.digest(b"report", terms.digest()))
     return text if text is None or len(text) == terms.report_bytes else None
 
 
@@ -255,7 +255,7 @@ def encode_hand_in(
     *,
     terms: Terms,
     roster: Roster,
-    keys: PeerKeys,
+    keys: PrivateKeys,
     holder: int,
 ) -> bytes:
     """Return what a holder hands in, sealed to the analyzer as a whole and signed.
@@ -294,10 +294,10 @@ def decode_hand_in(data: bytes, *, terms: Terms, roster: Roster) -> tuple[int, b
 
 
 def open_hand_in(
-    sealed: bytes, *, terms: Terms, roster: Roster, keys: AnalyzerKeys, holder: int
+    sealed: bytes, *, terms: Terms, roster: Roster, keys: PrivateKeys, holder: int
 ) -> tuple[Confirmation, list[bytes | Refusal | None]] | None:
     """Return what a hand-in says of the delivery, and its places; ``None`` if it does not open."""
-    text = open_seal(sealed, keys.mail, _hand_in_info(roster.context, holder))
+    text = keys.open(sealed, _hand_in_info(roster.context, holder))
     if text is None:
         return None
     confirmation = Confirmation(

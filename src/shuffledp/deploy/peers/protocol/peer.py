@@ -2,21 +2,19 @@
 
 Each round r has three steps, in this order: ``outgoing(r)`` gives the batch to send, the relay
 closes the round, ``receive(r, packet)`` takes what came. A user who is away in round r leaves out
-the first step; his reports stay (with onion routing, those that were to move are lost). Nothing is
-drawn twice: what has been drawn for a round is kept, and given again when asked again.
+the first step; his reports stay. Nothing is drawn twice: what has been drawn for a round is kept,
+and given again when asked again.
 """
 
 import hmac
 from collections import Counter, defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Self
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.deploy.peers.protocol.keys import (
     Pairs,
-    PeerKeys,
+    PrivateKeys,
     Registration,
     Roster,
     first_secrets,
@@ -42,33 +40,13 @@ from shuffledp.deploy.peers.protocol.messages import (
 from shuffledp.deploy.peers.protocol.peer_state import PeerState
 from shuffledp.deploy.peers.protocol.routes import (
     Draws,
-    HopRouting,
-    OnionRouting,
-    Routing,
-    Step,
     batch_size,
+    draw_step,
     registered_neighbours,
 )
 from shuffledp.deploy.peers.protocol.terms import DEFAULT_LIMITS, Limits, Terms
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 from shuffledp.network.graph import Graph
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
-    """What a peer has counted so far, for its user; nobody else is to see it."""
-
-    # Envelopes taken with a report, and without.
-    num_reports: int
-    num_covers: int
-    # Reports dropped because the user held more than slots.
-    num_dropped: int
-    # Reports lost because the user was away when they were to move; with onion routing only.
-    num_late: int
-    # Rounds, of those whose mail was taken, in which the relay took no batch of the user.
-    num_absent: int
-    # Envelopes refused, by `Refusal`.
-    refused: Mapping[str, int]
 
 
 class Peer:
@@ -80,8 +58,7 @@ class Peer:
     """
 
     __slots__ = (
-        "_draws", "_graph", "_limits", "_neighbours", "_pairs", "_roster", "_routing", "_state",
-        "_terms",
+        "_draws", "_graph", "_limits", "_neighbours", "_pairs", "_roster", "_state", "_terms",
     )  # fmt: skip
 
     def __init__(
@@ -93,7 +70,6 @@ class Peer:
         self._state = state
         self._draws = Draws(entropy)
         self._roster: Roster | None = None
-        self._routing: Routing | None = None
         self._pairs: Pairs | None = None
         self._neighbours: tuple[int, ...] = ()
 
@@ -118,7 +94,7 @@ class Peer:
             raise ParameterError(
                 f"the report has {len(report)} bytes, not the {terms.report_bytes} of the terms"
             )
-        keys = PeerKeys.generate(terms.num_mail_keys)
+        keys = PrivateKeys.generate()
         state = PeerState(
             terms_digest=terms.digest(),
             node=node,
@@ -187,18 +163,14 @@ class Peer:
         return Confirmation(transcript=state.transcript, short_since=state.short_since)
 
     @property
-    def tally(self) -> Tally:
-        """What has been counted so far."""
-        counts = self._state.counts
-        refused = {str(reason): counts[reason.name] for reason in Refusal if counts[reason.name]}
-        return Tally(
-            num_reports=counts["report"],
-            num_covers=counts["cover"],
-            num_dropped=counts["dropped"],
-            num_late=counts["late"],
-            num_absent=counts["absent"],
-            refused=refused,
-        )
+    def counts(self) -> Counter[str]:
+        """What has been counted so far, for the user; nobody else is to see it.
+
+        ``report`` and ``cover``: envelopes taken with a report and without; ``dropped``: reports
+        for which there was no room; ``absent``: rounds, of those whose mail was taken, in which the
+        relay took no batch; and envelopes refused, by the name of the `Refusal`.
+        """
+        return Counter(self._state.counts)
 
     def registration(self) -> bytes:
         """Return the registration to send to the relay: the same bytes each time."""
@@ -211,8 +183,8 @@ class Peer:
     def begin(self, roster: Roster) -> None:
         """Take the roster, verified by `Roster.from_bytes`, with the keys of all who take part.
 
-        The first time the secrets with neighbours are made here, the key that makes them is
-        forgotten, and with onion routing the way of the user's report is drawn.
+        The first time the secrets with neighbours are made here, and the key that makes them is
+        forgotten.
         """
         state = self._state
         if roster.terms_digest != state.terms_digest:
@@ -226,10 +198,8 @@ class Peer:
         self._limits.require_roster(roster.num_registered, roster.digest())
         self._roster = roster
         self._neighbours = registered_neighbours(self._graph, roster, self.node)
-        self._routing = self._routing_with(roster)
         state.transcript = state.transcript or first_transcript(roster)
         if not state.roster_digest:
-            state.held = [self._routing.first(inner) for inner in state.held]
             state.secrets = first_secrets(state.keys, self._neighbours, roster)
         state.roster_digest = roster.digest()
         self._pairs = Pairs(
@@ -239,39 +209,21 @@ class Peer:
             context=roster.context,
         )
 
-    def _routing_with(self, roster: Roster) -> Routing:
-        """Return the kind of routing that the terms say."""
-        if self._terms.routing == "hop":
-            return HopRouting(self._terms, self._neighbours, self._draws)
-        return OnionRouting(
-            terms=self._terms,
-            graph=self._graph,
-            roster=roster,
-            keys=self._state.keys,
-            node=self.node,
-            draws=self._draws,
-        )
-
-    def _begun(self) -> tuple[Roster, Routing, Pairs]:
+    def _begun(self) -> tuple[Roster, Pairs]:
         """Return the roster and what was made with it, else raise."""
-        if self._roster is None or self._routing is None or self._pairs is None:
+        if self._roster is None or self._pairs is None:
             raise _caller_error("there is no roster yet: call begin first", Reason.EARLY)
-        return self._roster, self._routing, self._pairs
-
-    def _settle(self, step: Step) -> list[bytes]:
-        """Count what a step loses, and return what stays."""
-        self._state.counts.update(step.counts)
-        return step.staying
+        return self._roster, self._pairs
 
     def outgoing(self, round_number: int) -> bytes:
         """Return the batch to send in a round; the same when asked again. Save before sending it.
 
         Each report stays with probability ``laziness``, by a coin of its own, or moves to a
-        registered neighbour, exactly uniform; with onion routing its user drew that at first.
+        registered neighbour, exactly uniform.
         Covers go to uniform neighbours, or fill up what goes to each; the order of all is uniform.
         Of more reports than there is room for, the surplus is dropped, chosen uniformly.
         """
-        roster, routing, _ = self._begun()
+        roster, _ = self._begun()
         state = self._state
         if round_number == state.sent_in and state.batch:
             return state.batch
@@ -286,8 +238,8 @@ class Peer:
                 Reason.EARLY if round_number > state.received_through + 1 else Reason.LATE,
             )
         self._drop_surplus()
-        step = routing.step(state.held, round_number)
-        contents = self._contents(step.moving)
+        staying, moving = draw_step(state.held, self._neighbours, self._terms, self._draws)
+        contents = self._contents(moving)
         letters = self._letters(contents, round_number)
         batch = Batch(
             round_number=round_number,
@@ -296,7 +248,7 @@ class Peer:
             codes=self._codes_for(letters, round_number),
         )
         state.batch = encode_batch(batch, roster=roster, keys=state.keys)
-        state.held, state.sent_in = self._settle(step), round_number
+        state.held, state.sent_in = staying, round_number
         state.moving = [content for _, content in contents if content is not None]
         return state.batch
 
@@ -332,7 +284,7 @@ class Peer:
 
     def _letters(self, contents: list[tuple[int, bytes | None]], round_number: int) -> list[Letter]:
         """Return the envelopes of a round, locked."""
-        roster, _, pairs = self._begun()
+        roster, pairs = self._begun()
         return [
             lock_envelope(
                 content,
@@ -361,7 +313,7 @@ class Peer:
         self, neighbour: int, way: tuple[int, int], round_number: int, sealed: list[bytes]
     ) -> bytes:
         """Return the code over what goes to a neighbour, or should have come from there."""
-        _, _, pairs = self._begun()
+        _, pairs = self._begun()
         sender, recipient = way
         return delivery_code(
             pairs[neighbour].code,
@@ -376,15 +328,14 @@ class Peer:
         """Take back the reports of a batch that came too late: the user was absent.
 
         Call this only if the relay refused the batch with `Reason.LATE`: it acknowledges one that
-        it has accepted at any time. With onion routing they are lost: nobody can open them later.
+        it has accepted at any time.
         """
-        _, routing, _ = self._begun()
         state = self._state
         if round_number != state.sent_in or not state.moving_is_open:
             raise _caller_error(
                 f"there is no batch of round {round_number} to take back", Reason.LATE
             )
-        state.held = [*state.held, *self._settle(routing.returned(state.moving))]
+        state.held = [*state.held, *state.moving]
         state.batch, state.moving = b"", []
 
     def receive(self, round_number: int, packet: bytes) -> None:
@@ -392,10 +343,10 @@ class Peer:
 
         A packet that as a whole cannot be read, or is of another round or user, raises: fetch it
         again. Single envelopes that are forged, replayed, repeated or changed are counted in
-        `tally` and left out. What is missing shows in `confirmation`. The keys of the round are
+        `counts` and left out. What is missing shows in `confirmation`. The keys of the round are
         forgotten then.
         """
-        roster, routing, pairs = self._begun()
+        roster, pairs = self._begun()
         state = self._state
         if not 1 <= round_number <= min(state.received_through + 1, self._terms.rounds):
             raise _caller_error(
@@ -416,11 +367,8 @@ class Peer:
             state.short_since = round_number
         state.transcript = next_transcript(state.transcript, round_number, mail.absent)
         state.counts["absent"] += not self._was_there(round_number)
-        if state.sent_in < round_number:
-            state.held = self._settle(routing.missed(state.held, round_number))
-        state.held = [*state.held, *self._settle(self._open_all(mail))]
+        state.held = [*state.held, *self._opened(mail)]
         state.batch, state.moving, state.received_through = b"", [], round_number
-        state.keys.forget(round_number)
         pairs.forget()
 
     def _was_there(self, round_number: int) -> bool:
@@ -445,13 +393,13 @@ class Peer:
         """Return the neighbours who are not said to be absent."""
         return frozenset(self._neighbours).difference(mail.absent)
 
-    def _open_all(self, mail: Mail) -> Step:
-        """Return the reports in the envelopes, and how many there were of which kind."""
+    def _opened(self, mail: Mail) -> list[bytes]:
+        """Return the reports in the envelopes, and count these by kind."""
+        roster, pairs = self._begun()
         senders = self._senders(mail)
         places: set[tuple[int, int]] = set()
         known = set(self._state.held)
         taken: list[bytes] = []
-        counts: Counter[str] = Counter()
         for letter in mail.letters:
             place = (letter.sender, letter.index)
             if letter.sender not in senders:
@@ -459,28 +407,19 @@ class Peer:
             elif place in places:
                 content = Refusal.DUPLICATE
             else:
-                content = self._opened(letter)
-            if isinstance(content, Refusal):
-                counts[content.name] += 1
-                continue
-            places.add(place)
+                content = open_envelope(letter, terms=self._terms, roster=roster, pairs=pairs)
+            if not isinstance(content, Refusal):
+                places.add(place)
             if content is None:
-                counts["cover"] += 1
-            elif content in known:
-                counts[Refusal.DUPLICATE.name] += 1
+                kind = "cover"
+            elif isinstance(content, Refusal) or content in known:
+                kind = (content if isinstance(content, Refusal) else Refusal.DUPLICATE).name
             else:
+                kind = "report"
                 known.add(content)
                 taken.append(content)
-                counts["report"] += 1
-        return Step(staying=taken, counts=counts)
-
-    def _opened(self, letter: Letter) -> bytes | Refusal | None:
-        """Return what to keep of an envelope, nothing if it is a cover, or why it is refused."""
-        roster, routing, pairs = self._begun()
-        content = open_envelope(letter, terms=self._terms, roster=roster, pairs=pairs)
-        if not isinstance(content, bytes):
-            return content
-        return routing.accepted(content, letter.round_number)
+            self._state.counts[kind] += 1
+        return taken
 
     def hand_in(self) -> bytes:
         """Return what to hand in at the end; the same when asked again. Save before sending it.
@@ -488,7 +427,7 @@ class Peer:
         It has as many places as slots (one, under the protocol "single"), filled up with empty
         ones, in uniform order.
         """
-        roster, routing, _ = self._begun()
+        roster, _ = self._begun()
         state = self._state
         if state.handed_in:
             return state.handed_in
@@ -506,9 +445,7 @@ class Peer:
             )
         self._drop_surplus()
         room = num_places(self._terms, self.node)
-        chosen: list[bytes | None] = [
-            routing.inner(kept) for kept in self._draws.permuted(state.held)[:room]
-        ]
+        chosen: list[bytes | None] = [*self._draws.permuted(state.held)[:room]]
         chosen += [None] * (room - len(chosen))
         state.handed_in = encode_hand_in(
             self._draws.permuted(chosen),

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from typing import Final, Self
 
 from shuffledp.deploy import wire
-from shuffledp.deploy.peers.protocol.keys import PeerKeys
+from shuffledp.deploy.peers.protocol.keys import PrivateKeys
 from shuffledp.deploy.peers.protocol.terms import Terms
 from shuffledp.deploy.sealing import SHARED_KEY_BYTES
 from shuffledp.deploy.wire import Fault, Reason
 
-_MAGIC: Final = b"SPS\x03"
+_MAGIC: Final = b"SPS\x04"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -22,11 +22,10 @@ class PeerState:
     # The user.
     node: int
     # Private keys that are still needed.
-    keys: PeerKeys
+    keys: PrivateKeys
     # As it was sent.
     registration: bytes
-    # Reports that the user holds, in their inner seals; with onion routing, after the roster was
-    # taken, the next holder and the onion for him.
+    # Reports that the user holds, in their inner seals.
     held: list[bytes]
     # By registered neighbour, for the round after ``received_through``; see `Pairs`. Empty before
     # the roster is taken.
@@ -64,7 +63,7 @@ class PeerState:
         """Return the state as bytes, with a checksum."""
         parts = [_MAGIC, self.terms_digest]
         parts.append(wire.numbers(self.node, self.received_through, self.sent_in, self.short_since))
-        parts.append(self.keys.to_bytes())
+        parts.append(wire.counted(self.keys.to_bytes()))
         parts += [
             wire.counted(value)
             for value in (
@@ -96,7 +95,7 @@ class PeerState:
         reader.expect(_MAGIC, "it is of another version")
         reader.expect(terms.digest(), "it is of other terms", Reason.MISMATCH)
         node, received_through, sent_in, short_since = (reader.number() for _ in range(4))
-        keys = PeerKeys.take(reader)
+        keys = PrivateKeys.from_bytes(reader.counted())
         registration, roster_digest, batch, handed_in, transcript = (
             reader.counted() for _ in range(5)
         )

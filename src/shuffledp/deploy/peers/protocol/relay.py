@@ -47,27 +47,21 @@ class Store(Protocol):
 
     def registration(self, node: int) -> bytes | None:
         """Return a user's registration."""
-        ...
 
     def put_registration(self, node: int, data: bytes) -> None:
         """Keep a user's registration."""
-        ...
 
     def registrations(self) -> Sequence[tuple[int, bytes]]:
         """Return all registrations, users ascending."""
-        ...
 
     def round_number(self) -> int:
         """Return what was set last; 0 at first."""
-        ...
 
     def set_round_number(self, round_number: int) -> None:
         """Keep the number of the present round."""
-        ...
 
     def batch(self, round_number: int, sender: int) -> bytes | None:
         """Return the digest of a sender's batch."""
-        ...
 
     def put_batch(
         self,
@@ -82,35 +76,27 @@ class Store(Protocol):
 
         And forget the sender's mail of all rounds before, which he has taken.
         """
-        ...
 
     def senders(self, round_number: int) -> frozenset[int]:
         """Return who sent a batch in a round."""
-        ...
 
     def mail(self, round_number: int, recipient: int) -> Sequence[Letter]:
         """Return the letters of a round to a recipient, ordered by sender and index."""
-        ...
 
     def codes(self, round_number: int, recipient: int) -> Mapping[int, bytes]:
         """Return the codes of a round to a recipient by sender, ascending."""
-        ...
 
     def hand_in(self, holder: int) -> bytes | None:
         """Return what a holder handed in."""
-        ...
 
     def put_hand_in(self, holder: int, data: bytes) -> None:
         """Keep what a holder hands in, and forget all his mail."""
-        ...
 
     def hand_ins(self) -> Sequence[tuple[int, bytes]]:
         """Return all that was handed in, holders ascending; nothing of each once forgotten."""
-        ...
 
     def forget_hand_ins(self) -> None:
         """Forget what was handed in, but not by whom."""
-        ...
 
 
 class RelayCore:

@@ -47,7 +47,7 @@ def slots_for(
     """
     number = require_at_least("rounds", rounds, 1)
     allowed = require_open_unit("failure", failure) / (graph.num_users * (number + 1))
-    largest = _loads(graph, number, checked_laziness(laziness)).max(axis=0)
+    largest = mean_loads(graph, number, checked_laziness(laziness)).max(axis=0)
     levels, which = np.unique(largest, return_inverse=True)
     needed = [_smallest_slots(float(level), math.log(allowed)) for level in levels]
     return np.array(needed, dtype=np.int64)[which]
@@ -80,7 +80,7 @@ def overload_probability(
     ):
         if array.shape != shape:
             raise ParameterError(f"{name} has shape {array.shape}, not {shape}")
-    loads = _loads(graph, number, checked_laziness(laziness), away, there).max(axis=0)
+    loads = mean_loads(graph, number, checked_laziness(laziness), away, there).max(axis=0)
     total = (number + 1) * _summed_tails(loads, room, np.ones(graph.num_users))
     each = require_at_least("per_neighbour", per_neighbour, 0)
     if each:
@@ -106,7 +106,7 @@ def per_neighbour_for(
     number = require_at_least("rounds", rounds, 1)
     pairs = max(2 * graph.num_edges, 1) * number
     log_allowed = math.log(require_open_unit("failure", failure) / pairs)
-    loads = _loads(graph, number, checked_laziness(laziness)).max(axis=0)
+    loads = mean_loads(graph, number, checked_laziness(laziness)).max(axis=0)
     return _smallest_slots(float((loads / np.maximum(graph.degrees, 1)).max()), log_allowed)
 
 
@@ -125,7 +125,7 @@ def loss_probability(
     Each report is at one of them or not, independently of the others, so that the bound of this
     module applies to their number.
     """
-    loads = _loads(graph, rounds, laziness, absences, registered)[-1]
+    loads = mean_loads(graph, rounds, laziness, absences, registered)[-1]
     return math.exp(_log_tail(float(loads[silent].sum()) * (1.0 + _ROUNDING), missing))
 
 
@@ -152,7 +152,7 @@ def checked_laziness(laziness: SupportsFloat) -> float:
     return value
 
 
-def _loads(
+def mean_loads(
     graph: Graph,
     rounds: int,
     laziness: float,

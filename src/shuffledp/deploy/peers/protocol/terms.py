@@ -16,7 +16,7 @@ from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 from shuffledp.network.graph import Graph
 
 #: Of this layout of the terms and of all messages.
-VERSION: Final = 3
+VERSION: Final = 4
 
 COLLECTION_ID_BYTES: Final = 16
 
@@ -26,12 +26,12 @@ SEAL_BYTES: Final = 48
 #: What AES in SIV mode (RFC 5297) adds to a text.
 TAG_BYTES: Final = 16
 
-#: What a layer of an onion adds to what is in it: a seal, and the number of the next holder.
-LAYER_BYTES: Final = SEAL_BYTES + wire.NUMBER_BYTES
-
 #: Of a code over what goes to a neighbour, truncated HMAC-SHA256: a relay guesses one with
 #: probability 2^-128.
 CODE_BYTES: Final = 16
+
+#: A registration: what it is, the user, two keys, a signature.
+REGISTRATION_BYTES: Final = 2 * wire.NUMBER_BYTES + 2 * wire.KEY_BYTES + wire.SIGNATURE_BYTES
 
 #: Coins fall with a probability that is a multiple of one over this.
 COIN_SIDES: Final = 1 << 16
@@ -93,10 +93,6 @@ class Terms:
     analyzer_identity_key: bytes
     # Whether a holder hands in all reports he holds, or one of them.
     protocol: Literal["all", "single"] = "all"
-    # Whether each holder of a report draws where it goes next, or its user draws the whole way
-    # beforehand and wraps the report in a layer for each round, so that it looks different at
-    # every hop. Where reports end has the same law; but see `OnionRouting` for absences.
-    routing: Literal["hop", "onion"] = "hop"
     # Probability that a report stays with its holder: a multiple of 2^-16 in [0, 1), so that the
     # coin is exact.
     laziness: float = 0.0
@@ -128,8 +124,6 @@ class Terms:
         _require_laziness(self.laziness)
         if self.protocol not in ("all", "single"):
             raise ParameterError(f"protocol = {self.protocol!r} is neither 'all' nor 'single'")
-        if self.routing not in ("hop", "onion"):
-            raise ParameterError(f"routing = {self.routing!r} is neither 'hop' nor 'onion'")
         object.__setattr__(self, "slots", tuple(self.slots))
         object.__setattr__(self, "laziness", float(self.laziness))
         description = _parsed(self.randomizer)
@@ -154,32 +148,8 @@ class Terms:
 
     @property
     def envelope_bytes(self) -> int:
-        """Size of a sealed envelope in round 1, whatever is in it: in no round is it larger."""
-        return self.envelope_bytes_in(1)
-
-    def content_bytes(self, round_number: int) -> int:
-        """Return the size of what travels in a round in [1, rounds], in its envelope.
-
-        Each round takes a layer off an onion; hop by hop it is the report, sealed to the analyzer.
-        """
-        if self.routing == "hop":
-            return self.inner_bytes
-        return self.inner_bytes + (self.rounds + 1 - round_number) * LAYER_BYTES
-
-    @property
-    def num_mail_keys(self) -> int:
-        """How many mail keys a user has: one, and for onions one more a round."""
-        return 1 + self.rounds if self.routing == "onion" else 1
-
-    @property
-    def registration_bytes(self) -> int:
-        """Size of a registration."""
-        keys = wire.KEY_BYTES * (1 + self.num_mail_keys)
-        return 4 + wire.NUMBER_BYTES + keys + wire.SIGNATURE_BYTES
-
-    def envelope_bytes_in(self, round_number: int) -> int:
-        """Return the size of a sealed envelope of a round in [1, rounds], whatever is in it."""
-        return 1 + self.content_bytes(round_number) + TAG_BYTES
+        """Size of a sealed envelope, whatever is in it."""
+        return 1 + self.inner_bytes + TAG_BYTES
 
     def digest(self) -> bytes:
         """Return the digest of all terms: 32 bytes that every message is bound to."""
@@ -205,7 +175,6 @@ class Terms:
             self.analyzer_mail_key,
             self.analyzer_identity_key,
             self.protocol.encode(),
-            self.routing.encode(),
         )
 
     def to_json(self) -> str:
@@ -422,8 +391,6 @@ def traffic_bytes(terms: Terms, graph: Graph, node: int) -> float:
     Envelopes, their codes and the roster; heads and tokens, some 100 bytes a message, are not
     counted.
     """
-    # Sizes of envelopes fall linearly from round to round, or stay.
-    sizes = (terms.envelope_bytes + terms.envelope_bytes_in(terms.rounds)) / 2
     row = graph.neighbours[graph.starts[node] : graph.starts[node + 1]].tolist()
     degrees = graph.degrees
     if terms.per_neighbour:
@@ -431,8 +398,8 @@ def traffic_bytes(terms: Terms, graph: Graph, node: int) -> float:
     else:
         came = sum(terms.slots[other] / int(degrees[other]) for other in row)
         envelopes = terms.slots[node] + came
-    of_rounds = terms.rounds * (envelopes * sizes + 2 * CODE_BYTES * len(row))
-    return of_rounds + terms.num_users * terms.registration_bytes
+    of_rounds = terms.rounds * (envelopes * terms.envelope_bytes + 2 * CODE_BYTES * len(row))
+    return of_rounds + terms.num_users * REGISTRATION_BYTES
 
 
 def _terms_error(message: str, reason: Reason = Reason.LIMIT) -> ProtocolError:
