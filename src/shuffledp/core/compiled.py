@@ -4,10 +4,13 @@ It stands in ``*_kernels.py`` of the randomizers and of what they share, which a
 functions: numba takes a second to load.
 """
 
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
+
+from shuffledp.core import progress
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -23,6 +26,38 @@ except ImportError:
         """
         del cache, nogil
         return np.errstate(all="ignore")
+
+else:
+    from numba.core import event
+
+    class _Watch(event.Listener):
+        """Tells the program at the first compilation; a loop in the cache is none."""
+
+        def on_start(self, event: event.Event) -> None:
+            """Tell it."""
+            del event
+            while progress.compiling:
+                progress.compiling.pop()()
+
+        def on_end(self, event: event.Event) -> None:
+            """Tell nothing."""
+
+    def _watch() -> None:
+        """Set numba up for a program of its own.
+
+        numba looks for scipy.linalg, which takes a fifth of a second to load, for products of
+        matrices that no loop of ours has. In a process where others may use numba it may look.
+        """
+        event.register("numba:compile", _Watch())
+        if "scipy.linalg" not in sys.modules:
+            sys.modules["scipy.linalg"] = None  # type: ignore[assignment]  # "there is none"
+            try:
+                import numba.np.arraymath
+            finally:
+                del sys.modules["scipy.linalg"]
+
+    if progress.compiling:
+        _watch()
 
 
 __all__ = ["njit"]
