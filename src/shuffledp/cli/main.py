@@ -97,28 +97,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with _warnings_printed():
             status = cli.main(args=arguments, prog_name="shuffledp", standalone_mode=False)
         sys.stdout.flush()  # a full disk behind `> file` must not go unnoticed
-    except SystemExit as leaving:
-        return UNREAD if leaving.code == 1 else TERMINATED  # click leaves a closed pipe with 1
-    except click.UsageError as error:
-        if type(error).__name__ == "NoArgsIsHelpError" and error.ctx:  # not in click 8.1
-            click.echo(error.ctx.get_help())
-            return 0
-        where = f" (see '{error.ctx.command_path} --help')" if error.ctx else ""
-        return _refuse(error.format_message().rstrip(".") + where)
-    except click.ClickException as error:
-        return _refuse(error.format_message())
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
-    except ShuffledpError as error:
-        return _refuse(str(error))
-    except OSError as error:
-        _abandon_stdout()
-        if isinstance(error, BrokenPipeError):
-            return UNREAD
-        return _refuse(f"{error.filename or 'cannot write output'}: {error.strerror or error}")
+    except SystemExit as leaving:
+        return UNREAD if leaving.code == 1 else TERMINATED  # click leaves a closed pipe with 1
+    except (click.ClickException, ShuffledpError, OSError) as error:
+        return _failed(error)
     finally:
         signal.signal(signal.SIGTERM, previous)
     return int(status or 0)
+
+
+def _failed(error: Exception) -> int:
+    """Say what is wrong on one line of stderr, and return the exit code."""
+    message = str(error)
+    if type(error).__name__ == "NoArgsIsHelpError":  # not in click 8.1
+        click.echo(message)
+        return 0
+    if isinstance(error, OSError):
+        _abandon_stdout()
+        if isinstance(error, BrokenPipeError):
+            return UNREAD
+        message = f"{error.filename or 'cannot write output'}: {error.strerror or error}"
+    elif isinstance(error, click.ClickException):
+        message = error.format_message()
+    if isinstance(error, click.UsageError):
+        where = f" (see '{error.ctx.command_path} --help')" if error.ctx else ""
+        message = message.rstrip(".") + where
+    say("error", message)
+    return REFUSED
 
 
 @contextmanager
@@ -136,12 +143,6 @@ def _warnings_printed() -> Iterator[None]:
 
         warnings.showwarning = show  # type: ignore[assignment]
         yield
-
-
-def _refuse(message: str) -> int:
-    """Print an error on one line of stderr."""
-    say("error", message)
-    return REFUSED
 
 
 def _say_compiling() -> None:

@@ -6,6 +6,7 @@ functions: numba takes a second to load.
 
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, TypeVar
 
 import numpy as np
@@ -52,7 +53,7 @@ else:
         if "scipy.linalg" not in sys.modules:
             sys.modules["scipy.linalg"] = None  # type: ignore[assignment]  # "there is none"
             try:
-                import numba.np.arraymath
+                import_module("numba.np.arraymath")
             finally:
                 del sys.modules["scipy.linalg"]
 

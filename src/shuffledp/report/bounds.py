@@ -9,7 +9,7 @@ from html import escape
 from typing import Any
 
 from shuffledp.collection.bounds import BoundComparison, BoundCurves, Over, Scenario, Standing
-from shuffledp.report.charts import DASHES
+from shuffledp.report.drawing import DASHES
 from shuffledp.report.figures import COLOURS, Figure, LegendEntry, axis, base_layout, line
 from shuffledp.report.formatting import count_text, given, rounded, typeset
 from shuffledp.report.page import page_html, render_page
@@ -114,7 +114,6 @@ def _(subject: BoundCurves) -> str:
     figure = bounds_figure(subject)
     return render_page(
         "bounds.html",
-        [figure],
         title=f"Bounds on {here.scenario.asked}",
         lead=f"Every method of the accountant, for {scenario_text(here.scenario)}.",
         key_figures=_key_figures(here),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shuffledp.core.bound import Bound
+from shuffledp.report.drawing import DASHES
 from shuffledp.report.figures import (
     COLOURS,
     Figure,
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from shuffledp.groups.attacks.survey import Measured
     from shuffledp.leakage.account import LeakageCurve
     from shuffledp.network.account import NetworkCurve
-
-DASHES = {"solid": "", "dash": "7 4", "dot": "2 3", "dashdot": "8 3 2 3"}  # plotly's names in SVG
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +48,7 @@ class ChartPage:
 
 @page_html.register
 def _(subject: ChartPage) -> str:
-    figures = [each.figure for each in subject.sections]
-    return render_page("charts.html", figures, page=subject, title=subject.title, lead=subject.lead)
+    return render_page("charts.html", page=subject, title=subject.title, lead=subject.lead)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,7 +47,6 @@ def _(subject: MonitorView) -> str:
     kind = "Simulated monitoring" if subject.is_seeded or subject.is_truth_known else "Monitoring"
     return render_page(
         "monitor.html",
-        (running, *(() if errors is None else (errors,))),
         title=(
             f"{kind} of {subject.num_users:,} users over {counted(len(subject.periods), 'period')}"
         ),

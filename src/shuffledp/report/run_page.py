@@ -55,11 +55,9 @@ def _(subject: Result) -> str:
         for figure, caption in zip(curves, _CAPTIONS, strict=True)
         if figure is not None
     ]
-    figures = [bars, *(figure for figure, _ in outlook)]
     kind = "Simulated" if subject.is_simulation else "Private"
     return render_page(
         "run.html",
-        [*figures, *(() if by_rounds is None else (by_rounds,))],
         title=f"{kind} estimates from {subject.num_users:,} users",
         result=subject,
         words=wording(subject.question),
