@@ -110,7 +110,7 @@ def test_people_read_estimates_then_the_guarantee(here, capsys, name):
     assert ("Mean" in head) == ("mean" in name)
     assert "95% simultaneous interval" in head
     assert "SIMULATION" in captured.out
-    assert captured.out.index("Standard error") < captured.out.index("safe to publish")
+    assert captured.out.index("Standard error") < captured.out.index("proved upper bound")
     assert "results/report.html" in captured.out
 
 
@@ -329,7 +329,7 @@ def test_a_plan_can_be_written_as_a_page(here, capsys, name):
     assert capsys.readouterr().out == plain
     page = Page((here / "plan.html").read_text(encoding="utf-8"))
     assert f"Plan for {KINDS[name].question.describe()}" in page.text
-    assert json.loads(page.scripts[0])["chart-errors"]["data"][0]["type"] == "bar"
+    assert ("div", "id", "chart-errors") in page.attributes
 
 
 def test_a_page_that_cannot_be_written(here, capsys):

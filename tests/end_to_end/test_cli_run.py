@@ -61,7 +61,7 @@ def test_people_read_estimates_then_the_guarantee(here, capsys):
     captured = capsys.readouterr()
     assert captured.err == ""
     assert "SIMULATION" in captured.out
-    assert captured.out.index("refused") < captured.out.index("safe to publish")
+    assert captured.out.index("refused") < captured.out.index("proved upper bound")
     assert "results/report.html" in captured.out
     assert "\x1b" not in captured.out
 

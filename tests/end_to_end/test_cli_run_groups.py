@@ -47,7 +47,7 @@ def run(
 def test_people_read_estimates_guarantee_and_groups(here, capsys):
     assert run("--seed", "1") == 0
     out = capsys.readouterr().out
-    assert out.index("95% interval") < out.index("safe to publish") < out.index("who shares one")
+    assert out.index("95% interval") < out.index("proved upper bound") < out.index("who shares one")
     assert "12 different" not in out
     assert "different groups  12" in out
     assert "mallows shuffler" in out

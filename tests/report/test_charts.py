@@ -1,12 +1,10 @@
 """Pages of nothing but charts: which lines there are, their numbers, and what plotly accepts."""
 
-import json
 from dataclasses import replace
 
-import plotly.graph_objects as go
 import pytest
 
-from report.pages import Page, colours_filled_in
+from report.pages import Page, drawn
 from shuffledp.core.bound import Bound
 from shuffledp.groups.attacks.survey import Measured
 from shuffledp.leakage.account import leakage_curve
@@ -63,19 +61,18 @@ PAGES = {
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_plotly_accepts_the_charts_and_their_numbers_stand_in_tables(name):
+def test_charts_are_drawn_and_their_numbers_stand_in_tables(name):
     page = PAGES[name]()
     for section in page.sections:
         figure = section.figure
-        json.dumps(figure.spec, allow_nan=False)
-        spec = colours_filled_in(figure.spec)
-        go.Figure(data=spec["data"], layout=spec["layout"])
+        assert drawn(figure)
+        assert drawn(figure, "narrow")
         assert {len(row) for row in figure.rows} == {len(figure.headings)}
         assert "table" in figure.description
     read = Page(page_html(page))
     assert page.title in read.text
     assert read.tags.count("table") == len(page.sections)
-    assert len(read.scripts) == 3
+    assert "script" not in read.tags
     assert "img" not in read.tags
 
 

@@ -33,12 +33,12 @@ def test_the_safe_number_comes_first_and_then_the_gap(make_result):
     statement = privacy_statement(make_result())
     assert statement.headline == "epsilon <= 0.5000 at delta <= 1e-8 for each of 6,366 users"
     assert [name for name, _ in statement.facts[:3]] == [
-        "Safe to publish",
+        "Proved upper bound",
         "Proved unavoidable",
         "Gap",
     ]
     facts = dict(statement.facts)
-    assert facts["Safe to publish"] == "epsilon <= 0.5000 at delta = 1e-8"
+    assert facts["Proved upper bound"] == "epsilon <= 0.5000 at delta = 1e-8"
     assert facts["Proved unavoidable"] == "epsilon >= 0.4993"
     assert facts["Gap"] == "0.131%"
     assert facts["Source"].endswith("Lemma 5.3")
@@ -63,8 +63,8 @@ def test_a_computed_delta_is_described_as_such(make_result):
     bound = Bound(lower=1e-9, upper=2e-9, method="m", source="s", assumptions=())
     result = make_result(guarantee=Guarantee(epsilon=0.5, delta=bound, num_users=6366))
     statement = privacy_statement(result)
-    assert dict(statement.facts)["Safe to publish"] == "delta <= 2e-9 at epsilon = 0.5"
-    assert "delta = 2e-9 is proved to be safe" in words(result)
+    assert dict(statement.facts)["Proved upper bound"] == "delta <= 2e-9 at epsilon = 0.5"
+    assert "delta = 2e-9 is a proved upper bound" in words(result)
 
 
 def test_no_finite_epsilon_is_no_promise(make_result):

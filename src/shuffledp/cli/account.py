@@ -131,7 +131,7 @@ def account(
     """Bound the privacy of shuffled collections.
 
     Without --randomizer the answer holds for every randomizer with that epsilon0; naming it gives
-    a smaller one. The upper bound is safe to publish.
+    a smaller one. The upper bound is proved.
     """
     from shuffledp.collection.account import asked_releases
     from shuffledp.collection.results import delta_cautions

@@ -106,7 +106,7 @@ def print_paragraph(title: str, text: str) -> None:
 
 
 def guarantee_facts(guarantee: Guarantee) -> list[tuple[str, str]]:
-    """Return what is safe to publish first, then how far it is from what is unavoidable."""
+    """Return the proved upper bound first, then how far it is from what is unavoidable."""
     bound = guarantee.bound
     name, given_name = ("epsilon", "delta")
     given_value = guarantee.delta_upper
@@ -114,7 +114,7 @@ def guarantee_facts(guarantee: Guarantee) -> list[tuple[str, str]]:
         name, given_name = given_name, name
         given_value = guarantee.epsilon_upper
     return [
-        (name, f"{rounded(bound.upper, up=True, digits=_DIGITS)} (upper bound, safe to publish)"),
+        (name, f"{rounded(bound.upper, up=True, digits=_DIGITS)} (proved upper bound)"),
         ("gap", gap_text(bound, name)),
         (given_name, given(given_value)),
         *_batches(guarantee),

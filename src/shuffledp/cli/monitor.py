@@ -205,7 +205,7 @@ def _guarantee_facts(planned: "MonitorPlan") -> list[tuple[str, str]]:
 
     central, local = planned.central, planned.local
     return [
-        ("epsilon", f"{safe(central.upper)} (of all that is ever published, safe to publish)"),
+        ("epsilon", f"{safe(central.upper)} (proved upper bound, of all that is ever published)"),
         ("gap", gap_text(central, "epsilon")),
         ("delta", given(planned.delta)),
         ("epsilon0", f"{safe(local.upper)} (of all that a user ever sends, without a shuffler)"),

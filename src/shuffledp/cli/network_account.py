@@ -110,7 +110,7 @@ def account(
     """Bound the privacy of reports that walk along a graph before they are handed in.
 
     GRAPH is an edge list: CSV, text with spaces or tabs, or Parquet. The upper bound holds for
-    every user and is safe to publish.
+    every user and is proved.
     """
     from shuffledp.collection.profiles import named_profile
     from shuffledp.collection.results import delta_cautions
@@ -140,7 +140,7 @@ def account(
 
 
 def account_facts(found: "NetworkAccount", left_out: str = "") -> list[tuple[str, str]]:
-    """Return what is safe to publish first, then what it is compared with, then the graph."""
+    """Return the proved upper bound first, then what it is compared with, then the graph."""
     bound, uniform = found.epsilon, found.uniform_epsilon
     published = "says nothing here"
     if found.published_epsilon is not None:

@@ -20,6 +20,7 @@ from shuffledp.cli.options import (
     dimension_option,
     figure_option,
     json_option,
+    max_epsilon0_option,
     randomizer_option,
     require_target,
     whole_number,
@@ -50,6 +51,7 @@ _LARGEST_K = 10**7
 )
 @click.option("--epsilon", type=float, help="Central epsilon to meet, in nats.")
 @click.option("--delta", type=float, help="Failure probability, far below 1/users.")
+@max_epsilon0_option
 @click.option(
     "--rounds",
     type=whole_number,
@@ -71,6 +73,7 @@ def plan(  # noqa: PLR0913  # one parameter an option
     domain_size: int | None,
     epsilon: float | None,
     delta: float | None,
+    max_epsilon0: float | None,
     rounds: int | None,
     epsilon0: float | None,
     dimension: int | None,
@@ -91,16 +94,15 @@ def plan(  # noqa: PLR0913  # one parameter an option
     from shuffledp.collection.output import writing
     from shuffledp.collection.plan import plan as make_plan
     from shuffledp.collection.results import delta_cautions
-    from shuffledp.report import write_report
 
-    require_target(epsilon=epsilon, delta=delta)
+    require_target(epsilon=epsilon, delta=delta, max_epsilon0=max_epsilon0)
     words = Asked(**asked)
     has_question = words.has_domain or not words.is_about_answers
     if epsilon0 is not None or not (has_question or domain_size is not None):
-        if has_question or figure is not None:
+        if has_question or figure is not None or max_epsilon0 is not None:
             raise click.UsageError(
-                "--epsilon0 is for finding another number: leave out the question and --figure, or "
-                "leave out --epsilon0 to have it chosen"
+                "--epsilon0 is for finding another number: leave out the question, --figure and "
+                "--max-epsilon0, or leave out --epsilon0 to have it chosen"
             )
         solution = calibrate(
             epsilon0=epsilon0,
@@ -122,10 +124,13 @@ def plan(  # noqa: PLR0913  # one parameter an option
         num_users=num_users,
         epsilon=epsilon,
         delta=delta,
+        max_epsilon0=max_epsilon0,
         randomizer=randomizer,
         rounds=rounds or 1,
     )
     if figure is not None:
+        from shuffledp.report import write_report
+
         with writing(figure):
             write_report(chosen, figure)
     print_warnings(delta_cautions(delta, num_users))
@@ -171,7 +176,7 @@ def _print_solution(solution: "Calibration", *, as_json: bool) -> None:
 
 def _print_plan(chosen: "Plan") -> None:
     """Print the choice, the other randomizers, and what the two other models would cost."""
-    from shuffledp.report.plan import error_text, expected_errors
+    from shuffledp.report.wording import error_text, expected_errors, without_shuffler_line
 
     error = chosen.expected_standard_error
     print_facts(
@@ -182,6 +187,7 @@ def _print_plan(chosen: "Plan") -> None:
             ("bytes a report", f"{chosen.randomizer.num_report_bytes:,}"),
             *expected_errors(chosen),
             *guarantee_facts(chosen.guarantee),
+            ("no shuffler", without_shuffler_line(chosen.randomizer.profile)),
         ]
     )
     click.echo()

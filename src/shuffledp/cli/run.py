@@ -1,6 +1,7 @@
 """``shuffledp run``: the main job, from a file of answers to private estimates."""
 
 from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from shuffledp.cli.options import (
     PATH,
     confidence_option,
     json_option,
+    max_epsilon0_option,
     out_option,
     overwrite_option,
     randomizer_option,
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 @click.option("--column", help="Column with the values; each row is one user.")
 @click.option("--epsilon", type=float, help="Central epsilon to meet, in nats.")
 @click.option("--delta", type=float, required=True, help="Failure probability, far below 1/users.")
+@max_epsilon0_option
 @out_option("results")
 @question_options
 @click.option("--other", is_flag=True, help='Count values outside the domain as "other".')
@@ -83,6 +86,10 @@ if TYPE_CHECKING:
     metavar="STEP",
     help="Bias for plausibility: clip, norm-sub or simplex. May be given more than once.",
 )
+@click.option("--title", help="Heading of the report.")
+@click.option("--question", help="The question as people were asked it, for the report.")
+@click.option("--organisation", help="Who asks, for the report.")
+@click.option("--contact", help="Whom to ask about the collection, for the report.")
 @seed_option
 @click.option(
     "--ledger",
@@ -100,6 +107,7 @@ def run(  # noqa: PLR0913  # one parameter an option
     column: str | None,
     epsilon: float | None,
     delta: float,
+    max_epsilon0: float | None,
     out: Path,
     other: bool,
     missing: str,
@@ -113,6 +121,10 @@ def run(  # noqa: PLR0913  # one parameter an option
     simultaneous: bool,
     post_process: tuple[str, ...],
     prior_file: Path | None,
+    title: str | None,
+    question: str | None,
+    organisation: str | None,
+    contact: str | None,
     seed: int | None,
     ledger: Path | None,
     save_reports: bool,
@@ -132,16 +144,30 @@ def run(  # noqa: PLR0913  # one parameter an option
     trusted.
     """
     from shuffledp.collection.output import results_folder, write_results
+    from shuffledp.collection.results import About
     from shuffledp.collection.run import run as run_plan
     from shuffledp.collection.source.prior_files import read_prior
     from shuffledp.leakage.of_runs import json_of_run
 
-    require_target(epsilon=epsilon, delta=delta)
+    require_target(epsilon=epsilon, delta=delta, max_epsilon0=max_epsilon0)
     if (epsilon is None) == (epsilon0 is None):
         raise click.UsageError("give exactly one of --epsilon (to be met) and --epsilon0 (fixed)")
     if epsilon0 is not None:
         require_non_negative("epsilon0", epsilon0)
-    privacy = {"epsilon": epsilon, "epsilon0": epsilon0, "delta": delta, "randomizer": randomizer}
+    privacy = {
+        "epsilon": epsilon,
+        "epsilon0": epsilon0,
+        "delta": delta,
+        "max_epsilon0": max_epsilon0,
+        "randomizer": randomizer,
+    }
+    about = About(
+        title=title or "",
+        question=question or "",
+        organisation=organisation or "",
+        contact=contact or "",
+        date=datetime.now(UTC).date().isoformat(),
+    )
     require_open_unit("confidence", confidence)
     if ledger is not None and seed is not None:
         raise click.UsageError("--seed simulates, and a simulation spends nothing: no --ledger")
@@ -157,12 +183,12 @@ def run(  # noqa: PLR0913  # one parameter an option
         results_folder(out, overwrite=overwrite, inputs=read_paths(out)) as folder,
         progress_bar() as on_progress,
     ):
-        question, values = what.open(table, column, reading, seed=seed, on_progress=on_progress)
+        asked, values = what.open(table, column, reading, seed=seed, on_progress=on_progress)
         num_users = values.num_users
         arranged: Any = _Uniform(num_users)
         if shuffle is not None:
             arranged = shuffle.open(table, num_users=num_users, on_progress=on_progress)
-        setting = arranged.setting(question, **privacy)
+        setting = arranged.setting(asked, **privacy)
         result = run_plan(
             setting,
             values,
@@ -176,7 +202,7 @@ def run(  # noqa: PLR0913  # one parameter an option
             prior=prior,
             on_progress=on_progress,
         )
-        result = arranged.with_facts(result, seed, on_progress)
+        result = replace(arranged.with_facts(result, seed, on_progress), about=about)
         files = {"prior": prior_file, "ledger": ledger}
         parameters = {
             "table": str(table),
@@ -200,26 +226,11 @@ class _Uniform:
     def __init__(self, num_users: int) -> None:
         self._num_users = num_users
 
-    def setting(
-        self,
-        question: Any,
-        *,
-        epsilon: float | None,
-        epsilon0: float | None,
-        delta: float,
-        randomizer: str | None,
-    ) -> "Plan":
+    def setting(self, question: Any, **asked: Any) -> "Plan":
         """Return the randomizer for a question, and what it guarantees."""
         from shuffledp.collection.plan import plan as make_plan
 
-        return make_plan(
-            question,
-            num_users=self._num_users,
-            epsilon=epsilon,
-            epsilon0=epsilon0,
-            delta=delta,
-            randomizer=randomizer,
-        )
+        return make_plan(question, num_users=self._num_users, **asked)
 
     def sink(self, folder: Path, setting: Any, _column: str | None, *, save_reports: bool) -> Any:
         """Return what stores the shuffled reports, if they are to be saved."""
@@ -266,10 +277,14 @@ def _print_result(result: "Result", out: Path, left: float | None, *, as_json: b
     )
     from shuffledp.report.formatting import rounded
     from shuffledp.report.leakage import run_line
+    from shuffledp.report.wording import without_shuffler_line
 
     click.echo(terminal_text(replace(result, warnings=())))  # these are on stderr already
     click.echo()
-    facts = [*guarantee_facts(result.guarantee)]
+    facts = [
+        *guarantee_facts(result.guarantee),
+        ("no shuffler", without_shuffler_line(result.randomizer.profile)),
+    ]
     if (found := of_run(result)) is not None and (line := run_line(found)):
         facts.append(("best guess", line))
     if result.groups is not None:

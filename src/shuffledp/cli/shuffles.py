@@ -430,6 +430,7 @@ class _PreparedNetwork:
         epsilon0: float | None,
         delta: float,
         randomizer: str | None,
+        max_epsilon0: float | None,
     ) -> "Plan":
         """Return the randomizer for a question, and the exchange of its reports."""
         common: dict[str, Any] = {
@@ -439,7 +440,10 @@ class _PreparedNetwork:
         }
         if epsilon is None:
             return self.plan.fixed(question, epsilon0=epsilon0 or 0.0, **common)
-        return self.plan.planned(question, epsilon=epsilon, **common)
+        found = self.plan.planned(question, epsilon=epsilon, **common)
+        if max_epsilon0 is None or found.randomizer.epsilon0 <= max_epsilon0:
+            return found
+        return self.plan.fixed(question, epsilon0=max_epsilon0, **common)
 
     def sink(
         self, folder: Path, setting: "Plan", column: str | None, *, save_reports: bool

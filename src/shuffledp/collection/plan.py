@@ -205,6 +205,7 @@ def plan(
     delta: float,
     epsilon: float | None = None,
     epsilon0: float | None = None,
+    max_epsilon0: float | None = None,
     randomizer: str | None = None,
     rounds: SupportsIndex = 1,
     shuffling: Arrangement = UNIFORM,
@@ -223,6 +224,9 @@ def plan(
         Central target in nats, > 0.
     epsilon0 : float, optional
         Local privacy loss in nats, given instead of ``epsilon``, whatever epsilon it leads to.
+    max_epsilon0 : float, optional
+        The largest local privacy loss allowed, > 0, beside ``epsilon``: what holds without the
+        shuffler.
     randomizer : str, optional
         Name of the randomizer to use. By default for a uniform shuffle to a target the one with
         the least expected error, or with the smallest reports among those within 2 % of it;
@@ -270,6 +274,9 @@ def plan(
             f"rounds = {rounds}: a collection that is repeated is planned for a target epsilon of "
             "uniform shuffles only: leave rounds out"
         )
+    most = LARGEST_EPSILON0
+    if max_epsilon0 is not None:
+        most = min(most, require_positive("max_epsilon0", max_epsilon0))
     if epsilon is None:
         name = randomizer or next(iter(question.candidates()))
         makers = chosen_candidates(question, name)
@@ -293,9 +300,9 @@ def plan(
         rounds=require_at_least("rounds", rounds, 1),
     )
     if not is_uniform(shuffling):
-        return _arranged_plan(question, target, shuffling, randomizer)
+        return _arranged_plan(question, target, shuffling, randomizer, most)
     makers = chosen_candidates(question, randomizer)
-    choices = ranked_choices(question, makers, target)
+    choices = ranked_choices(question, makers, target, most)
     least = choices[0].expected_standard_error
     if not least <= question.useless_error:
         raise infeasible(question, makers, target)
@@ -320,6 +327,7 @@ def _arranged_plan(
     target: Target,
     shuffling: Arrangement,
     randomizer: str | None,
+    most: float,
 ) -> Plan[Estimates_co]:
     """Return the largest epsilon0 of one randomizer that meets a target in an arrangement."""
     name = randomizer or next(iter(question.candidates()))  # for answers k-RR
@@ -340,7 +348,7 @@ def _arranged_plan(
         1.0 / certain,
         relative_tolerance=_ARRANGED_TOLERANCE,
     )
-    law = make(max(1.0 / inverse, certain))
+    law = make(min(max(1.0 / inverse, certain), most))
     if not question.expected_error(law, num_users) <= question.useless_error:
         raise InfeasibleTargetError(
             f"num_users = {num_users} is too few for epsilon = {target.epsilon:g}, delta = "
@@ -361,13 +369,13 @@ def _arranged_plan(
 
 
 def ranked_choices(
-    question: Question, makers: Candidates, target: Target
+    question: Question, makers: Candidates, target: Target, most: float = LARGEST_EPSILON0
 ) -> tuple[Alternative, ...]:
     """Return each randomizer at its largest epsilon0, least expected error first."""
     calibrated = _Calibration(target)
     choices = []
     for make in makers.values():
-        chosen = make(calibrated.largest_epsilon0(make))
+        chosen = make(min(calibrated.largest_epsilon0(make), most))
         error = question.expected_error(chosen, target.num_users)
         choices.append(Alternative(randomizer=chosen, expected_standard_error=error))
     return tuple(sorted(choices, key=lambda each: each.expected_standard_error))

@@ -44,6 +44,7 @@ class ChartPage:
     lead: str
     command: str
     sections: tuple[ChartSection, ...]
+    key_figures: tuple[tuple[str, ...], ...] = ()
 
 
 @page_html.register
@@ -74,30 +75,35 @@ def lines_figure(
     x_scale: str = "linear",
     y_scale: str = "linear",
     y_axis: dict[str, Any] | None = None,
+    here: float | None = None,
     unit: str = "",
 ) -> Figure:
-    """Return lines over a common axis, with a legend, and the numbers as a table."""
+    """Return lines over a common axis, with a legend, and the numbers as a table.
+
+    A dotted line from top to bottom is at ``here``.
+    """
     places = sorted({x for each in lines for x in each.x})
     traces = []
     for each in lines:
         xs = each.x or (places[0], places[-1])
         ys = each.y if each.x else each.y * 2
         texts = [
-            f"{plain_label(each.name, 60)}<br>{_place(x, x_title)}<br>"
-            f"<b>{_number(y, each)}{unit}</b>"
+            f"{plain_label(each.name, 60)}<br>{x:,.6g} {x_title}<br>{_number(y, each)}{unit}"
             for x, y in zip(xs, ys, strict=True)
         ]
         marks = "lines+markers" if len(each.x) in range(1, 41) else "lines"
         traces.append(
             line(xs, ys, each.colour, texts=texts, mode=marks, width=each.width, dash=each.dash)
         )
-    layout = base_layout(height=420)
+    layout = base_layout(height=400)
     layout["xaxis"] = axis(x_title, type=x_scale)
-    layout["yaxis"] = axis(y_title, type=y_scale, exponentformat="power", **(y_axis or {}))
+    layout["yaxis"] = axis(y_title, type=y_scale, **(y_axis or {}))
+    if here is not None:
+        layout["here"] = here
     values = [dict(zip(each.x, each.y, strict=True)) if each.x else each.y[0] for each in lines]
     rows = [
         (
-            _place(x, ""),
+            f"{x:,.6g}",
             *(
                 _number(each.get(x) if isinstance(each, dict) else each, of)
                 for each, of in zip(values, lines, strict=True)
@@ -107,7 +113,7 @@ def lines_figure(
     ]
     return Figure(
         name=name,
-        spec={"data": traces, "layout": layout, "narrow": {"xaxis.nticks": 5}},
+        spec={"data": traces, "layout": layout, "narrow": {}},
         description=(
             f"Line chart of {len(lines)} lines: {y_title} against {x_title}. The table below holds "
             "the numbers."
@@ -124,11 +130,6 @@ def lines_figure(
             for each in lines
         ),
     )
-
-
-def _place(x: float, title: str) -> str:
-    """Return a place on the horizontal axis in words."""
-    return f"{x:,.6g}" + (f" {title}" if title else "")
 
 
 def _number(value: float | None, of: Line) -> str:
@@ -207,7 +208,7 @@ def network_page(curves: Sequence["NetworkCurve"]) -> ChartPage:
         for each in curves
     )
     caption = (
-        f"{graphs}. Ours: for every user, safe to publish. Published: Liew et al., "
+        f"{graphs}. Ours: proved, for every user. Published: Liew et al., "
         '"Network Shuffling", arXiv:2204.03919, in the form that is proved after any number of '
         "rounds on any graph; where it exceeds epsilon0 it says nothing."
     )
@@ -352,13 +353,10 @@ def _measured_figure(name: str, task: str, measure: str, found: Sequence["Measur
         **line(range(len(found)), [each.mean for each in found], "var(--accent)", mode="markers"),
         "marker": {"size": 10, "color": "var(--accent)"},
         "error_y": {
-            "type": "data",
-            "symmetric": False,
             "arrayminus": [down for down, _ in ends],
             "array": [up for _, up in ends],
             "color": "var(--accent)",
             "thickness": 2,
-            "width": 6,
         },
     }
     bounds = [
@@ -369,7 +367,6 @@ def _measured_figure(name: str, task: str, measure: str, found: Sequence["Measur
     layout = base_layout(height=340)
     layout["xaxis"] = axis(
         "reports",
-        tickmode="array",
         tickvals=list(range(len(found))),
         ticktext=labels,
         range=[-0.5, len(found) - 0.5],

@@ -93,7 +93,7 @@ def _drawing(
 ) -> Drawing:
     """Return the chart at one width."""
     x_axis, y_axis, height = layout["xaxis"], layout["yaxis"], float(layout["height"])
-    x_title, y_title = (axis.get("title", {}).get("text", "") for axis in (x_axis, y_axis))
+    x_title, y_title = x_axis["title"], y_axis["title"]
     top, bottom = 8.0, height - (_LINE + 6.0) - (_LINE + 4.0) * bool(x_title)
     y = _scale(y_axis, _values(data, "y"), bottom, top)
     y_ticks = list(_ticks(y_axis, y, most=7))
@@ -106,7 +106,10 @@ def _drawing(
         *_x_labels(x_axis, x, bottom, x_title),
         *_y_labels(y_axis, y, y_ticks, (left, width - right), y_title),
     ]
-    marks = [mark for shape in layout.get("shapes", ()) for mark in _shape(shape, x, top, bottom)]
+    marks = []
+    if "here" in layout:
+        place = x(layout["here"])
+        marks = [_line((place, top), (place, bottom), "var(--ink-soft)", dash=DASHES["dot"])]
     marks += [mark for trace in data for mark in _trace(trace, x, y)]
     return Drawing(
         kind=kind,
@@ -184,7 +187,7 @@ def _ticks(axis: dict[str, Any], scale: Scale, *, most: int) -> Iterator[Tick]:
 
 def _decade(exponent: int) -> Tick:
     """Return a power of ten, written out where it is short."""
-    if -3 <= exponent <= 4:
+    if -3 <= exponent <= 3:
         return Tick(10.0**exponent, given(10.0**exponent))
     return Tick(10.0**exponent, "10", str(exponent).replace("-", "\u2212"))
 
@@ -232,26 +235,23 @@ def _y_labels(
         )
 
 
-def _shape(shape: dict[str, Any], x: Scale, top: float, bottom: float) -> list[Mark]:
-    """Return a line from top to bottom at a value."""
-    drawn, place = shape["line"], x(shape["x0"])
-    return [_line((place, top), (place, bottom), drawn["color"], dash=DASHES[drawn["dash"]])]
-
-
 def _trace(trace: dict[str, Any], x: Scale, y: Scale) -> Iterator[Mark]:
     """Yield bars, or a line with its points, whiskers and texts."""
     if trace["type"] == "bar":
         yield from _bars(trace, x, y)
         return
     points = [
-        None if b is None else (x(a), y(b)) for a, b in zip(trace["x"], trace["y"], strict=True)
+        None if b is None or not math.isfinite(b) else (x(a), y(b))
+        for a, b in zip(trace["x"], trace["y"], strict=True)
     ]
-    style, mode, marker = trace.get("line", {}), trace["mode"], trace["marker"]
+    yield from _whiskers(trace, points, x, y)
+    if "line" not in trace:
+        return
+    style, mode, marker = trace["line"], trace["mode"], trace["marker"]
     if "fill" in trace:
         path = _path([points]) + "Z"
         yield Mark("path", {"class": "band", "d": path, "style": f"fill:{trace['fillcolor']}"})
         return
-    yield from _whiskers(trace, points, x, y)
     if "lines" in mode:
         attributes = {"class": "trace", "d": _path(_pieces(points)), "fill": "none"}
         drawn = f"stroke:{style['color']};stroke-width:{style['width']}"
@@ -261,16 +261,12 @@ def _trace(trace: dict[str, Any], x: Scale, y: Scale) -> Iterator[Mark]:
     if len(points) > _MOST_TITLES:
         titles = [""] * len(points)
     for point, title in zip(points, titles, strict=True):
-        if point is not None and ("markers" in mode or title) and marker.get("opacity", 1):
+        if point is not None and ("markers" in mode or title):
             yield _dot(point, marker, title, is_shown="markers" in mode)
-    for point, text in zip(points, trace.get("text", ()), strict=False):
-        if point is not None and text:
-            yield _beside(point, text, trace["textposition"], trace["textfont"]["color"])
 
 
 def _dot(point: Point, marker: dict[str, Any], title: str, *, is_shown: bool) -> Mark:
     """Return a point, or an unseen one that tells its numbers."""
-    edge = marker.get("line", {"color": "none", "width": 0})
     colour = marker["color"] if is_shown else "transparent"
     return Mark(
         "circle",
@@ -279,24 +275,10 @@ def _dot(point: Point, marker: dict[str, Any], title: str, *, is_shown: bool) ->
             "cx": point[0],
             "cy": point[1],
             "r": 0.5 * marker["size"] if is_shown else 6,
-            "style": f"fill:{colour};stroke:{edge['color']};stroke-width:{edge['width']}",
+            "style": f"fill:{colour}",
         },
         title=_plain(title),
     )
-
-
-def _beside(point: Point, text: str, position: str, colour: str) -> Mark:
-    """Return a text above or below a point, on its left or right."""
-    above, side = position.split()
-    place = point[0] + (6.0 if side == "right" else -6.0)
-    mark = _label(
-        place,
-        point[1] + (-9.0 if above == "top" else 19.0),
-        Tick(0.0, text),
-        "start" if side == "right" else "end",
-        "beside",
-    )
-    return mark._replace(attributes=mark.attributes | {"style": f"fill:{colour}"})
 
 
 def _whiskers(

@@ -1,6 +1,6 @@
 """Numbers and labels for people: few digits, rounded to the safe side, nothing that can escape.
 
-A bound that is safe to publish is rounded up and one that is unavoidable down, so what a reader
+A proved upper bound is rounded up and one that is unavoidable down, so what a reader
 sees is never a stronger claim than what was computed.
 """
 

@@ -141,7 +141,7 @@ def statement_facts(view: MonitorView) -> list[tuple[str, str]]:
         gap = f"{100.0 * central.gap:.1f}%"
     return [
         (
-            "Safe to publish",
+            "Proved upper bound",
             f"epsilon <= {rounded(central.upper, up=True)} at delta = {brief(view.delta)}",
         ),
         ("Proved unavoidable", unavoidable),

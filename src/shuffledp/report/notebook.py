@@ -7,12 +7,13 @@ from shuffledp.collection.results import Result
 from shuffledp.core.display import visible
 from shuffledp.report.formatting import shorten
 from shuffledp.report.page import render
-from shuffledp.report.plan import HEADINGS, expected_errors, headline, plan_rows
+from shuffledp.report.plan import HEADINGS, headline, plan_rows
 from shuffledp.report.statement import SIMULATION_WARNING, privacy_statement
 from shuffledp.report.wording import (
     EstimateRow,
     estimate_headings,
     estimate_rows,
+    expected_errors,
     randomizer_title,
     same_width,
 )

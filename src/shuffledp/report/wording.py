@@ -11,18 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 from shuffledp.collection.results import Guarantee, Result
 from shuffledp.core.bound import Bound
+from shuffledp.core.profile import LocalProfile
 from shuffledp.report.formatting import (
+    best_guess,
     brief,
     decimals_for,
     display_width,
     fixed,
     given,
+    odds_factor,
     percent,
     rounded,
     shown_label,
 )
 
 if TYPE_CHECKING:
+    from shuffledp.collection.plan import Plan
     from shuffledp.collection.question import Question
 
 #: Full names of the randomizers; one that is not listed goes by its registered name.
@@ -195,18 +199,53 @@ def estimate_rows(result: Result) -> list[EstimateRow]:
 
 
 def safe_epsilon(guarantee: Guarantee) -> str:
-    """Return the epsilon that is safe to publish: as given, or rounded up."""
+    """Return the upper bound on epsilon: as given, or rounded up."""
     return _safe(guarantee.epsilon)
 
 
 def safe_delta(guarantee: Guarantee) -> str:
-    """Return the delta that is safe to publish: as given, or rounded up."""
+    """Return the upper bound on delta: as given, or rounded up."""
     return _safe(guarantee.delta)
 
 
 def _safe(value: Bound | float) -> str:
     """Return a bound rounded up, or a given number as it is where that is short."""
     return rounded(value.upper, up=True) if isinstance(value, Bound) else brief(value)
+
+
+def without_shuffler(profile: LocalProfile) -> tuple[str, str, str]:
+    """Return epsilon0, the factor by which odds change, and the chance of a right guess.
+
+    For an adversary who sees who sent which report. All are rounded up; the guess is between two
+    answers that seemed equally likely, as that of the central guarantee.
+    """
+    return (
+        rounded(profile.epsilon0, up=True),
+        odds_factor(profile.epsilon0),
+        best_guess(profile.epsilon0, profile.delta0),
+    )
+
+
+def without_shuffler_line(profile: LocalProfile) -> str:
+    """Return the same on one line."""
+    epsilon0, odds, guess = without_shuffler(profile)
+    return f"epsilon0 = {epsilon0}: odds change by up to {odds}, a guess is right up to {guess}"
+
+
+def error_text(plan: "Plan", error: float) -> str:
+    """Return a standard error of the plan in the unit of its estimates: percent, or as it is."""
+    words = wording(plan.question)
+    return words.format(error, decimals_for([words.unit * plan.expected_standard_error]))
+
+
+def expected_errors(plan: "Plan") -> list[tuple[str, str]]:
+    """Return both expected errors with their names: about these users, and about a population."""
+    about_users = error_text(plan, plan.expected_standard_error)
+    about_population = error_text(plan, plan.expected_population_standard_error)
+    return [
+        ("standard error", f"{about_users} expected, {plan.question.expected_for}"),
+        ("population", f"standard error {about_population} expected, with sampling"),
+    ]
 
 
 def gap_percent(gap: float) -> str:
