@@ -27,13 +27,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartSection:
-    """A chart with its caption, and its numbers in a table."""
+    """A chart with its caption and its numbers in a table; or a table alone."""
 
     name: str
     heading: str
-    figure: Figure
-    caption: str
+    figure: Figure | None = None
+    caption: str = ""
     is_table_open: bool = False
+    headings: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,85 +316,34 @@ def _less(values: Sequence[float], less: float) -> tuple[float | None, ...]:
 
 # --------------------------------------------------------------------- attacks and models
 def measured_page(results: Sequence["Measured"], command: str) -> ChartPage:
-    """Return one chart a measure: means with error bars, and bounds where there are some."""
-    panels = dict.fromkeys((result.task, result.measure) for result in results)
-    sections = []
-    for index, (task, measure) in enumerate(panels):
-        found = [
-            each.of_better() for each in results if (each.task, each.measure) == (task, measure)
-        ]
-        has_limits = found[0].lower is not None
-        bars = (
-            "95% limits; the dotted line is the bound" if has_limits else "one standard deviation"
+    """Return a table a measure: means, from where to where they lie, and bounds where known."""
+    panels: dict[str, list[tuple[str, ...]]] = {}
+    for each in results:
+        found = each.of_better()
+        deviation = found.standard_deviation or 0.0
+        low = found.mean - deviation if found.lower is None else found.lower
+        high = found.mean + deviation if found.upper is None else found.upper
+        is_other = found.task != each.task
+        row = (
+            f"{found.arrangement} ({found.task})" if is_other else found.arrangement,
+            fixed(found.mean, 4),
+            fixed(max(low, 0.0), 4),
+            fixed(high, 4),
+            "" if found.bound is None else rounded(found.bound, up=True),
         )
-        sections.append(
-            ChartSection(
-                name=f"measure-{index}",
-                heading=f"{task}: {measure}",
-                figure=_measured_figure(f"chart-measure-{index}", task, measure, found),
-                caption=f"Means; bars are {bars}.",
-                is_table_open=True,
-            )
-        )
+        panels.setdefault(f"{each.task}: {each.measure}", []).append(row)
     return ChartPage(
         title="What an adversary infers" if command == "attack" else "What a model learns",
-        lead="A simulation on true answers: nothing is released, and the figures are not private.",
+        lead="A simulation on true answers: nothing is released, and the figures are not private. "
+        "From and to are 95% limits where a bound is known, else one standard deviation.",
         command=command,
-        sections=tuple(sections),
-    )
-
-
-def _measured_figure(name: str, task: str, measure: str, found: Sequence["Measured"]) -> Figure:
-    """Return the arrangements side by side."""
-    labels = [
-        each.arrangement if each.task == task else f"{each.arrangement} ({each.task})"
-        for each in found
-    ]
-    ends = [_error_bar(each) for each in found]
-    points = {
-        **line(range(len(found)), [each.mean for each in found], "var(--accent)", mode="markers"),
-        "marker": {"size": 10, "color": "var(--accent)"},
-        "error_y": {
-            "arrayminus": [down for down, _ in ends],
-            "array": [up for _, up in ends],
-            "color": "var(--accent)",
-            "thickness": 2,
-        },
-    }
-    bounds = [
-        line((i - 0.3, i + 0.3), (each.bound,) * 2, "var(--ink-soft)", mode="lines", dash="dot")
-        for i, each in enumerate(found)
-        if each.bound is not None
-    ]
-    layout = base_layout(height=340)
-    layout["xaxis"] = axis(
-        "reports",
-        tickvals=list(range(len(found))),
-        ticktext=labels,
-        range=[-0.5, len(found) - 0.5],
-    )
-    layout["yaxis"] = axis(measure, rangemode="tozero")
-    return Figure(
-        name=name,
-        spec={"data": [points, *bounds], "layout": layout, "narrow": {}},
-        description=f"Chart of {measure}, {len(found)} arrangements. The table holds the numbers.",
-        headings=("reports", "mean", "from", "to", "bound"),
-        rows=tuple(
-            (
-                label,
-                fixed(each.mean, 4),
-                fixed(each.mean - down, 4),
-                fixed(each.mean + up, 4),
-                "" if each.bound is None else rounded(each.bound, up=True),
+        sections=tuple(
+            ChartSection(
+                name=f"measure-{index}",
+                heading=heading,
+                headings=("reports", "mean", "from", "to", "bound"),
+                rows=tuple(rows),
             )
-            for label, each, (down, up) in zip(labels, found, ends, strict=True)
+            for index, (heading, rows) in enumerate(panels.items())
         ),
     )
-
-
-def _error_bar(result: "Measured") -> tuple[float, float]:
-    """Return how far the bar goes down and up: exact limits, else one standard deviation."""
-    if result.lower is not None and result.upper is not None:
-        return result.mean - result.lower, result.upper - result.mean
-    deviation = result.standard_deviation or 0.0
-    return min(deviation, result.mean), deviation

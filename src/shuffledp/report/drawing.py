@@ -126,13 +126,10 @@ def _values(data: list[dict[str, Any]], name: str) -> list[float]:
     """Return all that has to fit on an axis."""
     found = [0.0 for trace in data if trace["type"] == "bar" and name == "x"]
     for trace in data:
-        ends = trace.get(f"error_{name}", {})
-        up, down = ends.get("array"), ends.get("arrayminus", ends.get("array"))
-        for index, value in enumerate(trace[name]):
+        reach = trace.get(f"error_{name}", {}).get("array", [0.0] * len(trace[name]))
+        for value, more in zip(trace[name], reach, strict=True):
             if value is not None and math.isfinite(value):
-                found.append(value)
-                if up:
-                    found += [value + up[index], value - down[index]]
+                found += [value - more, value + more]
     return found
 
 
@@ -244,7 +241,7 @@ def _trace(trace: dict[str, Any], x: Scale, y: Scale) -> Iterator[Mark]:
         None if b is None or not math.isfinite(b) else (x(a), y(b))
         for a, b in zip(trace["x"], trace["y"], strict=True)
     ]
-    yield from _whiskers(trace, points, x, y)
+    yield from _whiskers(trace, points, x)
     if "line" not in trace:
         return
     style, mode, marker = trace["line"], trace["mode"], trace["marker"]
@@ -281,27 +278,13 @@ def _dot(point: Point, marker: dict[str, Any], title: str, *, is_shown: bool) ->
     )
 
 
-def _whiskers(
-    trace: dict[str, Any], points: Sequence[Point | None], x: Scale, y: Scale
-) -> Iterator[Mark]:
+def _whiskers(trace: dict[str, Any], points: Sequence[Point | None], x: Scale) -> Iterator[Mark]:
     """Yield the error bars of a trace."""
-    for name, scale in (("error_x", x), ("error_y", y)):
-        ends = trace.get(name)
-        if ends is None:
-            continue
-        values, down = trace[name[-1]], ends.get("arrayminus", ends["array"])
-        for index, point in enumerate(points):
-            if point is None:
-                continue
-            low, high = (
-                scale(values[index] - down[index]),
-                scale(values[index] + ends["array"][index]),
-            )
-            (a, b), cap = point, 4.0
-            if name == "error_x":
-                path = f"M{low} {b}H{high}M{low} {b - cap}V{b + cap}M{high} {b - cap}V{b + cap}"
-            else:
-                path = f"M{a} {low}V{high}M{a - cap} {low}H{a + cap}M{a - cap} {high}H{a + cap}"
+    ends = trace.get("error_x")
+    for point, value, reach in zip(points, trace["x"], ends["array"] if ends else (), strict=False):
+        if ends is not None and point is not None:
+            low, high, (_, y), cap = x(value - reach), x(value + reach), point, 4.0
+            path = f"M{low} {y}H{high}M{low} {y - cap}V{y + cap}M{high} {y - cap}V{y + cap}"
             style = f"stroke:{ends['color']};stroke-width:{ends['thickness']}"
             yield Mark("path", {"class": "whisker", "d": path, "fill": "none", "style": style})
 
