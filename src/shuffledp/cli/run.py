@@ -82,14 +82,17 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--post-process",
+    "post_processing",
     multiple=True,
     metavar="STEP",
     help="Bias for plausibility: clip, norm-sub or simplex. May be given more than once.",
 )
-@click.option("--title", help="Heading of the report.")
-@click.option("--question", help="The question as people were asked it, for the report.")
-@click.option("--organisation", help="Who asks, for the report.")
-@click.option("--contact", help="Whom to ask about the collection, for the report.")
+@click.option("--title", default="", help="Heading of the report.")
+@click.option(
+    "--question", default="", help="The question as people were asked it, for the report."
+)
+@click.option("--organisation", default="", help="Who asks, for the report.")
+@click.option("--contact", default="", help="Whom to ask about the collection, for the report.")
 @seed_option
 @click.option(
     "--ledger",
@@ -101,30 +104,12 @@ if TYPE_CHECKING:
 @overwrite_option
 @show_values_option
 @json_option
-def run(  # noqa: PLR0913  # one parameter an option
+def run(
     *,
     table: Path,
     column: str | None,
-    epsilon: float | None,
-    delta: float,
-    max_epsilon0: float | None,
     out: Path,
-    other: bool,
-    missing: str,
-    clip: bool,
-    separator: str | None,
-    truncate: bool,
-    randomizer: str | None,
-    epsilon0: float | None,
-    confidence: float,
-    interval: str,
-    simultaneous: bool,
-    post_process: tuple[str, ...],
     prior_file: Path | None,
-    title: str | None,
-    question: str | None,
-    organisation: str | None,
-    contact: str | None,
     seed: int | None,
     ledger: Path | None,
     save_reports: bool,
@@ -149,36 +134,20 @@ def run(  # noqa: PLR0913  # one parameter an option
     from shuffledp.collection.source.prior_files import read_prior
     from shuffledp.leakage.of_runs import json_of_run
 
-    require_target(epsilon=epsilon, delta=delta, max_epsilon0=max_epsilon0)
-    if (epsilon is None) == (epsilon0 is None):
-        raise click.UsageError("give exactly one of --epsilon (to be met) and --epsilon0 (fixed)")
-    if epsilon0 is not None:
-        require_non_negative("epsilon0", epsilon0)
-    privacy = {
-        "epsilon": epsilon,
-        "epsilon0": epsilon0,
-        "delta": delta,
-        "max_epsilon0": max_epsilon0,
-        "randomizer": randomizer,
-    }
-    about = About(
-        title=title or "",
-        question=question or "",
-        organisation=organisation or "",
-        contact=contact or "",
-        date=datetime.now(UTC).date().isoformat(),
-    )
-    require_open_unit("confidence", confidence)
+    privacy = _taken(options, "epsilon", "epsilon0", "delta", "max_epsilon0", "randomizer")
+    _require_privacy(**privacy)
+    intervals = _taken(options, "confidence", "interval", "simultaneous", "post_processing")
+    require_open_unit("confidence", intervals["confidence"])
+    words = _taken(options, "title", "question", "organisation", "contact")
+    about = About(**words, date=datetime.now(UTC).date().isoformat())
     if ledger is not None and seed is not None:
         raise click.UsageError("--seed simulates, and a simulation spends nothing: no --ledger")
+    reading = Reading(**_taken(options, "other", "missing", "clip", "separator", "truncate"))
     shuffle = take_shuffle(options)
     what = Asked(**options)
     if shuffle is not None:
-        shuffle.require_fitting(column, missing=missing, save_reports=save_reports)
+        shuffle.require_fitting(column, missing=reading.missing, save_reports=save_reports)
     prior = None if prior_file is None else read_prior(prior_file)
-    reading = Reading(
-        other=other, missing=missing, clip=clip, separator=separator, truncate=truncate
-    )
     with (
         results_folder(out, overwrite=overwrite, inputs=read_paths(out)) as folder,
         progress_bar() as on_progress,
@@ -193,10 +162,7 @@ def run(  # noqa: PLR0913  # one parameter an option
             setting,
             values,
             seed=seed,
-            confidence=confidence,
-            interval=interval,
-            simultaneous=simultaneous,
-            post_processing=post_process,
+            **intervals,
             sink=arranged.sink(folder, setting, column, save_reports=save_reports),
             scratch=folder,
             prior=prior,
@@ -218,6 +184,20 @@ def run(  # noqa: PLR0913  # one parameter an option
         left = None if ledger is None else _spent(result, ledger, table)
     print_warnings(result.warnings)
     _print_result(result, out, left, as_json=as_json)
+
+
+def _taken(options: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Take options out of all of them."""
+    return {name: options.pop(name) for name in names}
+
+
+def _require_privacy(*, epsilon: float | None, epsilon0: float | None, **other: Any) -> None:
+    """Raise unless a target is given, or a local loss."""
+    require_target(epsilon=epsilon, delta=other["delta"], max_epsilon0=other["max_epsilon0"])
+    if (epsilon is None) == (epsilon0 is None):
+        raise click.UsageError("give exactly one of --epsilon (to be met) and --epsilon0 (fixed)")
+    if epsilon0 is not None:
+        require_non_negative("epsilon0", epsilon0)
 
 
 class _Uniform:
