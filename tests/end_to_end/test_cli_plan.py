@@ -30,7 +30,12 @@ def test_people_read_the_choice_the_runner_up_and_the_other_models(capsys):
     assert main(ISSUE) == 0
     out = capsys.readouterr().out
     assert out.startswith("question        3 answers\nrandomizer      k-rr\nepsilon0        6.2")
-    for text in ("this plan", "without a shuffler", "with a trusted curator", "runner-up"):
+    for text in (
+        "chosen: k-rr",
+        "without a shuffler",
+        "with a trusted curator",
+        "or subset-selection",
+    ):
         assert text in out
     assert out.index("symmetric-unary") < out.index("optimized-unary")
 
@@ -39,7 +44,7 @@ def test_the_randomizer_can_be_named(capsys):
     assert main([*ISSUE, "--randomizer", "optimized-unary"]) == 0
     out = capsys.readouterr().out
     assert "randomizer      optimized-unary\n" in out
-    assert "runner-up" not in out
+    assert "or k-rr" not in out
 
 
 def test_the_three_ways_to_give_a_domain_agree(capsys, tmp_path):

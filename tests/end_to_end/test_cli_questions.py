@@ -300,7 +300,7 @@ def test_a_plan_of_every_kind(here, capsys, name):
     assert main(["plan", "--num-users", "1200", *ASKED[name], *TARGET]) == 0
     out = capsys.readouterr().out
     assert out.startswith(f"question        {KINDS[name].question.describe()}\n")
-    for text in ("this plan", "without a shuffler", "with a trusted curator", "runner-up"):
+    for text in ("chosen: ", "without a shuffler", "same error with a trusted curator", "or "):
         assert text in out
     error = next(line for line in out.splitlines() if line.startswith("standard error"))
     assert ("%" in error) == ("mean" not in name)

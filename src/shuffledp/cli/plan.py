@@ -176,9 +176,13 @@ def _print_solution(solution: "Calibration", *, as_json: bool) -> None:
 
 def _print_plan(chosen: "Plan") -> None:
     """Print the choice, the other randomizers, and what the two other models would cost."""
-    from shuffledp.report.wording import error_text, expected_errors, without_shuffler_line
+    from shuffledp.report.wording import (
+        PLAN_HEADINGS,
+        expected_errors,
+        plan_rows,
+        without_shuffler_line,
+    )
 
-    error = chosen.expected_standard_error
     print_facts(
         [
             ("question", chosen.question.describe()),
@@ -191,36 +195,4 @@ def _print_plan(chosen: "Plan") -> None:
         ]
     )
     click.echo()
-    print_table(
-        ("compared with", "standard error", "epsilon for the same error"),
-        [
-            ("this plan", error_text(chosen, error), given(chosen.target_epsilon)),
-            *(
-                (
-                    name,
-                    error_text(chosen, model.standard_error_at_same_epsilon),
-                    rounded(cost, up=True, digits=3),
-                )
-                for name, model in (
-                    ("without a shuffler", chosen.local_model),
-                    ("with a trusted curator", chosen.central_model),
-                )
-                for cost in (model.epsilon_for_same_error,)
-            ),
-        ],
-    )
-    if not chosen.alternatives:
-        return
-    click.echo()
-    print_table(
-        ("runner-up", "epsilon0", "bytes a report", "standard error"),
-        [
-            (
-                other.randomizer.name,
-                rounded(other.randomizer.epsilon0, up=True),
-                f"{other.randomizer.num_report_bytes:,}",
-                error_text(chosen, other.expected_standard_error),
-            )
-            for other in chosen.alternatives
-        ],
-    )
+    print_table(PLAN_HEADINGS, plan_rows(chosen))

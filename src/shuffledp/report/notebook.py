@@ -5,15 +5,16 @@ from functools import singledispatch
 from shuffledp.collection.plan import Plan
 from shuffledp.collection.results import Result
 from shuffledp.core.display import visible
-from shuffledp.report.formatting import shorten
+from shuffledp.report.formatting import given, rounded, shorten
 from shuffledp.report.page import render
-from shuffledp.report.plan import HEADINGS, headline, plan_rows
 from shuffledp.report.statement import SIMULATION_WARNING, privacy_statement
 from shuffledp.report.wording import (
+    PLAN_HEADINGS,
     EstimateRow,
     estimate_headings,
     estimate_rows,
     expected_errors,
+    plan_rows,
     randomizer_title,
     same_width,
 )
@@ -90,9 +91,9 @@ def _(subject: Plan) -> str:
         "notebook.html",
         alert="",
         warnings=(),
-        headline=headline(subject),
+        headline=_plan_line(subject),
         lines=[f"{name}: {text}" for name, text in expected_errors(subject)],
-        headings=HEADINGS,
+        headings=PLAN_HEADINGS,
         rows=plan_rows(subject),
         num_more=0,
         paragraphs=(),
@@ -102,8 +103,17 @@ def _(subject: Plan) -> str:
 @terminal_text.register
 def _(subject: Plan) -> str:
     expected = [f"{name}: {text}" for name, text in expected_errors(subject)]
-    table = same_width([HEADINGS, *plan_rows(subject)])
-    return "\n".join([headline(subject), *expected, "", *table])
+    table = same_width([PLAN_HEADINGS, *plan_rows(subject)])
+    return "\n".join([_plan_line(subject), *expected, "", *table])
+
+
+def _plan_line(plan: Plan) -> str:
+    """Say on one line what will be run and what holds then."""
+    return (
+        f"{plan.num_users:,} users, {randomizer_title(plan.randomizer)} for "
+        f"{plan.question.describe()}: epsilon <= "
+        f"{rounded(plan.guarantee.epsilon_upper, up=True)} at delta = {given(plan.target_delta)}"
+    )
 
 
 def _summary(result: Result) -> str:

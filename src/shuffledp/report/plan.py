@@ -9,47 +9,16 @@ from shuffledp.report.figures import Figure, axis, bar_names, base_layout
 from shuffledp.report.formatting import given, rounded
 from shuffledp.report.page import page_html
 from shuffledp.report.wording import (
+    PLAN_HEADINGS,
     error_text,
+    plan_rows,
     randomizer_title,
     without_shuffler,
     wording,
 )
 
-HEADINGS = ("", "epsilon0", "bytes", "standard error", "epsilon")
 _LONGEST_NAME = 34  # characters beside a bar
 _MOST_TIMES = 20.0  # worse than the best: no bar
-
-
-def headline(plan: Plan) -> str:
-    """Say on one line what will be run and what holds then."""
-    return (
-        f"{plan.num_users:,} users, {randomizer_title(plan.randomizer)} for "
-        f"{plan.question.describe()}: epsilon <= "
-        f"{rounded(plan.guarantee.epsilon_upper, up=True)} at delta = {given(plan.target_delta)}"
-    )
-
-
-def plan_rows(plan: Plan) -> list[tuple[str, ...]]:
-    """Return name, epsilon0, bytes, standard error and central (or local) epsilon of each."""
-    choices: list[tuple[str, Plan | Alternative]] = [("chosen:", plan)]
-    choices += [("or", other) for other in plan.alternatives]
-    rows: list[tuple[str, ...]] = [
-        (
-            f"{name} {choice.randomizer.name}",
-            rounded(choice.randomizer.epsilon0, up=True),
-            f"{choice.randomizer.num_report_bytes:,}",
-            error_text(plan, choice.expected_standard_error),
-            given(plan.target_epsilon),
-        )
-        for name, choice in choices
-    ]
-    error = error_text(plan, plan.expected_standard_error)
-    for name, model in (
-        ("same error without a shuffler", plan.local_model),
-        ("same error with a trusted curator", plan.central_model),
-    ):
-        rows.append((name, "", "", error, rounded(model.epsilon_for_same_error, up=True)))
-    return rows
 
 
 @page_html.register
@@ -135,7 +104,7 @@ def figure_of_errors(plan: Plan) -> Figure:
             f"Bar chart of the expected standard error of {len(choices)} randomizers. The table "
             "below holds the same numbers."
         ),
-        headings=HEADINGS,
+        headings=PLAN_HEADINGS,
         rows=tuple(plan_rows(plan)),
     )
 

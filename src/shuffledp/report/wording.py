@@ -232,6 +232,40 @@ def without_shuffler_line(profile: LocalProfile) -> str:
     return f"epsilon0 = {epsilon0}: odds change by up to {odds}, a guess is right up to {guess}"
 
 
+PLAN_HEADINGS = ("", "epsilon0", "bytes", "standard error", "epsilon")
+
+
+def plan_rows(plan: "Plan") -> list[tuple[str, ...]]:
+    """Return name, epsilon0, bytes, standard error and epsilon of each randomizer and model."""
+    target, own = given(plan.target_epsilon), error_text(plan, plan.expected_standard_error)
+    reached = plan.guarantee.epsilon_upper
+    choices: list[tuple[str, Any]] = [
+        ("chosen:", plan),
+        *(("or", each) for each in plan.alternatives),
+    ]
+    rows: list[tuple[str, ...]] = [
+        (
+            f"{name} {choice.randomizer.name}",
+            rounded(choice.randomizer.epsilon0, up=True),
+            f"{choice.randomizer.num_report_bytes:,}",
+            error_text(plan, choice.expected_standard_error),
+            target
+            if choice is not plan or reached > 0.99 * plan.target_epsilon
+            else rounded(reached, up=True),
+        )
+        for name, choice in choices
+    ]
+    for name, model in (
+        ("without a shuffler", plan.local_model),
+        ("with a trusted curator", plan.central_model),
+    ):
+        error = error_text(plan, model.standard_error_at_same_epsilon)
+        rows.append((name, "", "", error, target))
+        cost = rounded(model.epsilon_for_same_error, up=True)
+        rows.append((f"same error {name}", "", "", own, cost))
+    return rows
+
+
 def error_text(plan: "Plan", error: float) -> str:
     """Return a standard error of the plan in the unit of its estimates: percent, or as it is."""
     words = wording(plan.question)
