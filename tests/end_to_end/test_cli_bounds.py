@@ -76,7 +76,7 @@ def test_the_figure_is_written_beside_the_table(capsys, tmp_path, over):
     assert "clones" in capsys.readouterr().out
     page = target.read_text(encoding="utf-8")
     assert page.startswith("<!DOCTYPE html>")
-    assert f"Over {'ε<sub>0</sub>' if over else 'the number of users'}</h2>" in page
+    assert f"Over the {'local ε₀' if over else 'number of users'}</h2>" in page
     assert list(tmp_path.iterdir()) == [target]
 
 

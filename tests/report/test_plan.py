@@ -115,6 +115,6 @@ def test_text_lists_every_choice(binary_plan):
 def test_html_is_one_table_without_scripts(binary_plan):
     html = binary_plan._repr_html_()
     assert html.count("<table>") == 1
-    assert html.count("<tr>") == 1 + len(RANDOMIZERS) + 2  # head, choices, other models
+    assert html.count("<tr>") == 1 + len(RANDOMIZERS) + 4  # head, choices, other models
     assert "<script" not in html
     assert "\u03b5\u00a0\u2264\u00a01" in html

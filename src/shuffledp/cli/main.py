@@ -114,7 +114,7 @@ def _failed(error: Exception) -> int:
     if type(error).__name__ == "NoArgsIsHelpError":  # not in click 8.1
         click.echo(message)
         return 0
-    if isinstance(error, OSError):
+    if isinstance(error, OSError) and not isinstance(error, ShuffledpError):
         _abandon_stdout()
         if isinstance(error, BrokenPipeError):
             return UNREAD
