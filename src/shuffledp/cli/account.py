@@ -36,16 +36,6 @@ _RENYI_ORDERS = (1.25, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-def _list_methods(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
-    """Print all methods and leave."""
-    if not wanted or ctx.resilient_parsing:
-        return
-    from shuffledp.accounting.amplification.registry import METHODS
-
-    print_facts((method.name, method.source) for method in METHODS.values())
-    ctx.exit()
-
-
 @click.command(epilog="Example: shuffledp account --epsilon0 1 --num-users 10000 --delta 1e-6")
 @click.option("--epsilon0", type=float, help="Local privacy loss of each report, in nats.")
 @click.option("--num-users", type=whole_number, metavar="N", help="Users in one shuffled batch.")
@@ -108,14 +98,8 @@ def _list_methods(ctx: click.Context, _param: click.Parameter, wanted: bool) -> 
     is_flag=True,
     help="Also prove the number by ball arithmetic; needs the extra 'certify'.",
 )
-@click.option("--method", default="best", show_default=True, help="A name of --list-methods.")
 @click.option(
-    "--list-methods",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_list_methods,
-    help="List all methods with their sources.",
+    "--method", default="best", show_default=True, help="A method that `shuffledp bounds` lists."
 )
 @json_option
 def account(

@@ -170,11 +170,9 @@ def estimate_rows(result: Result) -> list[EstimateRow]:
     decimals = decimals_for([words.unit * error for error in errors])
     count_decimals = decimals_for([result.num_users * error for error in errors])
     counts = estimates.columns().get("count")
-    shown_counts = (
-        [""] * len(errors)
-        if counts is None
-        else [fixed(count, count_decimals) for count in counts.tolist()]
-    )
+    shown_counts = [""] * len(errors)
+    if counts is not None:
+        shown_counts = [fixed(count, count_decimals) for count in counts.tolist()]
     columns = zip(
         result.domain,
         shown_counts,
