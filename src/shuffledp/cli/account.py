@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shuffledp.cli.console import (
-    guarantee_facts,
     print_facts,
     print_json,
     print_list,
@@ -24,6 +23,7 @@ from shuffledp.cli.options import (
     whole_number,
 )
 from shuffledp.report.formatting import rounded
+from shuffledp.report.wording import guarantee_facts
 
 if TYPE_CHECKING:
     from shuffledp.accounting.composed import Composition

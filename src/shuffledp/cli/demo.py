@@ -6,15 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shuffledp.cli.console import (
-    guarantee_facts,
-    print_facts,
-    print_paragraph,
-    print_table,
-    print_warnings,
-)
+from shuffledp.cli.console import print_facts, print_paragraph, print_table, print_warnings
 from shuffledp.cli.options import PATH, overwrite_option, require_target, seed_option
 from shuffledp.report.formatting import percent
+from shuffledp.report.wording import guarantee_facts
 
 if TYPE_CHECKING:
     from shuffledp.collection.results import Result

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shuffledp.cli.console import (
-    gap_text,
-    guarantee_facts,
     print_facts,
     print_json,
     print_list,
@@ -33,6 +31,7 @@ from shuffledp.cli.options import (
     show_values_option,
     whole_number,
 )
+from shuffledp.report.wording import gap_text, guarantee_facts
 
 if TYPE_CHECKING:
     from shuffledp.monitoring.plan import MonitorPlan

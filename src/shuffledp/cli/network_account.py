@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shuffledp.cli.console import (
-    gap_text,
     print_facts,
     print_json,
     print_list,
@@ -26,6 +25,7 @@ from shuffledp.cli.options import (
     whole_number,
 )
 from shuffledp.report.formatting import given, rounded
+from shuffledp.report.wording import gap_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from shuffledp.cli.asked import Asked, question_options
-from shuffledp.cli.console import (
-    guarantee_facts,
-    print_facts,
-    print_json,
-    print_table,
-    print_warnings,
-)
+from shuffledp.cli.console import print_facts, print_json, print_table, print_warnings
 from shuffledp.cli.options import (
     dimension_option,
     figure_option,
@@ -27,6 +21,7 @@ from shuffledp.cli.options import (
 )
 from shuffledp.core.errors import DomainError
 from shuffledp.report.formatting import given, rounded
+from shuffledp.report.wording import guarantee_facts
 
 if TYPE_CHECKING:
     from shuffledp.collection.account import Calibration

@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shuffledp.cli.asked import Asked, Reading, question_options
-from shuffledp.cli.console import (
-    guarantee_facts,
-    print_facts,
-    print_json,
-    print_warnings,
-    progress_bar,
-    read_paths,
-)
+from shuffledp.cli.console import print_facts, print_json, print_warnings, progress_bar, read_paths
 from shuffledp.cli.options import (
     PATH,
     confidence_option,
@@ -30,6 +23,7 @@ from shuffledp.cli.options import (
 )
 from shuffledp.cli.shuffles import shuffler_options, take_shuffle
 from shuffledp.core.checks import require_non_negative, require_open_unit
+from shuffledp.report.wording import guarantee_facts
 
 if TYPE_CHECKING:
     from shuffledp.accounting.composed import Composable

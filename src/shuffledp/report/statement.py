@@ -14,7 +14,13 @@ from shuffledp.collection.results import Guarantee, Result
 from shuffledp.core.bound import Bound
 from shuffledp.report.formatting import best_guess, odds_factor, one_in, rounded
 from shuffledp.report.shuffles import group_paragraphs, network_paragraph
-from shuffledp.report.wording import gap_percent, safe_delta, safe_epsilon, without_shuffler
+from shuffledp.report.wording import (
+    gap_percent,
+    guarantee_facts,
+    safe_delta,
+    safe_epsilon,
+    without_shuffler,
+)
 
 Paragraph = tuple[str, str]  # a short title and its text
 
@@ -74,7 +80,7 @@ def privacy_statement(result: Result) -> Statement:
             f"for each of {guarantee.num_users:,} users"
         ),
         paragraphs=tuple(paragraphs),
-        facts=_facts(guarantee),
+        facts=tuple((name.capitalize(), text) for name, text in guarantee_facts(guarantee)),
     )
 
 
@@ -176,27 +182,6 @@ def _without_shuffler(result: Result) -> Paragraph:
         "shuffler: an adversary who knows who sent which report changes the odds by a factor of "
         f"at most {odds}{exception}. Between two answers that seemed equally likely it guesses "
         f"right with a chance of at most {guess}."
-    )
-
-
-def _facts(guarantee: Guarantee) -> tuple[tuple[str, str], ...]:
-    """Upper bound first, then the gap to what is unavoidable, then where it comes from."""
-    bound, name = guarantee.bound, _computed_name(guarantee)
-    other, value = (
-        ("delta", safe_delta(guarantee))
-        if name == "epsilon"
-        else ("epsilon", safe_epsilon(guarantee))
-    )
-    unavoidable = (
-        "not known" if bound.lower is None else f"{name} >= {rounded(bound.lower, up=False)}"
-    )
-    return (
-        ("Proved upper bound", f"{name} <= {rounded(bound.upper, up=True)} at {other} = {value}"),
-        ("Proved unavoidable", unavoidable),
-        ("Gap", "not known" if bound.gap is None else gap_percent(bound.gap)),
-        ("Honest users", f"{guarantee.num_users:,}"),
-        ("Method", bound.method),
-        ("Source", bound.source),
     )
 
 

@@ -280,6 +280,43 @@ def expected_errors(plan: "Plan") -> list[tuple[str, str]]:
     ]
 
 
+def guarantee_facts(guarantee: Guarantee) -> list[tuple[str, str]]:
+    """Return the proved upper bound first, then how far it is from what is unavoidable."""
+    bound = guarantee.bound
+    name, given_name = ("epsilon", "delta")
+    given_value = guarantee.delta_upper
+    if isinstance(guarantee.delta, Bound):
+        name, given_name = given_name, name
+        given_value = guarantee.epsilon_upper
+    return [
+        (name, f"{rounded(bound.upper, up=True, digits=6)} (proved upper bound)"),
+        ("gap", gap_text(bound, name)),
+        (given_name, given(given_value)),
+        *_batches(guarantee),
+        ("method", bound.method),
+        ("source", bound.source),
+    ]
+
+
+def _batches(guarantee: Guarantee) -> list[tuple[str, str]]:
+    """Return how many users there are, and how many rounds, if there are several."""
+    if guarantee.rounds == 1:
+        return [("users", f"{guarantee.num_users:,}")]
+    return [
+        ("rounds", f"{guarantee.rounds:,}"),
+        ("users", f"{guarantee.num_users:,} in the smallest batch"),
+    ]
+
+
+def gap_text(bound: Bound, name: str) -> str:
+    """Return how far a bound is from what is unavoidable."""
+    if bound.lower is None or bound.gap is None:
+        return "not known"
+    gap = gap_percent(bound.gap) if bound.gap else "none"
+    lower = rounded(bound.lower, up=False, digits=6)
+    return f"{gap}: no analysis can show {name} below {lower}"
+
+
 def gap_percent(gap: float) -> str:
     """Return a relative gap, rounded to few digits of percent."""
     if gap == 0.0:
