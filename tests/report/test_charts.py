@@ -1,4 +1,4 @@
-"""Pages of nothing but charts: which lines there are, their numbers, and what plotly accepts."""
+"""Pages of nothing but charts: which lines there are, their numbers, and that they can be drawn."""
 
 from dataclasses import replace
 

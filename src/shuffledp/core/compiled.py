@@ -44,11 +44,13 @@ else:
             """Tell nothing."""
 
     def _watch() -> None:
-        """Set numba up for a program of its own.
+        """Set numba up if this is a program of its own, which wants to know of compilations.
 
         numba looks for scipy.linalg, which takes a fifth of a second to load, for products of
         matrices that no loop of ours has. In a process where others may use numba it may look.
         """
+        if not progress.compiling:
+            return
         event.register("numba:compile", _Watch())
         if "scipy.linalg" not in sys.modules:
             sys.modules["scipy.linalg"] = None  # type: ignore[assignment]  # "there is none"
@@ -57,8 +59,7 @@ else:
             finally:
                 del sys.modules["scipy.linalg"]
 
-    if progress.compiling:
-        _watch()
+    _watch()
 
 
 __all__ = ["njit"]
