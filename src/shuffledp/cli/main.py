@@ -36,7 +36,7 @@ from shuffledp.core.errors import LowerEndWarning, ShuffledpError
 
 REFUSED = 2
 INTERRUPTED = 128 + signal.SIGINT
-UNREAD = 128 + signal.SIGPIPE
+UNREAD = 128 + 13  # SIGPIPE, which Windows lacks
 TERMINATED = 128 + signal.SIGTERM
 
 

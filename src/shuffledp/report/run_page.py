@@ -58,14 +58,9 @@ def _(subject: Result) -> str:
         "run.html",
         title=subject.about.title or f"{kind} estimates from {subject.num_users:,} users",
         asked_by=[
-            (name, text)
-            for name, text in (
-                ("Question", subject.about.question),
-                ("Organisation", subject.about.organisation),
-                ("Contact", subject.about.contact),
-                ("Date", subject.about.date),
-            )
-            if text
+            (name.capitalize(), text)
+            for name, text in subject.about.to_json_dict().items()
+            if name != "title"
         ],
         result=subject,
         words=wording(subject.question),
