@@ -81,14 +81,6 @@ def fixed(value: float, decimals: int) -> str:
     return text.removeprefix("-") if not text.strip("-0.,") else text
 
 
-def count_text(number: float) -> str:
-    """Return 1000 as 1k, 10**6 as 1M, 10**9 as 1B, for labels of axes."""
-    for scale, letter in ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "k")):
-        if number >= scale:
-            return f"{number / scale:.3g}{letter}"
-    return f"{number:g}"
-
-
 def percent(value: float, decimals: int) -> str:
     """Return a share in [0, 1] as a percentage, ``decimals`` counted in percent."""
     return fixed(100.0 * value, decimals) + "%"
