@@ -1,12 +1,11 @@
 """Pages of curves in headless Chromium: drawn, silent, offline, and fit for a phone."""
 
 import pytest
-from playwright.sync_api import expect
 
 from shuffledp.collection.bounds import Over, Scenario, bound_curves
 from shuffledp.leakage.account import leakage_curve
 from shuffledp.report import write_report
-from shuffledp.report.bounds import series_of
+from shuffledp.report.bounds import bound_lines
 from shuffledp.report.charts import leakage_page
 
 pytestmark = pytest.mark.browser
@@ -37,12 +36,12 @@ def test_it_is_drawn_without_network_complaint_or_sideways_scrolling(
     page.on("console", lambda message: complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.goto(address)
-    expect(page.locator("#chart-bounds .main-svg").first).to_be_visible()
+    assert page.locator("#chart-bounds > svg:visible").count() == 1
     page.locator("summary").click()
     page.wait_for_load_state("networkidle")
     assert complaints == []
     assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
-    assert page.locator("#chart-bounds .scatterlayer .trace").count() == len(series_of(curves))
+    assert page.locator("#chart-bounds .wide .trace").count() == len(bound_lines(curves))
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     context.close()
 
@@ -58,7 +57,7 @@ def test_so_is_a_page_of_nothing_but_charts(browser, tmp_path, size):
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.goto(path.as_uri())
     for chart in page.locator(".chart").all():
-        expect(chart.locator(".main-svg").first).to_be_visible()
+        assert chart.locator(":scope > svg:visible").count() == 1
     for summary in page.locator("summary").all():
         summary.click()
     assert complaints == []

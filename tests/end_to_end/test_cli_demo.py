@@ -29,7 +29,7 @@ def test_the_statement_and_the_path_of_the_report_are_printed(demo):
         assert f"demo-results/{name}/report.html" in out
         assert (folder / name / "report.html").is_file()
     assert out.count("An adversary who sees all") == 2
-    assert out.count("safe to publish") == 2
+    assert out.count("proved upper bound") == 2
 
 
 def test_each_survey_meets_the_target(demo):

@@ -1,5 +1,7 @@
 """``shuffledp plan`` prints what `make_plan` chooses."""
 
+import json
+
 import pytest
 
 import shuffledp as sdp
@@ -29,7 +31,12 @@ def test_people_read_the_choice_the_runner_up_and_the_other_models(capsys):
     assert main(ISSUE) == 0
     out = capsys.readouterr().out
     assert out.startswith("question        3 answers\nrandomizer      k-rr\nepsilon0        6.2")
-    for text in ("this plan", "without a shuffler", "with a trusted curator", "runner-up"):
+    for text in (
+        "chosen: k-rr",
+        "without a shuffler",
+        "with a trusted curator",
+        "or subset-selection",
+    ):
         assert text in out
     assert out.index("symmetric-unary") < out.index("optimized-unary")
 
@@ -38,7 +45,7 @@ def test_the_randomizer_can_be_named(capsys):
     assert main([*ISSUE, "--randomizer", "optimized-unary"]) == 0
     out = capsys.readouterr().out
     assert "randomizer      optimized-unary\n" in out
-    assert "runner-up" not in out
+    assert "or k-rr" not in out
 
 
 def test_the_three_ways_to_give_a_domain_agree(capsys, tmp_path):
@@ -87,3 +94,45 @@ def test_bad_arguments(capsys, arguments, message):
     assert captured.err.startswith("error: ")
     assert message in captured.err
     assert captured.err.count("\n") == 1
+
+
+LIMITED = [*ISSUE, "--max-epsilon0", "2"]
+
+
+def test_the_local_loss_can_be_limited_beside_the_target(capsys):
+    assert main([*LIMITED, "--json"]) == 0
+    limited = json.loads(capsys.readouterr().out)
+    assert limited["epsilon0"] == 2.0
+    assert max(each["epsilon0"] for each in limited["alternatives"]) == 2.0
+    assert limited["guarantee"]["epsilon"]["upper"] < 0.1
+    assert main([*ISSUE, "--json", "--max-epsilon0", "50"]) == 0
+    loose = json.loads(capsys.readouterr().out)
+    assert main([*ISSUE, "--json"]) == 0
+    assert found_in(json.dumps(loose)) == found_in(capsys.readouterr().out)
+
+
+def test_what_is_left_without_the_shuffler_stands_beside_the_guarantee(capsys):
+    assert main(LIMITED) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "(proved upper bound)" in out
+    # e^2 = 7.389..., and e^2 / (1 + e^2) = 0.88079...
+    assert (
+        "no shuffler epsilon0 = 2.000: odds change by up to 7.39, a guess is right up to 88.1%"
+        in out
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([*ISSUE, "--max-epsilon0", "0"], "max_epsilon0 = 0.0"),
+        (["plan", "--num-users", "9", "--delta", "0.1", "--max-epsilon0", "1"], "limits what"),
+        (
+            ["plan", "--num-users", "9", "--epsilon", "1", "--delta", "0.1", "--max-epsilon0", "1"],
+            "leave out the question",
+        ),
+    ],
+)  # fmt: skip
+def test_limits_that_limit_nothing(capsys, arguments, message):
+    assert main(arguments) == 2
+    assert message in capsys.readouterr().err

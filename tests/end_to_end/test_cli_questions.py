@@ -110,7 +110,7 @@ def test_people_read_estimates_then_the_guarantee(here, capsys, name):
     assert ("Mean" in head) == ("mean" in name)
     assert "95% simultaneous interval" in head
     assert "SIMULATION" in captured.out
-    assert captured.out.index("Standard error") < captured.out.index("safe to publish")
+    assert captured.out.index("Standard error") < captured.out.index("proved upper bound")
     assert "results/report.html" in captured.out
 
 
@@ -308,9 +308,9 @@ def test_a_plan_of_every_kind(here, capsys, name):
     assert main(["plan", "--num-users", "1200", *ASKED[name], *TARGET]) == 0
     out = capsys.readouterr().out
     assert out.startswith(f"question        {KINDS[name].question.describe()}\n")
-    for text in ("this plan", "without a shuffler", "with a trusted curator"):
+    for text in ("chosen: ", "without a shuffler", "same error with a trusted curator"):
         assert text in out
-    assert ("runner-up" in out) == (name not in {"vector-mean", "words"})
+    assert ("\nor " in out) == (name not in {"vector-mean", "words"})
     error = next(line for line in out.splitlines() if line.startswith("standard error"))
     assert ("%" in error) == ("mean" not in name)
 
@@ -338,7 +338,7 @@ def test_a_plan_can_be_written_as_a_page(here, capsys, name):
     assert capsys.readouterr().out == plain
     page = Page((here / "plan.html").read_text(encoding="utf-8"))
     assert f"Plan for {KINDS[name].question.describe()}" in page.text
-    assert json.loads(page.scripts[0])["chart-errors"]["data"][0]["type"] == "bar"
+    assert ("div", "id", "chart-errors") in page.attributes
 
 
 def test_a_page_that_cannot_be_written(here, capsys):

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import polars as pl
 import pytest
@@ -54,6 +55,26 @@ def test_the_command_of_the_issue(here, capsys, table):
     assert {key: saved[key] for key in record} == record
     assert saved["parameters"]["table"] == table
     assert saved["parameters"]["domain_is_discovered"]
+    assert list(saved["about"]) == ["date"]
+
+
+def test_the_report_and_the_record_say_who_asked_what(here):
+    words = {
+        "title": "Commuting",
+        "question": "How do you commute?",
+        "organisation": "City <of> X",
+        "contact": "survey@x.example",
+    }
+    options = [each for name, text in words.items() for each in (f"--{name}", text)]
+    assert run("--domain", "yes,no,refused", "--max-epsilon0", "1", *options) == 0
+    saved = json.loads((here / "results" / "privacy.json").read_text())
+    date = saved["about"].pop("date")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", date)
+    assert saved["about"] == words
+    assert saved["epsilon0"] == 1.0
+    report = (here / "results" / "report.html").read_text()
+    for text in ("<h1>Commuting</h1>", "How do you commute?", "City &lt;of&gt; X", date):
+        assert text in report
 
 
 def test_people_read_estimates_then_the_guarantee(here, capsys):
@@ -61,7 +82,7 @@ def test_people_read_estimates_then_the_guarantee(here, capsys):
     captured = capsys.readouterr()
     assert captured.err == ""
     assert "SIMULATION" in captured.out
-    assert captured.out.index("refused") < captured.out.index("safe to publish")
+    assert captured.out.index("refused") < captured.out.index("proved upper bound")
     assert "results/report.html" in captured.out
     assert "\x1b" not in captured.out
 

@@ -54,7 +54,7 @@ def saved(folder):
 def test_people_read_estimates_guarantee_and_network(here, capsys):
     assert run("--seed", "1") == 0
     out = capsys.readouterr().out
-    assert out.index("95% interval") < out.index("safe to publish") < out.index("spectral gap")
+    assert out.index("95% interval") < out.index("proved upper bound") < out.index("spectral gap")
     assert "network shuffler" in out
     assert "chosen to come close to endless rounds" in out
 

@@ -31,7 +31,7 @@ def test_people_read_errors_and_guarantees_then_the_table_and_the_advice(capsys)
     for text in (
         "in the worst period",
         "95% band for all periods at once",
-        "of all that is ever published, safe to publish",
+        "proved upper bound, of all that is ever published",
         "of all that a user ever sends, without a shuffler",
         "16 (5 levels)",
         "this plan: monitoring",

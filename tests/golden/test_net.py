@@ -7,7 +7,7 @@ else exactly (`golden.net.plain`, which also names what is left out).
 
 Calls of each capability:
 
-account           32
+account           31
 attack             4
 bounds             6
 calibrate         24

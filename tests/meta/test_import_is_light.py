@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-HEAVY = {"cryptography", "matplotlib", "numba", "pandas", "plotly", "polars", "scipy"}
+HEAVY = {"cryptography", "matplotlib", "numba", "pandas", "polars", "scipy"}
 
 
 def loaded_after(statement: str) -> set[str]:

@@ -1,6 +1,10 @@
 """Pages and charts as a browser would see them."""
 
 from html.parser import HTMLParser
+from xml.etree import ElementTree as ET
+
+from shuffledp.report.drawing import drawings
+from shuffledp.report.page import _templates
 
 
 class Page(HTMLParser):
@@ -8,7 +12,7 @@ class Page(HTMLParser):
 
     def __init__(self, html):
         super().__init__()
-        self.tags, self.attributes, self.scripts, self.texts = [], [], [], []
+        self.tags, self.attributes, self.texts = [], [], []
         self.inside = ""
         self.feed(html)
         self.close()
@@ -18,25 +22,27 @@ class Page(HTMLParser):
         self.tags.append(tag)
         self.attributes += [(tag, name, value) for name, value in attrs]
         self.inside = tag
-        if tag == "script":
-            self.scripts.append("")
 
     def handle_endtag(self, tag):
         self.inside = ""
 
     def handle_data(self, data):
-        if self.inside == "script":
-            self.scripts[-1] += data
-        elif self.inside != "style":
+        if self.inside != "style":
             self.texts.append(data)
 
 
-def colours_filled_in(value):
-    """Replace the CSS variables, as the page's script does."""
-    if isinstance(value, str) and value.startswith("var(--"):
-        return "Arial" if value == "var(--font)" else "#123456"
-    if isinstance(value, list):
-        return [colours_filled_in(item) for item in value]
-    if isinstance(value, dict):
-        return {key: colours_filled_in(item) for key, item in value.items()}
-    return value
+def drawn(figure, kind="wide"):
+    """Return the elements of a figure's drawing, read as XML; no place is out of bounds."""
+    (chart,) = (each for each in drawings(figure.spec) if each.kind == kind)
+    assert 0.0 < chart.plot["width"] < chart.width
+    assert 0.0 < chart.plot["height"] < chart.height
+    for mark in [*chart.frame, *chart.marks, *chart.texts]:
+        assert "nan" not in str(mark)
+        assert "inf" not in str(mark.attributes)
+    template = _templates().from_string('{% import "chart.html" as c %}{{ c.drawing(chart) }}')
+    return list(ET.fromstring(template.render(chart=chart)).iter())  # noqa: S314  # ours
+
+
+def of_class(elements, name):
+    """Return the elements of one class."""
+    return [each for each in elements if each.get("class") == name]

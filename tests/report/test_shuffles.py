@@ -14,8 +14,7 @@ from shuffledp.collection.results import (
 )
 from shuffledp.network.run import ExchangeFacts
 from shuffledp.report import page_html
-from shuffledp.report.figures import figure_by_rounds
-from shuffledp.report.run_page import python_code
+from shuffledp.report.run_page import figure_by_rounds
 from shuffledp.report.shuffles import (
     group_paragraphs,
     group_rows,
@@ -170,12 +169,12 @@ def test_the_network_section_escapes_what_comes_from_outside(make_result):
 
 def test_the_curve_comes_down_to_the_uniform_level():
     figure = figure_by_rounds(NETWORK)
-    level, curve = figure.spec["data"]
+    curve, level = figure.spec["data"]
     assert curve["x"] == [6, 30, 60]
     assert curve["y"] == [2.5, 0.8, 0.499967]
     assert level["y"] == [0.49, 0.49]
-    assert figure.rows[-1] == ("60", "0.5000")
-    assert "type" not in figure.spec["layout"]["yaxis"]
+    assert figure.rows[-1] == ("60", "0.49997", "0.49000")
+    assert figure.spec["layout"]["yaxis"]["type"] == "linear"
     steep = varied(epsilon_by_rounds=((1, 5.5), (60, 0.5)))
     assert figure_by_rounds(steep).spec["layout"]["yaxis"]["type"] == "log"
 
@@ -200,12 +199,6 @@ def test_the_page_says_who_passed_the_reports_on(make_result):
     assert "who handed in which" in page.text
     assert "If reports are followed on their way." in page.text
     assert ("div", "id", "chart-rounds") in page.attributes
-
-
-def test_the_code_to_repeat_it_is_python(make_result):
-    code = python_code(make_result(network=NETWORK, shuffler="network"))
-    compile(code, "report", "exec")
-    assert "rounds=60" in code
 
 
 EXCHANGE = ExchangeFacts(
@@ -281,13 +274,3 @@ def test_the_page_has_the_exchange(make_result):
     page = Page(page_html(make_result(network=EXCHANGE, shuffler="network")))
     assert "95 of 100 users registered, and 93 handed in" in page.text
     assert "The relay is trusted to keep from the adversary" in page.text
-
-
-def test_code_is_given_only_where_it_repeats_the_guarantee(make_result):
-    """With absences, code for the whole graph would show an epsilon that is too small."""
-    result = make_result(network=EXCHANGE, shuffler="network")
-    assert "depends on who took part" in python_code(result)
-    everybody = replace(EXCHANGE, num_absences=0, num_users=100, overload=1e-9)
-    result = make_result(network=everybody, shuffler="network")
-    delta = result.guarantee.delta_upper - 1e-9
-    assert f"rounds=20, delta={delta!r}" in python_code(result)

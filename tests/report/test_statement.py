@@ -32,39 +32,35 @@ def test_it_says_who_the_adversary_is_and_what_the_numbers_mean(make_result):
 def test_the_safe_number_comes_first_and_then_the_gap(make_result):
     statement = privacy_statement(make_result())
     assert statement.headline == "epsilon <= 0.5000 at delta <= 1e-8 for each of 6,366 users"
-    assert [name for name, _ in statement.facts[:3]] == [
-        "Safe to publish",
-        "Proved unavoidable",
-        "Gap",
-    ]
+    assert [name for name, _ in statement.facts[:3]] == ["Epsilon", "Gap", "Delta"]
     facts = dict(statement.facts)
-    assert facts["Safe to publish"] == "epsilon <= 0.5000 at delta = 1e-8"
-    assert facts["Proved unavoidable"] == "epsilon >= 0.4993"
-    assert facts["Gap"] == "0.131%"
+    assert facts["Epsilon"] == "0.499967 (proved upper bound)"
+    assert facts["Gap"] == "0.131%: no analysis can show epsilon below 0.499310"
+    assert facts["Delta"] == "1e-8"
     assert facts["Source"].endswith("Lemma 5.3")
 
 
 def test_where_nothing_is_known_below_it_says_so(make_result):
     result = make_result(lower=None)
     assert "How much smaller the true epsilon is, is not known" in words(result)
-    facts = dict(privacy_statement(result).facts)
-    assert facts["Proved unavoidable"] == facts["Gap"] == "not known"
+    assert dict(privacy_statement(result).facts)["Gap"] == "not known"
 
 
 @pytest.mark.parametrize(
-    ("lower", "shown"), [(0.5, "0%"), (0.4999999, "below 0.001%"), (0.4, "20.0%")]
+    ("lower", "shown"), [(0.5, "none"), (0.4999999, "below 0.001%"), (0.4, "20.0%")]
 )
 def test_gaps_are_readable_at_every_size(make_result, lower, shown):
     result = make_result(guarantee=guarantee(lower=lower))
-    assert dict(privacy_statement(result).facts)["Gap"] == shown
+    assert dict(privacy_statement(result).facts)["Gap"].startswith(f"{shown}: no analysis can")
 
 
 def test_a_computed_delta_is_described_as_such(make_result):
     bound = Bound(lower=1e-9, upper=2e-9, method="m", source="s", assumptions=())
     result = make_result(guarantee=Guarantee(epsilon=0.5, delta=bound, num_users=6366))
     statement = privacy_statement(result)
-    assert dict(statement.facts)["Safe to publish"] == "delta <= 2e-9 at epsilon = 0.5"
-    assert "delta = 2e-9 is proved to be safe" in words(result)
+    assert statement.facts[0] == ("Delta", "2e-9 (proved upper bound)")
+    assert dict(statement.facts)["Epsilon"] == "0.5"
+    assert "delta = 2e-9 is a proved upper bound" in words(result)
 
 
 def test_no_finite_epsilon_is_no_promise(make_result):

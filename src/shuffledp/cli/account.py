@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shuffledp.cli.console import (
-    guarantee_facts,
     print_facts,
     print_json,
     print_list,
@@ -24,6 +23,7 @@ from shuffledp.cli.options import (
     whole_number,
 )
 from shuffledp.report.formatting import rounded
+from shuffledp.report.wording import guarantee_facts
 
 if TYPE_CHECKING:
     from shuffledp.accounting.composed import Composition
@@ -34,16 +34,6 @@ if TYPE_CHECKING:
 _RENYI_ORDERS = (1.25, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-
-
-def _list_methods(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
-    """Print all methods and leave."""
-    if not wanted or ctx.resilient_parsing:
-        return
-    from shuffledp.accounting.amplification.registry import METHODS
-
-    print_facts((method.name, method.source) for method in METHODS.values())
-    ctx.exit()
 
 
 @click.command(epilog="Example: shuffledp account --epsilon0 1 --num-users 10000 --delta 1e-6")
@@ -108,14 +98,8 @@ def _list_methods(ctx: click.Context, _param: click.Parameter, wanted: bool) -> 
     is_flag=True,
     help="Also prove the number by ball arithmetic; needs the extra 'certify'.",
 )
-@click.option("--method", default="best", show_default=True, help="A name of --list-methods.")
 @click.option(
-    "--list-methods",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_list_methods,
-    help="List all methods with their sources.",
+    "--method", default="best", show_default=True, help="A method that `shuffledp bounds` lists."
 )
 @json_option
 def account(
@@ -131,7 +115,7 @@ def account(
     """Bound the privacy of shuffled collections.
 
     Without --randomizer the answer holds for every randomizer with that epsilon0; naming it gives
-    a smaller one. The upper bound is safe to publish.
+    a smaller one. The upper bound is proved.
     """
     from shuffledp.collection.account import asked_releases
     from shuffledp.collection.results import delta_cautions

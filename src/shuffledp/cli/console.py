@@ -14,12 +14,8 @@ import click
 
 from shuffledp._version import __version__
 from shuffledp.collection.output import json_text
-from shuffledp.collection.results import Guarantee
-from shuffledp.core.bound import Bound
 from shuffledp.core.display import one_line, visible
 from shuffledp.core.progress import Progress
-from shuffledp.report.formatting import given, rounded
-from shuffledp.report.wording import gap_percent
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -27,7 +23,6 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 _MAX_WIDTH = 100
-_DIGITS = 6
 _LONGEST_LINE = 300
 _SCHEMA_VERSION = 1
 
@@ -135,43 +130,6 @@ def print_paragraph(title: str, text: str) -> None:
     from rich.text import Text
 
     show(Text.assemble((title, "bold"), " ", visible(text)))
-
-
-def guarantee_facts(guarantee: Guarantee) -> list[tuple[str, str]]:
-    """Return what is safe to publish first, then how far it is from what is unavoidable."""
-    bound = guarantee.bound
-    name, given_name = ("epsilon", "delta")
-    given_value = guarantee.delta_upper
-    if isinstance(guarantee.delta, Bound):
-        name, given_name = given_name, name
-        given_value = guarantee.epsilon_upper
-    return [
-        (name, f"{rounded(bound.upper, up=True, digits=_DIGITS)} (upper bound, safe to publish)"),
-        ("gap", gap_text(bound, name)),
-        (given_name, given(given_value)),
-        *_batches(guarantee),
-        ("method", bound.method),
-        ("source", bound.source),
-    ]
-
-
-def _batches(guarantee: Guarantee) -> list[tuple[str, str]]:
-    """Return how many users there are, and how many rounds, if there are several."""
-    if guarantee.rounds == 1:
-        return [("users", f"{guarantee.num_users:,}")]
-    return [
-        ("rounds", f"{guarantee.rounds:,}"),
-        ("users", f"{guarantee.num_users:,} in the smallest batch"),
-    ]
-
-
-def gap_text(bound: Bound, name: str) -> str:
-    """Return how far a bound is from what is unavoidable."""
-    if bound.lower is None or bound.gap is None:
-        return "not known"
-    gap = gap_percent(bound.gap) if bound.gap else "none"
-    lower = rounded(bound.lower, up=False, digits=_DIGITS)
-    return f"{gap}: no analysis can show {name} below {lower}"
 
 
 @contextmanager

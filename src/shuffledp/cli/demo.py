@@ -1,19 +1,15 @@
 """``shuffledp demo``: the main job on real surveys, with the truth beside the estimates."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from shuffledp.cli.console import (
-    guarantee_facts,
-    print_facts,
-    print_paragraph,
-    print_table,
-    print_warnings,
-)
+from shuffledp.cli.console import print_facts, print_paragraph, print_table, print_warnings
 from shuffledp.cli.options import PATH, overwrite_option, require_target, seed_option
 from shuffledp.report.formatting import percent
+from shuffledp.report.wording import guarantee_facts
 
 if TYPE_CHECKING:
     from shuffledp.collection.results import Result
@@ -41,6 +37,7 @@ def demo(*, out: Path, epsilon: float, delta: float, seed: int | None, overwrite
     from shuffledp.collection.output import results_folder, write_results
     from shuffledp.collection.plan import plan as make_plan
     from shuffledp.collection.questions import Categories
+    from shuffledp.collection.results import About
     from shuffledp.collection.run import run as run_plan
     from shuffledp.collection.source.surveys import SURVEY_NAMES, load_survey
     from shuffledp.leakage.of_runs import json_of_run
@@ -55,7 +52,8 @@ def demo(*, out: Path, epsilon: float, delta: float, seed: int | None, overwrite
                 epsilon=epsilon,
                 delta=delta,
             )
-            result = run_plan(plan, survey.answers, seed=seed)
+            about = About(title=survey.title, question=survey.question)
+            result = replace(run_plan(plan, survey.answers, seed=seed), about=about)
             (folder / survey.name).mkdir()
             write_results(
                 result,

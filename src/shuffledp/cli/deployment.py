@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shuffledp.cli.asked import Asked, question_options
-from shuffledp.cli.console import (
-    guarantee_facts,
-    print_facts,
-    print_json,
-    progress_bar,
-    read_paths,
-)
+from shuffledp.cli.console import print_facts, print_json, progress_bar, read_paths
 from shuffledp.cli.options import (
     PATH,
     json_option,
@@ -25,7 +19,8 @@ from shuffledp.cli.options import (
     require_service,
     whole_number,
 )
-from shuffledp.report.formatting import best_guess, odds_factor, rounded
+from shuffledp.report.formatting import rounded
+from shuffledp.report.wording import guarantee_facts, without_shuffler_line
 
 if TYPE_CHECKING:
     from shuffledp.deploy.task import Task
@@ -216,12 +211,7 @@ def _say_task(made: "Task", path: Path, *, as_json: bool) -> None:
             ("least batch", f"{made.min_batch:,} reports, of which {made.num_honest:,} count"),
             ("promised", f"epsilon <= {made.epsilon} at delta = {made.delta}"),
             *guarantee_facts(found)[:3],
-            (
-                "no shuffler",
-                f"epsilon0 = {rounded(loss, up=True)}: odds change by a factor of at most "
-                f"{odds_factor(loss)}, a guess between two answers is right at most "
-                f"{best_guess(loss, 0.0)}",
-            ),
+            ("no shuffler", without_shuffler_line(made.asked.randomizer.profile)),
         ]
     )
 

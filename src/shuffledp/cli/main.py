@@ -1,8 +1,10 @@
 """The command group, and the one place where errors become a line on stderr and an exit code.
 
-Exit codes: 0 done; 2 what was asked for cannot be done; 130 Ctrl-C; 143 SIGTERM.
+Exit codes: 0 done; 2 what was asked for cannot be done; 130 Ctrl-C; 141 nobody reads the output;
+143 SIGTERM.
 """
 
+import gc
 import os
 import signal
 import sys
@@ -32,10 +34,12 @@ from shuffledp.cli.network_peer import peer
 from shuffledp.cli.network_prepare import prepare, relay
 from shuffledp.cli.plan import plan
 from shuffledp.cli.run import run
+from shuffledp.core import progress
 from shuffledp.core.errors import LowerEndWarning, PlanWarning, ShuffledpError
 
 REFUSED = 2
 INTERRUPTED = 128 + signal.SIGINT
+UNREAD = 128 + 13  # SIGPIPE, which Windows lacks
 TERMINATED = 128 + signal.SIGTERM
 
 
@@ -95,25 +99,41 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code. What is wrong is said in one line on stderr, without a traceback.
     """
     previous = signal.signal(signal.SIGTERM, _terminate)
+    gc.set_threshold(200_000, 50, 100)  # importing makes many objects and no garbage
+    progress.compiling[:] = [_say_compiling]
     try:
         with _warnings_printed():
             status = cli.main(args=arguments, prog_name="shuffledp", standalone_mode=False)
         sys.stdout.flush()  # a full disk behind `> file` must not go unnoticed
-    except click.UsageError as error:
-        where = f" (see '{error.ctx.command_path} --help')" if error.ctx else ""
-        return _refuse(error.format_message().rstrip(".") + where)
-    except click.ClickException as error:
-        return _refuse(error.format_message())
-    except click.Abort:
+    except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
-    except ShuffledpError as error:
-        return _refuse(str(error))
-    except OSError as error:
-        _abandon_stdout()
-        return _refuse(f"{error.filename or 'cannot write output'}: {error.strerror or error}")
+    except SystemExit as leaving:
+        return UNREAD if leaving.code == 1 else TERMINATED  # click leaves a closed pipe with 1
+    except (click.ClickException, ShuffledpError, OSError) as error:
+        return _failed(error)
     finally:
         signal.signal(signal.SIGTERM, previous)
     return int(status or 0)
+
+
+def _failed(error: Exception) -> int:
+    """Say what is wrong on one line of stderr, and return the exit code."""
+    message = str(error)
+    if type(error).__name__ == "NoArgsIsHelpError":  # not in click 8.1
+        click.echo(message)
+        return 0
+    if isinstance(error, OSError) and not isinstance(error, ShuffledpError):
+        _abandon_stdout()
+        if isinstance(error, BrokenPipeError):
+            return UNREAD
+        message = f"{error.filename or 'cannot write output'}: {error.strerror or error}"
+    elif isinstance(error, click.ClickException):
+        message = error.format_message()
+    if isinstance(error, click.UsageError):
+        where = f" (see '{error.ctx.command_path} --help')" if error.ctx else ""
+        message = message.rstrip(".") + where
+    say("error", message)
+    return REFUSED
 
 
 @contextmanager
@@ -134,10 +154,10 @@ def _warnings_printed() -> Iterator[None]:
         yield
 
 
-def _refuse(message: str) -> int:
-    """Print an error on one line of stderr."""
-    say("error", message)
-    return REFUSED
+def _say_compiling() -> None:
+    """Say in a terminal why the first call takes longer."""
+    if sys.stderr.isatty():
+        click.echo("compiling, once: this takes some seconds", err=True)
 
 
 def _abandon_stdout() -> None:

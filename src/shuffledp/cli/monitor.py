@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shuffledp.cli.console import (
-    gap_text,
-    guarantee_facts,
     print_facts,
     print_json,
     print_list,
@@ -33,6 +31,7 @@ from shuffledp.cli.options import (
     show_values_option,
     whole_number,
 )
+from shuffledp.report.wording import gap_text, guarantee_facts
 
 if TYPE_CHECKING:
     from shuffledp.monitoring.plan import MonitorPlan
@@ -205,7 +204,7 @@ def _guarantee_facts(planned: "MonitorPlan") -> list[tuple[str, str]]:
 
     central, local = planned.central, planned.local
     return [
-        ("epsilon", f"{safe(central.upper)} (of all that is ever published, safe to publish)"),
+        ("epsilon", f"{safe(central.upper)} (proved upper bound, of all that is ever published)"),
         ("gap", gap_text(central, "epsilon")),
         ("delta", given(planned.delta)),
         ("epsilon0", f"{safe(local.upper)} (of all that a user ever sends, without a shuffler)"),

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shuffledp.cli.console import (
-    gap_text,
     print_facts,
     print_json,
     print_list,
@@ -26,6 +25,7 @@ from shuffledp.cli.options import (
     whole_number,
 )
 from shuffledp.report.formatting import given, rounded
+from shuffledp.report.wording import gap_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,7 +102,7 @@ def account(
     """Bound the privacy of reports that walk along a graph before they are handed in.
 
     GRAPH is an edge list: CSV, text with spaces or tabs, or Parquet. The upper bound holds for
-    every user and is safe to publish.
+    every user and is proved.
     """
     from shuffledp.collection.profiles import named_profile
     from shuffledp.collection.results import delta_cautions
@@ -129,7 +129,7 @@ def account(
 
 
 def account_facts(found: "NetworkAccount", left_out: str = "") -> list[tuple[str, str]]:
-    """Return what is safe to publish first, then what it is compared with, then the graph."""
+    """Return the proved upper bound first, then what it is compared with, then the graph."""
     bound, uniform = found.epsilon, found.uniform_epsilon
     published = "says nothing here"
     if found.published_epsilon is not None:

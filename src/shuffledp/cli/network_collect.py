@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import click
 
 from shuffledp.cli.console import (
-    guarantee_facts,
     print_facts,
     print_json,
     print_list,
@@ -27,6 +26,7 @@ from shuffledp.cli.options import (
     terms_argument,
 )
 from shuffledp.core.checks import require_non_negative, require_open_unit
+from shuffledp.report.wording import guarantee_facts
 
 if TYPE_CHECKING:
     from shuffledp.collection.results import Result

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shuffledp.cli.asked import Asked, question_options
-from shuffledp.cli.console import guarantee_facts, print_facts, print_json, progress_bar
+from shuffledp.cli.console import print_facts, print_json, progress_bar
 from shuffledp.cli.options import (
     PATH,
     graph_option,
@@ -22,6 +22,7 @@ from shuffledp.cli.options import (
     whole_number,
 )
 from shuffledp.core.checks import require_open_unit
+from shuffledp.report.wording import guarantee_facts
 
 if TYPE_CHECKING:
     from shuffledp.deploy.asked_terms import AskedTerms

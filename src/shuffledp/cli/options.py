@@ -63,14 +63,6 @@ def answer_list(text: str) -> tuple[str, ...]:
     return tuple(answer.strip() for answer in row)
 
 
-def require_target(*, epsilon: float | None, delta: float | None) -> None:
-    """Raise unless what is given of a target is an epsilon > 0 and a delta in (0, 1)."""
-    if epsilon is not None:
-        require_positive("epsilon", epsilon)
-    if delta is not None:
-        require_open_unit("delta", delta)
-
-
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object instead of text."
 )
@@ -89,6 +81,27 @@ show_values_option = click.option(
     callback=_show_values,
     help="Show the values that are refused in error messages, not their rows alone.",
 )
+
+max_epsilon0_option = click.option(
+    "--max-epsilon0",
+    type=float,
+    help="Largest local privacy loss allowed beside --epsilon: what holds without the shuffler.",
+)
+
+
+def require_target(
+    *, epsilon: float | None, delta: float | None, max_epsilon0: float | None = None
+) -> None:
+    """Raise unless what is given of a target is epsilons > 0 and a delta in (0, 1)."""
+    if epsilon is not None:
+        require_positive("epsilon", epsilon)
+    if delta is not None:
+        require_open_unit("delta", delta)
+    if max_epsilon0 is not None:
+        require_positive("max_epsilon0", max_epsilon0)
+        if epsilon is None:
+            raise click.UsageError("--max-epsilon0 limits what --epsilon allows: give that too")
+
 
 seed_option = click.option(
     "--seed",

@@ -9,23 +9,19 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from shuffledp.cli.asked import Asked, question_options
-from shuffledp.cli.console import (
-    guarantee_facts,
-    print_facts,
-    print_json,
-    print_table,
-    print_warnings,
-)
+from shuffledp.cli.console import print_facts, print_json, print_table, print_warnings
 from shuffledp.cli.options import (
     dimension_option,
     figure_option,
     json_option,
+    max_epsilon0_option,
     randomizer_option,
     require_target,
     whole_number,
 )
 from shuffledp.core.errors import DomainError
 from shuffledp.report.formatting import given, rounded
+from shuffledp.report.wording import guarantee_facts
 
 if TYPE_CHECKING:
     from shuffledp.collection.account import Calibration
@@ -50,6 +46,7 @@ _LARGEST_K = 10**7
 )
 @click.option("--epsilon", type=float, help="Central epsilon to meet, in nats.")
 @click.option("--delta", type=float, help="Failure probability, far below 1/users.")
+@max_epsilon0_option
 @click.option(
     "--rounds",
     type=whole_number,
@@ -71,6 +68,7 @@ def plan(  # noqa: PLR0913  # one parameter an option
     domain_size: int | None,
     epsilon: float | None,
     delta: float | None,
+    max_epsilon0: float | None,
     rounds: int | None,
     epsilon0: float | None,
     dimension: int | None,
@@ -90,17 +88,15 @@ def plan(  # noqa: PLR0913  # one parameter an option
     from shuffledp.collection.account import calibrate
     from shuffledp.collection.output import writing
     from shuffledp.collection.plan import plan as make_plan
-    from shuffledp.collection.results import delta_cautions
-    from shuffledp.report import write_report
 
-    require_target(epsilon=epsilon, delta=delta)
+    require_target(epsilon=epsilon, delta=delta, max_epsilon0=max_epsilon0)
     words = Asked(**asked)
     has_question = words.has_domain or not words.is_about_answers
     if epsilon0 is not None or not (has_question or domain_size is not None):
-        if has_question or figure is not None:
+        if has_question or figure is not None or max_epsilon0 is not None:
             raise click.UsageError(
-                "--epsilon0 is for finding another number: leave out the question and --figure, or "
-                "leave out --epsilon0 to have it chosen"
+                "--epsilon0 is for finding another number: leave out the question, --figure and "
+                "--max-epsilon0, or leave out --epsilon0 to have it chosen"
             )
         solution = calibrate(
             epsilon0=epsilon0,
@@ -122,13 +118,16 @@ def plan(  # noqa: PLR0913  # one parameter an option
         num_users=num_users,
         epsilon=epsilon,
         delta=delta,
+        max_epsilon0=max_epsilon0,
         randomizer=randomizer,
         rounds=rounds or 1,
     )
     if figure is not None:
+        from shuffledp.report import write_report
+
         with writing(figure):
             write_report(chosen, figure)
-    print_warnings(delta_cautions(delta, num_users))
+    print_warnings(chosen.warnings)
     if as_json:
         print_json(chosen.to_json_dict())
     else:
@@ -171,9 +170,13 @@ def _print_solution(solution: "Calibration", *, as_json: bool) -> None:
 
 def _print_plan(chosen: "Plan") -> None:
     """Print the choice, the other randomizers, and what the two other models would cost."""
-    from shuffledp.report.plan import error_text, expected_errors
+    from shuffledp.report.wording import (
+        PLAN_HEADINGS,
+        expected_errors,
+        plan_rows,
+        without_shuffler_line,
+    )
 
-    error = chosen.expected_standard_error
     print_facts(
         [
             ("question", chosen.question.describe()),
@@ -182,39 +185,8 @@ def _print_plan(chosen: "Plan") -> None:
             ("bytes a report", f"{chosen.randomizer.num_report_bytes:,}"),
             *expected_errors(chosen),
             *guarantee_facts(chosen.guarantee),
+            ("no shuffler", without_shuffler_line(chosen.randomizer.profile)),
         ]
     )
     click.echo()
-    print_table(
-        ("compared with", "standard error", "epsilon for the same error"),
-        [
-            ("this plan", error_text(chosen, error), given(chosen.target_epsilon)),
-            *(
-                (
-                    name,
-                    error_text(chosen, model.standard_error_at_same_epsilon),
-                    rounded(cost, up=True, digits=3),
-                )
-                for name, model in (
-                    ("without a shuffler", chosen.local_model),
-                    ("with a trusted curator", chosen.central_model),
-                )
-                for cost in (model.epsilon_for_same_error,)
-            ),
-        ],
-    )
-    if not chosen.alternatives:
-        return
-    click.echo()
-    print_table(
-        ("runner-up", "epsilon0", "bytes a report", "standard error"),
-        [
-            (
-                other.randomizer.name,
-                rounded(other.randomizer.epsilon0, up=True),
-                f"{other.randomizer.num_report_bytes:,}",
-                error_text(chosen, other.expected_standard_error),
-            )
-            for other in chosen.alternatives
-        ],
-    )
+    print_table(PLAN_HEADINGS, plan_rows(chosen))

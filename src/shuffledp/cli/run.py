@@ -1,24 +1,19 @@
 """``shuffledp run``: the main job, from a file of answers to private estimates."""
 
 from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from shuffledp.cli.asked import Asked, Reading, question_options
-from shuffledp.cli.console import (
-    guarantee_facts,
-    print_facts,
-    print_json,
-    print_warnings,
-    progress_bar,
-    read_paths,
-)
+from shuffledp.cli.console import print_facts, print_json, print_warnings, progress_bar, read_paths
 from shuffledp.cli.options import (
     PATH,
     confidence_option,
     json_option,
+    max_epsilon0_option,
     out_option,
     overwrite_option,
     randomizer_option,
@@ -28,6 +23,7 @@ from shuffledp.cli.options import (
 )
 from shuffledp.cli.shuffles import shuffler_options, take_shuffle
 from shuffledp.core.checks import require_non_negative, require_open_unit
+from shuffledp.report.wording import guarantee_facts
 
 if TYPE_CHECKING:
     from shuffledp.accounting.composed import Composable
@@ -43,6 +39,7 @@ if TYPE_CHECKING:
 @click.option("--column", help="Column with the values; each row is one user.")
 @click.option("--epsilon", type=float, help="Central epsilon to meet, in nats.")
 @click.option("--delta", type=float, required=True, help="Failure probability, far below 1/users.")
+@max_epsilon0_option
 @out_option("results")
 @question_options
 @click.option("--other", is_flag=True, help='Count values outside the domain as "other".')
@@ -79,10 +76,17 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--post-process",
+    "post_processing",
     multiple=True,
     metavar="STEP",
     help="Bias for plausibility: clip, norm-sub or simplex. May be given more than once.",
 )
+@click.option("--title", default="", help="Heading of the report.")
+@click.option(
+    "--question", default="", help="The question as people were asked it, for the report."
+)
+@click.option("--organisation", default="", help="Who asks, for the report.")
+@click.option("--contact", default="", help="Whom to ask about the collection, for the report.")
 @seed_option
 @click.option(
     "--ledger",
@@ -94,24 +98,11 @@ if TYPE_CHECKING:
 @overwrite_option
 @show_values_option
 @json_option
-def run(  # noqa: PLR0913  # one parameter an option
+def run(
     *,
     table: Path,
     column: str | None,
-    epsilon: float | None,
-    delta: float,
     out: Path,
-    other: bool,
-    missing: str,
-    clip: bool,
-    separator: str | None,
-    truncate: bool,
-    randomizer: str | None,
-    epsilon0: float | None,
-    confidence: float,
-    interval: str,
-    simultaneous: bool,
-    post_process: tuple[str, ...],
     prior_file: Path | None,
     seed: int | None,
     ledger: Path | None,
@@ -132,51 +123,46 @@ def run(  # noqa: PLR0913  # one parameter an option
     trusted.
     """
     from shuffledp.collection.output import results_folder, write_results
+    from shuffledp.collection.results import About
     from shuffledp.collection.run import run as run_plan
     from shuffledp.collection.source.prior_files import read_prior
     from shuffledp.leakage.of_runs import json_of_run
 
-    require_target(epsilon=epsilon, delta=delta)
-    if (epsilon is None) == (epsilon0 is None):
-        raise click.UsageError("give exactly one of --epsilon (to be met) and --epsilon0 (fixed)")
-    if epsilon0 is not None:
-        require_non_negative("epsilon0", epsilon0)
-    privacy = {"epsilon": epsilon, "epsilon0": epsilon0, "delta": delta, "randomizer": randomizer}
-    require_open_unit("confidence", confidence)
+    privacy = _taken(options, "epsilon", "epsilon0", "delta", "max_epsilon0", "randomizer")
+    _require_privacy(**privacy)
+    intervals = _taken(options, "confidence", "interval", "simultaneous", "post_processing")
+    require_open_unit("confidence", intervals["confidence"])
+    words = _taken(options, "title", "question", "organisation", "contact")
+    about = About(**words, date=datetime.now(UTC).date().isoformat())
     if ledger is not None and seed is not None:
         raise click.UsageError("--seed simulates, and a simulation spends nothing: no --ledger")
+    reading = Reading(**_taken(options, "other", "missing", "clip", "separator", "truncate"))
     shuffle = take_shuffle(options)
     what = Asked(**options)
     if shuffle is not None:
-        shuffle.require_fitting(column, missing=missing, save_reports=save_reports)
+        shuffle.require_fitting(column, missing=reading.missing, save_reports=save_reports)
     prior = None if prior_file is None else read_prior(prior_file)
-    reading = Reading(
-        other=other, missing=missing, clip=clip, separator=separator, truncate=truncate
-    )
     with (
         results_folder(out, overwrite=overwrite, inputs=read_paths(out)) as folder,
         progress_bar() as on_progress,
     ):
-        question, values = what.open(table, column, reading, seed=seed, on_progress=on_progress)
+        asked, values = what.open(table, column, reading, seed=seed, on_progress=on_progress)
         num_users = values.num_users
         arranged: Any = _Uniform(num_users)
         if shuffle is not None:
             arranged = shuffle.open(table, num_users=num_users, on_progress=on_progress)
-        setting = arranged.setting(question, **privacy)
+        setting = arranged.setting(asked, **privacy)
         result = run_plan(
             setting,
             values,
             seed=seed,
-            confidence=confidence,
-            interval=interval,
-            simultaneous=simultaneous,
-            post_processing=post_process,
+            **intervals,
             sink=arranged.sink(folder, setting, column, save_reports=save_reports),
             scratch=folder,
             prior=prior,
             on_progress=on_progress,
         )
-        result = arranged.with_facts(result, seed, on_progress)
+        result = replace(arranged.with_facts(result, seed, on_progress), about=about)
         files = {"prior": prior_file, "ledger": ledger}
         parameters = {
             "table": str(table),
@@ -194,32 +180,31 @@ def run(  # noqa: PLR0913  # one parameter an option
     _print_result(result, out, left, as_json=as_json)
 
 
+def _taken(options: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Take options out of all of them."""
+    return {name: options.pop(name) for name in names}
+
+
+def _require_privacy(*, epsilon: float | None, epsilon0: float | None, **other: Any) -> None:
+    """Raise unless a target is given, or a local loss."""
+    require_target(epsilon=epsilon, delta=other["delta"], max_epsilon0=other["max_epsilon0"])
+    if (epsilon is None) == (epsilon0 is None):
+        raise click.UsageError("give exactly one of --epsilon (to be met) and --epsilon0 (fixed)")
+    if epsilon0 is not None:
+        require_non_negative("epsilon0", epsilon0)
+
+
 class _Uniform:
     """The shuffle of everybody, as those in `shuffledp.cli.shuffles`."""
 
     def __init__(self, num_users: int) -> None:
         self._num_users = num_users
 
-    def setting(
-        self,
-        question: Any,
-        *,
-        epsilon: float | None,
-        epsilon0: float | None,
-        delta: float,
-        randomizer: str | None,
-    ) -> "Plan":
+    def setting(self, question: Any, **asked: Any) -> "Plan":
         """Return the randomizer for a question, and what it guarantees."""
         from shuffledp.collection.plan import plan as make_plan
 
-        return make_plan(
-            question,
-            num_users=self._num_users,
-            epsilon=epsilon,
-            epsilon0=epsilon0,
-            delta=delta,
-            randomizer=randomizer,
-        )
+        return make_plan(question, num_users=self._num_users, **asked)
 
     def sink(self, folder: Path, setting: Any, _column: str | None, *, save_reports: bool) -> Any:
         """Return what stores the shuffled reports, if they are to be saved."""
@@ -266,10 +251,14 @@ def _print_result(result: "Result", out: Path, left: float | None, *, as_json: b
     )
     from shuffledp.report.formatting import rounded
     from shuffledp.report.leakage import run_line
+    from shuffledp.report.wording import without_shuffler_line
 
     click.echo(terminal_text(replace(result, warnings=())))  # these are on stderr already
     click.echo()
-    facts = [*guarantee_facts(result.guarantee)]
+    facts = [
+        *guarantee_facts(result.guarantee),
+        ("no shuffler", without_shuffler_line(result.randomizer.profile)),
+    ]
     if (found := of_run(result)) is not None and (line := run_line(found)):
         facts.append(("best guess", line))
     if result.groups is not None:

@@ -1,6 +1,7 @@
 from shuffledp.collection.profiles import read_schedule as read_schedule
 from shuffledp.collection.report_files import open_reports as open_reports
 from shuffledp.collection.report_files import write_reports as write_reports
+from shuffledp.collection.results import About as About
 from shuffledp.collection.shuffling import UniformShuffler as UniformShuffler
 from shuffledp.collection.source.answer_sets import open_answer_sets as open_answer_sets
 from shuffledp.collection.source.answers import open_table as open_table

@@ -184,6 +184,7 @@ def write_privacy(
         **findings,
         "target": {"epsilon": result.target_epsilon, "delta": result.target_delta},
         "domain": list(result.domain),
+        "about": result.about.to_json_dict(),
         "parameters": dict(parameters),
         "shuffledp_version": __version__,
     }

@@ -6,7 +6,7 @@ handed in once through `register_renderer`, by ``shuffledp/__init__.py``.
 """
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
@@ -138,6 +138,33 @@ class Guarantee(Shown):
         }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """Who asked what, as a report shows it: what is empty is left out.
+
+    Parameters
+    ----------
+    title : str
+        Heading of the report.
+    question : str
+        The question in the words in which people were asked it.
+    organisation, contact : str
+        Who asked, and whom to ask about it.
+    date : str
+        Of the collection, such as ``"2026-11-23"``.
+    """
+
+    title: str = ""
+    question: str = ""
+    organisation: str = ""
+    contact: str = ""
+    date: str = ""
+
+    def to_json_dict(self) -> dict[str, str]:
+        """Return the fields that are not empty."""
+        return {name: text for name, text in asdict(self).items() if text}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class Result(Shown, Frames, Generic[Estimates_co]):
     """What one collection produced: estimates, the guarantee they came with, and how.
@@ -182,6 +209,8 @@ class Result(Shown, Frames, Generic[Estimates_co]):
         That of a simulation.
     prior : PriorKnowledge, optional
         What an adversary of interest takes to be likely, in the order of the answers.
+    about : About
+        Who asked what, for the report.
 
     Raises
     ------
@@ -206,6 +235,7 @@ class Result(Shown, Frames, Generic[Estimates_co]):
     arrangement: "Order | None" = None
     seed: int | None = None
     prior: "PriorKnowledge | None" = None
+    about: About = About()
 
     def __post_init__(self) -> None:
         if len(self.domain) != self.estimates.standard_error.size:
@@ -264,13 +294,15 @@ class Result(Shown, Frames, Generic[Estimates_co]):
             **({} if self.network is None else {"network": self.network.to_json_dict()}),
         }
 
-    def report(self, path: str | PathLike[str]) -> Path:
+    def report(self, path: str | PathLike[str], *, about: About | None = None) -> Path:
         """Write a self-contained HTML report, which opens with no network.
 
         Parameters
         ----------
         path : str or path-like
             Where to write; an existing file is replaced in one step.
+        about : About, optional
+            Who asked what; by default what the result says.
 
         Returns
         -------
@@ -282,7 +314,8 @@ class Result(Shown, Frames, Generic[Estimates_co]):
         OutputError
             If the file cannot be written; then nothing is left behind.
         """
-        return registered_renderer().write_report(self, path)
+        subject = self if about is None else replace(self, about=about)
+        return registered_renderer().write_report(subject, path)
 
     def __str__(self) -> str:
         return registered_renderer().terminal_text(self)

@@ -20,7 +20,7 @@ class Bound:
         What is proved to be unavoidable: no analysis can go below it. ``None`` where nothing is
         known. Errs downwards.
     upper : float
-        What is safe to publish. Errs upwards; may be ``inf``.
+        The proved upper bound. Errs upwards; may be ``inf``.
     method : str
         Short name of the result used, for example ``"clones"``.
     source : str

@@ -4,10 +4,14 @@ It stands in ``*_kernels.py`` of the randomizers and of what they share, which a
 functions: numba takes a second to load.
 """
 
+import sys
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, TypeVar
 
 import numpy as np
+
+from shuffledp.core import progress
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -23,6 +27,39 @@ except ImportError:
         """
         del cache, nogil
         return np.errstate(all="ignore")
+
+else:
+    from numba.core import event
+
+    class _Watch(event.Listener):
+        """Tells the program at the first compilation; a loop in the cache is none."""
+
+        def on_start(self, event: event.Event) -> None:
+            """Tell it."""
+            del event
+            while progress.compiling:
+                progress.compiling.pop()()
+
+        def on_end(self, event: event.Event) -> None:
+            """Tell nothing."""
+
+    def _watch() -> None:
+        """Set numba up if this is a program of its own, which wants to know of compilations.
+
+        numba looks for scipy.linalg, which takes a fifth of a second to load, for products of
+        matrices that no loop of ours has. In a process where others may use numba it may look.
+        """
+        if not progress.compiling:
+            return
+        event.register("numba:compile", _Watch())
+        if "scipy.linalg" not in sys.modules:
+            sys.modules["scipy.linalg"] = None  # type: ignore[assignment]  # "there is none"
+            try:
+                import_module("numba.np.arraymath")
+            finally:
+                del sys.modules["scipy.linalg"]
+
+    _watch()
 
 
 __all__ = ["njit"]

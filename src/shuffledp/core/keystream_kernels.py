@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import carray, cfunc, njit, types
+from numba import carray, cfunc, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
+
+from shuffledp.core.compiled import njit
 
 BUFFER_WORDS = 4096
 USED, REFILL, NEW_KEY, FORKS, FORKS_SEEN, BUFFER = range(6)

@@ -9,3 +9,8 @@ Progress: TypeAlias = Callable[[str, int, int | None], None]
 
 def no_progress(_stage: str, _done: int, _total: int | None) -> None:
     """Report nothing."""
+
+
+# Called once when loops are compiled, which takes seconds. Only a program of its own sets it,
+# before numba is loaded; `shuffledp.core.compiled` reads it.
+compiling: list[Callable[[], None]] = []

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shuffledp.core.bound import Bound
+from shuffledp.report.drawing import DASHES
 from shuffledp.report.figures import (
     COLOURS,
     Figure,
@@ -23,18 +24,18 @@ if TYPE_CHECKING:
     from shuffledp.leakage.account import LeakageCurve
     from shuffledp.network.account import NetworkCurve
 
-DASHES = {"solid": "", "dash": "7 4", "dot": "2 3", "dashdot": "8 3 2 3"}  # plotly's names in SVG
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartSection:
-    """A chart with its caption, and its numbers in a table."""
+    """A chart with its caption and its numbers in a table; or a table alone."""
 
     name: str
     heading: str
-    figure: Figure
-    caption: str
+    figure: Figure | None = None
+    caption: str = ""
     is_table_open: bool = False
+    headings: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,12 +46,12 @@ class ChartPage:
     lead: str
     command: str
     sections: tuple[ChartSection, ...]
+    key_figures: tuple[tuple[str, ...], ...] = ()
 
 
 @page_html.register
 def _(subject: ChartPage) -> str:
-    figures = [each.figure for each in subject.sections]
-    return render_page("charts.html", figures, page=subject, title=subject.title, lead=subject.lead)
+    return render_page("charts.html", page=subject, title=subject.title, lead=subject.lead)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,30 +77,35 @@ def lines_figure(
     x_scale: str = "linear",
     y_scale: str = "linear",
     y_axis: dict[str, Any] | None = None,
+    here: float | None = None,
     unit: str = "",
 ) -> Figure:
-    """Return lines over a common axis, with a legend, and the numbers as a table."""
+    """Return lines over a common axis, with a legend, and the numbers as a table.
+
+    A dotted line from top to bottom is at ``here``.
+    """
     places = sorted({x for each in lines for x in each.x})
     traces = []
     for each in lines:
         xs = each.x or (places[0], places[-1])
         ys = each.y if each.x else each.y * 2
         texts = [
-            f"{plain_label(each.name, 60)}<br>{_place(x, x_title)}<br>"
-            f"<b>{_number(y, each)}{unit}</b>"
+            f"{plain_label(each.name, 60)}<br>{x:,.6g} {x_title}<br>{_number(y, each)}{unit}"
             for x, y in zip(xs, ys, strict=True)
         ]
         marks = "lines+markers" if len(each.x) in range(1, 41) else "lines"
         traces.append(
             line(xs, ys, each.colour, texts=texts, mode=marks, width=each.width, dash=each.dash)
         )
-    layout = base_layout(height=420)
+    layout = base_layout(height=400)
     layout["xaxis"] = axis(x_title, type=x_scale)
-    layout["yaxis"] = axis(y_title, type=y_scale, exponentformat="power", **(y_axis or {}))
+    layout["yaxis"] = axis(y_title, type=y_scale, **(y_axis or {}))
+    if here is not None:
+        layout["here"] = here
     values = [dict(zip(each.x, each.y, strict=True)) if each.x else each.y[0] for each in lines]
     rows = [
         (
-            _place(x, ""),
+            f"{x:,.6g}",
             *(
                 _number(each.get(x) if isinstance(each, dict) else each, of)
                 for each, of in zip(values, lines, strict=True)
@@ -109,7 +115,7 @@ def lines_figure(
     ]
     return Figure(
         name=name,
-        spec={"data": traces, "layout": layout, "narrow": {"xaxis.nticks": 5}},
+        spec={"data": traces, "layout": layout, "narrow": {}},
         description=(
             f"Line chart of {len(lines)} lines: {y_title} against {x_title}. The table below holds "
             "the numbers."
@@ -126,11 +132,6 @@ def lines_figure(
             for each in lines
         ),
     )
-
-
-def _place(x: float, title: str) -> str:
-    """Return a place on the horizontal axis in words."""
-    return f"{x:,.6g}" + (f" {title}" if title else "")
 
 
 def _number(value: float | None, of: Line) -> str:
@@ -209,7 +210,7 @@ def network_page(curves: Sequence["NetworkCurve"]) -> ChartPage:
         for each in curves
     )
     caption = (
-        f"{graphs}. Ours: for every user, safe to publish. Published: Liew et al., "
+        f"{graphs}. Ours: proved, for every user. Published: Liew et al., "
         '"Network Shuffling", arXiv:2204.03919, in the form that is proved after any number of '
         "rounds on any graph; where it exceeds epsilon0 it says nothing."
     )
@@ -315,77 +316,31 @@ def _less(values: Sequence[float], less: float) -> tuple[float | None, ...]:
 
 # --------------------------------------------------------------------- attacks and models
 def measured_page(results: Sequence["Measured"], command: str) -> ChartPage:
-    """Return one chart a measure: means with error bars."""
-    panels = dict.fromkeys((result.task, result.measure) for result in results)
-    sections = []
-    for index, (task, measure) in enumerate(panels):
-        found = [
-            each.of_better() for each in results if (each.task, each.measure) == (task, measure)
-        ]
-        sections.append(
-            ChartSection(
-                name=f"measure-{index}",
-                heading=f"{task}: {measure}",
-                figure=_measured_figure(f"chart-measure-{index}", task, measure, found),
-                caption="Means; bars are one standard deviation.",
-                is_table_open=True,
-            )
+    """Return a table a measure: means, and from where to where they lie."""
+    panels: dict[str, list[tuple[str, ...]]] = {}
+    for each in results:
+        found = each.of_better()
+        deviation = found.standard_deviation or 0.0
+        is_other = found.task != each.task
+        row = (
+            f"{found.arrangement} ({found.task})" if is_other else found.arrangement,
+            fixed(found.mean, 4),
+            fixed(max(found.mean - deviation, 0.0), 4),
+            fixed(found.mean + deviation, 4),
         )
+        panels.setdefault(f"{each.task}: {each.measure}", []).append(row)
     return ChartPage(
         title="What an adversary infers" if command == "attack" else "What a model learns",
-        lead="A simulation on true answers: nothing is released, and the figures are not private.",
+        lead="A simulation on true answers: nothing is released, and the figures are not private. "
+        "From and to are one standard deviation off.",
         command=command,
-        sections=tuple(sections),
-    )
-
-
-def _measured_figure(name: str, task: str, measure: str, found: Sequence["Measured"]) -> Figure:
-    """Return the arrangements side by side."""
-    labels = [
-        each.arrangement if each.task == task else f"{each.arrangement} ({each.task})"
-        for each in found
-    ]
-    ends = [_error_bar(each) for each in found]
-    points = {
-        **line(range(len(found)), [each.mean for each in found], "var(--accent)", mode="markers"),
-        "marker": {"size": 10, "color": "var(--accent)"},
-        "error_y": {
-            "type": "data",
-            "symmetric": False,
-            "arrayminus": [down for down, _ in ends],
-            "array": [up for _, up in ends],
-            "color": "var(--accent)",
-            "thickness": 2,
-            "width": 6,
-        },
-    }
-    layout = base_layout(height=340)
-    layout["xaxis"] = axis(
-        "reports",
-        tickmode="array",
-        tickvals=list(range(len(found))),
-        ticktext=labels,
-        range=[-0.5, len(found) - 0.5],
-    )
-    layout["yaxis"] = axis(measure, rangemode="tozero")
-    return Figure(
-        name=name,
-        spec={"data": [points], "layout": layout, "narrow": {}},
-        description=f"Chart of {measure}, {len(found)} arrangements. The table holds the numbers.",
-        headings=("reports", "mean", "from", "to"),
-        rows=tuple(
-            (
-                label,
-                fixed(each.mean, 4),
-                fixed(each.mean - down, 4),
-                fixed(each.mean + up, 4),
+        sections=tuple(
+            ChartSection(
+                name=f"measure-{index}",
+                heading=heading,
+                headings=("reports", "mean", "from", "to"),
+                rows=tuple(rows),
             )
-            for label, each, (down, up) in zip(labels, found, ends, strict=True)
+            for index, (heading, rows) in enumerate(panels.items())
         ),
     )
-
-
-def _error_bar(result: "Measured") -> tuple[float, float]:
-    """Return how far the bar goes down and up: one standard deviation."""
-    deviation = result.standard_deviation or 0.0
-    return min(deviation, result.mean), deviation

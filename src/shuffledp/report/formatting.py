@@ -1,6 +1,6 @@
 """Numbers and labels for people: few digits, rounded to the safe side, nothing that can escape.
 
-A bound that is safe to publish is rounded up and one that is unavoidable down, so what a reader
+A proved upper bound is rounded up and one that is unavoidable down, so what a reader
 sees is never a stronger claim than what was computed.
 """
 
@@ -79,14 +79,6 @@ def fixed(value: float, decimals: int) -> str:
     """Return a number with that many decimals and thousands separators, and no ``-0``."""
     text = f"{value:,.{decimals}f}"
     return text.removeprefix("-") if not text.strip("-0.,") else text
-
-
-def count_text(number: float) -> str:
-    """Return 1000 as 1k, 10**6 as 1M, 10**9 as 1B, for labels of axes."""
-    for scale, letter in ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "k")):
-        if number >= scale:
-            return f"{number / scale:.3g}{letter}"
-    return f"{number:g}"
 
 
 def percent(value: float, decimals: int) -> str:

@@ -47,7 +47,6 @@ def _(subject: MonitorView) -> str:
     kind = "Simulated monitoring" if subject.is_seeded or subject.is_truth_known else "Monitoring"
     return render_page(
         "monitor.html",
-        (running, *(() if errors is None else (errors,))),
         title=(
             f"{kind} of {subject.num_users:,} users over {counted(len(subject.periods), 'period')}"
         ),
@@ -142,7 +141,7 @@ def statement_facts(view: MonitorView) -> list[tuple[str, str]]:
         gap = f"{100.0 * central.gap:.1f}%"
     return [
         (
-            "Safe to publish",
+            "Proved upper bound",
             f"epsilon <= {rounded(central.upper, up=True)} at delta = {brief(view.delta)}",
         ),
         ("Proved unavoidable", unavoidable),

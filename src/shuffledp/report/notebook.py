@@ -8,14 +8,16 @@ from shuffledp.collection.plan import Plan
 from shuffledp.collection.results import Guarantee, Result
 from shuffledp.core.display import visible
 from shuffledp.core.frames import Frames
-from shuffledp.report.formatting import rounded, shorten
+from shuffledp.report.formatting import given, rounded, shorten
 from shuffledp.report.page import render
-from shuffledp.report.plan import HEADINGS, expected_errors, headline, plan_rows
 from shuffledp.report.statement import SIMULATION_WARNING, privacy_statement
 from shuffledp.report.wording import (
+    PLAN_HEADINGS,
     EstimateRow,
     estimate_headings,
     estimate_rows,
+    expected_errors,
+    plan_rows,
     randomizer_title,
     same_width,
 )
@@ -89,7 +91,7 @@ def _(subject: Result) -> str:
 @notebook_html.register
 def _(subject: Plan) -> str:
     expected = [f"{name}: {text}" for name, text in expected_errors(subject)]
-    return _table(headline(subject), expected, HEADINGS, plan_rows(subject))
+    return _table(_plan_line(subject), expected, PLAN_HEADINGS, plan_rows(subject))
 
 
 @notebook_html.register
@@ -145,8 +147,17 @@ def _table(
 @terminal_text.register
 def _(subject: Plan) -> str:
     expected = [f"{name}: {text}" for name, text in expected_errors(subject)]
-    table = same_width([HEADINGS, *plan_rows(subject)])
-    return "\n".join([headline(subject), *expected, "", *table])
+    table = same_width([PLAN_HEADINGS, *plan_rows(subject)])
+    return "\n".join([_plan_line(subject), *expected, "", *table])
+
+
+def _plan_line(plan: Plan) -> str:
+    """Say on one line what will be run and what holds then."""
+    return (
+        f"{plan.num_users:,} users, {randomizer_title(plan.randomizer)} for "
+        f"{plan.question.describe()}: epsilon <= "
+        f"{rounded(plan.guarantee.epsilon_upper, up=True)} at delta = {given(plan.target_delta)}"
+    )
 
 
 def _summary(result: Result) -> str:

@@ -1,15 +1,11 @@
 """One HTML file with everything in it, which loads nothing from anywhere.
 
-The page forbids itself the network by a content security policy, and runs only the two scripts
-whose hashes stand in it; so even a label that slipped through escaping could do no harm. Templates
-escape whatever they are given, but for our own style sheet, scripts and charts.
+The page forbids itself the network and all scripts by a content security policy, so even a label
+that slipped through escaping could do no harm. Templates escape whatever they are given, but for
+our own style sheet.
 """
 
-import base64
-import hashlib
-import json
 import os
-from collections.abc import Iterable
 from functools import cache, singledispatch
 from os import PathLike
 from pathlib import Path
@@ -20,7 +16,7 @@ from markupsafe import Markup
 
 from shuffledp._version import __version__
 from shuffledp.core.errors import OutputError
-from shuffledp.report.figures import Figure
+from shuffledp.report.drawing import drawings
 from shuffledp.report.formatting import brief, given, rounded, shorten, typeset
 
 
@@ -36,8 +32,8 @@ def page_html(subject: object) -> str:
     Returns
     -------
     str
-        HTML of about 5 MB, nearly all of it plotly.js. Depends on nothing but ``subject``: the
-        same subject gives the same page.
+        HTML, its charts as SVG; below 500 kB up to some thousand estimates. Depends on nothing but
+        ``subject``: the same subject gives the same page.
     """
     raise TypeError(f"there is no page about a {type(subject).__name__}")
 
@@ -55,7 +51,7 @@ def write_report(subject: object, path: str | PathLike[str]) -> Path:
     Returns
     -------
     Path
-        The file written, about 5 MB.
+        The file written.
 
     Raises
     ------
@@ -103,6 +99,7 @@ def _templates() -> Environment:
         "given": given,
         "minus": lambda text: text.replace("-", "\u2212"),
         "thousands": lambda number: f"{number:,}",
+        "drawings": lambda figure: drawings(figure.spec),
     }
     environment.globals["version"] = __version__
     return environment
@@ -113,42 +110,9 @@ def render(template: str, **facts: object) -> str:
     return _templates().get_template(template).render(**facts)
 
 
-def render_page(template: str, figures: Iterable[Figure], **facts: object) -> str:
-    """Return a page of this house: its template's header and sections, and charts, in one file."""
-    charts = json.dumps({figure.name: figure.spec for figure in figures}, allow_nan=False)
-    plotly, script = _plotly_script(), _own_file("report.js")
-    return render(
-        template,
-        policy=_policy(plotly, script),
-        style=_own_file("report.css"),
-        # "<" could end the script element; JSON may write it as an escape.
-        charts=Markup(charts.replace("<", "\\u003c")),  # noqa: S704
-        plotly=plotly,
-        script=script,
-        **facts,
-    )
-
-
-def _own_file(name: str) -> Markup:
-    """Return the style sheet or the script, which stay as they are."""
+def render_page(template: str, **facts: object) -> str:
+    """Return a page of this house: its template's header and sections, in one file."""
     environment = _templates()
     assert environment.loader is not None  # noqa: S101  # narrows the type
-    return Markup(environment.loader.get_source(environment, name)[0])  # noqa: S704
-
-
-def _plotly_script() -> Markup:
-    """Return plotly.js."""
-    from plotly.offline import get_plotlyjs
-
-    # A browser turns line ends into "\n" before it compares the hash of a script.
-    return Markup(get_plotlyjs().replace("\r\n", "\n"))  # noqa: S704
-
-
-def _policy(*scripts: str) -> str:
-    """Return a content security policy that allows these scripts and no network at all."""
-    digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
-    hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
-    return (
-        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
+    style = environment.loader.get_source(environment, "report.css")[0]
+    return render(template, style=Markup(style), **facts)  # noqa: S704  # our own

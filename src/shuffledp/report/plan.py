@@ -6,61 +6,19 @@ from typing import Any
 from shuffledp.collection.plan import Alternative, Plan
 from shuffledp.report.charts import ChartPage, ChartSection
 from shuffledp.report.figures import Figure, axis, bar_names, base_layout
-from shuffledp.report.formatting import decimals_for, given, rounded
+from shuffledp.report.formatting import given, rounded
 from shuffledp.report.page import page_html
-from shuffledp.report.wording import randomizer_title, wording
+from shuffledp.report.wording import (
+    PLAN_HEADINGS,
+    error_text,
+    plan_rows,
+    randomizer_title,
+    without_shuffler,
+    wording,
+)
 
-HEADINGS = ("", "epsilon0", "bytes", "standard error", "epsilon")
 _LONGEST_NAME = 34  # characters beside a bar
 _MOST_TIMES = 20.0  # worse than the best: no bar
-
-
-def headline(plan: Plan) -> str:
-    """Say on one line what will be run and what holds then."""
-    return (
-        f"{plan.num_users:,} users, {randomizer_title(plan.randomizer)} for "
-        f"{plan.question.describe()}: epsilon <= "
-        f"{rounded(plan.guarantee.epsilon_upper, up=True)} at delta = {given(plan.target_delta)}"
-    )
-
-
-def error_text(plan: Plan, error: float) -> str:
-    """Return a standard error of the plan in the unit of its estimates: percent, or as it is."""
-    words = wording(plan.question)
-    return words.format(error, decimals_for([words.unit * plan.expected_standard_error]))
-
-
-def expected_errors(plan: Plan) -> list[tuple[str, str]]:
-    """Return both expected errors with their names: about these users, and about a population."""
-    about_users = error_text(plan, plan.expected_standard_error)
-    about_population = error_text(plan, plan.expected_population_standard_error)
-    return [
-        ("standard error", f"{about_users} expected, {plan.question.expected_for}"),
-        ("population", f"standard error {about_population} expected, with sampling"),
-    ]
-
-
-def plan_rows(plan: Plan) -> list[tuple[str, ...]]:
-    """Return name, epsilon0, bytes, standard error and central (or local) epsilon of each."""
-    choices: list[tuple[str, Plan | Alternative]] = [("chosen:", plan)]
-    choices += [("or", other) for other in plan.alternatives]
-    rows: list[tuple[str, ...]] = [
-        (
-            f"{name} {choice.randomizer.name}",
-            rounded(choice.randomizer.epsilon0, up=True),
-            f"{choice.randomizer.num_report_bytes:,}",
-            error_text(plan, choice.expected_standard_error),
-            given(plan.target_epsilon),
-        )
-        for name, choice in choices
-    ]
-    error = error_text(plan, plan.expected_standard_error)
-    for name, model in (
-        ("same error without a shuffler", plan.local_model),
-        ("same error with a trusted curator", plan.central_model),
-    ):
-        rows.append((name, "", "", error, rounded(model.epsilon_for_same_error, up=True)))
-    return rows
 
 
 @page_html.register
@@ -81,7 +39,33 @@ def _(subject: Plan) -> str:
         f"{subject.num_users:,} honest users."
     )
     title = f"Plan for {subject.question.describe()}"
-    return page_html(ChartPage(title=title, lead=lead, command="plan", sections=(section,)))
+    epsilon0, odds, guess = without_shuffler(subject.randomizer.profile)
+    key_figures = (
+        (
+            "Central privacy loss",
+            f"epsilon <= {rounded(subject.guarantee.epsilon_upper, up=True)}",
+            f"proved upper bound, at delta = {given(subject.target_delta)}",
+            "",
+        ),
+        (
+            "Without the shuffler",
+            f"epsilon0 = {epsilon0}",
+            f"odds up to {odds}, right guess up to {guess}",
+            "",
+        ),
+        (
+            "Standard error",
+            error_text(subject, subject.expected_standard_error),
+            f"expected, {subject.question.expected_for}",
+            "",
+        ),
+        ("Users", f"{subject.num_users:,}", subject.randomizer.name, ""),
+    )
+    return page_html(
+        ChartPage(
+            title=title, lead=lead, command="plan", sections=(section,), key_figures=key_figures
+        )
+    )
 
 
 def figure_of_errors(plan: Plan) -> Figure:
@@ -96,7 +80,6 @@ def figure_of_errors(plan: Plan) -> Figure:
     layout["yaxis"] = bar_names([_short_name(each) for each in choices])
     bars = {
         "type": "bar",
-        "orientation": "h",
         "x": [error if error <= most else 0.0 for error in errors],
         "y": list(range(len(choices))),
         "width": 0.62,
@@ -104,26 +87,24 @@ def figure_of_errors(plan: Plan) -> Figure:
             error_text(plan, error) if error <= most else "more than 20 times the least"
             for error in errors
         ],
-        "textposition": "auto",
         "marker": {
             "color": ["var(--accent)" if each is plan else "var(--accent-soft)" for each in choices]
         },
         "customdata": [
-            f"<b>{escape(randomizer_title(each.randomizer))}</b><br>"
-            f"\u03b50 = {rounded(each.randomizer.epsilon0, up=True)}<br>"
+            f"{escape(randomizer_title(each.randomizer))}<br>"
+            f"\u03b5\u2080 = {rounded(each.randomizer.epsilon0, up=True)}<br>"
             f"{each.randomizer.num_report_bytes:,} bytes a report"
             for each in choices
         ],
-        "hovertemplate": "%{customdata}<extra></extra>",
     }
     return Figure(
         name="chart-errors",
-        spec={"data": [bars], "layout": layout, "narrow": {"xaxis.nticks": 4}},
+        spec={"data": [bars], "layout": layout, "narrow": {}},
         description=(
             f"Bar chart of the expected standard error of {len(choices)} randomizers. The table "
             "below holds the same numbers."
         ),
-        headings=HEADINGS,
+        headings=PLAN_HEADINGS,
         rows=tuple(plan_rows(plan)),
     )
 

@@ -1,5 +1,7 @@
 """The report of a run: what its template shows, and the Python that repeats the run."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -8,14 +10,9 @@ from shuffledp.collection.results import GroupFacts, NetworkFacts, Result
 from shuffledp.core.bound import Bound
 from shuffledp.leakage.of_runs import of_run
 from shuffledp.network.run import ExchangeFacts
-from shuffledp.report.figures import (
-    MOST_BARS,
-    figure_by_honest_share,
-    figure_by_num_users,
-    figure_by_rounds,
-    figure_of_estimates,
-)
-from shuffledp.report.formatting import brief, rounded
+from shuffledp.report.charts import Line, lines_figure
+from shuffledp.report.figures import MOST_BARS, Figure, figure_of_estimates
+from shuffledp.report.formatting import best_guess, brief, odds_factor
 from shuffledp.report.leakage import leakage_facts
 from shuffledp.report.page import page_html, render_page
 from shuffledp.report.shuffles import (
@@ -32,6 +29,7 @@ from shuffledp.report.wording import (
     randomizer_title,
     safe_delta,
     safe_epsilon,
+    without_shuffler,
     wording,
 )
 
@@ -40,7 +38,7 @@ _MOST_LISTED = 12  # answers spelt out in running text; all are in the table
 _LONGEST_LIST = 400  # characters of code; the table of estimates lists all labels
 
 _CAPTIONS = (
-    "If more or fewer users took part, all else being equal.",
+    "If more or fewer users took part, all else being equal. The dotted line up is this run.",
     "If some of the users drop out, are fake, or collude with the adversary: only honest reports "
     "hide others.",
 )
@@ -55,12 +53,15 @@ def _(subject: Result) -> str:
         for figure, caption in zip(curves, _CAPTIONS, strict=True)
         if figure is not None
     ]
-    figures = [bars, *(figure for figure, _ in outlook)]
     kind = "Simulated" if subject.is_simulation else "Private"
     return render_page(
         "run.html",
-        [*figures, *(() if by_rounds is None else (by_rounds,))],
-        title=f"{kind} estimates from {subject.num_users:,} users",
+        title=subject.about.title or f"{kind} estimates from {subject.num_users:,} users",
+        asked_by=[
+            (name.capitalize(), text)
+            for name, text in subject.about.to_json_dict().items()
+            if name != "title"
+        ],
         result=subject,
         words=wording(subject.question),
         simulation_warning=SIMULATION_WARNING,
@@ -95,15 +96,26 @@ def _missed(result: Result) -> str:
     )
 
 
-def _key_figures(result: Result) -> list[tuple[str, str, str, bool]]:
-    """Return the strip of four figures on top."""
-    guarantee, epsilon0 = result.guarantee, rounded(result.randomizer.epsilon0, up=True)
-    randomizer = randomizer_title(result.randomizer).partition(" (")[0]
+def _key_figures(result: Result) -> list[tuple[str, str, str, str]]:
+    """Return the strip of four figures on top: both guarantees first."""
+    guarantee = result.guarantee
+    epsilon0, odds, guess = without_shuffler(result.randomizer.profile)
+    central = "proved upper bound"
+    if math.isfinite(guarantee.epsilon_upper):
+        chance = best_guess(guarantee.epsilon_upper, guarantee.delta_upper)
+        central += (
+            f": odds up to {odds_factor(guarantee.epsilon_upper)}, right guess up to {chance}"
+        )
     return [
-        ("Central privacy loss", f"epsilon <= {safe_epsilon(guarantee)}", "safe to publish", False),
-        ("Failure chance", f"delta <= {safe_delta(guarantee)}", "for each user", False),
-        ("Users", f"{result.num_users:,}", f"{result.shuffler} shuffler", False),
-        ("Randomizer", randomizer, f"epsilon0 = {epsilon0}", True),
+        ("Central privacy loss", f"epsilon <= {safe_epsilon(guarantee)}", central, ""),
+        ("Failure chance", f"delta <= {safe_delta(guarantee)}", "for each user", ""),
+        (
+            "Without the shuffler",
+            f"epsilon0 = {epsilon0}",
+            f"odds up to {odds}, right guess up to {guess}",
+            "",
+        ),
+        ("Users", f"{result.num_users:,}", f"{result.shuffler} shuffler", ""),
     ]
 
 
@@ -147,21 +159,97 @@ def _network(facts: NetworkFacts) -> dict[str, Any]:
     }
 
 
+# --------------------------------------------------------------------- how it would change
+def figure_by_num_users(result: Result) -> Figure | None:
+    """Return epsilon against the number of users, or None with fewer than two finite points."""
+    asked = _level(f"asked: {brief(result.target_epsilon)}", result.target_epsilon)
+    return _epsilon_figure(
+        "chart-num-users",
+        result.epsilon_by_num_users,
+        [asked],
+        x_title="number of users",
+        x_scale="log",
+        here=result.guarantee.num_users,
+    )
+
+
+def figure_by_honest_share(result: Result) -> Figure | None:
+    """Return epsilon against the share of honest users, or None as above."""
+    asked = _level(f"asked: {brief(result.target_epsilon)}", result.target_epsilon)
+    return _epsilon_figure(
+        "chart-honest-share",
+        [(100.0 * share, epsilon) for share, epsilon in result.epsilon_by_honest_share],
+        [asked],
+        x_title="honest users, in %",
+        here=100.0 if result.guarantee.num_users == result.num_users else None,
+    )
+
+
+def figure_by_rounds(facts: NetworkFacts | None) -> Figure | None:
+    """Return epsilon against the rounds of a network shuffle, or None as above.
+
+    The level is what a trusted uniform shuffler of all reports would give. Where holders hand in
+    all they hold, the walk comes down to it and cannot go below; with one report each it ends near.
+    """
+    if facts is None:
+        return None
+    others = [_level("trusted uniform shuffler", facts.uniform_epsilon)]
+    if facts.most_by_rounds:
+        rounds, epsilons = zip(*facts.most_by_rounds, strict=True)
+        most = Line(
+            name="for 99 % of the users",
+            x=tuple(map(float, rounds)),
+            y=epsilons,
+            colour="var(--accent)",
+            width=1.0,
+            dash="dash",
+        )
+        others.append(most)
+    return _epsilon_figure(
+        "chart-rounds", facts.epsilon_by_rounds, others, x_title="rounds", here=facts.rounds
+    )
+
+
+def _level(name: str, value: float) -> Line:
+    """Return a dotted line across."""
+    return Line(name=name, y=(value,), colour="var(--ink-soft)", dash="dot", width=1.3)
+
+
+def _epsilon_figure(
+    name: str, points: Sequence[tuple[float, float]], others: list[Line], **axes: Any
+) -> Figure | None:
+    """Return the upper bound on epsilon as a curve, with what it is compared with."""
+    points = sorted((float(x), epsilon) for x, epsilon in points if math.isfinite(epsilon))
+    if len(points) < 2:
+        return None
+    xs, epsilons = zip(*points, strict=True)
+    curve = Line(name="upper bound on epsilon", x=xs, y=epsilons, colour="var(--accent)")
+    # It falls as 1/sqrt(n): a straight line
+    is_log = max(epsilons) > 10.0 * min(epsilons) > 0.0
+    return lines_figure(
+        name,
+        [curve, *others],
+        y_title="\u03b5",
+        y_scale="log" if is_log else "linear",
+        y_axis={} if is_log else {"rangemode": "tozero"},
+        **axes,
+    )
+
+
 # --------------------------------------------------------------------- the code that repeats it
 def python_code(result: Result) -> str:
     """Return Python that computes the same guarantee and plans the same collection.
 
     It runs as it is, but for ``values`` and lists of labels too long to be written out: ``[...]``.
+    Within groups and through networks guarantees follow from more than fits here: the law alone.
     """
     law = result.randomizer
     head = (
         f"import shuffledp as sdp  # version {__version__}",
         f"from {type(law).__module__} import {type(law).__name__}",
     )
-    if result.groups is not None:
-        return _joined(head, *_code_within_groups(result, result.groups))
-    if result.network is not None:
-        return _code_through_network(result, result.network, head)
+    if result.groups is not None or result.network is not None:
+        return _joined(head, (f"law = {law!r}", "print(law.profile)"))
     guarantee = result.guarantee
     given_one = (
         f"delta={guarantee.delta_upper!r}"
@@ -192,83 +280,6 @@ def python_code(result: Result) -> str:
 def _joined(*parts: tuple[str, ...]) -> str:
     """Return blocks of lines with an empty line between them."""
     return "\n\n".join("\n".join(lines) for lines in parts)
-
-
-def _code_within_groups(result: Result, groups: GroupFacts) -> list[tuple[str, ...]]:
-    """Return code for a shuffle within groups: its guarantee depends on theta or on the crowd."""
-    delta = result.guarantee.delta_upper
-    if groups.rank_distance is None:
-        name, module, how = "displaced_epsilon", "displaced", (
-            f"    expected_crowd={groups.expected_crowd[0]!r},",
-            f"    delta={delta!r},",
-        )  # fmt: skip
-        made = (
-            f"shuffler = sdp.groups.DisplacementShuffler.for_groups(groups, {groups.alpha!r}, "
-            "coordinates=points, metric=metric)"
-        )
-    else:
-        name, module, how = "grouped_epsilon", "grouped", (
-            f"    theta={groups.theta!r}, distance={groups.rank_distance!r},",
-            f"    delta={delta!r},",
-        )  # fmt: skip
-        made = (
-            f"shuffler = sdp.groups.MallowsShuffler.for_groups(groups, {groups.alpha!r}, "
-            f"distance={groups.rank_distance!r})"
-        )
-    return [
-        (f"from shuffledp.groups.privacy.{module} import {name}",),
-        (
-            "# The guarantee, which needs no data:",
-            f"law = {result.randomizer!r}",
-            f"print({name}(",
-            f"    law.profile, num_users={result.num_users},",
-            *how,
-            "))",
-        ),
-        (
-            "# The same shuffle of other reports, one a row:",
-            "groups = sdp.groups.Groups.from_distance(points, radius)  # or from_graph, from_sets",
-            made,
-            "released = shuffler.shuffle(reports, sdp.Entropy.from_operating_system())",
-        ),
-    ]
-
-
-def _code_through_network(result: Result, facts: NetworkFacts, head: tuple[str, ...]) -> str:
-    """Return code for a shuffle through a network, whose guarantee depends on the graph."""
-    delta = result.guarantee.delta_upper
-    if isinstance(facts, ExchangeFacts):
-        if facts.num_absences or facts.num_users < facts.num_invited:
-            return (
-                "# The guarantee depends on who took part and was away when: the relay's record\n"
-                "# has that, and `shuffledp network collect` computes it."
-            )
-        delta -= facts.overload
-    return _joined(
-        (
-            *head,
-            "from shuffledp.network.graph_files import read_graph",
-            "from shuffledp.network.mixing import NetworkMixing",
-            "from shuffledp.network.shuffler import NetworkShuffler",
-        ),
-        (
-            "# The guarantee, which needs the graph and no data:",
-            f"law = {result.randomizer!r}",
-            f"graph = read_graph({facts.graph!r})",
-            f"mixing = NetworkMixing(graph, laziness={facts.laziness!r})",
-            "print(mixing.epsilon(",
-            f"    law.profile, rounds={facts.rounds}, delta={delta!r},",
-            f"    protocol={facts.protocol!r},",
-            "))",
-        ),
-        (
-            "# The same exchange of other reports, one for each user of the graph:",
-            "shuffler = NetworkShuffler(",
-            f"    walk=mixing.walk, rounds={facts.rounds}, protocol={facts.protocol!r}",
-            ")",
-            "handed_in = shuffler.shuffle(reports, sdp.Entropy.from_operating_system())",
-        ),
-    )
 
 
 def _question(question: Any, law: Any) -> str:

@@ -14,7 +14,13 @@ from shuffledp.collection.results import Guarantee, Result
 from shuffledp.core.bound import Bound
 from shuffledp.report.formatting import best_guess, odds_factor, one_in, rounded
 from shuffledp.report.shuffles import group_paragraphs, network_paragraph
-from shuffledp.report.wording import gap_percent, safe_delta, safe_epsilon
+from shuffledp.report.wording import (
+    gap_percent,
+    guarantee_facts,
+    safe_delta,
+    safe_epsilon,
+    without_shuffler,
+)
 
 Paragraph = tuple[str, str]  # a short title and its text
 
@@ -74,7 +80,7 @@ def privacy_statement(result: Result) -> Statement:
             f"for each of {guarantee.num_users:,} users"
         ),
         paragraphs=tuple(paragraphs),
-        facts=_facts(guarantee),
+        facts=tuple((name.capitalize(), text) for name, text in guarantee_facts(guarantee)),
     )
 
 
@@ -147,10 +153,10 @@ def exception_paragraph(delta: float, shown: str, num_users: int, *, without: st
 
 
 def _certainty(guarantee: Guarantee) -> Paragraph:
-    """Say how far the safe number is from what is proved to be unavoidable."""
+    """Say how far the upper bound is from what is proved to be unavoidable."""
     title = "How sharp this is."
     bound, name = guarantee.bound, _computed_name(guarantee)
-    text = f"{name} = {rounded(bound.upper, up=True)} is proved to be safe."
+    text = f"{name} = {rounded(bound.upper, up=True)} is a proved upper bound."
     if bound.lower is None or bound.gap is None:
         return title, f"{text} How much smaller the true {name} is, is not known."
     return title, (
@@ -162,6 +168,7 @@ def _certainty(guarantee: Guarantee) -> Paragraph:
 def _without_shuffler(result: Result) -> Paragraph:
     """Say what is left if the shuffler is broken: the local guarantee."""
     profile = result.randomizer.profile
+    epsilon0, odds, guess = without_shuffler(profile)
     exception = (
         ""
         if profile.delta0 == 0.0
@@ -171,31 +178,10 @@ def _without_shuffler(result: Result) -> Paragraph:
     if result.network is not None:
         title, before = "If reports are followed on their way.", "before it was passed on"
     return title, (
-        f"Each answer was randomized {before}, with epsilon0 = "
-        f"{rounded(profile.epsilon0, up=True)}. That part needs no shuffler: an adversary who "
-        "knows who sent which report changes the odds by a factor of at most "
-        f"{odds_factor(profile.epsilon0)}{exception}."
-    )
-
-
-def _facts(guarantee: Guarantee) -> tuple[tuple[str, str], ...]:
-    """Upper bound first, then the gap to what is unavoidable, then where it comes from."""
-    bound, name = guarantee.bound, _computed_name(guarantee)
-    other, value = (
-        ("delta", safe_delta(guarantee))
-        if name == "epsilon"
-        else ("epsilon", safe_epsilon(guarantee))
-    )
-    unavoidable = (
-        "not known" if bound.lower is None else f"{name} >= {rounded(bound.lower, up=False)}"
-    )
-    return (
-        ("Safe to publish", f"{name} <= {rounded(bound.upper, up=True)} at {other} = {value}"),
-        ("Proved unavoidable", unavoidable),
-        ("Gap", "not known" if bound.gap is None else gap_percent(bound.gap)),
-        ("Honest users", f"{guarantee.num_users:,}"),
-        ("Method", bound.method),
-        ("Source", bound.source),
+        f"Each answer was randomized {before}, with epsilon0 = {epsilon0}. That part needs no "
+        "shuffler: an adversary who knows who sent which report changes the odds by a factor of "
+        f"at most {odds}{exception}. Between two answers that seemed equally likely it guesses "
+        f"right with a chance of at most {guess}."
     )
 
 

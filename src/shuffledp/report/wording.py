@@ -11,18 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 from shuffledp.collection.results import Guarantee, Result
 from shuffledp.core.bound import Bound
+from shuffledp.core.profile import LocalProfile
 from shuffledp.report.formatting import (
+    best_guess,
     brief,
     decimals_for,
     display_width,
     fixed,
     given,
+    odds_factor,
     percent,
     rounded,
     shown_label,
 )
 
 if TYPE_CHECKING:
+    from shuffledp.collection.plan import Plan
     from shuffledp.collection.question import Question
 
 #: Full names of the randomizers; one that is not listed goes by its registered name.
@@ -161,11 +165,9 @@ def estimate_rows(result: Result) -> list[EstimateRow]:
     decimals = decimals_for([words.unit * error for error in errors])
     count_decimals = decimals_for([result.num_users * error for error in errors])
     counts = estimates.columns().get("count")
-    shown_counts = (
-        [""] * len(errors)
-        if counts is None
-        else [fixed(count, count_decimals) for count in counts.tolist()]
-    )
+    shown_counts = [""] * len(errors)
+    if counts is not None:
+        shown_counts = [fixed(count, count_decimals) for count in counts.tolist()]
     columns = zip(
         result.domain,
         shown_counts,
@@ -190,18 +192,127 @@ def estimate_rows(result: Result) -> list[EstimateRow]:
 
 
 def safe_epsilon(guarantee: Guarantee) -> str:
-    """Return the epsilon that is safe to publish: as given, or rounded up."""
+    """Return the upper bound on epsilon: as given, or rounded up."""
     return _safe(guarantee.epsilon)
 
 
 def safe_delta(guarantee: Guarantee) -> str:
-    """Return the delta that is safe to publish: as given, or rounded up."""
+    """Return the upper bound on delta: as given, or rounded up."""
     return _safe(guarantee.delta)
 
 
 def _safe(value: Bound | float) -> str:
     """Return a bound rounded up, or a given number as it is where that is short."""
     return rounded(value.upper, up=True) if isinstance(value, Bound) else brief(value)
+
+
+def without_shuffler(profile: LocalProfile) -> tuple[str, str, str]:
+    """Return epsilon0, the factor by which odds change, and the chance of a right guess.
+
+    For an adversary who sees who sent which report. All are rounded up; the guess is between two
+    answers that seemed equally likely, as that of the central guarantee.
+    """
+    return (
+        rounded(profile.epsilon0, up=True),
+        odds_factor(profile.epsilon0),
+        best_guess(profile.epsilon0, profile.delta0),
+    )
+
+
+def without_shuffler_line(profile: LocalProfile) -> str:
+    """Return the same on one line."""
+    epsilon0, odds, guess = without_shuffler(profile)
+    return (
+        f"epsilon0 = {epsilon0}: odds change by up to {odds}, "
+        f"a guess between two answers is right up to {guess}"
+    )
+
+
+PLAN_HEADINGS = ("", "epsilon0", "bytes", "standard error", "epsilon")
+
+
+def plan_rows(plan: "Plan") -> list[tuple[str, ...]]:
+    """Return name, epsilon0, bytes, standard error and epsilon of each randomizer and model."""
+    target, own = given(plan.target_epsilon), error_text(plan, plan.expected_standard_error)
+    reached = plan.guarantee.epsilon_upper
+    choices: list[tuple[str, Any]] = [
+        ("chosen:", plan),
+        *(("or", each) for each in plan.alternatives),
+    ]
+    rows: list[tuple[str, ...]] = [
+        (
+            f"{name} {choice.randomizer.name}",
+            rounded(choice.randomizer.epsilon0, up=True),
+            f"{choice.randomizer.num_report_bytes:,}",
+            error_text(plan, choice.expected_standard_error),
+            target
+            if choice is not plan or reached > 0.99 * plan.target_epsilon
+            else rounded(reached, up=True),
+        )
+        for name, choice in choices
+    ]
+    for name, model in (
+        ("without a shuffler", plan.local_model),
+        ("with a trusted curator", plan.central_model),
+    ):
+        error = error_text(plan, model.standard_error_at_same_epsilon)
+        rows.append((name, "", "", error, target))
+        cost = rounded(model.epsilon_for_same_error, up=True)
+        rows.append((f"same error {name}", "", "", own, cost))
+    return rows
+
+
+def error_text(plan: "Plan", error: float) -> str:
+    """Return a standard error of the plan in the unit of its estimates: percent, or as it is."""
+    words = wording(plan.question)
+    return words.format(error, decimals_for([words.unit * plan.expected_standard_error]))
+
+
+def expected_errors(plan: "Plan") -> list[tuple[str, str]]:
+    """Return both expected errors with their names: about these users, and about a population."""
+    about_users = error_text(plan, plan.expected_standard_error)
+    about_population = error_text(plan, plan.expected_population_standard_error)
+    return [
+        ("standard error", f"{about_users} expected, {plan.question.expected_for}"),
+        ("population", f"standard error {about_population} expected, with sampling"),
+    ]
+
+
+def guarantee_facts(guarantee: Guarantee) -> list[tuple[str, str]]:
+    """Return the proved upper bound first, then how far it is from what is unavoidable."""
+    bound = guarantee.bound
+    name, given_name = ("epsilon", "delta")
+    given_value = guarantee.delta_upper
+    if isinstance(guarantee.delta, Bound):
+        name, given_name = given_name, name
+        given_value = guarantee.epsilon_upper
+    return [
+        (name, f"{rounded(bound.upper, up=True, digits=6)} (proved upper bound)"),
+        ("gap", gap_text(bound, name)),
+        (given_name, given(given_value)),
+        *_batches(guarantee),
+        ("method", bound.method),
+        ("source", bound.source),
+    ]
+
+
+def _batches(guarantee: Guarantee) -> list[tuple[str, str]]:
+    """Return how many users there are, and how many rounds, if there are several."""
+    if guarantee.rounds == 1:
+        return [("users", f"{guarantee.num_users:,}")]
+    return [
+        ("rounds", f"{guarantee.rounds:,}"),
+        ("users", f"{guarantee.num_users:,} in the smallest batch"),
+    ]
+
+
+def gap_text(bound: Bound, name: str) -> str:
+    """Return how far a bound is from what is unavoidable."""
+    if bound.lower is None or bound.gap is None:
+        return "not known"
+    gap = gap_percent(bound.gap) if bound.gap else "none"
+    lower = rounded(bound.lower, up=False, digits=6)
+    return f"{gap}: no analysis can show {name} below {lower}"
 
 
 def gap_percent(gap: float) -> str:

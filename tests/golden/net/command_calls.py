@@ -205,7 +205,6 @@ MORE_RUNS = [
     ("monitor simulate", f"monitor simulate {HISTORY} --value value --epsilon0 2 --out results"
      f" --stop-after 3 --json && monitor simulate {HISTORY} --value value --epsilon0 2"
      " --out results --resume --json"),
-    ("account", "account --list-methods"),
     ("bounds", "bounds --epsilon0 1 --num-users 1000 --delta 1e-6 --over epsilon0 --json"),
     ("network curve", "network curve ring.csv --rounds 1-4,10 --epsilon0 1 --delta 1e-6"
      " --out curves --json"),

@@ -30,6 +30,7 @@ LEARNED_DIGITS = 1e-3
 # Keys that another run of the same call may show with another value, and why.
 VOLATILE = {
     "collection_id": "drawn anew",
+    "date": "that of the run",
     "fingerprint": "a digest of probabilities, whose last digits depend on the processor",
     "key": "of hash functions, drawn anew",
     "roster_digest": "of keys that are drawn anew",

@@ -128,9 +128,10 @@ def rest_laws(
             )
         begin = offsets[j]
         end = begin + law_masses.size
-        starts[begin + j : end + j + 1] = law_starts
-        masses[begin:end] = law_masses
-        means[begin:end] = law_means
+        for i in range(law_masses.size):  # assigning slices takes seconds to compile
+            starts[begin + j + i] = law_starts[i]
+            masses[begin + i], means[begin + i] = law_masses[i], law_means[i]
+        starts[end + j] = law_starts[-1]
         offsets[j + 1] = end
     return (
         offsets,

@@ -20,7 +20,8 @@ exact mass and conditional mean, convexity bounds the error from both sides.
 import math
 
 import numpy as np
-from numba import njit
+
+from shuffledp.core.compiled import njit
 
 # ln(n!) - ln(sqrt(2 pi n) (n/e)^n) for n = 0 (unused) to 15; the series below takes over there.
 # Written out, since the difference would lose two digits, and not the same ones on all machines.
@@ -265,10 +266,10 @@ def binomial_window(n: float, p: float, q: float, tail_exponent: float) -> tuple
 
     Bisection on the Chernoff exponent, O(log n).
     """
-    mode = min(max(math.floor(n * p), 0.0), n)
+    mode = min(max(np.floor(n * p), 0.0), n)
     outside, inside = -1.0, mode
     while inside - outside > 1.0:
-        middle = math.floor(0.5 * (inside + outside))
+        middle = np.floor(0.5 * (inside + outside))
         if chernoff_exponent(n, middle, p, q) >= tail_exponent:
             outside = middle
         else:
@@ -276,7 +277,7 @@ def binomial_window(n: float, p: float, q: float, tail_exponent: float) -> tuple
     first = inside
     outside, inside = n + 1.0, mode
     while outside - inside > 1.0:
-        middle = math.ceil(0.5 * (inside + outside))
+        middle = np.ceil(0.5 * (inside + outside))
         if chernoff_exponent(n, middle, p, q) >= tail_exponent:
             outside = middle
         else:
