@@ -521,7 +521,8 @@ def calibrate_monitoring(
         )
         return bound.upper <= target
 
-    low = min(target, LARGEST_EPSILON0) * (1.0 - _TOLERANCE)
+    # Where the local guarantee alone meets the target.
+    low = local = min(target, LARGEST_EPSILON0) * (1.0 - _TOLERANCE)
     high = LARGEST_EPSILON0
     if meets(high):
         low = high
@@ -531,10 +532,9 @@ def calibrate_monitoring(
             low = middle
         else:
             high = middle
-    for _ in range(20):
-        if verified(low):
-            return low
-        low *= 1.0 - 10.0 * _TOLERANCE
+    for candidate in (*(low * (1.0 - step * _TOLERANCE) for step in range(0, 200, 10)), local):
+        if verified(candidate):
+            return candidate
     raise InfeasibleTargetError(
         f"no epsilon0 in (0, {LARGEST_EPSILON0:g}] was found whose central guarantee is at most "
         f"epsilon = {target}: give a larger epsilon, or more users"
