@@ -16,6 +16,7 @@ from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import MonitoringProfile
+from shuffledp.core.reports import read_only
 from shuffledp.monitoring.comparison import (
     MonitorComparison,
     RepeatedTask,
@@ -303,9 +304,9 @@ def plan_monitoring(
         asked_epsilon=epsilon,
         local=local_guarantee(design.profile),
         central=central,
-        standard_errors=errors,
-        smoothed_standard_errors=smoothed,
-        proven_errors=proven_errors(design, num_users=users, confidence=confidence),
+        standard_errors=read_only(errors),
+        smoothed_standard_errors=read_only(smoothed),
+        proven_errors=read_only(proven_errors(design, num_users=users, confidence=confidence)),
         comparison=comparison_of(
             task,
             standard_error=root_mean_square(errors),

@@ -522,20 +522,23 @@ def calibrate_monitoring(
         return bound.upper <= target
 
     # Where the local guarantee alone meets the target.
-    low = local = min(target, LARGEST_EPSILON0) * (1.0 - _TOLERANCE)
-    high = LARGEST_EPSILON0
-    if meets(high):
-        low = high
-    while high - low > _TOLERANCE * high:
-        middle = math.sqrt(low) * math.sqrt(high)
-        if meets(middle):
-            low = middle
-        else:
-            high = middle
-    for candidate in (*(low * (1.0 - step * _TOLERANCE) for step in range(0, 200, 10)), local):
-        if verified(candidate):
-            return candidate
+    local = min(target, LARGEST_EPSILON0) * (1.0 - _TOLERANCE)
+    found = _largest(meets, local, LARGEST_EPSILON0)
+    if not verified(found):  # the guarantee may stop being worth anything on the way
+        found = _largest(verified, local, found * (1.0 - 10.0 * _TOLERANCE))
+    if found > local or verified(found):
+        return found
     raise InfeasibleTargetError(
         f"no epsilon0 in (0, {LARGEST_EPSILON0:g}] was found whose central guarantee is at most "
         f"epsilon = {target}: give a larger epsilon, or more users"
     )
+
+
+def _largest(test: Callable[[float], bool], low: float, high: float) -> float:
+    """Return ``high``, or about the largest number above ``low`` that passes; else ``low``."""
+    if test(high):
+        return high
+    while high - low > _TOLERANCE * high:
+        middle = math.sqrt(low) * math.sqrt(high)
+        low, high = (middle, high) if test(middle) else (low, middle)
+    return low
