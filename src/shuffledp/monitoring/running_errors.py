@@ -76,6 +76,14 @@ def block_variance(height: int) -> float:
     return 2.0**height / (2.0 ** (height + 1) - 1.0)
 
 
+def online_factors(periods: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return sum a_v^2 of online counts at some periods: see `variance_factors`."""
+    heights = range(int(periods.max()).bit_length())
+    factors = [(periods >> height & 1) * block_variance(height) for height in heights]
+    total: NDArray[np.float64] = np.sum(factors, axis=0)
+    return total
+
+
 def variance_factors(through: int, *, smoothed: bool = False) -> NDArray[np.float64]:
     """Return sum a_v^2: the variance of each running count where every node has variance 1.
 
@@ -85,11 +93,7 @@ def variance_factors(through: int, *, smoothed: bool = False) -> NDArray[np.floa
     nodes to the left of the path, and its leaf.
     """
     if not smoothed:
-        periods = np.arange(1, through + 1)
-        factors = np.zeros(through)
-        for height in range(through.bit_length()):
-            factors += (periods >> height & 1) * block_variance(height)
-        return factors
+        return online_factors(np.arange(1, through + 1))
     parts, earlier = [], 0.0
     for height in tree_heights(through):
         variances = np.full(1 << height, earlier)
@@ -123,20 +127,26 @@ def smoothed_pairs(through: int) -> NDArray[np.float64]:
 
 
 def expected_standard_errors(
-    design: MonitorDesign, *, num_users: int, through: int | None = None, smoothed: bool = False
+    design: MonitorDesign,
+    *,
+    num_users: int,
+    periods: NDArray[np.int64] | None = None,
+    smoothed: bool = False,
 ) -> NDArray[np.float64]:
-    """Return the standard error, in users, of each running count, before any report is seen.
+    """Return the standard error, in users, of running counts, before any report is seen.
 
-    An upper bound for every history: what the users' increments themselves take off, less than n,
-    is left in, and so are users who come late or leave early. Rounded to nearest.
+    At some periods, 1 ... T where smoothed; at all unless given. An upper bound for every history:
+    what the users' increments themselves take off, less than n, is left in, and so are users who
+    come late or leave early. Rounded to nearest.
     """
-    last = design.tree.periods if through is None else through
+    shown = np.arange(1, design.periods + 1) if periods is None else periods
     correlation = design.law.pair_correlation
-    squares = design.encoding.variance_factor * variance_factors(last, smoothed=smoothed)
+    squares = variance_factors(shown.size, smoothed=True) if smoothed else online_factors(shown)
+    squares *= design.encoding.variance_factor
     if correlation < 0.0:
         squares *= 1.0 - correlation
     elif smoothed and correlation > 0.0:
-        squares += correlation * smoothed_pairs(last)
+        squares += correlation * smoothed_pairs(shown.size)
     return design.scale * np.sqrt(num_users / design.num_levels * squares)
 
 

@@ -185,13 +185,20 @@ class MonitorServer:
 
         Notes
         -----
-        Cost: O(num_columns t), and O(num_columns d) where reports have arrived since the last
+        Cost: O(num_columns log t), and O(num_columns d) where reports have arrived since the last
         estimate. The first simultaneous band of a design takes up to a second more.
         """
-        last = self._design.tree.require_through(t, "t")
-        return self.running_counts(
-            last, num_users=num_users, confidence=confidence, simultaneous=simultaneous
-        ).at(last)
+        tree = self._design.tree
+        period = tree.require_through(t, "t")
+        heights = [height for height in range(period.bit_length()) if period >> height & 1]
+        nodes = [tree.offset(height + 1) + (period >> height) - 1 for height in heights]
+        leaves = 2.0 ** (np.array(heights) + 1) - 1.0
+        sums = (self._subtree_sums()[nodes] / leaves[:, None]).sum(axis=0, keepdims=True)
+        reach = self._reach(tree.periods, confidence, simultaneous=simultaneous)
+        return self._shown(
+            np.array([period]), sums, reach, num_users, confidence=confidence,
+            is_simultaneous=simultaneous,
+        ).at(1)  # fmt: skip
 
     def running_counts(
         self,
@@ -235,37 +242,61 @@ class MonitorServer:
         -----
         Cost: O(num_columns d), smoothed O(num_columns d + d log d), and the bands, once.
         """
-        design, tree, encoding = self._design, self._design.tree, self._design.encoding
+        tree = self._design.tree
         if through is None and not self._last_period:
             raise DataError("no report has arrived: there is nothing to estimate; ingest some")
         last = tree.require_through(self._last_period if through is None else through)
-        users = require_at_least("num_users", num_users, 1)
-        reach = band_quantile(
-            last if smoothed else tree.periods,
-            confidence,
-            smoothed=smoothed,
-            simultaneous=simultaneous,
-            domain_size=encoding.domain_size,
-        )
-        if self._weighted is None:
-            self._weighted = level_weighted_sums(tree, self._sums)
         estimated = smoothed_running_counts if smoothed else online_running_counts
-        counts = encoding.decode(design.scale * estimated(tree, self._weighted, last))
-        errors = expected_standard_errors(design, num_users=users, through=last, smoothed=smoothed)
-        if encoding.domain_size == 1:
+        sums = estimated(tree, self._subtree_sums(), last)
+        reach = self._reach(
+            last if smoothed else tree.periods, confidence, smoothed=smoothed,
+            simultaneous=simultaneous,
+        )  # fmt: skip
+        return self._shown(
+            np.arange(1, last + 1), sums, reach, num_users, is_smoothed=smoothed,
+            confidence=confidence, is_simultaneous=simultaneous,
+        )  # fmt: skip
+
+    def _subtree_sums(self) -> NDArray[np.int64]:
+        """Return the weighted sums over subtrees, made once for all reports since the last time."""
+        if self._weighted is None:
+            self._weighted = level_weighted_sums(self._design.tree, self._sums)
+        return self._weighted
+
+    def _reach(self, through: int, confidence: float, **kind: bool) -> float:
+        """Return how many standard errors the bands reach to either side."""
+        size = self._design.encoding.domain_size
+        return band_quantile(through, confidence, domain_size=size, **kind)
+
+    def _shown(
+        self,
+        periods: NDArray[np.int64],
+        sums: NDArray[np.float64],
+        reach: float,
+        num_users: int,
+        *,
+        is_smoothed: bool = False,
+        **kind: Any,
+    ) -> RunningCounts:
+        """Return estimated sums of signs at some periods (rows) as counts with bands."""
+        design, users = self._design, require_at_least("num_users", num_users, 1)
+        errors = expected_standard_errors(
+            design, num_users=users, periods=periods, smoothed=is_smoothed
+        )
+        counts = design.encoding.decode(design.scale * sums)
+        if design.encoding.domain_size == 1:
             counts = counts[:, 0]
         else:
             errors = np.broadcast_to(errors[:, None], counts.shape)
         return RunningCounts(
-            periods=np.arange(1, last + 1),
+            periods=periods,
             counts=counts,
             standard_errors=errors,
             lower=counts - reach * errors,
             upper=counts + reach * errors,
-            is_smoothed=smoothed,
-            confidence=confidence,
-            is_simultaneous=simultaneous,
-            labels=encoding.labels,
+            is_smoothed=is_smoothed,
+            labels=design.encoding.labels,
+            **kind,
         )
 
     def to_arrays(self) -> dict[str, NDArray[np.int64]]:
