@@ -174,7 +174,7 @@ def test_the_band_goes_forth_above_and_back_below():
     assert estimates["y"] == curve.estimates.tolist()
     assert truth["y"] == curve.truth.tolist()
     assert truth["line"]["dash"] == "dash"
-    assert "true: 0" in estimates["customdata"][0]
+    assert estimates["customdata"][0] == "2026-01-01<br><b>-10</b>"
 
 
 def test_a_single_period_is_a_mark():

@@ -16,8 +16,6 @@ from shuffledp.core.reports import read_only
 from shuffledp.monitoring.design import MonitorDesign, design_of
 from shuffledp.monitoring.fleet import ClientFleet, code_type
 
-_LARGEST_LEVEL = 63
-
 
 class MonitorReport(NamedTuple):
     """One report of one client.
@@ -86,8 +84,8 @@ class MonitorReports:
             array = getattr(self, name)
             if not isinstance(array, np.ndarray) or array.dtype != dtype or array.ndim != 1:
                 raise ParameterError(
-                    f"{name} is {_described(array)}: give an array of {np.dtype(dtype)} with one "
-                    "axis, or use MonitorReports.from_reports"
+                    f"{name} is no array of {np.dtype(dtype)} with one axis: give one, or use "
+                    "MonitorReports.from_reports"
                 )
             if array.size != self.levels.size:
                 raise ParameterError(
@@ -120,19 +118,21 @@ class MonitorReports:
         rows = list(reports)
         try:
             table = np.array(rows, dtype=np.int64).reshape(len(rows), 4)
-            exact = not rows or np.array_equal(table, np.array(rows))
+            narrow = table[:, 0].astype(np.uint8), table[:, 2].astype(np.int8)
+            is_exact = not rows or (
+                np.array_equal(table, np.array(rows))
+                and np.array_equal(table[:, [0, 2]].T, np.array(narrow, dtype=np.int64))
+            )
         except (ValueError, TypeError, OverflowError):
-            exact = False
-        if not exact or (rows and not _fits(table)):
+            is_exact = False
+        if not is_exact:
             raise DataError(
                 "reports has an entry that is not (level, period, sign, column) in small whole "
                 "numbers: drop what is no MonitorReport"
             )
+        levels, signs = narrow
         return cls(
-            levels=table[:, 0].astype(np.uint8),
-            periods=table[:, 1].copy(),
-            signs=table[:, 2].astype(np.int8),
-            columns=table[:, 3].copy(),
+            levels=levels, periods=table[:, 1].copy(), signs=signs, columns=table[:, 3].copy()
         )
 
 
@@ -183,24 +183,6 @@ def _refuse_first(
         )
 
 
-def _fits(table: NDArray[np.int64]) -> bool:
-    """Return whether levels and signs fit their narrow types."""
-    levels, signs = table[:, 0], table[:, 2]
-    return bool(
-        levels.min() >= 0
-        and levels.max() <= _LARGEST_LEVEL
-        and signs.min() >= -1
-        and signs.max() <= 1
-    )
-
-
-def _described(value: object) -> str:
-    """Describe what was given in place of an array."""
-    if isinstance(value, np.ndarray):
-        return f"an array of {value.dtype} with {value.ndim} axes"
-    return f"a {type(value).__name__}"
-
-
 _MAGIC: Final = b"SMC"
 _VERSION: Final = 3
 _CHECKSUM_BYTES: Final = 8
@@ -226,21 +208,13 @@ class ClientState(NamedTuple):
 
     def fleet(self, design: MonitorDesign) -> ClientFleet:
         """Return the fleet of this client alone."""
-        codes = np.array(self[-4:], dtype=code_type(design))[:, None]
-        counters = np.array(self[4:7], dtype=np.int32)[:, None]
-        return ClientFleet(
-            design=design,
-            key=self.coins,
-            slots=np.zeros(1, dtype=np.int32),
-            ends=[int(level >= self.level) for level in range(1, design.num_levels + 1)],
-            keys=np.array([self.key], dtype=np.uint64),
-            num_changes=counters[0],
-            num_increments=counters[1],
-            num_ignored=counters[2],
-            told=codes[0],
-            value=codes[1],
-            before=codes[2],
-            after=codes[1] if design.law.kind == "predrawn" else codes[3],
+        return ClientFleet.made(
+            design,
+            self.coins,
+            np.array([self.level]),
+            np.array([self.key], dtype=np.uint64),
+            counters=np.array(self[4:7], dtype=np.int32)[:, None],
+            codes=np.array(self[-4:], dtype=code_type(design))[:, None],
         )
 
     @classmethod

@@ -47,17 +47,21 @@ class ClientFleet:
     after: NDArray[Any]
 
     @classmethod
-    def drawn(cls, design: MonitorDesign, num_users: int, key: bytes) -> Self:
-        """Return new clients, who have been told nothing: h* and keys are drawn once each."""
-        stream = Entropy.from_key(derived_key(key, b"group", 0))
-        levels = draw_below(stream, num_users, design.num_levels)
-        keys = design.law.draw_keys(stream, num_users)
+    def made(
+        cls,
+        design: MonitorDesign,
+        key: bytes,
+        levels: NDArray[np.integer[Any]],
+        keys: NDArray[np.uint64],
+        *,
+        counters: NDArray[np.int32],
+        codes: NDArray[Any],
+    ) -> Self:
+        """Return clients who report at these levels; rows of counters and codes in their order."""
         order = np.argsort(levels, kind="stable")
-        slots = np.empty(num_users, dtype=np.int32)
-        slots[order] = np.arange(num_users, dtype=np.int32)
-        sizes = np.bincount(levels.astype(np.int64), minlength=design.num_levels)
-        counters = np.zeros((3, num_users), dtype=np.int32)
-        codes = np.full((4, num_users), NOTHING, dtype=code_type(design))
+        slots = np.empty(order.size, dtype=np.int32)
+        slots[order] = np.arange(order.size, dtype=np.int32)
+        sizes = np.bincount(levels.astype(np.int64), minlength=design.num_levels + 1)[1:]
         return cls(
             design=design,
             key=key,
@@ -72,6 +76,16 @@ class ClientFleet:
             before=codes[2],
             after=codes[1] if design.law.kind == "predrawn" else codes[3],
         )
+
+    @classmethod
+    def drawn(cls, design: MonitorDesign, num_users: int, key: bytes) -> Self:
+        """Return new clients, who have been told nothing: h* and keys are drawn once each."""
+        stream = Entropy.from_key(derived_key(key, b"group", 0))
+        levels = draw_below(stream, num_users, design.num_levels) + np.uint64(1)
+        keys = design.law.draw_keys(stream, num_users)
+        counters = np.zeros((3, num_users), dtype=np.int32)
+        codes = np.full((4, num_users), NOTHING, dtype=code_type(design))
+        return cls.made(design, key, levels, keys, counters=counters, codes=codes)
 
     @property
     def ignored_changes(self) -> NDArray[np.int32]:

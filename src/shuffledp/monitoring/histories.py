@@ -283,12 +283,8 @@ def open_histories(  # one keyword an option
         if found is None:  # a user's rows are not in order of time
             rows = rows.sort(_TIME, maintain_order=True)
             found = read(rows, report=partial(report, "sorting histories"))
-        changes = (
-            pl.DataFrame(found, schema=["user", "period", "value"])
-            .sort("period", "user", maintain_order=True)
-            .unique(["period", "user"], keep="last", maintain_order=True)
-            .filter(pl.col("value") != pl.col("value").shift(1, fill_value=NOTHING).over("user"))
-        )
+        assert found is not None  # in order of time now  # noqa: S101
+    who, when, what = _last_of_each_period(*found)
     bounds = np.arange(1, axis.starts.size + 2)
     return Histories(
         origin=origin,
@@ -296,9 +292,9 @@ def open_histories(  # one keyword an option
         labels=labels,
         period_labels=tuple(axis.text(each) for each in axis.starts.tolist()),
         num_rows=num_rows,
-        users=changes["user"].to_numpy().astype(np.int32),
-        values=changes["value"].to_numpy().astype(np.int64),
-        offsets=np.searchsorted(changes["period"].to_numpy(), bounds).astype(np.int64),
+        users=who,
+        values=what,
+        offsets=np.searchsorted(when, bounds).astype(np.int64),
     )
 
 
@@ -590,7 +586,7 @@ def _changes(
     origin: str,
     num_rows: int,
     report: Callable[[int, int], None],
-) -> tuple[NDArray[Any], ...] | None:
+) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]] | None:
     """Return users, periods and values of the rows at which a value changes, in their order.
 
     None if the rows of a user are not in order of time.
@@ -624,4 +620,23 @@ def _changes(
         report(done, num_rows)
     if done != num_rows:
         raise changed(origin)
-    return tuple(np.concatenate(each) for each in zip(*found, strict=True))
+    who, when, what = (np.concatenate(each) for each in zip(*found, strict=True))
+    return who, when, what
+
+
+def _last_of_each_period(
+    users: NDArray[np.int32], periods: NDArray[np.int64], values: NDArray[np.int64]
+) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
+    """Sort changes by period and user, and keep the last where a user has several in a period."""
+    import polars as pl
+
+    order = np.lexsort((users, periods))
+    users, periods, values = users[order], periods[order], values[order]
+    if not ((users[1:] == users[:-1]) & (periods[1:] == periods[:-1])).any():
+        return users, periods, values
+    changes = (
+        pl.DataFrame({"user": users, "period": periods, "value": values})
+        .unique(["period", "user"], keep="last", maintain_order=True)
+        .filter(pl.col("value") != pl.col("value").shift(1, fill_value=NOTHING).over("user"))
+    )
+    return changes["user"].to_numpy(), changes["period"].to_numpy(), changes["value"].to_numpy()

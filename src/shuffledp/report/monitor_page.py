@@ -255,7 +255,10 @@ def running_figure(result: "MonitorResult") -> Figure:
     bands, lines, truths, legend = [], [], [], []
     for curve, colour in zip(curves, colours, strict=False):
         bands.append(_band(curve, colour))
-        texts = _hover_texts(result, curve)
+        texts = [
+            f"{escape(period)}<br><b>{fixed(estimate, 0)}</b>"
+            for period, estimate in zip(result.period_labels, curve.estimates, strict=True)
+        ]
         lines.append(_line(curve.estimates, colour, width=2.0, texts=texts))
         truths.append(_line(curve.truth, "var(--ink)", dash="dash", width=1.3))
         label = shorten(curve.label, _LONGEST_LABEL)
@@ -300,21 +303,6 @@ def _line(values: NDArray[np.float64], colour: str, **style: Any) -> dict[str, A
     mode = "lines" if len(values) > 1 else "markers"
     places = range(1, len(values) + 1)
     return line(places, values.tolist(), colour, mode=mode, marker=6, **style)
-
-
-def _hover_texts(result: "MonitorResult", curve: Curve) -> list[str]:
-    """Return what is shown beside each estimate on hovering."""
-    name = f"<b>{escape(shorten(curve.label, _LONGEST_LABEL))}</b><br>" if curve.label else ""
-    return [
-        f"{name}{escape(period)}<br><b>{fixed(estimate, 0)}</b> "
-        f"({share_text(estimate, result.num_users)})<br>{fixed(low, 0)} to {fixed(high, 0)}<br>"
-        f"true: {fixed(true, 0)}"
-        for period, estimate, low, high, true in zip(
-            result.period_labels,
-            *(each.tolist() for each in (curve.estimates, curve.lower, curve.upper, curve.truth)),
-            strict=True,
-        )
-    ]
 
 
 def _ticks(result: "MonitorResult", most: int) -> tuple[list[int], list[str]]:
