@@ -77,7 +77,6 @@ def test_everything_is_written_and_said(simulate, tmp_path):
     assert record["is_simulation"]
     page = Page((out / "report.html").read_text(encoding="utf-8"))
     assert "Simulated monitoring of 500 users over 24 periods" in page.text
-    assert "open_histories" in page.text
     for text in (
         "users             500\n",
         "periods           24 of 24\n",

@@ -74,8 +74,3 @@ def test_results_are_not_replaced_unasked(tmp_path):
         "result.json",
         "true-counts-not-private.csv",
     }
-
-
-def test_it_names_itself_in_one_line():
-    text = repr(simulated())
-    assert text.startswith("MonitorResult(num_users=3, through=3, epsilon0=1, epsilon=")

@@ -84,7 +84,7 @@ def build_result(
 
 def build_view(*shape, what="flag", **changes):
     """Return a view of such a result."""
-    return MonitorView(result=build_result(*shape, **changes), what=what, arguments=("'x.csv'",))
+    return MonitorView(result=build_result(*shape, **changes), what=what)
 
 
 def infinite(bound):

@@ -39,7 +39,7 @@ def test_the_page_is_complete_and_loads_nothing(tmp_path):
         "Privacy statement",
         "What was done",
         "Assumptions",
-        "Reproduce and cite",
+        "Cite",
         "predrawn-signs",
         "Of 8 true counts, 0 lie outside their band.",
     ):

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from shuffledp.monitoring.plan import MonitorPlan
     from shuffledp.monitoring.results import MonitorResult
 
-_DIGITS = 6
 _READING = ("user", "time", "value", "categories", "periods", "start", "every")
 
 # Written out, since --help must not load the laws of the signs; a test compares them.
@@ -108,19 +107,7 @@ def monitor() -> None:
 )
 @_confidence_option
 @json_option
-def plan(  # noqa: PLR0913  # one parameter an option
-    *,
-    periods: int,
-    max_changes: int,
-    num_users: int,
-    epsilon0: float | None,
-    epsilon: float | None,
-    delta: float,
-    categories: tuple[str, ...] | None,
-    protocol: str | None,
-    confidence: float,
-    as_json: bool,
-) -> None:
+def plan(*, categories: tuple[str, ...] | None, as_json: bool, **asked: Any) -> None:
     """Say how exact running counts will be, how private, and whether to monitor at all.
 
     The guarantees are of a user's whole history, over all periods. Give --epsilon0 (local) or
@@ -131,22 +118,12 @@ def plan(  # noqa: PLR0913  # one parameter an option
     """
     from shuffledp.monitoring.plan import plan_monitoring
 
-    require_target(epsilon=epsilon, delta=delta)
-    if (epsilon0 is None) == (epsilon is None):
+    require_target(epsilon=asked["epsilon"], delta=asked["delta"])
+    if (asked["epsilon0"] is None) == (asked["epsilon"] is None):
         raise click.UsageError(
             "give exactly one of --epsilon0 (local, fixed) and --epsilon (central, to be met)"
         )
-    planned = plan_monitoring(
-        periods=periods,
-        max_changes=max_changes,
-        num_users=num_users,
-        epsilon0=epsilon0,
-        epsilon=epsilon,
-        delta=delta,
-        domain=categories,
-        protocol=protocol,
-        confidence=confidence,
-    )
+    planned = plan_monitoring(domain=categories, **asked)
     print_warnings(planned.cautions)
     if as_json:
         print_json(planned.to_dict())
@@ -181,7 +158,7 @@ def _guarantee_facts(planned: "MonitorPlan") -> list[tuple[str, str]]:
     from shuffledp.report.formatting import given, rounded
 
     def safe(value: float) -> str:
-        return rounded(value, up=True, digits=_DIGITS)
+        return rounded(value, up=True, digits=6)
 
     central, local = planned.central, planned.local
     return [
@@ -289,7 +266,7 @@ def simulate(
                 _say_how_to_go_on(state)
                 raise
         write_monitor_result(result, folder, parameters=parameters)
-        view = MonitorView(result=result, what=reading["value"], arguments=_code(table, reading))
+        view = MonitorView(result=result, what=reading["value"])
         write_report(view, folder / REPORT_FILE)
     is_over = result.through == result.design.periods
     if is_over:
@@ -314,12 +291,6 @@ def _say_how_to_go_on(state: Path) -> None:
             "stopped",
             f"{state} holds the key; the same command with --resume makes the same reports",
         )
-
-
-def _code(table: Path, reading: dict[str, Any]) -> tuple[str, ...]:
-    """Return the arguments of `open_histories`, as Python."""
-    given = (f"{name}={value!r}" for name, value in reading.items() if value is not None)
-    return (repr(str(table)), *given)
 
 
 def _print_monitored(result: "MonitorResult", out: Path, state: Path | None) -> None:

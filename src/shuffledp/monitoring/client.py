@@ -138,37 +138,26 @@ class MonitorReports:
 
 def require_reports(design: MonitorDesign, reports: MonitorReports) -> MonitorReports:
     """Return ``reports`` if a client of this design can have made each of them, else raise."""
-    tree = design.tree
+    tree, agree = design.tree, "check that client and server have the same design"
     if len(reports) == 0:
         return reports
-    _require_range("level", reports.levels, 1, tree.num_levels)
-    _require_range("period", reports.periods, 1, tree.periods)
-    _require_range("column", reports.columns, 0, design.encoding.num_columns - 1)
-    _refuse_first(
-        np.abs(reports.signs) != 1, "sign", reports.signs, "a sign is -1 or +1", "drop it"
+    ranges = (
+        ("level", reports.levels, 1, tree.num_levels),
+        ("period", reports.periods, 1, tree.periods),
+        ("column", reports.columns, 0, design.encoding.num_columns - 1),
     )
+    for name, values, low, high in ranges:
+        if int(values.min()) < low or int(values.max()) > high:  # two fast passes
+            wrong = (values < low) | (values > high)
+            _refuse_first(wrong, name, values, f"this design has {name}s {low} to {high}", agree)
+    signs, periods = reports.signs, reports.periods
+    _refuse_first(np.abs(signs) != 1, "sign", signs, "a sign is -1 or +1", "drop it")
     # Shifted as int64, for uint8 would overflow.
     rest = (np.int64(1) << (reports.levels.astype(np.int64) - 1)) - 1
     _refuse_first(
-        (reports.periods & rest) != 0,
-        "period",
-        reports.periods,
-        "no node of its level ends there",
-        "check that client and server have the same design",
+        (periods & rest) != 0, "period", periods, "no node of its level ends there", agree
     )
     return reports
-
-
-def _require_range(name: str, values: NDArray[Any], low: int, high: int) -> None:
-    """Raise unless all values lie in [low, high]; two fast passes where they do."""
-    if int(values.min()) < low or int(values.max()) > high:
-        _refuse_first(
-            (values < low) | (values > high),
-            name,
-            values,
-            f"this design has {name}s {low} to {high}",
-            "check that client and server have the same design",
-        )
 
 
 def _refuse_first(

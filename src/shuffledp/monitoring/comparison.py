@@ -372,27 +372,6 @@ class MonitorComparison:
         }
 
 
-def comparison_of(
-    task: RepeatedTask,
-    *,
-    standard_error: float,
-    smoothed_standard_error: float,
-    local_epsilon: float,
-    central_epsilon: float,
-) -> MonitorComparison:
-    """Return monitoring with these errors beside repeated collections with its guarantees."""
-    return MonitorComparison(
-        periods=task.periods,
-        standard_error=standard_error,
-        smoothed_standard_error=smoothed_standard_error,
-        local_epsilon=local_epsilon,
-        central_epsilon=central_epsilon,
-        everybody_local=everybody_at_local(task, epsilon0=local_epsilon),
-        everybody_central=everybody_at_central(task, epsilon=central_epsilon),
-        few_answers=few_answers(task, epsilon0=local_epsilon, epsilon=central_epsilon),
-    )
-
-
 def advice(compared: MonitorComparison) -> tuple[str, ...]:
     """Say what to do and why, one sentence each."""
     if compared.verdict is Verdict.ONE_SHOT:

@@ -43,13 +43,6 @@ _ROWS_A_BLOCK = 1 << 19
 _USER, _TIME, _VALUE = "user code", "time code", "value code"
 
 
-class Changes(NamedTuple):
-    """Changes of value: users int32 and the codes they change to, int64."""
-
-    users: NDArray[np.int32]
-    values: NDArray[np.int64]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Histories:
     """Histories of all users. Made by `open_histories`.
@@ -66,8 +59,6 @@ class Histories:
         The categories; empty for booleans. A value's code is its place, 0 for true, -1 for nothing.
     period_labels : tuple of str
         When each of the d periods begins.
-    num_rows : int
-        Number of rows that were read.
     users : ndarray of int32, shape (m,)
         Who changes, sorted by period and then by user; at most once a period.
     values : ndarray of int64, shape (m,)
@@ -80,7 +71,6 @@ class Histories:
     user_ids: "pl.Series"
     labels: tuple[str, ...]
     period_labels: tuple[str, ...]
-    num_rows: int
     users: NDArray[np.int32]
     values: NDArray[np.int64]
     offsets: NDArray[np.int64]
@@ -104,16 +94,23 @@ class Histories:
         """Number of changes of all users together."""
         return int(self.users.size)
 
-    def changes_at(self, period: int) -> Changes:
+    def changes_at(self, period: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Return who changes at a period, and to what.
 
         Parameters
         ----------
         period : int
             In [1, periods].
+
+        Returns
+        -------
+        users : ndarray of int32
+            Indices of users.
+        codes : ndarray of int64
+            Codes of their new values.
         """
         piece = slice(int(self.offsets[period - 1]), int(self.offsets[period]))
-        return Changes(self.users[piece], self.values[piece])
+        return self.users[piece], self.values[piece]
 
     def true_counts(self) -> NDArray[np.int64]:
         """Return how many users really have each value, in each period.
@@ -291,7 +288,6 @@ def open_histories(  # one keyword an option
         user_ids=users.ids,
         labels=labels,
         period_labels=tuple(axis.text(each) for each in axis.starts.tolist()),
-        num_rows=num_rows,
         users=who,
         values=what,
         offsets=np.searchsorted(when, bounds).astype(np.int64),

@@ -22,7 +22,9 @@ from shuffledp.monitoring.comparison import (
     RepeatedTask,
     Verdict,
     advice,
-    comparison_of,
+    everybody_at_central,
+    everybody_at_local,
+    few_answers,
 )
 from shuffledp.monitoring.design import Encoding, MonitorDesign, PeriodTree
 from shuffledp.monitoring.histories import MOST_PERIODS
@@ -259,12 +261,11 @@ def plan_monitoring(
     delta = require_open_unit("delta", delta)
     confidence = require_open_unit("confidence", confidence)
     encoding = Encoding.of(domain)
-    if protocol is None:
-        protocol = (PredrawnSigns if changes <= LARGEST_NUM_SIGNS else SampledChange).name
-    law_name = protocol
+    by_default = PredrawnSigns if changes <= LARGEST_NUM_SIGNS else SampledChange
+    name = by_default.name if protocol is None else protocol
 
     def profile_for(loss: float) -> MonitoringProfile:
-        law = sign_law(law_name, max_changes=changes, epsilon0=loss)
+        law = sign_law(name, max_changes=changes, epsilon0=loss)
         return law.profile(num_levels=tree.num_levels, alternating=encoding.alternating)
 
     if epsilon is None:
@@ -281,7 +282,7 @@ def plan_monitoring(
         periods=tree.periods,
         max_changes=changes,
         epsilon0=epsilon0,
-        protocol=protocol,
+        protocol=name,
         domain=None if domain is None else encoding.labels,
     )
     central = central_guarantee(
@@ -296,6 +297,7 @@ def plan_monitoring(
         domain_size=max(encoding.domain_size, 2), periods=design.periods, num_users=users,
         delta=delta,
     )  # fmt: skip
+    local, target = design.epsilon0, max(central.upper, _LEAST_EPSILON)
     return MonitorPlan(
         design=design,
         num_users=users,
@@ -307,12 +309,15 @@ def plan_monitoring(
         standard_errors=read_only(errors),
         smoothed_standard_errors=read_only(smoothed),
         proven_errors=read_only(proven_errors(design, num_users=users, confidence=confidence)),
-        comparison=comparison_of(
-            task,
+        comparison=MonitorComparison(
+            periods=design.periods,
             standard_error=root_mean_square(errors),
             smoothed_standard_error=root_mean_square(smoothed),
-            local_epsilon=design.epsilon0,
-            central_epsilon=max(central.upper, _LEAST_EPSILON),
+            local_epsilon=local,
+            central_epsilon=target,
+            everybody_local=everybody_at_local(task, epsilon0=local),
+            everybody_central=everybody_at_central(task, epsilon=target),
+            few_answers=few_answers(task, epsilon0=local, epsilon=target),
         ),
     )
 

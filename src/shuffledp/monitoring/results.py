@@ -223,13 +223,6 @@ class MonitorResult:
         for row in zip(*columns.values(), strict=True):
             yield dict(zip(columns, row, strict=True))
 
-    def __repr__(self) -> str:
-        return (
-            f"MonitorResult(num_users={self.num_users}, through={self.through}, "
-            f"epsilon0={self.design.epsilon0:.6g}, epsilon={self.central.epsilon_upper:.6g}, "
-            f"delta={self.central.delta_upper:.6g}, is_simulation={self.is_simulation})"
-        )
-
 
 def write_monitor_result(
     result: MonitorResult,

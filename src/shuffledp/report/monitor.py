@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from shuffledp._version import __version__
 from shuffledp.report.formatting import decimals_for, fixed, given, percent, rounded
 
 if TYPE_CHECKING:
@@ -14,11 +13,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonitorView:
-    """A monitored statistic, and how it was asked for: what its page is about."""
+    """A monitored statistic: what its page is about."""
 
     result: "MonitorResult"
     what: str  # the column that is counted
-    arguments: tuple[str, ...] = ()  # of ``open_histories``, as Python
 
 
 def share_text(count: float, num_users: int) -> str:
@@ -49,44 +47,18 @@ def result_facts(result: "MonitorResult") -> list[tuple[str, str]]:
     if result.values:
         values = f"{len(result.values):,} values, {design.encoding.name} encoding"
     smoothed = ", smoothed over all periods afterwards" if running.is_smoothed else ""
-    seeded = "reproducible, from a seed"
     return [
         ("Users", f"{result.num_users:,}"),
         ("Values", values),
         ("Protocol", f"{design.protocol}, epsilon0 = {rounded(design.epsilon0, up=True)}"),
         ("Most changes", f"{design.max_changes:,} a user, counting the first"),
-        (
-            "Levels",
-            f"{design.tree.num_levels}: each user draws one and reports every 1, 2, 4, ... periods",
-        ),
-        ("Scale", f"{fixed(design.scale, 2)} users a report"),
         ("Estimator", f"weighted least squares over all sums of reports{smoothed}; unbiased"),
         (
             "Error found",
             f"{fixed(result.root_mean_square_error, 0)} users, root mean square over all counts; "
             f"expected at most {fixed(float(running.standard_errors.max()), 0)}",
         ),
-        (
-            "Randomness",
-            seeded if result.is_simulation else "cryptographic, keyed by the operating system",
-        ),
     ]
-
-
-def code_text(view: MonitorView) -> str:
-    """Return Python that runs the same simulation, but for the randomness."""
-    result = view.result
-    design, running = result.design, result.running
-    seed = ", seed=..." if result.is_simulation else ""
-    return (
-        f"import shuffledp.monitoring as monitoring  # version {__version__}\n\n"
-        f"histories = monitoring.open_histories({', '.join(view.arguments) or '...'})\n"
-        "result = monitoring.simulate_monitoring(\n"
-        f"    histories, max_changes={design.max_changes}, epsilon0={design.epsilon0!r},\n"
-        f"    delta={result.central.delta_upper!r}, protocol={design.protocol!r},\n"
-        f"    smoothed={running.is_smoothed}, confidence={running.confidence!r}{seed},\n"
-        ")\n"
-    )
 
 
 # --------------------------------------------------------------------- plans

@@ -16,7 +16,6 @@ from shuffledp.report.formatting import brief, decimals_for, fixed, odds_factor,
 from shuffledp.report.monitor import (
     MonitorView,
     band_text,
-    code_text,
     counted,
     result_facts,
     share_text,
@@ -81,7 +80,6 @@ def _(subject: MonitorView) -> str:
         paragraphs=statement_paragraphs(result),
         statement_facts=statement_facts(result),
         facts=result_facts(result),
-        code=code_text(subject),
     )  # fmt: skip
 
 
