@@ -457,8 +457,8 @@ def test_dates_outside_the_periods_are_refused(options, error, message):
 
 
 @pytest.mark.parametrize("time", [-(2**63), -(2**62), 2**62, 2**63 - 1])
-def test_times_whose_differences_would_overflow_are_refused(time):
-    with pytest.raises(DataError, match="times that are not between"):
+def test_times_whose_differences_would_overflow_are_outside(time):
+    with pytest.raises(DataError, match=f"time {time} .* (before the first|beyond the)"):
         opened([("a", time, True), ("b", 2, True)], every=2)
 
 

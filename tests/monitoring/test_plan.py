@@ -218,7 +218,7 @@ def test_arrays_are_read_only(plan):
         ({"epsilon0": None, "epsilon": 0.0}, "epsilon"),
         ({"periods": 0}, "periods"),
         ({"periods": 2.5}, "periods"),
-        ({"periods": 2**20 + 1}, "longer periods"),
+        ({"periods": 2**20 + 1}, "fewer and longer"),
         ({"max_changes": 0}, "max_changes"),
         ({"max_changes": 14}, "max_changes"),
         ({"num_users": 0}, "num_users"),

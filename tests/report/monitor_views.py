@@ -1,6 +1,5 @@
 """Views of monitored statistics of every shape, without running one."""
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -85,10 +84,3 @@ def build_result(
 def build_view(*shape, what="flag", **changes):
     """Return a view of such a result."""
     return MonitorView(result=build_result(*shape, **changes), what=what)
-
-
-def infinite(bound):
-    """Return the bound with nothing proved."""
-    return Bound(
-        lower=bound.lower, upper=math.inf, method=bound.method, source=bound.source, assumptions=()
-    )

@@ -5,9 +5,7 @@ user's next row. So a table with a row for every user and period, and one with a
 change, say the same.
 """
 
-import datetime as dt
 import hashlib
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -27,17 +25,14 @@ from shuffledp.collection.source.tables import (
     require_column,
     scan,
 )
-from shuffledp.core.checks import require_at_least
 from shuffledp.core.display import value_note
 from shuffledp.core.errors import DataError, DomainError, ParameterError
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.monitoring.design import NOTHING
+from shuffledp.monitoring.times import TimeAxis, require_periods, time_axis, time_expression
 
 if TYPE_CHECKING:
     import polars as pl
-
-#: The most periods of a table: nobody reads so many running counts.
-MOST_PERIODS: Final = 1 << 20
 
 _ROWS_A_BLOCK = 1 << 19
 _USER, _TIME, _VALUE = "user code", "time code", "value code"
@@ -217,17 +212,8 @@ def open_histories(  # one keyword an option
     import polars as pl
 
     report = on_progress or no_progress
-    length = None if periods is None else require_at_least("periods", periods, 1)
-    if length is not None and length > MOST_PERIODS:
-        raise ParameterError(
-            f"periods = {length:,} is not in [1, {MOST_PERIODS:,}]: give fewer and longer ones"
-        )
-    labels = () if categories is None else checked_domain(categories)
-    if categories is not None and len(labels) < 2:
-        raise DomainError(
-            f"categories has {len(labels)}, fewer than two: list all the values that can occur "
-            "(--categories a,b)"
-        )
+    length = None if periods is None else require_periods(periods)
+    labels = _labels(categories)
     names = (user, time, value)
     if len(set(names)) < len(names):
         raise ParameterError(
@@ -251,25 +237,14 @@ def open_histories(  # one keyword an option
         first = frame.select(pl.col(time).drop_nulls().first()).collect().item()
         if first is None:
             raise DataError(f"{origin} has no row with a time: give a row for each user at least")
-        times, kind = _time_expression(time, schema[time], first, origin)
+        times, kind = time_expression(time, schema[time], first, origin)
         rows = frame.select(
             _user_expression(user, schema[user], origin).alias(_USER),
             times.alias(_TIME),
             _value_expression(value, schema[value], labels, origin).alias(_VALUE),
         )
-        num_rows, num_bad, earliest, latest = (
-            rows.select(
-                pl.len(),
-                pl.any_horizontal(pl.all().is_null()).sum().alias("bad"),
-                pl.col(_TIME).min().alias("earliest"),
-                pl.col(_TIME).max().alias("latest"),
-            )
-            .collect(engine="streaming")
-            .row(0)
-        )
-        if num_bad:
-            _refuse(frame, rows, names, labels, origin)
-        axis = _time_axis(
+        num_rows, earliest, latest = _summary(frame, rows, names, labels, origin)
+        axis = time_axis(
             kind, (earliest, latest), start=start, every=every, length=length, origin=origin
         )
         report("reading users", 0, num_rows)
@@ -292,6 +267,38 @@ def open_histories(  # one keyword an option
         values=what,
         offsets=np.searchsorted(when, bounds).astype(np.int64),
     )
+
+
+def _labels(categories: Sequence[object] | None) -> tuple[str, ...]:
+    """Return the labels of categories; none for booleans."""
+    labels = () if categories is None else checked_domain(categories)
+    if categories is not None and len(labels) < 2:
+        raise DomainError(
+            f"categories has {len(labels)}, fewer than two: list all the values that can occur "
+            "(--categories a,b)"
+        )
+    return labels
+
+
+def _summary(
+    frame: "pl.LazyFrame",
+    rows: "pl.LazyFrame",
+    names: tuple[str, str, str],
+    labels: tuple[str, ...],
+    origin: str,
+) -> tuple[int, int, int]:
+    """Return number of rows, least and greatest time; raise for a row that has no code."""
+    import polars as pl
+
+    time = pl.col(_TIME)
+    is_bad = pl.any_horizontal(pl.all().is_null())
+    found = rows.select(
+        pl.len(), is_bad.sum().alias("bad"), time.min().alias("first"), time.max().alias("last")
+    )
+    num_rows, num_bad, earliest, latest = found.collect(engine="streaming").row(0)
+    if num_bad:
+        _refuse(frame, rows, names, labels, origin)
+    return num_rows, earliest, latest
 
 
 # ---------------------------------------------------------------- columns
@@ -331,36 +338,6 @@ def _value_expression(
     return pl.when(is_true).then(pl.lit(0)).when(is_false).then(pl.lit(NOTHING)).cast(pl.Int64)
 
 
-_WHOLE: Final = re.compile(r"[+-]?[0-9]+")
-_FORMATS: Final = ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M")
-
-
-def _time_expression(
-    name: str, dtype: "pl.DataType", example: object, origin: str
-) -> "tuple[pl.Expr, str]":
-    """Return the expression for times, Int64: numbers, or microseconds of a date or moment."""
-    import polars as pl
-
-    column, text = pl.col(name), str(example).strip()
-    if dtype.is_integer():
-        return column.cast(pl.Int64), "number"
-    if dtype == pl.Date:
-        return column.cast(pl.Datetime("us")).cast(pl.Int64), "date"
-    if isinstance(dtype, pl.Datetime):
-        return column.dt.replace_time_zone(None).dt.cast_time_unit("us").cast(pl.Int64), "moment"
-    if dtype == pl.String and _WHOLE.fullmatch(text):
-        return column.str.strip_chars().cast(pl.Int64, strict=False), "number"
-    if dtype == pl.String and _moment(text) is not None:
-        texts = column.str.strip_chars()
-        moments = [texts.str.to_datetime(form, time_unit="us", strict=False) for form in _FORMATS]
-        kind = "date" if len(text) == len("2024-12-31") else "moment"
-        return pl.coalesce(moments).cast(pl.Int64), kind
-    raise DataError(
-        f"column {name!r} of {origin} holds {dtype} such as {example!r}, which is no time: give "
-        "whole numbers, dates (2024-12-31) or times of day (2024-12-31 23:59:59)"
-    )
-
-
 def _refuse(
     frame: "pl.LazyFrame",
     rows: "pl.LazyFrame",
@@ -391,137 +368,6 @@ def _refuse(
         few = ", ".join(labels[:10]) + ", ..." * (len(labels) > 10)
         allowed = f"no category of the domain ({few}): list all that can occur with --categories"
     raise DomainError(f"{where} holds a value{value_note(raw[2])} that is {allowed}")
-
-
-# ---------------------------------------------------------------- periods
-_LENGTH: Final = re.compile(r"([1-9][0-9]{0,8})(h|d|w|mo)")
-_LARGEST_TIME: Final = 1 << 62
-_DAYS: Final = {"h": 1 / 24, "d": 1.0, "w": 7.0, "mo": 28.0}  # at least
-_MICROSECONDS_A_DAY = 86_400e6
-
-
-class _TimeAxis(NamedTuple):
-    """How times become periods."""
-
-    starts: NDArray[np.int64]  # the time at which each period begins
-    text: Callable[[int], str]  # a time as a table shows it
-
-
-def _time_axis(
-    kind: str,
-    ends: tuple[int, int],
-    *,
-    start: object,
-    every: object,
-    length: int | None,
-    origin: str,
-) -> _TimeAxis:
-    """Return how the times of a column become periods; raise if one is outside them."""
-    earliest, latest = ends
-    if not -_LARGEST_TIME < earliest <= latest < _LARGEST_TIME:
-        raise DataError(
-            f"{origin} has times that are not between -2^62 and 2^62: leave such rows out, or "
-            "count from a later start"
-        )
-    if kind == "number":
-        axis = _TimeAxis(_starts_of_numbers(latest, start, every, length), str)
-    else:
-        unit = "D" if kind == "date" else "us"
-        axis = _TimeAxis(
-            _starts_of_moments(ends, start, every, length),
-            lambda time: (
-                str(np.datetime64(time, "us").astype(f"datetime64[{unit}]"))
-                .removesuffix(".000000")
-                .replace("T", " ")
-            ),
-        )
-    if earliest < axis.starts[0]:
-        raise DataError(
-            f"time {axis.text(earliest)} of {origin} is before the first period, which begins at "
-            f"{axis.text(int(axis.starts[0]))}: pass an earlier start (--start), or leave such "
-            "rows out"
-        )
-    found = int(np.searchsorted(axis.starts, latest, "right"))
-    if found > MOST_PERIODS:
-        raise DataError(
-            f"time {axis.text(latest)} of {origin} is beyond the {MOST_PERIODS:,} periods that "
-            "there may be: pass longer periods (--every), or a later start (--start)"
-        )
-    if length is not None and found > length:
-        raise DataError(
-            f"time {axis.text(latest)} of {origin} is in period {found:,}, beyond periods = "
-            f"{length:,}: pass a larger number (--periods), or leave such rows out"
-        )
-    return axis._replace(starts=axis.starts[: found if length is None else length])
-
-
-def _starts_of_numbers(
-    latest: int, start: object, every: object, length: int | None
-) -> NDArray[np.int64]:
-    """Return the numbers at which the periods up to the latest begin, and one more."""
-    first = 1 if start is None else _whole("start", start)
-    step = 1 if every is None else _whole("every", every)
-    if step < 1:
-        raise ParameterError(f"every = {every!r} is below 1: give how many numbers make a period")
-    needed = min(max((latest - first) // step + 2, length or 1, 1), MOST_PERIODS + 1)
-    most = (1 << 63) - 1
-    return np.array([min(first + place * step, most) for place in range(needed)], dtype=np.int64)
-
-
-def _starts_of_moments(
-    ends: tuple[int, int], start: object, every: object, length: int | None
-) -> NDArray[np.int64]:
-    """Return the moments at which the periods up to the latest begin, and one more at least."""
-    import polars as pl
-
-    match = _LENGTH.fullmatch("1d" if every is None else str(every))
-    if match is None:
-        raise ParameterError(
-            f"every = {every!r} is no length of time: give such as 1h, 1d, 2w or 1mo"
-        )
-    count, unit = int(match[1]), match[2]
-    begin = pl.Series([ends[0]]).cast(pl.Datetime("us")).dt.truncate("1h" if unit == "h" else "1d")
-    if start is not None:
-        found = start if isinstance(start, dt.date) else _moment(str(start).strip())
-        if found is None:
-            raise ParameterError(
-                f"start = {start!r} is no date: give such as 2024-12-31 or 2024-12-31 23:00"
-            )
-        begin = pl.Series([found]).cast(pl.Datetime("us")).dt.replace_time_zone(None)
-    if unit == "mo":
-        begin = begin.dt.truncate("1mo")
-    days = (ends[1] - int(begin.cast(pl.Int64)[0])) / _MICROSECONDS_A_DAY
-    needed = min(max(int(days / (count * _DAYS[unit])) + 2, length or 1, 1), MOST_PERIODS + 1)
-    steps = (pl.int_range(needed, dtype=pl.Int64) * count).cast(pl.String) + unit
-    starts: NDArray[np.int64] = (
-        pl.select(pl.lit(begin).first().dt.offset_by(steps)).to_series().cast(pl.Int64).to_numpy()
-    )
-    return starts
-
-
-def _whole(name: str, value: object) -> int:
-    """Return a whole number, also out of text."""
-    is_text = isinstance(value, str) and _WHOLE.fullmatch(value.strip())
-    if not is_text and (isinstance(value, bool) or not isinstance(value, int | np.integer)):
-        raise ParameterError(
-            f"{name} = {value!r} is no whole number, and the table's times are: give one, such as 1"
-        )
-    number = int(str(value))
-    if abs(number) >= _LARGEST_TIME:
-        raise ParameterError(
-            f"{name} = {value!r} is not between -2^62 and 2^62: give one near the table's times"
-        )
-    return number
-
-
-def _moment(text: str) -> dt.datetime | None:
-    """Return the date or moment that a text names, if it is written as it should be."""
-    for form in _FORMATS:
-        try:
-            return dt.datetime.strptime(text, form)  # noqa: DTZ007  # a clock's time
-        except ValueError:
-            continue
-    return None
 
 
 # ---------------------------------------------------------------- rows
@@ -578,7 +424,7 @@ def _changes(
     rows: "pl.LazyFrame",
     *,
     users: _Users,
-    axis: _TimeAxis,
+    axis: TimeAxis,
     origin: str,
     num_rows: int,
     report: Callable[[int, int], None],

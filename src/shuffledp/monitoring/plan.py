@@ -27,7 +27,6 @@ from shuffledp.monitoring.comparison import (
     few_answers,
 )
 from shuffledp.monitoring.design import Encoding, MonitorDesign, PeriodTree
-from shuffledp.monitoring.histories import MOST_PERIODS
 from shuffledp.monitoring.privacy.central import (
     calibrate_monitoring,
     central_guarantee,
@@ -40,6 +39,7 @@ from shuffledp.monitoring.running_errors import (
     proven_errors,
 )
 from shuffledp.monitoring.signs import LARGEST_NUM_SIGNS, PredrawnSigns, SampledChange, sign_law
+from shuffledp.monitoring.times import require_periods
 
 # A central target that only delta pays for is taken to be this small where others must meet it.
 _LEAST_EPSILON = 1e-9
@@ -246,11 +246,7 @@ def plan_monitoring(
     >>> plan.local.upper <= 1.0, plan.central.upper < 0.1, plan.design.num_levels
     (True, True, 7)
     """
-    tree = PeriodTree(periods=require_at_least("periods", periods, 1))
-    if tree.periods > MOST_PERIODS:
-        raise ParameterError(
-            f"periods = {tree.periods:,} is above {MOST_PERIODS:,}: take longer periods"
-        )
+    tree = PeriodTree(periods=require_periods(periods))
     if (epsilon0 is None) == (epsilon is None):
         raise ParameterError(
             f"epsilon0 = {epsilon0} and epsilon = {epsilon}: give exactly one of them, the local "
@@ -260,31 +256,11 @@ def plan_monitoring(
     users = require_at_least("num_users", num_users, 1)
     delta = require_open_unit("delta", delta)
     confidence = require_open_unit("confidence", confidence)
-    encoding = Encoding.of(domain)
-    by_default = PredrawnSigns if changes <= LARGEST_NUM_SIGNS else SampledChange
-    name = by_default.name if protocol is None else protocol
-
-    def profile_for(loss: float) -> MonitoringProfile:
-        law = sign_law(name, max_changes=changes, epsilon0=loss)
-        return law.profile(num_levels=tree.num_levels, alternating=encoding.alternating)
-
-    if epsilon is None:
-        epsilon0 = require_positive("epsilon0", epsilon0 or 0.0)
-    else:
-        epsilon0 = calibrate_monitoring(
-            profile_for,
-            num_users=users,
-            epsilon=epsilon,
-            delta=delta,
-            changing_share=encoding.changing_share,
-        )
-    design = MonitorDesign(
-        periods=tree.periods,
-        max_changes=changes,
-        epsilon0=epsilon0,
-        protocol=name,
-        domain=None if domain is None else encoding.labels,
-    )
+    design = _design(
+        tree, changes, users, delta, epsilon0=epsilon0, epsilon=epsilon, domain=domain,
+        protocol=protocol,
+    )  # fmt: skip
+    encoding = design.encoding
     central = central_guarantee(
         design.profile, num_users=users, delta=delta, changing_share=encoding.changing_share
     )
@@ -319,6 +295,43 @@ def plan_monitoring(
             everybody_central=everybody_at_central(task, epsilon=target),
             few_answers=few_answers(task, epsilon0=local, epsilon=target),
         ),
+    )
+
+
+def _design(
+    tree: PeriodTree,
+    changes: int,
+    users: int,
+    delta: float,
+    *,
+    epsilon0: float | None,
+    epsilon: float | None,
+    domain: Iterable[Hashable] | None,
+    protocol: str | None,
+) -> MonitorDesign:
+    """Return the design that has the local loss, or meets the central target, that is given."""
+    encoding = Encoding.of(domain)
+    by_default = PredrawnSigns if changes <= LARGEST_NUM_SIGNS else SampledChange
+    name = by_default.name if protocol is None else protocol
+
+    def profile_for(loss: float) -> MonitoringProfile:
+        law = sign_law(name, max_changes=changes, epsilon0=loss)
+        return law.profile(num_levels=tree.num_levels, alternating=encoding.alternating)
+
+    if epsilon is not None:
+        epsilon0 = calibrate_monitoring(
+            profile_for,
+            num_users=users,
+            epsilon=epsilon,
+            delta=delta,
+            changing_share=encoding.changing_share,
+        )
+    return MonitorDesign(
+        periods=tree.periods,
+        max_changes=changes,
+        epsilon0=require_positive("epsilon0", epsilon0 or 0.0),
+        protocol=name,
+        domain=None if domain is None else encoding.labels,
     )
 
 

@@ -7,7 +7,6 @@ signs. Two lines say all that matters about it: the local privacy loss of everyt
 reports is ln(max w / min w), and the gap is the mean of a sign.
 """
 
-import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -338,10 +337,7 @@ SIGN_LAWS: Mapping[str, Callable[..., SignLaw]] = MappingProxyType(
 def sign_law(name: str, *, max_changes: SupportsIndex, epsilon0: float) -> SignLaw:
     """Return the law of the signs of that name."""
     if name not in SIGN_LAWS:
-        nearest = difflib.get_close_matches(str(name).lower(), SIGN_LAWS, n=1, cutoff=0.0)[0]
-        raise ParameterError(
-            f"protocol = {name!r} is not one of {', '.join(SIGN_LAWS)}: did you mean {nearest!r}?"
-        )
+        raise ParameterError(f"protocol = {name!r} is not one of {', '.join(SIGN_LAWS)}")
     return SIGN_LAWS[name](
         max_changes=require_at_least("max_changes", max_changes, 1), epsilon0=epsilon0
     )

@@ -236,13 +236,7 @@ def simulate_monitoring(  # noqa: PLR0913  # one keyword an option
             )
         state.write(target)
     fleet = ClientFleet.drawn(design, histories.num_users, bytes.fromhex(state.key))
-    server = MonitorServer(design)
-    report = on_progress or no_progress
-    for period in range(1, through + 1):
-        fleet.follow(*histories.changes_at(period))
-        sums = fleet.period_sums(period)
-        server.add_sums(period, sums, num_reports=fleet.ends[len(sums) - 1])
-        report("simulating", period, through)
+    server = _collected(fleet, histories, through, on_progress or no_progress)
     if target is not None:
         replace(state, through=through, digest=histories.digest(through).hex()).write(target)
     running = server.running_counts(
@@ -275,6 +269,19 @@ def simulate_monitoring(  # noqa: PLR0913  # one keyword an option
             *delta_cautions(delta, histories.num_users),
         ),
     )
+
+
+def _collected(
+    fleet: ClientFleet, histories: Histories, through: int, report: Progress
+) -> MonitorServer:
+    """Return a server with the reports of all users up to a period."""
+    server = MonitorServer(fleet.design)
+    for period in range(1, through + 1):
+        fleet.follow(*histories.changes_at(period))
+        sums = fleet.period_sums(period)
+        server.add_sums(period, sums, num_reports=fleet.ends[len(sums) - 1])
+        report("simulating", period, through)
+    return server
 
 
 def _begun_or_resumed(

@@ -4,7 +4,6 @@ For its privacy statement read `shuffledp.report.statement` on why "the odds cha
 factor, but for an exception of probability delta" says exactly what (epsilon, delta) means.
 """
 
-import math
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,7 +20,12 @@ from shuffledp.report.monitor import (
     share_text,
 )
 from shuffledp.report.page import page_html, render_page
-from shuffledp.report.statement import Paragraph, exception_paragraph, limit_text
+from shuffledp.report.statement import (
+    Paragraph,
+    exception_paragraph,
+    guarantee_facts,
+    limit_text,
+)
 
 if TYPE_CHECKING:
     from shuffledp.monitoring.results import MonitorResult
@@ -191,18 +195,9 @@ def statement_paragraphs(result: "MonitorResult") -> list[Paragraph]:
 
 def statement_facts(result: "MonitorResult") -> list[tuple[str, str]]:
     """Return the central guarantee, how far it is from what is unavoidable, then the local one."""
-    central, local = result.central.bound, result.local
-    unavoidable, gap = "not known", "not known"
-    if central.lower is not None and central.gap is not None:
-        unavoidable = f"epsilon >= {rounded(central.lower, up=False)}"
-        gap = f"{100.0 * central.gap:.1f}%"
-    delta = brief(result.central.delta_upper)
+    local = result.local
     return [
-        ("Safe to publish", f"epsilon <= {rounded(central.upper, up=True)} at delta = {delta}"),
-        ("Proved unavoidable", unavoidable),
-        ("Gap", gap),
-        ("Method", central.method),
-        ("Source", central.source),
+        *guarantee_facts(result.central),
         ("Local", f"epsilon0 <= {rounded(local.upper, up=True)}, {local.method}"),
         ("Source", local.source),
     ]
@@ -215,8 +210,6 @@ def _what_reports_reveal(result: "MonitorResult") -> Paragraph:
         f"An adversary who sees the shuffled reports of all {result.design.periods:,} periods and "
         "knows everybody else's history"
     )
-    if math.isinf(epsilon):
-        return title, f"{adversary} may learn a person's history: no finite epsilon is proved."
     return title, limit_text(
         f"{adversary} faces a limit on what it can learn about any one person. Whatever two "
         f"histories of at most {counted(result.design.max_changes, 'change')} it weighs against "

@@ -74,7 +74,7 @@ def privacy_statement(result: Result) -> Statement:
             f"for each of {guarantee.num_users:,} users"
         ),
         paragraphs=tuple(paragraphs),
-        facts=_facts(guarantee),
+        facts=guarantee_facts(guarantee),
     )
 
 
@@ -178,7 +178,7 @@ def _without_shuffler(result: Result) -> Paragraph:
     )
 
 
-def _facts(guarantee: Guarantee) -> tuple[tuple[str, str], ...]:
+def guarantee_facts(guarantee: Guarantee) -> tuple[tuple[str, str], ...]:
     """Upper bound first, then the gap to what is unavoidable, then where it comes from."""
     bound, name = guarantee.bound, _computed_name(guarantee)
     other, value = (

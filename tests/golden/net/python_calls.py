@@ -53,7 +53,6 @@ NOT_CALLED = {
     "RANDOMIZERS": "a table of randomizers, which are called",
     "Result": "a result of running a plan, which is called",
     "RunningCounts": "a result of a server, which is called",
-    "RunningEstimate": "a result of a server, which is called",
     "__version__": "volatile",
     "clip": "called by run --post-process",
     "expected_standard_error": "called by plan",

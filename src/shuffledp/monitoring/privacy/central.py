@@ -479,8 +479,6 @@ def calibrate_monitoring(
         profile = profile_for(epsilon0)
         if profile.epsilon0 <= target:
             return True
-        if delta == 0.0:
-            return False
         reached = central_delta_upper(
             profile,
             num_users=users,
