@@ -169,10 +169,6 @@ def test_codes_of_labels_count_them(encoding):
     assert [encoding.code(label) for label in encoding.labels] == list(range(encoding.domain_size))
 
 
-def test_only_booleans_alternate():
-    assert [e.alternating for e in ENCODINGS] == [e.name == "boolean" for e in ENCODINGS]
-
-
 def test_fingerprints_tell_encodings_and_labels_apart():
     encodings = [*ENCODINGS, *(Encoding.of(each) for each in (["b", "a"], (1, 2), (1, "2")))]
     prints = [encoding.fingerprint for encoding in encodings]

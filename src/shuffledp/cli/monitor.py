@@ -263,7 +263,9 @@ def simulate(
                     **asked,
                 )
             except KeyboardInterrupt:
-                _say_how_to_go_on(state)
+                if state.exists():
+                    how = "the same command with --resume makes the same reports"
+                    say("stopped", f"{state} holds the key; {how}")
                 raise
         write_monitor_result(result, folder, parameters=parameters)
         view = MonitorView(result=result, what=reading["value"])
@@ -282,15 +284,6 @@ def _state_beside(out: Path) -> Path:
     """Return the name of the folder with an ending more, whatever dots it has; also for `.`."""
     named = out if out.name.strip(".") else Path(os.path.abspath(out))  # noqa: PTH100  # no links
     return named.parent / f"{named.name}.state"
-
-
-def _say_how_to_go_on(state: Path) -> None:
-    """Print what Ctrl-C left behind, if it came late enough for that."""
-    if state.exists():
-        say(
-            "stopped",
-            f"{state} holds the key; the same command with --resume makes the same reports",
-        )
 
 
 def _print_monitored(result: "MonitorResult", out: Path, state: Path | None) -> None:

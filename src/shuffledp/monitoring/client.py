@@ -82,15 +82,11 @@ class MonitorReports:
         expected = {"levels": np.uint8, "periods": np.int64, "signs": np.int8, "columns": np.int64}
         for name, dtype in expected.items():
             array = getattr(self, name)
-            if not isinstance(array, np.ndarray) or array.dtype != dtype or array.ndim != 1:
+            is_sound = isinstance(array, np.ndarray) and array.dtype == dtype and array.ndim == 1
+            if not is_sound or array.size != self.levels.size:
                 raise ParameterError(
-                    f"{name} is no array of {np.dtype(dtype)} with one axis: give one, or use "
-                    "MonitorReports.from_reports"
-                )
-            if array.size != self.levels.size:
-                raise ParameterError(
-                    f"{name} has {array.size} entries but levels has {self.levels.size}: give one "
-                    "of each for each report"
+                    f"{name} is no array of {np.dtype(dtype)} with one axis and as many entries as "
+                    "levels: give one of each for each report, or use MonitorReports.from_reports"
                 )
             object.__setattr__(self, name, read_only(array))
 

@@ -150,11 +150,6 @@ class Encoding:
         return len(self.labels)
 
     @property
-    def alternating(self) -> bool:
-        """Whether increments alternate +1, -1, ...: the central guarantee is sharper then."""
-        return self.name == "boolean"
-
-    @property
     def variance_factor(self) -> float:
         """Variance of an estimate over that of a count of one bit from as many reports."""
         return 4.0 if self.name == "hadamard" else float(len(self.labels))
@@ -314,9 +309,9 @@ class MonitorDesign:
     @property
     def profile(self) -> MonitoringProfile:
         """What the accountant needs."""
-        return self.law.profile(
-            num_levels=self.tree.num_levels, alternating=self.encoding.alternating
-        )
+        # Increments of a bit alternate +1, -1, ...: the central guarantee is sharper then.
+        is_bit = self.encoding.domain_size == 1
+        return self.law.profile(num_levels=self.tree.num_levels, alternating=is_bit)
 
     def fingerprint(self) -> str:
         """Return 16 hexadecimal digits that name all that client and server must agree on.

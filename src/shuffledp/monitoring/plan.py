@@ -316,7 +316,7 @@ def _design(
 
     def profile_for(loss: float) -> MonitoringProfile:
         law = sign_law(name, max_changes=changes, epsilon0=loss)
-        return law.profile(num_levels=tree.num_levels, alternating=encoding.alternating)
+        return law.profile(num_levels=tree.num_levels, alternating=encoding.domain_size == 1)
 
     if epsilon is not None:
         epsilon0 = calibrate_monitoring(

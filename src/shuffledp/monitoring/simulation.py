@@ -36,7 +36,6 @@ from shuffledp.monitoring.server import MonitorServer
 
 _FORMAT: Final = "shuffledp monitoring state"
 _VERSION: Final = 3
-_SUFFIX: Final = ".new"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +55,7 @@ class SimulationState:
         with _writing_state(target):
             target.parent.mkdir(parents=True, exist_ok=True)
             prefix = f".{target.name}."
-            handle, partial = tempfile.mkstemp(dir=target.parent, prefix=prefix, suffix=_SUFFIX)
+            handle, partial = tempfile.mkstemp(dir=target.parent, prefix=prefix, suffix=".new")
             try:
                 with os.fdopen(handle, "w") as file:
                     file.write(text)

@@ -48,10 +48,8 @@ def result_facts(result: "MonitorResult") -> list[tuple[str, str]]:
         values = f"{len(result.values):,} values, {design.encoding.name} encoding"
     smoothed = ", smoothed over all periods afterwards" if running.is_smoothed else ""
     return [
-        ("Users", f"{result.num_users:,}"),
         ("Values", values),
         ("Protocol", f"{design.protocol}, epsilon0 = {rounded(design.epsilon0, up=True)}"),
-        ("Most changes", f"{design.max_changes:,} a user, counting the first"),
         ("Estimator", f"weighted least squares over all sums of reports{smoothed}; unbiased"),
         (
             "Error found",

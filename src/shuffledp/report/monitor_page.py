@@ -146,7 +146,6 @@ def _key_figures(result: "MonitorResult") -> list[tuple[str, ...]]:
             "all that a user sends, without the shuffler",
             "",
         ),
-        ("Periods", f"{result.through:,}", f"of {planned:,} planned", ""),
     ]
 
 

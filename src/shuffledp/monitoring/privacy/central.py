@@ -118,7 +118,8 @@ def _extreme_densities(profile: MonitoringProfile) -> tuple[Fraction, Fraction]:
     if periods == 1:
         return 1 - profile.correlation(1), Fraction(1)
     changes = min(profile.max_changes, periods - 1)
-    return _density(profile, changes, changes), _density(profile, changes, 0)
+    ends = _density(profile, changes, changes), _density(profile, changes, 0)
+    return min(ends), max(ends)
 
 
 def _density(profile: MonitoringProfile, changes: int, differing: int) -> Fraction:
