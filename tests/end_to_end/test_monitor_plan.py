@@ -44,18 +44,6 @@ def test_people_read_errors_and_guarantees_then_the_table_and_the_advice(capsys)
     assert places == sorted(places)
 
 
-@pytest.mark.parametrize("json_or_not", [[], ["--json"]])
-def test_a_figure(capsys, tmp_path, json_or_not):
-    path = tmp_path / "plan.html"
-    status, printed = plan(capsys, "--epsilon0", 1, "--figure", path, *json_or_not)
-    assert status == 0
-    assert "monitoring, least squares" in path.read_text(encoding="utf-8")
-    if json_or_not:
-        assert json.loads(printed.out)["figure"] == str(path)
-    else:
-        assert "".join(printed.out.split()).endswith("plan.html")  # long paths are wrapped
-
-
 def test_a_central_target(capsys):
     status, printed = plan(capsys, "--epsilon", 0.5, "--json")
     assert status == 0
@@ -64,11 +52,7 @@ def test_a_central_target(capsys):
     assert 0.49 < record["central"]["upper"] <= 0.5
 
 
-def test_values_and_levels_that_are_seen(capsys):
-    _, hidden = plan(capsys, "--epsilon0", 1, "--json")
-    _, seen = plan(capsys, "--epsilon0", 1, "--levels-seen", "--json")
-    hidden, seen = json.loads(hidden.out), json.loads(seen.out)
-    assert hidden["central"]["upper"] < seen["central"]["upper"]
+def test_values(capsys):
     few = ("--periods", 2)
     _, printed = plan(capsys, "--epsilon0", 1, "--categories", "a,b,c,d,e", "--json", *few)
     assert json.loads(printed.out)["encoding"] == "hadamard"
@@ -102,7 +86,6 @@ def test_a_large_delta_is_warned_about(capsys):
         (["--epsilon0", "1", "--periods", "0"], "periods = 0"),
         (["--epsilon0", "1", "--num-users", "0"], "num_users = 0"),
         (["--epsilon0", "1", "--confidence", "0"], "confidence = 0"),
-        (["--epsilon0", "1", "--figure", "plan.png"], "end the name in .html"),
         (["--epsilon0", "1", "--categories", "a,a"], "'a'"),
     ],
 )

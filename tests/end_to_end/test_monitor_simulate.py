@@ -4,15 +4,13 @@ import csv
 import json
 import signal
 
-import polars as pl
 import pytest
 
 from oracles.made_histories import outage
 from report.pages import Page
 from shuffledp.cli.main import main
-from shuffledp.cli.monitor import ENCODINGS, PROTOCOLS
+from shuffledp.cli.monitor import PROTOCOLS
 from shuffledp.collection.output import MARKER_FILE
-from shuffledp.monitoring.design import encoding_for
 from shuffledp.monitoring.fleet import ClientFleet
 from shuffledp.monitoring.signs import SIGN_LAWS
 
@@ -54,7 +52,6 @@ def files(folder):
 def test_names_of_options_are_those_of_the_library():
     assert set(PROTOCOLS) == set(SIGN_LAWS)
     assert next(iter(SIGN_LAWS)) == PROTOCOLS[0]
-    assert [encoding_for(["a", "cd"], name=name).name for name in ENCODINGS] == [*ENCODINGS]
 
 
 def test_everything_is_written_and_said(simulate, tmp_path):
@@ -80,7 +77,6 @@ def test_everything_is_written_and_said(simulate, tmp_path):
     assert record["is_simulation"]
     page = Page((out / "report.html").read_text(encoding="utf-8"))
     assert "Simulated monitoring of 500 users over 24 periods" in page.text
-    assert "open_histories" in page.text
     for text in (
         "users             500\n",
         "periods           24 of 24\n",
@@ -110,19 +106,19 @@ def test_a_run_that_stopped_goes_on_to_the_same_estimates(simulate, tmp_path):
 
 
 def test_an_interrupt_leaves_a_state_and_says_how_to_go_on(simulate, tmp_path, monkeypatch):
-    update = ClientFleet.update
+    period_sums = ClientFleet.period_sums
 
-    def interrupted(self, t, users, values):
-        if t == 7:
+    def interrupted(self, period):
+        if period == 7:
             signal.raise_signal(signal.SIGINT)
-        return update(self, t, users, values)
+        return period_sums(self, period)
 
     with monkeypatch.context() as patch:
-        patch.setattr(ClientFleet, "update", interrupted)
+        patch.setattr(ClientFleet, "period_sums", interrupted)
         status, printed = simulate()
     assert status == 130
     assert printed.out == ""
-    assert "with --resume goes on" in printed.err
+    assert "with --resume makes the same reports" in printed.err
     assert files(tmp_path) == ["out.state"]
     assert simulate("--resume")[0] == 0
     assert simulate(out="whole")[0] == 0
@@ -139,30 +135,6 @@ def test_an_interrupt_while_reading_leaves_nothing(simulate, tmp_path, monkeypat
     assert status == 130
     assert "--resume" not in printed.err
     assert files(tmp_path) == []
-
-
-def test_a_state_that_was_named_is_kept(simulate, tmp_path):
-    state = tmp_path / "kept.bin"
-    assert simulate("--state", state)[0] == 0
-    assert files(tmp_path) == ["kept.bin", "out"]
-
-
-def test_new_users_may_join_when_asked(simulate, histories, tmp_path):
-    few = tmp_path / "few.parquet"
-    pl.read_parquet(histories).filter(pl.col("user") <= 300).write_parquet(few)
-    periods = ("--periods", PERIODS)
-    assert simulate("--stop-after", 12, *periods, table=few)[0] == 0
-    late = tmp_path / "late.parquet"
-    newcomers = pl.read_parquet(histories).filter((pl.col("user") <= 300) | (pl.col("time") > 12))
-    newcomers.write_parquet(late)
-    status, printed = simulate("--resume", *periods, table=late)
-    assert status == 2
-    assert "--join-new-users" in printed.err
-    status, printed = simulate("--resume", "--join-new-users", *periods, table=late)
-    assert status == 0
-    assert "Joined after the first period" in printed.err
-    page = Page((tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
-    assert "and who reports at which level" in page.text
 
 
 def test_changes_beyond_the_limit_are_counted_and_warned_about(simulate):
@@ -200,13 +172,11 @@ def test_categories(simulate, tmp_path):
         (["--periods", "3"], "periods = 3"),
         (["--periods", "1e12"], "periods = 1,000,000,000,000 is not in [1, 1,048,576]"),
         (["--every", "1" + 30 * "0"], "is not between -2^62 and 2^62"),
-        (["--time", "user"], "name the column 'user' twice"),
-        (["--smoothed", "--method", "cover"], "method = 'cover' has no smoothed form"),
+        (["--time", "user"], "name the columns 'user', 'user', 'value', one of them twice"),
         (["--stop-after", "0"], "stop_after = 0"),
         (["--user", "who"], "'who'"),
         (["--every", "soon"], "every = 'soon'"),
         (["--resume"], "no state file"),
-        (["--join-new-users"], "add --resume"),
         (["--protocol", "magic"], "is not one of 'predrawn-signs'"),
     ],
 )
@@ -223,12 +193,15 @@ def test_bad_requests_leave_nothing(simulate, tmp_path, arguments, message):
 def test_a_state_that_cannot_be_written_is_named_before_anything_is_simulated(
     simulate, tmp_path, monkeypatch
 ):
-    (tmp_path / "file").touch()
-    monkeypatch.delattr(ClientFleet, "update")
-    status, printed = simulate("--state", tmp_path / "file" / "x.state")
+    (tmp_path / "out.state").mkdir()
+    monkeypatch.delattr(ClientFleet, "period_sums")
+    status, printed = simulate()
     assert status == 2
-    assert printed.err.startswith(f"error: cannot write {tmp_path / 'file' / 'x.state'}: ")
-    assert files(tmp_path) == ["file"]
+    assert "out.state is there already" in printed.err
+    status, printed = simulate("--resume")
+    assert status == 2
+    assert "cannot read" in printed.err
+    assert files(tmp_path) == ["out.state"]
 
 
 @pytest.mark.parametrize("out", [".", "..", "/"])

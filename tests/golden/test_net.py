@@ -21,8 +21,8 @@ leakage           53
 learnability       2
 ledger             6
 maximum load      11
-monitor plan      15
-monitor simulate  15
+monitor plan      14
+monitor simulate  11
 network account   25
 network curve      2
 network exchange   3

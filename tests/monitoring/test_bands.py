@@ -30,66 +30,14 @@ FALSE_POSITIVE_RATE = 1e-9
 NUM_TESTS = 20
 RATE_PER_TEST = FALSE_POSITIVE_RATE / NUM_TESTS
 
-KINDS = {"cover": {"method": "cover"}, "online": {}, "smoothed": {"smoothed": True}}
-
-
-def covers_within(periods, reach):
-    """Return the probability that all errors of the cover estimator are within the band.
-
-    By quadrature: the errors before a block, x, and the number of nodes c that make it up, are all
-    that its inside depends on. Inside a block of height h, the left half sees (x, c), its end
-    x + S[left], and the right half what follows with c + 1 nodes.
-    """
-    step = 0.02
-    size = round(reach * math.sqrt(periods.bit_length()) / step) + 1
-    grid = step * np.arange(-size, size + 1)
-    move = step * np.exp(-((grid[:, None] - grid[None, :]) ** 2) / 2) / math.sqrt(2 * math.pi)
-
-    def allowed(nodes):
-        # Half a cell at the ends: the trapezoid rule's share of it.
-        edge = reach * math.sqrt(nodes)
-        return np.clip((edge - np.abs(grid)) / step + 0.5, 0.0, 1.0)
-
-    def inside(height, nodes):
-        if height == 0:
-            return np.ones(grid.size)
-        left, right = inside(height - 1, nodes), inside(height - 1, nodes + 1)
-        return left * (move @ (allowed(nodes + 1) * right))
-
-    def from_here(remaining, nodes):
-        if not remaining:
-            return np.ones(grid.size)
-        height = remaining.bit_length() - 1
-        rest = from_here(remaining - (1 << height), nodes + 1)
-        return inside(height, nodes) * (move @ (allowed(nodes + 1) * rest))
-
-    return float(from_here(periods, 0)[size])
-
-
-@pytest.mark.parametrize("reach", [1.5, 2.5, 3.0])
-@pytest.mark.parametrize("periods", [1, 7, 16, 25])
-def test_simulated_maxima_of_the_cover_have_the_law_of_the_quadrature(periods, reach):
-    maxima = simulated_maxima(periods, "cover", smoothed=False)
-    within = int((maxima <= reach).sum())
-    chance = covers_within(periods, reach)
-    share = RATE_PER_TEST / 4
-    assert binom.cdf(within, maxima.size, chance) > share
-    assert binom.sf(within - 1, maxima.size, chance) > share
-    # Errors that were 5 % larger would be seen, where there is something to be seen.
-    if reach == 2.5 and periods > 1:
-        too_wide = int((1.05 * maxima <= reach).sum())
-        assert binom.cdf(too_wide, maxima.size, chance) < share
-
-
-def test_the_quadrature_knows_one_period():
-    assert covers_within(1, 1.7) == pytest.approx(2 * ndtr(1.7) - 1, abs=1e-4)
+KINDS = {"online": {}, "smoothed": {"smoothed": True}}
 
 
 @pytest.mark.parametrize("kind", ["online", "smoothed"])
 @pytest.mark.parametrize("periods", [5, 32])
 def test_bands_hold_in_an_independent_simulation(periods, kind):
     tree = PeriodTree(periods=periods)
-    reach = band_quantile(tree, periods, 0.9, **KINDS[kind])
+    reach = band_quantile(periods, 0.9, **KINDS[kind])
     runs = 40_000
     noise = Entropy.from_seed(4).generator().standard_normal((tree.num_nodes, runs))
     estimator = online_running_counts if kind == "online" else smoothed_running_counts
@@ -106,28 +54,26 @@ def test_bands_hold_in_an_independent_simulation(periods, kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("periods", [1, 2, 31, 365])
 def test_never_wider_than_bonferroni_nor_shorter_than_one_period(periods, kind):
-    tree = PeriodTree(periods=periods)
     for confidence in (0.5, 0.95, 1 - 1e-9):
-        reach = band_quantile(tree, periods, confidence, **KINDS[kind])
+        reach = band_quantile(periods, confidence, **KINDS[kind])
         bonferroni = -ndtri((1 - confidence) / (2 * periods))
-        single = band_quantile(tree, periods, confidence, simultaneous=False, **KINDS[kind])
+        single = band_quantile(periods, confidence, simultaneous=False, **KINDS[kind])
         assert single == normal_quantile(confidence)
         assert single <= reach * (1 + 1e-12)
         assert reach <= bonferroni * (1 + 1e-12)
 
 
 def test_many_values_share_the_error():
-    tree = PeriodTree(periods=16)
-    reaches = [band_quantile(tree, 16, 0.95, domain_size=values) for values in (1, 2, 1000)]
+    reaches = [band_quantile(16, 0.95, domain_size=values) for values in (1, 2, 1000)]
     assert reaches == sorted(reaches)
     assert reaches[2] <= -ndtri(0.025 / 16_000) * (1 + 1e-12)
-    assert reaches[1] == pytest.approx(band_quantile(tree, 16, 0.975), rel=1e-12)
+    assert reaches[1] == pytest.approx(band_quantile(16, 0.975), rel=1e-12)
 
 
 def test_too_many_periods_to_simulate_are_left_to_sidak():
     periods = 40_000
-    assert simulated_maxima(periods, "least-squares", smoothed=False).size == 0
-    reach = band_quantile(PeriodTree(periods=periods), periods, 0.95)
+    assert simulated_maxima(periods, smoothed=False).size == 0
+    reach = band_quantile(periods, 0.95)
     assert reach == sidak_quantile(0.95, periods)
 
 
@@ -137,8 +83,8 @@ def test_sidak_is_exact_for_independent_errors():
 
 
 def test_the_order_statistic_is_above_the_quantile_but_for_the_failure_rate():
-    maxima = simulated_maxima(8, "cover", smoothed=False)
-    reach = band_quantile(PeriodTree(periods=8), 8, 0.8, method="cover")
+    maxima = simulated_maxima(8, smoothed=False)
+    reach = band_quantile(8, 0.8)
     rank = int(np.searchsorted(maxima, reach)) + 1
     assert reach in maxima  # Sidak's is wider here
     assert binom.sf(rank - 1, maxima.size, 0.8) <= QUANTILE_FAILURE_RATE
@@ -149,9 +95,9 @@ def test_the_order_statistic_is_above_the_quantile_but_for_the_failure_rate():
 def test_confidence_out_of_range_is_refused(confidence):
     for simultaneous in (True, False):
         with pytest.raises(ParameterError, match=r"confidence = .* is not in \(0, 1\)"):
-            band_quantile(PeriodTree(periods=4), 4, confidence, simultaneous=simultaneous)
+            band_quantile(4, confidence, simultaneous=simultaneous)
 
 
 def test_maxima_are_read_only():
     with pytest.raises(ValueError, match="read-only"):
-        simulated_maxima(3, "cover", smoothed=False)[0] = 1.0
+        simulated_maxima(3, smoothed=False)[0] = 1.0

@@ -9,17 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import hadamard
 
+from oracles.period_trees import cover, index
+from oracles.scalar_client import bit
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
-from shuffledp.monitoring.design import (
-    BooleanEncoding,
-    HadamardEncoding,
-    MonitorDesign,
-    OneHotEncoding,
-    PeriodTree,
-    encoding_for,
-    require_codes,
-)
+from shuffledp.monitoring.design import NOTHING, Encoding, MonitorDesign, PeriodTree
 from shuffledp.monitoring.signs import SIGN_LAWS
 
 PERIODS = st.integers(1, 300)
@@ -45,49 +39,35 @@ def test_nodes_are_the_intervals_that_end_in_time(periods):
     assert tree.num_levels == max(level for level, _ in nodes) == math.floor(math.log2(periods)) + 1
     for level in range(1, tree.num_levels + 1):
         assert tree.nodes_at(level) == sum(each == level for each, _ in nodes)
-        assert tree.length(level) == len(nodes[level, 1])
-        assert tree.offset(level) == tree.index(level, 1)
+        assert tree.offset(level) == index(tree, level, 1)
     # The flat index counts the levels one after the other, leaves first.
-    assert [tree.index(*node) for node in sorted(nodes)] == list(range(len(nodes)))
+    assert [index(tree, *node) for node in sorted(nodes)] == list(range(len(nodes)))
 
 
 @given(periods=PERIODS, data=st.data())
 def test_what_ends_at_a_period(periods, data):
     tree, nodes = PeriodTree(periods=periods), intervals(periods)
     t = data.draw(st.integers(1, periods))
-    ending = {level: position for (level, position), span in nodes.items() if span[-1] == t}
+    ending = {level for (level, _), span in nodes.items() if span[-1] == t}
     assert sorted(ending) == list(tree.levels_ending_at(t))
-    for level in range(1, tree.num_levels + 1):
-        if level in ending:
-            assert tree.position_ending_at(level, t) == ending[level]
-        else:
-            with pytest.raises(ParameterError, match="no node"):
-                tree.position_ending_at(level, t)
-
-
-@given(periods=PERIODS, data=st.data())
-def test_covers_partition_the_periods_with_a_node_for_each_one_bit(periods, data):
-    tree, nodes = PeriodTree(periods=periods), intervals(periods)
-    t = data.draw(st.integers(0, periods))
-    cover = tree.cover(t)
-    assert [period for node in cover for period in nodes[node]] == list(range(1, t + 1))
-    assert len(cover) == t.bit_count() == len({level for level, _ in cover})
 
 
 @given(height=st.integers(0, 10), data=st.data())
 def test_covers_are_those_of_the_published_loop(height, data):
     # Algorithm 2, lines 7 to 10: merge two neighbours as long as there are any.
     t = data.draw(st.integers(0, 2**height))
-    cover = {(1, period) for period in range(1, t + 1)}
-    while pairs := [(h, i) for h, i in cover if i % 2 == 0 and (h, i - 1) in cover and h <= height]:
+    merged = {(1, period) for period in range(1, t + 1)}
+    while pairs := [
+        (h, i) for h, i in merged if i % 2 == 0 and (h, i - 1) in merged and h <= height
+    ]:
         h, i = pairs[0]
-        cover = cover - {(h, i - 1), (h, i)} | {(h + 1, i // 2)}
-    assert cover == set(PeriodTree(periods=2**height).cover(t))
+        merged = merged - {(h, i - 1), (h, i)} | {(h + 1, i // 2)}
+    assert merged == set(cover(t))
 
 
 def test_one_period():
     tree = PeriodTree(periods=1)
-    assert (tree.num_levels, tree.num_nodes, tree.cover(1), tree.cover(0)) == (1, 1, ((1, 1),), ())
+    assert (tree.num_levels, tree.num_nodes) == (1, 1)
     assert list(tree.levels_ending_at(1)) == [1]
 
 
@@ -95,12 +75,7 @@ def test_one_period():
 def test_many_periods_cost_nothing(periods):
     tree = PeriodTree(periods=periods)
     assert tree.num_levels == periods.bit_length()
-    assert (
-        tree.index(tree.num_levels, 1)
-        == tree.num_nodes - 1
-        == 2 * periods - periods.bit_count() - 1
-    )
-    assert len(tree.cover(periods)) == periods.bit_count()
+    assert tree.num_nodes == 2 * periods - periods.bit_count()
 
 
 @pytest.mark.parametrize("periods", [0, -1, 1.5, math.nan, "8", None, 2**40 + 1])
@@ -109,257 +84,150 @@ def test_periods_out_of_range(periods):
         PeriodTree(periods=periods)
 
 
-TREE = PeriodTree(periods=6)
-
-
-@pytest.mark.parametrize(
-    ("call", "name"),
-    [
-        (lambda: TREE.nodes_at(0), "level"),
-        (lambda: TREE.length(4), "level"),
-        (lambda: TREE.offset(4), "level"),
-        (lambda: TREE.index(4, 1), "level"),
-        (lambda: TREE.index(2, 4), "position"),
-        (lambda: TREE.index(2, 0), "position"),
-        (lambda: TREE.levels_ending_at(0), "t"),
-        (lambda: TREE.levels_ending_at(7), "t"),
-        (lambda: TREE.position_ending_at(1, 7), "t"),
-        (lambda: TREE.position_ending_at(4, 6), "level"),
-        (lambda: TREE.cover(7), "t"),
-        (lambda: TREE.cover(-1), "t"),
-        (lambda: TREE.cover(2.0), "t"),
-    ],
-)
-def test_there_is_no_such_node_or_period(call, name):
-    with pytest.raises(ParameterError, match=f"^{name} = "):
-        call()
+@pytest.mark.parametrize("through", [0, 7, 2.0, None])
+def test_there_is_no_such_period(through):
+    with pytest.raises(ParameterError, match=r"^through = "):
+        PeriodTree(periods=6).require_through(through)
 
 
 ENCODINGS = [
-    BooleanEncoding(),
-    OneHotEncoding("ab"),
-    OneHotEncoding("abcde"),
-    HadamardEncoding("ab"),
-    HadamardEncoding("abc"),
-    HadamardEncoding(range(4)),
-    HadamardEncoding(range(11)),
+    Encoding(),
+    Encoding.of(["a", "b"]),
+    Encoding.of(["a", "b", "c"]),
+    Encoding.of(range(4)),
+    Encoding.of(range(11)),
 ]
 every = pytest.mark.parametrize("encoding", ENCODINGS, ids=lambda e: f"{e.name}-{e.domain_size}")
 
 
 def indicators(encoding, code):
     """What a value adds to each count, written out."""
-    if encoding.name == "boolean":
-        return [int(code == 1)]
     return [int(code == j) for j in range(encoding.domain_size)]
+
+
+def bits_of(encoding, code):
+    """B of a value for every column."""
+    columns = np.arange(encoding.num_columns)
+    return encoding.bits(columns, np.full(columns.size, code))
+
+
+@every
+def test_bits_are_those_of_the_definition(encoding):
+    for code in range(-1, encoding.domain_size):
+        expected = [bit(encoding, column, code) for column in range(encoding.num_columns)]
+        assert bits_of(encoding, code).tolist() == expected
+        narrow = encoding.bits(np.arange(encoding.num_columns), np.int8([code]))
+        assert narrow.dtype == np.int8
+        assert narrow.tolist() == expected
 
 
 @every
 def test_decoding_is_exact_for_every_change_of_value(encoding):
-    num_columns = encoding.num_columns
-    codes = range(-1, encoding.largest_code + 1)
+    codes = range(-1, encoding.domain_size)
     for old in codes:
         for new in codes:
-            sums = np.array(
-                [
-                    Fraction(encoding.bit(c, new) - encoding.bit(c, old), num_columns)
-                    for c in range(num_columns)
-                ]
-            )
-            found = encoding.decode(sums)
+            changes = (bits_of(encoding, new) - bits_of(encoding, old)).tolist()
+            sums = np.array([Fraction(each, encoding.num_columns) for each in changes])
             expected = np.subtract(indicators(encoding, new), indicators(encoding, old))
-            assert found.tolist() == expected.tolist()
+            assert encoding.decode(sums).tolist() == expected.tolist()
 
 
 @every
 def test_a_change_shows_in_at_most_the_stated_share_of_the_columns(encoding):
-    codes = range(-1, encoding.largest_code + 1)
+    codes = range(-1, encoding.domain_size)
     shares = [
-        np.mean([encoding.bit(c, new) != encoding.bit(c, old) for c in range(encoding.num_columns)])
-        for old in codes
-        for new in codes
+        np.mean(bits_of(encoding, new) != bits_of(encoding, old)) for old in codes for new in codes
     ]
     assert max(shares) <= encoding.changing_share <= max(shares) * (1 + 1e-15)
 
 
 @every
-def test_bits_of_arrays_are_those_of_single_values(encoding):
-    codes, columns = np.meshgrid(
-        np.arange(-1, encoding.largest_code + 1), np.arange(encoding.num_columns)
-    )
-    expected = [
-        [encoding.bit(int(c), int(v)) for c, v in zip(*rows, strict=True)]
-        for rows in zip(columns, codes, strict=True)
-    ]
-    found = encoding.bits(columns, codes)
-    assert found.dtype == np.int8
-    assert found.tolist() == expected
-    narrow = encoding.bits(columns.astype(np.uint64), codes.astype(np.int8))
-    assert narrow.tolist() == expected
-
-
-@every
 def test_nothing_has_no_bit(encoding):
-    for column in range(encoding.num_columns):
-        assert encoding.bit(column, None) == 0
-        assert encoding.bit(column, -1) == 0
-        assert encoding.bit(column, encoding.nothing) == 0
-    assert encoding.code(None) == encoding.nothing
+    assert not bits_of(encoding, NOTHING).any()
+    assert encoding.code(None) == NOTHING
 
 
 @every
 def test_variances_are_those_of_the_decoder(encoding):
-    # Of a sum of independent terms, N_c of column c with variance 1 each.
-    counts = Entropy.from_seed(1).generator().integers(0, 50, encoding.num_columns)
+    # Of a sum of independent terms, as many of each column, with variance 1 each.
     rows = encoding.decode(np.eye(encoding.num_columns)).T
-    expected = rows**2 @ counts
-    assert encoding.decode_counts(counts) == pytest.approx(expected)
-    equal = encoding.decode_counts(np.full(encoding.num_columns, 3)) / (3 * encoding.num_columns)
+    equal = (rows**2).sum(axis=1) / encoding.num_columns
     assert equal == pytest.approx(encoding.variance_factor)
 
 
 @every
 def test_leading_axes_pass_through(encoding):
     sums = Entropy.from_seed(2).generator().normal(size=(3, 2, encoding.num_columns))
-    for method in (encoding.decode, encoding.decode_counts):
-        found = method(sums)
-        assert found.shape == (3, 2, encoding.domain_size)
-        assert found.dtype == np.float64
-        assert np.array_equal(found[1, 1], method(sums[1, 1]))
-
-
-@every
-def test_sums_of_another_number_of_columns_are_refused(encoding):
-    for wrong in (np.zeros(encoding.num_columns + 1), 1.0):
-        with pytest.raises(ParameterError, match=r"sums has shape .*columns"):
-            encoding.decode(wrong)
-        with pytest.raises(ParameterError, match=r"counts has shape .*columns"):
-            encoding.decode_counts(wrong)
-
-
-@every
-@pytest.mark.parametrize("column", [-1, 10**6])
-def test_columns_that_there_are_not_are_refused(encoding, column):
-    with pytest.raises(ParameterError, match=rf"column = {column} is not in \[0, "):
-        encoding.bit(column, 0)
+    found = encoding.decode(sums)
+    assert found.shape == (3, 2, encoding.domain_size)
+    assert found.dtype == np.float64
+    assert np.array_equal(found[1, 1], encoding.decode(sums[1, 1]))
 
 
 @every
 def test_codes_of_labels_count_them(encoding):
-    assert len(encoding.labels) == encoding.domain_size
-    for place, label in enumerate(encoding.labels):
-        code = encoding.code(label)
-        assert 0 <= code <= encoding.largest_code
-        assert indicators(encoding, code) == [int(j == place) for j in range(encoding.domain_size)]
-
-
-@every
-def test_codes_of_users_are_checked(encoding):
-    given = np.array([-1, 0, encoding.largest_code])
-    found = require_codes(given, encoding)
-    assert found.tolist() == [encoding.nothing, 0, encoding.largest_code]
-    assert found.dtype == np.int64
-    found[:] = 0
-    assert given[0] == -1
-    assert require_codes([], encoding).size == 0
-    with pytest.raises(DomainError, match=r"values\[1\] = .* is not in \[-1, "):
-        require_codes([0, encoding.largest_code + 1], encoding)
-    with pytest.raises(DomainError, match=r"values\[0\] = -2 "):
-        require_codes([-2], encoding)
-    for wrong in ([0.5], [[0]], ["a"]):
-        with pytest.raises(ParameterError, match=r"values has shape .* give one integer code"):
-            require_codes(wrong, encoding)
-
-
-def test_only_booleans_alternate():
-    assert [e.alternating for e in ENCODINGS] == [e.name == "boolean" for e in ENCODINGS]
+    assert [encoding.code(label) for label in encoding.labels] == list(range(encoding.domain_size))
 
 
 def test_fingerprints_tell_encodings_and_labels_apart():
-    encodings = [
-        *ENCODINGS,
-        OneHotEncoding("ba"),
-        OneHotEncoding((1, 2)),
-        OneHotEncoding((1, "2")),
-    ]
+    encodings = [*ENCODINGS, *(Encoding.of(each) for each in (["b", "a"], (1, 2), (1, "2")))]
     prints = [encoding.fingerprint for encoding in encodings]
     assert len(set(prints)) == len(prints)
-    assert OneHotEncoding("ab").fingerprint == OneHotEncoding(("a", "b")).fingerprint
 
 
-@pytest.mark.parametrize("encoding", [OneHotEncoding, HadamardEncoding])
-def test_unusable_labels_are_refused(encoding):
+def test_unusable_labels_are_refused():
     with pytest.raises(DomainError, match="holds 'a' twice"):
-        encoding(["a", "b", "a"])
+        Encoding.of(["a", "b", "a"])
     for wrong in (None, [1], float("nan")):
         with pytest.raises(DomainError, match="give texts, numbers or other constants"):
-            encoding(["a", "b", wrong])
-    with pytest.raises(DomainError, match=r"holds 0 values, fewer than"):
-        encoding([])
+            Encoding.of(["a", "b", wrong])
+    for few in ([], ["only"]):
+        with pytest.raises(DomainError, match="fewer than 2"):
+            Encoding.of(few)
+    with pytest.raises(DomainError, match="is a text: give a list of values"):
+        Encoding.of("yes")
 
 
-@pytest.mark.parametrize("encoding", [OneHotEncoding("abcdefghij"), HadamardEncoding("ab")])
-def test_values_outside_the_domain_are_refused(encoding):
+@pytest.mark.parametrize("labels", ["abcdefghij", "ab"])
+def test_values_outside_the_domain_are_refused(labels):
     for value in ("z", 0, ["a"], True):
         with pytest.raises(DomainError, match=r"is not among the \d+ values of the domain \('a', "):
-            encoding.code(value)
+            Encoding.of(tuple(labels)).code(value)
 
 
 @pytest.mark.parametrize("value", ["yes", 2, -1, 0.5, 1.0, float("nan"), [1]])
 def test_what_is_no_state_is_refused(value):
     with pytest.raises(DomainError, match="is not a state: give True, False"):
-        BooleanEncoding().code(value)
+        Encoding().code(value)
 
 
 @pytest.mark.parametrize("value", [True, 1, np.True_, np.int8(1), np.uint64(1)])
 def test_states_come_in_several_types(value):
-    assert BooleanEncoding().code(value) == 1
+    assert Encoding().code(value) == 0
+    assert Encoding().code(False) == Encoding().code(0) == NOTHING
 
 
 def test_hadamard_columns_are_those_of_the_matrix():
-    encoding = HadamardEncoding(range(7))
+    encoding = Encoding.of(range(7))
     matrix = hadamard(encoding.num_columns)
     assert encoding.num_columns == 8
     for code in range(7):
-        for column in range(8):
-            assert encoding.bit(column, code) == (matrix[code + 1, column] + 1) // 2
-    assert [HadamardEncoding(range(k)).num_columns for k in (2, 3, 4, 8)] == [4, 4, 8, 16]
+        assert bits_of(encoding, code).tolist() == ((matrix[code + 1] + 1) // 2).tolist()
 
 
 @pytest.mark.parametrize(
-    ("domain", "name", "expected", "num_columns"),
+    ("domain", "expected", "num_columns"),
     [
-        (None, None, "boolean", 1),
-        (None, "boolean", "boolean", 1),
-        (["a", "b"], None, "one-hot", 2),
-        (range(3), None, "one-hot", 3),
-        (range(4), None, "hadamard", 8),
-        ((f"v{i}" for i in range(9)), None, "hadamard", 16),
-        (range(9), "one-hot", "one-hot", 9),
-        (range(2), "hadamard", "hadamard", 4),
+        (None, "boolean", 1),
+        (["a", "b"], "one-hot", 2),
+        (range(3), "one-hot", 3),
+        (range(4), "hadamard", 8),
+        ((f"v{i}" for i in range(9)), "hadamard", 16),
     ],
 )
-def test_choice(domain, name, expected, num_columns):
-    encoding = encoding_for(domain, name=name)
+def test_choice(domain, expected, num_columns):
+    encoding = Encoding.of(domain)
     assert (encoding.name, encoding.num_columns) == (expected, num_columns)
-
-
-def test_the_choice_has_the_smaller_error():
-    for size in range(2, 12):
-        chosen = encoding_for(range(size)).variance_factor
-        both = [encoding_for(range(size), name=each) for each in ("one-hot", "hadamard")]
-        assert chosen == min(each.variance_factor for each in both)
-
-
-def test_other_refusals():
-    with pytest.raises(ParameterError, match="needs a domain"):
-        encoding_for(None, name="hadamard")
-    with pytest.raises(ParameterError, match="'unary' is not one of one-hot, hadamard"):
-        encoding_for([1, 2], name="unary")
-    with pytest.raises(DomainError, match="is a text: give a list of values"):
-        encoding_for("yes")
-    with pytest.raises(DomainError, match="fewer than 2"):
-        encoding_for(["only"])
 
 
 def design(**changes):
@@ -378,12 +246,12 @@ def test_the_parts_fit_together(protocol):
 
 
 def test_booleans_are_the_default():
-    assert design().encoding == design(encoding=None).encoding == encoding_for(None)
+    assert design().encoding == design(domain=None).encoding == Encoding()
     assert design().encoding.num_columns == 1
 
 
 def test_only_booleans_are_known_to_alternate():
-    assert not design(encoding=encoding_for(["a", "b", "c", "d", "e"])).profile.alternating
+    assert not design(domain=["a", "b", "c", "d", "e"]).profile.alternating
 
 
 @pytest.mark.parametrize("protocol", SIGN_LAWS)
@@ -402,9 +270,9 @@ def test_whatever_differs_shows_in_the_fingerprint():
         design(max_changes=2),
         design(epsilon0=1.5),
         design(protocol="sampled-change"),
-        design(encoding=encoding_for(["a", "b", "c"])),
-        design(encoding=encoding_for(["a", "b", "c", "d", "e"])),
-        design(encoding=encoding_for(["b", "a", "c", "d", "e"])),
+        design(domain=["a", "b", "c"]),
+        design(domain=["a", "b", "c", "d", "e"]),
+        design(domain=["b", "a", "c", "d", "e"]),
     ]
     fingerprints = {each.fingerprint() for each in designs}
     assert len(fingerprints) == len(designs)

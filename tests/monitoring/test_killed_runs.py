@@ -9,8 +9,7 @@ import pytest
 
 from oracles.made_histories import outage
 from shuffledp.monitoring.histories import open_histories
-from shuffledp.monitoring.simulation import simulate_monitoring
-from shuffledp.monitoring.state_files import read_state
+from shuffledp.monitoring.simulation import SimulationState, simulate_monitoring
 
 _SETTINGS = {"max_changes": 4, "epsilon0": 1.0, "delta": 1e-6, "seed": 3}
 
@@ -23,14 +22,14 @@ def report(stage, done, total):
     if stage == "simulating":
         print(done, flush=True)
         time.sleep(0.02)
-    if stage == "simulating" and done == int(sys.argv[5]):
+    if stage == "simulating" and done == int(sys.argv[4]):
         sys.stdin.read()  # until the signal comes, however late that is
 
 histories = open_histories(sys.argv[1], user="user", time="time", value="value")
 try:
     simulate_monitoring(
         histories, max_changes=4, epsilon0=1.0, delta=1e-6, seed=3, state_file=sys.argv[2],
-        save_every=float(sys.argv[4]), resume=sys.argv[3] == "resume", on_progress=report,
+        resume=sys.argv[3] == "resume", on_progress=report,
     )
 except KeyboardInterrupt:
     sys.exit(130)
@@ -44,7 +43,7 @@ def histories_file(tmp_path_factory):
     return path
 
 
-def stopped_program(histories_file, state, *, after: int, how: int, mode: str, save_every=0.0):
+def stopped_program(histories_file, state, *, after: int, how: int, mode: str):
     """Run the program, send it a signal after some periods, and return its exit code."""
     program = subprocess.Popen(
         [
@@ -54,7 +53,6 @@ def stopped_program(histories_file, state, *, after: int, how: int, mode: str, s
             histories_file,
             state,
             mode,
-            str(save_every),
             str(after + 40),
         ],
         stdin=subprocess.PIPE,
@@ -75,21 +73,18 @@ def test_killed_programs_go_on_as_if_nothing_had_happened(tmp_path, histories_fi
     histories = open_histories(histories_file, user="user", time="time", value="value")
     stopped = stopped_program(histories_file, state, after=9, how=signal.SIGKILL, mode="begin")
     assert stopped == -signal.SIGKILL
-    first = read_state(state).next_period
-    assert 9 <= first < 120
-    stopped_program(histories_file, state, after=first + 11, how=signal.SIGKILL, mode="resume")
-    assert read_state(state).next_period > first
+    key = SimulationState.read(state).key
+    stopped_program(histories_file, state, after=20, how=signal.SIGKILL, mode="resume")
+    assert SimulationState.read(state).key == key
     result = simulate_monitoring(histories, **_SETTINGS, state_file=state, resume=True)
     whole = simulate_monitoring(histories, **_SETTINGS)
     np.testing.assert_array_equal(result.running.counts, whole.running.counts)
     assert result.to_json_dict() == whole.to_json_dict()
 
 
-def test_an_interrupted_program_keeps_the_period_under_way(tmp_path, histories_file):
+def test_an_interrupted_program_keeps_its_key(tmp_path, histories_file):
     state = tmp_path / "x.state"
-    stopped = stopped_program(
-        histories_file, state, after=9, how=signal.SIGINT, mode="begin", save_every=3600.0
-    )
+    stopped = stopped_program(histories_file, state, after=9, how=signal.SIGINT, mode="begin")
     assert stopped == 130
-    assert 10 <= read_state(state).next_period < 120
+    assert SimulationState.read(state).seed == 3
     assert [each.name for each in tmp_path.iterdir()] == ["x.state"]

@@ -9,31 +9,25 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from oracles.period_trees import made_design
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import ParameterError
 from shuffledp.monitoring.design import PeriodTree
 from shuffledp.monitoring.running_counts import (
     level_weighted_sums,
     online_running_counts,
-    running_sums,
 )
 from shuffledp.monitoring.running_errors import proven_errors, variance_factors
 
 FALSE_POSITIVE_RATE = 1e-9
 
 
-@pytest.mark.parametrize("method", ["cover", "least-squares"])
 @pytest.mark.parametrize("periods", [1, 6, 32])
-def test_errors_solve_bernsteins_equation(periods, method):
-    tree = PeriodTree(periods=periods)
-    errors = proven_errors(
-        tree, num_users=500, scale=7.0, confidence=0.9, method=method, domain_size=3,
-        variance_factor=4.0,
-    )  # fmt: skip
-    squares = variance_factors(tree, periods, method=method)
-    most = np.ones(periods) if method == "cover" else squares
-    variance = 500 * 49.0 * 4.0 * squares / tree.num_levels
-    exponents = errors**2 / (2 * (variance + (28.0 * most + 1) * errors / 3))
+def test_errors_solve_bernsteins_equation(periods):
+    made = made_design(periods, 7.0, variance_factor=4.0, domain_size=3)
+    errors = proven_errors(made, num_users=500, confidence=0.9)
+    squares = variance_factors(periods)
+    variance = 500 * 49.0 * 4.0 * squares / made.num_levels
+    exponents = errors**2 / (2 * (variance + (28.0 * squares + 1) * errors / 3))
     chances = 2 * np.exp(-exponents) * periods * 3
     np.testing.assert_allclose(chances, 0.1, rtol=1e-9)
     assert (chances <= 0.1).all()  # rounded up
@@ -44,43 +38,38 @@ def test_one_user_adds_at_most_what_is_assumed(periods):
     tree = PeriodTree(periods=periods)
     weighted = level_weighted_sums(tree, np.eye(tree.num_nodes))
     weights = np.abs(online_running_counts(tree, weighted, periods))
-    cover = np.abs(running_sums(tree, np.eye(tree.num_nodes), periods))
     slices = [
         slice(tree.offset(level), tree.offset(level) + tree.nodes_at(level))
         for level in range(1, tree.num_levels + 1)
     ]
     most = np.max([weights[:, level].sum(axis=1) for level in slices], axis=0)
-    np.testing.assert_allclose(most, variance_factors(tree, periods), rtol=1e-12)
-    assert np.max([cover[:, level].sum(axis=1) for level in slices]) == 1.0
+    np.testing.assert_allclose(most, variance_factors(periods), rtol=1e-12)
 
 
 def test_order_of_growth_is_that_of_theorem_6_and_a_root_of_a_logarithm_less():
-    # sqrt(n); and for large n, L sqrt(V / L) = sqrt(V L): largest V over all t is L for covers.
-    tree = PeriodTree(periods=1023)
-    few, many = (
-        proven_errors(tree, num_users=n, scale=20.0, confidence=0.95) for n in (10**8, 10**12)
-    )
+    # sqrt(n); and for large n, L sqrt(V / L) = sqrt(V L), V at most L / 2 + 1.
+    made = made_design(1023, 20.0)
+    few, many = (proven_errors(made, num_users=n, confidence=0.95) for n in (10**8, 10**12))
     np.testing.assert_allclose(many / few, 100.0, rtol=0.01)
     constants = []
     for levels in (5, 10, 20):
-        worst = proven_errors(
-            PeriodTree(periods=2**levels - 1), num_users=10**14, scale=2.0 * levels, confidence=0.95
-        ).max()
+        made = made_design(2**levels - 1, 2.0 * levels)
+        worst = proven_errors(made, num_users=10**14, confidence=0.95).max()
         exponent = math.log(2 * (2**levels - 1) / 0.05)
-        constants.append(worst / (2.0 * levels * math.sqrt(2 * 10**14 * exponent)))
+        most = variance_factors(2**levels - 1).max()
+        assert most <= levels / 2 + 1
+        root = math.sqrt(2 * 10**14 * exponent * most / levels)
+        constants.append(worst / (2.0 * levels * root))
     assert constants == pytest.approx([1.0, 1.0, 1.0], rel=1e-3)
 
 
-def test_negative_pairs_count_for_least_squares_only():
-    tree = PeriodTree(periods=4)
+def test_negative_pairs_count():
+    def errors(pair_correlation=0.0):
+        made = made_design(4, 9.0, pair_correlation)
+        return proven_errors(made, num_users=10**6, confidence=0.95)
 
-    def errors(**other):
-        return proven_errors(tree, num_users=10**6, scale=9.0, confidence=0.95, **other)
-
-    assert np.array_equal(errors(pair_correlation=-0.5), errors())
-    online = errors(method="least-squares")
-    assert (errors(method="least-squares", pair_correlation=-0.5) > online).all()
-    assert np.array_equal(errors(method="least-squares", pair_correlation=0.5), online)
+    assert (errors(-0.5) > errors()).all()
+    assert np.array_equal(errors(0.5), errors())
 
 
 def test_errors_of_the_protocol_are_rarely_above():
@@ -88,7 +77,7 @@ def test_errors_of_the_protocol_are_rarely_above():
     tree = PeriodTree(periods=32)
     generator = Entropy.from_seed(6).generator()
     num_users, runs, confidence = 40, 3_000, 0.6
-    bounds = proven_errors(tree, num_users=num_users, scale=12.0, confidence=confidence)
+    bounds = proven_errors(made_design(32, 12.0), num_users=num_users, confidence=confidence)
     failures, touched = 0, 0
     sums = np.zeros((tree.num_nodes, runs))
     for _ in range(num_users):
@@ -99,28 +88,10 @@ def test_errors_of_the_protocol_are_rarely_above():
             signs = 2 * generator.integers(0, 2, (count, at_level.size)) - 1
             signs[0] = np.where(generator.random(at_level.size) < 0.75, 1, -1)
             sums[first : first + count, at_level] += signs
-    errors = np.abs(12.0 * running_sums(tree, sums, 32) - num_users)
+    estimates = online_running_counts(tree, level_weighted_sums(tree, sums), 32)
+    errors = np.abs(12.0 * estimates - num_users)
     failures = int((errors > bounds[:, None]).any(axis=0).sum())
     touched = int((errors > 0.4 * bounds[:, None]).any(axis=0).sum())
     assert binom.sf(failures - 1, runs, 1 - confidence) > FALSE_POSITIVE_RATE / 2
     # Less than half of it would not do.
     assert binom.sf(touched - 1, runs, 1 - confidence) < FALSE_POSITIVE_RATE / 2
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"num_users": 0}, "num_users = 0 is below 1"),
-        ({"domain_size": 0}, "domain_size = 0 is below 1"),
-        ({"scale": math.inf}, "scale = inf"),
-        ({"confidence": 1.0}, "confidence = 1.0"),
-        ({"confidence": math.nan}, "confidence = nan"),
-        ({"variance_factor": 0.0}, "variance_factor = 0.0"),
-        ({"method": "smoothed"}, "method = 'smoothed' is not one of"),
-        ({"method": "least-squares", "pair_correlation": 2.0}, "pair_correlation = 2.0"),
-    ],
-)
-def test_arguments_out_of_range_are_refused(changed, message):
-    arguments = {"num_users": 5, "scale": 2.0, "confidence": 0.95} | changed
-    with pytest.raises(ParameterError, match=message):
-        proven_errors(PeriodTree(periods=8), **arguments)

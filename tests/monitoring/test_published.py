@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from oracles.period_trees import index
 from oracles.published_monitoring import (
     PublishedClient,
     published_running_counts,
@@ -28,10 +29,10 @@ def expected_node_sums(changes, max_changes, kept):
     places = [t for t, change in enumerate(changes) if change]
     for level, kappa in itertools.product(range(1, tree.num_levels + 1), range(max_changes)):
         if kappa < len(places):
-            node = tree.index(level, places[kappa] // tree.length(level) + 1)
+            node = index(tree, level, places[kappa] // 2 ** (level - 1) + 1)
             chance = Fraction(1, tree.num_levels * max_changes)
             sums[node] += chance * (2 * kept - 1) * changes[places[kappa]]
-    return tree, sums
+    return tree, np.array(sums)
 
 
 @pytest.mark.parametrize("periods", [1, 2, 4, 8])

@@ -1,11 +1,10 @@
 import csv
 import json
-from dataclasses import replace
 
 import polars as pl
 import pytest
 
-from shuffledp.core.errors import OutputError, ParameterError
+from shuffledp.core.errors import OutputError
 from shuffledp.monitoring.histories import open_histories
 from shuffledp.monitoring.results import MonitorResult
 from shuffledp.monitoring.simulation import simulate_monitoring
@@ -62,37 +61,16 @@ def test_files_say_what_the_result_says(tmp_path):
     }
 
 
-def test_estimates_as_parquet(tmp_path):
-    result = simulated(categories=True)
-    folder = result.save(tmp_path / "out", as_parquet=True)
-    rows = pl.read_parquet(folder / "estimates.parquet").to_dicts()
-    assert rows == list(result.rows())
-    assert not (folder / "estimates.csv").exists()
-
-
 def test_results_are_not_replaced_unasked(tmp_path):
     result = simulated()
     result.save(tmp_path / "out")
     with pytest.raises(OutputError, match="is not empty: choose another"):
         result.save(tmp_path / "out")
-    result.save(tmp_path / "out", as_parquet=True, overwrite=True)
+    result.save(tmp_path / "out", overwrite=True)
     names = {each.name for each in (tmp_path / "out").iterdir()}
     assert names == {
         ".shuffledp-results.json",
-        "estimates.parquet",
+        "estimates.csv",
         "result.json",
-        "true-counts-not-private.parquet",
+        "true-counts-not-private.csv",
     }
-
-
-def test_it_names_itself_in_one_line():
-    text = repr(simulated())
-    assert text.startswith("MonitorResult(num_users=3, through=3, epsilon0=1, epsilon=")
-
-
-def test_parts_of_different_lengths_are_refused():
-    result = simulated()
-    with pytest.raises(ParameterError, match="of the same periods"):
-        replace(result, truth=result.truth[:2])
-    with pytest.raises(ParameterError, match="of the same periods"):
-        replace(result, period_labels=("1",))

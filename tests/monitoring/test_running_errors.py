@@ -6,24 +6,20 @@ import math
 import numpy as np
 import pytest
 
-from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import ParameterError
+from oracles.period_trees import cover, index, made_design
 from shuffledp.monitoring.design import PeriodTree
 from shuffledp.monitoring.running_counts import (
     level_weighted_sums,
     online_running_counts,
-    running_sums,
     smoothed_running_counts,
 )
 from shuffledp.monitoring.running_errors import (
-    ReceivedReports,
     block_variance,
     expected_standard_errors,
     prefix_walk,
     smoothed_pairs,
-    trees_of,
+    tree_heights,
     variance_factors,
-    with_pairs,
 )
 from shuffledp.monitoring.signs import ExchangeableSigns
 
@@ -33,13 +29,15 @@ def weights_by_walking(tree):
     weights = np.zeros((tree.periods, tree.num_nodes))
     for step in prefix_walk(tree.num_levels - 1):
         for t in range(tree.periods):
-            weights[t, tree.index(step.height + 1, step.place[t] + 1)] = step.weight[t]
+            weights[t, index(tree, step.height + 1, (t >> step.height) + 1)] = step.weight[t]
             if not step.height:
                 continue
+            sibling = (t >> (step.height - 1)) ^ 1
+            assert step.is_left[t] == (sibling < t >> (step.height - 1))
             for level in range(1, step.height + 1):
                 below = 1 << (step.height - level)
-                first = tree.index(level, below * step.sibling[t] + 1)
-                weights[t, first : first + below] = step.coefficient[t] * tree.length(level)
+                first = index(tree, level, below * sibling + 1)
+                weights[t, first : first + below] = step.coefficient[t] * 2 ** (level - 1)
     return weights
 
 
@@ -69,16 +67,13 @@ def test_weights_rise_up_to_the_path_and_rise_from_below_zero_behind_it(periods)
 
 
 def test_trees_partition_the_periods():
-    tree = PeriodTree(periods=40)
     for through in range(1, 41):
-        ends = [start + (1 << height) for height, start in trees_of(tree, through)]
-        starts = [start for _, start in trees_of(tree, through)]
-        assert starts == [0, *ends[:-1]]
-        assert ends[-1] == through
+        assert [1 << height for height in tree_heights(through)] == [
+            2 ** (level - 1) for level, _ in cover(through)
+        ]
 
 
 KINDS = {
-    "cover": {"method": "cover"},
     "online": {},
     "smoothed": {"smoothed": True},
 }
@@ -87,8 +82,6 @@ KINDS = {
 def weight_matrix(tree, through, kind):
     """Return the weights of all nodes (columns) in the counts at t = 1 ... through (rows)."""
     unit = np.eye(tree.num_nodes)
-    if kind == "cover":
-        return running_sums(tree, unit, through)
     weighted = level_weighted_sums(tree, unit)
     if kind == "online":
         return online_running_counts(tree, weighted, through)
@@ -101,15 +94,14 @@ def test_factors_are_the_squared_norms_of_the_weights(periods, kind):
     tree = PeriodTree(periods=periods)
     for through in {periods, periods // 2 + 1}:
         expected = (weight_matrix(tree, through, kind) ** 2).sum(axis=1)
-        factors = variance_factors(tree, through, **KINDS[kind])
+        factors = variance_factors(through, **KINDS[kind])
         np.testing.assert_allclose(factors, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("periods", [1, 8, 100, 365])
 def test_more_reports_never_make_a_variance_larger(periods):
-    tree = PeriodTree(periods=periods)
-    cover, online, smoothed = (variance_factors(tree, periods, **kind) for kind in KINDS.values())
-    assert (online <= cover + 1e-12).all()
+    online, smoothed = (variance_factors(periods, **kind) for kind in KINDS.values())
+    assert (online <= [t.bit_count() for t in range(1, periods + 1)]).all()
     assert (smoothed <= online + 1e-12).all()
     assert smoothed[-1] == pytest.approx(online[-1], rel=1e-12)
 
@@ -136,15 +128,13 @@ def pairs_of_level(weights):
 def test_pairs_of_reports_by_brute_force(periods, kind):
     tree = PeriodTree(periods=periods)
     weights = weight_matrix(tree, periods, kind)
+    best = np.zeros(periods)
     for level in range(1, tree.num_levels + 1):
-        only_this_level = np.zeros(tree.num_levels)
-        only_this_level[level - 1] = 1.0
-        stated = smoothed_pairs(tree, periods, only_this_level)
         first = tree.offset(level)
         for t in range(1, periods + 1):
-            best = pairs_of_level(weights[t - 1, first : first + tree.nodes_at(level)])
-            expected = stated[t - 1] if kind == "smoothed" else 0.0
-            assert best == pytest.approx(expected, abs=1e-12)
+            best[t - 1] += pairs_of_level(weights[t - 1, first : first + tree.nodes_at(level)])
+    stated = smoothed_pairs(periods) if kind == "smoothed" else np.zeros(periods)
+    np.testing.assert_allclose(best, stated, atol=1e-12)
 
 
 # ---------------------------------------------------------------- one user's law, in full
@@ -161,7 +151,7 @@ def histories(periods, max_changes):
 def level_laws(changes, tree, max_changes, law):
     """Yield for each level the reports u (rows) that can be sent and their probabilities."""
     for level in range(1, tree.num_levels + 1):
-        num_nodes, length = tree.nodes_at(level), tree.length(level)
+        num_nodes, length = tree.nodes_at(level), 2 ** (level - 1)
         reports = np.array(list(itertools.product([1, -1], repeat=num_nodes)))
         increments = changes[: num_nodes * length].reshape(num_nodes, length).sum(axis=1)
         probabilities = np.zeros(len(reports))
@@ -214,9 +204,8 @@ def test_every_user_is_unbiased_and_within_the_stated_variance(periods, law, kin
     tree = PeriodTree(periods=periods)
     scale = tree.num_levels / gap
     weights = weight_matrix(tree, periods, kind)
-    stated = expected_standard_errors(
-        tree, num_users=1, scale=scale, pair_correlation=pair_correlation, **KINDS[kind]
-    )
+    made = made_design(periods, scale, pair_correlation)
+    stated = expected_standard_errors(made, num_users=1, **KINDS[kind])
     largest = np.zeros(periods)
     for changes in histories(periods, max_changes):
         mean, second = moments(changes, tree, max_changes, signs, weights)
@@ -229,105 +218,32 @@ def test_every_user_is_unbiased_and_within_the_stated_variance(periods, law, kin
     elif pair_correlation > 0.0:
         # Each level's pairs are attained, but by different histories.
         assert (largest >= 0.9 * stated**2).all()
-        without = expected_standard_errors(tree, num_users=1, scale=scale, smoothed=True)
+        without = expected_standard_errors(made_design(periods, scale), num_users=1, smoothed=True)
         assert periods == 1 or (largest > without**2 * (1 + 1e-6)).any()
 
 
 # ---------------------------------------------------------------- planning
 def test_standard_errors_in_closed_form():
-    tree = PeriodTree(periods=7)  # 3 levels
-    errors = expected_standard_errors(
-        tree, num_users=12, scale=5.0, method="cover", variance_factor=4.0, pair_correlation=-0.5
-    )
-    assert errors.tolist() == pytest.approx([20 * math.sqrt(t.bit_count()) for t in range(1, 8)])
-    online = expected_standard_errors(tree, num_users=12, scale=5.0, pair_correlation=-0.5)
+    made = made_design(7, 5.0, -0.5, variance_factor=4.0)  # 3 levels
+    online = expected_standard_errors(made, num_users=12)
     squares = [1, 2 / 3, 5 / 3, 4 / 7, 11 / 7, 26 / 21, 47 / 21]
-    assert online.tolist() == pytest.approx([5 * math.sqrt(4 * 1.5 * each) for each in squares])
+    assert online.tolist() == pytest.approx(
+        [5 * math.sqrt(4 * 4.0 * 1.5 * each) for each in squares]
+    )
+    assert (
+        expected_standard_errors(made, num_users=12, periods=np.arange(1, 4)).tolist()
+        == online[:3].tolist()
+    )
 
 
 def test_only_smoothing_pays_for_pairs():
-    tree = PeriodTree(periods=8)
+    without, paired = made_design(8, 8.0), made_design(8, 8.0, 0.3)
 
-    def errors(**other):
-        return expected_standard_errors(tree, num_users=9, scale=8.0, **other)
+    def errors(made, **other):
+        return expected_standard_errors(made, num_users=9, **other)
 
-    assert np.array_equal(errors(pair_correlation=0.3), errors())
-    more = errors(pair_correlation=0.3, smoothed=True)
-    assert (more >= errors(smoothed=True)).all()
-    assert more[-1] == errors(smoothed=True)[-1]
-    assert more[0] > errors(smoothed=True)[0]
-
-
-def test_negative_pairs_cost_the_whole_of_the_squares():
-    squares, pairs = np.array([2.0]), np.array([7.0])
-    assert with_pairs(squares, pairs, -0.25).tolist() == [2.5]
-    assert with_pairs(squares, pairs, 0.25).tolist() == [3.75]
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"num_users": 0}, "num_users = 0 is below 1"),
-        ({"scale": math.nan}, "scale = nan"),
-        ({"scale": 0.0}, "scale = 0.0"),
-        ({"method": "median"}, "method = 'median' is not one of least-squares, cover"),
-        ({"method": "cover", "smoothed": True}, "method = 'cover' has no smoothed form"),
-        ({"pair_correlation": 1.5}, r"pair_correlation = 1.5 is not in \[-1, 1\]"),
-        ({"pair_correlation": math.nan}, "pair_correlation = nan is not finite"),
-        ({"variance_factor": math.inf}, "variance_factor = inf"),
-        ({"through": 9}, r"through = 9 is not in \[1, 8\]"),
-    ],
-)
-def test_arguments_out_of_range_are_refused(changed, message):
-    arguments = {"num_users": 5, "scale": 2.0} | changed
-    with pytest.raises(ParameterError, match=message):
-        expected_standard_errors(PeriodTree(periods=8), **arguments)
-
-
-@pytest.mark.parametrize("periods", [1, 2, 3, 7, 16, 29])
-def test_squares_are_those_of_the_weights(periods):
-    tree = PeriodTree(periods=periods)
-    numbers = Entropy.from_seed(5).generator().integers(0, 50, tree.num_nodes)
-    received = ReceivedReports.of(tree, numbers)
-    unit = np.eye(tree.num_nodes)
-    weighted = level_weighted_sums(tree, unit)
-    for through in {1, periods // 2 + 1, periods}:
-        for weights, squares in (
-            (running_sums(tree, unit, through), received.running_squares(through, method="cover")),
-            (online_running_counts(tree, weighted, through), received.running_squares(through)),
-            (
-                smoothed_running_counts(tree, weighted, through),
-                received.running_squares(through, smoothed=True),
-            ),
-        ):
-            np.testing.assert_allclose(squares, weights**2 @ numbers, rtol=1e-12)
-
-
-def test_pairs_take_the_fullest_node_of_each_level():
-    tree = PeriodTree(periods=6)
-    numbers = np.array([3, 9, 4, 4, 50, 50, 7, 2, 60, 5])
-    pairs = ReceivedReports.of(tree, numbers).running_pairs(4)
-    np.testing.assert_allclose(pairs, smoothed_pairs(tree, 4, np.array([9.0, 7.0, 5.0])))
-
-
-def test_gaps_are_looked_for_in_nodes_of_covers_only():
-    tree = PeriodTree(periods=6)
-    numbers = np.array([1, 0, 1, 0, 1, 0, 1, 0, 1, 1])  # all of even position are empty
-    received = ReceivedReports.of(tree, numbers)
-    assert received.first_gap(6) is None
-    numbers[tree.index(2, 3)] = 0
-    assert received.first_gap(5) is None
-    assert received.first_gap(6) == (2, 3)
-    numbers[tree.index(1, 5)] = 0
-    assert received.first_gap(6) == (1, 5)
-
-
-def test_the_last_period_is_that_of_the_last_node():
-    tree = PeriodTree(periods=6)
-    numbers = np.zeros(tree.num_nodes, dtype=np.int64)
-    received = ReceivedReports.of(tree, numbers)
-    assert received.last_period() == 0
-    numbers[tree.index(1, 3)] = 1
-    assert received.last_period() == 3
-    numbers[tree.index(3, 1)] = 1
-    assert received.last_period() == 4
+    assert np.array_equal(errors(paired), errors(without))
+    more, plain = errors(paired, smoothed=True), errors(without, smoothed=True)
+    assert (more >= plain).all()
+    assert more[-1] == plain[-1]
+    assert more[0] > plain[0]

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from oracles.period_trees import index
 from shuffledp.core.checks import require_at_least, require_positive
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
@@ -172,8 +173,7 @@ def published_running_counts(
     scale = published_scale(periods, max_changes, epsilon)
     sums = np.zeros(tree.num_nodes)
     for report in reports:
-        position = tree.position_ending_at(report.level, report.period)
-        sums[tree.index(report.level, position)] += report.sign
+        sums[index(tree, report.level, report.period >> (report.level - 1))] += report.sign
     estimates: NDArray[np.float64] = scale * running_sums(tree, sums, tree.periods)
     return estimates
 

@@ -1,11 +1,15 @@
 """Views of monitored statistics of every shape, without running one."""
 
-import math
+from dataclasses import replace
 
 import numpy as np
 
+from shuffledp.collection.results import Guarantee
 from shuffledp.core.bound import Bound
-from shuffledp.report.monitor import Curve, MonitorView
+from shuffledp.monitoring.design import MonitorDesign
+from shuffledp.monitoring.results import MonitorResult
+from shuffledp.monitoring.running_counts import RunningCounts
+from shuffledp.report.monitor import MonitorView
 
 CENTRAL = Bound(
     lower=None,
@@ -23,55 +27,60 @@ LOCAL = Bound(
 )
 
 
-def curve(num_periods=8, *, label="", shift=0.0, width=30.0, truth=True):
-    """Return a rising curve, with errors that alternate between +10 and -10."""
-    true = np.linspace(0.0, 700.0, num_periods) + shift
-    estimates = true + np.where(np.arange(num_periods) % 2, 10.0, -10.0)
-    errors = np.full(num_periods, width / 3.0)
-    return Curve(
-        label=label,
-        estimates=estimates,
-        standard_errors=errors,
-        lower=estimates - width,
-        upper=estimates + width,
-        truth=true if truth else None,
-    )
+def build_result(
+    num_periods=8,
+    *,
+    num_curves=1,
+    labels=None,
+    max_changes=4,
+    central=CENTRAL,
+    delta=1e-8,
+    **changes,
+):
+    """Return a result whose numbers look like a real one's; ``changes`` replace its fields.
 
-
-def build_view(num_periods=8, *, num_curves=1, truth=True, labels=None, **changes):
-    """Return a view whose numbers look like a real one's; ``changes`` replace its fields."""
-    names = labels or [f"value {index}" for index in range(num_curves)]
-    curves = [curve(num_periods, truth=truth)]
+    Rising curves, with errors that alternate between +10 and -10.
+    """
+    values = ()
     if num_curves > 1:
-        curves = [
-            curve(num_periods, label=name, shift=10.0 * place, truth=truth)
-            for place, name in enumerate(names)
-        ]
-    fields = {
-        "num_users": 1_000,
-        "num_periods": num_periods,
-        "periods": tuple(f"2026-01-{day:02d}" for day in range(1, num_periods + 1))
-        if num_periods <= 31
-        else tuple(str(number) for number in range(1, num_periods + 1)),
-        "curves": tuple(curves),
-        "what": "flag",
-        "band": "95% band for all periods at once",
-        "max_changes": 4,
-        "num_ignored_changes": 0,
-        "num_users_with_ignored": 0,
-        "local": LOCAL,
-        "central": CENTRAL,
-        "delta": 1e-8,
-        "is_level_hidden": True,
-        "is_seeded": False,
-        "facts": (("Protocol", "predrawn-signs"), ("Levels", "4")),
-        "code": "import shuffledp as sdp\n",
-    }
-    return MonitorView(**(fields | changes))
-
-
-def infinite(bound):
-    """Return the bound with nothing proved."""
-    return Bound(
-        lower=bound.lower, upper=math.inf, method=bound.method, source=bound.source, assumptions=()
+        values = tuple(labels or (f"value {index}" for index in range(num_curves)))
+    truth = np.linspace(0.0, 700.0, num_periods)[:, None] + 10.0 * np.arange(num_curves)
+    counts = truth + np.where(np.arange(num_periods) % 2, 10.0, -10.0)[:, None]
+    if not values:
+        truth, counts = truth[:, 0], counts[:, 0]
+    design = MonitorDesign(
+        periods=max(num_periods, max_changes), max_changes=max_changes, epsilon0=1.0,
+        domain=values or None,
+    )  # fmt: skip
+    if num_periods <= 31:
+        named = tuple(f"2026-01-{day:02d}" for day in range(1, num_periods + 1))
+    else:
+        named = tuple(str(number) for number in range(1, num_periods + 1))
+    result = MonitorResult(
+        design=design,
+        num_users=1_000,
+        running=RunningCounts(
+            periods=np.arange(1, num_periods + 1),
+            counts=counts,
+            standard_errors=np.full(counts.shape, 10.0),
+            lower=counts - 30.0,
+            upper=counts + 30.0,
+            is_smoothed=False,
+            confidence=0.95,
+            is_simultaneous=True,
+        ),
+        truth=truth,
+        period_labels=named,
+        values=values,
+        local=LOCAL,
+        central=Guarantee(epsilon=central, delta=delta, num_users=1_000),
+        num_ignored_changes=0,
+        num_limited_users=0,
+        is_simulation=False,
     )
+    return replace(result, **changes)
+
+
+def build_view(*shape, what="flag", **changes):
+    """Return a view of such a result."""
+    return MonitorView(result=build_result(*shape, **changes), what=what)

@@ -8,7 +8,6 @@ from report.pages import Page, drawn
 from shuffledp.core.bound import Bound
 from shuffledp.groups.attacks.survey import Measured
 from shuffledp.leakage.account import leakage_curve
-from shuffledp.monitoring.plan import plan_monitoring
 from shuffledp.network.account import NetworkCurve
 from shuffledp.report import page_html
 from shuffledp.report.charts import (
@@ -21,7 +20,6 @@ from shuffledp.report.charts import (
     network_lines,
     network_page,
 )
-from shuffledp.report.monitor import monitor_plan_page
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -54,9 +52,6 @@ PAGES = {
     "uninformed": lambda: leakage_page(leakage_curve(3, 0.5, 40)),
     "strong": lambda: leakage_page(leakage_curve(2, 0.8, 51, "strong")),
     "attack": lambda: measured_page([measured(0.1, 0.3), measured(0.5, bound=0.9)], "attack"),
-    "monitoring": lambda: monitor_plan_page(
-        plan_monitoring(periods=8, max_changes=2, num_users=2_000, epsilon0=1.0, delta=1e-6)
-    ),
 }
 
 

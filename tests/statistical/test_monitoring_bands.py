@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.estimation.intervals import normal_quantile
-from shuffledp.monitoring.design import MonitorDesign, encoding_for
+from shuffledp.monitoring.design import MonitorDesign
 from shuffledp.monitoring.fleet import ClientFleet
 from shuffledp.monitoring.server import MonitorServer
 
@@ -27,7 +27,7 @@ PERIODS = 32
 RUNS = 2_000
 FEWER_RUNS = 200
 
-WAYS = {"cover": {"method": "cover"}, "online": {}, "smoothed": {"smoothed": True}}
+WAYS = {"online": {}, "smoothed": {"smoothed": True}}
 
 
 def histories(domain_size):
@@ -41,31 +41,31 @@ def histories(domain_size):
         users = leavers if t == 20 else np.flatnonzero(starts == t)
         codes = np.full(users.size, -1) if t == 20 else users % max(domain_size, 2)
         if domain_size == 1:
-            codes = np.full(users.size, int(t != 20))
+            codes = np.full(users.size, -int(t == 20))
         state[users] = codes
         events.append((users, codes))
-        values = [1] if domain_size == 1 else range(domain_size)
+        values = range(domain_size)
         truth.append([int((state == value).sum()) for value in values])
     return events, np.array(truth)
 
 
 def run(design, events, seed):
     """Return the server after all reports of a fleet."""
-    fleet = ClientFleet(design, NUM_USERS, Entropy.from_seed(seed))
+    key = Entropy.from_seed(seed).words(4).tobytes()
+    fleet = ClientFleet.drawn(design, NUM_USERS, key)
     server = MonitorServer(design)
     for t, (users, codes) in enumerate(events, 1):
-        sums = fleet.update(t, users, codes)
-        for row, level in enumerate(sums.levels):
-            server.ingest_sums(level, t, sums.sums[row], sums.counts[row])
+        fleet.follow(users, codes)
+        server.add_sums(t, fleet.period_sums(t), num_reports=1)
     return server
 
 
 @cache
 def coverage(protocol, domain_size, runs):
     """Return how often the bands, and halves of them, held at all periods at once, for each way."""
-    encoding = None if domain_size == 1 else encoding_for(tuple("abcdefgh")[:domain_size])
+    domain = None if domain_size == 1 else tuple("abcdefgh")[:domain_size]
     design = MonitorDesign(
-        periods=PERIODS, max_changes=2, epsilon0=1.5, protocol=protocol, encoding=encoding
+        periods=PERIODS, max_changes=2, epsilon0=1.5, protocol=protocol, domain=domain
     )
     events, truth = histories(domain_size)
     if domain_size == 1:
@@ -76,7 +76,7 @@ def coverage(protocol, domain_size, runs):
     for seed in range(runs):
         server = run(design, events, 10_000 + seed)
         for name, way in WAYS.items():
-            counts = server.running_counts(confidence=CONFIDENCE, **way)
+            counts = server.running_counts(num_users=NUM_USERS, confidence=CONFIDENCE, **way)
             off = np.abs(counts.counts - truth)
             reach = counts.upper - counts.counts
             held[name] += bool((off <= reach).all())

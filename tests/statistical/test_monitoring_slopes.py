@@ -26,18 +26,12 @@ NUM_TESTS = 8
 BASE = {"num_users": 10**6, "periods": 255, "max_changes": 4, "epsilon0": 0.5}
 
 
-def largest_error(protocol="predrawn-signs", method="cover", **changed):
+def largest_error(protocol="predrawn-signs", **changed):
     """Return the largest exact standard deviation of all periods (to an upper bound's slack)."""
     at = BASE | changed
     num_users = at.pop("num_users")
     design = MonitorDesign(protocol=protocol, **at)
-    errors = expected_standard_errors(
-        design.tree,
-        num_users=num_users,
-        scale=design.scale,
-        method=method,
-        pair_correlation=design.law.pair_correlation,
-    )
+    errors = expected_standard_errors(design, num_users=num_users)
     return float(errors.max())
 
 
@@ -45,11 +39,10 @@ def slope(horizontal, errors):
     return float(np.polyfit(np.log(horizontal), np.log(errors), 1)[0])
 
 
-@pytest.mark.parametrize("method", ["cover", "least-squares"])
 @pytest.mark.parametrize("protocol", ["predrawn-signs", "sampled-change"])
-def test_with_the_number_of_users_a_half(protocol, method):
+def test_with_the_number_of_users_a_half(protocol):
     users = [10**3, 10**5, 10**7, 10**9]
-    errors = [largest_error(protocol, method, num_users=n) for n in users]
+    errors = [largest_error(protocol, num_users=n) for n in users]
     assert slope(users, errors) == pytest.approx(0.5, abs=1e-12)
 
 
@@ -67,12 +60,11 @@ def test_with_epsilon0_minus_one(protocol):
     assert slope(losses, errors) == pytest.approx(-1.0, abs=0.03)
 
 
-@pytest.mark.parametrize("method", ["cover", "least-squares"])
-def test_with_the_logarithm_of_the_periods_one(method):
+def test_with_the_logarithm_of_the_periods_one():
     # sd = (L / gap) sqrt(n V / L), V at most L: slope 1. Theorem 6 has 2, one half of it for the
     # logarithm in the deviation, which the quantile of a band has, too.
     levels = [10, 13, 16, 19]
-    errors = [largest_error(method=method, periods=2**each - 1) for each in levels]
+    errors = [largest_error(periods=2**each - 1) for each in levels]
     assert slope(levels, errors) == pytest.approx(1.0, abs=0.06)
 
 
@@ -82,13 +74,13 @@ def mean_square_error(num_users, periods, max_changes, epsilon0, runs):
     design = MonitorDesign(periods=periods, max_changes=max_changes, epsilon0=epsilon0)
     errors = []
     for each in range(runs):
-        fleet = ClientFleet(design, num_users, Entropy.from_seed(600 + each))
+        key = Entropy.from_seed(600 + each).words(4).tobytes()
+        fleet = ClientFleet.drawn(design, num_users, key)
         server = MonitorServer(design)
         for t in range(1, periods + 1):
             users = np.arange(num_users // 2) if t == periods // 2 else np.arange(0)
-            sums = fleet.update(t, users, np.ones(users.size, dtype=np.int64))
-            for row, level in enumerate(sums.levels):
-                server.ingest_sums(level, t, sums.sums[row], sums.counts[row])
+            fleet.follow(users, np.zeros(users.size, dtype=np.int64))
+            server.add_sums(t, fleet.period_sums(t), num_reports=1)
         estimate = server.estimate(periods, num_users=num_users, simultaneous=False)
         errors.append(float(estimate.counts) - num_users // 2)
     stated = float(estimate.standard_errors)

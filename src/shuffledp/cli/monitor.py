@@ -22,7 +22,6 @@ from shuffledp.cli.console import (
 from shuffledp.cli.options import (
     PATH,
     answer_list,
-    figure_option,
     json_option,
     out_option,
     overwrite_option,
@@ -37,12 +36,10 @@ if TYPE_CHECKING:
     from shuffledp.monitoring.plan import MonitorPlan
     from shuffledp.monitoring.results import MonitorResult
 
-_DIGITS = 6
 _READING = ("user", "time", "value", "categories", "periods", "start", "every")
 
 # Written out, since --help must not load the laws of the signs; a test compares them.
 PROTOCOLS = ("predrawn-signs", "sampled-change")
-ENCODINGS = ("one-hot", "hadamard")
 
 _max_changes_option = click.option(
     "--max-changes",
@@ -105,31 +102,11 @@ def monitor() -> None:
 @click.option(
     "--protocol",
     type=click.Choice(PROTOCOLS),
-    help="How clients randomize; by default with the smallest error.",
+    help="How clients randomize; by default the first, up to 62 changes.",
 )
 @_confidence_option
-@click.option(
-    "--levels-seen",
-    is_flag=True,
-    help="Somebody may know at which level a user reports, as of late joiners.",
-)
-@figure_option("the error of each period as a chart")
 @json_option
-def plan(  # noqa: PLR0913  # one parameter an option
-    *,
-    periods: int,
-    max_changes: int,
-    num_users: int,
-    epsilon0: float | None,
-    epsilon: float | None,
-    delta: float,
-    categories: tuple[str, ...] | None,
-    protocol: str | None,
-    confidence: float,
-    levels_seen: bool,
-    figure: Path | None,
-    as_json: bool,
-) -> None:
+def plan(*, categories: tuple[str, ...] | None, as_json: bool, **asked: Any) -> None:
     """Say how exact running counts will be, how private, and whether to monitor at all.
 
     The guarantees are of a user's whole history, over all periods. Give --epsilon0 (local) or
@@ -138,39 +115,19 @@ def plan(  # noqa: PLR0913  # one parameter an option
     The plan is compared with one-shot collections. Either everybody answers in every period; or
     "few answers each": every user draws a few periods, tells nobody which, and answers only then.
     """
-    from shuffledp.collection.output import writing
     from shuffledp.monitoring.plan import plan_monitoring
-    from shuffledp.report import write_report
-    from shuffledp.report.monitor import monitor_plan_page
 
-    require_target(epsilon=epsilon, delta=delta)
-    if (epsilon0 is None) == (epsilon is None):
+    require_target(epsilon=asked["epsilon"], delta=asked["delta"])
+    if (asked["epsilon0"] is None) == (asked["epsilon"] is None):
         raise click.UsageError(
             "give exactly one of --epsilon0 (local, fixed) and --epsilon (central, to be met)"
         )
-    planned = plan_monitoring(
-        periods=periods,
-        max_changes=max_changes,
-        num_users=num_users,
-        epsilon0=epsilon0,
-        epsilon=epsilon,
-        delta=delta,
-        domain=categories,
-        protocol=protocol,
-        confidence=confidence,
-        level_hidden=not levels_seen,
-    )
-    if figure is not None:
-        with writing(figure):
-            write_report(monitor_plan_page(planned), figure)
+    planned = plan_monitoring(domain=categories, **asked)
     print_warnings(planned.cautions)
     if as_json:
-        record = planned.to_dict()
-        print_json(record if figure is None else record | {"figure": str(figure)})
+        print_json(planned.to_dict())
         return
     _print_plan(planned)
-    if figure is not None:
-        print_facts([("figure", str(figure))])
 
 
 def _print_plan(planned: "MonitorPlan") -> None:
@@ -200,7 +157,7 @@ def _guarantee_facts(planned: "MonitorPlan") -> list[tuple[str, str]]:
     from shuffledp.report.formatting import given, rounded
 
     def safe(value: float) -> str:
-        return rounded(value, up=True, digits=_DIGITS)
+        return rounded(value, up=True, digits=6)
 
     central, local = planned.central, planned.local
     return [
@@ -254,18 +211,6 @@ def _guarantee_facts(planned: "MonitorPlan") -> list[tuple[str, str]]:
     show_default=True,
     help="How clients randomize.",
 )
-@click.option(
-    "--encoding",
-    type=click.Choice(ENCODINGS),
-    help="How categories become bits; by default whichever errs less.",
-)
-@click.option(
-    "--method",
-    type=click.Choice(["least-squares", "cover"]),
-    default="least-squares",
-    show_default=True,
-    help="How the server estimates.",
-)
 @click.option("--smoothed", is_flag=True, help="Use later reports for earlier periods, too.")
 @_confidence_option
 @seed_option
@@ -273,16 +218,6 @@ def _guarantee_facts(planned: "MonitorPlan") -> list[tuple[str, str]]:
     "--stop-after", type=whole_number, metavar="T", help="Simulate up to this period, for now."
 )
 @click.option("--resume", is_flag=True, help="Go on where a simulation stopped.")
-@click.option(
-    "--join-new-users", is_flag=True, help="With --resume: let users join who were not there."
-)
-@click.option(
-    "--state",
-    "state_file",
-    type=PATH,
-    metavar="FILE",
-    help="What is needed to go on; by default OUT.state while periods are left.",
-)
 @overwrite_option
 @show_values_option
 @json_option
@@ -290,9 +225,7 @@ def simulate(
     *,
     table: Path,
     out: Path,
-    state_file: Path | None,
     resume: bool,
-    join_new_users: bool,
     overwrite: bool,
     as_json: bool,
     **asked: Any,
@@ -310,13 +243,11 @@ def simulate(
     from shuffledp.monitoring.results import write_monitor_result
     from shuffledp.monitoring.simulation import simulate_monitoring
     from shuffledp.report import write_report
-    from shuffledp.report.monitor import result_view
+    from shuffledp.report.monitor import MonitorView
 
-    if join_new_users and not resume:
-        raise click.UsageError("--join-new-users is for a simulation that goes on: add --resume")
     parameters = {"table": str(table), **asked}
     reading = {name: asked.pop(name) for name in _READING}
-    state = state_file or _state_beside(out)
+    state = _state_beside(out)
     # The results of the same run, up to an earlier period, give way to those up to now.
     inputs = [state, *read_paths(out)]  # a state is written as well, but never into the results
     with results_folder(out, overwrite=overwrite or resume, inputs=inputs) as folder:
@@ -327,18 +258,19 @@ def simulate(
                     histories,
                     state_file=state,
                     resume=resume,
-                    join_new_users=join_new_users,
                     on_progress=on_progress,
                     **asked,
                 )
             except KeyboardInterrupt:
-                _say_how_to_go_on(state)
+                if state.exists():
+                    how = "the same command with --resume makes the same reports"
+                    say("stopped", f"{state} holds the key; {how}")
                 raise
         write_monitor_result(result, folder, parameters=parameters)
-        view = result_view(result, what=reading["value"], arguments=_code(table, reading))
+        view = MonitorView(result=result, what=reading["value"])
         write_report(view, folder / REPORT_FILE)
     is_over = result.through == result.design.periods
-    if is_over and state_file is None:
+    if is_over:
         state.unlink(missing_ok=True)
     print_warnings(result.warnings)
     if as_json:
@@ -353,48 +285,32 @@ def _state_beside(out: Path) -> Path:
     return named.parent / f"{named.name}.state"
 
 
-def _say_how_to_go_on(state: Path) -> None:
-    """Print what Ctrl-C left behind, if it came late enough for that."""
-    if state.exists():
-        say(
-            "stopped",
-            f"{state} holds everything up to here; the same command with --resume goes on",
-        )
-
-
-def _code(table: Path, reading: dict[str, Any]) -> tuple[str, ...]:
-    """Return the arguments of `open_histories`, as Python."""
-    given = (f"{name}={value!r}" for name, value in reading.items() if value is not None)
-    return (repr(str(table)), *given)
-
-
 def _print_monitored(result: "MonitorResult", out: Path, state: Path | None) -> None:
     """Print how large errors are, then the guarantees, then where everything is."""
     from shuffledp.collection.output import REPORT_FILE
     from shuffledp.report.formatting import rounded
-    from shuffledp.report.monitor import result_view, users_and_share
+    from shuffledp.report.monitor import band_text, users_and_share
 
-    view = result_view(result, what="")
-    num_counts = len(view.periods) * len(view.curves)
+    running, num_users = result.running, result.num_users
+    half_widths = (running.upper - running.lower) / 2.0
     ignored = "none"
     if result.num_ignored_changes:
         ignored = f"{result.num_ignored_changes:,} of {result.num_limited_users:,} users"
     central = guarantee_facts(result.central)
     facts = [
-        ("users", f"{result.num_users:,}"),
+        ("users", f"{num_users:,}"),
         ("periods", f"{result.through:,} of {result.design.periods:,}"),
-        ("band", f"±{users_and_share(view.worst_half_width, view.num_users)} at most"),
-        ("", f"±{users_and_share(view.mean_half_width, view.num_users)} on average"),
-        ("", f"{view.band}"),
-        ("outside the band", f"{view.num_outside:,} of {num_counts:,} true counts"),
+        ("band", f"±{users_and_share(float(half_widths.max()), num_users)} at most"),
+        ("", f"±{users_and_share(float(half_widths.mean()), num_users)} on average"),
+        ("", band_text(running.confidence)),
+        ("outside the band", f"{result.num_outside_bands:,} of {half_widths.size:,} true counts"),
         (
             "error found",
-            f"{users_and_share(result.root_mean_square_error, view.num_users)}, root mean square",
+            f"{users_and_share(result.root_mean_square_error, num_users)}, root mean square",
         ),
         ("ignored changes", ignored),
         ("epsilon0", f"{rounded(result.local.upper, up=True, digits=6)} (all a user ever sends)"),
-        # Its crowd are the users of the first period, which late joiners do not belong to.
-        *(("crowd" if name == "users" else name, value) for name, value in central),
+        *((name, value) for name, value in central if name != "users"),
         ("report", str(out / REPORT_FILE)),
     ]
     if state is not None:

@@ -3,8 +3,6 @@ from shuffledp.monitoring.client import MonitorClient as MonitorClient
 from shuffledp.monitoring.client import MonitorReport as MonitorReport
 from shuffledp.monitoring.client import MonitorReports as MonitorReports
 from shuffledp.monitoring.design import MonitorDesign as MonitorDesign
-from shuffledp.monitoring.design import encoding_for as encoding_for
-from shuffledp.monitoring.fleet import ClientFleet as ClientFleet
 from shuffledp.monitoring.histories import Histories as Histories
 from shuffledp.monitoring.histories import open_histories as open_histories
 from shuffledp.monitoring.plan import MonitorPlan as MonitorPlan
@@ -15,6 +13,5 @@ from shuffledp.monitoring.privacy.central import central_guarantee as central_gu
 from shuffledp.monitoring.privacy.central import local_guarantee as local_guarantee
 from shuffledp.monitoring.results import MonitorResult as MonitorResult
 from shuffledp.monitoring.running_counts import RunningCounts as RunningCounts
-from shuffledp.monitoring.running_counts import RunningEstimate as RunningEstimate
 from shuffledp.monitoring.server import MonitorServer as MonitorServer
 from shuffledp.monitoring.simulation import simulate_monitoring as simulate_monitoring

@@ -2,25 +2,19 @@
 
 import hashlib
 import struct
-from collections.abc import Iterable
-from dataclasses import astuple, dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, Self, SupportsIndex
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, NoReturn, Self, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_at_least
-from shuffledp.core.entropy import KEY_BYTES, WORD_BYTES, Entropy, derived_key
+from shuffledp.core.entropy import KEY_BYTES, WORD_BYTES, Entropy
 from shuffledp.core.errors import DataError, FingerprintError, ParameterError
 from shuffledp.core.reports import read_only
-from shuffledp.monitoring.design import MonitorDesign
-from shuffledp.monitoring.signs import draw_below
-
-if TYPE_CHECKING:
-    from shuffledp.monitoring.design import Encoding, MonitorDesign
-
-
-_LARGEST_LEVEL = 63
+from shuffledp.monitoring.design import MonitorDesign, design_of
+from shuffledp.monitoring.fleet import ClientFleet, code_type
 
 
 class MonitorReport(NamedTuple):
@@ -88,15 +82,11 @@ class MonitorReports:
         expected = {"levels": np.uint8, "periods": np.int64, "signs": np.int8, "columns": np.int64}
         for name, dtype in expected.items():
             array = getattr(self, name)
-            if not isinstance(array, np.ndarray) or array.dtype != dtype or array.ndim != 1:
+            is_sound = isinstance(array, np.ndarray) and array.dtype == dtype and array.ndim == 1
+            if not is_sound or array.size != self.levels.size:
                 raise ParameterError(
-                    f"{name} is {_described(array)}: give an array of {np.dtype(dtype)} with one "
-                    "axis, or use MonitorReports.from_reports"
-                )
-            if array.size != self.levels.size:
-                raise ParameterError(
-                    f"{name} has {array.size} entries but levels has {self.levels.size}: give one "
-                    "of each for each report"
+                    f"{name} is no array of {np.dtype(dtype)} with one axis and as many entries as "
+                    "levels: give one of each for each report, or use MonitorReports.from_reports"
                 )
             object.__setattr__(self, name, read_only(array))
 
@@ -124,55 +114,46 @@ class MonitorReports:
         rows = list(reports)
         try:
             table = np.array(rows, dtype=np.int64).reshape(len(rows), 4)
-            exact = not rows or np.array_equal(table, np.array(rows))
+            narrow = table[:, 0].astype(np.uint8), table[:, 2].astype(np.int8)
+            is_exact = not rows or (
+                np.array_equal(table, np.array(rows))
+                and np.array_equal(table[:, [0, 2]].T, np.array(narrow, dtype=np.int64))
+            )
         except (ValueError, TypeError, OverflowError):
-            exact = False
-        if not exact or (rows and not _fits(table)):
+            is_exact = False
+        if not is_exact:
             raise DataError(
                 "reports has an entry that is not (level, period, sign, column) in small whole "
                 "numbers: drop what is no MonitorReport"
             )
+        levels, signs = narrow
         return cls(
-            levels=table[:, 0].astype(np.uint8),
-            periods=table[:, 1].copy(),
-            signs=table[:, 2].astype(np.int8),
-            columns=table[:, 3].copy(),
+            levels=levels, periods=table[:, 1].copy(), signs=signs, columns=table[:, 3].copy()
         )
 
 
-def require_reports(design: "MonitorDesign", reports: MonitorReports) -> MonitorReports:
+def require_reports(design: MonitorDesign, reports: MonitorReports) -> MonitorReports:
     """Return ``reports`` if a client of this design can have made each of them, else raise."""
-    tree = design.tree
+    tree, agree = design.tree, "check that client and server have the same design"
     if len(reports) == 0:
         return reports
-    _require_range("level", reports.levels, 1, tree.num_levels)
-    _require_range("period", reports.periods, 1, tree.periods)
-    _require_range("column", reports.columns, 0, design.encoding.num_columns - 1)
-    _refuse_first(
-        np.abs(reports.signs) != 1, "sign", reports.signs, "a sign is -1 or +1", "drop it"
+    ranges = (
+        ("level", reports.levels, 1, tree.num_levels),
+        ("period", reports.periods, 1, tree.periods),
+        ("column", reports.columns, 0, design.encoding.num_columns - 1),
     )
+    for name, values, low, high in ranges:
+        if int(values.min()) < low or int(values.max()) > high:  # two fast passes
+            wrong = (values < low) | (values > high)
+            _refuse_first(wrong, name, values, f"this design has {name}s {low} to {high}", agree)
+    signs, periods = reports.signs, reports.periods
+    _refuse_first(np.abs(signs) != 1, "sign", signs, "a sign is -1 or +1", "drop it")
     # Shifted as int64, for uint8 would overflow.
     rest = (np.int64(1) << (reports.levels.astype(np.int64) - 1)) - 1
     _refuse_first(
-        (reports.periods & rest) != 0,
-        "period",
-        reports.periods,
-        "no node of its level ends there",
-        "check that client and server have the same design",
+        (periods & rest) != 0, "period", periods, "no node of its level ends there", agree
     )
     return reports
-
-
-def _require_range(name: str, values: NDArray[Any], low: int, high: int) -> None:
-    """Raise unless all values lie in [low, high]; two fast passes where they do."""
-    if int(values.min()) < low or int(values.max()) > high:
-        _refuse_first(
-            (values < low) | (values > high),
-            name,
-            values,
-            f"this design has {name}s {low} to {high}",
-            "check that client and server have the same design",
-        )
 
 
 def _refuse_first(
@@ -187,118 +168,55 @@ def _refuse_first(
         )
 
 
-def _fits(table: NDArray[np.int64]) -> bool:
-    """Return whether levels and signs fit their narrow types."""
-    levels, signs = table[:, 0], table[:, 2]
-    return bool(
-        levels.min() >= 0
-        and levels.max() <= _LARGEST_LEVEL
-        and signs.min() >= -1
-        and signs.max() <= 1
-    )
-
-
-def _described(value: object) -> str:
-    """Describe what was given in place of an array."""
-    if isinstance(value, np.ndarray):
-        return f"an array of {value.dtype} with {value.ndim} axes"
-    return f"a {type(value).__name__}"
-
-
 _MAGIC: Final = b"SMC"
-_VERSION: Final = 2
+_VERSION: Final = 3
 _CHECKSUM_BYTES: Final = 8
 
-# A boolean state fits a byte; codes of other encodings get a machine word.
+# Codes of few values fit a byte; those of others get a machine word.
 _LARGEST_BYTE = 127
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientState:
-    """A key and a few integers: all that a client must not forget. Secret.
+class ClientState(NamedTuple):
+    """A key and a few integers: all that a client must not forget. Secret. See `ClientFleet`."""
 
-    ``coins`` is the key of the coins of each report, of which the period is the rest. ``key`` is,
-    for sampled changes, kappa*, the number of the change that counts; for pre-drawn signs bit j - 1
-    is set if the j-th increment that is not 0 is reported with the opposite sign. ``value`` is the
-    code that is followed: ``told`` unless changes have been ignored. ``before`` and ``after`` are
-    what the node in progress is about: the values before its start and now; for sampled changes
-    those before and after change kappa* if it happened in this node, else two equal ones.
-    """
-
-    # 32 bytes, drawn once: the key of the coins of each report, of which the period is the
-    # rest.
-    coins: bytes
+    coins: bytes  # the fleet's key
     level: int  # h*, the level whose nodes it reports, from 1
-    # Drawn once. Sampled change: kappa*, the number of the change that counts. Pre-drawn signs:
-    # bit j - 1 is set if the j-th increment that is not 0 is reported with the opposite sign.
     key: int
-    last_period: int = 0  # The last period told; 0 before the first
-    num_changes: int = 0  # kappa, the changes followed so far, at most ``max_changes``
-    num_increments: int = 0  # How many increments that are not 0 have been reported
-    num_ignored: int = 0  # Changes told beyond ``max_changes``, which were not followed
-    told: int  # Code of the value told last
-    value: int  # Code of the value followed: ``told`` unless changes have been ignored
-    # What the node in progress is about: its report is on B(column, after) - B(column, before).
-    # Pre-drawn signs: the values before the node's start and now. Sampled change: those before
-    # and after change number kappa* if it happened in this node, else two equal ones (c = 0).
+    last_period: int  # the last period told; 0 before the first
+    num_changes: int
+    num_increments: int
+    num_ignored: int
+    told: int
+    value: int
     before: int
-    # What the node in progress is about: its report is on B(column, after) - B(column, before).
-    # Pre-drawn signs: the values before the node's start and now. Sampled change: those before
-    # and after change number kappa* if it happened in this node, else two equal ones (c = 0).
     after: int
 
+    def fleet(self, design: MonitorDesign) -> ClientFleet:
+        """Return the fleet of this client alone."""
+        return ClientFleet.made(
+            design,
+            self.coins,
+            np.array([self.level]),
+            np.array([self.key], dtype=np.uint64),
+            counters=np.array(self[4:7], dtype=np.int32)[:, None],
+            codes=np.array(self[-4:], dtype=code_type(design))[:, None],
+        )
+
     @classmethod
-    def fresh(cls, *, coins: bytes, level: int, key: int, nothing: int) -> Self:
-        """Return the state of a client that has been told nothing yet."""
-        codes = dict.fromkeys(("told", "value", "before", "after"), nothing)
-        return cls(coins=coins, level=level, key=key, **codes)
-
-    def after_telling(self, period: int, code: int, design: MonitorDesign) -> Self:
-        """Return the state in a period in which the user's value has this code.
-
-        The change is followed, or ignored if ``max_changes`` are used up.
-        """
-        state = replace(self, last_period=period, told=code)
-        if code in (self.told, self.value):
-            return state
-        if self.num_changes == design.max_changes:
-            return replace(state, num_ignored=self.num_ignored + 1)
-        kappa = self.num_changes + 1
-        state = replace(state, num_changes=kappa, value=code)
-        if design.law.kind == "predrawn":
-            return replace(state, after=code)
-        if kappa == self.key:  # kappa = kappa*: c <- x_t
-            return replace(state, before=self.value, after=code)
-        return state
-
-    def increment_under(self, column: int, design: MonitorDesign) -> int:
-        """Return what the node in progress would report on if it ended now, in {-1, 0, 1}."""
-        bit = design.encoding.bit
-        return bit(column, self.after) - bit(column, self.before)
-
-    def after_node(
-        self, column: int, coin: int, word: int, design: MonitorDesign
-    ) -> tuple[int, Self]:
-        """Return the sign to report at a node's end, and the state for the next node.
-
-        ``coin`` is the sign of a report on nothing, ``word`` uniform on [0, 2^64). Algorithm 1,
-        lines 13 to 20, of arXiv:1811.12469v2 for the sampled change, with the probability of
-        keeping a sign accounted exactly; pre-drawn signs are ours.
-        """
-        increment = self.increment_under(column, design)
-        state = replace(self, before=self.value, after=self.value)  # c <- 0
-        if increment == 0:
-            return 2 * coin - 1, state
-        state = replace(state, num_increments=self.num_increments + 1)
-        if design.law.kind == "predrawn":
-            is_opposite = (self.key >> self.num_increments) & 1
-        else:
-            is_opposite = int(word < design.law.flip_threshold)
-        return (-increment if is_opposite else increment), state
+    def of(cls, fleet: ClientFleet, last_period: int) -> Self:
+        """Return what the only client of a fleet must not forget."""
+        numbers = (
+            fleet.num_changes, fleet.num_increments, fleet.num_ignored, fleet.told, fleet.value,
+            fleet.before, fleet.after,
+        )  # fmt: skip
+        level = fleet.ends.index(1) + 1
+        return cls(
+            fleet.key, level, int(fleet.keys[0]), last_period, *(int(each[0]) for each in numbers)
+        )
 
     def to_bytes(self, design: MonitorDesign) -> bytes:
         """Return the state as bytes: version, design, numbers, checksum."""
-        body = _header(design) + struct.pack(_format_of(design), *astuple(self))
+        body = _header(design) + struct.pack(_format_of(design), *self)
         return body + _checksum(body)
 
     @classmethod
@@ -318,7 +236,7 @@ class ClientState:
         if len(data) >= len(header) and not data.startswith(header):
             raise FingerprintError(
                 "data is the state of a client of another collection, or damaged: give the "
-                "periods, max_changes, epsilon0, protocol and encoding that the client began with"
+                "periods, max_changes, epsilon0, protocol and domain that the client began with"
             )
         size = len(header) + struct.calcsize(layout) + _CHECKSUM_BYTES
         if len(data) != size:
@@ -329,17 +247,13 @@ class ClientState:
         body = data[:-_CHECKSUM_BYTES]
         if data[-_CHECKSUM_BYTES:] != _checksum(body):
             raise DataError("data is damaged, its checksum does not fit: restore an earlier copy")
-        return cls(**dict(zip(_FIELDS, struct.unpack(layout, body[len(header) :]), strict=True)))
-
-
-_FIELDS: Final = tuple(ClientState.__dataclass_fields__)
-_NUM_CODES: Final = 4  # told, value, before, after
+        return cls(*struct.unpack(layout, body[len(header) :]))
 
 
 def _format_of(design: MonitorDesign) -> str:
     """Return how the numbers are laid out, least significant byte first."""
-    code = "b" if design.encoding.largest_code <= _LARGEST_BYTE else "q"
-    return f"<{KEY_BYTES}sB{len(_FIELDS) - _NUM_CODES - 2}Q{_NUM_CODES}{code}"
+    code = "b" if design.encoding.domain_size <= _LARGEST_BYTE else "q"
+    return f"<{KEY_BYTES}sB5Q4{code}"
 
 
 def _header(design: MonitorDesign) -> bytes:
@@ -357,16 +271,17 @@ class MonitorClient:
 
     Parameters
     ----------
-    periods : int
-        d, how many periods the collection lasts.
+    periods : int or MonitorDesign
+        d, how many periods the collection lasts; or the design, without what follows but
+        ``entropy``.
     max_changes : int
         k, in [1, periods]: changes of the value that are followed.
     epsilon0 : float
         Local privacy loss, in nats, of everything that this client ever reports.
     protocol : str
         Law of the signs; see `MonitorDesign`.
-    encoding : Encoding, optional
-        How a value becomes bits; booleans where none is given. See `encoding_for`.
+    domain : sequence, optional
+        The values of which a user has one, or none; by default a state that is on or off.
     entropy : Entropy, optional
         Source of the level and of the keys, drawn once; the operating system's generator where
         none is given.
@@ -410,7 +325,7 @@ class MonitorClient:
     that no average over replays tells more than one report. Told *other* values for periods that
     it reported on before, it would report on both with the same coins: do not.
 
-    Cost: tens of microseconds a report; the state has 97 bytes for booleans, at most 125.
+    Cost: some 0.2 ms a report; the state has 97 bytes for booleans, at most 125.
 
     Source: Erlingsson, Feldman, Mironov, Raghunathan, Talwar, Thakurta, "Amplification by
     Shuffling", SODA 2019, arXiv:1811.12469v2, Algorithm 1, corrected and with other laws of the
@@ -430,37 +345,18 @@ class MonitorClient:
 
     def __init__(
         self,
-        periods: SupportsIndex,
-        max_changes: SupportsIndex,
-        epsilon0: float,
+        periods: SupportsIndex | MonitorDesign,
+        max_changes: SupportsIndex | None = None,
+        epsilon0: float | None = None,
         *,
         protocol: str = "predrawn-signs",
-        encoding: "Encoding | None" = None,
+        domain: Iterable[Hashable] | None = None,
         entropy: Entropy | None = None,
     ) -> None:
-        design = MonitorDesign(
-            periods=periods,  # type: ignore[arg-type]  # checked there
-            max_changes=max_changes,  # type: ignore[arg-type]  # checked there
-            epsilon0=epsilon0,
-            protocol=protocol,
-            encoding=encoding,  # type: ignore[arg-type]  # None stands for booleans there
-        )
-        self._start(design, entropy)
-
-    @classmethod
-    def of(cls, design: MonitorDesign, *, entropy: Entropy | None = None) -> Self:
-        """Return a new client of a design.
-
-        Parameters
-        ----------
-        design : MonitorDesign
-            The collection.
-        entropy : Entropy, optional
-            Source of randomness; the operating system's generator where none is given.
-        """
-        client = cls.__new__(cls)
-        client._start(design, entropy)
-        return client
+        self._design = design_of(periods, max_changes, epsilon0, protocol, domain)
+        source = Entropy.from_operating_system() if entropy is None else entropy
+        key = source.words(KEY_BYTES // WORD_BYTES).tobytes()
+        self._state = ClientState.of(ClientFleet.drawn(self._design, 1, key), last_period=0)
 
     @classmethod
     def from_bytes(cls, data: bytes, design: MonitorDesign) -> Self:
@@ -484,17 +380,6 @@ class MonitorClient:
         client._design = design
         client._state = ClientState.from_bytes(data, design)
         return client
-
-    def _start(self, design: MonitorDesign, entropy: Entropy | None) -> None:
-        """Draw the level h* and the keys."""
-        self._design = design
-        source = Entropy.from_operating_system() if entropy is None else entropy
-        self._state = ClientState.fresh(
-            level=1 + int(draw_below(source, 1, design.num_levels)[0]),
-            key=int(design.law.draw_keys(source, 1)[0]),
-            coins=source.words(KEY_BYTES // WORD_BYTES).tobytes(),
-            nothing=design.encoding.nothing,
-        )
 
     @property
     def design(self) -> MonitorDesign:
@@ -536,7 +421,7 @@ class MonitorClient:
             The period after the last one told; at first any in [1, d]. The last one again is
             allowed with the same value, and does nothing.
         value : object
-            A value of the encoding; True or False for booleans. None: no value.
+            A value of the domain; True or False for booleans. None: no value.
 
         Returns
         -------
@@ -561,9 +446,8 @@ class MonitorClient:
                 f"advance({period}, value) to hold the last value through the gap, which also "
                 "returns the reports that fell due in it"
             )
-        state, report = self._after_period(self._state, period, code)
-        self._state = state
-        return report
+        reports = self._advanced(period, code)
+        return reports[0] if reports else None
 
     def advance(self, t: SupportsIndex, value: Any) -> tuple[MonitorReport, ...]:
         """Tell the value of a period after a gap, and return all reports that fell due.
@@ -587,24 +471,21 @@ class MonitorClient:
             As `update` does, but not for a gap. The state is as before.
         """
         period, code = self._checked(t, value)
-        state = self._state
-        if period == state.last_period:
-            return ()
-        reports = []
-        for missed in self._due_in_gap(period):
-            state, report = self._after_period(state, missed, state.told)
-            reports.append(report)
-        state, report = self._after_period(state, period, code)
-        self._state = state
-        return tuple(each for each in [*reports, report] if each is not None)
+        return () if period == self._state.last_period else tuple(self._advanced(period, code))
 
-    def _due_in_gap(self, period: int) -> range:
-        """Return the ends of nodes after the last period told and before ``period``."""
-        last = self._state.last_period
-        if last == 0:
-            return range(0)
-        length = self._design.tree.length(self._state.level)
-        return range(last - last % length + length, period, length)
+    def _advanced(self, period: int, code: int) -> list[MonitorReport]:
+        """Go on to a later period, and return the reports that fell due since the last one told."""
+        state = self._state
+        fleet = state.fleet(self._design)
+        length = 1 << (state.level - 1)
+        last = state.last_period
+        missed = range(last - last % length + length, period, length) if last else range(0)
+        reports = [_only_report(fleet, state.level, each) for each in missed]
+        fleet.follow(np.zeros(1, dtype=np.int64), np.array([code]))
+        if period % length == 0:
+            reports.append(_only_report(fleet, state.level, period))
+        self._state = ClientState.of(fleet, period)
+        return reports
 
     def _checked(self, t: SupportsIndex, value: Any) -> tuple[int, int]:
         """Return a period that may be told, and the code of its value, or raise."""
@@ -628,20 +509,6 @@ class MonitorClient:
             )
         return period, code
 
-    def _after_period(
-        self, state: ClientState, period: int, code: int
-    ) -> tuple[ClientState, MonitorReport | None]:
-        """Return the state after a period, and its report if one falls due."""
-        state = state.after_telling(period, code, self._design)
-        if period % self._design.tree.length(state.level):
-            return state, None
-        coins = Entropy.from_key(derived_key(state.coins, b"report", period))
-        column = int(draw_below(coins, 1, self._design.encoding.num_columns)[0])
-        # Both are drawn whatever the value did, so that the time taken tells nothing of it.
-        coin, word = (int(each) for each in coins.words(2))
-        sign, state = state.after_node(column, coin & 1, word, self._design)
-        return state, MonitorReport(level=state.level, period=period, sign=sign, column=column)
-
     def __repr__(self) -> str:
         # The state stays out: logs are read by many.
         return f"MonitorClient({self._design!r}, last_period={self._state.last_period})"
@@ -651,3 +518,10 @@ class MonitorClient:
             "a MonitorClient cannot be pickled or copied, for the copy could report on another "
             "value with the same coins: save to_bytes() where only the user can read it"
         )
+
+
+def _only_report(fleet: ClientFleet, level: int, period: int) -> MonitorReport:
+    """Return the report of the only client of a fleet at the end of a node of its level."""
+    signs, columns = fleet.draw_level(level, fleet.stream(period))
+    column = 0 if columns is None else int(columns[0])
+    return MonitorReport(level=level, period=period, sign=int(signs[0]), column=column)

@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context
 from enum import StrEnum
+from typing import Any
 
 from shuffledp.accounting.amplification.registry import account_epsilon
 from shuffledp.accounting.binary_rounds import (
@@ -47,7 +48,6 @@ from shuffledp.randomizers.registry import make_randomizer
 EVERYBODY_LOCAL = "everybody, every period, same local total"
 EVERYBODY_CENTRAL = "everybody, every period, same central guarantee"
 FEW_ANSWERS = "few answers each, in periods drawn in secret"
-FEW_ANSWERS_SEEN = "few answers each, in periods that the analyst knows"
 
 # For one out of several values: the ones with the least error at small and at large epsilon0.
 _CANDIDATES = ("k-rr", "subset-selection", "hadamard-response")
@@ -126,7 +126,7 @@ def everybody_at_local(task: RepeatedTask, *, epsilon0: float) -> RepeatedCollec
         answers_per_user=rounds,
         epsilon0_per_answer=each,
         local_epsilon=epsilon0,
-        central=_rounds_epsilon(task, name, each, answers=rounds),
+        central=_rounds_epsilon(task, name, each),
         standard_error=error,
         least_standard_error=error,
     )
@@ -141,7 +141,7 @@ def everybody_at_central(task: RepeatedTask, *, epsilon: float) -> RepeatedColle
     rounds = task.periods
     choices = []
     for name in task.candidates:
-        each, most = _largest_answer(task, name, answers=rounds, epsilon=epsilon)
+        each, most = _largest_answer(task, name, epsilon=epsilon)
         choices.append((_error(task, name, each), name, each, most))
     error, name, each, most = min(choices)
     return RepeatedCollection(
@@ -150,7 +150,7 @@ def everybody_at_central(task: RepeatedTask, *, epsilon: float) -> RepeatedColle
         answers_per_user=rounds,
         epsilon0_per_answer=each,
         local_epsilon=round_up(rounds * each, operations=2),
-        central=_within(_rounds_epsilon(task, name, each, answers=rounds), epsilon),
+        central=_within(_rounds_epsilon(task, name, each), epsilon),
         standard_error=error,
         least_standard_error=None if most is None else min(_error(task, name, most), error),
     )
@@ -184,37 +184,6 @@ def few_answers(task: RepeatedTask, *, epsilon0: float, epsilon: float) -> Repea
         central=_within(central, epsilon),  # proved there, since total <= allowed
         standard_error=error,
         least_standard_error=min(least, error),
-    )
-
-
-def few_answers_seen(
-    task: RepeatedTask, *, epsilon0: float, epsilon: float, typical_epsilon0: float
-) -> RepeatedCollection:
-    """Return the same where the analyst knows who answers when, so that fewer hide each other.
-
-    ``typical_epsilon0`` is about what an answer may have for the central guarantee; in a large
-    crowd it does not depend on how many answers a user gives.
-    """
-    rounds = task.periods
-    fewest = -(-rounds // task.num_users)  # so that somebody answers each question
-    answers = min(max(round(epsilon0 / typical_epsilon0), fewest), rounds)
-    each = _share_of(epsilon0, answers)
-    _, name = _best(task, min(each, typical_epsilon0), share=answers / rounds)
-    allowed, most = _largest_answer(task, name, answers=answers, epsilon=epsilon)
-    kept = min(each, allowed)
-    error = _error(task, name, kept, share=answers / rounds)
-    least = None
-    if most is not None:
-        least = min(_error(task, name, min(each, most), share=answers / rounds), error)
-    return RepeatedCollection(
-        name=FEW_ANSWERS_SEEN,
-        randomizer=name,
-        answers_per_user=answers,
-        epsilon0_per_answer=kept,
-        local_epsilon=min(round_up(answers * kept, operations=2), epsilon0),
-        central=_within(_rounds_epsilon(task, name, kept, answers=answers), epsilon),
-        standard_error=error,
-        least_standard_error=least,
     )
 
 
@@ -259,39 +228,29 @@ def _error(task: RepeatedTask, name: str, epsilon0: float, *, share: float = 1.0
     return math.sqrt(task.num_users) * math.sqrt(single * single / share + left_out)
 
 
-def _largest_answer(
-    task: RepeatedTask, name: str, *, answers: int, epsilon: float
-) -> tuple[float, float | None]:
+def _largest_answer(task: RepeatedTask, name: str, *, epsilon: float) -> tuple[float, float | None]:
     """Return the largest epsilon0 that meets the target, and one that nothing can, if known."""
-    crowd = _crowd(task, answers)
+    asked: dict[str, Any] = {
+        "num_users": task.num_users, "rounds": task.periods, "epsilon": epsilon, "delta": task.delta
+    }  # fmt: skip
     if task.domain_size == 2:
-        found = binary_rounds_epsilon0(
-            num_users=crowd, rounds=answers, epsilon=epsilon, delta=task.delta
-        )
+        found = binary_rounds_epsilon0(**asked)
         return found.lower, found.upper
     largest = largest_local_epsilon(
-        num_users=crowd,
-        rounds=answers,
-        epsilon=epsilon,
-        delta=task.delta,
-        profile_for=lambda loss: task.randomizer(name, loss).profile,
+        **asked, profile_for=lambda loss: task.randomizer(name, loss).profile
     )
     return largest, None
 
 
-def _rounds_epsilon(task: RepeatedTask, name: str, epsilon0: float, *, answers: int) -> Bound:
-    """Bound the central epsilon where each user gives so many answers, and all know when."""
-    crowd = _crowd(task, answers)
+def _rounds_epsilon(task: RepeatedTask, name: str, epsilon0: float) -> Bound:
+    """Bound the central epsilon where each user gives an answer in every period."""
     if task.domain_size == 2:
-        return binary_rounds_epsilon(epsilon0, num_users=crowd, rounds=answers, delta=task.delta)
+        return binary_rounds_epsilon(
+            epsilon0, num_users=task.num_users, rounds=task.periods, delta=task.delta
+        )
     profile = task.randomizer(name, epsilon0).profile
-    release = ShuffledRelease(profile=profile, num_users=crowd)
-    return (release * answers).epsilon(task.delta, with_lower=False)
-
-
-def _crowd(task: RepeatedTask, answers: int) -> int:
-    """Return how many users answer each question."""
-    return task.num_users * answers // task.periods
+    release = ShuffledRelease(profile=profile, num_users=task.num_users)
+    return (release * task.periods).epsilon(task.delta, with_lower=False)
 
 
 def _within(bound: Bound, epsilon: float) -> Bound:
@@ -411,38 +370,6 @@ class MonitorComparison:
             "everybody_central": self.everybody_central.to_dict(),
             "few_answers": self.few_answers.to_dict(),
         }
-
-
-def comparison_of(
-    task: RepeatedTask,
-    *,
-    standard_error: float,
-    smoothed_standard_error: float,
-    local_epsilon: float,
-    central_epsilon: float,
-    level_hidden: bool,
-) -> MonitorComparison:
-    """Return monitoring with these errors beside repeated collections with its guarantees."""
-    everybody = everybody_at_central(task, epsilon=central_epsilon)
-    if level_hidden:
-        few = few_answers(task, epsilon0=local_epsilon, epsilon=central_epsilon)
-    else:
-        few = few_answers_seen(
-            task,
-            epsilon0=local_epsilon,
-            epsilon=central_epsilon,
-            typical_epsilon0=everybody.epsilon0_per_answer,
-        )
-    return MonitorComparison(
-        periods=task.periods,
-        standard_error=standard_error,
-        smoothed_standard_error=smoothed_standard_error,
-        local_epsilon=local_epsilon,
-        central_epsilon=central_epsilon,
-        everybody_local=everybody_at_local(task, epsilon0=local_epsilon),
-        everybody_central=everybody,
-        few_answers=few,
-    )
 
 
 def advice(compared: MonitorComparison) -> tuple[str, ...]:

@@ -1,185 +1,59 @@
-"""``Histories``: what every user's value is in every period, kept as the changes alone."""
+"""``Histories``: what every user's value is in every period, kept as the changes alone.
+
+A row (user, time, value) of a table says that a user's value is this from that time on, until the
+user's next row. So a table with a row for every user and period, and one with a row for every
+change, say the same.
+"""
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.core.progress import Progress, no_progress
-from shuffledp.monitoring.history_tables import (
-    HistoryBlock,
-    HistoryTable,
-    ValueCoding,
-    open_history_table,
-    require_periods,
+from shuffledp.collection.source.tables import (
+    changed,
+    checked_domain,
+    is_text_table,
+    label_expression,
+    reading,
+    require_column,
+    scan,
 )
-from shuffledp.monitoring.times import TimeAxis
+from shuffledp.core.display import value_note
+from shuffledp.core.errors import DataError, DomainError, ParameterError
+from shuffledp.core.progress import Progress, no_progress
+from shuffledp.monitoring.design import NOTHING
+from shuffledp.monitoring.times import TimeAxis, require_periods, time_axis, time_expression
 
 if TYPE_CHECKING:
     import polars as pl
 
-
-# A table whose rows have to be sorted is held in memory, at 20 bytes a row and 8 to sort.
-_MOST_ROWS_TO_SORT = 50_000_000
-
-_NO_TIME = np.iinfo(np.int64).min
-
-_Number = TypeVar("_Number", bound=np.generic)
-_Columns: TypeAlias = tuple[NDArray[np.int32], NDArray[np.integer[Any]], NDArray[np.int64]]
-
-
-def changes_of(table: HistoryTable, report: Progress) -> _Columns:
-    """Return users, periods and values of all changes, sorted by period and then by user.
-
-    The table is read once; twice if the rows of a user are not in order of time.
-    """
-    reduced = _reduction(table, report)
-    users, periods = np.concatenate(reduced.users), np.concatenate(reduced.periods)
-    values = np.concatenate(reduced.values)
-    num_users = table.user_ids.len()
-    order = np.argsort(periods * num_users + users, kind="stable")
-    users, periods, values = users[order], periods[order], values[order]
-    if table.axis.is_exact:
-        return users, periods, values
-    return last_of_each_period(users, periods, values, before=table.coding.before)
-
-
-def last_of_each_period(
-    users: NDArray[np.int32],
-    periods: NDArray[np.integer[Any]],
-    values: NDArray[np.int64],
-    *,
-    before: int,
-) -> _Columns:
-    """Return what is left where several changes of a user fall into one period."""
-    is_last = np.ones(users.size, dtype=np.bool_)
-    is_last[:-1] = (users[1:] != users[:-1]) | (periods[1:] != periods[:-1])
-    users, periods, values = users[is_last], periods[is_last], values[is_last]
-    order = np.argsort(users, kind="stable")  # the changes of a user side by side
-    again = users[order][1:] == users[order][:-1]
-    earlier = np.full(users.size, before, dtype=np.int64)
-    earlier[order[1:][again]] = values[order[:-1][again]]
-    keep = values != earlier
-    return users[keep], periods[keep], values[keep]
-
-
-def _reduction(table: HistoryTable, report: Progress) -> "_Reduction":
-    """Read a table block by block, or as a whole if it has to be sorted."""
-    reduced = _Reduction(table)
-    num_rows = 0
-    for block in table.blocks():
-        if not reduced.add(block):
-            return _sorted_reduction(table, report)
-        num_rows += block.users.size
-        report("reading histories", num_rows, table.num_rows)
-    return reduced
-
-
-class _Reduction:
-    """Changes so far, and what every user had last."""
-
-    def __init__(self, table: HistoryTable) -> None:
-        num_users = table.user_ids.len()
-        self._table = table
-        self._last_times = np.full(num_users, _NO_TIME)
-        self._last_values = np.full(num_users, table.coding.before, dtype=np.int64)
-        self._rows = np.empty(0, dtype=np.int64)
-        self.users: list[NDArray[np.int32]] = []
-        self.periods: list[NDArray[np.int64]] = []
-        self.values: list[NDArray[np.int64]] = []
-
-    def add(self, block: HistoryBlock) -> bool:
-        """Take in some rows; return False if a user's rows are not in order of time."""
-        from shuffledp.monitoring.history_kernels import (
-            CONTRADICTION,
-            OUT_OF_ORDER,
-            changing_rows,
-        )
-
-        if self._rows.size < block.users.size:
-            self._rows = np.empty(block.users.size, dtype=np.int64)
-        # Writable, as all arrays of one compiled version of a kernel must be.
-        users, times, values = (
-            _writable(block.users),
-            _writable(block.times),
-            _writable(block.values),
-        )
-        count, problem, row = changing_rows(
-            users, times, values, self._last_times, self._last_values, self._rows
-        )
-        if problem == OUT_OF_ORDER:
-            return False
-        if problem == CONTRADICTION:
-            raise DataError(
-                f"{self._table.describe(int(users[row]), int(times[row]))} has two different "
-                f"values in {self._table.origin}: leave one of these rows out"
-            )
-        rows = self._rows[:count]
-        self.users.append(users[rows])
-        self.periods.append(self._table.axis.periods(times[rows]))
-        self.values.append(values[rows])
-        return True
-
-
-def _writable(array: NDArray[_Number]) -> NDArray[_Number]:
-    """Return an array, or a copy of one that is read-only."""
-    return np.require(array, requirements=["C", "W"])
-
-
-def _sorted_reduction(table: HistoryTable, report: Progress) -> _Reduction:
-    """Read all rows into memory, sort them by time, and reduce them."""
-    if table.num_rows > _MOST_ROWS_TO_SORT:
-        raise DataError(
-            f"rows of {table.origin} are not in order of time and there are {table.num_rows:,}, "
-            f"more than the {_MOST_ROWS_TO_SORT:,} that are sorted in memory: sort the table by "
-            "time first"
-        )
-    users = np.empty(table.num_rows, dtype=np.int32)
-    times, values = (np.empty(table.num_rows, dtype=np.int64) for _ in range(2))
-    done = 0
-    for block in table.blocks():
-        piece = slice(done, done + block.users.size)
-        users[piece], times[piece], values[piece] = block
-        done += block.users.size
-        report("sorting histories", done, table.num_rows)
-    order = np.argsort(times, kind="stable")
-    reduced = _Reduction(table)
-    reduced.add(HistoryBlock(users[order], times[order], values[order]))
-    return reduced
-
-
-class Changes(NamedTuple):
-    """Changes of value: users int32 and the codes they change to, int64."""
-
-    users: NDArray[np.int32]
-    values: NDArray[np.int64]
+_ROWS_A_BLOCK = 1 << 19
+_USER, _TIME, _VALUE = "user code", "time code", "value code"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Histories:
     """Histories of all users. Made by `open_histories`.
 
-    Before their first row users have nothing, which for booleans is false and for sets empty.
+    Before their first row users have nothing, which for booleans is false.
 
     Parameters
     ----------
     origin : str
         Where they come from, for messages.
     user_ids : polars.Series
-        Identifiers; a user is an index into it.
-    coding : ValueCoding
-        What values there are.
-    axis : TimeAxis
-        What the periods are.
-    periods : int
-        Number of periods, d.
-    num_rows : int
-        Number of rows that were read.
+        Identifiers, sorted; a user is an index into it.
+    labels : tuple of str
+        The categories; empty for booleans. A value's code is its place, 0 for true, -1 for nothing.
+    period_labels : tuple of str
+        When each of the d periods begins.
     users : ndarray of int32, shape (m,)
         Who changes, sorted by period and then by user; at most once a period.
     values : ndarray of int64, shape (m,)
@@ -190,10 +64,8 @@ class Histories:
 
     origin: str
     user_ids: "pl.Series"
-    coding: ValueCoding
-    axis: TimeAxis
-    periods: int
-    num_rows: int
+    labels: tuple[str, ...]
+    period_labels: tuple[str, ...]
     users: NDArray[np.int32]
     values: NDArray[np.int64]
     offsets: NDArray[np.int64]
@@ -201,6 +73,11 @@ class Histories:
     def __post_init__(self) -> None:
         for array in (self.users, self.values, self.offsets):
             array.setflags(write=False)
+
+    @property
+    def periods(self) -> int:
+        """Number of periods, d."""
+        return len(self.period_labels)
 
     @property
     def num_users(self) -> int:
@@ -212,16 +89,23 @@ class Histories:
         """Number of changes of all users together."""
         return int(self.users.size)
 
-    def changes_at(self, period: int) -> Changes:
+    def changes_at(self, period: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Return who changes at a period, and to what.
 
         Parameters
         ----------
         period : int
             In [1, periods].
+
+        Returns
+        -------
+        users : ndarray of int32
+            Indices of users.
+        codes : ndarray of int64
+            Codes of their new values.
         """
         piece = slice(int(self.offsets[period - 1]), int(self.offsets[period]))
-        return Changes(self.users[piece], self.values[piece])
+        return self.users[piece], self.values[piece]
 
     def true_counts(self) -> NDArray[np.int64]:
         """Return how many users really have each value, in each period.
@@ -231,125 +115,31 @@ class Histories:
         ndarray of int64, shape (periods, domain_size)
             Known in a simulation only. One column for booleans: those who are true.
         """
-        steps = np.zeros((self.periods + 1, max(len(self.coding.labels), 1)), dtype=np.int64)
-        now = np.full(self.num_users, self.coding.before, dtype=np.int64)
+        size = max(len(self.labels), 1)
+        steps = np.zeros((self.periods, size), dtype=np.int64)
+        now = np.full(self.num_users, NOTHING, dtype=np.int64)
         for period in range(1, self.periods + 1):
             users, values = self.changes_at(period)
             if users.size:
-                steps[period] = self._tally(values) - self._tally(now[users])
+                for codes, sign in ((values, 1), (now[users], -1)):
+                    steps[period - 1] += sign * np.bincount(codes[codes >= 0], minlength=size)
                 now[users] = values
-        return np.cumsum(steps, axis=0)[1:]
+        return np.cumsum(steps, axis=0)
 
     def digest(self, through: int) -> bytes:
-        """Return the digest of all changes up to a period; empty for period 0.
+        """Return the digest of the users and all changes up to a period.
 
         Parameters
         ----------
         through : int
             In [0, periods].
         """
-        digest = b""
-        for period in range(1, through + 1):
-            digest = period_digest(digest, period, self.changes_at(period))
-        return digest
-
-    def begun(self, groups: Sequence[tuple[int, int]]) -> "Histories":
-        """Return the same histories with later groups of users beginning late.
-
-        Parameters
-        ----------
-        groups : sequence of (int, int)
-            Number of the first user of a group, and the period in which the group begins; by
-            rising numbers, the first being user 0.
-
-        Returns
-        -------
-        Histories
-            In which a user has nothing before he begins, and what he had by then from then on.
-        """
-        firsts, starts = np.array(groups, dtype=np.int64).T
-        if (starts <= 1).all():
-            return self
-        start_of = np.repeat(starts, np.diff(firsts, append=self.num_users))
-        periods = np.maximum(self._periods(), start_of[self.users])
-        order = np.lexsort((self.users, periods))  # stable: earlier changes stay first
-        users, periods, values = last_of_each_period(
-            self.users[order],
-            periods[order],
-            self.values[order],
-            before=self.coding.before,
-        )
-        return replace(self, users=users, values=values, offsets=_offsets(periods, self.periods))
-
-    def numbered_like(self, earlier: "pl.Series") -> "Histories":
-        """Return the same histories with users numbered as earlier, and new ones after them.
-
-        Parameters
-        ----------
-        earlier : polars.Series
-            Identifiers of users, by their number.
-
-        Raises
-        ------
-        DataError
-            If identifiers were text and are numbers now, or the reverse.
-        """
-        import polars as pl
-
-        if earlier.equals(self.user_ids):
-            return self
-        if earlier.dtype != self.user_ids.dtype:
-            raise DataError(
-                f"users of {self.origin} are named by {self.user_ids.dtype}, and were named by "
-                f"{earlier.dtype} before: give the same column of users"
-            )
-        is_new = ~self.user_ids.is_in(earlier.implode())
-        ids = pl.concat([earlier.rename("user"), self.user_ids.filter(is_new).rename("user")])
-        numbers = pl.DataFrame({"user": ids, "number": np.arange(ids.len(), dtype=np.int32)})
-        number_of = (
-            self.user_ids.rename("user")
-            .to_frame()
-            .join(numbers, on="user", how="left", maintain_order="left")["number"]
-            .to_numpy()
-        )
-        users = number_of[self.users]
-        order = np.lexsort((users, self._periods()))
-        return replace(self, user_ids=ids, users=users[order], values=self.values[order])
-
-    def with_periods(self, periods: int) -> "Histories":
-        """Return the same histories with that many periods; the last values go on.
-
-        Parameters
-        ----------
-        periods : int
-            At least as many as there are changes in, at most 2^20.
-
-        Raises
-        ------
-        ParameterError
-            If a change would be left out, or there are too many.
-        """
-        length = require_periods(periods)
-        if length <= self.periods:
-            if self.offsets[length] < self.num_changes:
-                last = int(np.searchsorted(self.offsets, self.num_changes))
-                raise ParameterError(
-                    f"periods = {length:,} leaves out changes of {self.origin} up to period "
-                    f"{last:,}: give at least that many, or stop earlier with stop_after"
-                )
-            return replace(self, periods=length, offsets=self.offsets[: length + 1].copy())
-        more = np.full(length - self.periods, self.num_changes, dtype=np.int64)
-        return replace(self, periods=length, offsets=np.concatenate([self.offsets, more]))
-
-    def _periods(self) -> NDArray[np.int64]:
-        """Return the period of each change."""
-        return np.repeat(np.arange(1, self.periods + 1), np.diff(self.offsets))
-
-    def _tally(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return how many of these codes have each value."""
-        if not self.coding.labels:
-            return np.array([values.sum()])
-        return np.bincount(values[values >= 0], minlength=len(self.coding.labels))
+        last = int(self.offsets[through])
+        state = hashlib.sha256(repr(self.user_ids.to_list()).encode())
+        state.update(self.offsets[: through + 1].astype("<i8").tobytes())
+        state.update(self.users[:last].astype("<i4").tobytes())
+        state.update(self.values[:last].astype("<i8").tobytes())
+        return state.digest()
 
 
 def open_histories(  # one keyword an option
@@ -407,9 +197,9 @@ def open_histories(  # one keyword an option
     -----
     Rows are read in blocks. If each user's rows are in order of time, as in a table sorted by
     time, or by user and then time, memory is 20 bytes a user and 16 a change, whatever the number
-    of rows. Otherwise all rows are sorted in memory, if there are at most 50 million.
+    of rows. Otherwise all rows are sorted in memory first.
 
-    Cost: about 10 seconds for a table of 3.65e8 rows, 0.2 for one of 2.6 million changes.
+    Cost: about 15 seconds for a table of 3.65e8 rows, 0.3 for one of 2.6 million changes.
 
     Examples
     --------
@@ -419,39 +209,276 @@ def open_histories(  # one keyword an option
     >>> histories.true_counts()[:, 0].tolist()
     [1, 2, 1]
     """
-    opened = open_history_table(
-        table,
-        user=user,
-        time=time,
-        value=value,
-        categories=categories,
-        periods=periods,
-        start=start,
-        every=every,
-        on_progress=on_progress,
-    )
-    users, when, values = changes_of(opened, on_progress or no_progress)
+    import polars as pl
+
+    report = on_progress or no_progress
+    length = None if periods is None else require_periods(periods)
+    labels = _labels(categories)
+    names = (user, time, value)
+    if len(set(names)) < len(names):
+        raise ParameterError(
+            f"user, time and value name the columns {', '.join(map(repr, names))}, one of them "
+            "twice: give a column for each"
+        )
+    if isinstance(table, pl.DataFrame | pl.LazyFrame):
+        path, frame = Path("the table"), table.lazy()
+    else:
+        path = Path(table)
+        frame = scan(path)
+    origin = path.name
+    with reading(origin):
+        schema = frame.collect_schema()
+        for name in names:
+            require_column(name, schema.names(), path)
+        if is_text_table(path):  # whole rows are parsed once, so that a stray comma is an error
+            frame.select(pl.len()).collect(
+                optimizations=pl.QueryOptFlags(projection_pushdown=False), engine="streaming"
+            )
+        first = frame.select(pl.col(time).drop_nulls().first()).collect().item()
+        if first is None:
+            raise DataError(f"{origin} has no row with a time: give a row for each user at least")
+        times, kind = time_expression(time, schema[time], first, origin)
+        rows = frame.select(
+            _user_expression(user, schema[user], origin).alias(_USER),
+            times.alias(_TIME),
+            _value_expression(value, schema[value], labels, origin).alias(_VALUE),
+        )
+        num_rows, earliest, latest = _summary(frame, rows, names, labels, origin)
+        axis = time_axis(
+            kind, (earliest, latest), start=start, every=every, length=length, origin=origin
+        )
+        report("reading users", 0, num_rows)
+        users = _numbered_users(rows.select(_USER), origin)
+        report("reading users", num_rows, num_rows)
+        read = partial(_changes, users=users, axis=axis, origin=origin, num_rows=num_rows)
+        found = read(rows, report=partial(report, "reading histories"))
+        if found is None:  # a user's rows are not in order of time
+            rows = rows.sort(_TIME, maintain_order=True)
+            found = read(rows, report=partial(report, "sorting histories"))
+        assert found is not None  # in order of time now  # noqa: S101
+    who, when, what = _last_of_each_period(*found)
+    bounds = np.arange(1, axis.starts.size + 2)
     return Histories(
-        origin=opened.origin,
-        user_ids=opened.user_ids,
-        coding=opened.coding,
-        axis=opened.axis,
-        periods=opened.periods,
-        num_rows=opened.num_rows,
-        users=users,
-        values=values,
-        offsets=_offsets(when, opened.periods),
+        origin=origin,
+        user_ids=users.ids,
+        labels=labels,
+        period_labels=tuple(axis.text(each) for each in axis.starts.tolist()),
+        users=who,
+        values=what,
+        offsets=np.searchsorted(when, bounds).astype(np.int64),
     )
 
 
-def period_digest(before: bytes, period: int, changes: Changes) -> bytes:
-    """Return the digest of everything up to a period, from the one before it."""
-    state = hashlib.sha256(before + period.to_bytes(8, "little"))
-    state.update(changes.users.astype("<i4").tobytes())
-    state.update(changes.values.astype("<i8").tobytes())
-    return state.digest()
+def _labels(categories: Sequence[object] | None) -> tuple[str, ...]:
+    """Return the labels of categories; none for booleans."""
+    labels = () if categories is None else checked_domain(categories)
+    if categories is not None and len(labels) < 2:
+        raise DomainError(
+            f"categories has {len(labels)}, fewer than two: list all the values that can occur "
+            "(--categories a,b)"
+        )
+    return labels
 
 
-def _offsets(periods: NDArray[np.integer[Any]], length: int) -> NDArray[np.int64]:
-    """Return where the changes of each period end, after a 0."""
-    return np.searchsorted(periods, np.arange(1, length + 2)).astype(np.int64)
+def _summary(
+    frame: "pl.LazyFrame",
+    rows: "pl.LazyFrame",
+    names: tuple[str, str, str],
+    labels: tuple[str, ...],
+    origin: str,
+) -> tuple[int, int, int]:
+    """Return number of rows, least and greatest time; raise for a row that has no code."""
+    import polars as pl
+
+    time = pl.col(_TIME)
+    is_bad = pl.any_horizontal(pl.all().is_null())
+    found = rows.select(
+        pl.len(), is_bad.sum().alias("bad"), time.min().alias("first"), time.max().alias("last")
+    )
+    num_rows, num_bad, earliest, latest = found.collect(engine="streaming").row(0)
+    if num_bad:
+        _refuse(frame, rows, names, labels, origin)
+    return num_rows, earliest, latest
+
+
+# ---------------------------------------------------------------- columns
+def _user_expression(name: str, dtype: "pl.DataType", origin: str) -> "pl.Expr":
+    """Return the expression for identifiers, Int64 or text."""
+    import polars as pl
+
+    if dtype.is_integer():
+        return pl.col(name).cast(pl.Int64)
+    if dtype in (pl.String, pl.Categorical, pl.Enum):
+        return pl.col(name).cast(pl.String)
+    raise DataError(
+        f"column {name!r} of {origin} is of type {dtype}: name users by whole numbers or text"
+    )
+
+
+def _value_expression(
+    name: str, dtype: "pl.DataType", labels: tuple[str, ...], origin: str
+) -> "pl.Expr":
+    """Return the expression for the codes, Int64; null where a value is none of the domain."""
+    import polars as pl
+
+    if labels:
+        texts = label_expression(name, dtype)
+        return texts.cast(pl.Enum(labels), strict=False).to_physical().cast(pl.Int64)
+    column = pl.col(name)
+    if dtype == pl.String:
+        text = column.str.strip_chars().str.to_lowercase()
+        is_true, is_false = text.is_in(["1", "true"]), text.is_in(["0", "false"])
+    elif dtype == pl.Boolean or dtype.is_numeric():
+        is_true, is_false = column == 1, column == 0
+    else:
+        raise DataError(
+            f"column {name!r} of {origin} is of type {dtype}, which is no boolean: give booleans "
+            "or 0 and 1; or say which values there are with --categories"
+        )
+    return pl.when(is_true).then(pl.lit(0)).when(is_false).then(pl.lit(NOTHING)).cast(pl.Int64)
+
+
+def _refuse(
+    frame: "pl.LazyFrame",
+    rows: "pl.LazyFrame",
+    names: tuple[str, str, str],
+    labels: tuple[str, ...],
+    origin: str,
+) -> NoReturn:
+    """Raise the error for the first row that has no code."""
+    import polars as pl
+
+    is_bad = pl.any_horizontal(pl.all().is_null())
+    place = int(rows.select(is_bad.arg_true().first()).collect().item())
+    raw = frame.select(names).slice(place, 1).collect().row(0)
+    where = f"row {place + 1:,} of {origin}"
+    for name, given in zip(names, raw, strict=True):
+        if given is None:
+            raise DataError(
+                f"{where} has nothing in column {name!r}: fill it, or leave the row out if the "
+                "value goes on as it was"
+            )
+    if rows.slice(place, 1).collect()[_TIME][0] is None:
+        raise DataError(
+            f"{where} has time {raw[1]!r} in column {names[1]!r}, which is not written like the "
+            "other times: write all of them in the same way"
+        )
+    allowed = "neither 0/1 nor true/false: give categories (--categories) for other values"
+    if labels:
+        few = ", ".join(labels[:10]) + ", ..." * (len(labels) > 10)
+        allowed = f"no category of the domain ({few}): list all that can occur with --categories"
+    raise DomainError(f"{where} holds a value{value_note(raw[2])} that is {allowed}")
+
+
+# ---------------------------------------------------------------- rows
+# Numbers are looked up in an array that has a place for each between the least and the greatest,
+# where that takes no more than 128 million places.
+_WIDEST_SPAN: Final = 1 << 27
+
+
+class _Users(NamedTuple):
+    """All users of a table."""
+
+    ids: "pl.Series"  # sorted; the number of a user is a place in it
+    numbers: Callable[["pl.Series"], NDArray[np.int32]]  # of some identifiers
+
+
+def _numbered_users(column: "pl.LazyFrame", origin: str) -> _Users:
+    """Find all identifiers of a table and number them by their order."""
+    import polars as pl
+
+    least, greatest = 0, _WIDEST_SPAN
+    if column.collect_schema()[_USER] == pl.Int64:
+        user = pl.col(_USER)
+        ends = column.select(user.min().alias("least"), user.max().alias("greatest"))
+        least, greatest = ends.collect(engine="streaming").row(0)
+    if greatest - least < _WIDEST_SPAN:
+        is_there = np.zeros(greatest - least + 1, dtype=np.bool_)
+        for batch in column.collect_batches(chunk_size=_ROWS_A_BLOCK):
+            is_there[batch[_USER].to_numpy() - least] = True
+        places = np.flatnonzero(is_there)
+        number_of = np.cumsum(is_there, dtype=np.int32) - np.int32(1)
+        ids = pl.Series(_USER, places + least)
+
+        def nearby(batch: "pl.Series") -> NDArray[np.int32]:
+            places = batch.to_numpy() - least
+            if not 0 <= places.min() <= places.max() < is_there.size or not is_there[places].all():
+                raise changed(origin)
+            near: NDArray[np.int32] = number_of[places]
+            return near
+
+        return _Users(ids, nearby)
+    ids = column.unique().collect(engine="streaming")[_USER].sort()
+    table = ids.to_frame().with_row_index("number")
+
+    def numbers(batch: "pl.Series") -> NDArray[np.int32]:
+        joined = batch.to_frame().join(table, on=_USER, how="left", maintain_order="left")
+        if joined["number"].null_count():
+            raise changed(origin)
+        return joined["number"].to_numpy().astype(np.int32)
+
+    return _Users(ids, numbers)
+
+
+def _changes(
+    rows: "pl.LazyFrame",
+    *,
+    users: _Users,
+    axis: TimeAxis,
+    origin: str,
+    num_rows: int,
+    report: Callable[[int, int], None],
+) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]] | None:
+    """Return users, periods and values of the rows at which a value changes, in their order.
+
+    None if the rows of a user are not in order of time.
+    """
+    last_times = np.full(users.ids.len(), np.iinfo(np.int64).min)
+    last_values = np.full(users.ids.len(), NOTHING, dtype=np.int64)
+    found: list[tuple[NDArray[Any], ...]] = []
+    done = 0
+    for batch in rows.collect_batches(chunk_size=_ROWS_A_BLOCK):
+        if sum(batch.null_count().row(0)):
+            raise changed(origin)
+        user = users.numbers(batch[_USER])
+        order = np.argsort(user, kind="stable")  # the rows of a user side by side
+        user = user[order]
+        time, value = (batch[name].to_numpy()[order] for name in (_TIME, _VALUE))
+        is_first = np.concatenate([[True], user[1:] != user[:-1]])
+        before = np.where(is_first, last_times[user], np.roll(time, 1))
+        is_change = value != np.where(is_first, last_values[user], np.roll(value, 1))
+        if (time < before).any():
+            return None
+        if (twice := is_change & (time == before)).any():
+            row = int(np.argmax(twice))
+            raise DataError(
+                f"user {users.ids[int(user[row])]!r} at time {axis.text(int(time[row]))} has two "
+                f"different values in {origin}: leave one of these rows out"
+            )
+        last_times[user], last_values[user] = time, value  # of several the last is kept
+        periods = np.searchsorted(axis.starts, time[is_change], "right")
+        found.append((user[is_change], periods, value[is_change]))
+        done += batch.height
+        report(done, num_rows)
+    if done != num_rows:
+        raise changed(origin)
+    who, when, what = (np.concatenate(each) for each in zip(*found, strict=True))
+    return who, when, what
+
+
+def _last_of_each_period(
+    users: NDArray[np.int32], periods: NDArray[np.int64], values: NDArray[np.int64]
+) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
+    """Sort changes by period and user, and keep the last where a user has several in a period."""
+    import polars as pl
+
+    order = np.lexsort((users, periods))
+    users, periods, values = users[order], periods[order], values[order]
+    if not ((users[1:] == users[:-1]) & (periods[1:] == periods[:-1])).any():
+        return users, periods, values
+    changes = (
+        pl.DataFrame({"user": users, "period": periods, "value": values})
+        .unique(["period", "user"], keep="last", maintain_order=True)
+        .filter(pl.col("value") != pl.col("value").shift(1, fill_value=NOTHING).over("user"))
+    )
+    return changes["user"].to_numpy(), changes["period"].to_numpy(), changes["value"].to_numpy()

@@ -13,7 +13,6 @@ from shuffledp._version import __version__
 from shuffledp.collection.output import json_text, results_folder, write_rows, writing
 from shuffledp.collection.results import Guarantee
 from shuffledp.core.bound import Bound
-from shuffledp.core.errors import ParameterError
 
 if TYPE_CHECKING:
     from shuffledp.monitoring.design import MonitorDesign
@@ -60,17 +59,6 @@ def limit_cautions(num_ignored: int, num_limited: int, max_changes: int) -> tupl
     )
 
 
-def late_cautions(num_late: int, num_first: int) -> tuple[str, ...]:
-    """Return what to say where users joined late."""
-    if not num_late:
-        return ()
-    return (
-        f"Joined after the first period: {num_late:,} of the users. What newcomers report may give "
-        f"away at which level, so the central guarantee counts on the {num_first:,} users of the "
-        "first period only, and on those at one level.",
-    )
-
-
 ESTIMATES_STEM = "estimates"
 TRUTH_STEM = "true-counts-not-private"
 RESULT_FILE = "result.json"
@@ -85,9 +73,7 @@ class MonitorResult:
     design : MonitorDesign
         What clients and server agreed on.
     num_users : int
-        Number of users, those who joined late included.
-    num_late_users : int
-        Of these, how many joined after the first period.
+        Number of users.
     running : RunningCounts
         Unbiased estimates and bands for periods 1 to T. T is below ``design.periods`` if the
         simulation was stopped earlier.
@@ -114,7 +100,6 @@ class MonitorResult:
 
     design: "MonitorDesign"
     num_users: int
-    num_late_users: int
     running: "RunningCounts"
     truth: NDArray[np.int64] = field(repr=False)
     period_labels: tuple[str, ...] = field(repr=False)
@@ -127,12 +112,6 @@ class MonitorResult:
     warnings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        shapes = self.truth.shape, self.running.counts.shape
-        if shapes[0] != shapes[1] or len(self.period_labels) != len(self.running):
-            raise ParameterError(
-                f"truth has shape {shapes[0]}, estimates {shapes[1]} and there are "
-                f"{len(self.period_labels)} labels of periods: pass those of the same periods"
-            )
         self.truth.setflags(write=False)
 
     @property
@@ -178,7 +157,6 @@ class MonitorResult:
         running = self.running
         return {
             "num_users": self.num_users,
-            "num_late_users": self.num_late_users,
             "periods": self.design.periods,
             "through": self.through,
             "max_changes": self.design.max_changes,
@@ -188,11 +166,10 @@ class MonitorResult:
             "values": list(self.values),
             "local": {"lower": self.local.lower, "upper": self.local.upper},
             "guarantee": self.central.to_json_dict(),
-            "method": running.method,
+            "method": "least-squares",
             "smoothed": running.is_smoothed,
             "confidence": running.confidence,
             "simultaneous": running.is_simultaneous,
-            "post_processing": list(running.post_processing),
             "largest_standard_error": float(running.standard_errors.max()),
             "root_mean_square_error": self.root_mean_square_error,
             "num_outside_bands": self.num_outside_bands,
@@ -206,19 +183,16 @@ class MonitorResult:
         self,
         directory: str | PathLike[str],
         *,
-        as_parquet: bool = False,
         overwrite: bool = False,
     ) -> Path:
         """Write estimates, true counts and ``result.json`` into a new folder.
 
-        The first two are CSV (or Parquet) files: ``estimates`` and ``true-counts-not-private``.
+        The first two are CSV files: ``estimates`` and ``true-counts-not-private``.
 
         Parameters
         ----------
         directory : path
             The folder to create. It must not exist, or be empty.
-        as_parquet : bool
-            Write Parquet rather than CSV.
         overwrite : bool
             Replace a folder that holds nothing but earlier results.
 
@@ -233,7 +207,7 @@ class MonitorResult:
             If it exists and may not be replaced, or cannot be written; then nothing is left.
         """
         with results_folder(directory, overwrite=overwrite) as folder:
-            write_monitor_result(self, folder, as_parquet=as_parquet)
+            write_monitor_result(self, folder)
         return Path(directory)
 
     def _rows(self, **arrays: NDArray[Any]) -> Iterator[dict[str, Any]]:
@@ -249,33 +223,20 @@ class MonitorResult:
         for row in zip(*columns.values(), strict=True):
             yield dict(zip(columns, row, strict=True))
 
-    def __repr__(self) -> str:
-        return (
-            f"MonitorResult(num_users={self.num_users}, through={self.through}, "
-            f"epsilon0={self.design.epsilon0:.6g}, epsilon={self.central.epsilon_upper:.6g}, "
-            f"delta={self.central.delta_upper:.6g}, is_simulation={self.is_simulation})"
-        )
-
 
 def write_monitor_result(
     result: MonitorResult,
     folder: Path,
     *,
-    as_parquet: bool = False,
     parameters: dict[str, object] | None = None,
 ) -> None:
     """Write a result into a folder that exists, usually the one that `results_folder` yields.
 
     ``parameters``, how the result was asked for, are kept in ``result.json``; JSON values only.
     """
-    import polars as pl
-
     with writing(folder):
-        for stem, rows in ((ESTIMATES_STEM, result.rows()), (TRUTH_STEM, result.true_rows())):
-            if as_parquet:
-                pl.DataFrame(list(rows)).write_parquet(folder / f"{stem}.parquet")
-            else:
-                write_rows(rows, folder / f"{stem}.csv")
+        write_rows(result.rows(), folder / f"{ESTIMATES_STEM}.csv")
+        write_rows(result.true_rows(), folder / f"{TRUTH_STEM}.csv")
         record = {
             **result.to_json_dict(),
             "parameters": parameters or {},

@@ -7,14 +7,13 @@ signs. Two lines say all that matters about it: the local privacy loss of everyt
 reports is ln(max w / min w), and the gap is the mean of a sign.
 """
 
-import difflib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from math import comb, floor
 from types import MappingProxyType
-from typing import ClassVar, Literal, NamedTuple, SupportsIndex, TypeAlias
+from typing import ClassVar, Literal, SupportsIndex, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,18 +59,8 @@ class ExchangeableSigns:
     A pattern that never occurs would cost an infinite loss.
     """
 
-    # For i = 0 ... k, proportional to the probability w(i) of *each* pattern with i minus
-    # signs; all at least 1, for a pattern that never occurs would cost an infinite loss.
+    # For i = 0 ... k, proportional to the probability w(i) of *each* pattern with i minus signs.
     weights: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        if len(self.weights) < 2:
-            raise ParameterError("weights has fewer than two entries: give k + 1 for k signs")
-        if min(self.weights) < 1:
-            raise ParameterError(
-                f"weights has the entry {min(self.weights)}: give whole numbers >= 1, since a "
-                "pattern of signs that never occurs would give its user away"
-            )
 
     @property
     def num_signs(self) -> int:
@@ -128,74 +117,32 @@ LARGEST_NUM_SIGNS = 62
 _BLOCK = 2**14
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PatternSet:
-    """The patterns of k signs, k in [1, 62], with an allowed number of minus signs."""
+def ball_patterns(ranks: NDArray[np.uint64], num_signs: int, radius: int) -> NDArray[np.uint64]:
+    """Return the patterns of given numbers, of k signs of which at most ``radius`` are minus.
 
-    num_signs: int  # k, in [1, 62]
-    allowed: Collection[int]  # Numbers of minus signs, in [0, k]; not empty
-    num_patterns: int = field(init=False)
-    _completions: NDArray[np.uint64] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.num_signs <= LARGEST_NUM_SIGNS:
-            raise ParameterError(f"num_signs = {self.num_signs} is not in [1, {LARGEST_NUM_SIGNS}]")
-        if not self.allowed or not set(self.allowed) <= set(range(self.num_signs + 1)):
-            raise ParameterError(
-                f"allowed = {sorted(self.allowed)} must name numbers in [0, {self.num_signs}], "
-                "one at least"
-            )
-        table = _completions(self.num_signs, set(self.allowed))
-        object.__setattr__(self, "num_patterns", int(table[-1, 0]))
-        object.__setattr__(self, "_completions", table)
-
-    def draw(self, entropy: Entropy, size: int) -> NDArray[np.uint64]:
-        """Return independent patterns, exactly uniform on this set.
-
-        Bit j - 1 is set if sign j is minus.
-
-        A uniform number below ``num_patterns`` is unranked in lexicographic order.
-        """
-        ranks = draw_below(entropy, size, self.num_patterns)
-        out = np.empty(size, dtype=np.uint64)
-        for start in range(0, size, _BLOCK):
-            out[start : start + _BLOCK] = self.unrank(ranks[start : start + _BLOCK])
-        return out
-
-    def unrank(self, ranks: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """Return the patterns of given numbers, a bijection from [0, num_patterns)."""
-        rest = ranks.copy()
+    A bijection from [0, B), in lexicographic order. Bit j - 1 is set if sign j is minus.
+    """
+    # How many ways there are to go on, by signs still to come and minus signs so far.
+    ways = np.zeros((num_signs + 1, num_signs + 2), dtype=np.uint64)
+    ways[0, : radius + 1] = 1
+    for row in range(1, num_signs + 1):
+        ways[row, :-1] = ways[row - 1, :-1] + ways[row - 1, 1:]
+    patterns = np.zeros(ranks.size, dtype=np.uint64)
+    for start in range(0, ranks.size, _BLOCK):
+        rest = ranks[start : start + _BLOCK].copy()
         minus_signs = np.zeros(rest.size, dtype=np.intp)
-        pattern = np.zeros(rest.size, dtype=np.uint64)
-        for place in range(self.num_signs):
+        for place in range(num_signs):
             # How many patterns go on with a plus: those come first.
-            with_plus = self._completions[self.num_signs - 1 - place].take(minus_signs)
+            with_plus = ways[num_signs - 1 - place].take(minus_signs)
             is_minus = rest >= with_plus
             rest -= with_plus * is_minus
             minus_signs += is_minus
-            pattern |= is_minus.astype(np.uint64) << np.uint64(place)
-        return pattern
-
-
-def _completions(num_signs: int, allowed: set[int]) -> NDArray[np.uint64]:
-    """Return how many ways there are to go on, by signs still to come and minus signs so far."""
-    table = np.zeros((num_signs + 1, num_signs + 2), dtype=np.uint64)
-    table[0, sorted(allowed)] = 1
-    for row in range(1, num_signs + 1):
-        table[row, :-1] = table[row - 1, :-1] + table[row - 1, 1:]
-    return table
+            patterns[start : start + _BLOCK] |= is_minus.astype(np.uint64) << np.uint64(place)
+    return patterns
 
 
 #: What a key means: the number of the change that counts, or a pattern of signs.
 LawKind = Literal["sampled-change", "predrawn"]
-
-
-class _Choice(NamedTuple):
-    """A law of the family, and what it costs and tells."""
-
-    radius: int
-    coin_threshold: int
-    epsilon0: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,14 +170,22 @@ class PredrawnSigns:
     coin_threshold: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        k = _require_num_signs(self.max_changes)
+        k = require_at_least("max_changes", self.max_changes, 1)
+        if k > LARGEST_NUM_SIGNS:
+            raise ParameterError(
+                f"max_changes = {k} is above {LARGEST_NUM_SIGNS}, the most signs that a client can "
+                'draw at once: follow fewer changes, or use protocol = "sampled-change"'
+            )
         asked = require_non_negative("epsilon0", self.epsilon0)
-        choice = _best(k, asked)
+        extra = max(exp_lower(asked) - 1, Fraction(0))  # of the densities' ratio, above 1
+        coins = [_coin_threshold(k, radius, extra) for radius in range(k)]
+        gaps = [_gap(k, radius, coin) for radius, coin in enumerate(coins)]
+        radius = gaps.index(max(gaps))
         set_field = partial(object.__setattr__, self)
         set_field("max_changes", k)
-        set_field("epsilon0", choice.epsilon0)
-        set_field("radius", choice.radius)
-        set_field("coin_threshold", choice.coin_threshold)
+        set_field("radius", radius)
+        set_field("coin_threshold", coins[radius])
+        set_field("epsilon0", log_ratio_upper(self.signs.loss_ratio))
 
     @property
     def signs(self) -> ExchangeableSigns:
@@ -277,30 +232,9 @@ class PredrawnSigns:
         k = self.max_changes
         likely = np.flatnonzero(entropy.words(size) < np.uint64(self.coin_threshold))
         patterns = entropy.words(size) >> np.uint64(64 - k)
-        ball = PatternSet(num_signs=k, allowed=range(self.radius + 1))
-        patterns[likely] = ball.draw(entropy, likely.size)
+        ranks = draw_below(entropy, likely.size, _ball_size(k, self.radius))
+        patterns[likely] = ball_patterns(ranks, k, self.radius)
         return patterns
-
-
-def _require_num_signs(max_changes: SupportsIndex) -> int:
-    """Return k if so many signs fit a key, else raise with the way out."""
-    k = require_at_least("max_changes", max_changes, 1)
-    if k > LARGEST_NUM_SIGNS:
-        raise ParameterError(
-            f"max_changes = {k} is above {LARGEST_NUM_SIGNS}, the most signs that a client can "
-            'draw at once: follow fewer changes, or use protocol = "sampled-change"'
-        )
-    return k
-
-
-def _best(k: int, asked: float) -> _Choice:
-    """Return the radius with the largest gap, and the largest coin that costs at most ``asked``."""
-    extra = exp_lower(asked) - 1  # of the densities' ratio, above 1
-    coins = [_coin_threshold(k, radius, max(extra, Fraction(0))) for radius in range(k)]
-    gaps = [_gap(k, radius, coin) for radius, coin in enumerate(coins)]
-    radius = gaps.index(max(gaps))
-    signs = ExchangeableSigns(weights=_weights(k, radius, coins[radius]))
-    return _Choice(radius, coins[radius], log_ratio_upper(signs.loss_ratio))
 
 
 def _ball_size(k: int, radius: int) -> int:
@@ -403,10 +337,7 @@ SIGN_LAWS: Mapping[str, Callable[..., SignLaw]] = MappingProxyType(
 def sign_law(name: str, *, max_changes: SupportsIndex, epsilon0: float) -> SignLaw:
     """Return the law of the signs of that name."""
     if name not in SIGN_LAWS:
-        nearest = difflib.get_close_matches(str(name).lower(), SIGN_LAWS, n=1, cutoff=0.0)[0]
-        raise ParameterError(
-            f"protocol = {name!r} is not one of {', '.join(SIGN_LAWS)}: did you mean {nearest!r}?"
-        )
+        raise ParameterError(f"protocol = {name!r} is not one of {', '.join(SIGN_LAWS)}")
     return SIGN_LAWS[name](
         max_changes=require_at_least("max_changes", max_changes, 1), epsilon0=epsilon0
     )

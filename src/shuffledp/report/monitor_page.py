@@ -1,36 +1,42 @@
-"""The page about a monitored statistic: running counts with bands, their errors, the statement.
+"""The page about a simulated monitoring: running counts with bands, and the statement.
 
 For its privacy statement read `shuffledp.report.statement` on why "the odds change by at most a
 factor, but for an exception of probability delta" says exactly what (epsilon, delta) means.
 """
 
-import math
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shuffledp.report.figures import COLOURS, Figure, LegendEntry, axis, base_layout, line
-from shuffledp.report.formatting import brief, fixed, odds_factor, rounded, shorten
+from shuffledp.report.formatting import brief, decimals_for, fixed, odds_factor, rounded, shorten
 from shuffledp.report.monitor import (
-    Curve,
-    FloatArray,
     MonitorView,
+    band_text,
     counted,
+    result_facts,
     share_text,
-    shown_periods,
-    table_headings,
-    table_rows,
 )
 from shuffledp.report.page import page_html, render_page
-from shuffledp.report.statement import Paragraph, exception_paragraph, limit_text
+from shuffledp.report.statement import (
+    Paragraph,
+    exception_paragraph,
+    guarantee_facts,
+    limit_text,
+)
+
+if TYPE_CHECKING:
+    from shuffledp.monitoring.results import MonitorResult
 
 SEEDED = (
     "This run was given a seed, so whoever knows the seed can undo its randomization. It protects "
     "nobody: do not publish it as private."
 )
 
-_MINUS = "\u2212"
+MOST_CURVES = 6  # more cannot be told apart; the table and estimates.csv are complete
+_MOST_ROWS = 1_000
 _MANY_ROWS = 30
 _LONGEST_LABEL = 40
 _NUM_TICKS, _NUM_NARROW_TICKS = 8, 4
@@ -39,89 +45,143 @@ _ACCENT = "#2f7fb8"  # in the middle of the light and the dark page's accents, f
 _GREY = "#808080"
 
 
+class Curve(NamedTuple):
+    """The running count of a value over the periods, in users."""
+
+    label: str  # empty where there is only one
+    estimates: NDArray[np.float64]
+    errors: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    truth: NDArray[np.float64]
+
+
 @page_html.register
 def _(subject: MonitorView) -> str:
-    running, errors = running_figure(subject), errors_figure(subject)
-    rows = table_rows(subject)
-    are_all_shown = len(shown_periods(subject)) == len(subject.periods)
-    kind = "Simulated monitoring" if subject.is_seeded or subject.is_truth_known else "Monitoring"
+    result = subject.result
+    num, curves = result.through, curves_of(result)
+    rows = table_rows(result)
+    shown = len(rows) // len(curves)
     return render_page(
         "monitor.html",
-        title=(
-            f"{kind} of {subject.num_users:,} users over {counted(len(subject.periods), 'period')}"
-        ),
-        view=subject,
-        seeded=SEEDED if subject.is_seeded else "",
-        key_figures=_key_figures(subject),
+        (running := running_figure(result),),
+        title=f"Simulated monitoring of {result.num_users:,} users over {counted(num, 'period')}",
+        result=result,
+        what=subject.what,
+        seeded=SEEDED if result.is_simulation else "",
+        key_figures=_key_figures(result),
         running=running,
-        errors=errors,
-        headings=table_headings(subject),
-        rows=[_shown(subject, row) for row in rows],
-        is_long=len(rows) > _MANY_ROWS,
-        which_periods=(
-            f"All {len(subject.periods):,} periods"
-            if are_all_shown
-            else f"{len(shown_periods(subject)):,} of the periods"
+        band=band_text(result.running.confidence),
+        num_curves=len(curves),
+        num_drawn=len(drawn(curves)),
+        headings=(
+            "Period", *(("Value",) if result.values else ()), "Estimate", "Standard error", "Band",
+            "True count",
         ),
-        paragraphs=statement_paragraphs(subject),
-        statement_facts=statement_facts(subject),
-    )
+        rows=rows,
+        is_long=len(rows) > _MANY_ROWS,
+        which_periods=f"All {num:,} periods" if shown == num else f"{shown:,} of the periods",
+        paragraphs=statement_paragraphs(result),
+        statement_facts=statement_facts(result),
+        facts=result_facts(result),
+    )  # fmt: skip
 
 
-def _shown(view: MonitorView, row: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a row with labels shortened, and numbers with a proper minus."""
-    period, *numbers = row
-    labels = []
-    if len(view.curves) > 1:
-        label, *numbers = numbers
-        labels = [shorten(label, 60)]
-    return (period, *labels, *(number.replace("-", _MINUS) for number in numbers))
+def curves_of(result: "MonitorResult") -> list[Curve]:
+    """Return a curve for each value."""
+    running = result.running
+    arrays = (running.counts, running.standard_errors, running.lower, running.upper, result.truth)
+    columns = [np.asarray(each, dtype=float).reshape(result.through, -1).T for each in arrays]
+    return [Curve(*each) for each in zip(result.values or ("",), *columns, strict=True)]
 
 
-def _key_figures(view: MonitorView) -> list[tuple[str, ...]]:
+def drawn(curves: list[Curve]) -> list[Curve]:
+    """Return the curves of the chart: all, or those with the largest estimates, in their order."""
+    by_size = sorted(range(len(curves)), key=lambda place: -curves[place].estimates.max())
+    return [curves[place] for place in sorted(by_size[:MOST_CURVES])]
+
+
+def table_rows(result: "MonitorResult") -> list[tuple[str, ...]]:
+    """Return a row for each period and value; of many, periods spread evenly over the time."""
+    num, curves = result.through, curves_of(result)
+    decimals = decimals_for([float(curve.errors.min()) for curve in curves], most=1)
+    most = max(_MOST_ROWS // len(curves), 2)
+    places = sorted({round(each) for each in np.linspace(0, num - 1, min(num, most)).tolist()})
+    return [
+        (
+            result.period_labels[place],
+            *((shorten(curve.label, 60),) if result.values else ()),
+            fixed(float(curve.estimates[place]), decimals),
+            fixed(float(curve.errors[place]), decimals),
+            f"{fixed(float(curve.lower[place]), decimals)} to "
+            f"{fixed(float(curve.upper[place]), decimals)}",
+            fixed(float(curve.truth[place]), 0),
+        )
+        for place in places
+        for curve in curves
+    ]
+
+
+def _key_figures(result: "MonitorResult") -> list[tuple[str, ...]]:
     """Return the strip on top: what can be said of a period, and what it costs."""
-    periods = counted(view.num_periods, "period")
+    running, central = result.running, result.central
+    worst = float((running.upper - running.lower).max()) / 2.0
+    planned = result.design.periods
     return [
         (
             "Error of a count",
-            f"\u00b1{share_text(view.worst_half_width, view.num_users)}",
-            f"of users, in the worst period: {view.band}",
+            f"\u00b1{share_text(worst, result.num_users)}",
+            f"of users, in the worst period: {band_text(running.confidence)}",
             "",
         ),
         (
             "Central privacy loss",
-            f"epsilon <= {rounded(view.central.upper, up=True, digits=3)}",
-            f"all {periods} together, delta = {brief(view.delta)}",
+            f"epsilon <= {rounded(central.epsilon_upper, up=True, digits=3)}",
+            f"all {counted(planned, 'period')} together, delta = {brief(central.delta_upper)}",
             "",
         ),
         (
             "Local privacy loss",
-            f"epsilon0 <= {rounded(view.local.upper, up=True)}",
+            f"epsilon0 <= {rounded(result.local.upper, up=True)}",
             "all that a user sends, without the shuffler",
             "",
         ),
-        ("Periods", f"{len(view.periods):,}", f"of {view.num_periods:,} planned", ""),
     ]
 
 
-def statement_paragraphs(view: MonitorView) -> list[Paragraph]:
+# --------------------------------------------------------------------- statement
+def statement_paragraphs(result: "MonitorResult") -> list[Paragraph]:
     """Return titles and texts; every number is rounded to the safe side."""
-    seeded = [("This was a simulation.", SEEDED)] if view.is_seeded else []
-    known = [_known_truth(view)] if view.is_truth_known else []
+    delta, local, periods = result.central.delta_upper, result.local.upper, result.design.periods
+    seeded = [("This was a simulation.", SEEDED)] if result.is_simulation else []
     return [
         *seeded,
-        _what_reports_reveal(view),
+        _what_reports_reveal(result),
         exception_paragraph(
             # No exception where all that is claimed is the local guarantee.
-            view.delta if view.central.upper < view.local.upper else 0.0,
-            brief(view.delta),
-            view.num_users,
+            delta if result.central.epsilon_upper < local else 0.0,
+            brief(delta),
+            result.num_users,
             without="what is claimed is the local guarantee, which holds without exception.",
         ),
-        _local(view),
-        _whole_history(view),
-        *known,
-        _more_changes(view),
+        (
+            "If the shuffler fails.",
+            "Every user randomized on the own device. Whoever sees all that one user ever sends, "
+            "from the first period to the last, with the name on it, changes the odds by a factor "
+            f"of at most {odds_factor(local)} (epsilon0 = {rounded(local, up=True)}).",
+        ),
+        (
+            "What counts as one person's data.",
+            f"The whole history, over all {periods:,} periods. Both limits are for everything a "
+            "person sends in that time; they are not to be multiplied by the number of periods.",
+        ),
+        (
+            "What is not private here.",
+            "The true counts on this page, and the number of ignored changes. A simulation has "
+            "everybody's history at hand; a real server has not. Nothing above covers them: do not "
+            "publish them.",
+        ),
+        _more_changes(result),
         (
             "What it does not promise.",
             "It does not hide what is true of a group: the estimates can tell something about a "
@@ -132,241 +192,114 @@ def statement_paragraphs(view: MonitorView) -> list[Paragraph]:
     ]
 
 
-def statement_facts(view: MonitorView) -> list[tuple[str, str]]:
+def statement_facts(result: "MonitorResult") -> list[tuple[str, str]]:
     """Return the central guarantee, how far it is from what is unavoidable, then the local one."""
-    central, local = view.central, view.local
-    unavoidable, gap = "not known", "not known"
-    if central.lower is not None and central.gap is not None:
-        unavoidable = f"epsilon >= {rounded(central.lower, up=False)}"
-        gap = f"{100.0 * central.gap:.1f}%"
+    local = result.local
     return [
-        (
-            "Proved upper bound",
-            f"epsilon <= {rounded(central.upper, up=True)} at delta = {brief(view.delta)}",
-        ),
-        ("Proved unavoidable", unavoidable),
-        ("Gap", gap),
-        ("Method", central.method),
-        ("Source", central.source),
+        *guarantee_facts(result.central),
         ("Local", f"epsilon0 <= {rounded(local.upper, up=True)}, {local.method}"),
         ("Source", local.source),
     ]
 
 
-def _what_reports_reveal(view: MonitorView) -> Paragraph:
+def _what_reports_reveal(result: "MonitorResult") -> Paragraph:
     """Say what the central epsilon means for a whole history."""
-    title = "What the reports reveal."
-    levels = "" if view.is_level_hidden else ", and who reports at which level,"
+    title, epsilon = "What the reports reveal.", result.central.epsilon_upper
     adversary = (
-        f"An adversary who sees the shuffled reports of all {view.num_periods:,} periods{levels} "
-        "and knows everybody else's history"
+        f"An adversary who sees the shuffled reports of all {result.design.periods:,} periods and "
+        "knows everybody else's history"
     )
-    epsilon = view.central.upper
-    if math.isinf(epsilon):
-        return title, f"{adversary} may learn a person's history: no finite epsilon is proved."
     return title, limit_text(
         f"{adversary} faces a limit on what it can learn about any one person. Whatever two "
-        f"histories of at most {counted(view.max_changes, 'change')} it weighs against each "
-        "other, all reports together change",
+        f"histories of at most {counted(result.design.max_changes, 'change')} it weighs against "
+        "each other, all reports together change",
         "both",
         epsilon=epsilon,
-        delta=view.delta,
+        delta=result.central.delta_upper,
         shown=rounded(epsilon, up=True),
     )
 
 
-def _local(view: MonitorView) -> Paragraph:
-    """Say what is left if the shuffler is broken."""
-    return "If the shuffler fails.", (
-        "Every user randomized on the own device. Whoever sees all that one user ever sends, from "
-        "the first period to the last, with the name on it, changes the odds by a factor of at "
-        f"most {odds_factor(view.local.upper)} (epsilon0 = {rounded(view.local.upper, up=True)})."
-    )
-
-
-def _whole_history(view: MonitorView) -> Paragraph:
-    """Say that nothing has to be multiplied by the number of periods."""
-    return "What counts as one person's data.", (
-        f"The whole history, over all {view.num_periods:,} periods. Both limits are for everything "
-        "a person sends in that time; they are not to be multiplied by the number of periods."
-    )
-
-
-def _known_truth(view: MonitorView) -> Paragraph:
-    """Say that the true counts are not part of what is released."""
-    where = "tables and charts of this page" if len(view.periods) > 1 else "this page"
-    return "What is not private here.", (
-        f"The true counts in the {where}, and the number of ignored changes. A simulation has "
-        "everybody's history at hand; a real server has not. Nothing above covers them: do not "
-        "publish them."
-    )
-
-
-def _more_changes(view: MonitorView) -> Paragraph:
+def _more_changes(result: "MonitorResult") -> Paragraph:
     """Say what becomes of changes beyond the limit."""
-    title = f"Users who change more than {_times(view.max_changes)}."
-    text = (
+    most = result.design.max_changes
+    times = "once" if most == 1 else f"{most:,} times"
+    found = "In this run there were none."
+    if result.num_ignored_changes:
+        found = (
+            f"In this run that were {counted(result.num_ignored_changes, 'change')} of "
+            f"{counted(result.num_limited_users, 'user')}: the estimates are of the histories "
+            "without them."
+        )
+    return f"Users who change more than {times}.", (
         "Their later changes are ignored on their own device, so their privacy is that of "
-        "everybody else. The estimates miss these changes."
-    )
-    if not view.num_ignored_changes:
-        return title, text + " In this run there were none."
-    return title, text + (
-        f" In this run that were {counted(view.num_ignored_changes, 'change')} of "
-        f"{counted(view.num_users_with_ignored, 'user')}: the estimates are of the histories "
-        "without them."
+        f"everybody else. The estimates miss these changes. {found}"
     )
 
 
-def _times(number: int) -> str:
-    """Return ``"once"`` or ``"4 times"``."""
-    return "once" if number == 1 else f"{number:,} times"
-
-
-def running_figure(view: MonitorView) -> Figure:
-    """Return the estimates as lines in their bands, and the true counts dashed, where known."""
-    traces = [_band_trace(curve.lower, curve.upper, colour) for curve, colour in _coloured(view)]
-    traces += [
-        _line(curve.estimates, colour, width=2.0, texts=_texts(view, curve))
-        for curve, colour in _coloured(view)
-    ]
-    for curve in view.drawn:
-        if curve.truth is not None:
-            traces.append(_line(curve.truth, "var(--ink)", dash="dash", width=1.3))
+# --------------------------------------------------------------------- chart
+def running_figure(result: "MonitorResult") -> Figure:
+    """Return the estimates as lines in their bands, and the true counts dashed."""
+    curves = drawn(curves_of(result))
+    colours = ["var(--accent)"] if len(curves) == 1 else COLOURS
+    bands, lines, truths, legend = [], [], [], []
+    for curve, colour in zip(curves, colours, strict=False):
+        bands.append(_band(curve, colour))
+        texts = [
+            f"{escape(period)}<br><b>{fixed(estimate, 0)}</b>"
+            for period, estimate in zip(result.period_labels, curve.estimates, strict=True)
+        ]
+        lines.append(_line(curve.estimates, colour, width=2.0, texts=texts))
+        truths.append(_line(curve.truth, "var(--ink)", dash="dash", width=1.3))
+        label = shorten(curve.label, _LONGEST_LABEL)
+        legend.append(
+            LegendEntry(colour, label=label) if label else LegendEntry(colour, "estimate")
+        )
+    shade = _shade(_GREY if len(curves) > 1 else _ACCENT)
+    legend.append(LegendEntry(shade, band_text(result.running.confidence), is_shade=True))
+    known = "true count, known only because this is a simulation"
+    legend.append(LegendEntry("var(--ink)", known, dashes="5 4"))
+    layout = base_layout(height=400)
+    places, names = _ticks(result, _NUM_TICKS)
+    ticks = {"tickmode": "array", "tickvals": places, "ticktext": names, "tickangle": 0}
+    layout["xaxis"] = axis("Period", range=[0.5, result.through + 0.5], **ticks)
+    layout["yaxis"] = axis("Users", nticks=7)
+    places, names = _ticks(result, _NUM_NARROW_TICKS)
     return Figure(
         name="chart-running",
         spec={
-            "data": traces,
-            "layout": _layout(view, "Users", height=400),
-            "narrow": _narrow(view),
+            "data": [*bands, *lines, *truths],
+            "layout": layout,
+            "narrow": {"xaxis.tickvals": places, "xaxis.ticktext": names},
         },
         description=(
-            f"Line chart of {len(view.drawn)} running count{'s' * (len(view.drawn) != 1)} over "
-            f"{len(view.periods):,} periods, each with its band. The table below holds the numbers."
+            f"Line chart of {counted(len(curves), 'running count')} over {result.through:,} "
+            "periods, each with its band. The table below holds the numbers."
         ),
-        legend=_legend(view),
+        legend=tuple(legend),
     )
 
 
-def errors_figure(view: MonitorView) -> Figure | None:
-    """Return estimate less truth inside the band's width about 0; None where truth is unknown."""
-    if not view.is_truth_known:
-        return None
-    layout = _layout(view, "Estimate less truth", height=260)
-    colour = _coloured(view)[0][1] if len(view.drawn) == 1 else _GREY
-    lower = np.min([curve.lower - curve.estimates for curve in view.drawn], axis=0)
-    upper = np.max([curve.upper - curve.estimates for curve in view.drawn], axis=0)
-    traces = [_band_trace(lower, upper, colour)]
-    for curve, colour in _coloured(view):
-        if curve.errors is not None:
-            traces.append(_line(curve.errors, colour, width=1.5 if len(view.drawn) == 1 else 1.0))
-    layout["yaxis"] |= {
-        "zeroline": True,
-        "zerolinewidth": 1.5,
-        "zerolinecolor": "var(--line-strong)",
-    }
-    return Figure(
-        name="chart-errors",
-        spec={"data": traces, "layout": layout, "narrow": _narrow(view)},
-        description=(
-            "Line chart of the errors of the estimates within the bands. The table below holds "
-            "the numbers."
-        ),
-    )
-
-
-def _legend(view: MonitorView) -> tuple[LegendEntry, ...]:
-    """Return how lines and bands are drawn."""
-    entries = [
-        LegendEntry(colour, label=shorten(curve.label, _LONGEST_LABEL))
-        if curve.label
-        else LegendEntry(colour, "estimate")
-        for curve, colour in _coloured(view)
-    ]
-    shade = _shade(_GREY if len(view.drawn) > 1 else _ACCENT)
-    entries.append(LegendEntry(shade, view.band, is_shade=True))
-    if view.is_truth_known:
-        known = "true count, known only because this is a simulation"
-        entries.append(LegendEntry("var(--ink)", known, dashes="5 4"))
-    return tuple(entries)
-
-
-def _coloured(view: MonitorView) -> list[tuple[Curve, str]]:
-    """Return the curves to draw, each with its colour."""
-    if len(view.drawn) == 1:
-        return [(view.drawn[0], "var(--accent)")]
-    return list(zip(view.drawn, COLOURS, strict=False))
-
-
-def _band_trace(lower: FloatArray, upper: FloatArray, colour: str) -> dict[str, Any]:
+def _band(curve: Curve, colour: str) -> dict[str, Any]:
     """Return a shaded band: there along its upper end, and back along its lower one."""
-    forth = list(range(1, len(lower) + 1))
-    ends = upper.tolist() + lower[::-1].tolist()
+    forth = list(range(1, len(curve.upper) + 1))
+    ends = curve.upper.tolist() + curve.lower[::-1].tolist()
     band = line(forth + forth[::-1], ends, colour, mode="lines", width=0)
     return band | {"fill": "toself", "fillcolor": _shade(colour)}
 
 
-def _line(
-    values: FloatArray,
-    colour: str,
-    *,
-    width: float,
-    dash: str = "solid",
-    texts: list[str] | None = None,
-) -> dict[str, Any]:
+def _line(values: NDArray[np.float64], colour: str, **style: Any) -> dict[str, Any]:
     """Return a line over the periods, which count from 1; one period is a point."""
     mode = "lines" if len(values) > 1 else "markers"
-    return line(
-        range(1, len(values) + 1), values.tolist(), colour, texts=texts, mode=mode, width=width,
-        dash=dash, marker=6,
-    )  # fmt: skip
+    places = range(1, len(values) + 1)
+    return line(places, values.tolist(), colour, mode=mode, marker=6, **style)
 
 
-def _texts(view: MonitorView, curve: Curve) -> list[str]:
-    """Return what is shown beside each estimate on hovering."""
-    name = f"<b>{escape(shorten(curve.label, _LONGEST_LABEL))}</b><br>" if curve.label else ""
-    texts = []
-    for index, period in enumerate(view.periods):
-        estimate = float(curve.estimates[index])
-        text = (
-            f"{name}{escape(period)}<br><b>{fixed(estimate, 0)}</b> "
-            f"({share_text(estimate, view.num_users)})<br>"
-            f"{fixed(float(curve.lower[index]), 0)} to {fixed(float(curve.upper[index]), 0)}"
-        )
-        if curve.truth is not None:
-            text += f"<br>true: {fixed(float(curve.truth[index]), 0)}"
-        texts.append(text)
-    return texts
-
-
-def _layout(view: MonitorView, title: str, *, height: int) -> dict[str, Any]:
-    """Return axes whose labels are names of periods."""
-    layout = base_layout(height=height)
-    places, names = _ticks(view, _NUM_TICKS)
-    layout["xaxis"] = axis(
-        "Period",
-        range=[0.5, len(view.periods) + 0.5],
-        tickmode="array",
-        tickvals=places,
-        ticktext=names,
-        tickangle=0,
-    )
-    layout["yaxis"] = axis(title, nticks=7)
-    return layout
-
-
-def _narrow(view: MonitorView) -> dict[str, Any]:
-    """Return fewer labels, for a phone."""
-    places, names = _ticks(view, _NUM_NARROW_TICKS)
-    return {"xaxis.tickvals": places, "xaxis.ticktext": names}
-
-
-def _ticks(view: MonitorView, most: int) -> tuple[list[int], list[str]]:
+def _ticks(result: "MonitorResult", most: int) -> tuple[list[int], list[str]]:
     """Return places of labels, evenly spread from the first period, and the labels."""
-    num = len(view.periods)
-    step = max(1, -(-(num - 1) // max(1, most - 1)))
-    places = list(range(1, num + 1, step))
-    return places, [escape(view.periods[place - 1]) for place in places]
+    step = max(1, -(-(result.through - 1) // max(1, most - 1)))
+    places = list(range(1, result.through + 1, step))
+    return places, [escape(result.period_labels[place - 1]) for place in places]
 
 
 def _shade(colour: str) -> str:

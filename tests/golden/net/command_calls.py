@@ -138,15 +138,13 @@ MONITOR_PLAN = [
     "--periods 16 --max-changes 2 --num-users 10000 --epsilon0 2 --delta 1e-6"
     " --protocol sampled-change",
     "--periods 8 --max-changes 2 --num-users 10000 --epsilon0 1 --delta 1e-6 --categories a,b",
-    "--periods 8 --max-changes 1 --num-users 10000 --epsilon0 1 --delta 1e-6 --levels-seen",
 ]
 HISTORY = "histories.csv --user user --time time --max-changes 2 --delta 1e-6 --seed 1"
 MONITOR_SIMULATE = [
     f"{HISTORY} --value value --epsilon0 2",
     f"{HISTORY} --value value --epsilon0 2 --smoothed --confidence 0.9",
-    f"{HISTORY} --value value --epsilon0 2 --method cover --protocol sampled-change",
+    f"{HISTORY} --value value --epsilon0 2 --protocol sampled-change",
     f"{HISTORY} --value version --categories v0,v1,v2 --epsilon0 3",
-    f"{HISTORY} --value version --categories v0,v1,v2 --epsilon0 3 --encoding hadamard",
     f"{HISTORY} --value value --epsilon0 2 --periods 16 --stop-after 6",
 ]
 ATTACKED = "survey.csv --column answer --epsilon0 1.5 --seed 1 --trials 2"

@@ -53,7 +53,6 @@ NOT_CALLED = {
     "RANDOMIZERS": "a table of randomizers, which are called",
     "Result": "a result of running a plan, which is called",
     "RunningCounts": "a result of a server, which is called",
-    "RunningEstimate": "a result of a server, which is called",
     "__version__": "volatile",
     "clip": "called by run --post-process",
     "expected_standard_error": "called by plan",
@@ -675,10 +674,10 @@ def clients_and_server(protocol):
     made = design(protocol)
     server = monitoring.MonitorServer(made)
     for user in range(40):
-        client = monitoring.MonitorClient.of(made, entropy=seeded(user))
+        client = monitoring.MonitorClient(made, entropy=seeded(user))
         given = [client.update(t, t > user % 5) for t in range(1, 9)]
         server.ingest(monitoring.MonitorReports.from_reports([r for r in given if r is not None]))
-    one = of(server.estimate(8), "counts", "standard_errors", "lower", "upper")
+    one = of(server.estimate(8, num_users=40), "counts", "standard_errors", "lower", "upper")
     counts = server.running_counts(num_users=40)
     return {"num_reports": server.num_reports, "last": one, "all": counts.counts}
 
@@ -687,28 +686,14 @@ def clients_and_server(protocol):
 def report_of_one_bit(number):
     server = monitoring.MonitorServer(design("predrawn-signs"))
     server.ingest([monitoring.MonitorReport(1, 1, +1)] * number)
-    return server.estimate(1).counts
+    return server.estimate(1, num_users=3).counts
 
 
-@calls("monitor simulate", dict(num_users=300))
-def client_fleet(num_users):
-    fleet = monitoring.ClientFleet(design("predrawn-signs"), num_users, seeded())
-    everybody = np.arange(num_users)
-    sums = [fleet.update(1, users=everybody, values=everybody % 2)]
-    sums += [fleet.update(t, users=[], values=[]) for t in (2, 3)]
-    return [{"levels": list(each.levels), "counts": each.counts} for each in sums]
-
-
-@calls("monitor simulate", dict(domain=None), dict(domain=("a", "b", "c")))
-def encodings(domain):
-    return of(monitoring.encoding_for(domain), "name", "num_columns")
-
-
-@calls("monitor simulate", dict(method="least-squares"), dict(method="cover"))
-def simulate_monitoring(method):
+@calls("monitor simulate", dict(smoothed=False), dict(smoothed=True))
+def simulate_monitoring(smoothed):
     opened = monitoring.open_histories("histories.csv", user="user", time="time", value="value")
     found = monitoring.simulate_monitoring(
-        opened, max_changes=2, epsilon0=3.0, delta=1e-6, method=method, seed=1
+        opened, max_changes=2, epsilon0=3.0, delta=1e-6, smoothed=smoothed, seed=1
     )
     return {
         "num_changes": opened.num_changes,

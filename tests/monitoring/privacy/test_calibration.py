@@ -12,6 +12,7 @@ from shuffledp.monitoring.privacy.central import (
     calibrate_monitoring,
     central_guarantee,
 )
+from shuffledp.monitoring.signs import sign_law
 
 
 def sampled(epsilon0):
@@ -45,6 +46,18 @@ def test_without_delta_or_crowd_the_target_itself():
 def test_a_target_that_everything_meets():
     found = calibrate_monitoring(sampled, num_users=10**9, epsilon=20.0, delta=1e-9)
     assert found == LARGEST_EPSILON0
+
+
+def test_a_target_beyond_which_the_guarantee_stops_being_worth_anything():
+    """At epsilon0 = 12 delta(3.4) is small enough, but only the local guarantee is claimed."""
+
+    def drawn(epsilon0):
+        law = sign_law("predrawn-signs", max_changes=11, epsilon0=epsilon0)
+        return law.profile(num_levels=6, alternating=True)
+
+    asked = {"num_users": 18_538, "delta": 5e-6}
+    found = calibrate_monitoring(drawn, epsilon=3.4, **asked)
+    assert central_guarantee(drawn(found), **asked).upper <= 3.4 < found
 
 
 def test_a_profile_that_never_meets_it():

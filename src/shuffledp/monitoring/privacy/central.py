@@ -24,7 +24,7 @@ Source: ours; docs/results/monitoring-central.md.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 
@@ -51,9 +51,6 @@ from shuffledp.monitoring.privacy.likelihoods import (
 
 SOURCE = "derived in the shuffledp documentation, results/monitoring-central"
 
-# With more changes only reports that agree, or differ, throughout are tried.
-_MOST_LISTED = 64
-
 
 def local_guarantee(profile: MonitoringProfile) -> Bound:
     """Return the local epsilon of everything that one user ever reports.
@@ -72,15 +69,15 @@ def local_guarantee(profile: MonitoringProfile) -> Bound:
 
     Notes
     -----
-    With 2 k <= 2^(L-1) the changes of the two histories can have different leaves, and any two
-    densities can be seen at once. Otherwise the histories change at q_1, ..., q_m and at
-    q_2, ..., q_(m+1), in opposite directions where they meet, m = min(k, 2^(L-1) - 1). In a single
-    period one history has a change, and the other none.
+    The histories change at q_1, ..., q_m and at q_2, ..., q_(m+1), in opposite directions where
+    they meet, m = min(k, 2^(L-1) - 1), and the reports are the changes of the one: the largest
+    ratio where densities fall with the number of errors, as those of both protocols do. In a
+    single period one history has a change, and the other none.
 
     Values other than bits: where columns of a node are public, all may happen to be the same
     column, and a value that comes and goes is a bit there.
 
-    Cost: O(k^3) for up to 64 changes, O(k^2) beyond.
+    Cost: O(k^2).
 
     Examples
     --------
@@ -116,30 +113,13 @@ def local_guarantee(profile: MonitoringProfile) -> Bound:
 
 
 def _extreme_densities(profile: MonitoringProfile) -> tuple[Fraction, Fraction]:
-    """Return densities of one set of reports under two histories whose ratio is largest."""
+    """Return densities of one set of reports under two histories: of errors only, and of none."""
     periods = 1 << (profile.num_levels - 1)
     if periods == 1:
-        once = 1 - profile.correlation(1)
-        return once, Fraction(1)
-    changes = profile.max_changes
-    apart = 2 * changes <= periods
-    if not apart:
-        changes = min(changes, periods - 1)
-    listed = changes <= _MOST_LISTED
-    wanted = range(changes + 1) if listed else (0, changes)
-    density = {i: _density(profile, changes, i) for i in wanted}
-    if apart or not listed:
-        return density[min(density, key=density.__getitem__)], max(density.values())
-    pairs = ((density[j], density[i]) for i, j in _met(changes))
-    return max(pairs, key=lambda pair: pair[1] / pair[0] if pair[0] > 0 else Fraction(0))
-
-
-def _met(changes: int) -> Iterator[tuple[int, int]]:
-    """Yield the pairs of numbers of differing reports that shifted histories can show at once."""
-    for a in range(changes):
-        for i in (a, a + 1):
-            for j in (changes - 1 - a, changes - a):
-                yield i, j
+        return 1 - profile.correlation(1), Fraction(1)
+    changes = min(profile.max_changes, periods - 1)
+    ends = _density(profile, changes, changes), _density(profile, changes, 0)
+    return min(ends), max(ends)
 
 
 def _density(profile: MonitoringProfile, changes: int, differing: int) -> Fraction:
@@ -500,8 +480,6 @@ def calibrate_monitoring(
         profile = profile_for(epsilon0)
         if profile.epsilon0 <= target:
             return True
-        if delta == 0.0:
-            return False
         reached = central_delta_upper(
             profile,
             num_users=users,
@@ -521,21 +499,24 @@ def calibrate_monitoring(
         )
         return bound.upper <= target
 
-    low = min(target, LARGEST_EPSILON0) * (1.0 - _TOLERANCE)
-    high = LARGEST_EPSILON0
-    if meets(high):
-        low = high
-    while high - low > _TOLERANCE * high:
-        middle = math.sqrt(low) * math.sqrt(high)
-        if meets(middle):
-            low = middle
-        else:
-            high = middle
-    for _ in range(20):
-        if verified(low):
-            return low
-        low *= 1.0 - 10.0 * _TOLERANCE
+    # Where the local guarantee alone meets the target.
+    local = min(target, LARGEST_EPSILON0) * (1.0 - _TOLERANCE)
+    found = _largest(meets, local, LARGEST_EPSILON0)
+    if not verified(found):  # the guarantee may stop being worth anything on the way
+        found = _largest(verified, local, found * (1.0 - 10.0 * _TOLERANCE))
+    if found > local or verified(found):
+        return found
     raise InfeasibleTargetError(
         f"no epsilon0 in (0, {LARGEST_EPSILON0:g}] was found whose central guarantee is at most "
         f"epsilon = {target}: give a larger epsilon, or more users"
     )
+
+
+def _largest(test: Callable[[float], bool], low: float, high: float) -> float:
+    """Return ``high``, or about the largest number above ``low`` that passes; else ``low``."""
+    if test(high):
+        return high
+    while high - low > _TOLERANCE * high:
+        middle = math.sqrt(low) * math.sqrt(high)
+        low, high = (middle, high) if test(middle) else (low, middle)
+    return low

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.positive_part import mean_positive_part
 from shuffledp.core.profile import MonitoringProfile
+from shuffledp.core.reports import read_only
 
 # Values that a law may have before its inner part is put on a coarser grid, and how many standard
 # deviations that grid reaches.
@@ -137,7 +138,7 @@ def _exact_walk(steps: int, moving: float) -> ChangeLaw:
     # Each of the steps and squarings is a sum whose rounding is below its number of terms; sums of
     # non-negative terms lose far less, but this is proved.
     error = (masses.size * (steps.bit_length() + 1.0) + 4.0 * steps + 4.0) * _UNIT_ROUND_OFF
-    return ChangeLaw(_frozen(values[kept]), _frozen(masses[kept]), error)
+    return ChangeLaw(read_only(values[kept]), read_only(masses[kept]), error)
 
 
 @lru_cache(maxsize=64)
@@ -158,13 +159,7 @@ def _walk(steps: int, moving: float) -> ChangeLaw:
     np.add.at(masses, left + 1, law.masses * up)
     kept = masses > _SMALLEST_MASS
     error = law.relative_error + (4.0 + law.values.size) * _UNIT_ROUND_OFF
-    return ChangeLaw(_frozen(grid[kept]), _frozen(masses[kept]), error)
-
-
-def _frozen(array: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the array, read-only: it is kept and handed out again."""
-    array.flags.writeable = False
-    return array
+    return ChangeLaw(read_only(grid[kept]), read_only(masses[kept]), error)
 
 
 # Relative width that the contour integral aims at, and the wider one for few users, whose sums take
