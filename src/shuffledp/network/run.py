@@ -222,6 +222,7 @@ def network_facts(
     hiding = mixing.hiding(rounds)
     published, _ = published_epsilon(profile, hiding, delta, plan.protocol)
     uniform = guarantee_for(profile, graph.num_users, delta=delta, with_lower=False)
+    by_rounds = _epsilons(plan, result, rounds, on_progress)
     return NetworkFacts(
         graph=plan.name,
         num_users=graph.num_users,
@@ -243,11 +244,11 @@ def network_facts(
         published_epsilon=(
             published if published is not None and published < profile.epsilon0 else None
         ),
-        epsilon_by_rounds=_epsilons(plan, result, rounds, on_progress),
+        epsilon_by_rounds=by_rounds,
         most_held=graph.num_users * float(graph.stationary_law().max()),
         num_released=len(batch.holders),
         num_dummies=batch.num_dummies,
-        most_by_rounds=_epsilons_of_most(plan, result, rounds),
+        most_by_rounds=_epsilons_of_most(plan, result, by_rounds),
     )
 
 
@@ -272,14 +273,16 @@ def _epsilons(
 
 
 def _epsilons_of_most(
-    plan: NetworkPlan, result: Result, rounds: int
+    plan: NetworkPlan, result: Result, by_rounds: tuple[tuple[int, float], ...]
 ) -> tuple[tuple[int, float], ...]:
-    """Return an epsilon for 99 % of the users after fewer rounds, and after all."""
+    """Return an epsilon for 99 % of the users after the same rounds as those for all."""
     profile, delta = result.randomizer.profile, result.guarantee.delta_upper
-    return tuple(
-        (number, plan.mixing.hiding(number).epsilon_of_share(profile, MOST, delta=delta))
-        for number in (*_curve_rounds(rounds), rounds)
-    )
+    points = []
+    for number, for_all in by_rounds:
+        hiding = plan.mixing.hiding(number)
+        found = hiding.epsilon_of_share(profile, MOST, delta=delta, for_all=for_all)
+        points.append((number, found))
+    return tuple(points)
 
 
 def _curve_rounds(rounds: int) -> list[int]:
