@@ -68,13 +68,11 @@ def test_who_knows_all_others(capsys):
     assert worst["posterior"]["both"] == pytest.approx(0.52116, abs=5e-6)
     assert worst["posterior"]["shuffler"] == 1.0
     assert worst["knowledge"] == [100, 100]
-    assert worst["least"]["enclosure"][1] <= worst["posterior"]["both"]
     same = found(capsys, *strong, "--known", "0,200")
     assert same["posterior"]["both"] == pytest.approx(0.52111, abs=5e-6)
     run(*strong)
     shown = capsys.readouterr().out
     assert "100, 100, from which it guesses best" in shown
-    assert "at its least" in shown
     run(*strong, "--known", "0,200")
     assert "known answers  0, 200\n" in capsys.readouterr().out
 

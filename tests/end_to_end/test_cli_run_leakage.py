@@ -1,6 +1,5 @@
 """``shuffledp run --prior``: what can be guessed, for every shuffler, in all that is written."""
 
-import itertools
 import json
 
 import polars as pl
@@ -44,7 +43,7 @@ def run(*arguments):
     ("shuffler", "methods"),
     [
         ((), {"binary", "guarantee"}),
-        (MALLOWS, {"positions-sampled", "guarantee"}),
+        (MALLOWS, {"positions-bounded", "guarantee"}),
         (NETWORK, {"crowd", "guarantee"}),
     ],
     ids=["uniform", "mallows", "network"],
@@ -86,7 +85,5 @@ def test_more_of_the_order_tells_more(here):
         found.append(accounts[0]["enclosures"]["both"])
     uppers = [upper for _, upper in found]
     assert uppers == sorted(uppers)
-    # Limits of samples do not meet: neighbours differ by more than what was drawn.
-    assert all(before[1] < after[0] for before, after in itertools.pairwise(found))
-    truth = accounts[0]["posterior"]["randomizer"]
-    assert found[-1] == pytest.approx([truth, truth], abs=1e-9)
+    assert len(set(uppers)) == 4
+    assert uppers[-1] == pytest.approx(accounts[0]["posterior"]["randomizer"], abs=1e-9)

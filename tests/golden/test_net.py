@@ -12,15 +12,15 @@ attack             4
 bounds             6
 calibrate         24
 certify            4
-channels          12
+channels          10
 compose           18
 demo               1
 estimate          42
 groups            28
-leakage           53
+leakage           45
 learnability       2
 ledger             6
-maximum load      11
+maximum load       9
 monitor plan      14
 monitor simulate  11
 network account   25

@@ -126,17 +126,13 @@ def test_json_has_the_promised_keys():
     assert list(record["leakage"]) == list(CHANNELS)
     assert record["p"] == 0.9
     assert json.loads(json.dumps(record, allow_nan=False)) == record
-    assert "least" not in record
 
 
 def test_json_of_what_is_not_known():
-    found = account(epsilon0=math.inf, truth=1.0, least=exactly(0.51), knowledge=(100, 99))
+    found = account(epsilon0=math.inf, truth=1.0, knowledge=(100, 99))
     record = found.to_json_dict()
     assert record["epsilon0"] is None
     assert record["knowledge"] == [100, 99]
-    assert record["least"] == {"enclosure": [0.51, 0.51], "knowledge": None}
-    known = account(least=exactly(0.51), least_knowledge=(199, 0)).to_json_dict()
-    assert known["least"]["knowledge"] == [199, 0]
 
 
 @pytest.mark.parametrize(

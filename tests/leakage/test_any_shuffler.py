@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from oracles.shuffler_channels import walk_channel
 from shuffledp.accounting.amplification.random_crowd import CrowdLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.leakage.any_shuffler import (
     crowd_vulnerability_upper,
-    telling_losses,
-    vulnerability_from_guarantee,
 )
-from shuffledp.leakage.builders import randomizer_channel, walk_channel
+from shuffledp.leakage.builders import randomizer_channel
+from shuffledp.leakage.guarantees import telling_losses, vulnerability_from_guarantee
 from shuffledp.leakage.uninformed import shuffled_vulnerability
 
 

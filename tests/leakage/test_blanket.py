@@ -12,12 +12,10 @@ from oracles.informed_guesses import all_counts, informed_guess, known_laws
 from oracles.shuffled_guesses import k_rr
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.leakage import blanket as blanket_vulnerability
-from shuffledp.leakage import contour
 from shuffledp.leakage.blanket import (
     blanket_vulnerability_upper,
     channel_blanket_upper,
     excess_share,
-    heavy_load_excess,
     noise_load_excess,
     noise_ranges,
 )
@@ -36,55 +34,13 @@ def parts(total, size):
             yield (first, *rest)
 
 
-def listed(balls, bins, chance, is_heavy):
+def listed(balls, bins, chance):
     rest = 1 - bins * chance
     total = Fraction(0)
     for loads in parts(balls, bins + 1):
         number = math.factorial(balls) // math.prod(map(math.factorial, loads))
-        fullest = Fraction(max(loads[:-1]))
-        if is_heavy:
-            fullest = max(fullest, loads[-1] * chance / rest)
-        total += number * chance ** (balls - loads[-1]) * rest ** loads[-1] * fullest
+        total += number * chance ** (balls - loads[-1]) * rest ** loads[-1] * max(loads[:-1])
     return total - balls * chance
-
-
-@pytest.mark.parametrize("is_heavy", [False, True])
-def test_against_fractions(is_heavy):
-    find = heavy_load_excess if is_heavy else noise_load_excess
-    for balls, (bins, chance) in itertools.product(
-        (1, 2, 3, 7, 15),
-        [(1, "1/5"), (2, "1/4"), (2, "1/3"), (3, "1/10"), (4, "1/5"), (3, "1/1000")],
-    ):
-        exact = listed(balls, bins, Fraction(chance), is_heavy)
-        found = find(balls, bins, Fraction(chance))
-        assert Fraction(found.lower) <= exact <= Fraction(found.upper)
-        assert found.upper - found.lower < 1e-11
-
-
-@pytest.mark.parametrize(
-    ("balls", "bins", "chance"), [(1000, 4, "1/10"), (1000, 2, "1/5"), (4000, 30, "1/60")]
-)
-def test_against_all_loads(balls, bins, chance):
-    share = float(Fraction(chance))
-    law = [share] * bins + [1.0 - bins * share]
-    for find, weight in ((noise_load_excess, 0.0), (heavy_load_excess, share / law[-1])):
-        found = find(balls, bins, Fraction(chance))
-        other = weighted_maximum(balls, law, [1.0] * bins + [weight])
-        assert found.lower + balls * share <= other.upper + 1e-9
-        assert other.lower <= found.upper + balls * share + 1e-9
-        assert found.upper - found.lower < 1e-8
-
-
-def test_heavy_bin_at_a_lattice_of_loads():
-    """One bin and the rest: the mean of a positive part, summed over all numbers."""
-    balls, chance = 10**6, Fraction(1, 5)
-    numbers = np.arange(balls + 1)
-    masses = binom.pmf(numbers, balls, 0.2)
-    fullest = np.maximum(numbers, (balls - numbers) * 0.25)
-    found = heavy_load_excess(balls, 1, chance)
-    assert found.lower <= masses @ fullest - balls * 0.2 + 1e-6
-    assert masses @ fullest - balls * 0.2 - 1e-6 <= found.upper
-    assert found.upper - found.lower < 1e-5
 
 
 @pytest.mark.parametrize(("balls", "bins"), [(10**6, 5), (10**9, 10**4)])
@@ -106,25 +62,6 @@ def test_everything_in_bins():
         assert found.lower <= other.upper
         assert other.lower <= found.upper
         assert found.upper - found.lower < 1e-7
-
-
-def test_too_long():
-    assert heavy_load_excess(10**9, 4, Fraction(1, 10)) is None
-    assert noise_load_excess(10**9, 4, Fraction(1, 4)) is None
-
-
-def test_a_wrong_weight_is_seen(monkeypatch):
-    """Without the ramp of the heavier bin's weights the answer is another one."""
-    exact = listed(7, 2, Fraction(1, 4), is_heavy=True)
-    whole = contour._heavy_tail
-
-    def planted(masses, first, setting, angles, loads):
-        found = whole(masses, first, setting, angles, loads)
-        return found._replace(waves=0.5 * found.waves)
-
-    monkeypatch.setattr(contour, "_heavy_tail", planted)
-    found = heavy_load_excess(7, 2, Fraction(1, 4))
-    assert not Fraction(found.lower) <= exact <= Fraction(found.upper)
 
 
 def test_waves():
@@ -265,3 +202,31 @@ def test_ranges_where_almost_all_is_noise():
     kept = truth - (1 - truth) / 4
     even = maximum_load(10**9, 5).lower / 10**9 - 0.2
     assert 0.0 < 0.99 * float(kept) * even < found - 0.2 < 1.01 * float(kept) * even
+
+
+def test_against_fractions():
+    for balls, (bins, chance) in itertools.product(
+        (1, 2, 3, 7, 15),
+        [(1, "1/5"), (2, "1/4"), (2, "1/3"), (3, "1/10"), (4, "1/5"), (3, "1/1000")],
+    ):
+        exact = listed(balls, bins, Fraction(chance))
+        found = noise_load_excess(balls, bins, Fraction(chance))
+        assert Fraction(found.lower) <= exact <= Fraction(found.upper)
+        assert found.upper - found.lower < 1e-11
+
+
+@pytest.mark.parametrize(
+    ("balls", "bins", "chance"), [(1000, 4, "1/10"), (1000, 2, "1/5"), (4000, 30, "1/60")]
+)
+def test_against_all_loads(balls, bins, chance):
+    share = float(Fraction(chance))
+    law = [share] * bins + [1.0 - bins * share]
+    found = noise_load_excess(balls, bins, Fraction(chance))
+    other = weighted_maximum(balls, law, [1.0] * bins + [0.0])
+    assert found.lower + balls * share <= other.upper + 1e-9
+    assert other.lower <= found.upper + balls * share + 1e-9
+    assert found.upper - found.lower < 1e-8
+
+
+def test_too_long():
+    assert noise_load_excess(10**9, 4, Fraction(1, 4)) is None

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracles.histogram_transitions import histogram_probability
-from oracles.random_channels import channels, laws
+from oracles.random_channels import channels
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
-from shuffledp.leakage import builders, matrices
+from shuffledp.leakage import builders
 from shuffledp.leakage.builders import (
     checked_truth,
     dataset_histograms,
@@ -22,7 +22,6 @@ from shuffledp.leakage.builders import (
     histograms,
     num_datasets,
     num_histograms,
-    permutation_channel,
     product_channel,
     randomizer_channel,
     reduced_product_channel,
@@ -30,7 +29,6 @@ from shuffledp.leakage.builders import (
     reduced_shuffle_channel,
     response_channel,
     shuffle_channel,
-    walk_channel,
 )
 from shuffledp.leakage.channel import Channel
 
@@ -216,134 +214,6 @@ def test_a_large_reduced_shuffler():
 PERMUTATIONS = st.integers(1, 4).flatmap(
     lambda n: st.lists(st.permutations(list(range(n))), min_size=1, max_size=5)
 )
-
-
-@settings(max_examples=40)
-@given(PERMUTATIONS, st.integers(2, 3), st.data())
-def test_permutations(permutations, k, data):
-    law = data.draw(laws(len(permutations)))
-    channel = permutation_channel(permutations, law, k)
-    n = len(permutations[0])
-    expected = Counter()
-    for dataset in itertools.product(range(k), repeat=n):
-        for permutation, probability in zip(permutations, law, strict=True):
-            released = [None] * n
-            for user, position in enumerate(permutation):
-                released[position] = dataset[user]
-            expected[dataset, tuple(released)] += probability
-    for x, dataset in enumerate(channel.inputs):
-        for y, released in enumerate(channel.outputs):
-            assert channel.matrix[x, y] == expected[dataset, released]
-    thin = permutation_channel(permutations, [float(part) for part in law], k)
-    assert thin.is_close(channel, tolerance=1e-15)
-    # It commutes with one randomizer for all.
-    noise = product_channel(n, [[0.5] * 2 + [0.0] * (k - 2)] + [[1 / k] * k] * (k - 1))
-    assert (noise @ thin).is_close(thin @ noise)
-
-
-@pytest.mark.parametrize(("n", "k"), [(3, 2), (4, 3), (5, 2)])
-def test_uniform_permutations_are_the_shuffler(n, k):
-    permutations = list(itertools.permutations(range(n)))
-    count = len(permutations)
-    exact = permutation_channel(permutations, [Fraction(1, count)] * count, k)
-    assert exact == shuffle_channel(n, k, exact=True)
-    thin = permutation_channel(np.array(permutations), np.full(count, 1 / count), k)
-    assert thin.is_close(shuffle_channel(n, k), tolerance=1e-14)
-
-
-@pytest.mark.parametrize(
-    ("permutations", "law", "words"),
-    [
-        ([[0, 1], [1, 1]], [0.5, 0.5], r"permutations\[1\] = \[1, 1\] is no permutation of 0"),
-        ([[0, 2]], [1.0], "is no permutation of 0, ..., 1"),
-        ([0, 1], [1.0], r"permutations has shape \(2,\)"),
-        ([[0.0, 1.0]], [1.0], "entries float64"),
-        ([[]], [1.0], r"permutations has shape \(1, 0\)"),
-        ([[0, 1]], [0.5, 0.5], "prior has 2 entries, not 1"),
-        ([[0, 1]], [0.5], "sums to 0.5, not 1"),
-        ([list(range(30))], [1.0], r"2\^30 rows"),
-    ],
-)
-def test_what_are_no_permutations(permutations, law, words):
-    with pytest.raises(ParameterError, match=words):
-        permutation_channel(permutations, law, 2)
-
-
-def test_permutations_that_take_too_long(monkeypatch):
-    monkeypatch.setattr(builders, "_MOST_MOVES", 7)
-    with pytest.raises(
-        ParameterError, match=r"permutations would take 8 moves, above 7: .* values$"
-    ):
-        permutation_channel([[0, 1], [1, 0]], [0.5, 0.5], 2)
-    monkeypatch.setattr(builders, "_MOST_MOVES_EXACT", 7)
-    with pytest.raises(ParameterError, match=r"8 moves, above 7: .*, or floats"):
-        permutation_channel([[0, 1], [1, 0]], [HALF, HALF], 2)
-    monkeypatch.undo()
-    monkeypatch.setattr(matrices, "LARGEST_EXACT_CELLS", 15)
-    with pytest.raises(ParameterError, match="the channel of permutations would have 4 x 4 = 16"):
-        permutation_channel([[0, 1], [1, 0]], [HALF, HALF], 2)
-    with pytest.raises(ParameterError, match="the channel of walks would have 4 x 10 = 40"):
-        walk_channel([[HALF, HALF]] * 2, 2)
-
-
-@settings(max_examples=40)
-@given(st.integers(1, 3), st.integers(1, 3), st.integers(2, 3), st.data())
-def test_walks(n, num_holders, k, data):
-    position_laws = [data.draw(laws(num_holders)) for _ in range(n)]
-    channel = walk_channel(position_laws, k)
-    expected = Counter()
-    for dataset in itertools.product(range(k), repeat=n):
-        for holders in itertools.product(range(num_holders), repeat=n):
-            probability = math.prod(position_laws[i][holder] for i, holder in enumerate(holders))
-            held = tuple(
-                tuple(
-                    sum(pair == (holder, value) for pair in zip(holders, dataset, strict=True))
-                    for value in range(k)
-                )
-                for holder in range(num_holders)
-            )
-            if probability:
-                expected[dataset, held] += probability
-    assert {held for _, held in expected} == set(channel.outputs)
-    assert list(channel.outputs) == sorted(channel.outputs)
-    for x, dataset in enumerate(channel.inputs):
-        for y, held in enumerate(channel.outputs):
-            assert channel.matrix[x, y] == expected[dataset, held]
-    thin = walk_channel([[float(part) for part in law] for law in position_laws], k)
-    assert thin.is_close(channel, tolerance=1e-15)
-
-
-def test_walks_with_certain_ends():
-    """Nobody moves: everything is shown. All go to one: a shuffle."""
-    still = walk_channel(np.eye(3, dtype=int), 2)
-    assert still.reduce().num_outputs == 8
-    assert still.matrix.max(axis=0).tolist() == [1] * 8
-    gathered = walk_channel([[1], [1], [1]], 2)
-    assert gathered.outputs == tuple((histogram,) for histogram in ((0, 3), (1, 2), (2, 1), (3, 0)))
-    assert gathered.matrix.tolist() == reduced_shuffle_channel(3, 2, exact=True).matrix.tolist()
-    # A uniform walk of n reports hides at least as much as it shows of who is where.
-    uniform = walk_channel(np.full((3, 3), 1 / 3), 2)
-    assert uniform.num_outputs == math.comb(3 + 5, 5)
-
-
-@pytest.mark.parametrize(
-    ("position_laws", "words"),
-    [
-        ([[0.5, 0.4]], r"position_laws: row 0 of the channel sums to 0.9"),
-        ([[0.5, math.nan]], r"position_laws: entry nan"),
-        ([0.5, 0.5], r"position_laws: .* 1 dimensions"),
-        (np.full((21, 2), 0.5), r"2\^21 rows"),
-        (np.full((8, 8), 1 / 8), r"walks would take 4294967296 moves, above 20000000: .* values$"),
-    ],
-)
-def test_what_are_no_walks(position_laws, words):
-    with pytest.raises(ParameterError, match=words):
-        walk_channel(position_laws, 2)
-
-
-def test_walks_need_values():
-    with pytest.raises(ParameterError, match="domain_size = 1 is below 2"):
-        walk_channel([[1.0]], 1)
 
 
 @pytest.mark.parametrize("k", range(2, 60))

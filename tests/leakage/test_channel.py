@@ -122,7 +122,7 @@ def test_a_row_without_a_label_is_named_by_its_number():
 )
 def test_what_is_no_matrix(matrix, words):
     with pytest.raises(ParameterError, match=words):
-        Channel.from_matrix(matrix)
+        Channel(matrix)
 
 
 @pytest.mark.parametrize(
@@ -208,26 +208,6 @@ def test_what_does_not_fit():
         np.eye(2) @ first
 
 
-@pytest.mark.parametrize("width", [1, 2, 3, 5, 100])
-def test_blocks_of_columns(width):
-    exact = Channel([[Fraction(1, 5)] * 5, [0, 0, HALF, HALF, 0]])
-    for channel in (exact, exact.to_float()):
-        blocks = list(channel.column_blocks(width))
-        assert [block.shape[1] for block in blocks[:-1]] == [width] * (len(blocks) - 1)
-        for block in blocks:
-            assert block.dtype == np.float64
-            assert not block.flags.writeable
-        np.testing.assert_array_equal(np.hstack(blocks), exact.to_dense())
-    dense = exact.to_float()
-    assert np.shares_memory(next(dense.column_blocks(2)), dense.matrix)
-
-
-@pytest.mark.parametrize("width", [0, -1, 1.5])
-def test_blocks_need_a_width(width):
-    with pytest.raises(ParameterError, match="num_columns = "):
-        Channel(NOISE).column_blocks(width)
-
-
 def test_floats_of_fractions():
     exact = Channel([[Fraction(3, 4), Fraction(1, 4)], [HALF, HALF]], inputs="ab")
     floats = exact.to_float()
@@ -297,24 +277,6 @@ def repetitive_channels(draw):
         [shares[y][z // 3] if z % 3 == y else Fraction(0) for z in range(9)] for y in range(3)
     ]
     return base @ Channel(spread)
-
-
-@settings(max_examples=40)
-@given(repetitive_channels())
-def test_columns_of_one_direction_are_added(channel):
-    reduced = channel.reduce()
-    found = directions(reduced)
-    assert len(found) == reduced.num_outputs
-    assert len(set(found)) == len(found)
-    # In the order in which they first appear, and none is lost.
-    assert found == list(dict.fromkeys(directions(channel)))
-    assert reduced.matrix.sum(axis=1).tolist() == [1] * channel.num_inputs
-    assert reduced.reduce() is reduced
-    # Doubles: the same columns, up to rounding.
-    again = channel.to_float().reduce()
-    assert again.is_close(reduced, tolerance=1e-14)
-    assert again.reduce() is again
-    assert not next(again.column_blocks(1)).flags.writeable
 
 
 @settings(max_examples=40)
@@ -413,49 +375,18 @@ def test_large_channels_are_merged_in_blocks(monkeypatch):
 
 
 @settings(max_examples=40)
-@given(repetitive_channels(), st.data())
-def test_posteriors(channel, data):
-    prior = data.draw(laws(channel.num_inputs))
-    hyper = channel.hyper(prior)
-    assert hyper.is_exact
-    assert hyper.prior.tolist() == prior
-    joint = {}
-    for column in channel.matrix.T.tolist():
-        masses = [belief * entry for belief, entry in zip(prior, column, strict=True)]
-        if sum(masses):
-            posterior = tuple(mass / sum(masses) for mass in masses)
-            joint[posterior] = joint.get(posterior, 0) + sum(masses)
-    assert dict(zip(map(tuple, hyper.inners.tolist()), hyper.outer.tolist(), strict=True)) == joint
-    assert hyper.num_posteriors == len(joint)
-    for floats in (channel.to_float(),):
-        close = floats.hyper([float(belief) for belief in prior])
-        assert not close.is_exact
-        np.testing.assert_allclose(close.outer, hyper.outer.astype(float), rtol=1e-13)
-        np.testing.assert_allclose(close.inners, hyper.inners.astype(float), rtol=1e-13)
-        assert not close.outer.flags.writeable
-        assert not close.inners.flags.writeable
-
-
-def test_posteriors_of_mixed_kinds():
-    exact = Channel([[HALF_REDUCTION, HALF_REDUCTION], [0, 1]])
-    hyper = exact.hyper()
-    assert repr(hyper) == "HyperDistribution(2 posteriors over 2)"
-    assert hyper.outer.tolist() == [Fraction(1, 4), Fraction(3, 4)]
-    assert not exact.hyper([0.5, 0.5]).is_exact
-    assert not exact.to_float().hyper().is_exact
-    sure = exact.hyper([0, 1])
-    assert sure.outer.tolist() == [1]
-    assert sure.inners.tolist() == [[0, 1]]
-    assert all(type(entry) is Fraction for entry in sure.inners.ravel())
-
-
-def test_outputs_below_all_doubles_have_no_posterior():
-    hyper = Channel([[1.0, 1e-300], [1.0, 0.0]]).hyper([1e-300, 1.0])
-    assert hyper.outer.tolist() == [1.0]
-    assert not np.isnan(hyper.inners).any()
-
-
-def test_what_is_no_prior_of_the_channel():
-    channel = Channel([[HALF_REDUCTION, HALF_REDUCTION], [0, 1]])
-    with pytest.raises(ParameterError, match="3 entries, not 2"):
-        channel.hyper([0.5, 0.25, 0.25])
+@given(repetitive_channels())
+def test_columns_of_one_direction_are_added(channel):
+    reduced = channel.reduce()
+    found = directions(reduced)
+    assert len(found) == reduced.num_outputs
+    assert len(set(found)) == len(found)
+    # In the order in which they first appear, and none is lost.
+    assert found == list(dict.fromkeys(directions(channel)))
+    assert reduced.matrix.sum(axis=1).tolist() == [1] * channel.num_inputs
+    assert reduced.reduce() is reduced
+    # Doubles: the same columns, up to rounding.
+    again = channel.to_float().reduce()
+    assert again.is_close(reduced, tolerance=1e-14)
+    assert again.reduce() is again
+    assert not again.matrix.flags.writeable

@@ -3,23 +3,20 @@
 import itertools
 import math
 from fractions import Fraction
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracles.leakage_cases import by_definition, cascades, cases, floats
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import ParameterError, PrecisionError
+from shuffledp.core.errors import ParameterError
 from shuffledp.leakage import measures as vulnerability
 from shuffledp.leakage.channel import Channel
 from shuffledp.leakage.measures import (
     GainFunction,
     additive_leakage,
-    best_strategy,
     identity_gain,
     matrix_gain,
     min_capacity_bits,
@@ -31,37 +28,11 @@ from shuffledp.leakage.measures import (
 )
 
 
-def test_identity():
-    gain = identity_gain(3, labels=["a", "b", "c"])
-    assert gain.matrix.tolist() == np.eye(3).tolist()
-    assert gain.is_identity
-    assert gain.is_exact
-    assert gain.num_guesses == 3
-    assert gain.guesses == ("a", "b", "c")
-    assert not gain.matrix.flags.writeable
-
-
-def test_tries_are_never_written_out():
-    gain = tries_gain(10**6, 5)
-    assert gain.num_guesses == math.comb(10**6, 5)
-    assert not gain.is_identity
-    with pytest.raises(ParameterError, match="tries = 5 has 8333"):
-        _ = gain.matrix
-    assert tries_gain(3, 9).num_guesses == 1
-    assert repr(tries_gain(3, 2)) == "GainFunction(3 x 3, classes, tries=2)"
-
-
-def test_large_tables_are_refused():
-    with pytest.raises(ParameterError, match="20000 x 20000 cells"):
-        _ = identity_gain(20_000).matrix
-
-
 def test_single_target():
     inputs = [(a, b) for a in "xyz" for b in "uv"]
     gain = single_target_gain(inputs, target=1)
-    assert gain.guesses == ("u", "v")
-    expected = [[float(b == w) for _, b in inputs] for w in "uv"]
-    assert gain.matrix.tolist() == expected
+    assert gain.num_guesses == 2
+    assert gain.classes.tolist() == [0, 1] * 3
     assert not gain.is_identity
 
 
@@ -79,17 +50,6 @@ def test_single_target():
 def test_single_target_refuses(inputs, target, message):
     with pytest.raises(ParameterError, match=message):
         single_target_gain(inputs, target)
-
-
-@pytest.mark.parametrize(
-    ("labels", "message"),
-    [(["a"], "1 labels were given for 2"), (["a", "a"], "are not all different")],
-)
-def test_labels_fit(labels, message):
-    with pytest.raises(ParameterError, match=message):
-        identity_gain(2, labels=labels)
-    with pytest.raises(ParameterError, match=message):
-        matrix_gain([[1, 0], [0, 1]], guesses=labels)
 
 
 @pytest.mark.parametrize(
@@ -112,70 +72,11 @@ def test_tables_are_copied_and_closed():
     table = np.array([[1.0, 0.0]])
     gain = matrix_gain(table)
     table[0, 0] = 5.0
-    assert gain.matrix.tolist() == [[1.0, 0.0]]
-    assert not gain.matrix.flags.writeable
+    assert gain.table.tolist() == [[1.0, 0.0]]
+    assert not gain.table.flags.writeable
     assert not gain.is_exact
     assert matrix_gain([[1, Fraction(1, 3)]]).is_exact
     assert repr(gain) == "GainFunction(1 x 2, table)"
-
-
-NEGATIVE = [
-    # table, whether every prior leaves some guess worth at least 0
-    ([[1, -1], [-1, 1]], True),
-    ([[1, -2], [-2, 1]], False),
-    ([[1, -2], [-2, 1], [0, 0]], True),
-    ([[1.0, -0.5], [-2.0, 1.0]], True),
-    ([[1.0, -0.5], [-2.0 - 1e-6, 1.0]], False),
-    ([[-1]], False),
-    ([[-1, 5], [3, 4]], True),
-]
-
-
-@pytest.mark.parametrize(("table", "allowed"), NEGATIVE)
-def test_negative_vulnerability(table, allowed):
-    if allowed:
-        gain = matrix_gain(table)
-        # Exactly the hypothesis: on a fine grid of priors no vulnerability is negative.
-        for chance in np.linspace(0.0, 1.0, 101):
-            law = [chance, 1.0 - chance][: gain.num_inputs]
-            assert max(float(row @ law) for row in gain.matrix.astype(float)) >= -1e-12
-    else:
-        with pytest.raises(ParameterError, match="add a guess worth 0"):
-            matrix_gain(table)
-
-
-def test_the_message_shows_a_prior():
-    table = -np.eye(8) - 0.125
-    with pytest.raises(ParameterError, match=r"0\.125, \.\.\.\) the best guess is worth -0\.25;"):
-        matrix_gain(table)
-
-
-@given(
-    st.lists(st.lists(st.integers(-3, 3), min_size=2, max_size=2), min_size=1, max_size=4),
-)
-def test_the_program_decides_as_a_grid_does(rows):
-    table = np.array(rows, dtype=float)
-    # With two secrets the vulnerability is piecewise linear, with kinks at these priors.
-    kinks = {0.0, 1.0}
-    for first in table:
-        for second in table:
-            slope = (first[0] - first[1]) - (second[0] - second[1])
-            if slope != 0.0 and 0.0 <= (second[1] - first[1]) / slope <= 1.0:
-                kinks.add((second[1] - first[1]) / slope)
-    least = min(float((table @ [chance, 1.0 - chance]).max()) for chance in kinks)
-    try:
-        matrix_gain(rows)
-    except ParameterError:
-        assert least < 0.0
-    else:
-        assert least >= -1e-12
-
-
-def test_a_solver_that_fails(monkeypatch):
-    failed = SimpleNamespace(success=False, message="out of steps")
-    monkeypatch.setattr(scipy.optimize, "linprog", lambda *args, **kwargs: failed)
-    with pytest.raises(PrecisionError, match="out of steps"):
-        matrix_gain([[1, -1], [-1, 1]])
 
 
 @pytest.mark.parametrize(("size", "tries"), [(0, 1), (3, 0), (-1, 1)])
@@ -201,7 +102,7 @@ def random_law(generator, *shape):
 
 def in_all_forms(matrix):
     """The same channel, exact and in doubles."""
-    return Channel.from_matrix(matrix), floats(matrix)
+    return Channel(matrix), floats(matrix)
 
 
 @settings(max_examples=50)
@@ -245,7 +146,8 @@ def test_classes(case, data):
     size = len(prior)
     said = data.draw(st.lists(st.sampled_from("abc"), min_size=size, max_size=size))
     gain = single_target_gain([(answer, "z") for answer in said])
-    truth = by_definition(prior, matrix, gain.matrix.astype(int).tolist())
+    table = [[int(answer == guess) for answer in said] for guess in dict.fromkeys(said)]
+    truth = by_definition(prior, matrix, table)
     exact, dense = in_all_forms(matrix)
     assert posterior_vulnerability(prior, exact, gain) == truth
     for form in (dense,):
@@ -253,34 +155,12 @@ def test_classes(case, data):
 
 
 @settings(max_examples=50)
-@given(cases(), st.integers(0, 2))
-def test_best_strategy_earns_the_vulnerability(case, kind):
-    prior, matrix, table = case
-    size = len(prior)
-    gain = [identity_gain(size), tries_gain(size, 2), matrix_gain(table)][kind]
-    truth = posterior_vulnerability(prior, Channel.from_matrix(matrix), gain)
-    for form in in_all_forms(matrix):
-        guesses = best_strategy(prior, form, gain)
-        assert len(guesses) == len(matrix[0])
-        earned = Fraction(0)
-        for y, guess in enumerate(guesses):
-            for x in range(size):
-                worth = {0: int(guess == x), 1: None, 2: None}[kind]
-                if kind == 1:
-                    worth = int(x in guess)
-                elif kind == 2:
-                    worth = table[guess][x]
-                earned += prior[x] * matrix[x][y] * worth
-        assert float(earned) == pytest.approx(float(truth))
-
-
-@settings(max_examples=50)
 @given(cascades())
 def test_data_processing_inequality(case):
     prior, matrix, after, table = case
     gain = matrix_gain(table)
-    first = Channel.from_matrix(matrix)
-    second = first @ Channel.from_matrix(after)
+    first = Channel(matrix)
+    second = first @ Channel(after)
     before = prior_vulnerability(prior, gain)
     assert (
         before
@@ -304,7 +184,7 @@ def test_convex_in_the_prior(case, data):
     other = data.draw(st.lists(st.integers(0, 4), min_size=size, max_size=size).filter(any))
     other = [Fraction(weight, sum(other)) for weight in other]
     middle = [HALF * a + HALF * b for a, b in zip(prior, other, strict=True)]
-    gain, channel = matrix_gain(table), Channel.from_matrix(matrix)
+    gain, channel = matrix_gain(table), Channel(matrix)
     for value in (
         lambda law: prior_vulnerability(law, gain),
         lambda law: posterior_vulnerability(law, channel, gain),
@@ -312,23 +192,33 @@ def test_convex_in_the_prior(case, data):
         assert value(middle) <= HALF * value(prior) + HALF * value(other)
 
 
-@settings(max_examples=20)
+@settings(max_examples=30)
 @given(cases())
-def test_posterior_is_the_mean_over_the_hyper_distribution(case):
+def test_the_min_capacity_is_what_no_prior_and_no_gain_exceeds(case):
     prior, matrix, table = case
-    gain = matrix_gain(table)
-    channel = Channel.from_matrix(matrix)
-    hyper = channel.hyper(prior)
-    mean = sum(
-        mass * prior_vulnerability(inner, gain)
-        for mass, inner in zip(hyper.outer, hyper.inners, strict=True)
-    )
-    assert mean == posterior_vulnerability(prior, channel, gain)
+    channel, gain = Channel(matrix), matrix_gain([[abs(g) for g in r] for r in table])
+    most = sum(max(column) for column in zip(*matrix, strict=True))
+    assert min_capacity_bits(channel) == pytest.approx(math.log2(most), abs=1e-12)
+    if prior_vulnerability(prior, gain) > 0:
+        assert multiplicative_leakage(prior, channel, gain) <= most
+
+
+def test_no_ratio_to_nothing():
+    nothing = matrix_gain([[0, 1], [0, 0]])
+    with pytest.raises(ParameterError, match="use additive_leakage"):
+        multiplicative_leakage([1, 0], [[1, 0], [0, 1]], nothing)
+
+
+def test_a_prior_or_a_gain():
+    with pytest.raises(ParameterError, match="both missing"):
+        prior_vulnerability(None)
+    with pytest.raises(ParameterError, match="prior has 2 entries, not 3"):
+        prior_vulnerability([0.5, 0.5], identity_gain(3))
 
 
 @pytest.mark.parametrize("shape", [(3000, 7), (7, 9001), (40, 40), (1, 5), (5, 1)])
 def test_blocks(shape, monkeypatch):
-    monkeypatch.setattr(vulnerability, "BLOCK_CELLS", 64)
+    monkeypatch.setattr(vulnerability, "_BLOCK_CELLS", 64)
     generator = Entropy.from_seed(7).generator()
     matrix = random_law(generator, *shape)
     prior = random_law(generator, shape[0])
@@ -338,7 +228,9 @@ def test_blocks(shape, monkeypatch):
     tries = min(3, shape[0])
     said = generator.integers(0, 4, shape[0])
     gain = single_target_gain([(int(answer),) for answer in said])
-    totals = np.array([joint[said == answer].sum(axis=0) for answer in gain.guesses])
+    totals = np.array(
+        [joint[said == answer].sum(axis=0) for answer in range(4) if (said == answer).any()]
+    )
     truths = {
         identity_gain(shape[0]): joint.max(axis=0).sum(),
         tries_gain(shape[0], tries): np.sort(joint, axis=0)[-tries:].sum(),
@@ -349,8 +241,6 @@ def test_blocks(shape, monkeypatch):
         for asked, truth in truths.items():
             found = posterior_vulnerability(prior, form, asked)
             assert found == pytest.approx(truth, rel=1e-13)
-    strategy = best_strategy(prior, matrix, gain)
-    assert strategy == tuple(gain.guesses[row] for row in totals.argmax(axis=0))
 
 
 def test_published_example():
@@ -360,36 +250,6 @@ def test_published_example():
     assert posterior_vulnerability(None, rows) == Fraction(3, 5)
     assert additive_leakage(None, rows) == Fraction(4, 15)
     assert multiplicative_leakage(None, rows) == Fraction(9, 5)
-    assert best_strategy(None, rows) == (0, 1, 2)
-
-
-def test_the_first_of_equals():
-    assert best_strategy([0.5, 0.5], [[1.0, 0.0], [1.0, 0.0]]) == (0, 0)
-    assert best_strategy([0.5, 0.5], [[1.0], [1.0]], tries_gain(2, 2)) == ((0, 1),)
-
-
-@settings(max_examples=30)
-@given(cases())
-def test_the_min_capacity_is_what_no_prior_and_no_gain_exceeds(case):
-    prior, matrix, table = case
-    channel, gain = Channel.from_matrix(matrix), matrix_gain([[abs(g) for g in r] for r in table])
-    most = sum(max(column) for column in zip(*matrix, strict=True))
-    assert min_capacity_bits(channel) == pytest.approx(math.log2(most), abs=1e-12)
-    if prior_vulnerability(prior, gain) > 0:
-        assert multiplicative_leakage(prior, channel, gain) <= most
-
-
-def test_round_off_is_not_negative():
-    # The exact value is 0: three tenths are not the sum of a tenth and two.
-    gain = matrix_gain([[0.3, -0.1], [-0.3, 0.1]])
-    for chance in np.linspace(0.0, 1.0, 41):
-        assert prior_vulnerability([chance, 1.0 - chance], gain) >= 0.0
-
-
-def test_no_ratio_to_nothing():
-    nothing = matrix_gain([[0, 1], [0, 0]])
-    with pytest.raises(ParameterError, match="use additive_leakage"):
-        multiplicative_leakage([1, 0], [[1, 0], [0, 1]], nothing)
 
 
 @pytest.mark.parametrize(
@@ -403,13 +263,26 @@ def test_no_ratio_to_nothing():
     ],
 )
 def test_what_does_not_fit(prior, channel, gain, message):
-    for measure in (posterior_vulnerability, additive_leakage, best_strategy):
+    for measure in (posterior_vulnerability, additive_leakage):
         with pytest.raises(ParameterError, match=message):
             measure(prior, channel, gain)
 
 
-def test_a_prior_or_a_gain():
-    with pytest.raises(ParameterError, match="both missing"):
-        prior_vulnerability(None)
-    with pytest.raises(ParameterError, match="prior has 2 entries, not 3"):
-        prior_vulnerability([0.5, 0.5], identity_gain(3))
+@pytest.mark.parametrize(
+    ("table", "allowed"),
+    [
+        ([[1, -1], [-1, 1], [0, 0]], True),
+        ([[3, 2], [-9, 4]], True),
+        ([[-0.5, 1.0], [0.0, 0.0]], True),
+        ([[1, -2], [-2, 1]], False),
+        ([[2.0, -1.0], [-1.0, 2.0]], False),
+    ],
+)
+def test_a_guess_without_risk_is_needed(table, allowed):
+    if allowed:
+        gain = matrix_gain(table)
+        for chance in np.linspace(0.0, 1.0, 11):
+            assert prior_vulnerability([chance, 1.0 - chance], gain) >= 0.0
+    else:
+        with pytest.raises(ParameterError, match="add a guess worth 0"):
+            matrix_gain(table)

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from oracles.multinomial_exact import exact_exchangeable_vulnerability
 from oracles.shuffled_guesses import identity, k_rr
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
@@ -18,13 +17,11 @@ from shuffledp.leakage import multinomial as module
 from shuffledp.leakage.channel import Channel
 from shuffledp.leakage.multinomial import (
     LEFT_OUT,
-    default_num_samples,
     dense_channel,
     excess_means,
     histogram_blocks,
     histogram_windows,
     multinomial_form,
-    sampled_vulnerability,
 )
 
 
@@ -81,7 +78,7 @@ def test_channels_of_all_kinds():
     from scipy.sparse import csr_array
 
     rows = k_rr(3, Fraction(1, 2))
-    exact = Channel.from_matrix(rows)
+    exact = Channel(rows)
     for channel in (rows, exact, exact.to_float(), csr_array(exact.to_dense())):
         assert dense_channel(channel) == pytest.approx(np.full((3, 3), 0.25) + 0.25 * np.eye(3))
     assert dense_channel(exact, exact=True).tolist() == rows
@@ -140,13 +137,6 @@ def test_windows(num_users, law):
         assert tails.sum() <= LEFT_OUT
 
 
-def test_more_targets_widen_windows():
-    law = np.array([0.5, 0.3, 0.2])
-    one, four = (histogram_windows(10_000, law, num_targets=t) for t in (1, 4))
-    assert (four.low <= one.low - 3).all()
-    assert (four.high >= one.high + 3).all()
-
-
 def test_too_many_are_not_counted():
     assert histogram_windows(10**15, np.array([0.5, 0.5])).num_histograms == math.inf
     assert histogram_windows(10**9, np.full(100, 0.01)).num_histograms == math.inf
@@ -161,27 +151,27 @@ def test_blocks_that_are_full(monkeypatch):
         assert listed(windows)[0].tolist() == [[0, 3], [1, 2], [2, 1], [3, 0]]
 
 
-def exact_means(num_users, law, parts, level):
+def exact_means(num_users, law, parts):
     total = np.zeros(len(parts))
     for counts, masses in histogram_blocks(histogram_windows(num_users, law)):
-        total += masses @ np.maximum(counts @ parts.T / num_users - level, 0.0)
+        total += masses @ np.maximum(counts @ parts.T / num_users, 0.0)
     return total
 
 
 @settings(max_examples=60)
-@given(st.integers(0, 10**6), st.integers(1, 40), st.sampled_from([0.0, 0.1, 0.5, 3.0]))
-def test_errs_upwards(seed, num_users, level):
+@given(st.integers(0, 10**6), st.integers(1, 40))
+def test_errs_upwards(seed, num_users):
     rng = Entropy.from_seed(seed).generator()
     law = rng.dirichlet(np.ones(3))
     parts = rng.normal(size=(4, 3)) * 10.0 ** rng.integers(-6, 4)
-    exact = exact_means(num_users, law, parts, level)
-    assert (exact * (1.0 - 1e-9) <= excess_means(num_users, law, parts, level)).all()
+    exact = exact_means(num_users, law, parts)
+    assert (exact * (1.0 - 1e-9) <= excess_means(num_users, law, parts)).all()
 
 
 def test_falls_exponentially():
     law, parts = np.array([0.6, 0.4]), np.array([[-1.0, 1.0]])
     found = [excess_means(n, law, parts)[0] for n in (100, 400, 1600, 10**9)]
-    exact = exact_means(400, law, parts, 0.0)[0]
+    exact = exact_means(400, law, parts)[0]
     assert exact <= found[1] <= 30.0 * exact
     assert found[2] <= found[1] ** 2.5
     assert 0.0 < found[3] <= 1e-280
@@ -193,73 +183,9 @@ def test_constants_and_large_weights(parts):
     for num_users in (1, 30):
         found = excess_means(num_users, law, weights)
         assert np.isfinite(found).all()
-        assert (exact_means(num_users, law, weights, 0.0) <= found).all()
+        assert (exact_means(num_users, law, weights) <= found).all()
 
 
 FALSE_POSITIVE_RATE = 1e-9
 REPETITIONS = 300
 NUM_TESTS = 2
-
-
-@pytest.mark.parametrize("prior", [None, [Fraction(5, 10), Fraction(3, 10), Fraction(2, 10)]])
-def test_limits_fail_no_more_often_than_said(prior):
-    channel = k_rr(3, Fraction(4, 5))
-    form = multinomial_form(12, channel, prior=prior)
-    exact = float(exact_exchangeable_vulnerability(12, channel, prior=prior))
-    failure, missed, planted = 0.1, 0, 0
-    for seed in range(REPETITIONS):
-        found = sampled_vulnerability(
-            form, entropy=Entropy.from_seed(seed), num_samples=2000, failure=failure
-        )
-        missed += not found.lower <= exact <= found.upper
-        planted += not found.lower <= exact + 0.02 <= found.upper
-    level = stats.binom.isf(FALSE_POSITIVE_RATE / NUM_TESTS, REPETITIONS, failure)
-    assert missed <= level < planted
-
-
-@pytest.mark.parametrize("num_users", [3, 50, 2000])
-def test_what_is_cut_off_is_bounded(monkeypatch, num_users):
-    """The bound against the mean over all histograms, for cuts near and far."""
-    form = multinomial_form(num_users, k_rr(3, 0.8), prior=[0.4, 0.35, 0.25])
-    parts = form.gains - form.gains[form.best]
-    for reach in (0.5, 2.0, 5.0):
-        spread = np.sqrt((np.square(parts - (parts @ form.law)[:, None]) @ form.law).max())
-        at = reach * float(spread) / np.sqrt(num_users)
-        bound = excess_means(num_users, form.law, parts, at).sum()
-        exact = sum(
-            float(np.maximum((counts @ parts.T).max(axis=1) / num_users - at, 0.0) @ masses)
-            for counts, masses in histogram_blocks(histogram_windows(num_users, form.law))
-        )
-        assert exact <= bound
-    cut = module._find_cut(form, parts)
-    assert cut.lost <= 1e-6
-    assert 0.0 < cut.at <= parts.max()
-    # From too early a start it is found by doubling.
-    monkeypatch.setattr(module, "_FIRST_CUT", 0.25)
-    assert module._find_cut(form, parts).lost <= 1e-6
-    # Cut early, the upper limit pays for it and still holds.
-    monkeypatch.setattr(module, "_FIRST_CUT", 1.0)
-    monkeypatch.setattr(module, "_CUT_OFF", 10.0)
-    early = module._find_cut(form, parts)
-    assert early.at < cut.at or num_users == 3
-    found = sampled_vulnerability(form, entropy=Entropy.from_seed(1), num_samples=20_000)
-    exact = form.without_release + sum(
-        float(np.maximum((counts @ parts.T).max(axis=1), 0.0) @ masses) / num_users
-        for counts, masses in histogram_blocks(histogram_windows(num_users, form.law))
-    )
-    assert found.lower <= exact <= found.upper
-
-
-def test_default_numbers():
-    assert default_num_samples(multinomial_form(9, np.eye(3))) == 1 << 20
-    assert default_num_samples(multinomial_form(9, np.eye(500))) == 8589
-    assert default_num_samples(multinomial_form(9, np.eye(1500))) == 1 << 12
-
-
-def test_seeds_repeat():
-    form = multinomial_form(10**6, k_rr(5, 0.8))
-    first, again, other = (
-        sampled_vulnerability(form, entropy=Entropy.from_seed(seed), num_samples=1000)
-        for seed in (1, 1, 2)
-    )
-    assert first == again != other

@@ -1,7 +1,4 @@
-"""Reports that keep some of their order, against all sequences and against whole channels.
-
-Limits fail with 1e-9 a call; seeds are fixed, so that a failure is a failure of the code.
-"""
+"""Reports that keep some of their order, against all sequences and against whole channels."""
 
 import math
 from fractions import Fraction
@@ -10,23 +7,21 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
+from oracles.shuffler_channels import permutation_channel
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.leakage import any_shuffler as module
 from shuffledp.leakage.any_shuffler import positions_vulnerability
-from shuffledp.leakage.builders import permutation_channel, product_channel
-from shuffledp.leakage.multinomial import multinomial_form
+from shuffledp.leakage.builders import product_channel
 from shuffledp.leakage.uninformed import exchangeable_vulnerability, shuffled_vulnerability
-
-FALSE_POSITIVE_RATE = 4e-8  # 40 sampled calls, each of which fails with 1e-9
 
 BINARY = [[0.75, 0.25], [0.25, 0.75]]
 
 
-def by_sequences(place_law, rows, prior, crowd=None):
+def by_sequences(place_law, rows, prior):
     """V by listing what is released at all places, without the module's formula."""
     k, m, n = len(rows), len(rows[0]), len(place_law)
-    others = crowd or [sum(prior[x] * rows[x][y] for x in range(k)) for y in range(m)]
+    others = [sum(prior[x] * rows[x][y] for x in range(k)) for y in range(m)]
     total = 0
     for z in product(range(m), repeat=n):
         rest = [math.prod(others[z[i]] for i in range(n) if i != j) for j in range(n)]
@@ -37,39 +32,31 @@ def by_sequences(place_law, rows, prior, crowd=None):
     return total
 
 
-def random_case(seed, *, with_crowd):
+def random_case(seed):
     generator = Entropy.from_seed(seed).generator()
     k, m, n = (int(generator.integers(2, high)) for high in (4, 4, 6))
     rows = generator.dirichlet(np.ones(m), size=k)
-    crowd = generator.dirichlet(np.ones(m)).tolist() if with_crowd else None
-    return generator.dirichlet(np.ones(n)), rows, generator.dirichlet(np.ones(k)), crowd
+    return generator.dirichlet(np.ones(n)), rows, generator.dirichlet(np.ones(k))
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_all_ways_enclose_what_sequences_give(seed):
-    place_law, rows, prior, crowd = random_case(seed, with_crowd=seed % 2 == 1)
-    exact = by_sequences(place_law.tolist(), rows.tolist(), prior.tolist(), crowd)
-    found = positions_vulnerability(place_law, rows, prior=prior, crowd=crowd)
-    assert found.method == "positions-listed"
-    assert found.lower <= exact <= found.upper <= found.lower + 1e-11
-    form = multinomial_form(place_law.size, rows, prior=prior, crowd=crowd)
-    places = module._places(place_law)
-    for other in (
-        module._closed(form, places),
-        module._sampled(form, places, Entropy.from_seed(seed), 5000),
-    ):
-        assert other.lower - 1e-12 <= exact - form.certain <= other.upper + 1e-12
+@pytest.mark.parametrize("seed", range(24))
+def test_bounds_enclose_what_sequences_give(seed):
+    place_law, rows, prior = random_case(seed)
+    exact = by_sequences(place_law.tolist(), rows.tolist(), prior.tolist())
+    found = positions_vulnerability(place_law, rows, prior=prior)
+    assert found.method == "positions-bounded"
+    assert found.lower - 1e-12 <= exact <= found.upper + 1e-12
 
 
-def test_limits_reject_a_wrong_law():
-    """The negative control: samples for another law of the place do not enclose the truth."""
-    form = multinomial_form(3, BINARY)
-    places = module._places(np.array([0.9, 0.06, 0.04]))
-    wrong = module._places(np.array([0.5, 0.3, 0.2]))
-    truth = by_sequences([0.9, 0.06, 0.04], BINARY, [0.5, 0.5])
-    right = module._sampled(form, places, Entropy.from_seed(1), 20_000)
+def test_a_wrong_law_of_the_place_is_seen():
+    """The negative control: bounds for another law of the place do not enclose the truth."""
+    law = 0.999 ** np.arange(8000)
+    law /= law.sum()
+    truth = 0.5 + 0.25 * math.sqrt(2.0 / math.pi * float((law**2).sum()))  # nearly a normal law
+    right = positions_vulnerability(law, BINARY)
     assert right.lower <= truth <= right.upper
-    assert module._sampled(form, wrong, Entropy.from_seed(1), 20_000).upper < truth
+    wrong = law[::4] / law[::4].sum()
+    assert positions_vulnerability(wrong, BINARY).lower > truth
 
 
 @pytest.mark.parametrize("values", [2, 3])
@@ -90,7 +77,6 @@ def test_equals_the_whole_channel_of_a_permutation_law(values):
         found = positions_vulnerability(place_law, rows, prior=prior)
         assert found.lower <= exact * (1.0 + 1e-13)
         assert exact <= found.upper * (1.0 + 1e-13)
-        assert found.upper - found.lower < 1e-11
 
 
 def test_exact_fractions_for_randomized_response():
@@ -106,20 +92,7 @@ def test_exact_fractions_for_randomized_response():
     rows = [[truth if x == y else other for y in range(k)] for x in range(k)]
     assert by_sequences(place_law, rows, [Fraction(1, k)] * k) == exact
     found = positions_vulnerability([0.5, 1 / 3, 1 / 6], np.array(rows, dtype=float))
-    assert found.lower <= float(exact) <= found.upper <= found.lower + 1e-12
-
-
-def test_a_long_list_of_different_places():
-    """1/2 + (p - 1/2) E abs(sum of signs times masses), over all signs."""
-    law = 1.0 + np.arange(17.0)
-    law /= law.sum()
-    signs = np.array(list(product((-1.0, 1.0), repeat=law.size)))
-    exact = 0.5 + 0.25 * float(np.abs(signs @ law).mean())
-    found = positions_vulnerability(law, BINARY)
-    assert found.method == "positions-listed"
-    assert found.lower <= exact * (1.0 + 1e-13)
-    assert exact <= found.upper * (1.0 + 1e-13)
-    assert found.upper - found.lower < 1e-11
+    assert found.lower <= float(exact) <= found.upper
 
 
 def test_differences_that_do_not_vary():
@@ -145,21 +118,6 @@ def test_equal_places_are_a_uniform_shuffle():
     assert exact.lower <= large.upper <= large.lower + 1e-9
 
 
-def test_between_a_uniform_shuffle_and_none():
-    law = 0.9 ** np.arange(60)
-    law /= law.sum()
-    found = positions_vulnerability(law, BINARY, entropy=Entropy.from_seed(5))
-    assert found.method == "positions-sampled"
-    assert shuffled_vulnerability(60, 2, 0.75).lower <= found.lower < found.upper < 0.75
-    assert any("1e-9" in each for each in found.assumptions)
-    # More spread never tells more: a mixture with the uniform law.
-    flatter = positions_vulnerability(
-        0.5 * law + 0.5 / 60, BINARY, entropy=Entropy.from_seed(6), num_samples=100_000
-    )
-    assert flatter.lower < found.upper
-    assert flatter.upper < found.lower
-
-
 def test_more_noise_tells_less():
     law = [0.6, 0.3, 0.1]
     values = [
@@ -179,50 +137,6 @@ def test_many_places_by_the_normal_law(size):
     normal = 0.5 + 0.25 * math.sqrt(2.0 / math.pi * float((law**2).sum()))
     assert found.lower <= normal <= found.upper
     assert found.upper - found.lower < 0.15 * (normal - 0.5)
-    sampled = positions_vulnerability(
-        law, BINARY, entropy=Entropy.from_seed(size), num_samples=2000 if size < 10_000 else 0
-    )
-    assert sampled.lower <= normal <= sampled.upper
-
-
-def test_rare_places_are_left_out_of_samples():
-    law = 0.5 ** np.arange(1.0, 80.0)
-    law /= law.sum()
-    form = multinomial_form(79, BINARY)
-    found = module._sampled(form, module._places(law), Entropy.from_seed(2), 50_000)
-    # Sum of signs with halving masses is uniform on [-1, 1]: E abs = 1/2.
-    assert found.lower <= 0.5 + 0.25 * 0.5 <= found.upper
-
-
-def test_one_heavy_place_and_very_many_light_ones():
-    size = 1_000_000
-    law = np.full(size, 0.7 / (size - 1))
-    law[17] = 0.3
-    found = positions_vulnerability(law, BINARY)
-    assert found.method == "positions-listed"
-    # The heavy place decides: 0.3 is some hundred deviations of the rest.
-    assert found.lower <= 0.5 + 0.25 * 0.3 <= found.upper <= found.lower + 1e-9
-
-
-def test_many_groups_of_equal_places_are_sampled_as_histograms():
-    law = np.repeat([0.01, 0.005, 0.002, 0.001], [30, 60, 100, 200])
-    law /= law.sum()
-    three = [[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]]
-    found = positions_vulnerability(law, three, entropy=Entropy.from_seed(9))
-    closed = positions_vulnerability(law, three, num_samples=0)
-    assert (found.method, closed.method) == ("positions-sampled", "positions-bounded")
-    assert closed.lower <= found.lower <= found.upper <= closed.upper
-    spread = math.sqrt(float((law**2).sum()))
-    assert closed.upper <= 1 / 3 + 0.4 * 2 / 3 * spread + 1e-12
-
-
-def test_reports_that_nobody_else_sends_give_the_target_away():
-    rows = [[0.5, 0.5, 0.0], [0.5, 0.2, 0.3]]
-    crowd = [0.6, 0.4, 0.0]
-    exact = by_sequences([0.75, 0.25], rows, [0.5, 0.5], [0.6, 0.4, 1e-12])
-    found = positions_vulnerability([0.75, 0.25], rows, crowd=crowd)
-    assert found.lower - 1e-9 <= exact <= found.upper + 1e-9
-    assert found.lower >= 0.15
 
 
 def test_a_sure_guess_and_a_single_place():
@@ -232,16 +146,6 @@ def test_a_sure_guess_and_a_single_place():
     assert sure.upper <= 1.0
     useless = positions_vulnerability(np.arange(1.0, 101.0) / 5050.0, [[0.5, 0.5]] * 2)
     assert useless.upper == pytest.approx(0.5)
-
-
-def test_failed_limits_leave_the_closed_bounds(monkeypatch):
-    law = 0.95 ** np.arange(200)
-    law /= law.sum()
-    monkeypatch.setattr(module, "_sampled", lambda *_: module.Enclosure(0.9, 0.95))
-    found = positions_vulnerability(law, BINARY)
-    closed = positions_vulnerability(law, BINARY, num_samples=0)
-    assert found.upper <= 0.75
-    assert closed.lower <= closed.upper
 
 
 def test_equal_up_to_rounding_is_equal():
@@ -262,10 +166,7 @@ def test_equal_up_to_rounding_is_equal():
         ({"place_law": [0.5, 0.6]}, "place_law"),
         ({"place_law": [1.5, -0.5]}, "place_law"),
         ({"place_law": [math.nan, 1.0]}, "place_law"),
-        ({"num_samples": -1}, "num_samples"),
-        ({"num_samples": 1}, "num_samples"),
         ({"prior": [0.5]}, "prior"),
-        ({"crowd": [0.5, 0.6]}, "crowd"),
         ({"channel": [[0.5, 0.6], [0.5, 0.5]]}, "row"),
     ],
 )

@@ -15,11 +15,9 @@ from oracles.multinomial_exact import exact_exchangeable_vulnerability
 from oracles.shuffled_guesses import identity, k_rr, one_target, random_rows
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
-from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.leakage import uninformed as exchangeable
-from shuffledp.leakage.fullest_bin import maximum_load
+from shuffledp.leakage.fullest_bin import exact_maximum_load, maximum_load
 from shuffledp.leakage.uninformed import (
-    exact_shuffled_vulnerability,
     exchangeable_vulnerability,
     largest_share_upper,
     randomizer_vulnerability,
@@ -34,6 +32,16 @@ GOLDEN = json.loads(
 TRUTHS = (Fraction(1), Fraction(9, 10), Fraction(3, 5))
 
 
+def exact_shuffled(num_users, domain_size, truth):
+    """Eq. 17 in fractions, with Theorem 17 for two values."""
+    if domain_size == 2:
+        half = num_users // 2
+        load = Fraction(1, 2) + Fraction(math.comb(2 * half, half), 2 ** (2 * half + 1))
+        return 1 - truth + (2 * truth - 1) * load
+    false = (1 - Fraction(truth)) / (domain_size - 1)
+    return false + (truth - false) * exact_maximum_load(num_users, domain_size) / num_users
+
+
 def uniform(domain_size):
     return [Fraction(1, domain_size)] * domain_size
 
@@ -44,7 +52,7 @@ def test_all_data_listed(domain_size, truth):
     truth = Fraction(1, domain_size) if truth == "least" else truth
     for num_users in range(1, 7 if domain_size == 2 else 5):
         exact = one_target(num_users, k_rr(domain_size, truth), uniform(domain_size))
-        assert exact_shuffled_vulnerability(num_users, domain_size, truth) == exact
+        assert exact_shuffled(num_users, domain_size, truth) == exact
         found = shuffled_vulnerability(num_users, domain_size, truth)
         assert found.lower <= exact <= found.upper
         assert found.upper - found.lower <= 2e-12
@@ -57,7 +65,7 @@ def test_propositions_by_histograms(truth):
     # Props. 16, 18, 20 and 21 sum over histograms; Theorems 17 and 19 and eq. 17 do not.
     for num_users, domain_size in ((7, 2), (24, 2), (9, 3), (20, 3), (8, 5)):
         summed = exact_exchangeable_vulnerability(num_users, k_rr(domain_size, truth))
-        assert exact_shuffled_vulnerability(num_users, domain_size, truth) == summed
+        assert exact_shuffled(num_users, domain_size, truth) == summed
 
 
 def test_theorem_17_as_printed():
@@ -72,7 +80,7 @@ def test_theorem_17_as_printed():
 
 @pytest.mark.parametrize("num_users", [126, 128, 129, 130, 131, 1000, 99_999, 100_000])
 def test_theorem_17_across_the_series(num_users):
-    exact = exact_shuffled_vulnerability(num_users, 2, 1)
+    exact = exact_shuffled(num_users, 2, 1)
     found = shuffler_vulnerability(num_users, 2)
     assert found.lower <= exact <= found.upper
 
@@ -172,9 +180,6 @@ def test_a_rounded_blind_guess_is_no_refusal(domain_size):
         (lambda: shuffled_vulnerability(5, 2, math.nan), ParameterError, "truth"),
         (lambda: shuffled_vulnerability(5, 3, 0.3), OutOfRegimeError, "p >= 1/k"),
         (lambda: shuffled_vulnerability(5, 3, Fraction(3, 10)), OutOfRegimeError, "p >= 1/k"),
-        (lambda: exact_shuffled_vulnerability(5, 2, 0.75), ParameterError, "give a Fraction"),
-        (lambda: exact_shuffled_vulnerability(5, 3, Fraction(1, 4)), OutOfRegimeError, "1/k"),
-        (lambda: exact_shuffled_vulnerability(100_001, 2, 1), ParameterError, "above 100000"),
         (lambda: randomizer_vulnerability([[1.0]]), ParameterError, "1 row"),
         (lambda: randomizer_vulnerability(np.full((2, 2), 0.4)), ParameterError, "row 0"),
     ],
@@ -328,68 +333,6 @@ def test_where_a_load_takes_too_long(monkeypatch):
     assert max(exact.lower, found.lower) <= min(exact.upper, found.upper)
 
 
-@pytest.mark.parametrize(
-    ("num_users", "domain_size", "truth", "prior", "share"),
-    [
-        (300, 3, 1.0, None, 0.06),
-        (300, 3, 0.6, None, 0.06),
-        (200, 4, 0.9, [0.26, 0.25, 0.25, 0.24], 0.08),
-        (5, 4, 0.9, [0.7, 0.1, 0.1, 0.1], 0.4),  # a rare gain, and a range that is cut late
-    ],
-)
-def test_samples_enclose_and_a_wrong_value_is_seen(
-    monkeypatch, *, num_users, domain_size, truth, prior, share
-):
-    channel = k_rr(domain_size, truth)
-    exact = exchangeable_vulnerability(num_users, channel, prior=prior)
-    by(monkeypatch, "load", "histograms")
-    found = exchangeable_vulnerability(
-        num_users, channel, prior=prior, entropy=Entropy.from_seed(21), num_samples=100_000
-    )
-    assert found.method == "sampled"
-    assert any("Monte Carlo over 100000" in each for each in found.assumptions)
-    assert "Drawn from a seed." in found.assumptions
-    assert found.lower <= exact.lower <= exact.upper <= found.upper
-    gained = exact.upper - max(prior or [1.0 / domain_size])
-    # Had the gain been larger or smaller by that share, it would have shown.
-    assert found.upper - found.lower <= share * gained
-    assert found.upper < exact.upper + share * gained
-    assert found.lower > exact.upper - share * gained
-
-
-def test_samples_by_default_are_secret(monkeypatch):
-    by(monkeypatch, "load", "histograms")
-    found = exchangeable_vulnerability(50, k_rr(3, 0.6), num_samples=2000)
-    assert "Drawn from the operating system's key." in found.assumptions
-    exact = shuffled_vulnerability(50, 3, 0.6)
-    assert found.lower <= exact.lower <= exact.upper <= found.upper
-
-
-def test_without_samples_and_where_limits_fail(monkeypatch):
-    by(monkeypatch, "load", "histograms")
-    exact = shuffled_vulnerability(100, 5, 0.8)
-    paired = exchangeable_vulnerability(100, k_rr(5, 0.8), num_samples=0)
-    assert paired.method == "pairs"
-    assert paired.lower <= exact.lower <= exact.upper <= paired.upper
-    assert paired.upper - paired.lower < 0.5
-    monkeypatch.setattr(
-        exchangeable, "sampled_vulnerability", lambda *_args, **_named: Enclosure(0.9, 0.95)
-    )
-    assert exchangeable_vulnerability(100, k_rr(5, 0.8)) == paired
-
-
-def test_many_rivals_are_not_paired(monkeypatch):
-    monkeypatch.setattr(exchangeable, "_MOST_PAIRED", 5)
-    by(monkeypatch, "load", "histograms")
-    exact = shuffled_vulnerability(200, 3, 0.8)
-    found = exchangeable_vulnerability(200, k_rr(3, 0.8), num_samples=0)
-    assert found.method == "pairs"
-    assert found.lower == pytest.approx(1.0 / 3.0)
-    assert exact.upper <= found.upper < 0.5
-    few = exchangeable_vulnerability(2, k_rr(3, 0.8), num_samples=0)
-    assert shuffled_vulnerability(2, 3, 0.8).upper <= few.upper <= 0.8 * (1.0 + 1e-12)
-
-
 def test_the_target_who_gives_himself_away():
     # Only the target can send outcome 1; everybody else sends 0.
     channel = [[Fraction(1, 4), Fraction(3, 4)], [Fraction(1, 2), Fraction(1, 2)]]
@@ -463,30 +406,6 @@ def test_invariances(problem, seed):
         noisy_crowd = [sum(a * noise[y][z] for y, a in enumerate(crowd)) for z in range(3)]
     less = exchangeable_vulnerability(num_users, noisy, prior=prior, crowd=noisy_crowd)
     assert less.lower <= exact
-
-
-@pytest.mark.parametrize(
-    ("arguments", "named", "match"),
-    [
-        ((0, k_rr(2, 0.8)), {}, "num_users = 0"),
-        ((10**16, k_rr(2, 0.8)), {}, "above 1e"),
-        ((5, [[1.0]]), {}, "1 row"),
-        ((5, [[0.5, 0.4], [0.5, 0.5]]), {}, "row 0"),
-        ((5, [[0.5, 0.5], [1.5, -0.5]]), {}, "row 1"),
-        ((5, k_rr(2, 0.8)), {"prior": [0.5, 0.25, 0.25]}, "prior has 3 entries"),
-        ((5, k_rr(2, 0.8)), {"prior": [0.5, 0.4]}, "prior sums to"),
-        ((5, k_rr(2, 0.8)), {"crowd": [1.0]}, "crowd has 1 entries, not 2"),
-        ((5, k_rr(2, 0.8)), {"crowd": [0.5, 0.4]}, "crowd sums to 0.9"),
-        ((5, k_rr(2, 0.8)), {"crowd": [1.5, -0.5]}, "crowd has an entry"),
-        ((5, k_rr(2, 0.8)), {"crowd": [math.nan, 1.0]}, "crowd has an entry"),
-        ((5, k_rr(2, 0.8)), {"crowd": [1.0, 1e-250]}, "below 1e-200"),
-        ((5, k_rr(2, 0.8)), {"num_samples": 1}, "num_samples = 1"),
-        ((5, k_rr(2, 0.8)), {"num_samples": -1}, "num_samples = -1"),
-    ],
-)
-def test_refusals_of_exchangeable(arguments, named, match):
-    with pytest.raises(ParameterError, match=match):
-        exchangeable_vulnerability(*arguments, **named)
 
 
 @pytest.mark.parametrize(
@@ -571,3 +490,50 @@ def test_a_bound_on_weighted_bins():
     )
     upper = largest_share_upper(3, [0.5, 0.5], [1.0, 0.25])
     assert exact / 3 <= upper < largest_share_upper(3, [0.5, 0.5])
+
+
+def in_pairs(num_users, rows):
+    return exchangeable.exchangeable_ends(num_users, rows, prior=None, work=0.0)
+
+
+def test_pairs_of_guesses(monkeypatch):
+    by(monkeypatch, "load", "histograms")
+    exact = shuffled_vulnerability(100, 5, 0.8)
+    paired = in_pairs(100, k_rr(5, 0.8))
+    assert paired.method == "pairs"
+    assert paired.lower <= exact.lower <= exact.upper <= paired.upper
+    assert paired.upper - paired.lower < 0.5
+
+
+def test_many_rivals_are_not_paired(monkeypatch):
+    monkeypatch.setattr(exchangeable, "_MOST_PAIRED", 5)
+    by(monkeypatch, "load", "histograms")
+    exact = shuffled_vulnerability(200, 3, 0.8)
+    found = in_pairs(200, k_rr(3, 0.8))
+    assert found.method == "pairs"
+    assert found.lower == pytest.approx(1.0 / 3.0)
+    assert exact.upper <= found.upper < 0.5
+    few = in_pairs(2, k_rr(3, 0.8))
+    assert shuffled_vulnerability(2, 3, 0.8).upper <= few.upper <= 0.8 * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named", "match"),
+    [
+        ((0, k_rr(2, 0.8)), {}, "num_users = 0"),
+        ((10**16, k_rr(2, 0.8)), {}, "above 1e"),
+        ((5, [[1.0]]), {}, "1 row"),
+        ((5, [[0.5, 0.4], [0.5, 0.5]]), {}, "row 0"),
+        ((5, [[0.5, 0.5], [1.5, -0.5]]), {}, "row 1"),
+        ((5, k_rr(2, 0.8)), {"prior": [0.5, 0.25, 0.25]}, "prior has 3 entries"),
+        ((5, k_rr(2, 0.8)), {"prior": [0.5, 0.4]}, "prior sums to"),
+        ((5, k_rr(2, 0.8)), {"crowd": [1.0]}, "crowd has 1 entries, not 2"),
+        ((5, k_rr(2, 0.8)), {"crowd": [0.5, 0.4]}, "crowd sums to 0.9"),
+        ((5, k_rr(2, 0.8)), {"crowd": [1.5, -0.5]}, "crowd has an entry"),
+        ((5, k_rr(2, 0.8)), {"crowd": [math.nan, 1.0]}, "crowd has an entry"),
+        ((5, k_rr(2, 0.8)), {"crowd": [1.0, 1e-250]}, "below 1e-200"),
+    ],
+)
+def test_refusals_of_exchangeable(arguments, named, match):
+    with pytest.raises(ParameterError, match=match):
+        exchangeable_vulnerability(*arguments, **named)

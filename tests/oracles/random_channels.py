@@ -21,4 +21,4 @@ def channels(draw, num_inputs=None, num_outputs=None, *, most=4):
     """Draw an exact channel without labels."""
     rows = num_inputs or draw(st.integers(1, most))
     columns = num_outputs or draw(st.integers(1, most))
-    return Channel.from_matrix([draw(laws(columns)) for _ in range(rows)])
+    return Channel([draw(laws(columns)) for _ in range(rows)])

@@ -4,21 +4,25 @@ import json
 
 import pytest
 
-from report.monitor_views import CENTRAL, LOCAL, build_view, infinite
-from report.pages import Page, drawn
+from report.monitor_views import LOCAL, build_result, build_view
+from report.pages import Page
+from report.pages import drawn as drawn_elements
 from shuffledp.core.bound import Bound
 from shuffledp.core.errors import OutputError
 from shuffledp.report import page_html, write_report
 from shuffledp.report.monitor_page import (
-    errors_figure,
+    MOST_CURVES,
+    curves_of,
+    drawn,
     running_figure,
     statement_facts,
     statement_paragraphs,
+    table_rows,
 )
 
 
-def said(view):
-    return dict(statement_paragraphs(view))
+def said(result):
+    return dict(statement_paragraphs(result))
 
 
 def test_the_page_is_complete_and_loads_nothing(tmp_path):
@@ -33,26 +37,18 @@ def test_the_page_is_complete_and_loads_nothing(tmp_path):
         "Privacy statement",
         "What was done",
         "Assumptions",
-        "Reproduce and cite",
+        "Cite",
         "predrawn-signs",
         "Of 8 true counts, 0 lie outside their band.",
     ):
         assert text in page.text, text
-    for name in ("chart-running", "chart-errors"):
-        assert ("div", "id", name) in page.attributes
+    assert ("div", "id", "chart-running") in page.attributes
     assert "script" not in page.tags
     assert not [value for _, name, value in page.attributes if name in {"src"}]
 
 
-def test_a_page_without_truth_says_nothing_of_simulations():
-    page = Page(page_html(build_view(truth=False)))
-    assert "Monitoring of 1,000 users over 8 periods" in page.text
-    assert ("div", "id", "chart-errors") not in page.attributes
-    assert "imulat" not in page.text
-
-
 def test_a_seed_is_an_alarm_and_warnings_are_shown():
-    html = page_html(build_view(is_seeded=True, warnings=("Mind <this>.",)))
+    html = page_html(build_view(is_simulation=True, warnings=("Mind <this>.",)))
     page = Page(html)
     assert ("div", "role", "alert") in page.attributes
     assert "It protects nobody" in page.text
@@ -63,7 +59,7 @@ def test_a_seed_is_an_alarm_and_warnings_are_shown():
 def test_what_comes_from_outside_is_escaped():
     hostile = "<script>alert(1)</script>"
     view = build_view(
-        num_curves=2, labels=[hostile, "b"], what=hostile, periods=(hostile, *"1234567")
+        num_curves=2, labels=[hostile, "b"], what=hostile, period_labels=(hostile, *"1234567")
     )
     page = Page(page_html(view))
     assert hostile in page.text
@@ -80,29 +76,25 @@ def test_long_tables_can_be_closed_and_thinned_ones_say_so():
 
 
 def test_the_statement_covers_the_whole_history():
-    texts = said(build_view())
+    texts = said(build_result())
     assert "all 8 periods" in texts["What the reports reveal."]
     assert "at most 4 changes" in texts["What the reports reveal."]
     assert "epsilon = 0.04321" in texts["What the reports reveal."]
     assert "are not to be multiplied" in texts["What counts as one person's data."]
     assert "factor of at most 2.72" in texts["If the shuffler fails."]
-    assert "who reports at which level" not in texts["What the reports reveal."]
-    seen = said(build_view(is_level_hidden=False))["What the reports reveal."]
-    assert "who reports at which level" in seen
 
 
 def test_true_counts_are_said_to_be_public_nowhere():
-    assert "do not publish them" in said(build_view())["What is not private here."]
-    assert "What is not private here." not in said(build_view(truth=False))
+    assert "do not publish them" in said(build_result())["What is not private here."]
 
 
 def test_ignored_changes_cost_accuracy_and_not_privacy():
     title = "Users who change more than 4 times."
-    assert "there were none" in said(build_view())[title]
-    text = said(build_view(num_ignored_changes=1, num_users_with_ignored=1))[title]
+    assert "there were none" in said(build_result())[title]
+    text = said(build_result(num_ignored_changes=1, num_limited_users=1))[title]
     assert "1 change of 1 user:" in text
     assert "privacy is that of everybody else" in text
-    assert "Users who change more than once." in said(build_view(max_changes=1))
+    assert "Users who change more than once." in said(build_result(max_changes=1))
 
 
 @pytest.mark.parametrize(
@@ -115,23 +107,21 @@ def test_ignored_changes_cost_accuracy_and_not_privacy():
     ],
 )
 def test_the_exception(changes, text):
-    assert text in said(build_view(**changes))["The exception."]
+    assert text in said(build_result(**changes))["The exception."]
 
 
-def test_large_and_infinite_losses_are_called_what_they_are():
+def test_large_losses_are_called_what_they_are():
     large = Bound(lower=None, upper=6.0, method="m", source="s", assumptions=())
-    text = said(build_view(central=large))["What the reports reveal."]
+    text = said(build_result(central=large))["What the reports reveal."]
     assert "protects little" in text
-    text = said(build_view(central=infinite(CENTRAL)))["What the reports reveal."]
-    assert "no finite epsilon" in text
 
 
 def test_facts_begin_with_what_is_safe():
-    facts = statement_facts(build_view())
-    assert facts[0] == ("Proved upper bound", "epsilon <= 0.04321 at delta = 1e-8")
+    facts = statement_facts(build_result())
+    assert facts[0] == ("Safe to publish", "epsilon <= 0.04321 at delta = 1e-8")
     assert facts[1] == ("Proved unavoidable", "not known")
     known = Bound(lower=0.04, upper=0.05, method="m", source="s", assumptions=())
-    facts = statement_facts(build_view(central=known))
+    facts = statement_facts(build_result(central=known))
     assert facts[1:3] == [("Proved unavoidable", "epsilon >= 0.04000"), ("Gap", "20.0%")]
 
 
@@ -146,34 +136,29 @@ def test_a_place_that_cannot_be_written(tmp_path):
         write_report(build_view(), tmp_path / "missing" / "report.html")
 
 
-VIEWS = {
-    "one": build_view(),
-    "several": build_view(num_curves=3),
-    "many": build_view(num_curves=9, num_periods=40),
-    "real": build_view(truth=False),
-    "single": build_view(1),
+RESULTS = {
+    "one": build_result(),
+    "several": build_result(num_curves=3),
+    "many": build_result(num_curves=9, num_periods=40),
+    "single": build_result(1),
 }
 
 
-@pytest.mark.parametrize("name", VIEWS)
-def test_the_charts_are_drawn(name):
-    view = VIEWS[name]
-    for figure in (running_figure(view), errors_figure(view)):
-        if figure is None:
-            assert not view.is_truth_known
-            continue
-        assert drawn(figure)
-        assert drawn(figure, "narrow")
-        for path in figure.spec["narrow"]:
-            axis, key = path.split(".")
-            assert key in figure.spec["layout"][axis]
-        assert "table" in figure.description
+@pytest.mark.parametrize("name", RESULTS)
+def test_charts_are_drawn(name):
+    figure = running_figure(RESULTS[name])
+    spec = figure.spec
+    assert drawn_elements(figure)
+    for path in spec["narrow"]:
+        axis, key = path.split(".")
+        assert key in spec["layout"][axis]
+    assert "table" in figure.description
 
 
 def test_the_band_goes_forth_above_and_back_below():
-    view = VIEWS["one"]
-    band, estimates, truth = running_figure(view).spec["data"]
-    (curve,) = view.curves
+    result = RESULTS["one"]
+    band, estimates, truth = running_figure(result).spec["data"]
+    (curve,) = curves_of(result)
     assert band["x"] == [*range(1, 9), *range(8, 0, -1)]
     assert band["y"][:8] == curve.upper.tolist()
     assert band["y"][8:] == curve.lower.tolist()[::-1]
@@ -181,31 +166,17 @@ def test_the_band_goes_forth_above_and_back_below():
     assert estimates["y"] == curve.estimates.tolist()
     assert truth["y"] == curve.truth.tolist()
     assert truth["line"]["dash"] == "dash"
-    assert "true: 0" in estimates["customdata"][0]
-
-
-def test_errors_lie_in_the_widest_band():
-    view = VIEWS["several"]
-    band, *errors = errors_figure(view).spec["data"]
-    assert band["y"] == pytest.approx([30.0] * 8 + [-30.0] * 8)
-    assert [line["y"] for line in errors] == [pytest.approx([-10.0, 10.0] * 4)] * 3
-
-
-def test_without_the_truth_there_is_none_and_no_errors():
-    view = VIEWS["real"]
-    assert errors_figure(view) is None
-    assert len(running_figure(view).spec["data"]) == 2
-    assert not any("true count" in entry.text for entry in running_figure(view).legend)
+    assert estimates["customdata"][0] == "2026-01-01<br><b>-10</b>"
 
 
 def test_a_single_period_is_a_mark():
-    assert {trace["mode"] for trace in running_figure(VIEWS["single"]).spec["data"][1:]} == {
+    assert {trace["mode"] for trace in running_figure(RESULTS["single"]).spec["data"][1:]} == {
         "markers"
     }
 
 
 def test_labels_along_the_axis_are_few_and_fewer_on_a_phone():
-    spec = running_figure(VIEWS["many"]).spec
+    spec = running_figure(RESULTS["many"]).spec
     assert len(spec["layout"]["xaxis"]["tickvals"]) <= 8
     assert len(spec["narrow"]["xaxis.tickvals"]) <= 4
     assert spec["layout"]["xaxis"]["ticktext"][0] == "1"
@@ -217,5 +188,30 @@ def test_labels_that_try_something_are_shown_as_they_are():
     page = Page(page_html(view))
     assert hostile in page.text
     assert "img" not in page.tags
-    shown = json.dumps(running_figure(view).spec)
+    shown = json.dumps(running_figure(view.result).spec)
     assert "<img" not in shown
+
+
+def test_the_largest_curves_are_drawn_in_their_order():
+    curves = drawn(curves_of(RESULTS["many"]))
+    assert [each.label for each in curves] == [f"value {i}" for i in range(9 - MOST_CURVES, 9)]
+    few = curves_of(build_result(num_curves=MOST_CURVES))
+    assert len(drawn(few)) == MOST_CURVES
+
+
+def test_rows_hold_each_period_and_value():
+    result = RESULTS["one"]
+    rows = table_rows(result)
+    assert [row[0] for row in rows] == list(result.period_labels)
+    assert rows[0][1:] == ("-10", "10", "-40 to 20", "0")
+    rows = table_rows(RESULTS["several"])
+    assert len(rows) == 24
+    assert rows[1][1:] == ("value 1", "0", "10", "-30 to 30", "10")
+
+
+@pytest.mark.parametrize(("num_curves", "shown"), [(1, 600), (40, 25), (200, 5)])
+def test_long_tables_have_periods_spread_to_the_last(num_curves, shown):
+    rows = table_rows(build_result(600, num_curves=num_curves))
+    periods = sorted({int(row[0]) for row in rows})
+    assert len(rows) == len(periods) * num_curves
+    assert (periods[0], periods[-1], len(periods)) == (1, 600, shown)

@@ -56,10 +56,6 @@ class LeakageAccount:
         How many of the others it knows nothing of.
     is_worst_knowledge : bool
         Whether ``both`` holds for whatever the others' values are.
-    least : Bound or None
-        ``both`` for the knowledge that helps least, where that was computed.
-    least_knowledge : tuple of int or None
-        That knowledge, where it is known.
 
     Raises
     ------
@@ -93,8 +89,6 @@ class LeakageAccount:
     knowledge: tuple[int, ...] | None = None
     num_unknown: int = 0
     is_worst_knowledge: bool = False
-    least: Bound | None = None
-    least_knowledge: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         require_at_least("num_users", self.num_users, 1)
@@ -154,7 +148,7 @@ class LeakageAccount:
             unknown or infinite.
         """
         bounds = {name: self.bound(name) for name in CHANNELS}
-        record: dict[str, Any] = {
+        return {
             "prior": self.prior,
             "posterior": {name: bound.upper for name, bound in bounds.items()},
             "additive": self.additive("both"),
@@ -181,13 +175,6 @@ class LeakageAccount:
             "sources": {name: bound.source for name, bound in bounds.items()},
             "assumptions": list(self.both.assumptions),
         }
-        if self.least is not None:
-            counts = self.least_knowledge
-            record["least"] = {
-                "enclosure": _ends(self.least),
-                "knowledge": None if counts is None else list(counts),
-            }
-        return record
 
 
 def _ends(bound: Bound) -> list[float | None]:

@@ -9,15 +9,13 @@ times that; for any randomizer the blanket min_x R_xy takes the place of the uni
 does not rise with m, so the law of B may be cut into ranges that stand at their left ends. Proofs:
 docs/results/leakage-strong.md.
 
-*The fullest of some bins where most balls may fall beside them, or into one heavier bin.* n
-independent balls fall into each of b bins with chance r, and with p = 1 - b r into the rest: see
-`contour`.
+*The fullest of some bins where most balls may fall beside them.* n independent balls fall into
+each of b bins with chance r, and else into the rest: see `contour`.
 
 *Left out.* Below the first load, by negative association of the counts (Joag-Dev and Proschan
-1983), Pr[max <= m] <= Pr[h_1 <= m]^b, which Chernoff bounds by e^-80; the heavier bin begins at n
-r, the least that is possible. Above the last one Bernstein's inequality and the union of all bins
-leave e^-48. With many loads only those of a `LatticeRule` are looked at; its truncation is an
-estimate.
+1983), Pr[max <= m] <= Pr[h_1 <= m]^b, which Chernoff bounds by e^-80. Above the last one
+Bernstein's inequality and the union of all bins leave e^-48. With many loads only those of a
+`LatticeRule` are looked at; its truncation is an estimate.
 """
 
 import math
@@ -47,27 +45,13 @@ _STEPS_A_LOAD = 30.0
 
 # A panel of a lattice rule is some four deviations wide: loads begin ten below the mean, or at it.
 _NUM_PANELS = 5
-_NUM_HEAVY_PANELS = 4
 
 
-def noise_load_excess(num_balls: int, num_bins: int, chance: Fraction) -> Enclosure | None:
+def noise_load_excess(balls: int, bins: int, chance: Fraction) -> Enclosure | None:
     """Enclose E[max h_x] - n r for n balls of which each of b bins gets one with chance r.
 
     b r is at most 1. To some 1e-12 of it; None where it would take above 0.7 s.
     """
-    return _excess(num_balls, num_bins, chance, is_heavy=False)
-
-
-def heavy_load_excess(num_balls: int, num_bins: int, chance: Fraction) -> Enclosure | None:
-    """Enclose E[max(max h_x, h_0 r / p)] - n r, h_0 the balls beside the bins, p = 1 - b r >= r.
-
-    Some sqrt(n) nodes: up to n = 1e6 for three values, 1e9 for a hundred; else None.
-    """
-    return _excess(num_balls, num_bins, chance, is_heavy=True)
-
-
-def _excess(balls: int, bins: int, chance: Fraction, *, is_heavy: bool) -> Enclosure | None:
-    """Return either, or None where it takes long."""
     mean = float(balls * chance)
     exact = Fraction(mean)
     rest = float(max(balls - bins * exact, Fraction(0)))
@@ -77,12 +61,11 @@ def _excess(balls: int, bins: int, chance: Fraction, *, is_heavy: bool) -> Enclo
         mean=mean,
         rest=rest,
         shift=float(balls - bins * exact - Fraction(rest)),
-        slope=float(chance / (1 - bins * chance)) if is_heavy else 0.0,
     )
     first, last = _load_window(setting)
-    rule = lattice_rule(last - first, _NUM_HEAVY_PANELS if is_heavy else _NUM_PANELS)
+    rule = lattice_rule(last - first, _NUM_PANELS)
     angles = contour_angles(setting)
-    counted = max(last - mean, 1.0) * (1.0 + (1.0 / setting.slope if is_heavy else 0.0))
+    counted = max(last - mean, 1.0)
     if angles.size * (counted + _STEPS_A_LOAD * rule.nodes.size) > _MOST_STEPS:
         return None
     # The chance at the first load may be on the other side of a bend.
@@ -90,7 +73,7 @@ def _excess(balls: int, bins: int, chance: Fraction, *, is_heavy: bool) -> Enclo
     tails, errors = contour_tails(setting, loads, last, angles)
     total, truncation = rule.total(tails[1:])
     value = float(first - exact) + float(tails[0]) + total
-    # The law is that of the rounded mean: balls whose bin differs, and r / p.
+    # The law is that of the rounded mean: balls whose bin differs.
     slack = 4.0 * _ULP * (balls + abs(value)) + truncation
     slack += (1.0 + rule.amplification) * float(errors.max()) + math.exp(_LOG_ABOVE)
     slack += max(first, 1) * math.exp(_LOG_BELOW)
@@ -103,9 +86,6 @@ def _load_window(setting: Setting) -> tuple[int, int]:
     third = needed / 3.0
     reach = third + math.sqrt(third * third + 2.0 * needed * setting.mean)
     last = max(min(math.ceil(setting.mean + reach), setting.balls), 1)
-    if setting.slope > 0.0:
-        # Of the numbers whose maximum it is n r is a mean: none is smaller.
-        return min(math.floor(setting.mean), last - 1), last
     reach = math.sqrt(-2.0 * _LOG_BELOW * setting.mean / setting.bins)
     return min(max(math.floor(setting.mean - reach), 0), last - 1), last
 
@@ -271,7 +251,7 @@ def channel_blanket_upper(
 
     Errs upwards; at most what the unshuffled report gives.
     """
-    from shuffledp.leakage.uninformed import exchangeable_vulnerability
+    from shuffledp.leakage.uninformed import quick_ends
 
     users = checked_num_users(num_users)
     matrix = as_channel(channel).to_dense()
@@ -290,8 +270,6 @@ def channel_blanket_upper(
         found = alone
         if start > 0:
             crowd = blanket / blanket.sum()
-            found = exchangeable_vulnerability(
-                start + 1, matrix, prior=law, crowd=crowd, num_samples=0
-            ).upper
+            found = quick_ends(start + 1, matrix, prior=law, crowd=crowd).upper
         total += mass * min(found, alone)
     return min(round_up(total, operations=2 * len(ranges.starts) + 4), alone)

@@ -9,7 +9,6 @@ Quantitative Information Flow", CSF 2023, hal-04349295v1, Definitions 7, 8, 10 a
 """
 
 import math
-from collections import defaultdict
 from collections.abc import Hashable
 from fractions import Fraction
 from functools import reduce
@@ -18,16 +17,14 @@ from numbers import Rational
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.leakage.channel import Channel, as_channel
 from shuffledp.leakage.matrices import (
-    checked_prior,
     frozen,
     is_exact_array,
-    is_exact_prior,
     require_dense_size,
     scaled_rows,
 )
@@ -40,9 +37,6 @@ MOST_DATASETS = 2_000_000
 # Rows times columns of a table of whole numbers that is made here: 1.6 GB.
 LARGEST_TABLE = 200_000_000
 
-# Moves of a dataset by a permutation, or of all reports of a dataset to holders: some seconds.
-_MOST_MOVES = 20_000_000
-_MOST_MOVES_EXACT = 2_000_000
 
 # Multiplications that take ten or twenty seconds, of doubles and of long integers; and what a user
 # costs besides, however few histograms there are.
@@ -212,8 +206,8 @@ def response_channel(domain_size: int, truth: Truth) -> Channel:
     other = (1 - probability) / (domain_size - 1)
     matrix = np.full((domain_size, domain_size), other)  # object where it is a Fraction
     np.fill_diagonal(matrix, probability)
-    labels = range(domain_size)
-    return Channel.from_matrix(frozen(matrix), inputs=labels, outputs=labels)
+    labels = tuple(range(domain_size))
+    return Channel(frozen(matrix), inputs=labels, outputs=labels)
 
 
 def _num_datasets_in_all(num_users: int, domain_size: int) -> int:
@@ -460,142 +454,3 @@ def reduced_randomizer_channel(num_users: int, domain_size: int, truth: Truth) -
     """
     n, k = require_sizes(num_users, domain_size)
     return reduced_product_channel(n, response_channel(k, truth))
-
-
-def permutation_channel(
-    permutations: ArrayLike, probabilities: ArrayLike, domain_size: int
-) -> Channel:
-    """Return the channel of a shuffler that draws its permutation from any law.
-
-    Output z has z[s(i)] = x[i]: s(i) is the position in which user i's value is released.
-
-    Parameters
-    ----------
-    permutations : array_like of int, shape (M, n)
-        Rows s, each a permutation of 0, ..., n - 1.
-    probabilities : array_like, shape (M,)
-        Their law; fractions and integers give an exact channel. See `checked_prior`.
-    domain_size : int
-        k >= 2.
-
-    Returns
-    -------
-    Channel
-        k^n datasets to k^n datasets. To randomize first, cascade
-        `randomizer_channel` with it; the order matters only if users have different randomizers.
-
-    Raises
-    ------
-    ParameterError
-        If a row is no permutation, the probabilities are no law, or M k^n is above 2e7 (exact:
-        2e6).
-
-    Examples
-    --------
-    >>> channel = permutation_channel([[1, 2, 0]], [1.0], 2)
-    >>> channel.outputs[channel.to_dense()[channel.inputs.index((0, 0, 1))].argmax()]
-    (1, 0, 0)
-    """
-    table = np.asarray(permutations)
-    if table.ndim != 2 or table.size == 0 or table.dtype.kind not in "iu":
-        raise ParameterError(
-            f"permutations has shape {table.shape} and entries {table.dtype}: give rows of whole "
-            "numbers, one for each permutation"
-        )
-    n, k = require_sizes(table.shape[1], domain_size)
-    wrong = np.flatnonzero((np.sort(table, axis=1) != np.arange(n)).any(axis=1))
-    if len(wrong):
-        raise ParameterError(
-            f"permutations[{wrong[0]}] = {table[wrong[0]].tolist()} is no permutation of "
-            f"0, ..., {n - 1}: each position occurs once"
-        )
-    law = checked_prior(probabilities, len(table), exact=is_exact_prior(probabilities))
-    exact = is_exact_array(law)
-    data = datasets(n, k)
-    _require_moves("permutations", len(data) * len(table), exact=exact)
-    require_dense_size("the channel of permutations", len(data), len(data), exact=exact)
-    # The index of a dataset is the number whose digits are its values.
-    places = k ** (n - 1 - table.astype(np.int64))
-    matrix = np.full((len(data), len(data)), Fraction(0) if exact else 0.0)
-    for row, weight in zip(places, law, strict=True):
-        matrix[np.arange(len(data)), data @ row] += weight  # each row once
-    labels = _rows(data)
-    return Channel.from_trusted(frozen(matrix), inputs=labels, outputs=labels)
-
-
-def walk_channel(position_laws: object, domain_size: int) -> Channel:
-    """Return the channel of reports that walk to holders, who then show all that they hold.
-
-    Report i ends at holder h with probability ``position_laws[i, h]``, independently of all others.
-    Each holder shows how many reports of each value he holds, in no order.
-
-    Parameters
-    ----------
-    position_laws : array_like or Channel, shape (n, m)
-        Rows sum to one. Fractions and integers give an exact channel.
-    domain_size : int
-        k >= 2.
-
-    Returns
-    -------
-    Channel
-        k^n datasets to holdings, tuples with a histogram for each holder. Only holdings that occur
-        are columns.
-
-    Raises
-    ------
-    ParameterError
-        If rows are no laws, or k^n times the number of ways in which reports can end is above 2e7
-        (exact: 2e6): small n only, up to 6 users or so.
-
-    Examples
-    --------
-    >>> channel = walk_channel([[0.5, 0.5], [0.5, 0.5]], 2)
-    >>> channel.outputs[:2]
-    (((0, 0), (0, 2)), ((0, 0), (1, 1)))
-    >>> channel.num_outputs, float(channel.to_dense()[0].max())
-    (10, 0.5)
-    """
-    k = require_at_least("domain_size", domain_size, 2)
-    try:
-        laws = as_channel(position_laws)
-    except ParameterError as error:
-        raise ParameterError(f"position_laws: {error}") from None
-    data = datasets(laws.num_inputs, k)
-    rows = (laws.matrix if laws.is_exact else laws.to_dense()).tolist()
-    endings = math.prod(sum(1 for chance in row if chance) for row in rows)
-    _require_moves("walks", len(data) * endings, exact=laws.is_exact)
-    states: list[dict[tuple[int, ...], Any]] = [{(0,) * (laws.num_outputs * k): 1}]
-    for row in rows:
-        states = [_handed(state, row, value, k) for state in states for value in range(k)]
-    holdings = sorted({held for state in states for held in state})
-    require_dense_size("the channel of walks", len(data), len(holdings), exact=laws.is_exact)
-    columns = {held: column for column, held in enumerate(holdings)}
-    matrix = np.full((len(data), len(holdings)), Fraction(0) if laws.is_exact else 0.0)
-    for x, state in enumerate(states):
-        for held, weight in state.items():
-            matrix[x, columns[held]] = weight
-    outputs = tuple(tuple(held[h : h + k] for h in range(0, len(held), k)) for held in holdings)
-    return Channel.from_trusted(frozen(matrix), inputs=_rows(data), outputs=outputs)
-
-
-def _handed(
-    state: dict[tuple[int, ...], Any], row: list[Any], value: int, domain_size: int
-) -> dict[tuple[int, ...], Any]:
-    """Return the law of what all holders hold once a report of this value has found a holder."""
-    grown: dict[tuple[int, ...], Any] = defaultdict(int)
-    for held, weight in state.items():
-        for holder, chance in enumerate(row):
-            if chance:
-                place = holder * domain_size + value
-                grown[(*held[:place], held[place] + 1, *held[place + 1 :])] += weight * chance
-    return grown
-
-
-def _require_moves(what: str, num_moves: int, *, exact: bool) -> None:
-    limit = _MOST_MOVES_EXACT if exact else _MOST_MOVES
-    if num_moves > limit:
-        raise ParameterError(
-            f"the channel of {what} would take {num_moves} moves, above {limit}: use fewer users "
-            "or values" + (", or floats" if exact else "")
-        )

@@ -10,7 +10,6 @@ Information Flow", Springer 2020, chapters 4, 8 and 9; McIver, Morgan, Smith, Es
 "Abstract Channels and Their Robust Information-Leakage Ordering", POST 2014.
 """
 
-from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -18,17 +17,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.core.checks import require_at_least, require_non_negative, require_positive
+from shuffledp.core.checks import require_non_negative, require_positive
 from shuffledp.core.errors import ParameterError, PrecisionError
 from shuffledp.leakage.matrices import (
     REDUCTION_TOLERANCE,
     Labels,
     checked_labels,
     checked_matrix,
-    checked_prior,
     frozen,
     is_exact_array,
-    is_exact_prior,
     merged_columns,
     require_dense_size,
     scaled_rows,
@@ -135,24 +132,6 @@ class Channel:
         object.__setattr__(self, "outputs", outputs)
 
     @classmethod
-    def from_matrix(
-        cls,
-        matrix: object,
-        *,
-        inputs: Iterable[Hashable] | None = None,
-        outputs: Iterable[Hashable] | None = None,
-    ) -> Self:
-        """Return the channel with this matrix; see the class for what is taken and refused.
-
-        Examples
-        --------
-        >>> from fractions import Fraction
-        >>> Channel.from_matrix([[1, 0], [Fraction(1, 3), Fraction(2, 3)]])
-        Channel(2 x 2, exact)
-        """
-        return cls(matrix, inputs, outputs)  # type: ignore[arg-type]  # labels become tuples
-
-    @classmethod
     def from_trusted(cls, matrix: Any, *, inputs: Labels, outputs: Labels) -> Self:
         """Return a channel whose matrix was made from checked laws; nothing is checked or copied.
 
@@ -189,36 +168,6 @@ class Channel:
         if not self.is_exact:
             return self
         return Channel.from_trusted(self.to_dense(), inputs=self.inputs, outputs=self.outputs)
-
-    def column_blocks(self, num_columns: int) -> Iterator[NDArray[np.float64]]:
-        """Yield the matrix as float64 blocks of at most ``num_columns`` columns, in order.
-
-        Parameters
-        ----------
-        num_columns : int
-            Columns of a block, at least 1. All blocks have num_inputs rows.
-
-        Yields
-        ------
-        numpy.ndarray
-            Read-only; a view where the matrix is dense. Fractions are rounded to the nearest
-            double.
-
-        Raises
-        ------
-        ParameterError
-            If ``num_columns`` is no whole number >= 1.
-
-        Examples
-        --------
-        >>> [block.shape for block in Channel([[0.5, 0.25, 0.25]]).column_blocks(2)]
-        [(1, 2), (1, 1)]
-        """
-        width = require_at_least("num_columns", num_columns, 1)
-        return (
-            _dense_block(self.matrix[:, start : start + width])
-            for start in range(0, self.num_outputs, width)
-        )
 
     def __matmul__(self, other: "Channel") -> "Channel":
         """Return the cascade: what is seen of this channel's output through ``other``."""
@@ -284,17 +233,6 @@ class Channel:
         outputs = None if self.outputs is None else tuple(self.outputs[y] for y in first_columns)
         return Channel.from_trusted(matrix, inputs=self.inputs, outputs=outputs)
 
-    def hyper(self, prior: ArrayLike | None = None) -> "HyperDistribution":
-        """Return the law of the posterior: what the adversary believes after seeing the output.
-
-        Parameters
-        ----------
-        prior : array_like, shape (num_inputs,), optional
-            See `checked_prior`; uniform by default. The result is exact where prior and channel
-            are.
-        """
-        return hyper_distribution(self, prior)
-
     def is_close(self, other: "Channel", *, tolerance: float = 1e-12) -> bool:
         """Say whether the matrices have one shape and entries that differ by ``tolerance`` at most.
 
@@ -305,13 +243,7 @@ class Channel:
             return False
         if self.is_exact and other.is_exact:
             return bool(np.all(np.abs(self.matrix - other.matrix) <= limit))
-        width = max(1, _BLOCK_CELLS // self.num_inputs)
-        return all(
-            bool(np.all(np.abs(mine - yours) <= limit))
-            for mine, yours in zip(
-                self.column_blocks(width), other.column_blocks(width), strict=True
-            )
-        )
+        return bool(np.all(np.abs(self.to_dense() - other.to_dense()) <= limit))
 
     def __eq__(self, other: object) -> bool:
         """Compare labels and all entries, fractions with doubles as the nearest doubles."""
@@ -329,13 +261,6 @@ class Channel:
 
 
 _LARGEST_TOLERANCE = 1e-3
-
-_BLOCK_CELLS = 1 << 20
-
-
-def _dense_block(block: Any) -> NDArray[np.float64]:
-    """Return columns of any kind of matrix as read-only doubles."""
-    return frozen(to_floats(block)) if is_exact_array(block) else block
 
 
 def _require_same_labels(first: str, mine: Labels, second: str, yours: Labels) -> None:
@@ -365,70 +290,7 @@ def require_same_inputs(first: Channel, second: Channel) -> None:
 
 def as_channel(channel: object) -> Channel:
     """Return ``channel`` itself if it is one, else the channel with this matrix, checked."""
-    return channel if isinstance(channel, Channel) else Channel.from_matrix(channel)
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class HyperDistribution:
-    """Distinct posterior laws of the secret, and how probable each is.
-
-    Made by `Channel.hyper`.
-
-    Parameters
-    ----------
-    outer : numpy.ndarray, shape (num_posteriors,)
-        Positive probabilities of the posteriors; read-only.
-    inners : numpy.ndarray, shape (num_posteriors, num_inputs)
-        Row i is the posterior law that the adversary has with probability ``outer[i]``; read-only.
-
-    Notes
-    -----
-    Both are float64, or both object, of `fractions.Fraction`. Any vulnerability of the channel
-    under this prior is the sum of ``outer[i]`` times the vulnerability of row i.
-    """
-
-    outer: NDArray[Any]
-    inners: NDArray[Any]
-
-    @property
-    def num_posteriors(self) -> int:
-        """Number of distinct posteriors."""
-        return len(self.outer)
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether probabilities are fractions."""
-        return is_exact_array(self.outer)
-
-    @property
-    def prior(self) -> NDArray[Any]:
-        """The mean of the posteriors, which is the prior."""
-        return frozen(self.outer @ self.inners)
-
-    def __repr__(self) -> str:
-        return f"HyperDistribution({self.num_posteriors} posteriors over {self.inners.shape[1]})"
-
-
-def hyper_distribution(channel: "Channel", prior: ArrayLike | None) -> HyperDistribution:
-    """Return the law of the posterior for a channel and a prior; see `Channel.hyper`.
-
-    Where the prior is positive, posteriors are equal if and only if columns are proportional.
-    """
-    exact = channel.is_exact and is_exact_prior(prior)
-    law = checked_prior(prior, channel.num_inputs, exact=exact)
-    support = np.flatnonzero(law > 0)
-    matrix: Any = channel.matrix if exact else channel.to_dense()
-    if len(support) < channel.num_inputs:
-        matrix = matrix[support]
-    merged = merged_columns(matrix, REDUCTION_TOLERANCE)
-    if merged is not None:
-        matrix = merged[0]
-    joint = matrix.T * law[support]
-    outer = joint.sum(axis=1)
-    seen = outer > 0  # what falls below all doubles has no posterior
-    inners = np.full((np.count_nonzero(seen), channel.num_inputs), Fraction(0) if exact else 0.0)
-    inners[:, support] = joint[seen] / outer[seen, np.newaxis]
-    return HyperDistribution(frozen(outer[seen]), frozen(inners))
+    return channel if isinstance(channel, Channel) else Channel(channel)
 
 
 # Coefficients of the program at most: 12 s at 216,000. The interior-point solver, which ends in a
@@ -439,9 +301,6 @@ _FEASIBILITY = 1e-10
 
 # Entries of W that are not 0; number and relative accuracy of the last steps towards it.
 _POSITIVE, _STEPS, _STEP = 1e-9, 3, 1e-12
-
-# Reduced matrices whose sorted columns agree to this are the same.
-_SAME = 1e-12
 
 
 def is_refined_by(
@@ -487,59 +346,11 @@ def is_refined_by(
     (True, False)
     """
     limit = require_positive("tolerance", tolerance)
-    one, other = (channel.to_float() for channel in _with_same_inputs(first, second))
+    one, other = as_channel(first), as_channel(second)
+    require_same_inputs(one, other)
     matrix, target = one.to_dense(), other.to_dense()
     apart = np.abs(matrix @ _closest(matrix, target) - target).sum(axis=1)
     return bool(apart.max() <= limit)
-
-
-def is_equivalent(
-    first: Channel | ArrayLike, second: Channel | ArrayLike, *, tolerance: float = 1e-9
-) -> bool:
-    """Decide whether two channels leak the same for all priors and gain functions.
-
-    Parameters, errors and cost are those of `is_refined_by`.
-
-    Returns
-    -------
-    bool
-        Exact channels: exactly, because they are equivalent if and only if their reduced matrices
-        have the same columns. Floats: whether their reduced matrices agree up to the order of
-        columns, or else each is refined by the other, within the tolerance.
-
-    Notes
-    -----
-    Source: McIver et al. 2014 (refinement is antisymmetric on reduced channels).
-
-    Examples
-    --------
-    >>> is_equivalent([[0.5, 0.5], [0.5, 0.5]], [[1.0], [1.0]])
-    True
-    """
-    limit = require_positive("tolerance", tolerance)
-    one, other = _with_same_inputs(first, second)
-    if one.is_exact and other.is_exact:
-        return _sorted_columns(one.reduce()) == _sorted_columns(other.reduce())
-    one, other = one.to_float(), other.to_float()
-    ours, theirs = (_sorted_columns(channel.reduce()) for channel in (one, other))
-    if len(ours) == len(theirs) and np.allclose(ours, theirs, rtol=0.0, atol=_SAME):
-        return True
-    return is_refined_by(one, other, tolerance=limit) and is_refined_by(other, one, tolerance=limit)
-
-
-def _with_same_inputs(
-    first: Channel | ArrayLike, second: Channel | ArrayLike
-) -> tuple[Channel, Channel]:
-    """Return both as channels, refusing those that are about different secrets."""
-    one, other = as_channel(first), as_channel(second)
-    require_same_inputs(one, other)
-    return one, other
-
-
-def _sorted_columns(channel: Channel) -> list[Any]:
-    """Return the columns in a canonical order."""
-    matrix = channel.matrix if channel.is_exact else channel.to_dense()
-    return sorted(matrix.T.tolist())
 
 
 def _closest(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:

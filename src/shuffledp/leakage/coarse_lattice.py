@@ -18,15 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.numerics.enclosure import Enclosure
-from shuffledp.leakage.others import Kind, Situation, fourier_slack
+from shuffledp.leakage.others import Kind, fourier_slack
 
 _ULP = math.ulp(1.0)
 
 #: Outcomes of a channel, at most.
 MOST_OUTCOMES = 5
 
-# Blocks times guesses: one to three seconds.
-_MOST_WORK = 2.4e7
+#: Blocks times guesses: one to three seconds.
+MOST_WORK = 2.4e7
 
 # Blocks this narrow, in deviations, lose next to nothing.
 _NARROW = 0.02
@@ -42,7 +42,7 @@ _SMALL = 1e-10
 
 # B-splines whose coefficients are below this share of the largest are not refined.
 _NEGLIGIBLE = 1e-3
-_MOST_NODES = 6e6
+_MOST_NODES = 1.5e7
 
 # How many blocks are convolved to the B-spline: even numbers, so that its middle is a number.
 _ORDERS = (4, 6)
@@ -143,27 +143,27 @@ def _lengths(reaches: list[int], widths: list[int]) -> list[int]:
     return [-(-reach // width) // 2 * 2 + 1 for reach, width in zip(reaches, widths, strict=True)]
 
 
-def coarse_vulnerability(situation: Situation) -> Enclosure | None:
-    """Enclose how often the best guess is right, for any randomizer, prior and knowledge.
+def coarse_vulnerability(
+    kinds: Sequence[Kind], joint: _Values, *, work: float = MOST_WORK
+) -> Enclosure | None:
+    """Enclose how often the best guess is right, for any law ``joint`` of value and report.
 
     None unless there are 2 to `MOST_OUTCOMES` outcomes, with noise on each. At n = 1e9: 0.1 s for
-    three outcomes, 2 s for four, 5 s and up to 1 GB of memory for five.
+    three outcomes, 2 s for four, 5 s and up to 1 GB of memory for five; less ``work`` is quicker
+    and coarser.
     """
-    if not 2 <= situation.num_outcomes <= MOST_OUTCOMES:
+    if not 2 <= joint.shape[1] <= MOST_OUTCOMES:
         return None
-    kinds = situation.kinds()
-    others = situation.domain_size - 1
-    lattice = coarse_lattice(kinds, most_cells=_MOST_WORK / others)
+    lattice = coarse_lattice(kinds, most_cells=work / (len(joint) - 1))
     nodes = _nodes(lattice, kinds)
     if nodes is None:
         return None
     # Of equal priors the implied outcome's value: the others' differences are small there.
-    prior, rows = situation.prior, situation.rows()
+    prior = joint.sum(axis=1)
     base = int(prior.argmax())
-    if situation.uniform_target and lattice.implied < len(prior):
+    if lattice.implied < len(prior) and prior[lattice.implied] >= prior[base] * (1.0 - 8.0 * _ULP):
         base = lattice.implied
-    shares = prior[:, None] * rows
-    changes = np.delete(shares - shares[base], base, axis=0)
+    changes = np.delete(joint - joint[base], base, axis=0)
     found = _sums(lattice, nodes, np.delete(prior - prior[base], base), changes)
     wrapped = float(np.maximum(changes, 0.0).max(axis=0).sum())
     wrapped += float(np.maximum(-changes, 0.0).max(axis=0).sum())

@@ -1,7 +1,7 @@
 """Loads as Poisson variables that must add up to n: the fullest bin by a contour integral.
 
 n balls fall into b bins of mean ``mean`` each, and the others into a rest, of which nothing is
-asked or which is one bin more, of weight ``slope``. Given that all counts add up to n, independent
+asked. Given that all counts add up to n, independent
 Poisson variables have their law, so Pr[max > m] is the integral over a period of what the product
 of their characteristic functions loses where each is cut at m, over Pr[Po(n) = n].
 
@@ -9,9 +9,8 @@ of their characteristic functions loses where each is cut at m, over Pr[Po(n) = 
 *Nodes left out.* abs(phi_m(t)) <= max p / sin(t / 2); nodes beyond one where the product of these
 is below 1e-19 of what matters are left out: some hundred are left from 16 bins on, and some forty
 where there is a rest, whatever n. *Round-off.* First-order effects of an error of 1e-14 of each
-mass and phase are added up. A rest of weight r / p needs no rounding of its count: its masses count
-with the weights min(max(g - m, 0), 1), g = h_0 r / p. Proofs: docs/results/leakage-maximum-load.md
-and leakage-strong.md.
+mass and phase are added up. Proofs:
+docs/results/leakage-maximum-load.md.
 """
 
 import math
@@ -75,17 +74,13 @@ def largest_mass(mean: float) -> float:
 
 
 class Setting(NamedTuple):
-    """n balls, b bins of mean ``mean``, a rest of mean ``rest``; ``shift`` is missing from n.
-
-    ``slope`` is the weight r / p of the rest where it counts as a bin, else 0.
-    """
+    """n balls, b bins of mean ``mean``, a rest of mean ``rest``; ``shift`` is missing from n."""
 
     balls: int
     bins: int
     mean: float
     rest: float
     shift: float
-    slope: float
 
 
 class _Tail(NamedTuple):
@@ -100,15 +95,11 @@ def contour_angles(setting: Setting) -> NDArray[np.float64]:
     period = contour_period(setting.balls)
     limit = _LOG_NEGLIGIBLE + log_sum_mass(setting.balls)
     height = math.log(largest_mass(setting.mean))
-    heavy = math.log(largest_mass(setting.rest))
 
     def matters(node: int) -> bool:
         sine = math.sin(math.pi * node / period)
         size = setting.bins * min(height - math.log(sine), 0.0)
-        if setting.slope > 0.0:
-            size += min(heavy - math.log(sine), 0.0)
-        else:
-            size -= 2.0 * setting.rest * sine * sine
+        size -= 2.0 * setting.rest * sine * sine
         return max(size, -2.0 * setting.balls * sine * sine) > limit
 
     low, high = 1, (period + 1) // 2
@@ -128,20 +119,11 @@ def contour_tails(
 
     first = int(loads[0]) + 1
     masses = poisson_masses(setting.mean, first, last + 1 - first + 1)
-    heavy = np.empty(0)
-    heavy_first = 0
-    if setting.slope > 0.0:
-        heavy_first = math.floor(loads[0] / setting.slope)
-        heavy_last = math.ceil((last + 1) / setting.slope)
-        heavy = poisson_masses(setting.rest, heavy_first, heavy_last - heavy_first + 1)
     sums, sizes = np.zeros(loads.size), np.zeros(loads.size)
     for block, terms_of in _blocks(setting, angles):
         shares = np.where(block > 0.0, 2.0, 1.0)
         light = _tail(masses, first, setting.mean, block, loads + 1)
-        found = None
-        if setting.slope > 0.0:
-            found = _heavy_tail(heavy, heavy_first, setting, block, loads)
-        terms, errors = terms_of(setting, block, light, found)
+        terms, errors = terms_of(setting, block, light)
         sums += shares @ terms
         sizes += shares @ errors
     scale = math.exp(-log_sum_mass(setting.balls)) / contour_period(setting.balls)
@@ -152,8 +134,7 @@ def _blocks(
     setting: Setting, angles: NDArray[np.float64]
 ) -> Iterator[tuple[NDArray[np.float64], Callable[..., tuple[_Values, _Values]]]]:
     """Yield nodes in blocks, with how their terms are to be found."""
-    largest = max(setting.mean, setting.rest if setting.slope > 0.0 else 0.0)
-    near = int(np.count_nonzero(2.0 * largest * np.sin(0.5 * angles) ** 2 < -_LOG_SMALL))
+    near = int(np.count_nonzero(2.0 * setting.mean * np.sin(0.5 * angles) ** 2 < -_LOG_SMALL))
     for first, last, terms_of in ((0, near, _terms_near), (near, angles.size, _terms_far)):
         for start in range(first, last, _BLOCK):
             yield angles[start : min(start + _BLOCK, last)], terms_of
@@ -177,34 +158,6 @@ def _tail(
     return _Tail(above, totals[starts])
 
 
-def _heavy_tail(
-    masses: NDArray[np.float64],
-    first: int,
-    setting: Setting,
-    angles: NDArray[np.float64],
-    loads: NDArray[np.int64],
-) -> _Tail:
-    """Return sums over the rest's numbers with the weights min(max(g - m, 0), 1)."""
-    from shuffledp.leakage.load_kernels import group_waves
-
-    begins = np.floor(loads / setting.slope).astype(np.int64)
-    ends = np.ceil((loads + 1) / setting.slope).astype(np.int64)
-    edges, places = np.unique(ends, return_inverse=True)
-    whole = _tail(masses, first, setting.rest, angles, edges)
-    # Each load has weights of its own: the groups are laid side by side.
-    waves, sizes = whole.waves[:, places], whole.masses[places]
-    for i, (load, begin, end) in enumerate(zip(loads, begins, ends, strict=True)):
-        numbers = np.arange(begin, end)
-        weighted = masses[begin - first : end - first] * np.clip(
-            numbers * setting.slope - load, 0.0, 1.0
-        )
-        one = np.array([weighted.size])
-        part = group_waves(weighted, begin - setting.rest, angles, np.zeros_like(one), one)
-        waves[:, i] += part[0]
-        sizes[i] += weighted.sum()
-    return _Tail(waves, sizes)
-
-
 def _log_free(mean: float, angles: NDArray[np.float64]) -> NDArray[np.complex128]:
     """Return ln E[e^(i t (X - mean))] for a Poisson variable: mean (e^(it) - 1 - it)."""
     # sin t - t, by its series where it would cancel.
@@ -217,39 +170,21 @@ def _log_free(mean: float, angles: NDArray[np.float64]) -> NDArray[np.complex128
     return found
 
 
-class _Kept(NamedTuple):
-    """What is left of a characteristic function phi once its tail T is taken away."""
-
-    lost: NDArray[np.complex128]
-    log: NDArray[np.complex128]
-    doubt: NDArray[np.float64]
-
-
-def _kept(log_free: NDArray[np.complex128], tail: _Tail) -> _Kept:
-    """Return what is left for each node (rows) and load (columns), without cancellation."""
-    gone = tail.waves * np.exp(-log_free)
-    square = gone.real * (gone.real - 2.0) + gone.imag * gone.imag
-    turned = np.arctan2(-gone.imag, 1.0 - gone.real)
-    lost = 0.5 * np.log1p(np.maximum(square, -1.0 + _ULP)) + 1j * turned
-    log = log_free + lost
-    return _Kept(lost, log, tail.masses * np.exp(-log.real))
-
-
 def _terms_near(
-    setting: Setting, angles: NDArray[np.float64], light: _Tail, heavy: _Tail | None
+    setting: Setting, angles: NDArray[np.float64], tail: _Tail
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the real parts of the integrand, and first-order sizes of their round-off."""
     free = _log_free(setting.mean, angles)[:, None]
     rest = _log_free(setting.rest, angles)[:, None]
     turn = (-1j * setting.shift * angles)[:, None]
-    each = _kept(free, light)
-    other = _Kept(0.0 * free, rest, 0.0 * free.real)
-    if heavy is not None:
-        other = _kept(rest, heavy)
-    lost = setting.bins * each.lost + other.lost
-    doubt = setting.bins * each.doubt + other.doubt
+    # What is left of a characteristic function once its tail is taken away, without cancellation.
+    gone = tail.waves * np.exp(-free)
+    square = gone.real * (gone.real - 2.0) + gone.imag * gone.imag
+    turned = np.arctan2(-gone.imag, 1.0 - gone.real)
+    lost = setting.bins * (0.5 * np.log1p(np.maximum(square, -1.0 + _ULP)) + 1j * turned)
+    doubt = setting.bins * tail.masses * np.exp(-(free + lost / setting.bins).real)
     whole = np.exp(setting.bins * free + rest + turn)
-    remaining = np.exp(setting.bins * each.log + other.log + turn)
+    remaining = np.exp(setting.bins * free + lost + rest + turn)
     is_small = lost.real < _LARGEST_EXPONENT
     share = -np.expm1(np.where(is_small, lost, 0.0))
     terms = np.where(is_small, whole * share, whole - remaining)
@@ -260,25 +195,17 @@ def _terms_near(
 
 
 def _terms_far(
-    setting: Setting, angles: NDArray[np.float64], light: _Tail, heavy: _Tail | None
+    setting: Setting, angles: NDArray[np.float64], tail: _Tail
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the same where some characteristic function is below that: all that is left counts."""
     free = _log_free(setting.mean, angles)[:, None]
     rest = _log_free(setting.rest, angles)[:, None]
     turn = np.exp((-1j * setting.shift * angles)[:, None])
     whole = np.exp(setting.bins * free + rest) * turn
-    each = np.exp(free) - light.waves
-    size = np.abs(each)
-    doubt = setting.bins * (light.masses + np.exp(free.real)) * size ** (setting.bins - 1)
-    remaining = _power(each, setting.bins)
-    if heavy is None:
-        other = np.exp(rest)
-        doubt = doubt * np.abs(other)
-    else:
-        other = np.exp(rest) - heavy.waves
-        doubt = doubt * np.abs(other)
-        doubt += size**setting.bins * (heavy.masses + np.exp(rest.real))
-    remaining = remaining * (other * turn)
+    each, other = np.exp(free) - tail.waves, np.exp(rest)
+    doubt = setting.bins * (tail.masses + np.exp(free.real)) * np.abs(each) ** (setting.bins - 1)
+    doubt = doubt * np.abs(other)
+    remaining = _power(each, setting.bins) * (other * turn)
     roundings = np.abs(whole) * (1.0 - setting.bins * free.real - rest.real)
     return (whole - remaining).real, 2.0 * roundings + 2.0 * doubt + 4.0 * np.abs(remaining)
 

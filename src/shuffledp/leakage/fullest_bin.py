@@ -1,10 +1,10 @@
-"""The expected number of balls in the fullest of k bins: enclosed at any size, exact, and large n.
+"""The expected number of balls in the fullest of k bins: enclosed at any size, and exact.
 
 E[max] - n / k is n / k rounded up, less n / k, plus the sum over larger loads m of Pr[max > m]: no
-term is negative, so the excess is as accurate as they are. The chances come in two ways that share
-nothing but the law, by the faster one. Where many loads matter the chance is a smooth function of
-the load, and the polynomial through 48 of each panel is summed instead (`lattice_rule`). Up to 60
-balls are counted exactly.
+term is negative, so the excess is as accurate as they are. The chances come from a recurrence for
+many balls in few bins, else from characteristic functions (see `contour`), whichever is faster.
+Where many loads matter the chance is a smooth function of the load, and the polynomial through 48
+of each panel is summed instead (`lattice_rule`). Up to 60 balls are counted exactly.
 
 *Error budget.* Round-off and truncation of every chance times how much the sum amplifies it; loads
 left out above (Chernoff) and below (at most their number times the chance at the lowest load). All
@@ -18,8 +18,6 @@ decay of the Chebyshev coefficients, 16-fold. See docs/results/leakage-maximum-l
 
 Nothing cancels; where sigma = sqrt(n / k) is at least 64 the sum is taken by strides of at most
 sigma / 16. A level adds a relative 1e-14. Beyond some 1900 bins it would underflow.
-
-*The characteristic function*, for all else: see `contour`.
 """
 
 import functools
@@ -135,7 +133,7 @@ def in_bins(num_balls: int, num_bins: int) -> Setting:
     """Return the bins alone, without a rest."""
     mean = num_balls / num_bins
     shift = float(num_balls - num_bins * Fraction(mean))
-    return Setting(num_balls, num_bins, mean, rest=0.0, shift=shift, slope=0.0)
+    return Setting(num_balls, num_bins, mean, rest=0.0, shift=shift)
 
 
 def characteristic_seconds(num_balls: int, num_bins: int, loads: NDArray[np.int64]) -> float:
@@ -270,8 +268,6 @@ _MOST_SMALL = 60
 _MOST_EXACT_BALLS = 1000
 _MOST_DIGITS = 6.0e6
 
-# Nodes of the trapezoidal rule for normal variables; integrands are analytic and dead at both ends.
-_FIRST, _LAST, _STEP = -12.0, 40.0, 1.0 / 128.0
 
 # The chances that the maximum is above some loads, and bounds on their errors.
 Tails = Callable[[int, int, NDArray[np.int64]], tuple[NDArray[np.float64], NDArray[np.float64]]]
@@ -311,8 +307,6 @@ def _smallest(low: int, high: int, holds: Callable[[int], bool]) -> int:
 
 def load_window(num_balls: int, num_bins: int) -> LoadWindow:
     """Return the loads that matter to the maximum of ``num_balls`` in ``num_bins`` bins."""
-    from scipy.special import gammainc
-
     least = least_load(num_balls, num_bins)
     mean = num_balls / num_bins
     log_bins = math.log(num_bins)
@@ -321,7 +315,10 @@ def load_window(num_balls: int, num_bins: int) -> LoadWindow:
         return _relative_entropy(num_balls, num_bins, load + 1) >= log_bins + _LOG_NEGLIGIBLE_ABOVE
 
     def often_below(load: int) -> bool:
-        return num_bins * float(gammainc(load + 2.0, mean)) < _EXPECTED_ABOVE
+        # About Pr[Po(mean) > load + 1]; where the window begins is a matter of speed alone.
+        beyond = load + 1.5
+        deviance = max(beyond * math.log(beyond / mean) - (beyond - mean), 0.0)
+        return 0.5 * num_bins * math.erfc(math.sqrt(deviance)) < _EXPECTED_ABOVE
 
     last = _smallest(least, max(num_balls - 1, least), rare)
     first = _smallest(least, last, often_below)
@@ -543,105 +540,3 @@ def exact_maximum_load(num_balls: int, num_bins: int) -> Fraction:
     least = -(-balls // bins)
     above = sum(everything - _ways(balls, bins, load) for load in range(least, balls))
     return least + Fraction(above, everything)
-
-
-@functools.lru_cache(maxsize=256)
-def normal_maximum_moments(num_variables: int) -> tuple[float, float, float]:
-    """Return the first three moments of the largest of k standard normal variables."""
-    from scipy.special import log_ndtr
-
-    variables = require_at_least("num_variables", num_variables, 1)
-    z = np.arange(_FIRST, _LAST, _STEP)
-    logs = (variables - 1) * log_ndtr(z) - 0.5 * z * z
-    density = np.exp(logs) * (variables * _STEP / math.sqrt(2.0 * math.pi))
-    return math.fsum(density * z), math.fsum(density * z * z), math.fsum(density * z**3)
-
-
-def asymptotic_excess(num_balls: int, num_bins: int, *, num_terms: int = 2) -> float:
-    """Return the leading terms of E[max load] - n / k for many balls.
-
-    With mu, s and c the mean, the mean square and the mean cube of the largest of k standard normal
-    variables, and lambda = n / k,
-
-        E[max] = lambda + mu sqrt(lambda) + (s - 1) / 6
-                 + (mu / (8 k) - mu / 24 + (mu - c) / 72) / sqrt(lambda) + O(1 / lambda).
-
-    For k = 2 there is moreover a part 1 / (8 sqrt(pi lambda)) that is taken off at even n and added
-    at odd n; it is not in the series.
-
-    Parameters
-    ----------
-    num_balls, num_bins : int
-        n >= 1 and k >= 2.
-    num_terms : int
-        2 or 3 of the terms after lambda.
-
-    Returns
-    -------
-    float
-        No bound on either side; accurate where n / k is large.
-
-    Raises
-    ------
-    ParameterError
-        If a number is not whole or out of range.
-
-    Notes
-    -----
-    The loads of a Poisson number of balls of mean n are independent with the quantile
-    lambda + sqrt(lambda) z + (z^2 - 1) / 6 at lambda = n / k (Cornish and Fisher 1937, without the
-    rounding to whole numbers, which is made up for by half a ball), and the maximum of increasing
-    functions of k normal variables is that function of their maximum. A fixed number of balls
-    changes neither of the first two terms, and adds mu / (8 k sqrt(lambda)). The terms are derived;
-    the size of what is left out is seen in numbers, not proved.
-
-    Examples
-    --------
-    >>> round(asymptotic_excess(10**6, 5), 1)
-    520.2
-    """
-    balls = require_at_least("num_balls", num_balls, 1)
-    bins = require_at_least("num_bins", num_bins, 2)
-    terms = require_at_least("num_terms", num_terms, 2)
-    if terms > 3:
-        raise ParameterError(f"num_terms = {terms} is above 3: only three terms are known")
-    mean, mean_square, mean_cube = normal_maximum_moments(bins)
-    root = math.sqrt(balls / bins)
-    total = mean * root + (mean_square - 1.0) / 6.0
-    if terms == 3:
-        total += (mean / (8.0 * bins) - mean / 24.0 + (mean - mean_cube) / 72.0) / root
-    return total
-
-
-def published_approximation(num_balls: int, num_bins: int) -> float:
-    """Return 1 / k + sqrt(ln(k) / (k n)), the approximation of E[max load] / n in the literature.
-
-    Parameters
-    ----------
-    num_balls, num_bins : int
-        n >= 1 and k >= 2.
-
-    Returns
-    -------
-    float
-        No bound. For many balls its second term is too large up to k = 8 (by 1 / .68, .81, .87 and
-        .92 for k = 2 to 5) and too small from k = 9; `asymptotic_excess` has the right constant.
-
-    Raises
-    ------
-    ParameterError
-        If a number is not whole or too small.
-
-    Notes
-    -----
-    Source: Jurado, Gonze, Alvim, Palamidessi, "Analyzing the Shuffle Model through the Lens of
-    Quantitative Information Flow", CSF 2023, hal-04349295v1, Eq. (15) with f = 1.
-
-    Examples
-    --------
-    >>> round(published_approximation(200, 2), 4)
-    0.5416
-    """
-    balls = require_at_least("num_balls", num_balls, 1)
-    bins = require_at_least("num_bins", num_bins, 2)
-    return 1.0 / bins + math.sqrt(math.log(bins) / bins / balls)

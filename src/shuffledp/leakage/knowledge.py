@@ -1,16 +1,10 @@
-"""Which knowledge of the others helps an adversary most, and which least.
+"""Which knowledge of the others helps an adversary most.
 
 Two values and k-RR: half of the others for each value is the worst case where n - 1 is even; all
 knowledge is compared up to 20,000 others, and lies between computed ends beyond. More values: all
 multisets (any prior or channel: all counts) are compared where they are few; else ends that hold
-for every knowledge: the blanket, the worst case of fewer users, the uninformed adversary below, and
-
-    V >= 1/k + (p - r) / (k sqrt(1 + 12 v)),   v = (n - 1) (p (1 - p) + (k - 1) r (1 - r)) / k.
-
-Proof of that one: some value's count among the reports has variance at most v, the mean over all
-values. With an independent uniform number added, a whole-valued variable of largest mass M has a
-density of at most M and a variance larger by 1/12; no density below M has less variance than 1/(12
-M^2). That count alone gives 1/k + (p - r) M / k. Other proofs: docs/results/leakage-strong.md.
+for every knowledge: the blanket, the worst case of fewer users, and the uninformed adversary below.
+Proofs: docs/results/leakage-strong.md.
 """
 
 import math
@@ -18,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Real
-from typing import Any, NamedTuple, SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +40,12 @@ from shuffledp.leakage.others import (
     phase_remainder,
     sum_nodes,
 )
-from shuffledp.leakage.strong import ASSUMPTIONS, SOURCE, strong_vulnerability
+from shuffledp.leakage.strong import (
+    ASSUMPTIONS,
+    SOURCE,
+    concentrated_lower,
+    strong_vulnerability,
+)
 
 _ULP = math.ulp(1.0)
 
@@ -68,18 +67,6 @@ def balanced_mode(num_others: int, truth: Fraction) -> Enclosure:
     """Return the largest mode there is for even N; for odd N, that of N - 1, above all."""
     half = num_others // 2
     return mode_mass([Coins(half, truth), Coins(half, 1 - truth)])
-
-
-def least_mode_lower(num_others: int, truth: Fraction) -> float:
-    """Return a lower bound of the mode for every c, at least 0; for N >= 1 and 1/2 < p < 1."""
-    nodes = _common_nodes(num_others, truth)
-    chance = float(1 - truth)
-    phase = 0.5 * nodes.angles + num_others * np.abs(phase_remainder(chance, nodes.angles))
-    terms = nodes.moduli * (1.0 - 0.5 * phase * phase)
-    size = nodes.moduli * (1.0 + 0.5 * phase * phase)
-    value = (1.0 + 2.0 * float(terms.sum())) / nodes.period
-    error = 2.0 * float((size * 1e-12 + nodes.errors * (1.0 + phase)).sum()) + 4.0 * _ULP
-    return max(value - 1.01 * (error / nodes.period + TAIL + NEGLIGIBLE), 0.0)
 
 
 def modes(
@@ -136,32 +123,22 @@ class Knowledge:
         or not ``counts`` is it.
     is_extreme : bool
         Whether ``counts`` is extreme, up to round-off.
-    proof : str
-        Why, in one sentence.
 
     Examples
     --------
-    >>> extreme_knowledge(3, 2, 0.75).worst.counts
+    >>> worst_knowledge(3, 2, 0.75).counts
     (1, 1)
     """
 
     counts: tuple[int, ...]
     vulnerability: Bound
     is_extreme: bool
-    proof: str
 
 
-class Extremes(NamedTuple):
-    """The knowledge that is worst for the target, and the best."""
-
-    worst: Knowledge
-    best: Knowledge
-
-
-def extreme_knowledge(
+def worst_knowledge(
     num_users: SupportsIndex, domain_size: SupportsIndex, truth: Truth
-) -> Extremes:
-    """Return the knowledge of the others that is worst for the target, and the best.
+) -> Knowledge:
+    """Return the knowledge of the others that is worst for the target.
 
     Parameters
     ----------
@@ -174,9 +151,8 @@ def extreme_knowledge(
 
     Returns
     -------
-    Extremes
-        ``worst`` and ``best``, whose ``vulnerability`` encloses the largest, and the smallest, V
-        over all knowledge of everybody else.
+    Knowledge
+        Its ``vulnerability`` encloses the largest V over all knowledge of everybody else.
 
     Raises
     ------
@@ -195,67 +171,47 @@ def extreme_knowledge(
 
     Examples
     --------
-    >>> found = extreme_knowledge(201, 2, 0.8)
-    >>> found.worst.counts, round(found.worst.vulnerability.upper, 5)
+    >>> found = worst_knowledge(201, 2, 0.8)
+    >>> found.counts, round(found.vulnerability.upper, 5)
     ((100, 100), 0.52116)
-    >>> extreme_knowledge(3, 2, 0.75).best.counts
-    (0, 2)
     """
     users = checked_num_users(num_users)
     response = Response.of(truth, require_at_least("domain_size", domain_size, 2))
     others, values = users - 1, response.domain_size
     if others == 0 or response.kept in (0, 1):
+        # All knowledge is worth the same: nobody else, no information or no noise.
         counts = (0,) * (values - 1) + (others,)
-        same = Knowledge(
-            counts=counts,
-            vulnerability=strong_vulnerability(response.truth, counts),
-            is_extreme=True,
-            proof="all knowledge is worth the same: nobody else, no information or no noise",
-        )
-        return Extremes(same, same)
+        same = strong_vulnerability(response.truth, counts)
+        return Knowledge(counts=counts, vulnerability=same, is_extreme=True)
     if values == 2:
-        return _binary_extremes(others, response)
+        return _binary(others, response)
     if _can_compare(others, response):
         return _compared(_multisets(others, values), response.truth, None)
     return _enclosed(others, response)
 
 
-def _binary_extremes(others: int, response: Response) -> Extremes:
-    """Return both for two values."""
-    return Extremes(_binary(others, response, worst=True), _binary(others, response, worst=False))
-
-
-def _binary(others: int, response: Response, *, worst: bool) -> Knowledge:
-    """Return it for two values."""
-    if worst and others % 2 == 0:
+def _binary(others: int, response: Response) -> Knowledge:
+    """Return it for two values; mirrored counts are worth the same."""
+    half = others // 2
+    if others % 2 == 0:
+        # All characteristic functions have the same modulus, and here the phase is 0.
         mode = balanced_mode(others, response.truth)
         return Knowledge(
-            counts=(others // 2, others // 2),
+            counts=(half, half),
             vulnerability=_from_mode(response, mode.lower, mode.upper, "balanced"),
             is_extreme=True,
-            proof="all characteristic functions have the same modulus, and here the phase is 0",
         )
-    choose = np.argmax if worst else np.argmin
-    middle = others // 2
     all_scanned = others <= _MOST_SCANNED
-    first = max(middle + 1 - _SCANNED_BEYOND, 0) if worst and not all_scanned else 0
-    last = middle if worst or all_scanned else _SCANNED_BEYOND - 1
-    counts = np.arange(first, last + 1)
+    counts = np.arange(0 if all_scanned else half + 1 - _SCANNED_BEYOND, half + 1)
     found, error = modes(others, response.truth, counts)
-    place = int(choose(found))
+    place = int(np.argmax(found))
     lower, upper = float(found[place]) - error, float(found[place]) + error
-    proof = "all knowledge was compared; mirrored counts are worth the same"
     if not all_scanned:
-        proof = "not known: the mode of every knowledge lies between computed ends"
-        if worst:
-            upper = max(upper, balanced_mode(others, response.truth).upper)
-        else:
-            lower = min(lower, least_mode_lower(others, response.truth))
+        upper = max(upper, balanced_mode(others, response.truth).upper)
     return Knowledge(
         counts=(int(counts[place]), others - int(counts[place])),
         vulnerability=_from_mode(response, lower, upper, "mode of all knowledge"),
         is_extreme=all_scanned,
-        proof=proof,
     )
 
 
@@ -326,8 +282,8 @@ def _compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:
 
 def compared_knowledge(
     num_users: int, randomizer: Any, prior: NDArray[np.float64]
-) -> tuple[int, Extremes]:
-    """Return the extremes for any randomizer and prior, and of how many users, at most n.
+) -> tuple[int, Knowledge]:
+    """Return the worst for any randomizer and prior, and of how many users, at most n.
 
     The worst case of n users is no worse than that of fewer.
     """
@@ -347,33 +303,15 @@ def compared_knowledge(
 
 def _compared(
     candidates: Iterator[tuple[int, ...]], randomizer: Any, prior: NDArray[np.float64] | None
-) -> Extremes:
-    """Return both among all of these."""
+) -> Knowledge:
+    """Return the worst of all of these."""
     found = [
-        (counts, strong_vulnerability(randomizer, counts, prior=prior, num_samples=0))
-        for counts in candidates
+        (counts, strong_vulnerability(randomizer, counts, prior=prior)) for counts in candidates
     ]
-    by_value = sorted(found, key=lambda pair: pair[1].upper)
-    ways: list[tuple[Callable[..., float], int]] = [(max, -1), (min, 0)]
-    worst, best = (
-        Knowledge(
-            counts=by_value[place][0],
-            vulnerability=_claim(
-                choose(_lower(bound) for _, bound in found),
-                choose(bound.upper for _, bound in found),
-                "all knowledge",
-            ),
-            is_extreme=True,
-            proof="all knowledge was compared, up to the names of values where all are alike",
-        )
-        for choose, place in ways
-    )
-    return Extremes(worst, best)
-
-
-def _lower(bound: Bound) -> float:
-    """Return the lower end, which `strong_vulnerability` always has."""
-    return 0.0 if bound.lower is None else bound.lower
+    counts, worst = max(found, key=lambda pair: pair[1].upper)
+    lower = max(bound.lower or 0.0 for _, bound in found)
+    claim = _claim(lower, worst.upper, "all knowledge")
+    return Knowledge(counts=counts, vulnerability=claim, is_extreme=True)
 
 
 def _claim(lower: float, upper: float, method: str) -> Bound:
@@ -381,38 +319,21 @@ def _claim(lower: float, upper: float, method: str) -> Bound:
     return Bound(lower=lower, upper=upper, method=method, source=SOURCE, assumptions=ASSUMPTIONS)
 
 
-def _enclosed(others: int, response: Response) -> Extremes:
-    """Return ends for every knowledge, and the most extreme candidates."""
-    values, truth, answer = response.domain_size, response.truth, response.answer
-    concentrated = (0,) * (values - 1) + (others,)
-    candidates = {
-        counts: strong_vulnerability(truth, counts, num_samples=0)
-        for counts in (concentrated, _even(others, values))
-    }
-    blanket = blanket_vulnerability_upper(others + 1, values, truth)
+def _enclosed(others: int, response: Response) -> Knowledge:
+    """Return ends for every knowledge; the lower from the most even, the most uneven, and none."""
+    values, truth = response.domain_size, response.truth
+    counts = _even(others, values)
+    upper = blanket_vulnerability_upper(others + 1, values, truth)
     fewer = _most_comparable(others, lambda number: _can_compare(number, response))
     if 0 < others <= _FEWER * fewer:
-        worst_of_fewer = _compared(_multisets(fewer, values), truth, None).worst
-        blanket = min(blanket, worst_of_fewer.vulnerability.upper)
-    most = max(candidates, key=lambda each: _lower(candidates[each]))
-    lower = _lower(candidates[most])
-    if candidates[most].method == "ends":
-        # Of no use, wherever it was tried, beside what is exact where all have one value.
-        uninformed = 1.0 / values + float(response.kept) * excess_share(others + 1, values)[0]
-        lower = max(lower, uninformed * (1.0 - 8.0 * _ULP))
-    worst = _between(most, lower, blanket)
-    least = min(candidates, key=lambda each: candidates[each].upper)
-    spread = others * (truth * (1 - truth) + (values - 1) * answer * (1 - answer)) / values
-    mode = 1.0 / math.sqrt(1.0 + 12.0 * float(Fraction(spread)))
-    lower = (1.0 + float(response.kept) * mode) / values * (1.0 - 16.0 * _ULP)
-    return Extremes(worst, _between(least, lower, min(candidates[least].upper, blanket)))
-
-
-def _between(counts: tuple[int, ...], lower: float, upper: float) -> Knowledge:
-    """Return ends of all knowledge, and a candidate."""
-    return Knowledge(
-        counts=counts,
-        vulnerability=_claim(min(lower, upper), upper, "ends of all knowledge"),
-        is_extreme=False,
-        proof="not known: ends that hold for every knowledge, and two candidates",
+        worst = _compared(_multisets(fewer, values), truth, None)
+        upper = min(upper, worst.vulnerability.upper)
+    # Who knows others' values guesses no worse than who knows nobody's.
+    uninformed = 1.0 / values + float(response.kept) * excess_share(others + 1, values)[0]
+    lower = max(
+        strong_vulnerability(truth, counts).lower or 0.0,
+        concentrated_lower(others + 1, response),
+        uninformed * (1.0 - 8.0 * _ULP),
     )
+    claim = _claim(min(lower, upper), upper, "ends of all knowledge")
+    return Knowledge(counts=counts, vulnerability=claim, is_extreme=False)

@@ -7,27 +7,20 @@ with law s. With A_xy = q_x R_xy / s_y and C the mass of outcomes that only the 
 
 Columns of A that are equal are merged, and rows that are nowhere above another's left out. The mean
 is taken over all histograms within windows outside which Bernstein's inequality leaves 1e-18 of it,
-with Poisson masses in Loader's form; or over samples of D = max_x L_x - L_w, L_x being the x-th
-form over n and w a mixture of the best constant guesses, cut at c: E[(D - c)_+] is bounded by
-Chernoff, and min(D, c) has empirical Bernstein limits. Proofs: docs/results/leakage-uninformed.md.
-
-Source of the limits: Maurer, Pontil, "Empirical Bernstein Bounds and Sample Variance Penalization",
-COLT 2009, arXiv:0907.3740v1, Theorem 4, for the samples and for their negatives.
+with Poisson masses in Loader's form. Proofs: docs/results/leakage-uninformed.md.
 """
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Self, SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.checks import require_at_least
-from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.leakage.matrices import (
     SUM_TOLERANCE,
     as_numbers,
@@ -36,63 +29,6 @@ from shuffledp.leakage.matrices import (
     is_exact_array,
     to_floats,
 )
-
-#: Probability that limits fail, where nothing else is asked for.
-DEFAULT_FAILURE = 1e-9
-
-#: The same as a part of a sentence.
-BUT_FOR_FAILURE = "but for a probability of 1e-9"
-
-# Mean and deviations of the samples are right to this, relative to the largest of them.
-_ROUND_OFF = 64.0 * math.ulp(1.0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SampleMoments:
-    """Mean and spread of samples that were seen in blocks."""
-
-    count: int = 0  # Number of samples, >= 0
-    mean: float = 0.0  # Their mean; 0 where there are none
-    squares: float = 0.0  # Sum of their squared deviations from it
-
-    @classmethod
-    def of(cls, samples: NDArray[np.float64]) -> Self:
-        """Return those of one block, which is not empty."""
-        mean = float(samples.mean())
-        return cls(count=samples.size, mean=mean, squares=float(np.square(samples - mean).sum()))
-
-    def joined(self, other: Self) -> Self:
-        """Return those of both blocks together."""
-        count = self.count + other.count
-        if count == 0:
-            return self
-        step = other.mean - self.mean
-        share = other.count / count
-        return type(self)(
-            count=count,
-            mean=self.mean + step * share,
-            squares=self.squares + other.squares + step * step * self.count * share,
-        )
-
-    def limits(self, low: float, high: float, failure: float) -> Enclosure:
-        """Return limits of the mean of a law on [low, high].
-
-        Theorem 4 of Maurer and Pontil on both sides.
-
-        Either is wrong with probability at most ``failure``.
-        """
-        if self.count < 2 or low == high:
-            return Enclosure(low, high)
-        doubt = math.log(4.0 / failure)
-        slack = _ROUND_OFF * max(abs(low), abs(high))
-        variance = self.squares / (self.count - 1) * (1.0 + _ROUND_OFF) + slack * slack
-        half = math.sqrt(2.0 * variance * doubt / self.count)
-        half += 7.0 * (high - low) * doubt / (3.0 * (self.count - 1))
-        half = half * (1.0 + _ROUND_OFF) + slack
-        return Enclosure(
-            min(max(self.mean - half, low), high), max(min(self.mean + half, high), low)
-        )
-
 
 _ULP = math.ulp(1.0)
 
@@ -291,19 +227,16 @@ class HistogramWindows:
         return _ULP * (400.0 * len(self.law) + 4.0 * float(widest.sum()))
 
 
-def histogram_windows(
-    num_users: int, law: NDArray[np.float64], *, num_targets: int = 1
-) -> HistogramWindows:
+def histogram_windows(num_users: int, law: NDArray[np.float64]) -> HistogramWindows:
     """Return windows that hold all histograms, but for a probability of at most 1e-18.
 
-    Weights of ``num_targets`` reports at a time may be averaged. Counts farther than t + c from
-    their means are left out, Bernstein bounding those beyond t: as for one report, or c of them,
-    drawn apart.
+    Weights of one report are averaged, so counts farther than t + 1 from their means are left out,
+    Bernstein bounding those beyond t.
     """
     exponent = math.log(2.0 * len(law) / LEFT_OUT)
     means = num_users * law
     reach = exponent / 3.0 + np.sqrt(exponent**2 / 9.0 + 2.0 * exponent * means * (1.0 - law))
-    reach += num_targets
+    reach += 1.0
     low = np.maximum(np.floor(means - reach), 0.0).astype(np.int64)
     high = np.minimum(np.ceil(means + reach), num_users).astype(np.int64)
     complete = not low.any() and bool((high == num_users).all())
@@ -396,103 +329,25 @@ _SMALLEST = 1e-290
 
 
 def excess_means(
-    num_users: int, law: NDArray[np.float64], parts: NDArray[np.float64], level: float = 0.0
+    num_users: int, law: NDArray[np.float64], parts: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Bound E[(sum_y parts_xy h_y / n - level)_+] for each row x from above.
+    """Bound E[(sum_y parts_xy h_y / n)_+] for each row x from above.
 
     h ~ Multinomial(n, law). For every t > 0, s_+ <= e^(t s) / (e t), so with kappa the cumulant
-    function of one report's weight the mean is at most e^(n (kappa(t) - t level)) / (e n t).
+    function of one report's weight the mean is at most e^(n kappa(t)) / (e n t).
     """
     means = parts @ law
     variances = np.maximum(np.square(parts - means[:, None]) @ law, _SMALLEST)
-    tilts = np.maximum((level - means) / variances, 1.0 / np.sqrt(num_users * variances))
-    largest = max(float(np.abs(parts).max()), level, _SMALLEST)
+    tilts = np.maximum(-means / variances, 1.0 / np.sqrt(num_users * variances))
+    largest = max(float(np.abs(parts).max()), _SMALLEST)
     tilts = np.minimum(tilts, _LARGEST_EXPONENT / largest)
     moments = np.expm1(tilts[:, None] * parts) @ law
     # A moment that is too large is safe, and one this small is all but lost to rounding.
     logarithms = np.log1p(np.maximum(moments, _LEAST_MOMENT - 1.0))
-    exponents = num_users * (logarithms - tilts * level) - 1.0
+    exponents = num_users * logarithms - 1.0
     with np.errstate(under="ignore", over="ignore"):
         bounds = np.exp(exponents) / (num_users * tilts)
-    # An average is above the level by no more than its terms are, on average (Jensen).
-    alone = np.maximum(parts - level, 0.0) @ law
+    # An average is above zero by no more than its terms are, on average (Jensen).
+    alone = np.maximum(parts, 0.0) @ law
     least: NDArray[np.float64] = 1.01 * np.minimum(bounds, alone) + _SMALLEST
     return least
-
-
-# Counts drawn at a time.
-_BLOCK_COUNTS = 1 << 18
-
-# Work of the default number of samples: counts drawn, and products with weights.
-_COUNTS, _PRODUCTS = 1 << 23, 1 << 31
-_FEWEST_SAMPLES, _MOST_SAMPLES = 1 << 12, 1 << 20
-
-# The cut is so many standard deviations out, at first, and then twice as many.
-_FIRST_CUT = 8.0
-
-# What is cut off may be this share of a standard deviation.
-_CUT_OFF = 1e-7
-
-# Guesses are equally good if they agree to this.
-_EQUAL = 1e-12
-
-
-class _Cut(NamedTuple):
-    """Where D is cut, and the most that is lost."""
-
-    at: float
-    lost: float
-
-
-def default_num_samples(form: MultinomialForm) -> int:
-    """Return how many histograms a second or so is enough for."""
-    rows, columns = form.gains.shape
-    affordable = min(_COUNTS // columns, _PRODUCTS // (rows * columns))
-    return int(max(min(affordable, _MOST_SAMPLES), _FEWEST_SAMPLES))
-
-
-def sampled_vulnerability(
-    form: MultinomialForm,
-    *,
-    entropy: Entropy,
-    num_samples: int,
-    failure: float = DEFAULT_FAILURE,
-) -> Enclosure:
-    """Return limits of the vulnerability from sampled histograms, without ``form.slack``.
-
-    Either is wrong with probability at most ``failure``.
-    """
-    mixture = form.means >= form.means[form.best] * (1.0 - _EQUAL)
-    mixture = mixture / np.count_nonzero(mixture)
-    # Weights of one report, relative to the mixture.
-    parts = form.gains - mixture @ form.gains
-    cut = _find_cut(form, parts)
-    generator = entropy.generator()
-    law = form.law / form.law.sum()
-    block = max(_BLOCK_COUNTS // len(law), 1)
-    moments = SampleMoments()
-    while moments.count < num_samples:
-        size = min(block, num_samples - moments.count)
-        counts = generator.multinomial(form.num_users, law, size=size)
-        largest = (counts @ parts.T).max(axis=1) / form.num_users
-        moments = moments.joined(SampleMoments.of(np.clip(largest, 0.0, cut.at)))
-    found = moments.limits(0.0, cut.at, failure)
-    fixed = form.certain + math.fsum(mixture * form.means)
-    # Products and sums of weights whose mean is at most that of both terms of D, 2.
-    error = _ULP * (2.0 * len(law) + 32.0)
-    return Enclosure(fixed + found.lower - error, fixed + found.upper + cut.lost + error)
-
-
-def _find_cut(form: MultinomialForm, parts: NDArray[np.float64]) -> _Cut:
-    """Return where to cut D so that hardly anything is lost, or where it ends."""
-    end = max(float(parts.max()), 0.0)
-    means = parts @ form.law
-    variances = np.maximum(np.square(parts - means[:, None]) @ form.law, 1e-300)
-    spread = math.sqrt(float(variances.max()) / form.num_users)
-    reach = _FIRST_CUT
-    while (at := float(means.max()) + reach * spread) < end:
-        lost = float(excess_means(form.num_users, form.law, parts, at).sum())
-        if lost <= _CUT_OFF * spread:
-            return _Cut(at, lost)
-        reach *= 2.0
-    return _Cut(end, 0.0)

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.bound import Bound, reconciled_lower
 from shuffledp.core.checks import require_at_least, require_finite, require_non_negative
-from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.leakage.account import Adversary, LeakageAccount
@@ -25,6 +24,9 @@ _ASSUMPTION = "The adversary has one try, and wins if it names one chosen person
 # k-ary randomized response is written out as a matrix up to this k.
 _MOST_WRITTEN = 256
 
+# Blocks of histograms times guesses: one to three seconds, or a tenth of that.
+_WORK, _BRIEF_WORK = 2.4e7, 2e6
+
 # Ends that different results prove may cross by their rounding.
 _ROUND_OFF = 1e-9
 
@@ -33,16 +35,13 @@ _ROUND_OFF = 1e-9
 class Scene:
     """One collection, and what is believed about everybody's value."""
 
-    num_users: int  # n >= 1 and k >= 2
-    domain_size: int  # n >= 1 and k >= 2
+    num_users: int  # n >= 1
+    domain_size: int  # k >= 2
     # Chance that k-ary randomized response tells the truth; None for another randomizer.
     truth: float | None
     matrix: NDArray[np.float64] | None  # shape (k, m); Law of the reports of that one
     prior: NDArray[np.float64] | None  # shape (k,); None for the uniform law
     epsilon0: float  # Local privacy loss
-    entropy: Entropy  # For simulations
-    # Histograms that are simulated where only that is quick; None for about a second's.
-    num_samples: int | None = None
     is_brief: bool = False  # Leave out what may take seconds and is of less interest
 
     @property
@@ -56,7 +55,7 @@ class Scene:
         facts: dict[str, Any] = {"knowledge": known}
         num_unknown = self.num_users - 1 - sum(known or ())
         if adversary == "strong" and known is None:
-            shuffler, facts = self._certainty(), self._extremes()
+            shuffler, facts = self._certainty(), self._worst_known()
             num_unknown = 0
         elif adversary == "uninformed" or known is None:
             shuffler, facts["both"] = self.shuffler(self.num_users), self.uninformed()
@@ -65,8 +64,6 @@ class Scene:
             shuffler = self.shuffler(num_unknown + 1) if num_unknown else self._certainty()
             facts["both"] = self.informed(known, num_unknown)
         facts["both"] = self._sharpened(facts["both"], randomizer, shuffler)
-        if facts.get("least") is not None:
-            facts["least"] = self._sharpened(facts["least"], randomizer, shuffler)
         return LeakageAccount(
             num_users=self.num_users,
             domain_size=self.domain_size,
@@ -133,48 +130,31 @@ class Scene:
             known,
             prior=self.prior,
             num_unknown=num_unknown,
-            entropy=self.entropy,
-            num_samples=self.num_samples,
         )
 
-    def _extremes(self) -> dict[str, Any]:
-        """Return the chances of who knows all others, at its best and at its least."""
+    def _worst_known(self) -> dict[str, Any]:
+        """Return the chance of who knows all others, at its best."""
         found: dict[str, Any] = {"is_worst_knowledge": True, "knowledge": None}
         is_known = self.truth is not None and self.prior is None
         if self.is_brief and (not is_known or self.domain_size > 2):
-            return {**found, "both": self._whatever_is_known()}
-        if not is_known:
-            return found | self._compared_extremes()
-        from shuffledp.leakage.knowledge import extreme_knowledge
+            return found | {"both": self._whatever_is_known()}
+        from shuffledp.leakage.knowledge import compared_knowledge, worst_knowledge
 
-        worst, best = extreme_knowledge(self.num_users, self.domain_size, self.truth or 1.0)
-        # Counts that are not proved to be the extreme ones are left out.
-        found |= {"both": worst.vulnerability}
-        found |= {"knowledge": worst.counts if worst.is_extreme else None}
-        if not self.is_brief:
-            found |= {"least": best.vulnerability}
-            found |= {"least_knowledge": best.counts if best.is_extreme else None}
-        return found
-
-    def _compared_extremes(self) -> dict[str, Any]:
-        """Return the same for any prior and randomizer, from all knowledge of these or fewer."""
-        from shuffledp.leakage.knowledge import compared_knowledge
-
+        if is_known:
+            worst = worst_knowledge(self.num_users, self.domain_size, self.truth or 1.0)
+            # Counts that are not proved to be the extreme ones are left out.
+            counts = worst.counts if worst.is_extreme else None
+            return found | {"both": worst.vulnerability, "knowledge": counts}
         law: Any = self.truth if self.matrix is None else self.matrix
-        compared, (worst, best) = compared_knowledge(self.num_users, law, self.law())
+        compared, worst = compared_knowledge(self.num_users, law, self.law())
         if compared == self.num_users:
-            return {
-                "both": worst.vulnerability,
-                "knowledge": worst.counts,
-                "least": best.vulnerability,
-                "least_knowledge": best.counts,
-            }
+            return found | {"both": worst.vulnerability, "knowledge": worst.counts}
         ends = self._whatever_is_known()
-        return {"both": replace(ends, upper=min(ends.upper, worst.vulnerability.upper))}
+        return found | {"both": replace(ends, upper=min(ends.upper, worst.vulnerability.upper))}
 
     def _whatever_is_known(self) -> Bound:
         """Return the chance of who knows all others, for the values from which it guesses best."""
-        none = replace(self, num_samples=0).uninformed()
+        none = replace(self, is_brief=True).uninformed()
         upper = self._hidden_by_noise()
         return Bound(
             lower=none.lower,
@@ -186,18 +166,13 @@ class Scene:
 
     def _exchangeable(self, num_users: int, matrix: NDArray[np.float64] | None) -> Bound:
         """Return the chance of who sees shuffled reports of users who are all alike to it."""
-        from shuffledp.leakage.uninformed import exchangeable_vulnerability
+        from shuffledp.leakage.uninformed import exchangeable_ends
 
         if matrix is None:
             found = self._of_many_values(num_users, self.truth or 1.0)
             return replace(found, upper=min(found.upper, self._hidden_by_noise()))
-        return exchangeable_vulnerability(
-            num_users,
-            matrix,
-            prior=self.law(),
-            entropy=self.entropy,
-            num_samples=self.num_samples,
-        )
+        work = _BRIEF_WORK if self.is_brief else _WORK
+        return exchangeable_ends(num_users, matrix, prior=self.law(), work=work)
 
     def _of_many_values(self, num_users: int, truth: float) -> Bound:
         """Return the same for k-ary randomized response whose matrix would be too large."""
@@ -280,7 +255,6 @@ def account_leakage(
     adversary: Adversary = "uninformed",
     prior: ArrayLike | None = None,
     known: Sequence[SupportsIndex] | None = None,
-    entropy: Entropy | None = None,
 ) -> LeakageAccount:
     """Tell how often a guess at one person's value is right, before and after a collection.
 
@@ -309,15 +283,12 @@ def account_leakage(
         How many of the others have each value. For ``"partial"`` at most ``num_users - 1`` in all,
         and for ``"strong"`` as many; by default the values from which a strong adversary guesses
         best.
-    entropy : Entropy, optional
-        For the sizes where only a simulation is quick enough; the operating system's by default.
 
     Returns
     -------
     LeakageAccount
         Its bounds enclose the exact probabilities: by round-off where there is a quick formula,
-        else by proved bounds, or by limits that fail with the probability that ``assumptions``
-        state.
+        else by proved bounds.
 
     Raises
     ------
@@ -356,7 +327,6 @@ def account_leakage(
         epsilon0=loss,
         matrix=matrix,
         prior=checked_belief(prior, values),
-        entropy=Entropy.from_operating_system() if entropy is None else entropy,
     )
     return scene.account(adversary, _counts(known, adversary, users - 1, values))
 
@@ -392,7 +362,7 @@ def _matrix(channel: Any) -> NDArray[np.float64]:
     """Return the channel matrix as checked doubles."""
     from shuffledp.leakage.channel import Channel
 
-    law = channel if isinstance(channel, Channel) else Channel.from_matrix(channel)
+    law = channel if isinstance(channel, Channel) else Channel(channel)
     if law.num_inputs * law.num_outputs > _MOST_CELLS:
         raise ParameterError(
             f"channel has {law.num_inputs} by {law.num_outputs} entries, above {_MOST_CELLS:.0e}: "

@@ -21,26 +21,25 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_finite
-from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure, round_up
 from shuffledp.core.numerics.positive_part import mean_positive_part
-from shuffledp.leakage.fullest_bin import exact_maximum_load, maximum_load_excess
+from shuffledp.leakage.coarse_lattice import MOST_WORK, coarse_vulnerability
+from shuffledp.leakage.fullest_bin import maximum_load_excess
 from shuffledp.leakage.matrices import checked_prior
 from shuffledp.leakage.multinomial import (
-    BUT_FOR_FAILURE,
     MOST_USERS,
     HistogramWindows,
     MultinomialForm,
-    default_num_samples,
     dense_channel,
     excess_means,
     grouped_law,
     histogram_blocks,
     histogram_windows,
     multinomial_form,
-    sampled_vulnerability,
 )
+from shuffledp.leakage.others import MOST_USERS as MOST_LISTED_USERS
+from shuffledp.leakage.others import Kind
 from shuffledp.leakage.weighted_loads import weighted_maximum
 
 _ULP = math.ulp(1.0)
@@ -57,7 +56,6 @@ UNINFORMED = (
 # Up to here the central coefficient is an exact integer, beyond three terms give it to 1e-16.
 _MOST_EXACT = 64
 
-_MOST_EXACT_USERS = 100_000
 
 # A probability that should be 1/k may have been rounded so far below.
 _ROUNDED = 4.0 * _ULP
@@ -178,65 +176,6 @@ def shuffled_vulnerability(
     if values == 2:
         return _published(found, "closed form", "Theorems 17 and 19", UNINFORMED)
     return _published(found, "maximum load", "Prop. 21, eq. 17", UNINFORMED)
-
-
-def exact_shuffled_vulnerability(
-    num_users: SupportsIndex, domain_size: SupportsIndex, truth: Rational | int
-) -> Fraction:
-    """Return what `shuffled_vulnerability` encloses, as a fraction.
-
-    Parameters
-    ----------
-    num_users : int
-        n >= 1; up to 100 000 for k = 2, else up to what `exact_maximum_load` takes, about 500.
-    domain_size : int
-        k >= 2.
-    truth : Fraction or int
-        p in [1/k, 1]; 1 for a shuffle alone.
-
-    Returns
-    -------
-    Fraction
-        V_NS, exactly.
-
-    Raises
-    ------
-    ParameterError
-        If a number is out of range, ``truth`` is a float, or n is too large.
-    OutOfRegimeError
-        If ``truth`` is below 1/k.
-
-    Notes
-    -----
-    Source: Jurado et al. 2023, Theorems 17 and 19, eq. 17.
-
-    Examples
-    --------
-    >>> exact_shuffled_vulnerability(3, 2, Fraction(3, 4))
-    Fraction(5, 8)
-    """
-    users, values = _sizes(num_users, domain_size)
-    if not isinstance(truth, Rational):
-        raise ParameterError(f"truth = {truth!r} is not exact: give a Fraction")
-    share = Fraction(int(truth.numerator), int(truth.denominator))
-    _kept(share, values)
-    false = (1 - share) / (values - 1)
-    return false + (share - false) * _exact_load(users, values) / users
-
-
-def _exact_load(num_users: int, domain_size: int) -> Fraction:
-    """Return the expected largest count."""
-    if domain_size == 2:
-        if num_users > _MOST_EXACT_USERS:
-            raise ParameterError(
-                f"num_users = {num_users} is above {_MOST_EXACT_USERS}, and the fraction has as "
-                "many digits: use shuffled_vulnerability"
-            )
-        half = num_users // 2
-        return num_users * (
-            Fraction(1, 2) + Fraction(math.comb(2 * half, half), 2 ** (2 * half + 1))
-        )
-    return exact_maximum_load(num_users, domain_size)
 
 
 def _sizes(num_users: SupportsIndex, domain_size: SupportsIndex) -> tuple[int, int]:
@@ -412,8 +351,6 @@ def exchangeable_vulnerability(
     *,
     prior: ArrayLike | None = None,
     crowd: ArrayLike | None = None,
-    entropy: Entropy | None = None,
-    num_samples: SupportsIndex | None = None,
 ) -> Bound:
     """Return the probability that the best adversary guesses the target's value.
 
@@ -427,17 +364,12 @@ def exchangeable_vulnerability(
         q, of the target's value; uniform if not given.
     crowd : array_like, shape (m,), optional
         s, of every other report. If not given, other users are like the target: s = q R.
-    entropy : Entropy, optional
-        For Monte Carlo; the operating system's if not given.
-    num_samples : int, optional
-        Histograms that are sampled where nothing exact is quick: 0, or at least 2. What a second or
-        so is enough for if not given; with 0 nothing is sampled and the ends are further apart.
 
     Returns
     -------
     Bound
-        ``lower <= V <= upper``, outwards by the stated round-off; if sampled, but for a probability
-        of 1e-9, which ``assumptions`` then say. ``method`` is the way above that was taken.
+        ``lower <= V <= upper``, outwards by the stated round-off. ``method`` is the way above that
+        was taken.
 
     Raises
     ------
@@ -447,9 +379,11 @@ def exchangeable_vulnerability(
     Notes
     -----
     Milliseconds at any n for k = 2, and for k-RR with a uniform prior; up to seconds where
-    histograms are listed (2e7 at most, and 2e9 products) or sampled. Where the guesses that may
-    change the outcome, times m, are above 4000, pairs are taken by Chernoff's bound alone. Error
-    budget, beyond that of the way taken: 8 roundings of each probability, 2e-15 (2 + sqrt(n / 2)).
+    histograms are listed (2e7 at most, and 2e9 products), or put into blocks: to about 1 % of what
+    is leaked, for up to five different reports and 1e10 users. Beyond that guesses are compared in
+    pairs, which may be off by half of what is leaked; by Chernoff's bound alone where the guesses
+    that may change the outcome, times m, are above 4000. Error budget, beyond that of the way
+    taken: 8 roundings of each probability, 2e-15 (2 + sqrt(n / 2)).
 
     Source: docs/results/leakage-uninformed.md; eq. 17 of Jurado et al. where the prior is uniform.
 
@@ -461,41 +395,48 @@ def exchangeable_vulnerability(
     >>> round(found.lower, 9), round(found.upper, 9), found.method
     (0.9, 0.9, 'two guesses')
     """
+    return exchangeable_ends(num_users, channel, prior=prior, crowd=crowd, work=MOST_WORK)
+
+
+def quick_ends(
+    num_users: SupportsIndex, channel: Any, *, prior: ArrayLike, crowd: ArrayLike
+) -> Bound:
+    """Return the same without blocks of histograms."""
+    return exchangeable_ends(num_users, channel, prior=prior, crowd=crowd, work=0.0)
+
+
+def exchangeable_ends(
+    num_users: SupportsIndex,
+    channel: Any,
+    *,
+    prior: ArrayLike | None,
+    crowd: ArrayLike | None = None,
+    work: float,
+) -> Bound:
+    """Return the same with so many blocks of histograms at most; see `coarse_vulnerability`."""
     form = multinomial_form(num_users, channel, prior=prior, crowd=crowd)
-    if num_samples is not None and num_samples != 0:
-        num_samples = require_at_least("num_samples", num_samples, 2)
     exact = _exact(form)
     if exact is not None:
-        method, found = exact
-        return _bound(form, method, found)
+        return _bound(form, *exact)
     paired = _by_pairs(form)
-    if paired.upper - paired.lower <= _ENOUGH * paired.upper or num_samples == 0:
+    is_enough = paired.upper - paired.lower <= _ENOUGH * paired.upper
+    if is_enough or work == 0.0 or form.num_users > MOST_LISTED_USERS:
         return _bound(form, "pairs", paired)
-    source = Entropy.from_operating_system() if entropy is None else entropy
-    count = default_num_samples(form) if num_samples is None else int(num_samples)
-    sampled = sampled_vulnerability(form, entropy=source, num_samples=count)
-    lower, upper = max(sampled.lower, paired.lower), min(sampled.upper, paired.upper)
-    said = (
-        f"Monte Carlo over {count} histograms: both ends hold {BUT_FOR_FAILURE}.",
-        "Drawn from a seed." if source.is_simulation else "Drawn from the operating system's key.",
-    )
-    if lower > upper:  # the limits have failed, which they may
+    kind = Kind(form.num_users - 1, form.law)
+    blocks = coarse_vulnerability([kind], form.gains * form.law, work=work)
+    if blocks is None:
         return _bound(form, "pairs", paired)
-    return _bound(form, "sampled", Enclosure(lower, upper), said)
+    lower, upper = form.certain + blocks.lower, form.certain + blocks.upper
+    lower, upper = max(lower, paired.lower), min(upper, paired.upper)
+    return _bound(form, "coarse lattice", Enclosure(min(lower, upper), upper))
 
 
-def _bound(
-    form: MultinomialForm, method: str, found: Enclosure, said: tuple[str, ...] = ()
-) -> Bound:
+def _bound(form: MultinomialForm, method: str, found: Enclosure) -> Bound:
     """Return the claim, within what always holds."""
     least = max(found.lower - form.slack, form.without_release * (1.0 - 8.0 * _ULP))
     upper = min(found.upper + form.slack, form.unshuffled * (1.0 + 8.0 * _ULP), 1.0)
     return Bound(
-        lower=min(least, upper),
-        upper=upper,
-        method=method,
-        source=SOURCE,
-        assumptions=(*ASSUMPTIONS, *said),
+        lower=min(least, upper), upper=upper, method=method, source=SOURCE, assumptions=ASSUMPTIONS
     )
 
 

@@ -391,7 +391,10 @@ def _with_lower(bound: Bound, lower: float | None) -> Bound:
 # Relative width of an enclosure, and how far above the least an epsilon is: finer than the grid on
 # which weights are where the crowd is large; small crowds take a hundred times as long for that.
 _LARGE_CROWD = 2_000
-_WIDTHS = {True: (1e-6, 1e-5), False: (1e-4, 1e-4)}
+_WIDTHS = {True: (1e-6, 1e-5), False: (3e-4, 1e-4)}
+
+# About how far the guess from the smallest crowd is above the epsilon of all sizes, relatively.
+_SPREAD = 0.03
 
 # From here on reports reveal the value so well that no crowd hides it.
 _NO_AMPLIFICATION = 200.0
@@ -484,6 +487,7 @@ class WeightedWalk:
             delta,
             highest=single,
             guess=guess,
+            spread=_SPREAD,
             tolerance=self._tolerance,
         )
 

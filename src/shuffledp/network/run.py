@@ -256,7 +256,9 @@ def network_facts(
         bound = here.epsilon(profile, delta=delta, protocol=plan.protocol, with_lower=False)
         is_last = number == rounds
         epsilons.append((number, result.guarantee.epsilon_upper if is_last else bound.upper))
-        most.append((number, here.epsilon_of_share(profile, MOST, delta=delta)))
+        most.append(
+            (number, here.epsilon_of_share(profile, MOST, delta=delta, for_all=bound.upper))
+        )
         if on_progress is not None:
             on_progress("accounting", done, len(numbers))
     return NetworkFacts(

@@ -105,11 +105,6 @@ def account_facts(account: LeakageAccount) -> list[tuple[str, str]]:
     facts = [("adversary", f"{adversary_name(account)}; {belief(account)}")]
     if account.adversary != "uninformed":
         facts.append(("known answers", _knowledge(account)))
-    if account.least is not None:
-        least, counts = _chance(account.prior, account.least, " %"), account.least_knowledge
-        if counts is not None:
-            least += f" where they are {describe_counts(counts)}"
-        facts.append(("at its least", least))
     law = [] if account.truth is None else [f"truth with p = {account.truth:.6g}"]
     if account.epsilon0 is not None:
         law.append(f"epsilon0 = {rounded(account.epsilon0, up=True)}")

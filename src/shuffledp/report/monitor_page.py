@@ -23,9 +23,9 @@ from shuffledp.report.page import page_html, render_page
 from shuffledp.report.statement import (
     Paragraph,
     exception_paragraph,
-    guarantee_facts,
     limit_text,
 )
+from shuffledp.report.wording import guarantee_facts
 
 if TYPE_CHECKING:
     from shuffledp.monitoring.results import MonitorResult
@@ -64,13 +64,12 @@ def _(subject: MonitorView) -> str:
     shown = len(rows) // len(curves)
     return render_page(
         "monitor.html",
-        (running := running_figure(result),),
         title=f"Simulated monitoring of {result.num_users:,} users over {counted(num, 'period')}",
         result=result,
         what=subject.what,
         seeded=SEEDED if result.is_simulation else "",
         key_figures=_key_figures(result),
-        running=running,
+        running=running_figure(result),
         band=band_text(result.running.confidence),
         num_curves=len(curves),
         num_drawn=len(drawn(curves)),
@@ -196,7 +195,7 @@ def statement_facts(result: "MonitorResult") -> list[tuple[str, str]]:
     """Return the central guarantee, how far it is from what is unavoidable, then the local one."""
     local = result.local
     return [
-        *guarantee_facts(result.central),
+        *((name.capitalize(), text) for name, text in guarantee_facts(result.central)),
         ("Local", f"epsilon0 <= {rounded(local.upper, up=True)}, {local.method}"),
         ("Source", local.source),
     ]

@@ -134,6 +134,7 @@ def crowd_epsilon(
     *,
     highest: float,
     guess: float,
+    spread: float = 1e-6,
     tolerance: float = 1e-6,
 ) -> float:
     """Return an epsilon at which an upper bound of delta is at most the one asked for.
@@ -141,5 +142,5 @@ def crowd_epsilon(
     Errs upwards, by about ``tolerance`` of itself; at most ``highest``.
     """
     return last_above_first_below(
-        curve, delta, 0.0, highest, guess=guess, relative_tolerance=tolerance
+        curve, delta, 0.0, highest, guess=guess, spread=spread, relative_tolerance=tolerance
     )[1]

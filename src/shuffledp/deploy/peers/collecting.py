@@ -29,7 +29,7 @@ from shuffledp.network.hiding import Hiding
 from shuffledp.network.run import curve_rounds
 
 if TYPE_CHECKING:
-    from shuffledp.leakage.of_runs import ExchangedOrder
+    from shuffledp.leakage.arranged import ExchangedOrder
 
 _SHORTEST_WAIT = 0.05
 _LONGEST_WAIT = 2.0
@@ -215,7 +215,7 @@ def fetched_facts(terms: Terms, fetched: Fetched) -> Mapping[str, object]:
 
 def _order(exchange: Exchange) -> "ExchangedOrder":
     """Return the order in which reports arrived, for what can be guessed of who registered."""
-    from shuffledp.leakage.of_runs import ExchangedOrder
+    from shuffledp.leakage.arranged import ExchangedOrder
 
     hiding = None
     if exchange.can_hide:
