@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Literal, SupportsFloat
 
 import numpy as np
 
-from shuffledp.accounting.amplification.atom_law import AtomLaw, atom_delta, attack_atoms, mirrored
+from shuffledp.accounting.amplification.atom_law import AtomLaw, atom_delta, mirrored
+from shuffledp.accounting.amplification.families import attack_atoms
 from shuffledp.accounting.amplification.local import (
     LOCAL,
     single_report_delta,

@@ -14,6 +14,7 @@ Source: ours; docs/results/grouped.md, "Displacement", has the proofs.
 import math
 from dataclasses import replace
 
+from shuffledp.accounting.amplification.atom_law import SMALLEST_DELTA
 from shuffledp.accounting.amplification.random_crowd import (
     CrowdLaw,
     crowd_delta,
@@ -25,7 +26,6 @@ from shuffledp.accounting.amplification.registry import (
     account_delta,
     account_epsilon,
 )
-from shuffledp.accounting.amplification.symmetric_blanket import SMALLEST_DELTA
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_delta, require_non_negative
 from shuffledp.core.errors import ParameterError
