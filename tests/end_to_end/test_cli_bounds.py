@@ -1,4 +1,4 @@
-"""``shuffledp bounds`` prints every bound side by side, and the grid of brackets."""
+"""``shuffledp bounds`` prints every bound side by side."""
 
 import json
 import os
@@ -9,7 +9,6 @@ import sys
 import pytest
 
 from shuffledp.accounting.amplification.registry import METHODS
-from shuffledp.accounting.brackets import bracket_grid
 from shuffledp.cli.main import main
 from shuffledp.collection.bounds import Over, Scenario, bound_curves, compare_scenario
 
@@ -90,48 +89,6 @@ def test_a_figure_that_cannot_be_written_is_one_line(capsys, tmp_path):
     assert captured.err.count("\n") == 1
 
 
-def cells(line):
-    return [cell.strip() for cell in line.strip("|").split("|")]
-
-
-def test_the_grid_is_a_table_of_markdown(capsys):
-    assert main(["bounds", "--grid", "--delta", "1e-6", "--k", "4"]) == 0
-    title, blank, *lines = capsys.readouterr().out.splitlines()
-    assert title == "k = 4, delta = 1e-6: epsilon lies between lower and upper"
-    assert blank == ""
-    assert cells(lines[0]) == ["epsilon0", "users", "lower", "upper", "gap"]
-    assert all(set(cell) == {"-", ":"} for cell in cells(lines[1]))
-    rows = [cells(line) for line in lines[2:]]
-    for row, bracket in zip(rows, bracket_grid(1e-6, ks=[4]), strict=True):
-        assert float(row[0]) == bracket.epsilon0
-        assert int(row[1].replace(",", "")) == bracket.num_users
-        assert float(row[2]) <= bracket.bound.lower <= bracket.bound.upper <= float(row[3])
-        if row[4] == "below 1e-6":
-            assert bracket.bound.gap < 1e-6
-        else:
-            assert bracket.bound.gap <= float(row[4]) <= 1.1 * bracket.bound.gap
-    assert len({len(line) for line in lines}) == 1
-
-
-def test_the_grid_as_json(capsys):
-    assert main(["bounds", "--grid", "--delta", "1e-5", "--k", "3", "--json"]) == 0
-    record = json.loads(capsys.readouterr().out)
-    assert record["delta"] == 1e-5
-    assert record["brackets"] == [each.to_json_dict() for each in bracket_grid(1e-5, ks=[3])]
-
-
-@pytest.mark.slow
-def test_the_whole_grid_has_four_blocks(capsys):
-    assert main(["bounds", "--grid", "--delta", "1e-6"]) == 0
-    blocks = capsys.readouterr().out.split("\n\nk = ")
-    assert [block.removeprefix("k = ").partition(",")[0] for block in blocks] == [
-        "2",
-        "4",
-        "16",
-        "128",
-    ]
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -139,21 +96,15 @@ def test_the_whole_grid_has_four_blocks(capsys):
         ([*BASE, "--delta", "1e-6", "--epsilon", "1"], "give exactly one of --delta"),
         ([*BASE, "--delta", "0"], "delta = 0.0 is not in (0, 1)"),
         ([*BASE, "--epsilon", "-1"], "epsilon = -1.0"),
-        (["bounds", "--epsilon0", "1", "--delta", "1e-6"], "give --epsilon0 and --num-users, or"),
-        (["bounds", "--num-users", "9", "--delta", "1e-6"], "give --epsilon0 and --num-users, or"),
-        (["bounds"], "give --epsilon0 and --num-users, or --grid"),
+        (["bounds", "--epsilon0", "1", "--delta", "1e-6"], "give --epsilon0 and --num-users"),
+        (["bounds", "--num-users", "9", "--delta", "1e-6"], "give --epsilon0 and --num-users"),
+        (["bounds"], "give --epsilon0 and --num-users"),
         ([*BASE, "--delta", "1e-6", "--k", "3"], "domain_size = 3"),
         ([*BASE, "--delta", "1e-6", "--randomizer", "rappor"], "'rappor' is not one of k-rr"),
         ([*BASE, "--delta", "1e-6", "--over", "epsilon0"], "--over is about the curves"),
         ([*BASE, "--delta", "1e-6", "--over", "k"], "'k' is not one of"),
         (["bounds", "--epsilon0", "-1", "--num-users", "9", "--delta", "0.1"], "epsilon0 = -1.0"),
         (["bounds", "--epsilon0", "1", "--num-users", "0", "--delta", "0.1"], "num_users = 0"),
-        (["bounds", "--grid"], "--grid needs --delta"),
-        (["bounds", "--grid", "--delta", "1e-6", "--k", "1"], "domain_size"),
-        (["bounds", "--grid", "--delta", "1e-6", "--num-users", "9"], "leave out --num-users"),
-        (["bounds", "--grid", "--delta", "1e-6", "--epsilon", "9"], "leave out --epsilon"),
-        (["bounds", "--grid", "--delta", "1e-6", "--figure", "x"], "leave out --figure"),
-        (["bounds", "--grid", "--delta", "1e-6", "--over", "epsilon0"], "leave out --over"),
     ],
 )
 def test_bad_arguments(capsys, arguments, message):

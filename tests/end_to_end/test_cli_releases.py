@@ -71,16 +71,6 @@ def test_numbers_and_vectors_by_name(capsys):
         assert named["lower"] < named["upper"] < anyone
 
 
-def test_renyi_divergences(capsys):
-    record = printed(capsys, "account", *BASE, *DELTA, "--rounds", "10", "--renyi")
-    two = next(point for point in record["renyi"] if point["order"] == 2.0)
-    daily = accounting.ShuffledRelease(epsilon0=1.0, num_users=10_000)
-    curve = (daily * 10).renyi([2.0])
-    assert two == {"order": 2.0, "lower": curve.lower[0], "upper": curve.upper[0]}
-    main(["account", *BASE, *DELTA, "--renyi"])
-    assert "Renyi order" in capsys.readouterr().out
-
-
 def test_a_certificate(capsys):
     record = printed(
         capsys, "account", "--epsilon0", "1", "--num-users", "1000", *DELTA, "--certify"

@@ -7,13 +7,13 @@ else exactly (`golden.net.plain`, which also names what is left out).
 
 Calls of each capability:
 
-account           32
+account           31
 attack             4
 bounds             6
 calibrate         24
-certify            4
+certify            3
 channels          12
-compose           18
+compose           15
 demo               1
 estimate          42
 groups            28

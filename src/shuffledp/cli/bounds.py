@@ -21,21 +21,9 @@ from shuffledp.cli.options import (
     require_target,
     whole_number,
 )
-from shuffledp.report.formatting import given
 
 if TYPE_CHECKING:
-    from shuffledp.accounting.brackets import Bracket
     from shuffledp.collection.bounds import BoundComparison, Scenario
-
-_ABOUT_ONE_SCENARIO = (
-    "epsilon0",
-    "num_users",
-    "epsilon",
-    "randomizer",
-    "dimension",
-    "figure",
-    "over",
-)
 
 
 @click.command(
@@ -67,24 +55,16 @@ _ABOUT_ONE_SCENARIO = (
     type=click.Choice(["num-users", "epsilon0"]),
     help="What changes along the curves, num-users by default; with --json they are printed.",
 )
-@click.option(
-    "--grid",
-    is_flag=True,
-    help="Bracket epsilon of k-ary randomized response over a grid of users, epsilon0 and k.",
-)
 @json_option
-def bounds(*, grid: bool, as_json: bool, **asked: Any) -> None:
+def bounds(*, as_json: bool, **asked: Any) -> None:
     """Compare every bound on the privacy of a shuffled collection.
 
     Smallest first, down to what explicit data prove unavoidable. For the answer alone, use
     account.
     """
     require_target(epsilon=asked["epsilon"], delta=asked["delta"])
-    if grid:
-        _show_grid(asked, as_json=as_json)
-        return
     if asked["epsilon0"] is None or asked["num_users"] is None:
-        raise click.UsageError("give --epsilon0 and --num-users, or --grid")
+        raise click.UsageError("give --epsilon0 and --num-users")
     if (asked["epsilon"] is None) == (asked["delta"] is None):
         raise click.UsageError("give exactly one of --delta (compares epsilons) and --epsilon")
     figure, over = asked.pop("figure"), asked.pop("over")
@@ -145,52 +125,3 @@ def _print_comparison(compared: "BoundComparison") -> None:
         click.echo("\nno lower end is known")
     click.echo("\nthese say nothing here")  # there are always some: no method fits all
     print_facts(missing_rows(compared))
-
-
-def _show_grid(asked: dict[str, Any], *, as_json: bool) -> None:
-    """Bracket epsilon over the grid."""
-    from shuffledp.accounting.brackets import GRID_K, bracket_grid
-
-    for name in _ABOUT_ONE_SCENARIO:
-        if asked[name] is not None:
-            raise click.UsageError(
-                f"--grid has users, epsilon0 and randomizer of its own: leave out "
-                f"--{name.replace('_', '-')}"
-            )
-    delta, k = asked["delta"], asked["domain_size"]
-    if delta is None:
-        raise click.UsageError("--grid needs --delta")
-    with progress_bar() as progress:
-        brackets = bracket_grid(delta, ks=GRID_K if k is None else (k,), progress=progress)
-    if as_json:
-        print_json({"delta": delta, "brackets": [each.to_json_dict() for each in brackets]})
-        return
-    click.echo(_grid_text(brackets, delta))
-
-
-def _grid_text(brackets: "tuple[Bracket, ...]", delta: float) -> str:
-    """Return the brackets as tables of Markdown, one for each k."""
-    from shuffledp.report.bounds import gap_text, number
-
-    blocks = []
-    for k in dict.fromkeys(each.domain_size for each in brackets):
-        rows = [
-            (
-                given(each.epsilon0),
-                f"{each.num_users:,}",
-                "not known" if each.bound.lower is None else number(each.bound.lower, up=False),
-                number(each.bound.upper, up=True),
-                gap_text(each.bound.lower, each.bound.upper),
-            )
-            for each in brackets
-            if each.domain_size == k
-        ]
-        head = ("epsilon0", "users", "lower", "upper", "gap")
-        widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-        rule = tuple("-" * (width - 1) + ":" for width in widths)
-        lines = [
-            "| " + " | ".join(map(str.rjust, row, widths)) + " |" for row in (head, rule, *rows)
-        ]
-        title = f"k = {k}, delta = {given(delta)}: epsilon lies between lower and upper"
-        blocks.append("\n".join([title, "", *lines]))
-    return "\n\n".join(blocks)
