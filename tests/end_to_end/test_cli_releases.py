@@ -76,7 +76,7 @@ def test_a_certificate(capsys):
         capsys, "account", "--epsilon0", "1", "--num-users", "1000", *DELTA, "--certify"
     )
     assert "by ball arithmetic" in record["certificate"]
-    main(["account", "--epsilon0", "1", "--num-users", "1000", "--epsilon", "0.1", "--certify"])
+    main(["account", "--epsilon0", "1", "--num-users", "100", "--epsilon", "0.1", "--certify"])
     assert "certificate at epsilon = 0.1" in capsys.readouterr().out
     error = refused(capsys, "account", *BASE, *DELTA, "--rounds", 2, "--certify")
     assert "certify is for one batch" in error

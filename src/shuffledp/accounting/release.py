@@ -209,7 +209,7 @@ _ATOM_WIDTH = 1e-6
 
 # The same for whole curves; and where the data of the others are settled in stretches, whose number
 # is the inverse.
-_CURVE_WIDTH, _STRETCH_WIDTH = 3e-5, 1e-3
+_CURVE_WIDTH, _STRETCH_WIDTH = 1e-4, 1e-3
 
 # A method that is better by less than this is not worth its evaluations.
 _CLEARLY = 1.0 - 1e-6

@@ -60,9 +60,9 @@ def test_golden_deltas_certify_and_are_enclosed(family):
         (any_randomizer(1.0), 10**9),
         (any_randomizer(1.0), 10**15),
         (any_randomizer(3.0), 10_000),
-        (k_rr(3.0, 16), 1000),
-        (optimized_unary(2.0, 8), 100),
-        (symmetric_unary(2.0, 8), 1000),
+        (k_rr(3.0, 16), 10_000),
+        (optimized_unary(2.0, 8), 2000),
+        (symmetric_unary(2.0, 8), 10_000),
         (_subset_selection(), 20_000),
     ],
 )

@@ -52,8 +52,8 @@ GUARD_BITS = 64
 # epsilon, about.
 SMOOTHINGS = (1e-3, 3e-4, 1e-4, 3e-5, 1e-5)
 
-# Ball operations after which to give up, some ten seconds; fewer than the second are listed.
-MOST_OPERATIONS, _FEW_OPERATIONS = 3e7, 3e6
+# Ball operations after which to give up, some half a minute; fewer than the second are listed.
+MOST_OPERATIONS, _FEW_OPERATIONS = 1e8, 3e6
 
 # More operations than this need not be told apart.
 _COUNTLESS = 1e18
