@@ -8,6 +8,7 @@ number given, not near it.
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, partial
 
 from shuffledp.accounting.amplification.registry import account_delta
@@ -48,6 +49,9 @@ _GUESSES, _NEAR_ENOUGH, _LOCAL_SPREAD = 8, 0.01, 4e-4
 
 # By this power of the strength epsilon grows at least, where there is hardly any amplification.
 _LEAST_POWER = 0.1
+
+# Where one round is at its share of epsilon with at most this probability, it tells where all are.
+_RARE = 0.05
 
 # So many steps by a local power law need not halve the bracket.
 _PATIENCE = 4
@@ -288,15 +292,21 @@ def least_users(
     target = require_positive("epsilon", epsilon)
     allowed = require_open_unit("delta", delta)
 
-    def cost(num_users: int) -> float:
-        release = ShuffledRelease(
+    def release_of(num_users: int) -> ShuffledRelease:
+        return ShuffledRelease(
             num_users=num_users, epsilon0=epsilon0, profile=profile, participation=participation
         )
-        return epsilon_upper(release * times, allowed)
 
-    local = profile.epsilon0 if profile is not None else (epsilon0 or 0.0)
-    strength = 2.0 * math.sinh(0.5 * min(local, 100.0)) / target
+    def cost(num_users: int) -> float:
+        return epsilon_upper(release_of(num_users) * times, allowed)
+
+    law = release_of(1).law
+    strength = 2.0 * math.sinh(0.5 * min(law.epsilon0, 100.0)) / target
     guess = 4.0 * times * math.log(1.0 / allowed) * strength * strength
+    level = _level_of_one(times, allowed)
+    if level is not None and participation == 1.0 and law.delta0 == 0.0:
+        with suppress(InfeasibleTargetError):
+            guess = smallest_num_users(law, epsilon=target / times, delta=level)
     _, enough = _bracket(
         cost, target, power=-0.5, most=_MOST_USERS, guess=guess, exact_below=_EXACT_USERS_BELOW
     )
@@ -368,8 +378,8 @@ def largest_local_epsilon(
     certain = target / times * (1.0 - 1e-12)
     if certain >= LARGEST_EPSILON0:
         return LARGEST_EPSILON0
-    strength = target / math.sqrt(4.0 * times * math.log(1.0 / allowed) / num_users)
-    guess = epsilon0_of_strength(strength, certain)
+    alike = participation == 1.0 and sampled_from is None
+    guess = _first_epsilon0(make, num_users, certain, allowed, rounds=times, alike=alike)
     before, power, meets, fails = (0.0, 0.0), 1.0, certain, LARGEST_EPSILON0
     for _ in range(_GUESSES):  # epsilon is about in proportion to a power of the strength
         found, strength = cost(1.0 / guess), 2.0 * math.sinh(0.5 * guess)
@@ -401,6 +411,35 @@ def largest_local_epsilon(
         relative_tolerance=_EPSILON0_WIDTH,
     )
     return max(1.0 / inverse, certain)
+
+
+def _first_epsilon0(
+    make: Callable[[float], LocalProfile],
+    num_users: int,
+    share: float,
+    delta: float,
+    *,
+    rounds: int,
+    alike: bool,
+) -> float:
+    """Return an epsilon0 to begin with: of one round at its share, or by the central limit."""
+    level = _level_of_one(rounds, delta) if alike else None
+    if level is None:
+        strength = share * math.sqrt(num_users * rounds / (-4.0 * math.log(delta)))
+        return epsilon0_of_strength(strength, share)
+    found = largest_epsilon0(
+        make, num_users=num_users, epsilon=share, delta=level, relative_tolerance=_EPSILON0_WIDTH
+    )
+    return min(max(found, share), LARGEST_EPSILON0)
+
+
+def _level_of_one(rounds: int, delta: float) -> float | None:
+    """Return the delta at which one round has about its share of epsilon; None in many rounds.
+
+    By Cramer's theorem a sum of losses is large where about each is at its own share.
+    """
+    level = math.exp(math.log(delta) / rounds)
+    return level if level <= _RARE else None
 
 
 def smallest_delta(releases: Composable, *, epsilon: float) -> float:
