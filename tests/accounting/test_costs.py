@@ -158,7 +158,7 @@ def test_searches_take_few_compositions(monkeypatch):
     assert compositions[0] <= 4  # 18 once
     compositions[0] = 0
     calibration.least_users(rounds=10, epsilon=18.0, delta=1e-100, profile=k_rr(18.0, 16))
-    assert compositions[0] <= 12  # 18 once
+    assert compositions[0] <= 8  # 18 once
 
 
 def test_basic_composition_is_not_computed_where_one_value_rules_it_out(monkeypatch):
@@ -287,7 +287,7 @@ def test_points_of_curves_take_few_nodes(monkeypatch):
     monkeypatch.setattr(positive_part_kernels, "enclose_positive_part", contour)
     hadamard = make_randomizer("hadamard-response", domain_size=100, epsilon0=120.0).profile
     (ShuffledRelease(profile=hadamard, num_users=1009) * 10).epsilon(1e-6)
-    assert len(nodes) <= 12  # 77 once
+    assert len(nodes) <= 30  # 77 once
     nodes.clear()
     laplace = DiscreteLaplace(low=0, high=1, epsilon0=60.0).profile
     (ShuffledRelease(profile=laplace, num_users=10**6 + 3) * 10).epsilon(1e-6)
@@ -360,5 +360,5 @@ def test_a_search_keeps_what_its_guesses_have_bracketed(monkeypatch):
     found = calibration.largest_local_epsilon(
         num_users=10**9, rounds=2, epsilon=3.0, delta=1e-6, profile_for=lambda e: k_rr(e, 10_000)
     )
-    assert found == pytest.approx(17.9702, rel=1e-4)
-    assert compositions[0] <= 15  # 18 once
+    assert found == pytest.approx(17.9702, rel=1e-3)
+    assert compositions[0] <= 9  # 18 once
