@@ -8,6 +8,7 @@ loss, exported from here, at its default resolution. ``extra_info`` has
 - ``times_baseline``: how much faster than the baseline, measured just before in the same run.
 """
 
+import functools
 import gc
 import itertools
 import time
@@ -16,8 +17,8 @@ import tracemalloc
 import pytest
 
 from shuffledp import accounting
+from shuffledp.accounting.amplification.atom_law import atom_delta
 from shuffledp.accounting.amplification.families import clone_law
-from shuffledp.accounting.amplification.symmetric_blanket import SymmetricBlanket
 from shuffledp.accounting.composition import compose_curves
 from shuffledp.accounting.privacy_loss import HockeyStickCurve, to_dp_accounting
 
@@ -38,7 +39,7 @@ def daily():
 
 def bracket(rounds):
     """Return the relative width of upper and lower end for the same pair of laws."""
-    enclose = SymmetricBlanket(clone_law(1.0), NUM_USERS).enclose
+    enclose = functools.partial(atom_delta, clone_law(1.0), NUM_USERS)
     curve = HockeyStickCurve(forward=enclose, backward=enclose, highest=1.0)
     ends = [
         compose_curves([(curve, rounds)], smallest_delta=DELTA * 1e-3, upper=upper).epsilon(DELTA)

@@ -11,7 +11,7 @@ from fractions import Fraction
 import pytest
 from mpmath import mp, mpf
 
-from shuffledp.accounting.amplification.atom_law import blanket_atoms
+from shuffledp.accounting.amplification.families import blanket_atoms
 from shuffledp.accounting.amplification.sampling import participating
 from shuffledp.accounting.amplification.stated_blanket import STATED_BLANKET
 from shuffledp.core.exact_atoms import rounded_atoms

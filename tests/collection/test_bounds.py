@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from shuffledp.accounting.amplification import registry
 from shuffledp.accounting.amplification.method import Method
 from shuffledp.accounting.amplification.registry import METHODS, account_delta, account_epsilon
-from shuffledp.accounting.renyi import RENYI_CONVERTED
 from shuffledp.collection import bounds as comparison
 from shuffledp.collection.bounds import Over, Scenario, Standing, bound_curves, compare_scenario
 from shuffledp.collection.profiles import named_profile
@@ -60,7 +59,7 @@ def test_every_method_is_there_with_the_accountants_number(asked, randomizer):
         randomizer.get("randomizer"), epsilon0=1.0, domain_size=randomizer.get("domain_size")
     )
     compared = compare_scenario(scenario)
-    assert set(by_name(compared)) == {*METHODS, RENYI_CONVERTED.name}
+    assert set(by_name(compared)) == set(METHODS)
     answer = account_epsilon if "delta" in asked else account_delta
     for name in METHODS:
         each = by_name(compared)[name]
@@ -155,14 +154,6 @@ def test_ends_that_cross_by_rounding_meet(monkeypatch):
     assert compared.lower == compared.best == best
 
 
-def test_without_renyi_nothing_else_changes():
-    scenario = Scenario(**BASE, delta=1e-6)
-    with_it, without = compare_scenario(scenario), compare_scenario(scenario, with_renyi=False)
-    assert set(by_name(with_it)) - set(by_name(without)) == {RENYI_CONVERTED.name}
-    assert without.best == with_it.best
-    assert without.lower == with_it.lower
-
-
 @pytest.mark.parametrize("asked", [{"delta": 1e-6}, {"epsilon": 0.05}])
 def test_json(asked):
     compared = compare_scenario(Scenario(**BASE, **asked, randomizer="k-rr", domain_size=4))
@@ -218,7 +209,7 @@ def test_too_many_users_are_refused_as_the_accountant_does():
 )
 def test_no_bound_is_ever_below_the_lower_end(epsilon0, num_users, exponent):
     scenario = Scenario(epsilon0=epsilon0, num_users=num_users, delta=10.0**exponent)
-    compared = compare_scenario(scenario, with_renyi=False)
+    compared = compare_scenario(scenario)
     assert compared.lower is not None
     assert compared.lower <= compared.best <= epsilon0
     assert all(each.value is None or each.value >= compared.lower for each in compared.bounds)
@@ -235,7 +226,7 @@ def curves(request):
 
 def test_the_scenario_is_one_of_the_points(curves):
     index = curves.positions.index(getattr(ASKED, curves.over.field))
-    assert curves.points[index] == compare_scenario(ASKED, with_renyi=False)
+    assert curves.points[index] == compare_scenario(ASKED)
     assert curves.here == compare_scenario(ASKED)
 
 

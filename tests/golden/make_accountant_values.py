@@ -20,24 +20,6 @@ def binomial_pmf(n: int, k: int, p: float) -> mpf:
     return mp.exp(logarithm + k * mp.log(chance) + (n - k) * mp.log(1 - chance))
 
 
-def fair_tail_ratio(n: int, m: int) -> mpf:
-    """Pr[Bin(n, 1/2) >= m] / Pr[Bin(n, 1/2) = m].
-
-    Up to a million terms by the sum itself; beyond, by adaptive quadrature of the beta integral.
-    """
-    if n <= 1_000_000:
-        total = term = mpf(1)
-        for i in range(m, n):
-            term *= mpf(n - i) / (i + 1)
-            total += term
-            if term < total * mpf(10) ** -45:
-                break
-        return total
-    width = 1 / (2 * mpf(m) - n + mp.sqrt(n))
-    points = [width * i for i in (0, 1, 2, 4, 8, 16, 32, 64)]
-    return m * mp.quad(lambda y: mp.exp((m - 1) * mp.log1p(-y) + (n - m) * mp.log1p(y)), points)
-
-
 def two_binomials(high: int, low: int, q: float, s: int) -> list[mpf]:
     """Pr[S = s - 1], Pr[S = s], Pr[S = s + 1], Pr[S <= s - 1] by convolution."""
 
@@ -77,15 +59,6 @@ def _pmf_cases() -> list[list[float]]:
     return [[*key, value] for key, value in unique.items()]
 
 
-def _ratio_cases() -> list[list[float]]:
-    cases = []
-    for n in (1, 2, 3, 10, 1001, 10**6, 10**9, 10**12, 10**15):
-        for deviations in (0.0, 0.1, 1.0, 6.0, 30.0, 1e4):
-            m = min(-(-n // 2) + round(deviations * 0.5 * n**0.5), n)
-            cases.append((n, max(m, 1)))
-    return [[n, m, float(fair_tail_ratio(n, m))] for n, m in sorted(set(cases))]
-
-
 def _two_binomial_cases() -> list[list[float]]:
     cases = []
     for high, low in ((0, 1), (1, 0), (3, 4), (40, 0), (0, 300), (150, 149), (10, 900)):
@@ -122,7 +95,6 @@ def main() -> None:
     """Compute everything and write the file."""
     values = {
         "binomial_pmf": _pmf_cases(),
-        "fair_tail_ratio": _ratio_cases(),
         "two_binomials": _two_binomial_cases(),
         "blanket": _blanket_cases(),
     }

@@ -11,9 +11,9 @@ account           31
 attack             4
 bounds             6
 calibrate         24
-certify            4
+certify            3
 channels          10
-compose           18
+compose           15
 demo               1
 estimate          42
 groups            28

@@ -8,6 +8,7 @@ number given, not near it.
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, partial
 
 from shuffledp.accounting.amplification.registry import account_delta
@@ -35,18 +36,22 @@ _SMALLEST_EPSILON = 1e-12
 # Batches larger than this are not sought; nobody has so many users.
 _MOST_USERS = 10**13
 
-# Numbers up to this are found exactly, larger ones to this fraction of themselves.
-_EXACT_BELOW = 10_000
+# Numbers up to this are found exactly, larger ones to this fraction of themselves; the second where
+# each try is a composition at another number of users.
+_EXACT_BELOW, _EXACT_USERS_BELOW = 10_000, 1_000
 
 # Width of epsilon0.
-_EPSILON0_WIDTH = 5e-5
+_EPSILON0_WIDTH = 5e-4
 
 # Looks at about where epsilon0 is, at most, fewer where so little is missing; and how far off the
 # last one usually is.
-_GUESSES, _NEAR_ENOUGH, _LOCAL_SPREAD = 8, 0.01, 4e-5
+_GUESSES, _NEAR_ENOUGH, _LOCAL_SPREAD = 8, 0.01, 4e-4
 
 # By this power of the strength epsilon grows at least, where there is hardly any amplification.
 _LEAST_POWER = 0.1
+
+# Where one round is at its share of epsilon with at most this probability, it tells where all are.
+_RARE = 0.05
 
 # So many steps by a local power law need not halve the bracket.
 _PATIENCE = 4
@@ -270,7 +275,7 @@ def least_users(
     Returns
     -------
     int
-        Errs upwards, by less than one part in ten thousand and not at all below 10,000; the target
+        Errs upwards, by less than one part in a thousand and not at all below 1,000; the target
         holds at the value returned.
 
     Raises
@@ -287,16 +292,24 @@ def least_users(
     target = require_positive("epsilon", epsilon)
     allowed = require_open_unit("delta", delta)
 
-    def cost(num_users: int) -> float:
-        release = ShuffledRelease(
+    def release_of(num_users: int) -> ShuffledRelease:
+        return ShuffledRelease(
             num_users=num_users, epsilon0=epsilon0, profile=profile, participation=participation
         )
-        return epsilon_upper(release * times, allowed)
 
-    local = profile.epsilon0 if profile is not None else (epsilon0 or 0.0)
-    strength = 2.0 * math.sinh(0.5 * min(local, 100.0)) / target
+    def cost(num_users: int) -> float:
+        return epsilon_upper(release_of(num_users) * times, allowed)
+
+    law = release_of(1).law
+    strength = 2.0 * math.sinh(0.5 * min(law.epsilon0, 100.0)) / target
     guess = 4.0 * times * math.log(1.0 / allowed) * strength * strength
-    _, enough = _bracket(cost, target, power=-0.5, most=_MOST_USERS, guess=guess)
+    level = _level_of_one(times, allowed)
+    if level is not None and participation == 1.0 and law.delta0 == 0.0:
+        with suppress(InfeasibleTargetError):
+            guess = smallest_num_users(law, epsilon=target / times, delta=level)
+    _, enough = _bracket(
+        cost, target, power=-0.5, most=_MOST_USERS, guess=guess, exact_below=_EXACT_USERS_BELOW
+    )
     if enough > _MOST_USERS:
         raise InfeasibleTargetError(
             f"epsilon = {target:.6g}, delta = {allowed:.3g} for {times} rounds needs more than "
@@ -333,8 +346,8 @@ def largest_local_epsilon(
     Returns
     -------
     float
-        In nats, at most 40. Errs downwards, by less than one part in ten thousand; the target
-        holds at the value returned.
+        In nats, at most 40. Errs downwards, by less than one part in a thousand; the target holds
+        at the value returned.
 
     Notes
     -----
@@ -365,8 +378,8 @@ def largest_local_epsilon(
     certain = target / times * (1.0 - 1e-12)
     if certain >= LARGEST_EPSILON0:
         return LARGEST_EPSILON0
-    strength = target / math.sqrt(4.0 * times * math.log(1.0 / allowed) / num_users)
-    guess = epsilon0_of_strength(strength, certain)
+    alike = participation == 1.0 and sampled_from is None
+    guess = _first_epsilon0(make, num_users, certain, allowed, rounds=times, alike=alike)
     before, power, meets, fails = (0.0, 0.0), 1.0, certain, LARGEST_EPSILON0
     for _ in range(_GUESSES):  # epsilon is about in proportion to a power of the strength
         found, strength = cost(1.0 / guess), 2.0 * math.sinh(0.5 * guess)
@@ -398,6 +411,35 @@ def largest_local_epsilon(
         relative_tolerance=_EPSILON0_WIDTH,
     )
     return max(1.0 / inverse, certain)
+
+
+def _first_epsilon0(
+    make: Callable[[float], LocalProfile],
+    num_users: int,
+    share: float,
+    delta: float,
+    *,
+    rounds: int,
+    alike: bool,
+) -> float:
+    """Return an epsilon0 to begin with: of one round at its share, or by the central limit."""
+    level = _level_of_one(rounds, delta) if alike else None
+    if level is None:
+        strength = share * math.sqrt(num_users * rounds / (-4.0 * math.log(delta)))
+        return epsilon0_of_strength(strength, share)
+    found = largest_epsilon0(
+        make, num_users=num_users, epsilon=share, delta=level, relative_tolerance=_EPSILON0_WIDTH
+    )
+    return min(max(found, share), LARGEST_EPSILON0)
+
+
+def _level_of_one(rounds: int, delta: float) -> float | None:
+    """Return the delta at which one round has about its share of epsilon; None in many rounds.
+
+    By Cramer's theorem a sum of losses is large where about each is at its own share.
+    """
+    level = math.exp(math.log(delta) / rounds)
+    return level if level <= _RARE else None
 
 
 def smallest_delta(releases: Composable, *, epsilon: float) -> float:
@@ -444,7 +486,13 @@ def last_within(cost: Callable[[int], float], target: float, *, most: int) -> in
 
 
 def _bracket(
-    cost: Callable[[int], float], target: float, *, power: float, most: int, guess: float = 1.0
+    cost: Callable[[int], float],
+    target: float,
+    *,
+    power: float,
+    most: int,
+    guess: float = 1.0,
+    exact_below: int = _EXACT_BELOW,
 ) -> tuple[int, int]:
     """Return two neighbouring numbers, low and high, between which the cost crosses the target.
 
@@ -463,11 +511,11 @@ def _bracket(
             low = point, found
         else:
             high = point, found
-        if high[0] - low[0] <= max(1, low[0] // _EXACT_BELOW):
+        if high[0] - low[0] <= max(1, low[0] // exact_below):
             return low[0], high[0]
         halved = math.log(high[0] / max(low[0], 0.5)) <= 0.5 * width
         slow = 0 if halved else slow + 1
-        near = _by_local_power(known, target, power)
+        near = _by_local_power(known, target, power, exact_below)
         if slow < _PATIENCE and low[0] < near < high[0]:
             point = near
         else:
@@ -476,7 +524,9 @@ def _bracket(
         point = min(max(point, low[0] + 1), high[0] - 1)
 
 
-def _by_local_power(known: list[tuple[int, float]], target: float, power: float) -> int:
+def _by_local_power(
+    known: list[tuple[int, float]], target: float, power: float, exact_below: int
+) -> int:
     """Return a little beyond where a power law through the two nearest points is; 0 if it is none.
 
     The ends of the bracket may lie where other laws rule.
@@ -492,7 +542,7 @@ def _by_local_power(known: list[tuple[int, float]], target: float, power: float)
     if abs(step) > abs(run):
         return 0
     # So far beyond that the other side closes in as well.
-    beyond = math.copysign(max(0.4 / _EXACT_BELOW, 0.02 * abs(step)), step)
+    beyond = math.copysign(max(0.4 / exact_below, 0.02 * abs(step)), step)
     return round(last[0] * math.exp(step + beyond))
 
 

@@ -18,7 +18,7 @@ Wang 2022, arXiv:2106.08567v4, Theorem 10).
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, Self, SupportsFloat, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 from shuffledp.accounting.privacy_loss import HockeyStickCurve
 from shuffledp.core.bound import Bound
@@ -26,9 +26,6 @@ from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from shuffledp.accounting.composed_curves import RenyiCurve, TradeOffCurve
     from shuffledp.accounting.privacy_loss import PrivacyLoss
 
 # So many rounds are two a minute for a year; nobody plans for more, and sums stay exact.
@@ -165,46 +162,6 @@ class Composable:
         from shuffledp.accounting.composed_bounds import composed_delta
 
         return composed_delta(self.parts, epsilon, with_lower=with_lower)
-
-    def renyi(self, orders: Iterable[SupportsFloat], *, with_lower: bool = True) -> "RenyiCurve":
-        """Bound Renyi divergences of everything that is published.
-
-        Parameters
-        ----------
-        orders : iterable of float
-            Renyi orders, each in (1, inf).
-        with_lower : bool
-            False saves the time for the lower ends, which are then 0.
-
-        Returns
-        -------
-        RenyiCurve
-            For accountants that add up Renyi divergences.
-        """
-        from shuffledp.accounting.composed_curves import composed_renyi
-
-        return composed_renyi(self.parts, orders, with_lower=with_lower)
-
-    def trade_off(
-        self, type_one_errors: "ArrayLike | None" = None, *, smallest_delta: float = 1e-9
-    ) -> "TradeOffCurve":
-        """Return how well any test can tell neighbouring datasets apart (f-DP).
-
-        Parameters
-        ----------
-        type_one_errors : array_like, optional
-            Probabilities of a false alarm; by default 0, 0.01, ..., 1.
-        smallest_delta : float
-            Misses may be this much rarer than they are, in (0, 1).
-
-        Returns
-        -------
-        TradeOffCurve
-            Errs downwards: no test misses less often.
-        """
-        from shuffledp.accounting.composed_curves import composed_trade_off
-
-        return composed_trade_off(self.parts, type_one_errors, smallest_delta=smallest_delta)
 
     def to_dp_accounting(self, *, smallest_delta: float = 1e-12) -> Any:
         """Return the privacy loss as a ``PrivacyLossDistribution`` of dp-accounting.

@@ -19,7 +19,6 @@ from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shuffledp.accounting.convolution import (
     SMALLEST_MASS,
@@ -130,22 +129,7 @@ def compose(
     result = replace(model, first=found.first, masses=masses, infinite_mass=infinite, error=error)
     if found.below == 1.0 and result.delta((found.first + 1) * model.interval) <= target:
         return compose(parts, smallest_delta)  # aimed too high
-    _check_round_off(result, found.doubts, target)
     return result
-
-
-def _check_round_off(
-    result: PrivacyLoss, doubts: NDArray[np.float64], smallest_delta: float
-) -> None:
-    if result.infinite_mass >= smallest_delta:
-        return  # whoever asks for less is told so, or gets an infinite epsilon
-    doubt = replace(result, masses=doubts, infinite_mass=0.0, error=0.0, direction="upper")
-    lost = doubt.delta(result.epsilon(smallest_delta))
-    if lost > 0.5 * smallest_delta:
-        raise PrecisionError(
-            f"round-off of {lost:.3g} dominates smallest_delta = {smallest_delta}: "
-            "compose fewer times or ask for a larger delta"
-        )
 
 
 # Of a loss that is possible at all: its square must not underflow.

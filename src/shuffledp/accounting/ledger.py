@@ -381,7 +381,7 @@ def _adaptive_cost(releases: Composable, delta: float, order: float) -> Bound:
         failure_of,
         pure_epsilon_of,
     )
-    from shuffledp.accounting.composed_curves import renyi_without_failure
+    from shuffledp.accounting.renyi import renyi_without_failure
 
     parts = releases.parts
     failure = failure_of(parts)

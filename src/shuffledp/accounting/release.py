@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Literal, SupportsFloat
 
 import numpy as np
 
-from shuffledp.accounting.amplification.atom_law import AtomLaw, atom_delta, attack_atoms, mirrored
+from shuffledp.accounting.amplification.atom_law import AtomLaw, atom_delta, mirrored
+from shuffledp.accounting.amplification.families import attack_atoms
 from shuffledp.accounting.amplification.local import (
     LOCAL,
     single_report_delta,
@@ -208,7 +209,7 @@ _ATOM_WIDTH = 1e-6
 
 # The same for whole curves; and where the data of the others are settled in stretches, whose number
 # is the inverse.
-_CURVE_WIDTH, _STRETCH_WIDTH = 3e-5, 1e-3
+_CURVE_WIDTH, _STRETCH_WIDTH = 1e-4, 1e-3
 
 # A method that is better by less than this is not worth its evaluations.
 _CLEARLY = 1.0 - 1e-6

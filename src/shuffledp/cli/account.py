@@ -1,6 +1,5 @@
 """``shuffledp account``: how private collections are that already run, or that are planned."""
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,6 @@ from shuffledp.cli.console import (
     print_json,
     print_list,
     print_paragraph,
-    print_table,
     print_warnings,
 )
 from shuffledp.cli.options import (
@@ -22,16 +20,11 @@ from shuffledp.cli.options import (
     require_target,
     whole_number,
 )
-from shuffledp.report.formatting import rounded
 from shuffledp.report.wording import guarantee_facts
 
 if TYPE_CHECKING:
     from shuffledp.accounting.composed import Composition
-    from shuffledp.accounting.composed_curves import RenyiCurve
     from shuffledp.collection.results import Guarantee
-
-# Orders that cover what people ask: high ones where a round reveals little, low ones for many.
-_RENYI_ORDERS = (1.25, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -92,7 +85,6 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     show_default=True,
     help="Share of the users that is honest for certain: only these count.",
 )
-@click.option("--renyi", is_flag=True, help="Also print Renyi divergences, order by order.")
 @click.option(
     "--certify",
     is_flag=True,
@@ -107,7 +99,6 @@ def account(
     epsilon: float | None,
     delta: float | None,
     method: str,
-    renyi: bool,
     certify: bool,
     as_json: bool,
     **asked: Any,
@@ -129,9 +120,6 @@ def account(
     certificate = _certificate(releases, guarantee.bound, epsilon, delta) if certify else None
     if certificate is not None:
         record["certificate"] = certificate
-    curve = releases.renyi(_RENYI_ORDERS) if renyi else None
-    if curve is not None:
-        record["renyi"] = _renyi_records(curve)
     if delta is not None:
         print_warnings(delta_cautions(delta, guarantee.num_users))
     print_warnings(_channel_cautions(asked["channel"]))
@@ -142,8 +130,6 @@ def account(
     print_list("assumptions", guarantee.bound.assumptions)
     if certificate is not None:
         print_paragraph("certificate", certificate)
-    if curve is not None:
-        _print_renyi(curve)
 
 
 def _guarantee(
@@ -180,23 +166,3 @@ def _certificate(
     return certify_delta(
         profile, num_users=num_users, bound=bound, epsilon=epsilon or 0.0
     ).statement
-
-
-def _renyi_records(curve: "RenyiCurve") -> list[dict[str, float | None]]:
-    """Return the curve as programs want it; JSON has no infinity."""
-    return [
-        {"order": order, "lower": lower, "upper": upper if math.isfinite(upper) else None}
-        for order, lower, upper in zip(curve.orders, curve.lower, curve.upper, strict=True)
-    ]
-
-
-def _print_renyi(curve: "RenyiCurve") -> None:
-    """Print the curve as people want it."""
-    click.echo()
-    print_table(
-        ("Renyi order", "at most", "at least"),
-        [
-            (f"{order:g}", rounded(upper, up=True, digits=6), rounded(lower, up=False, digits=6))
-            for order, lower, upper in zip(curve.orders, curve.lower, curve.upper, strict=True)
-        ],
-    )

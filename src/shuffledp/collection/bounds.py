@@ -14,7 +14,6 @@ from typing import Any
 from shuffledp.accounting.amplification.local import LOCAL
 from shuffledp.accounting.amplification.method import Method
 from shuffledp.accounting.amplification.registry import METHODS, account_delta, account_epsilon
-from shuffledp.accounting.renyi import RENYI_CONVERTED
 from shuffledp.collection.profiles import named_profile
 from shuffledp.collection.results import Shown
 from shuffledp.core.bound import Bound, reconciled_lower
@@ -242,12 +241,12 @@ def compare_bounds(
     )
 
 
-def compare_scenario(scenario: Scenario, *, with_renyi: bool = True) -> BoundComparison:
-    """Evaluate every method on a scenario; `RENYI_CONVERTED` costs as much as all others."""
+def compare_scenario(scenario: Scenario) -> BoundComparison:
+    """Evaluate every method on a scenario."""
     profile = scenario.profile()
     local = _bound(scenario, profile, LOCAL, with_lower=True)
     lower, found = local.lower, []
-    for method in (*METHODS.values(), *([RENYI_CONVERTED] if with_renyi else [])):
+    for method in METHODS.values():
         each, proved = _compared(scenario, profile, method, local)
         found.append(each)
         if proved is not None and (lower is None or proved > lower):
@@ -331,7 +330,7 @@ class Over(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundCurves(Shown, Frames):
-    """Comparisons along an axis, the scenario ``here`` among them; without `RENYI_CONVERTED`."""
+    """Comparisons along an axis, the scenario ``here`` among them."""
 
     over: Over
     here: BoundComparison
@@ -393,7 +392,7 @@ def bound_curves(
     for done, position in enumerate(positions):
         if progress is not None:
             progress("comparing", done, len(positions))
-        points.append(compare_scenario(_moved(scenario, over, position), with_renyi=False))
+        points.append(compare_scenario(_moved(scenario, over, position)))
     if progress is not None:
         progress("comparing", len(positions), len(positions))
     return BoundCurves(over=over, here=compare_scenario(scenario), points=tuple(points))

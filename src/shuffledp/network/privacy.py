@@ -26,11 +26,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.amplification import stated_blanket
 from shuffledp.accounting.amplification.atom_law import (
+    SMALLEST_DELTA,
     AtomLaw,
     atom_delta_above,
     atom_epsilon_above,
-    blanket_atoms,
 )
+from shuffledp.accounting.amplification.families import blanket_atoms
 from shuffledp.accounting.amplification.random_crowd import (
     CrowdLaw,
     crowd_delta,
@@ -44,7 +45,6 @@ from shuffledp.accounting.amplification.registry import (
     account_epsilon,
 )
 from shuffledp.accounting.amplification.sampling import inner_epsilon, sampling_fraction
-from shuffledp.accounting.amplification.symmetric_blanket import SMALLEST_DELTA
 from shuffledp.core.bound import Bound, reconciled_lower
 from shuffledp.core.checks import (
     require_at_least,
@@ -496,7 +496,7 @@ def _blanket_laws(profile: LocalProfile) -> list[AtomLaw]:
     """Return laws the larger of which dominates, for both orders of the pair; [] if unknown."""
     if not 0.0 < profile.epsilon0 <= _NO_AMPLIFICATION:
         return []
-    if profile.blanket and stated_blanket.violated_hypothesis(profile, 1, None) is None:
+    if profile.blanket and stated_blanket.violated_hypothesis(profile) is None:
         return stated_blanket.dominating_laws(profile)
     if profile.delta0 > 0.0:
         return []

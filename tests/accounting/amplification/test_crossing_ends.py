@@ -52,16 +52,11 @@ def test_a_wrong_lower_end_never_costs_the_upper_end(ask, monkeypatch):
 def test_a_failed_lower_end_never_costs_the_upper_end(ask, error, monkeypatch):
     expected = ask()
 
-    class Failing:
-        def __init__(self, *_arguments, **_options):
-            pass
+    def failing(*_arguments, **_options):
+        raise error
 
-        def enclose(self, *_arguments):
-            raise error
-
-        enclose_epsilon = enclose
-
-    monkeypatch.setattr(lower_bounds, "SymmetricBlanket", Failing)
+    monkeypatch.setattr(lower_bounds, "atom_epsilon_below", failing)
+    monkeypatch.setattr(lower_bounds, "atom_delta", failing)
     with pytest.warns(LowerEndWarning, match=f"no lower end could be computed \\({error}\\)"):
         bound = ask()
     assert (bound.lower, bound.upper) == (None, expected.upper)

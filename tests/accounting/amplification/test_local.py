@@ -12,19 +12,18 @@ from oracles.enumeration import hockey_stick
 from oracles.multiprecision import single_report
 from oracles.profiles import any_randomizer
 from shuffledp.accounting.amplification import local
+from shuffledp.accounting.amplification.atom_law import atom_delta_above
 from shuffledp.accounting.amplification.families import CLONES
 from shuffledp.accounting.amplification.local import (
     APPROXIMATE_LOCAL,
     LOCAL,
-    ReplacementCost,
     approximate_delta,
     approximate_epsilon,
+    replacement_cost,
     single_report_delta,
     single_report_epsilon,
 )
-from shuffledp.accounting.amplification.symmetric_blanket import SymmetricBlanket
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import PrecisionError
 from shuffledp.core.profile import LocalProfile
 
 
@@ -149,10 +148,11 @@ def test_one_user_exactly(epsilon0, delta0):
         exact = truth.delta(share * epsilon0)
         assert approximate_delta(profile, 1, share * epsilon0) == pytest.approx(exact, rel=1e-9)
         # step 4: for one user all parts agree
-        for law, cost in local._pure_parts(profile, 1):
+        for law, deficits in local._pure_parts(profile):
             if share < 1.0:
-                pure = SymmetricBlanket(law, 1).enclose(share * epsilon0).upper
-                assert pure + cost.at(share * epsilon0) == pytest.approx(exact, rel=1e-6)
+                pure = atom_delta_above(law, 1, share * epsilon0)
+                added = replacement_cost(profile, 1, deficits, share * epsilon0)
+                assert pure + added == pytest.approx(exact, rel=1e-6)
 
 
 def pure_pair(first, second, p):
@@ -195,11 +195,12 @@ def test_the_steps_of_the_proof(laws, p):
 
 
 def test_the_cost_written_out():
-    cost = ReplacementCost(epsilon0=math.log(3.0), delta0=0.01, num_users=5, deficits=2.0)
+    profile = LocalProfile(epsilon0=math.log(3.0), delta0=0.01)
+    found = replacement_cost(profile, 5, 2.0, math.log(2.0))
     replaced = 1.0 - (1.0 - 0.02 / 3.0) ** 4
-    assert cost.at(math.log(2.0)) == pytest.approx(3.0 * (replaced * 0.5 + 0.01 / 4.0), rel=1e-12)
-    certain = ReplacementCost(epsilon0=math.log(1.5), delta0=0.9, num_users=5, deficits=2.0)
-    assert certain.at(0.0) == pytest.approx(2.0 * (0.2 + 0.9 / 2.5), rel=1e-12)
+    assert found == pytest.approx(3.0 * (replaced * 0.5 + 0.01 / 4.0), rel=1e-12)
+    certain = replacement_cost(LocalProfile(epsilon0=math.log(1.5), delta0=0.9), 5, 2.0, 0.0)
+    assert certain == pytest.approx(2.0 * (0.2 + 0.9 / 2.5), rel=1e-12)
 
 
 @pytest.mark.parametrize("epsilon0", [0.1, 1.0, 4.0])
@@ -239,11 +240,9 @@ def test_better_than_the_published_form():
     # delta + (e^eps + 1)(1 + e^-eps0 / 2) n delta0, as it is quoted
     for epsilon0 in (0.1, 1.0, 3.0):
         for num_users in (10, 10**5):
-            cost = ReplacementCost(
-                epsilon0=epsilon0, delta0=1e-12, num_users=num_users, deficits=2.0
-            )
+            profile = LocalProfile(epsilon0=epsilon0, delta0=1e-12)
             published = 2.0 * (1.0 + math.exp(-epsilon0) / 2.0) * num_users * 1e-12
-            assert cost.at(0.0) < published
+            assert replacement_cost(profile, num_users, 2.0, 0.0) < published
 
 
 @pytest.mark.parametrize("epsilon0", [0.0, 1.0, 50.0, 199.0, 201.0, 1e4, 1e308])
@@ -262,35 +261,9 @@ def test_where_shuffling_gains_nothing_the_local_bound_answers():
     assert found == LOCAL.epsilon(profile, 10**6, 2e-6).upper < 1.0
 
 
-def test_round_off_falls_back_on_the_local_bound(monkeypatch):
-    class Lost:
-        def __init__(self, law, num_users):
-            pass
-
-        def enclose(self, epsilon):
-            raise PrecisionError("lost")
-
-        def enclose_epsilon(self, delta, highest):
-            raise PrecisionError("lost")
-
-    monkeypatch.setattr(local, "SymmetricBlanket", Lost)
-    profile = LocalProfile(epsilon0=1.0, delta0=1e-12)
-    assert approximate_epsilon(profile, 100, 1e-6) == LOCAL.epsilon(profile, 100, 1e-6).upper
-    assert approximate_delta(profile, 100, 0.5) == LOCAL.delta(profile, 100, 0.5).upper
-
-
 def test_an_inversion_that_never_settles_gives_no_bound(monkeypatch):
-    class Unsettled:
-        found = 0.0
-
-        def __init__(self, law, num_users):
-            pass
-
-        def enclose_epsilon(self, delta, highest):
-            self.found += 2.0
-            return type("Found", (), {"upper": self.found})
-
-    monkeypatch.setattr(local, "SymmetricBlanket", Unsettled)
+    found = iter(range(2, 1000, 2))
+    monkeypatch.setattr(local, "atom_epsilon_above", lambda *_: float(next(found)))
     profile = LocalProfile(epsilon0=100.0, delta0=1e-120)
     assert approximate_epsilon(profile, 2, 1e-3) == LOCAL.epsilon(profile, 2, 1e-3).upper
 

@@ -10,12 +10,8 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from oracles import enumeration, profiles
-from shuffledp.accounting.amplification.atom_law import (
-    AtomLaw,
-    atom_delta,
-    attack_atoms,
-    blanket_atoms,
-)
+from shuffledp.accounting.amplification.atom_law import AtomLaw, atom_delta
+from shuffledp.accounting.amplification.families import attack_atoms, blanket_atoms
 from shuffledp.accounting.amplification.registry import account_delta
 from shuffledp.accounting.amplification.sampling import (
     amplified_epsilon,

@@ -22,16 +22,13 @@ from oracles.stated_blankets import (
     stated,
     subset_selection,
 )
-from shuffledp.accounting.amplification.atom_law import AtomLaw, atom_delta
+from shuffledp.accounting.amplification.atom_law import AtomLaw, atom_delta, atom_epsilon
+from shuffledp.accounting.amplification.families import symmetric_law
 from shuffledp.accounting.amplification.registry import account_delta, account_epsilon
 from shuffledp.accounting.amplification.stated_blanket import (
     ACCURACY,
     dominating_laws,
     violated_hypothesis,
-)
-from shuffledp.accounting.amplification.symmetric_blanket import (
-    SymmetricBlanket,
-    SymmetricLaw,
 )
 from shuffledp.core.entropy import Entropy
 
@@ -159,11 +156,9 @@ def test_several_weights_hardly_matter_in_a_large_crowd():
     p, g, num_users = 6.0, 7, 10**7
     atoms = hashing_atoms(p, g)
     pair = 2.0 * atoms[0][0]
-    weights = SymmetricLaw(
-        epsilon0=math.log(p), low=1.0, pair_mass=pair, rest_mass=0.0, base_mass=1.0 - pair,
-        base_weight=(1.0 - 0.5 * pair * (p + 1.0)) / (1.0 - pair),
-    )  # fmt: skip
-    least = SymmetricBlanket(weights, num_users).enclose_epsilon(1e-8, math.log(p)).lower
+    weight = (1.0 - 0.5 * pair * (p + 1.0)) / (1.0 - pair)
+    law = symmetric_law(math.log(p), low=1.0, pair_mass=pair, others=[(1.0 - pair, weight)])
+    least = atom_epsilon(law, num_users, 1e-8, math.log(p)).lower
     bound = account_epsilon(stated(math.log(p), atoms), num_users=num_users, delta=1e-8)
     assert least <= bound.upper <= least * (1.0 + 2e-6)
 
@@ -207,7 +202,7 @@ def test_any_atoms_at_all_in_both_orders(p, drawn, num_users, share):
     atoms = of_mean_one([(m, 1.0 + x * (p - 1.0), 1.0 + y * (p - 1.0)) for m, x, y in drawn], p)
     epsilon0 = math.nextafter(math.log(p), math.inf)
     profile = stated(epsilon0, atoms)
-    assert violated_hypothesis(profile, num_users) is None
+    assert violated_hypothesis(profile) is None
     upper = own_delta(profile, num_users, epsilon0 * share)
     worst = max(
         blanket_delta(merged(order), epsilon0 * share, num_users)
@@ -278,7 +273,7 @@ def test_any_channel_is_bounded_in_both_orders(make, least_asymmetric):
     for _ in range(12):
         channel = make(3, 4.0, generator).tolist()
         profile = stated(math.log(largest_ratio(np.array(channel))), atoms_of(channel))
-        if "apart" in (violated_hypothesis(profile, 3) or ""):
+        if "apart" in (violated_hypothesis(profile) or ""):
             continue  # a vertex that treats this pair alike
         num_asymmetric += len(dominating_laws(profile)) == 2
         truth = dict.fromkeys((0.0, 0.4, 0.9 * profile.epsilon0), 0.0)

@@ -80,17 +80,6 @@ def test_wide_upper_ends_are_above_narrow_ones_and_not_far(law, num_users):
         assert wide <= narrow * (1.0 + 1e-3 * exponent)
 
 
-def test_a_wide_end_saves_nothing_where_no_method_has_one():
-    profile, method = profiles.k_rr(1.0, 2), "feldman-2021-numerical"
-    narrow, wide = (
-        account_delta(
-            profile, num_users=1000, epsilon=0.1, method=method, with_lower=False, width=width
-        )
-        for width in (0.0, 1e-2)
-    )
-    assert narrow == wide
-
-
 def test_any_width_is_an_upper_end_or_refused():
     profile = LAWS["hashing"]()
     narrow = account_delta(profile, num_users=1000, epsilon=0.1, with_lower=False).upper

@@ -19,7 +19,6 @@ ACCOUNT = [
     "--epsilon0 2 --num-users 5000 --delta 1e-6 --randomizer privunit --dimension 5",
     "--channel channel.csv --num-users 1000 --delta 1e-6",
     "--epsilon0 1 --num-users 10000 --delta 1e-6 --honest-fraction 0.8",
-    "--epsilon0 1 --num-users 1000 --delta 1e-6 --renyi",
     "--epsilon0 1 --num-users 10000 --delta 1e-6 --method feldman-2021-numerical",
     "--epsilon0 0.4 --num-users 10000 --delta 1e-6 --method erlingsson-small",
     "--epsilon0 1 --num-users 10000 --delta 1e-6 --method blanket-bennett",
@@ -38,7 +37,6 @@ SUBSAMPLE = [
 CERTIFY = [
     "--epsilon0 1 --num-users 100 --delta 1e-6",
     "--epsilon0 1 --num-users 10000 --delta 1e-6",
-    "--epsilon0 2 --num-users 1000 --epsilon 0.3 --randomizer k-rr --k 2",
     "--epsilon0 2 --num-users 1000 --delta 1e-6 --randomizer k-rr --k 5",
 ]
 BOUNDS = [

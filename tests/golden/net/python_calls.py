@@ -199,16 +199,6 @@ def composed_delta(terms, epsilon):
     return composed(terms).delta(epsilon)
 
 
-@calls("compose", dict(terms="1 daily"), dict(terms="30 daily"))
-def renyi_divergences(terms):
-    return of(composed(terms).renyi([2, 8, 32]), "lower", "upper")
-
-
-@calls("compose", dict(terms="30 daily"))
-def trade_off(terms):
-    return composed(terms).trade_off([0.05, 0.5]).type_two_errors
-
-
 @calls("compose")
 def disjoint_groups():
     both = accounting.DisjointReleases([composed("3 daily"), composed("2 answers")])

@@ -17,8 +17,8 @@ not one by one.
 import functools
 import math
 
+from shuffledp.accounting.amplification.atom_law import MANY_DEVIATIONS, SMALLEST_DELTA
 from shuffledp.accounting.amplification.method import Method, pure_violation
-from shuffledp.accounting.amplification.symmetric_blanket import MANY_DEVIATIONS, SMALLEST_DELTA
 from shuffledp.core.errors import PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.inversion import last_above_first_below

@@ -37,8 +37,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from shuffledp.accounting.amplification.atom_law import SMALLEST_DELTA
 from shuffledp.accounting.amplification.method import Method, pure_violation
-from shuffledp.accounting.amplification.symmetric_blanket import SMALLEST_DELTA
 from shuffledp.core.numerics.enclosure import Enclosure, round_up
 from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.profile import LocalProfile, RandomizerFamily

@@ -1,8 +1,8 @@
 """Any epsilon0-LDP randomizer: the stronger clone, evaluated from both sides.
 
 Each other user sends, with probability 2r, r = 1/(e^epsilon0 + 1), a report that is as likely to
-come from one input of the pair as from the other. In the form of `symmetric_blanket`: pair reports
-of mass 2r with ratios (e^epsilon0, 1), nothing else. docs/results/clones.md proves that
+come from one input of the pair as from the other: pair reports of mass 2r with ratios
+(e^epsilon0, 1), nothing else. docs/results/clones.md proves that
 this dominates *every* epsilon0-LDP randomizer, from the blanket omega = max(R_x1, R_x1') /
 e^epsilon0 and convex order; the proof published with the bound (arXiv:2208.04591) was withdrawn.
 
@@ -28,9 +28,7 @@ probability noise(b) times h if b_x = 1 and times l if b_x = 0:
 
 *Above.* omega = l * noise lies below every input's law. With ratios to omega, a report with the
 pair's bits (1,0) or (0,1) has (p, 1) or (1, p); (1,1) has weight p; (0,0) has weight 1; the mass
-outside omega has weight 0. To leave two weights instead of three, either weights 1 are spread onto
-p and 0 with the same mean, which raises every convex expectation; or the rare weight p is lowered
-to 1, which raises every sum. (B) stays an upper bound either way.
+outside omega has weight 0.
 
 *Below.* Data where all others hold a third value, post-processed in either of two ways. Through the
 pair's two bits only, which are pure noise for the others, so that ratios are h and l themselves. Or
@@ -39,122 +37,103 @@ victim, the pair's bits have ratios (p, 1) and (1, p), and everything else is me
 outcome. The second is nearly the blanket's own law from moderate epsilon0 on.
 
 Source: Balle et al. 2019, arXiv:1903.02837v2, Lemma 5.3; docs/results/unary-blanket.md.
+
+The same laws as lists of atoms, so that what changes every law in the same way, such as random
+participation, can change the list. The floats of a listed blanket are moved outward by more than
+their round-off, at most 8 units in the last place: masses down, the ratio p of the pair up by as
+much and more, weights p of neutral atoms down. None of it lowers a bound
+(docs/results/stated-blanket.md, "Exact laws").
 """
 
 import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from shuffledp.accounting.amplification.atom_law import (
+    NARROWEST,
+    AtomLaw,
+    atom_delta,
+    atom_delta_above,
+    atom_epsilon,
+    atom_epsilon_above,
+)
 from shuffledp.accounting.amplification.method import Method, pure_violation
-from shuffledp.accounting.amplification.symmetric_blanket import (
-    SymmetricBlanket,
-    SymmetricLaw,
-    least_enclosure,
-    upper_delta,
-)
-from shuffledp.core.numerics.enclosure import Enclosure
-from shuffledp.core.profile import LocalProfile, RandomizerFamily
-
-
-def clone_law(epsilon0: float) -> SymmetricLaw:
-    """Return the law of one user's report in the stronger clone pair."""
-    ratio_minus_one = math.expm1(epsilon0)
-    return SymmetricLaw(
-        epsilon0=epsilon0,
-        low=1.0,
-        pair_mass=2.0 / (ratio_minus_one + 2.0),
-        rest_mass=0.0,
-        base_mass=ratio_minus_one / (ratio_minus_one + 2.0),
-    )
-
-
-def _epsilon(profile: LocalProfile, num_users: int, delta: float) -> Enclosure:
-    blanket = SymmetricBlanket(clone_law(profile.epsilon0), num_users)
-    return blanket.enclose_epsilon(delta, profile.epsilon0)
-
-
-def _epsilon_above(profile: LocalProfile, num_users: int, delta: float) -> float:
-    blanket = SymmetricBlanket(clone_law(profile.epsilon0), num_users)
-    return blanket.epsilon_above(delta, profile.epsilon0)
-
-
-def _delta(profile: LocalProfile, num_users: int, epsilon: float) -> Enclosure:
-    return SymmetricBlanket(clone_law(profile.epsilon0), num_users).enclose(epsilon)
-
-
-CLONES = Method(
-    name="clones",
-    source=(
-        "Balle et al. 2019, arXiv:1903.02837v2, Lemma 5.3, with the stronger clone law of Feldman, "
-        "McMillan, Talwar 2023, arXiv:2208.04591; domination of every epsilon0-LDP randomizer "
-        "proved in the shuffledp documentation"
-    ),
-    statement="delta(eps) <= (1/n) E[(G_1 + ... + G_n)_+], G = p - e or 1 - p e, each w.p. 1/(p+1)",
-    proved_here=True,
-    violated_hypothesis=lambda profile, _num_users, _delta: pure_violation(profile),
-    epsilon=_epsilon,
-    delta=_delta,
-    epsilon_above=_epsilon_above,
-    delta_above=lambda profile, n, epsilon, width: upper_delta(
-        (clone_law(profile.epsilon0),), n, epsilon, width
-    ),
-)
-
-
-def blanket_law(epsilon0: float, num_answers: int) -> SymmetricLaw:
-    """Return one user's law under the blanket of k-RR, k >= 2."""
-    ratio_minus_one = math.expm1(epsilon0)
-    symbol_mass = 1.0 / (ratio_minus_one + num_answers)
-    return SymmetricLaw(
-        epsilon0=epsilon0,
-        low=1.0,
-        pair_mass=2.0 * symbol_mass,
-        rest_mass=(num_answers - 2) * symbol_mass,
-        base_mass=ratio_minus_one * symbol_mass,
-    )
-
-
-def third_answer_law(epsilon0: float, num_answers: int) -> SymmetricLaw:
-    """Return one user's law where all others hold the same third answer, k >= 3."""
-    ratio_minus_one = math.expm1(epsilon0)
-    symbol_mass = 1.0 / (ratio_minus_one + num_answers)
-    return SymmetricLaw(
-        epsilon0=epsilon0,
-        low=1.0,
-        pair_mass=2.0 * symbol_mass,
-        rest_mass=(num_answers - 3) * symbol_mass,
-        base_mass=(1.0 + ratio_minus_one) * symbol_mass,
-        base_weight=math.exp(-epsilon0),
-    )
-
-
-def _violation(profile: LocalProfile, _num_users: int, _delta: float | None) -> str | None:
-    if profile.family is not RandomizerFamily.K_RANDOMIZED_RESPONSE:
-        return "k-ary randomized response"
-    return pure_violation(profile)
-
-
-def _blanket(profile: LocalProfile, num_users: int) -> SymmetricBlanket:
-    return SymmetricBlanket(blanket_law(profile.epsilon0, profile.domain_size or 2), num_users)
-
-
-K_RR_BLANKET = Method(
-    name="k-rr-blanket",
-    source="Balle et al. 2019, arXiv:1903.02837v2, Lemma 5.3, evaluated exactly for k-RR",
-    statement="delta(eps) <= (1/n) E[(G_1 + ... + G_n)_+], uniform blanket of mass k/(p+k-1)",
-    proved_here=True,
-    violated_hypothesis=_violation,
-    epsilon=lambda profile, n, delta: _blanket(profile, n).enclose_epsilon(delta, profile.epsilon0),
-    delta=lambda profile, n, epsilon: _blanket(profile, n).enclose(epsilon),
-    epsilon_above=lambda profile, n, delta: _blanket(profile, n).epsilon_above(
-        delta, profile.epsilon0
-    ),
-    delta_above=lambda profile, n, epsilon, width: upper_delta(
-        (blanket_law(profile.epsilon0, profile.domain_size or 2),), n, epsilon, width
-    ),
-)
-
+from shuffledp.core.numerics.enclosure import Enclosure, round_down, round_up
+from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 
 _UNARY = (RandomizerFamily.SYMMETRIC_UNARY, RandomizerFamily.OPTIMIZED_UNARY)
+
+# Beyond this p overflows; the accountant stops amplifying long before.
+LARGEST_EPSILON0 = 700.0
+
+
+def symmetric_law(
+    epsilon0: float,
+    *,
+    low: float,
+    pair_mass: float,
+    others: Sequence[tuple[float, float]],
+) -> AtomLaw:
+    """Return a law of reports (h, l) and (l, h), h / l = e^epsilon0, each of half the pair's mass.
+
+    ``others`` are the masses and weights of all other reports, and with the pair's add up to 1.
+    """
+    half, difference = 0.5 * pair_mass, low * math.expm1(epsilon0)
+    kept = [(mass, weight) for mass, weight in others if mass > 0.0]
+    masses, weights = [mass for mass, _ in kept], [weight for _, weight in kept]
+    return AtomLaw(
+        [half, half, *masses],
+        [low + difference, low, *weights],
+        [low, low + difference, *weights],
+        differences=[difference, -difference, *(0.0 for _ in kept)],
+    )
+
+
+def k_rr_law(epsilon0: float, num_answers: int) -> AtomLaw:
+    """Return one user's law under the blanket of k-RR, k >= 2; for k = 2 the clone law."""
+    ratio_minus_one = math.expm1(epsilon0)
+    symbol = 1.0 / (ratio_minus_one + num_answers)
+    return symmetric_law(
+        epsilon0,
+        low=1.0,
+        pair_mass=2.0 * symbol,
+        others=[((num_answers - 2) * symbol, 1.0), (ratio_minus_one * symbol, 0.0)],
+    )
+
+
+def clone_law(epsilon0: float) -> AtomLaw:
+    """Return the law of one user's report in the stronger clone pair."""
+    return k_rr_law(epsilon0, 2)
+
+
+def third_answer_law(epsilon0: float, num_answers: int) -> AtomLaw:
+    """Return one user's law where all others hold the same third answer, k >= 3."""
+    ratio_minus_one = math.expm1(epsilon0)
+    symbol = 1.0 / (ratio_minus_one + num_answers)
+    return symmetric_law(
+        epsilon0,
+        low=1.0,
+        pair_mass=2.0 * symbol,
+        others=[
+            ((num_answers - 3) * symbol, 1.0),
+            ((1.0 + ratio_minus_one) * symbol, math.exp(-epsilon0)),
+        ],
+    )
+
+
+def same_answer_laws(epsilon0: float) -> tuple[AtomLaw, AtomLaw]:
+    """Return the laws of 2-RR where all others hold what the victim holds before, or after."""
+    shrink, difference = math.exp(-epsilon0), math.expm1(epsilon0)
+    masses = [1.0 / (1.0 + shrink), shrink / (1.0 + shrink)]
+    ones, ratios, gaps = (
+        [1.0, 1.0],
+        [shrink, math.exp(epsilon0)],
+        [math.expm1(-epsilon0), difference],
+    )
+    return (
+        AtomLaw(masses, ones, ratios, differences=[-gap for gap in gaps]),
+        AtomLaw(masses, ratios, ones, differences=gaps),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,59 +165,36 @@ def _noise(profile: LocalProfile) -> _Noise:
     )
 
 
-def spread_law(profile: LocalProfile) -> SymmetricLaw:
-    """Return one user's law under the blanket omega = l * noise, weights 1 spread onto p and 0."""
+def unary_law(profile: LocalProfile) -> AtomLaw:
+    """Return one user's law under the blanket l * noise, seen through the pair's bits."""
     noise = _noise(profile)
-    both_set = noise.low * noise.set_bit**2
-    none_set = noise.low * noise.unset_bit**2
-    shrink = math.exp(-profile.epsilon0)
-    return SymmetricLaw(
-        epsilon0=profile.epsilon0,
+    return symmetric_law(
+        profile.epsilon0,
         low=1.0,
         pair_mass=2.0 * noise.low * noise.set_bit * noise.unset_bit,
-        rest_mass=both_set + none_set * shrink,
-        base_mass=noise.one_minus_low - none_set * math.expm1(-profile.epsilon0),
-        rest_weight=math.exp(profile.epsilon0),
+        others=[
+            (noise.low * noise.set_bit**2, math.exp(profile.epsilon0)),
+            (noise.low * noise.unset_bit**2, 1.0),
+            (noise.one_minus_low, 0.0),
+        ],
     )
 
 
-def lightened_law(profile: LocalProfile) -> SymmetricLaw:
-    """Return one user's law under the same blanket, the weight p of bits (1,1) lowered to 1."""
-    noise = _noise(profile)
-    return SymmetricLaw(
-        epsilon0=profile.epsilon0,
-        low=1.0,
-        pair_mass=2.0 * noise.low * noise.set_bit * noise.unset_bit,
-        rest_mass=noise.low * (noise.set_bit**2 + noise.unset_bit**2),
-        base_mass=noise.one_minus_low,
-    )
-
-
-def dominating_laws(profile: LocalProfile) -> tuple[SymmetricLaw, ...]:
-    """Return both laws; either gives an upper bound, and neither always the smaller.
-
-    Lowering loses (p - 1) Pr[(1,1)] of the mean weight, hence of epsilon. Spreading adds a variance
-    of (p - 1) Pr[(0,0)] to the weight, which costs epsilon about t^2 / (2n) of that, t its distance
-    from the mean in standard deviations.
-    """
-    return lightened_law(profile), spread_law(profile)
-
-
-def third_value_law(profile: LocalProfile) -> SymmetricLaw:
+def third_value_law(profile: LocalProfile) -> AtomLaw:
     """Return one user's law where all others hold a third value, seen through the pair's bits."""
     noise = _noise(profile)
-    return SymmetricLaw(
-        epsilon0=profile.epsilon0,
+    return symmetric_law(
+        profile.epsilon0,
         low=noise.low,
         pair_mass=2.0 * noise.set_bit * noise.unset_bit,
-        rest_mass=noise.set_bit**2,
-        base_mass=noise.unset_bit**2,
-        rest_weight=noise.low * math.exp(profile.epsilon0),
-        base_weight=noise.low,
+        others=[
+            (noise.set_bit**2, noise.low * math.exp(profile.epsilon0)),
+            (noise.unset_bit**2, noise.low),
+        ],
     )
 
 
-def third_bit_law(profile: LocalProfile) -> SymmetricLaw:
+def third_bit_law(profile: LocalProfile) -> AtomLaw:
     """Return one user's law for the same data, seen through the pair's bits and the third one.
 
     The weight of what is merged is the victim's own chance of it over the others': 1 less the
@@ -254,44 +210,218 @@ def third_bit_law(profile: LocalProfile) -> SymmetricLaw:
         merged = noise.set_bit * (1.0 + 2.0 * noise.unset_bit**2)
     else:
         merged = 0.5 * (1.0 + noise.set_bit)
-    return SymmetricLaw(
-        epsilon0=profile.epsilon0,
+    return symmetric_law(
+        profile.epsilon0,
         low=1.0,
         pair_mass=pair_mass,
-        rest_mass=0.0,
-        base_mass=1.0 - pair_mass,
-        base_weight=merged / (1.0 - pair_mass),
+        others=[(1.0 - pair_mass, merged / (1.0 - pair_mass))],
     )
 
 
-def _unary_violation(profile: LocalProfile, _num_users: int, _delta: float | None) -> str | None:
-    if profile.family not in _UNARY:
-        return "a unary encoding"
-    return pure_violation(profile)
+Choices = Sequence[Sequence[AtomLaw]]
+"""Laws in groups: the largest bound of a group holds, hence the smallest of all groups."""
 
 
-UNARY_BLANKET = Method(
+def blanket_method(
+    *,
+    name: str,
+    source: str,
+    statement: str,
+    laws: Callable[[LocalProfile], Choices],
+    violated: Callable[[LocalProfile], str | None],
+    assumptions: tuple[str, ...] = (),
+    automatic: bool = True,
+) -> Method:
+    """Return the method that evaluates (B) for the laws of a profile."""
+
+    def least(profile: LocalProfile, value: Callable[[AtomLaw], float]) -> float:
+        return min(max(map(value, group)) for group in laws(profile))
+
+    def epsilon_above(profile: LocalProfile, n: int, delta: float) -> float:
+        return least(profile, lambda law: atom_epsilon_above(law, n, delta, profile.epsilon0))
+
+    def epsilon(profile: LocalProfile, n: int, delta: float) -> Enclosure:
+        lower = least(profile, lambda law: atom_epsilon(law, n, delta, profile.epsilon0).lower)
+        upper = epsilon_above(profile, n, delta)
+        return Enclosure(min(lower, upper), upper)
+
+    def delta_above(profile: LocalProfile, n: int, epsilon: float, width: float) -> float:
+        if epsilon >= profile.epsilon0:
+            return 0.0  # no report ever has a likelihood ratio above e
+        width = min(max(width, NARROWEST), _WIDEST)
+        return least(profile, lambda law: atom_delta_above(law, n, epsilon, width=width))
+
+    def delta(profile: LocalProfile, n: int, epsilon: float) -> Enclosure:
+        upper = delta_above(profile, n, epsilon, 0.0)
+        if upper == 0.0:
+            return Enclosure(0.0, 0.0)
+        lower = least(profile, lambda law: atom_delta(law, n, epsilon).lower)
+        return Enclosure(min(lower, upper), upper)
+
+    return Method(
+        name=name,
+        source=source,
+        statement=statement,
+        assumptions=assumptions,
+        automatic=automatic,
+        proved_here=True,
+        violated_hypothesis=lambda profile, _num_users, _delta: violated(profile),
+        epsilon=epsilon,
+        delta=delta,
+        epsilon_above=epsilon_above,
+        delta_above=delta_above,
+    )
+
+
+# A wider end of delta is not worth having.
+_WIDEST = 1e-2
+
+CLONES = blanket_method(
+    name="clones",
+    source=(
+        "Balle et al. 2019, arXiv:1903.02837v2, Lemma 5.3, with the stronger clone law of Feldman, "
+        "McMillan, Talwar 2023, arXiv:2208.04591; domination of every epsilon0-LDP randomizer "
+        "proved in the shuffledp documentation"
+    ),
+    statement="delta(eps) <= (1/n) E[(G_1 + ... + G_n)_+], G = p - e or 1 - p e, each w.p. 1/(p+1)",
+    laws=lambda profile: [[clone_law(profile.epsilon0)]],
+    violated=pure_violation,
+)
+
+
+def _needs_family(
+    families: Sequence[RandomizerFamily], hypothesis: str
+) -> Callable[[LocalProfile], str | None]:
+    return lambda profile: pure_violation(profile) if profile.family in families else hypothesis
+
+
+K_RR_BLANKET = blanket_method(
+    name="k-rr-blanket",
+    source="Balle et al. 2019, arXiv:1903.02837v2, Lemma 5.3, evaluated exactly for k-RR",
+    statement="delta(eps) <= (1/n) E[(G_1 + ... + G_n)_+], uniform blanket of mass k/(p+k-1)",
+    laws=lambda profile: [[k_rr_law(profile.epsilon0, profile.domain_size or 2)]],
+    violated=_needs_family([RandomizerFamily.K_RANDOMIZED_RESPONSE], "k-ary randomized response"),
+)
+
+UNARY_BLANKET = blanket_method(
     name="unary-blanket",
     source="Balle et al. 2019, arXiv:1903.02837v2, Lemma 5.3, for unary encodings",
     statement="delta(eps) <= (1/n) E[(G_1 + ... + G_n)_+] with blanket min_x R_x >= l * noise",
-    proved_here=True,
-    violated_hypothesis=_unary_violation,
-    epsilon=lambda profile, n, delta: least_enclosure(
-        dominating_laws(profile),
-        n,
-        lambda blanket: blanket.enclose_epsilon(delta, profile.epsilon0),
-    ),
-    delta=lambda profile, n, epsilon: least_enclosure(
-        dominating_laws(profile), n, lambda blanket: blanket.enclose(epsilon)
-    ),
-    epsilon_above=lambda profile, n, delta: (
-        least_enclosure(
-            dominating_laws(profile),
-            n,
-            lambda blanket: Enclosure(0.0, blanket.epsilon_above(delta, profile.epsilon0)),
-        ).upper
-    ),
-    delta_above=lambda profile, n, epsilon, width: upper_delta(
-        dominating_laws(profile), n, epsilon, width
-    ),
+    laws=lambda profile: [[unary_law(profile)]],
+    violated=_needs_family(_UNARY, "a unary encoding"),
 )
+
+
+def blanket_atoms(profile: LocalProfile) -> tuple[BlanketAtom, ...]:
+    """Return the atoms of a blanket that (B) may be evaluated with."""
+    if profile.blanket:
+        return profile.blanket
+    if profile.delta0 > 0.0 or profile.epsilon0 > LARGEST_EPSILON0:
+        return ()
+    return _outward(_nearest_blanket(profile))
+
+
+def _nearest_blanket(profile: LocalProfile) -> tuple[BlanketAtom, ...]:
+    """Return the atoms of a family to double precision, ratios 1 exactly."""
+    ratio = math.exp(profile.epsilon0)
+    match profile.family:
+        case RandomizerFamily.K_RANDOMIZED_RESPONSE:
+            return _k_rr_blanket(ratio, profile.domain_size or 2)
+        case RandomizerFamily.SYMMETRIC_UNARY:
+            return _unary_blanket(ratio, 1.0 / (1.0 + math.sqrt(ratio)), 1.0 / math.sqrt(ratio))
+        case RandomizerFamily.OPTIMIZED_UNARY:
+            return _unary_blanket(ratio, 1.0 / (1.0 + ratio), 0.5 * (1.0 + 1.0 / ratio))
+        case _:
+            return _pair(1.0 / (ratio + 1.0), ratio, 1.0)
+
+
+def _outward(atoms: Iterable[BlanketAtom]) -> tuple[BlanketAtom, ...]:
+    """Return one symmetric pair and neutral atoms, each moved to the side that raises bounds."""
+
+    def ratio(value: float, other: float) -> float:
+        if value == 1.0:
+            return 1.0
+        return round_down(value) if value == other else round_up(value, operations=32)
+
+    return tuple(
+        BlanketAtom(
+            mass=round_down(atom.mass, operations=16),
+            ratio0=ratio(atom.ratio0, atom.ratio1),
+            ratio1=ratio(atom.ratio1, atom.ratio0),
+        )
+        for atom in atoms
+    )
+
+
+def attack_atoms(profile: LocalProfile) -> tuple[BlanketAtom, ...]:
+    """Return the atoms of explicit data: ratios to the law of the value that all others hold."""
+    if profile.attack or profile.delta0 > 0.0 or not 0.0 < profile.epsilon0 <= LARGEST_EPSILON0:
+        return profile.attack
+    ratio, size, family = math.exp(profile.epsilon0), profile.domain_size, profile.family
+    if family is RandomizerFamily.ANY:
+        return _k_rr_attack(ratio, 2 if size == 2 or ratio <= 2.0 else 3)
+    if family is RandomizerFamily.K_RANDOMIZED_RESPONSE:
+        return _k_rr_attack(ratio, size or 2)
+    if family is RandomizerFamily.OTHER or size is None or size < 3:
+        return ()
+    if family is RandomizerFamily.SYMMETRIC_UNARY:
+        root = math.sqrt(ratio)
+        return _unary_attack(1.0 / (1.0 + root), high=root, low=1.0 / root)
+    return _unary_attack(
+        1.0 / (1.0 + ratio), high=0.5 * (1.0 + ratio), low=0.5 * (1.0 + 1.0 / ratio)
+    )
+
+
+def _pair(mass: float, high: float, low: float) -> tuple[BlanketAtom, ...]:
+    """Return the two atoms that tell the pair apart, one in favour of each."""
+    return (
+        BlanketAtom(mass=mass, ratio0=high, ratio1=low),
+        BlanketAtom(mass=mass, ratio0=low, ratio1=high),
+    )
+
+
+def _neutral(mass: float, weight: float) -> tuple[BlanketAtom, ...]:
+    """Return the atom of reports that do not tell the pair apart; none without mass."""
+    return (BlanketAtom(mass=mass, ratio0=weight, ratio1=weight),) if mass > 0.0 else ()
+
+
+def _k_rr_blanket(ratio: float, size: int) -> tuple[BlanketAtom, ...]:
+    own = 1.0 / (ratio + (size - 1.0))
+    return _pair(own, ratio, 1.0) + _neutral((size - 2.0) * own, 1.0)
+
+
+def _k_rr_attack(ratio: float, size: int) -> tuple[BlanketAtom, ...]:
+    own = 1.0 / (ratio + (size - 1.0))
+    if size == 2:
+        return (
+            BlanketAtom(mass=own, ratio0=ratio, ratio1=1.0),
+            BlanketAtom(mass=ratio * own, ratio0=1.0 / ratio, ratio1=1.0),
+        )
+    return (
+        *_pair(own, ratio, 1.0),
+        *_neutral((size - 3.0) * own, 1.0),
+        *_neutral(ratio * own, 1.0 / ratio),
+    )
+
+
+def _unary_blanket(ratio: float, noise: float, low: float) -> tuple[BlanketAtom, ...]:
+    """Return the pair's two bits under low * noise: own bits have the ratio p, others 1."""
+    unset = 1.0 - noise
+    return (
+        *_pair(low * noise * unset, ratio, 1.0),
+        *_neutral(low * noise * noise, ratio),
+        *_neutral(low * unset * unset, 1.0),
+    )
+
+
+def _unary_attack(noise: float, *, high: float, low: float) -> tuple[BlanketAtom, ...]:
+    """Return the pair's two bits, pure noise for the others.
+
+    The own bit has the ratio ``high`` where it is set and ``low`` where not.
+    """
+    unset = 1.0 - noise
+    return (
+        *_pair(noise * unset, high, low),
+        *_neutral(noise * noise, high),
+        *_neutral(unset * unset, low),
+    )

@@ -10,7 +10,7 @@ A ~ Bin(C, 1/2) and D ~ Bern(p/(p+1)), the pair (A + D, C - A + 1 - D) against
 (A + 1 - D, C - A + D) dominates. This holds for the randomizers of an adaptive sequence too, if the
 *data* are shuffled.
 
-*In the form of `symmetric_blanket`.* The blanket has mass 1/p, half of it on either kind of report,
+*As a law of (B).* The blanket has mass 1/p, half of it on either kind of report,
 1/(2p) each. Against it the victim's report has the likelihood ratios h = (p/(p+1)) / (1/(2p)) =
 2p^2/(p+1) and l = 2p/(p+1), so h/l = p and the mean ratio is (h + l)/(2p) = 1. The law (B) with
 pair mass 1/p and ratios (h, l) is this pair, exactly. It comes from the law of `clones`, ratios
@@ -53,26 +53,22 @@ The pair is symmetric, so that is (epsilon, delta)-DP.
 
 import math
 
+from shuffledp.accounting.amplification.atom_law import SMALLEST_DELTA, AtomLaw
+from shuffledp.accounting.amplification.families import blanket_method, symmetric_law
 from shuffledp.accounting.amplification.method import HAIR, Method, pure_violation
-from shuffledp.accounting.amplification.symmetric_blanket import (
-    SMALLEST_DELTA,
-    SymmetricBlanket,
-    SymmetricLaw,
-)
 from shuffledp.core.numerics.enclosure import Enclosure, exp_minus_one_upper, round_up
 from shuffledp.core.profile import LocalProfile
 
 _SOURCE = "Feldman, McMillan, Talwar 2021, arXiv:2012.12803, Theorem 3.1"
 
 
-def weak_clone_law(epsilon0: float) -> SymmetricLaw:
+def weak_clone_law(epsilon0: float) -> AtomLaw:
     """Return the law of one user's report in the pair of 2021, as the module derives it."""
-    return SymmetricLaw(
-        epsilon0=epsilon0,
+    return symmetric_law(
+        epsilon0,
         low=2.0 / (1.0 + math.exp(-epsilon0)),
         pair_mass=math.exp(-epsilon0),
-        rest_mass=0.0,
-        base_mass=-math.expm1(-epsilon0),
+        others=[(-math.expm1(-epsilon0), 0.0)],
     )
 
 
@@ -114,10 +110,6 @@ def _closed_violation(profile: LocalProfile, num_users: int, delta: float | None
     return "epsilon0 <= ln(num_users / (16 ln(4/delta)))"
 
 
-def _blanket(profile: LocalProfile, num_users: int) -> SymmetricBlanket:
-    return SymmetricBlanket(weak_clone_law(profile.epsilon0), num_users)
-
-
 FELDMAN_2021_CLOSED = Method(
     name="feldman-2021-closed",
     source=f"{_SOURCE}, closed form; proved from the clone pair in the shuffledp documentation",
@@ -136,18 +128,16 @@ FELDMAN_2021_CLOSED = Method(
     ),
 )
 
-FELDMAN_2021_NUMERICAL = Method(
+FELDMAN_2021_NUMERICAL = blanket_method(
     name="feldman-2021-numerical",
     source=f"{_SOURCE}, its pair of laws evaluated from both sides",
     statement=(
         "delta(eps) <= (1/n) E[(G_1 + ... + G_n)_+], G = s (p - e) or s (1 - p e), "
         "each w.p. 1/(2p), s = 2p/(p+1)"
     ),
+    laws=lambda profile: [[weak_clone_law(profile.epsilon0)]],
+    violated=pure_violation,
     automatic=False,
-    proved_here=True,
-    violated_hypothesis=lambda profile, _num_users, _delta: pure_violation(profile),
-    epsilon=lambda profile, n, delta: _blanket(profile, n).enclose_epsilon(delta, profile.epsilon0),
-    delta=lambda profile, n, epsilon: _blanket(profile, n).enclose(epsilon),
 )
 
 

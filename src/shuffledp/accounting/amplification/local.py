@@ -51,14 +51,15 @@ the randomizer may reveal the value with that probability.
 """
 
 import math
-from contextlib import suppress
-from dataclasses import dataclass
 
+from shuffledp.accounting.amplification.atom_law import (
+    AtomLaw,
+    atom_delta_above,
+    atom_epsilon_above,
+)
 from shuffledp.accounting.amplification.families import clone_law
 from shuffledp.accounting.amplification.feldman import weak_clone_law
 from shuffledp.accounting.amplification.method import Method
-from shuffledp.accounting.amplification.symmetric_blanket import SymmetricBlanket, SymmetricLaw
-from shuffledp.core.errors import PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure, round_up
 from shuffledp.core.profile import LocalProfile
 
@@ -126,54 +127,28 @@ _NO_AMPLIFICATION = 200.0
 _MOST_TURNS = 40
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplacementCost:
-    """What it costs to replace the laws of all users by ones with a pure blanket, steps 1 to 3.
+def replacement_cost(
+    profile: LocalProfile, num_users: int, deficits: float, epsilon: float
+) -> float:
+    """Return (1 + e)(t tanh(epsilon0/2) + delta0/(p+1)) of steps 1 to 3, rounded up.
 
-    Parameters
-    ----------
-    epsilon0, delta0 : float
-        Of the randomizer, epsilon0 at most 200.
-    num_users : int
-        Number n of users.
-    deficits : float
-        eta in units of delta0/p: 1 or 2.
+    What it costs to replace the laws of all users by ones with a pure blanket; ``deficits`` is eta
+    in units of delta0/p.
     """
-
-    epsilon0: float
-    delta0: float
-    num_users: int
-    deficits: float
-
-    def at(self, epsilon: float) -> float:
-        """Return (1 + e)(t tanh(epsilon0/2) + delta0/(p+1)), rounded up."""
-        others = self.deficits * self.delta0 * math.exp(-self.epsilon0)
-        replaced = 1.0
-        if others < 1.0:
-            replaced = -math.expm1((self.num_users - 1.0) * math.log1p(-others))
-        victim = self.delta0 / (math.exp(self.epsilon0) + 1.0)
-        cost = (1.0 + math.exp(epsilon)) * (replaced * math.tanh(0.5 * self.epsilon0) + victim)
-        return round_up(cost, operations=40)
+    others = deficits * profile.delta0 * math.exp(-profile.epsilon0)
+    replaced = 1.0
+    if others < 1.0:
+        replaced = -math.expm1((num_users - 1.0) * math.log1p(-others))
+    victim = profile.delta0 / (math.exp(profile.epsilon0) + 1.0)
+    cost = (1.0 + math.exp(epsilon)) * (replaced * math.tanh(0.5 * profile.epsilon0) + victim)
+    return round_up(cost, operations=40)
 
 
-def _pure_parts(
-    profile: LocalProfile, num_users: int
-) -> list[tuple[SymmetricLaw, ReplacementCost]]:
-    """Return the two pure laws of step 4, each with the cost of its blanket."""
+def _pure_parts(profile: LocalProfile) -> list[tuple[AtomLaw, float]]:
+    """Return the two pure laws of step 4, each with the deficits of its blanket."""
     if profile.epsilon0 > _NO_AMPLIFICATION:
         return []
-    return [
-        (
-            law(profile.epsilon0),
-            ReplacementCost(
-                epsilon0=profile.epsilon0,
-                delta0=profile.delta0,
-                num_users=num_users,
-                deficits=deficits,
-            ),
-        )
-        for law, deficits in ((clone_law, 2.0), (weak_clone_law, 1.0))
-    ]
+    return [(clone_law(profile.epsilon0), 2.0), (weak_clone_law(profile.epsilon0), 1.0)]
 
 
 def approximate_delta(profile: LocalProfile, num_users: int, epsilon: float) -> float:
@@ -181,12 +156,11 @@ def approximate_delta(profile: LocalProfile, num_users: int, epsilon: float) -> 
     if epsilon >= profile.epsilon0:
         return profile.delta0
     best = LOCAL.delta(profile, num_users, epsilon).upper
-    for law, cost in _pure_parts(profile, num_users):
-        added = cost.at(epsilon)
+    for law, deficits in _pure_parts(profile):
+        added = replacement_cost(profile, num_users, deficits, epsilon)
         if added < best:
-            with suppress(PrecisionError):
-                pure = SymmetricBlanket(law, num_users).enclose(epsilon).upper
-                best = min(best, round_up(pure + added))
+            pure = atom_delta_above(law, num_users, epsilon)
+            best = min(best, round_up(pure + added))
     return best
 
 
@@ -198,25 +172,26 @@ def approximate_epsilon(profile: LocalProfile, num_users: int, delta: float) -> 
     best = LOCAL.epsilon(profile, num_users, delta).upper
     if best in (0.0, math.inf):
         return best
-    for law, cost in _pure_parts(profile, num_users):
-        blanket = SymmetricBlanket(law, num_users)
-        with suppress(PrecisionError):
-            best = min(best, _meet(blanket, cost, delta))
+    for law, deficits in _pure_parts(profile):
+        best = min(best, _meet(law, profile, num_users, deficits, delta))
     return best
 
 
-def _meet(blanket: SymmetricBlanket, cost: ReplacementCost, delta: float) -> float:
+def _meet(
+    law: AtomLaw, profile: LocalProfile, num_users: int, deficits: float, delta: float
+) -> float:
     """Return an epsilon whose pure part and additive term make at most ``delta``; inf if none."""
     allowed = 0.0
     for _ in range(_MOST_TURNS):
-        room = delta * (1.0 - math.ulp(1.0)) - cost.at(allowed)
+        added = replacement_cost(profile, num_users, deficits, allowed)
+        room = delta * (1.0 - math.ulp(1.0)) - added
         if not room > 1e-12 * delta:
             return math.inf
-        found = blanket.enclose_epsilon(room, cost.epsilon0).upper
+        found = atom_epsilon_above(law, num_users, room, profile.epsilon0)
         if found <= allowed:
             return found
         # A little beyond, so that the next turn may already be the last.
-        allowed = min(found * (1.0 + 1e-7) + 1e-300, max(cost.epsilon0, found))
+        allowed = min(found * (1.0 + 1e-7) + 1e-300, max(profile.epsilon0, found))
     return math.inf
 
 

@@ -11,7 +11,6 @@ the n reports the divergence is *exactly* the right-hand side of (B), R_x2 in pl
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from shuffledp.accounting.amplification import channel_gains, families
@@ -23,18 +22,10 @@ from shuffledp.accounting.amplification.atom_law import (
     mirrored,
 )
 from shuffledp.accounting.amplification.binary_randomized_response import BinaryRandomizedResponse
-from shuffledp.accounting.amplification.symmetric_blanket import (
-    WIDE_WIDTH,
-    SymmetricBlanket,
-    SymmetricLaw,
-)
 from shuffledp.accounting.privacy_loss import HockeyStickCurve
 from shuffledp.core.bound import warn_of_lower_end
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
-
-# With fewer blocks the lower end errs a little further down, which is the safe side here.
-_MAX_BLOCKS = 2000
 
 # Users from which on binary randomized response is evaluated as an atom law, at a constant cost.
 _MANY_USERS = 10**6
@@ -45,16 +36,9 @@ _WIDTH = 1e-6
 # Relative error that the explicit data of a profile may have.
 ATTACK_ACCURACY = 1e-9
 
+
 # What is merged to be the base must not be a difference of nearly equal masses.
 _LEAST_BASE_MASS = 1e-3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Attack:
-    """One set of explicit data."""
-
-    curve: HockeyStickCurve
-    epsilons: tuple[Callable[[float], float], ...]  # of delta, rounded down; each proves one
 
 
 def dominated_law(attack: Sequence[BlanketAtom]) -> AtomLaw:
@@ -70,7 +54,7 @@ def dominated_law(attack: Sequence[BlanketAtom]) -> AtomLaw:
     return AtomLaw([*masses, remaining], [*ratios0, 0.0], [*ratios1, max(ratios1)])
 
 
-def reduced_laws(attack: Sequence[BlanketAtom]) -> list[SymmetricLaw]:
+def reduced_laws(attack: Sequence[BlanketAtom]) -> list[AtomLaw]:
     """Return laws of one symmetric pair that stated data dominate, if these equal their mirror.
 
     The pair with the largest ratio h / l stays, the others lose what tells the inputs apart, and
@@ -101,7 +85,7 @@ def _reduced_law(
     low: float,
     base: list[tuple[float, float]],
     rest: list[tuple[float, float]],
-) -> SymmetricLaw | None:
+) -> AtomLaw | None:
     """Return the law of a pair beside two merged outcomes, moved by the margins, if it has one."""
     spread = 1.0 + 2.0 * ATTACK_ACCURACY
     pair_mass = spread * kept
@@ -112,14 +96,14 @@ def _reduced_law(
     apart = 0.5 * ((1.0 - 5.0 * ATTACK_ACCURACY) * high - (1.0 + ATTACK_ACCURACY) * low)
     if apart <= 0.0 or base_mass < _LEAST_BASE_MASS or base_weight > low:
         return None
-    return SymmetricLaw(
-        epsilon0=math.log1p(2.0 * apart / (above - apart)),
+    return families.symmetric_law(
+        math.log1p(2.0 * apart / (above - apart)),
         low=above - apart,
         pair_mass=pair_mass,
-        rest_mass=rest_mass,
-        base_mass=base_mass,
-        rest_weight=max(_mean_weight(rest), base_weight),
-        base_weight=base_weight,
+        others=[
+            (rest_mass, max(_mean_weight(rest), base_weight)),
+            (base_mass, base_weight),
+        ],
     )
 
 
@@ -128,23 +112,6 @@ def _mean_weight(group: list[tuple[float, float]]) -> float:
     mass = math.fsum(mass for _, mass in group)
     share = math.fsum(weight * mass for weight, mass in group)
     return (1.0 + 4.0 * ATTACK_ACCURACY) * share / mass if mass > 0.0 else 0.0
-
-
-def _symmetric_laws(profile: LocalProfile) -> list[SymmetricLaw]:
-    """Return the laws of explicit data in which the two inputs play symmetric roles."""
-    return [*_family_laws(profile), *reduced_laws(profile.attack)]
-
-
-def _family_laws(profile: LocalProfile) -> list[SymmetricLaw]:
-    """Return those that follow from the family."""
-    epsilon0, size = profile.epsilon0, profile.domain_size
-    if profile.family is RandomizerFamily.ANY:
-        return [] if size == 2 else [families.third_answer_law(epsilon0, 3)]
-    if profile.family is RandomizerFamily.OTHER or size is None or size < 3:
-        return []
-    if profile.family is RandomizerFamily.K_RANDOMIZED_RESPONSE:
-        return [families.third_answer_law(epsilon0, size)]
-    return [families.third_value_law(profile), families.third_bit_law(profile)]
 
 
 def _binary_is_a_member(profile: LocalProfile) -> bool:
@@ -161,83 +128,71 @@ def _is_a_matrix(profile: LocalProfile) -> bool:
     return is_other and only_matrix and profile.channel is not None
 
 
-def _atom_attacks(profile: LocalProfile, num_users: int) -> Iterator[tuple[AtomLaw, AtomLaw]]:
+def _laws(profile: LocalProfile, num_users: int) -> Iterator[tuple[AtomLaw, AtomLaw]]:
     """Yield explicit data as atom laws, in both orders of the pair."""
     if profile.attack:
         yield dominated_law(profile.attack), dominated_law(mirrored(profile.attack))
     if num_users >= _MANY_USERS and _binary_is_a_member(profile):
-        # All others hold what the victim holds before the change.
-        shrink = math.exp(-profile.epsilon0)
-        masses = [1.0 / (1.0 + shrink), shrink / (1.0 + shrink)]
-        law = AtomLaw(masses, [1.0, 1.0], [shrink, 1.0 / shrink])
-        yield law, law.reversed
+        yield families.same_answer_laws(profile.epsilon0)
+    for law in [*_symmetric_laws(profile), *reduced_laws(profile.attack)]:
+        yield law, law
 
 
-def _attacks(profile: LocalProfile, num_users: int, width: float = 0.0) -> Iterator[_Attack]:
-    """Yield all explicit data that are known, save those of a channel matrix."""
-    highest = profile.epsilon0
-    max_blocks = _MAX_BLOCKS if width == 0.0 else None
-    for law in _symmetric_laws(profile):
-        blanket = SymmetricBlanket(law, num_users, max_blocks=max_blocks, width=width)
-        yield _Attack(
-            curve=_curve(blanket.enclose, blanket.enclose, profile),
-            epsilons=(partial(_lower_epsilon, blanket, highest=highest),),
-        )
+def _symmetric_laws(profile: LocalProfile) -> list[AtomLaw]:
+    """Return what follows from the family: all others hold one third value."""
+    epsilon0, size = profile.epsilon0, profile.domain_size
+    if profile.family is RandomizerFamily.ANY:
+        return [] if size == 2 else [families.third_answer_law(epsilon0, 3)]
+    if profile.family is RandomizerFamily.OTHER or size is None or size < 3:
+        return []
+    if profile.family is RandomizerFamily.K_RANDOMIZED_RESPONSE:
+        return [families.third_answer_law(epsilon0, size)]
+    return [families.third_value_law(profile), families.third_bit_law(profile)]
+
+
+def _binary(profile: LocalProfile, num_users: int) -> BinaryRandomizedResponse | None:
+    """Return binary randomized response, if allowed, where it is evaluated by itself."""
     if num_users < _MANY_USERS and _binary_is_a_member(profile):
-        binary = BinaryRandomizedResponse(profile.epsilon0, num_users)
-        yield _Attack(
-            curve=_curve(
-                partial(binary.enclose_extreme, others_hold_one=False),
-                partial(binary.enclose_extreme, others_hold_one=True),
-                profile,
-            ),
-            epsilons=(partial(binary.lower_epsilon, highest=highest),),
-        )
-    finest, rough = max(width, NARROWEST), width >= WIDE_WIDTH
-    for forward, backward in _atom_attacks(profile, num_users):
-        yield _Attack(
-            curve=_curve(
-                partial(atom_delta, forward, num_users, width=finest, rough=rough),
-                partial(atom_delta, backward, num_users, width=finest, rough=rough),
-                profile,
-            ),
-            epsilons=(
-                partial(_atom_epsilon, forward, num_users, highest),
-                partial(_atom_epsilon, backward, num_users, highest),
-            ),
-        )
+        return BinaryRandomizedResponse(profile.epsilon0, num_users)
+    return None
 
 
 def attack_curves(
     profile: LocalProfile, num_users: int, *, width: float = 0.0
 ) -> list[HockeyStickCurve]:
     """Return the divergences of explicit neighbouring data, as far as any are known."""
-    return [attack.curve for attack in _attacks(profile, num_users, width)]
-
-
-def _curve(
-    forward: Callable[[float], Enclosure],
-    backward: Callable[[float], Enclosure],
-    profile: LocalProfile,
-) -> HockeyStickCurve:
-    return HockeyStickCurve(forward=forward, backward=backward, highest=profile.epsilon0)
-
-
-def _lower_epsilon(blanket: SymmetricBlanket, delta: float, *, highest: float) -> float:
-    return blanket.enclose_epsilon(delta, highest).lower
-
-
-def _atom_epsilon(law: AtomLaw, num_users: int, highest: float, delta: float) -> float:
-    return atom_epsilon_below(law, num_users, delta, highest, width=_WIDTH)
+    finest = max(width, NARROWEST)
+    orders: list[tuple[Callable[[float], Enclosure], Callable[[float], Enclosure]]] = [
+        (
+            partial(atom_delta, forward, num_users, width=finest),
+            partial(atom_delta, backward, num_users, width=finest),
+        )
+        for forward, backward in _laws(profile, num_users)
+    ]
+    binary = _binary(profile, num_users)
+    if binary is not None:
+        orders.append(
+            (
+                partial(binary.enclose_extreme, others_hold_one=False),
+                partial(binary.enclose_extreme, others_hold_one=True),
+            )
+        )
+    return [
+        HockeyStickCurve(forward=forward, backward=backward, highest=profile.epsilon0)
+        for forward, backward in orders
+    ]
 
 
 def unavoidable_epsilon(profile: LocalProfile, num_users: int, delta: float) -> float | None:
     """Return an epsilon that some data prove unavoidable, rounded down; None if none is known."""
+    highest = profile.epsilon0
+    laws = dict.fromkeys(law for orders in _laws(profile, num_users) for law in orders)
     attacks: list[Callable[[], float]] = [
-        partial(epsilon, delta)
-        for attack in _attacks(profile, num_users)
-        for epsilon in attack.epsilons
+        partial(atom_epsilon_below, law, num_users, delta, highest, width=_WIDTH) for law in laws
     ]
+    binary = _binary(profile, num_users)
+    if binary is not None:
+        attacks.append(partial(binary.lower_epsilon, delta, highest))
     if _is_a_matrix(profile):
         attacks.append(partial(channel_gains.attack_epsilon, profile, num_users, delta))
     return _strongest(attacks)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from types import MappingProxyType
 
+from shuffledp.accounting.amplification.atom_law import SMALLEST_DELTA
 from shuffledp.accounting.amplification.binary_randomized_response import BINARY_EXACT
 from shuffledp.accounting.amplification.blanket_closed_forms import (
     BLANKET_BENNETT,
@@ -31,7 +32,6 @@ from shuffledp.accounting.amplification.local import APPROXIMATE_LOCAL, LOCAL
 from shuffledp.accounting.amplification.lower_bounds import unavoidable_delta, unavoidable_epsilon
 from shuffledp.accounting.amplification.method import Method
 from shuffledp.accounting.amplification.stated_blanket import STATED_BLANKET
-from shuffledp.accounting.amplification.symmetric_blanket import SMALLEST_DELTA
 from shuffledp.core.bound import Bound, reconciled_lower
 from shuffledp.core.checks import require_at_least, require_delta, require_non_negative
 from shuffledp.core.errors import OutOfRegimeError, ParameterError, PrecisionError

@@ -1,10 +1,6 @@
-"""Closed forms for the Renyi divergence of one shuffled release.
+"""A closed form for the Renyi divergence of one shuffled release of any epsilon0-LDP randomizer.
 
-Two results. `erlingsson_renyi_upper` is Remark 1 of Erlingsson et al. 2019, arXiv:1811.12469v2; it
-holds for adaptive sequences of randomizers on shuffled data. `blanket_renyi_upper` is ours, for one
-epsilon0-LDP randomizer, and is the one to use.
-
-*Proof of the second.* Write p = e^epsilon0, r = 1/(p+1), k = (p-1)/(p+1) = tanh(epsilon0/2). The
+*Proof.* Write p = e^epsilon0, r = 1/(p+1), k = (p-1)/(p+1) = tanh(epsilon0/2). The
 clone pair dominates at every epsilon (docs/results/clones.md), hence in every
 f-divergence. Let M be the mean of its two laws, N - 1 ~ Bin(n - 1, 2r) and D the difference of the
 two counts: under M, D is a sum of N fair signs, and the laws are (1 + x) M and (1 - x) M with
@@ -36,9 +32,7 @@ their statements could not be checked word by word, and these are of the same or
 
 import math
 
-from shuffledp.core.checks import require_at_least, require_finite, require_non_negative
-from shuffledp.core.errors import OutOfRegimeError, ParameterError
-from shuffledp.core.numerics.enclosure import exp_minus_one_upper, round_up
+from shuffledp.core.numerics.enclosure import round_up
 
 # Exponentials beyond this are kept as logarithms.
 _LARGEST_EXPONENT = 600.0
@@ -48,46 +42,14 @@ _CUTS = tuple(1.0 - 2.0 ** (-0.5 * i) for i in range(1, 40))
 _SHARES = tuple(2.0 ** (-0.5 * i) for i in range(30))
 
 
-def randomized_response_renyi(order: float, epsilon0: float) -> float:
-    """Return the Renyi divergence of one binary randomized response, rounded up.
-
-    ln((p^order + p^(1 - order)) / (p + 1)) / (order - 1), p = e^epsilon0: the largest of any
-    epsilon0-LDP report.
-    """
-    order, epsilon0 = _require_order(order), require_non_negative("epsilon0", epsilon0)
-    return min(_log_one_plus(0.0, _log_excess(order, epsilon0)) / (order - 1.0), epsilon0)
-
-
-def erlingsson_renyi_upper(order: float, epsilon0: float, num_users: int) -> float:
-    """Return 2 order e^(4 epsilon0) (e^epsilon0 - 1)^2 / n, rounded up; Remark 1, for n > 1."""
-    order, epsilon0 = _require_order(order), require_non_negative("epsilon0", epsilon0)
-    if require_at_least("num_users", num_users, 1) == 1:
-        raise OutOfRegimeError(
-            "num_users = 1: Remark 1 of arXiv:1811.12469v2 needs num_users > 1; use "
-            "blanket_renyi_upper"
-        )
-    if epsilon0 > 100.0:
-        return math.inf
-    growth = round_up(math.exp(2.0 * epsilon0) * exp_minus_one_upper(epsilon0))
-    return round_up(2.0 * order * growth * growth / num_users)
-
-
 def blanket_renyi_upper(order: float, epsilon0: float, num_users: int) -> float:
     """Return a bound on the Renyi divergence of any shuffled randomizer, rounded up."""
-    order, epsilon0 = _require_order(order), require_non_negative("epsilon0", epsilon0)
-    n = float(require_at_least("num_users", num_users, 1))
+    n = float(num_users)
     log_excess = _log_excess(order, epsilon0)
     local = _log_one_plus(0.0, log_excess)
     chord = _log_one_plus(math.log(_mean_inverse_upper(epsilon0, n)), log_excess)
     least = min(chord, local, _tail(order, epsilon0, n, local))
     return min(round_up(least / (order - 1.0)), epsilon0)
-
-
-def _require_order(order: float) -> float:
-    order = require_finite("order", order)
-    if not order > 1.0:
-        raise ParameterError(f"order = {order} is not greater than 1: give a Renyi order such as 2")
-    return order
 
 
 def _log_excess(order: float, epsilon0: float) -> float:

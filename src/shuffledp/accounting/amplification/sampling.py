@@ -52,7 +52,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from shuffledp.accounting.amplification.atom_law import attack_atoms, blanket_atoms
+from shuffledp.accounting.amplification.families import attack_atoms, blanket_atoms
 from shuffledp.accounting.privacy_loss import HockeyStickCurve
 from shuffledp.core.checks import require_at_least, require_positive
 from shuffledp.core.errors import ParameterError

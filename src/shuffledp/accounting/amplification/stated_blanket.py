@@ -45,34 +45,17 @@ Source: Balle, Bell, Gascon, Nissim 2019, arXiv:1903.02837v2, Lemma 5.3; the ste
 """
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
-from shuffledp.accounting.amplification.atom_law import (
-    NARROWEST,
-    AtomLaw,
-    atom_delta,
-    atom_delta_above,
-    atom_epsilon_above,
-    mirrored,
-)
-from shuffledp.accounting.amplification.method import Method, pure_violation
-from shuffledp.accounting.amplification.symmetric_blanket import (
-    WIDE_WIDTH,
-    SymmetricBlanket,
-    SymmetricLaw,
-    blanket_of,
-)
-from shuffledp.core.numerics.enclosure import Enclosure
+from shuffledp.accounting.amplification.atom_law import AtomLaw, mirrored
+from shuffledp.accounting.amplification.families import blanket_method
+from shuffledp.accounting.amplification.method import pure_violation
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 
 # Relative error u that stated masses and ratios may have, and how far off their sums may then be.
 ACCURACY = 1e-10
 _MEAN_TOLERANCE = 1e-9
-
-# A wider end of delta is not worth having.
-_WIDEST = 1e-2
 
 # Smaller masses lose their relative accuracy to underflow.
 _SMALLEST_PAIR_MASS = 1e-290
@@ -80,19 +63,11 @@ _SMALLEST_PAIR_MASS = 1e-290
 # Beyond this e^epsilon0 has no float to be widened to; ratios are what they are stated to be.
 _LARGEST_EPSILON0 = 200.0
 
-# Pairs expected up to which the double sum is asked as well, and for a wide answer alone.
-_FEW_PAIRS, _HARDLY_ANY = 500.0, 1e-3
-
-# Relative width of a sum, over that asked for, at which the integral is not asked.
-_NARROW = 10.0
-
 # How much narrower than e^epsilon0, in nats, a pair must be for the law as stated to be tried.
 _WIDENED = 1e-7
 
 
-def violated_hypothesis(
-    profile: LocalProfile, _num_users: int, _delta: float | None = None
-) -> str | None:
+def violated_hypothesis(profile: LocalProfile) -> str | None:
     """Return what the profile's blanket lacks to be evaluated here, or None."""
     if profile.family is not RandomizerFamily.OTHER or not profile.blanket:
         return f"a profile of the family {RandomizerFamily.OTHER.value!r} that states its blanket"
@@ -141,25 +116,21 @@ def _has_one_symmetric_pair(blanket: tuple[BlanketAtom, ...]) -> bool:
     )
 
 
-def _widened(profile: LocalProfile) -> tuple[float, float, list[tuple[float, float]]]:
-    """Return mass and smaller ratio of the widened pair, and masses and weights of neutrals."""
+def _symmetric_law(profile: LocalProfile) -> AtomLaw:
+    """Return a law that dominates one symmetric pair beside neutral atoms: the pair is widened."""
     pair = [atom for atom in profile.blanket if atom.ratio0 != atom.ratio1]
-    neutral = [atom for atom in profile.blanket if atom.ratio0 == atom.ratio1]
     weights = [0.5 * (atom.ratio0 + atom.ratio1) for atom in pair]
     weight = max(weights)
     share = math.fsum(atom.mass * own for atom, own in zip(pair, weights, strict=True))
     pair_mass = (1.0 - 4.0 * ACCURACY) * share / weight
     low = (1.0 + 8.0 * ACCURACY) * weight * 2.0 / (math.expm1(profile.epsilon0) + 2.0)
-    return pair_mass, low, [((1.0 - 4.0 * ACCURACY) * atom.mass, atom.ratio0) for atom in neutral]
-
-
-def _symmetric_law(profile: LocalProfile) -> AtomLaw:
-    """Return a law that dominates one symmetric pair beside neutral atoms."""
-    pair_mass, low, neutral = _widened(profile)
     high = low * math.exp(profile.epsilon0)
-    masses = [0.5 * pair_mass, 0.5 * pair_mass, *(mass for mass, _ in neutral)]
-    equal = [weight for _, weight in neutral]
-    return AtomLaw(masses, [high, low, *equal], [low, high, *equal])
+    neutral = [atom for atom in profile.blanket if atom.ratio0 == atom.ratio1]
+    masses = [(1.0 - 4.0 * ACCURACY) * atom.mass for atom in neutral]
+    equal = [atom.ratio0 for atom in neutral]
+    return AtomLaw(
+        [0.5 * pair_mass, 0.5 * pair_mass, *masses], [high, low, *equal], [low, high, *equal]
+    )
 
 
 def _general_law(blanket: tuple[BlanketAtom, ...]) -> AtomLaw:
@@ -202,107 +173,12 @@ def _key(atom: BlanketAtom) -> tuple[float, float, float]:
     return (atom.ratio0, atom.ratio1, atom.mass)
 
 
-def lightened_law(profile: LocalProfile, num_users: int) -> SymmetricLaw | None:
-    """Return a law of one symmetric pair beside one neutral weight, where few pairs are expected.
-
-    The widened law with all its neutral weights lowered to the least of them, which raises every
-    sum. Of so few outcomes the double sum is narrow where the integral is not, close to epsilon0.
-    """
-    if not _has_one_symmetric_pair(profile.blanket) or profile.epsilon0 > _LARGEST_EPSILON0:
-        return None
-    pair_mass, low, neutral = _widened(profile)
-    if num_users * pair_mass > _FEW_PAIRS:
-        return None
-    rest_mass = math.fsum(mass for mass, _ in neutral)
-    return SymmetricLaw(
-        epsilon0=profile.epsilon0,
-        low=low,
-        pair_mass=pair_mass,
-        rest_mass=rest_mass,
-        base_mass=max(1.0 - pair_mass - rest_mass, 0.0),
-        rest_weight=min((weight for _, weight in neutral), default=1.0),
-    )
+def _choices(profile: LocalProfile) -> list[list[AtomLaw]]:
+    """Return what dominates the stated blanket: the widened laws, and others if that is much."""
+    return [laws for laws in (dominating_laws(profile), unwidened_laws(profile)) if laws]
 
 
-def _least(
-    profile: LocalProfile,
-    num_users: int,
-    by_atoms: Callable[[AtomLaw], float],
-    by_sums: Callable[[SymmetricBlanket], tuple[float, bool]],
-    *,
-    width: float = 0.0,
-) -> float:
-    """Return the value of the order of the pair that loses more, by the laws that lose least.
-
-    For a wide answer sums are enough where pairs are not to be expected, and where they are narrow
-    (their second value) and no other law loses less.
-    """
-    law = lightened_law(profile, num_users)
-    found = []
-    if law is not None:
-        value, narrow = by_sums(blanket_of(law, num_users, width))
-        wide = width >= WIDE_WIDTH
-        if wide and (num_users * law.pair_mass < _HARDLY_ANY or (narrow and _is_whole(profile))):
-            return value
-        found = [value]
-    choices = (dominating_laws(profile), unwidened_laws(profile))
-    found += [max(map(by_atoms, laws)) for laws in choices if laws]
-    return min(found)
-
-
-def _is_whole(profile: LocalProfile) -> bool:
-    """Tell whether `lightened_law` has lost nothing that another law keeps."""
-    neutral = {atom.ratio0 for atom in profile.blanket if atom.ratio0 == atom.ratio1}
-    return len(neutral) <= 1 and not unwidened_laws(profile)
-
-
-def _epsilon(profile: LocalProfile, num_users: int, delta: float) -> Enclosure:
-    return Enclosure(0.0, _epsilon_above(profile, num_users, delta))
-
-
-def _epsilon_above(profile: LocalProfile, num_users: int, delta: float) -> float:
-    return _least(
-        profile,
-        num_users,
-        lambda law: atom_epsilon_above(law, num_users, delta, profile.epsilon0),
-        lambda blanket: (blanket.epsilon_above(delta, profile.epsilon0), False),
-    )
-
-
-def _delta(profile: LocalProfile, num_users: int, epsilon: float) -> Enclosure:
-    upper = _delta_above(profile, num_users, epsilon, 0.0)
-    if upper == 0.0:
-        return Enclosure(0.0, 0.0)
-    lower = _least(
-        profile,
-        num_users,
-        lambda law: atom_delta(law, num_users, epsilon).lower,
-        lambda blanket: (blanket.enclose(epsilon).lower, False),
-    )
-    return Enclosure(min(lower, upper), upper)
-
-
-def _delta_above(profile: LocalProfile, num_users: int, epsilon: float, width: float) -> float:
-    if epsilon >= profile.epsilon0:
-        return 0.0  # no report ever has a likelihood ratio above e
-    width = min(max(width, NARROWEST), _WIDEST)
-
-    def by_sums(blanket: SymmetricBlanket) -> tuple[float, bool]:
-        found = blanket.enclose(epsilon)
-        return found.upper, found.upper - found.lower <= _NARROW * width * found.upper
-
-    return _least(
-        profile,
-        num_users,
-        lambda law: atom_delta_above(
-            law, num_users, epsilon, width=width, rough=width >= WIDE_WIDTH
-        ),
-        by_sums,
-        width=width,
-    )
-
-
-STATED_BLANKET = Method(
+STATED_BLANKET = blanket_method(
     name="stated-blanket",
     source=(
         "Balle et al. 2019, arXiv:1903.02837v2, Lemma 5.3, for the blanket that the randomizer "
@@ -313,10 +189,6 @@ STATED_BLANKET = Method(
         "The blanket that the randomizer states is that of its worst pair of inputs: every mass "
         "and likelihood ratio right to ten digits, equal ratios exactly equal.",
     ),
-    proved_here=True,
-    violated_hypothesis=violated_hypothesis,
-    epsilon=_epsilon,
-    delta=_delta,
-    epsilon_above=_epsilon_above,
-    delta_above=_delta_above,
+    laws=_choices,
+    violated=violated_hypothesis,
 )

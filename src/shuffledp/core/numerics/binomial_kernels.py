@@ -1,4 +1,4 @@
-"""Binomial probabilities and fair-coin tails to full relative accuracy, compiled.
+"""Binomial probabilities to full relative accuracy, compiled.
 
 Relative, not absolute, accuracy is what accounting needs: delta = 1e-12 is a difference of tails
 that are themselves about 1e-10. ``lgamma`` would lose n * 1e-16 in the exponent; Loader's
@@ -10,11 +10,6 @@ S = Bin(num_high, 1 - q) + Bin(num_low, q) has no closed form, but its generatin
 has, and the trapezoidal rule on a circle |z| = r converges faster than any power: with M nodes it
 gives Pr[S = s] plus aliases r^M Pr[S = s + M] + ..., which a tilt r near the saddle point makes
 negligible. Only about twenty nodes are not negligible themselves, whatever the number of users.
-
-A binomial law cut into blocks of consecutive outcomes, each with its mass and mean, compiled.
-
-Sums over millions of outcomes become sums over thousands of blocks; because every block keeps its
-exact mass and conditional mean, convexity bounds the error from both sides.
 """
 
 import math
@@ -45,14 +40,6 @@ _STIRLING_ERROR_TABLE = np.array(
         0.005554733551962801,
     ]
 )
-
-# Gauss-Legendre nodes and weights on [0, 1]; 32 nodes integrate polynomials of degree 63 exactly.
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
-_NODES = 0.5 * (_NODES + 1.0)
-_WEIGHTS = 0.5 * _WEIGHTS
-
-# Where the integrand of `fair_tail_ratio` has fallen below exp(-40) = 4e-18 of its maximum.
-_NEGLIGIBLE_EXPONENT = 40.0
 
 
 @njit(cache=True, nogil=True)
@@ -118,31 +105,6 @@ def binomial_pmf(n: float, k: float, p: float, q: float) -> float:
         - deviance(n - k, n * q)
     )
     return math.exp(exponent) * math.sqrt(n / (2.0 * math.pi * k * (n - k)))
-
-
-@njit(cache=True, nogil=True)
-def fair_tail_ratio(n: float, m: float) -> float:
-    """Return Pr[Bin(n, 1/2) >= m] / Pr[Bin(n, 1/2) = m] for whole n/2 <= m <= n, m >= 1.
-
-    From the incomplete beta integral, with x = (1 - y) / 2:
-    ratio = m * integral over y in [0, 1] of (1 - y)^(m-1) (1 + y)^(n-m).
-    The integrand falls from 1 at least like exp(-a y - b y^2 / 2), a = 2m - n - 1, b = n - 1, so
-    32 Gauss-Legendre nodes on the part above 4e-18 leave a relative error below 1e-13 (checked
-    against multiprecision for n from 1 to 1e15). Constant cost, whatever n and m.
-    """
-    slope = 2.0 * m - n - 1.0
-    curvature = n - 1.0
-    end = 1.0
-    if slope > 0.0 or curvature > 0.0:
-        root = math.sqrt(max(slope, 0.0) ** 2 + 2.0 * curvature * _NEGLIGIBLE_EXPONENT)
-        end = min(1.0, 2.0 * _NEGLIGIBLE_EXPONENT / (max(slope, 0.0) + root))
-    total = 0.0
-    for i in range(_NODES.size):
-        y = end * _NODES[i]
-        # (m - 1) ln(1 - y) + (n - m) ln(1 + y), whose two terms would cancel
-        exponent = (n - m) * math.log1p(-y * y) + slope * math.log1p(-y)
-        total += _WEIGHTS[i] * math.exp(exponent)
-    return m * end * total
 
 
 # Nodes whose factor exp(-variance (1 - cos)) is below exp(-42) = 6e-19 are left out.
@@ -283,44 +245,3 @@ def binomial_window(n: float, p: float, q: float, tail_exponent: float) -> tuple
         else:
             inside = middle
     return first, inside
-
-
-@njit(cache=True, nogil=True)
-def binomial_blocks(
-    n: float, p: float, q: float, first: float, last: float, max_blocks: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Cut [first, last] into at most ``max_blocks`` blocks: starts, masses, conditional means.
-
-    ``starts`` has one entry more than there are blocks: block i is [starts[i], starts[i+1] - 1].
-    Cost O(last - first): the pmf by recurrence, anchored anew every 512 outcomes so that its
-    relative error stays within 2e-13 of the anchor's.
-    """
-    count = last - first + 1.0
-    length = math.ceil(count / max_blocks)
-    num_blocks = math.ceil(count / length)
-    starts = np.empty(num_blocks + 1)
-    masses = np.empty(num_blocks)
-    means = np.empty(num_blocks)
-    odds = p / q if q > 0.0 else 0.0
-    pmf = 0.0
-    since_anchor = 512
-    for i in range(num_blocks):
-        start = first + i * length
-        stop = min(start + length, last + 1.0)
-        mass = 0.0
-        moment = 0.0
-        k = start
-        while k < stop:
-            if since_anchor >= 512:
-                pmf = binomial_pmf(n, k, p, q)
-                since_anchor = 0
-            mass += pmf
-            moment += pmf * (k - start)
-            pmf *= odds * (n - k) / (k + 1.0)
-            since_anchor += 1
-            k += 1.0
-        starts[i] = start
-        masses[i] = mass
-        means[i] = start + (moment / mass if mass > 0.0 else 0.0)
-    starts[num_blocks] = last + 1.0
-    return starts, masses, means

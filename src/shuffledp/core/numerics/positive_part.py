@@ -57,7 +57,7 @@ _LOST = 100.0
 _LARGEST_NUM_TERMS = 10**15
 
 # Outcomes up to which they are listed one by one, and the round-off of a step of that.
-_MOST_OUTCOMES = 200_000
+_MOST_OUTCOMES = 300_000
 _ROUND_OFF = 1e-15
 _UNIT_ROUND_OFF = 2.0**-53
 _LARGEST_UNIT = 800  # binary exponent; its exponential does not overflow
@@ -230,7 +230,7 @@ def _listed_while_rare(
     found = Enclosure(0.0, math.inf)
     # Only as many as it takes: listing twice as many costs 2^m as much.
     while tail > negligible * found.lower:
-        most *= 2
+        most += (most + 1) // 2
         if math.comb(most + masses.size, masses.size) > _MOST_OUTCOMES or most >= 2 * num_terms:
             return None
         if most <= 2.0 * expected:

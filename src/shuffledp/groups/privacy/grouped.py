@@ -23,10 +23,11 @@ from dataclasses import replace
 from typing import NamedTuple, SupportsFloat
 
 from shuffledp.accounting.amplification.atom_law import (
+    SMALLEST_DELTA,
     AtomLaw,
     atom_epsilon_above,
-    blanket_atoms,
 )
+from shuffledp.accounting.amplification.families import blanket_atoms
 from shuffledp.accounting.amplification.registry import (
     SHUFFLE_ASSUMPTIONS,
     account_epsilon,
@@ -36,7 +37,6 @@ from shuffledp.accounting.amplification.stated_blanket import (
     dominating_laws,
     violated_hypothesis,
 )
-from shuffledp.accounting.amplification.symmetric_blanket import SMALLEST_DELTA
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import (
     require_at_least,
@@ -167,7 +167,7 @@ def _thinning(
     if profile.delta0 > 0.0 or profile.epsilon0 > _NO_AMPLIFICATION or not atoms:
         return None
     stated = LocalProfile(epsilon0=profile.epsilon0, family=RandomizerFamily.OTHER, blanket=atoms)
-    if violated_hypothesis(stated, num_users) is not None:
+    if violated_hypothesis(stated) is not None:
         return None
     size, kappa = _block_of(distance, num_users, theta)
     if (size - 1) * kappa < _FEWEST_HIDING:

@@ -1,5 +1,10 @@
 """(B) in ball arithmetic for any law and any number of users, by a contour integral.
 
+A ball of Arb (through python-flint) is a midpoint and a radius that provably hold the exact number,
+whatever is computed from it (Johansson 2017, arXiv:1611.02831). Laws are derived anew from the
+profile: epsilon0 and stated atoms are the exact numbers that their doubles are. Small numbers of
+users are done by listing how many reports of each kind there are.
+
 Let S = G_1 + ... + G_n, M(z) = E[e^(z G)], N a standard normal and s > 0. By convexity
 
     E(S)_+ <= E(S + s N)_+ = (1/2 pi i) Int M(z)^n e^(s^2 z^2 / 2) / z^2 dz,   Re z = a > 0.
@@ -24,44 +29,34 @@ are its variance and the distance between its farthest values. abs(phi)^n is bel
 
 and the normal factor is from t = sqrt(2 L)/s on. Left out in all: at most twice
 Sum_k e^-L/(k h)^2 = e^-L pi^2/(6 h^2), over M(a)^n e^(s^2 a^2 / 2).
-
-(B) in ball arithmetic by its definition: sums over how many reports of each kind there are.
-
-*Symmetric laws.* With C pair reports, Z others of the first kind and n - C - Z of the second, G_1 +
-... + G_n = alpha D - x, where D is a fair walk of C steps, alpha = (h - l)(1 + e)/2 and
-x = (e - 1) W, W the total weight. Since E[D; heads >= m] = m b(C, m) exactly,
-
-    E(alpha D - x)_+ = alpha m b(C, m) - x T(C, m),
-
-b and T point and upper tail probability of Bin(C, 1/2) and m the least number of heads with
-alpha (2m - C) > x. As C and m grow by one, b and T follow by an operation or two. For given C, m is
-the same for whole runs of Z, over which Z and its mean are summed. Where balls cannot tell whether
-a number of heads counts, it is left out and at most what it could add is put into the radius.
-
-*Other laws* are summed over all numbers of reports of each kind, for small n.
-
-Outside the windows of C and Z, every report adds at most the gain h - e l, and only pair reports
-add; the mass out there is bounded by Chernoff.
 """
 
 import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from operator import mul
+from types import MappingProxyType
 
-from flint import acb, arb, ctx
+from flint import acb, arb, fmpq
 
-from shuffledp.accounting.certification.laws import (
-    ZERO,
-    Atom,
-    SymmetricBalls,
-    binomial_point,
-    floor_of_lower,
-    outer_mass,
-    up_to,
-    window,
-)
-from shuffledp.core.errors import OutOfRegimeError
+from shuffledp.core.errors import OutOfRegimeError, PrecisionError
+from shuffledp.core.numerics.enclosure import Enclosure
+from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
+
+ZERO = arb(0)
+
+# Bits beyond those that a result should have: n = 1e15 times a logarithm of n takes 56 of them.
+GUARD_BITS = 64
+
+# Smoothing of the integral over the deviation of the sum: its square is the relative width of
+# epsilon, about.
+SMOOTHINGS = (1e-3, 3e-4, 1e-4, 3e-5, 1e-5)
+
+# Ball operations after which to give up, some half a minute; fewer than the second are listed.
+MOST_OPERATIONS, _FEW_OPERATIONS = 1e8, 3e6
+
+# More operations than this need not be told apart.
+_COUNTLESS = 1e18
 
 # No tilt takes a term's weight beyond e^600, so that the choice of a fits doubles.
 _LARGEST_TILT_EXPONENT = 600.0
@@ -69,6 +64,135 @@ _LARGEST_TILT_EXPONENT = 600.0
 # T is chosen for what its neighbours add to fall below e^-60 of the answer.
 _ALIAS_EXPONENT = 60.0
 _ALIAS_DEVIATIONS = math.sqrt(2.0 * _ALIAS_EXPONENT)
+
+Atom = tuple[arb, arb, arb]  # mass, ratio0, ratio1; what is missing from mass 1 has ratios 0
+
+
+def outward(ball: arb) -> Enclosure:
+    """Return the doubles around a ball that holds a number >= 0; exact zero stays zero."""
+    if ball.is_zero():
+        return Enclosure(0.0, 0.0)
+    if not ball.is_finite():
+        raise PrecisionError("a ball is not finite: more bits are needed")
+    lower = math.nextafter(float(ball.lower()), -math.inf)
+    return Enclosure(max(lower, 0.0), math.nextafter(float(ball.upper()), math.inf))
+
+
+def up_to(ball: arb) -> arb:
+    """Return a ball that holds everything from 0 to the upper end of ``ball``, if that is > 0."""
+    return ZERO.union(ball.upper()) if ball.upper() > 0 else ZERO
+
+
+def floor_of_lower(ball: arb) -> int:
+    """Return the largest whole number that is at most every number in ``ball``."""
+    if not ball.is_finite():
+        raise PrecisionError("a ball is not finite: more bits are needed")
+    return int(ball.lower().floor().fmpz())
+
+
+def _k_rr(profile: LocalProfile, size: int) -> list[list[Atom]]:
+    """Return k-RR's blanket, each answer 1/(p + k - 1); for k = 2 the clone law."""
+    ratio, one = arb(profile.epsilon0).exp(), arb(1)
+    symbol = 1 / (ratio + (size - 1))
+    return [[(symbol, ratio, one), (symbol, one, ratio), ((size - 2) * symbol, one, one)]]
+
+
+def _unary(profile: LocalProfile) -> list[list[Atom]]:
+    """Return the blanket l * noise of a unary encoding: weights p for bits (1,1), 1 for (0,0)."""
+    epsilon0, one = arb(profile.epsilon0), arb(1)
+    ratio = epsilon0.exp()
+    if profile.family is RandomizerFamily.SYMMETRIC_UNARY:
+        set_bit, low = 1 / (1 + (epsilon0 / 2).exp()), (-epsilon0 / 2).exp()
+    else:
+        set_bit, low = 1 / (1 + ratio), (1 + (-epsilon0).exp()) / 2
+    single, unset = low * set_bit * (1 - set_bit), 1 - set_bit
+    return [
+        [
+            (single, ratio, one),
+            (single, one, ratio),
+            (low * set_bit * set_bit, ratio, ratio),
+            (low * unset * unset, one, one),
+        ]
+    ]
+
+
+def _stated(atoms: Sequence[BlanketAtom]) -> list[list[Atom]]:
+    """Return stated atoms as the exact numbers they are, in both orders of the pair if they differ.
+
+    Those of equal ratios become one. Masses that add up to s > 1 by rounding are divided by s and
+    ratios multiplied by s, which keeps every R_x and can only raise (B).
+    """
+    masses: dict[tuple[float, float], fmpq] = {}
+    for atom in atoms:
+        ratios = (atom.ratio0, atom.ratio1)
+        masses[ratios] = masses.get(ratios, fmpq(0)) + _rational(atom.mass)
+    mirrored = {(ratio1, ratio0): mass for (ratio0, ratio1), mass in masses.items()}
+    scale = max(sum(masses.values(), fmpq(0)), fmpq(1))
+    return [
+        [
+            (arb(mass / scale), arb(ratio0) * arb(scale), arb(ratio1) * arb(scale))
+            for (ratio0, ratio1), mass in order.items()
+        ]
+        for order in ([masses] if masses == mirrored else [masses, mirrored])
+    ]
+
+
+def _rational(number: float) -> fmpq:
+    return fmpq(*number.as_integer_ratio())
+
+
+# For each method the laws of its theorem, in balls of the precision of the moment; where the two
+# orders of the pair have different laws, the larger delta counts.
+LAWS: Mapping[str, Callable[[LocalProfile], list[list[Atom]]]] = MappingProxyType(
+    {
+        "clones": lambda profile: _k_rr(profile, 2),
+        "k-rr-blanket": lambda profile: _k_rr(profile, profile.domain_size or 2),
+        "unary-blanket": _unary,
+        "stated-blanket": lambda profile: _stated(profile.blanket),
+    }
+)
+CERTIFIABLE = (*LAWS, "local")
+
+
+def method_delta(
+    method: str, profile: LocalProfile, num_users: int, epsilon: float, level: int
+) -> arb:
+    """Enclose a method's delta; a higher ``level`` makes the ball narrower."""
+    if method == "local":
+        return _local(profile, arb(epsilon))
+    if epsilon >= profile.epsilon0:
+        return ZERO  # epsilon0-LDP reports, however they are processed
+    exponent, smoothing = 80.0 + 20.0 * level, SMOOTHINGS[level]
+    balls = [
+        law_delta(atoms, num_users, arb(epsilon), smoothing, exponent)
+        for atoms in LAWS[method](profile)
+    ]
+    return reduce(arb.max, balls)
+
+
+def _local(profile: LocalProfile, epsilon: arb) -> arb:
+    """Return delta0 + (1 - delta0) (p - e)_+/(p + 1)."""
+    epsilon0, delta0 = arb(profile.epsilon0), arb(profile.delta0)
+    if epsilon >= epsilon0:
+        return delta0
+    return delta0 - (1 - delta0) * (epsilon - epsilon0).expm1() / (1 + (-epsilon0).exp())
+
+
+def law_delta(
+    atoms: Sequence[Atom], num_users: int, epsilon: arb, smoothing: float, exponent: float
+) -> arb:
+    """Enclose (B) for a law, by listing where that is quick."""
+    kept = tuple(atom for atom in atoms if not atom[0].is_zero())
+    if enumeration_work(len(kept), num_users) <= _FEW_OPERATIONS:
+        return enumerated_delta(kept, num_users, epsilon)
+    return contour_delta(
+        kept,
+        num_users,
+        epsilon,
+        relative_smoothing=smoothing,
+        negligible_exponent=exponent,
+        most_operations=MOST_OPERATIONS,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,217 +388,6 @@ def _alias_sum(
     log_peak += (arb(contour.smoothing) * other_tilt) ** 2 / 2
     falling = (-abs(other_tilt - contour.tilt) * period).exp()
     return log_peak.exp() / other_tilt * falling / (1 - falling)
-
-
-# Ball operations of one number of pair reports, and of one cell of both numbers.
-_ROW_OPERATIONS, _CELL_OPERATIONS = 90, 3
-
-# More operations than this need not be told apart.
-_COUNTLESS = 1e18
-
-
-def symmetric_work(law: SymmetricBalls, num_users: int, tail_exponent: float) -> float:
-    """Return about how many ball operations `symmetric_delta` takes: O(sqrt(n)), or O(n) with Z."""
-    first, last = window(num_users, float(law.pair_mass), tail_exponent)
-    cells = 0
-    if not law.rest_mass.is_zero():
-        low, high = window(num_users, float(law.rest_mass), tail_exponent)
-        cells = high - low
-    series = math.sqrt(0.35 * ctx.prec * last)  # of the first row's tail
-    rows = float(last - first + 1)
-    return 6.0 * series + rows * (_ROW_OPERATIONS + _CELL_OPERATIONS * cells)
-
-
-class _FairTail:
-    """T(c, m) = Pr[Bin(c, 1/2) >= m] and b(c, m - 1), 1 <= m <= c + 1, as c and m grow."""
-
-    def __init__(self, flips: int, heads: int) -> None:
-        half = arb(1) / 2
-        self.flips, self.heads = flips, heads
-        self.before = binomial_point(flips, heads - 1, half, half)  # b(c, m - 1)
-        point, total, outcome = self.point, ZERO, heads
-        while outcome <= flips:
-            total += point
-            ratio = arb(flips - outcome) / (outcome + 1)  # below 1, since 2m > c, and falling
-            point *= ratio
-            outcome += 1
-            if outcome % 16 == 0 and point < total.mid() * arb(2) ** -ctx.prec:
-                total += up_to(point / (1 - ratio))
-                break
-        self.tail = total
-
-    @property
-    def point(self) -> arb:
-        """b(c, m), exactly zero for m = c + 1."""
-        return self.before * (self.flips - self.heads + 1) / self.heads
-
-    def more_heads(self) -> None:
-        """Go from m to m + 1, at most c + 1."""
-        self.before = self.point
-        self.tail -= self.before
-        self.heads += 1
-
-    def more_flips(self) -> None:
-        """Go from c to c + 1."""
-        self.tail += self.before / 2
-        self.before *= arb(self.flips + 1) / (2 * (self.flips - self.heads + 2))
-        self.flips += 1
-
-    def copy(self) -> "_FairTail":
-        """Return one that can go its own way."""
-        other = object.__new__(_FairTail)
-        other.flips, other.heads = self.flips, self.heads
-        other.before, other.tail = self.before, self.tail
-        return other
-
-
-class _Cells:
-    """Joint probabilities of C and Z, up to the factor of C that `row_factor` gives.
-
-    n! a^C/C! m^Z/Z! b^(n-C-Z)/(n-C-Z)! as three tables, one a number.
-    """
-
-    def __init__(self, law: SymmetricBalls, num_users: int, tail_exponent: float) -> None:
-        self._law, self._num_users = law, num_users
-        self.first, self.last = window(num_users, float(law.pair_mass), tail_exponent)
-        self.first = max(self.first, 1)  # without pair reports nothing is gained
-        self.low, self.high = 0, 0
-        if not law.rest_mass.is_zero():
-            self.low, self.high = window(num_users, float(law.rest_mass), tail_exponent)
-        self._fewest = max(num_users - self.last - self.high - 1, 0)
-        most = num_users - self.first - self.low
-        self._rests = _exponential_terms(law.rest_mass, self.low, self.high + 1)
-        self._bases = _exponential_terms(law.base_mass, self._fewest, most)
-        others = law.rest_mass + law.base_mass
-        self._rest_share, self._base_share = law.rest_mass / others, law.base_mass / others
-
-    def row_factors(self) -> list[arb]:
-        """Return n! a^C / C! for each number of pair reports in the window."""
-        scale = arb(self._num_users + 1).lgamma().exp()
-        terms = _exponential_terms(self._law.pair_mass, self.first, self.last)
-        return [scale * term for term in terms]
-
-    def last_of(self, pairs: int) -> int:
-        """Return the largest Z in the window that leaves no negative number of reports."""
-        return min(self.high, self._num_users - pairs)
-
-    def point(self, pairs: int, rests: int) -> arb:
-        """Return the probability of one cell, zero where C + Z > n."""
-        bases = self._num_users - pairs - rests
-        if bases < 0:
-            return ZERO
-        return self._rests[rests - self.low] * self._bases[bases - self._fewest]
-
-    def run(self, pairs: int, start: int, end: int) -> tuple[arb, arb]:
-        """Return the probability of start <= Z <= end and E[Z] there.
-
-        The latter from E[Z - N q; Z >= z] = z (1 - q) f(z) for Z ~ Bin(N, q).
-        """
-        bases = self._num_users - pairs - start - self._fewest
-        stop = bases - (end - start) - 1
-        column = self._bases[bases : stop if stop >= 0 else None : -1]
-        mass: arb = sum(map(mul, self._rests[start - self.low : end + 1 - self.low], column), ZERO)
-        if self._law.rest_mass.is_zero():
-            return mass, ZERO
-        edges = start * self.point(pairs, start) - (end + 1) * self.point(pairs, end + 1)
-        mean = (self._num_users - pairs) * self._rest_share
-        return mass, mean * mass + self._base_share * edges
-
-    def left_out(self) -> arb:
-        """Return an upper bound of E[C; outside the window]."""
-        law, users = self._law, self._num_users
-        others = law.rest_mass + law.base_mass
-        # E[C; C in A] = n a Pr[1 + Bin(n - 1, a) in A]
-        pairs = outer_mass(
-            users - 1, law.pair_mass, others, first=self.first - 1, last=self.last - 1
-        )
-        if law.rest_mass.is_zero():
-            return users * law.pair_mass * pairs
-        not_rest = law.pair_mass + law.base_mass
-        rests = outer_mass(users, law.rest_mass, not_rest, first=self.low, last=self.high)
-        return users * (law.pair_mass * pairs + rests)
-
-
-def _exponential_terms(base: arb, first: int, last: int) -> list[arb]:
-    """Return base^k / k! for k = first .. last."""
-    term = arb(1)
-    if first > 0:
-        term = (first * base.log() - arb(first + 1).lgamma()).exp()
-    terms = [term]
-    for k in range(first + 1, last + 1):
-        term = term * base / k
-        terms.append(term)
-    return terms
-
-
-@dataclass(frozen=True, slots=True)
-class _Walk:
-    """alpha D - (e - 1) W for one law, number of users and epsilon."""
-
-    step: arb  # alpha
-    slope: arb  # e - 1
-    base_load: arb  # (e - 1) n w of the second kind of others
-    pair_load: arb  # what a pair report adds to that
-    rest_load: arb  # what one of the first kind of others adds
-
-    def load(self, pairs: int, rests: int) -> arb:
-        """Return (e - 1) W."""
-        return self.base_load + pairs * self.pair_load + rests * self.rest_load
-
-    def first_heads(self, pairs: int, rests: int) -> int:
-        """Return a number of heads below which the sum is certainly not positive."""
-        if self.slope.is_zero():
-            return pairs // 2 + 1
-        least = floor_of_lower((pairs + self.load(pairs, rests) / self.step) / 2) + 1
-        return min(max(least, pairs // 2 + 1), pairs + 1)
-
-
-def symmetric_delta(law: SymmetricBalls, num_users: int, epsilon: arb, tail_exponent: float) -> arb:
-    """Enclose (B) for a symmetric law."""
-    ratio, slope = epsilon.exp(), epsilon.expm1()
-    gain = law.low * ratio * (law.epsilon0 - epsilon).expm1()
-    difference = law.low * law.epsilon0.expm1()
-    walk = _Walk(
-        step=difference * (1 + ratio) / 2,
-        slope=slope,
-        base_load=slope * num_users * law.base_weight,
-        pair_load=slope * (law.low + difference / 2 - law.base_weight),
-        rest_load=slope * (law.rest_weight - law.base_weight),
-    )
-    cells = _Cells(law, num_users, tail_exponent)
-    tail = _FairTail(cells.first, walk.first_heads(cells.first, cells.low))
-    total = ZERO
-    for pairs, factor in enumerate(cells.row_factors(), start=cells.first):
-        total += factor * _row(walk, cells, pairs, tail)
-        tail.more_flips()
-    return (total + up_to(gain * cells.left_out())) / num_users
-
-
-def _row(walk: _Walk, cells: _Cells, pairs: int, tail: _FairTail) -> arb:
-    """Return the sum over Z for one C; leaves ``tail`` at the number of heads of the first Z."""
-    rests, last, total = cells.low, cells.last_of(pairs), ZERO
-    own = tail
-    while rests <= last:
-        excess = walk.step * (2 * own.heads - pairs) - walk.load(pairs, rests)
-        if not excess > 0:
-            if own.heads > pairs:
-                break  # not even heads alone are enough, here and at any larger Z
-            if not excess <= 0:
-                # Undecided: later Z have less excess, so this is the most that is left out.
-                total += up_to(excess) * own.point * cells.run(pairs, rests, last)[0]
-            own.more_heads()
-            continue
-        end = last
-        if walk.rest_load > 0:
-            end = min(rests + floor_of_lower(excess / walk.rest_load), last)
-        mass, mean = cells.run(pairs, rests, end)
-        load = walk.load(pairs, 0)
-        total += mass * (walk.step * own.heads * own.point - load * own.tail)
-        total -= mean * walk.rest_load * own.tail
-        if own is tail:
-            own = tail.copy()
-        rests = end + 1
-    return total
 
 
 def enumeration_work(num_atoms: int, num_users: int) -> float:
