@@ -7,15 +7,15 @@ else exactly (`golden.net.plain`, which also names what is left out).
 
 Calls of each capability:
 
-account           31
-attack             4
+account           30
+attack             3
 bounds             6
 calibrate         24
 certify            3
 channels          10
 compose           15
 demo               1
-estimate          42
+estimate          32
 groups            28
 leakage           45
 learnability       2
@@ -23,7 +23,7 @@ ledger             6
 maximum load       9
 monitor plan      14
 monitor simulate  11
-network account   25
+network account   22
 network curve      2
 network exchange   3
 network run        7

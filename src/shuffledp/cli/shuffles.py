@@ -394,24 +394,9 @@ class _PreparedNetwork:
     plan: "NetworkPlan"
     handed_in: "list[NetworkBatch]" = field(default_factory=list)
 
-    def setting(
-        self,
-        question: "Question",
-        *,
-        epsilon: float | None,
-        epsilon0: float | None,
-        delta: float,
-        randomizer: str | None,
-    ) -> "Plan":
+    def setting(self, question: "Question", **asked: Any) -> "Plan":
         """Return the randomizer for a question, and the exchange of its reports."""
-        return self.plan.setting(
-            question,
-            epsilon=epsilon,
-            epsilon0=epsilon0,
-            delta=delta,
-            randomizer=randomizer,
-            on_batch=self.handed_in.append,
-        )
+        return self.plan.setting(question, on_batch=self.handed_in.append, **asked)
 
     def sink(
         self, folder: Path, setting: "Plan", column: str | None, *, save_reports: bool

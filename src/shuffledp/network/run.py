@@ -165,6 +165,7 @@ class NetworkPlan:
         *,
         epsilon: float | None = None,
         epsilon0: float | None = None,
+        max_epsilon0: float | None = None,
         delta: float,
         randomizer: str | None = None,
         on_batch: Callable[[NetworkBatch], None] | None = None,
@@ -180,7 +181,12 @@ class NetworkPlan:
             near = chosen_candidates(question, name)[name](epsilon0 or 0.0)
         else:
             near = make_plan(
-                question, num_users=num_users, epsilon=epsilon, delta=delta, randomizer=randomizer
+                question,
+                num_users=num_users,
+                epsilon=epsilon,
+                max_epsilon0=max_epsilon0,
+                delta=delta,
+                randomizer=randomizer,
             ).randomizer
             name = near.name
         return make_plan(
@@ -188,6 +194,7 @@ class NetworkPlan:
             num_users=num_users,
             epsilon=epsilon,
             epsilon0=epsilon0,
+            max_epsilon0=max_epsilon0,
             delta=delta,
             shuffling=self.arrangement(near.profile, delta=delta, on_batch=on_batch),
             randomizer=name,
