@@ -67,7 +67,9 @@ def test_the_page_is_complete_and_loads_nothing(plan, tmp_path):
 
 def with_alternative(plan, error):
     first, *_ = *plan.alternatives, plan
-    other = Alternative(randomizer=first.randomizer, expected_standard_error=error)
+    other = Alternative(
+        randomizer=first.randomizer, expected_standard_error=error, asked_epsilon0=1.0
+    )
     return dataclasses.replace(plan, alternatives=(other,))
 
 

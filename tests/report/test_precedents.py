@@ -1,16 +1,17 @@
 """Known deployments: complete rows, and the nearest by ratio."""
 
-from shuffledp.report.precedents import HEADINGS, PRECEDENTS, nearest
+from shuffledp.report.precedents import PRECEDENTS, nearest
 
 
 def test_each_has_its_unit_and_its_source():
     for each in PRECEDENTS:
-        assert len(each.row) == len(HEADINGS)
-        assert all(each.row)
+        assert all((each.name, each.unit, each.source))
         assert each.epsilon > 0
         assert 0 <= each.delta < 1
         assert 2014 < each.year < 2027
-    assert PRECEDENTS[5].row[2:4] == ("1", "1.5e-7")
+    assert PRECEDENTS[1].title == "Apple, health data types (2017)"
+    assert PRECEDENTS[1].parameters == "local epsilon 2 for each report"
+    assert "central epsilon 1, delta 1.5e-7 for each user" in PRECEDENTS[5].parameters
 
 
 def test_the_nearest_are_of_one_kind_and_nearest_by_ratio():

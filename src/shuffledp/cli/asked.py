@@ -4,7 +4,7 @@ A domain of answers is the default; ``--mean``, ``--vector``, ``--dictionary`` a
 stand for the other four.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +74,11 @@ class Reading:
     clip: bool = False
     separator: str | None = None
     truncate: bool = False
+    csv_separator: str | None = None
+    header: bool = True
+
+
+READING = tuple(each.name for each in fields(Reading))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +119,16 @@ class Asked:
     def has_domain(self) -> bool:
         """Whether possible answers were listed."""
         return self.domain is not None or self.domain_file is not None
+
+    @property
+    def is_given(self) -> bool:
+        """Whether anything is asked."""
+        return self.has_domain or not self.is_about_answers
+
+    @property
+    def is_discovering(self) -> bool:
+        """Whether the possible answers are those that stand in the table."""
+        return self.is_about_answers and not self.has_domain
 
     @property
     def is_about_answers(self) -> bool:
@@ -178,7 +193,7 @@ class Asked:
         question = self.question(name=column or "mean", seed=seed)
         if question is None:
             raise click.UsageError("give --domain or --domain-file")
-        return question, _open_other(question, table, column, reading, on_progress)
+        return question, open_column(question, table, column, reading, on_progress)
 
     def _require_fitting(self, column: str | None, reading: Reading) -> None:
         """Raise unless the ways of reading belong to the question."""
@@ -224,24 +239,33 @@ def _open_answers(
         other=reading.other,
         missing=reading.missing,
         on_progress=on_progress,
+        csv_separator=reading.csv_separator,
+        header=reading.header,
     )
     return Categories(domain=answers.domain), answers
 
 
-def _open_other(
+def open_column(
     question: Any,
     table: Path,
     column: str | None,
     reading: Reading,
     on_progress: "Progress | None",
 ) -> "Column":
-    """Open the columns of any other question."""
+    """Open the columns that answer a question."""
     from shuffledp.collection.source.answer_sets import open_answer_sets
     from shuffledp.collection.source.answers import open_words
     from shuffledp.collection.source.numbers import Ball, Range, open_numbers
 
+    if question.kind == "frequencies":
+        return _open_answers(table, column, question.domain, reading, on_progress)[1]
+    common: Any = {
+        "on_progress": on_progress,
+        "csv_separator": reading.csv_separator,
+        "header": reading.header,
+    }
     if question.kind == "words":
-        return open_words(table, column or "", missing=reading.missing, on_progress=on_progress)
+        return open_words(table, column or "", missing=reading.missing, **common)
     if question.kind == "answer-sets":
         return open_answer_sets(
             table,
@@ -250,7 +274,7 @@ def _open_other(
             max_answers=question.max_answers,
             separator=";" if reading.separator is None else reading.separator,
             truncate=reading.truncate,
-            on_progress=on_progress,
+            **common,
         )
     is_mean = question.kind == "mean"
     limits = (
@@ -264,5 +288,5 @@ def _open_other(
         limits=limits,
         clip=reading.clip,
         missing=reading.missing,
-        on_progress=on_progress,
+        **common,
     )

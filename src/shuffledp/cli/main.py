@@ -24,6 +24,7 @@ from shuffledp.cli.console import say
 from shuffledp.cli.demo import demo
 from shuffledp.cli.deployment import collect as collect_batch
 from shuffledp.cli.deployment import send, serve, task
+from shuffledp.cli.estimate import estimate
 from shuffledp.cli.explain import explain
 from shuffledp.cli.leakage import leakage
 from shuffledp.cli.monitor import monitor
@@ -68,6 +69,7 @@ for command in (network_account, curve, prepare, relay, peer, collect):
 for command in (
     plan,
     run,
+    estimate,
     explain,
     account,
     bounds,

@@ -2,14 +2,18 @@
 
 import csv
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from shuffledp.core.checks import require_open_unit, require_positive
 from shuffledp.core.display import showing_values
 from shuffledp.core.errors import MissingPackageError
+
+if TYPE_CHECKING:
+    from shuffledp.collection.results import About
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 PATH = click.Path(path_type=Path)
@@ -137,6 +141,64 @@ def out_option(what: str, *, required: bool = True) -> Callable[[Command], Comma
 overwrite_option = click.option(
     "--overwrite", is_flag=True, help="Replace a folder of earlier results."
 )
+
+plan_option = click.option(
+    "--plan",
+    "plan_file",
+    type=PATH,
+    metavar="FILE",
+    help="Collect as planned in this file of `shuffledp plan --out`.",
+)
+
+#: How a result is estimated, and who asked what: for commands that end in a report.
+estimate_options = added(
+    (
+        click.option(
+            "--confidence", type=float, default=0.95, show_default=True, help="Of each interval."
+        ),
+        click.option(
+            "--interval",
+            type=click.Choice(["wilson", "wald", "clopper-pearson"]),
+            default="wilson",
+            show_default=True,
+            help="Kind of interval, for shares.",
+        ),
+        click.option("--simultaneous", is_flag=True, help="Intervals that all hold at once."),
+        click.option(
+            "--post-process",
+            "post_processing",
+            multiple=True,
+            metavar="STEP",
+            help="Bias for plausibility: clip, norm-sub or simplex. May be given more than once.",
+        ),
+        click.option("--title", default="", help="Heading of the report."),
+        click.option(
+            "--question",
+            default="",
+            help="The question as people were asked it, for the report.",
+        ),
+        click.option("--organisation", default="", help="Who asks, for the report."),
+        click.option(
+            "--contact", default="", help="Whom to ask about the collection, for the report."
+        ),
+    )
+)
+
+
+def taken(options: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Take options out of all of them."""
+    return {name: options.pop(name) for name in names}
+
+
+def take_estimating(options: dict[str, Any]) -> tuple[dict[str, Any], "About"]:
+    """Take `estimate_options` out of all of them: how to estimate, and who asked what."""
+    from shuffledp.collection.results import About
+
+    intervals = taken(options, "confidence", "interval", "simultaneous", "post_processing")
+    require_open_unit("confidence", intervals["confidence"])
+    words = taken(options, "title", "question", "organisation", "contact")
+    return intervals, About(**words, date=datetime.now(UTC).date().isoformat())
+
 
 _IMAGES = {".gif", ".jpeg", ".jpg", ".pdf", ".png", ".svg"}
 

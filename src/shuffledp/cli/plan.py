@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from shuffledp.cli.asked import Asked, question_options
-from shuffledp.cli.console import print_facts, print_json, print_table, print_warnings
+from shuffledp.cli.console import print_facts, print_json, print_list, print_table, print_warnings
 from shuffledp.cli.options import (
+    PATH,
     dimension_option,
     figure_option,
     json_option,
@@ -61,6 +62,7 @@ _LARGEST_K = 10**7
 @dimension_option
 @randomizer_option
 @figure_option("the error of every randomizer as a chart")
+@click.option("--out", type=PATH, metavar="FILE", help="Keep the plan, for --plan of others.")
 @json_option
 def plan(  # noqa: PLR0913  # one parameter an option
     *,
@@ -74,6 +76,7 @@ def plan(  # noqa: PLR0913  # one parameter an option
     dimension: int | None,
     randomizer: str | None,
     figure: Path | None,
+    out: Path | None,
     as_json: bool,
     **asked: Any,
 ) -> None:
@@ -93,10 +96,10 @@ def plan(  # noqa: PLR0913  # one parameter an option
     words = Asked(**asked)
     has_question = words.has_domain or not words.is_about_answers
     if epsilon0 is not None or not (has_question or domain_size is not None):
-        if has_question or figure is not None or max_epsilon0 is not None:
+        if has_question or (figure, out, max_epsilon0) != (None, None, None):
             raise click.UsageError(
-                "--epsilon0 is for finding another number: leave out the question, --figure and "
-                "--max-epsilon0, or leave out --epsilon0 to have it chosen"
+                "--epsilon0 is for finding another number: leave out the question, --figure, --out "
+                "and --max-epsilon0, or leave out --epsilon0 to have it chosen"
             )
         solution = calibrate(
             epsilon0=epsilon0,
@@ -127,6 +130,8 @@ def plan(  # noqa: PLR0913  # one parameter an option
 
         with writing(figure):
             write_report(chosen, figure)
+    if out is not None:
+        chosen.save(out)
     print_warnings(chosen.warnings)
     if as_json:
         print_json(chosen.to_json_dict())
@@ -170,8 +175,10 @@ def _print_solution(solution: "Calibration", *, as_json: bool) -> None:
 
 def _print_plan(chosen: "Plan") -> None:
     """Print the choice, the other randomizers, and what the two other models would cost."""
+    from shuffledp.report.precedents import nearest
     from shuffledp.report.wording import (
         PLAN_HEADINGS,
+        curve_table,
         expected_errors,
         plan_rows,
         without_shuffler_line,
@@ -190,3 +197,12 @@ def _print_plan(chosen: "Plan") -> None:
     )
     click.echo()
     print_table(PLAN_HEADINGS, plan_rows(chosen))
+    headings, rows = curve_table(chosen, chosen.errors_by_epsilon())
+    if rows:
+        click.echo()
+        print_table(headings, rows)
+    known = [
+        *nearest(chosen.randomizer.epsilon0, is_local=True),
+        *nearest(chosen.guarantee.epsilon_upper, is_local=False),
+    ]
+    print_list("known deployments", [f"{each.title}: {each.parameters}" for each in known])

@@ -1,29 +1,31 @@
 """``shuffledp run``: the main job, from a file of answers to private estimates."""
 
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from shuffledp.cli.asked import Asked, Reading, question_options
+from shuffledp.cli.asked import READING, Asked, Reading, open_column, question_options
 from shuffledp.cli.console import print_facts, print_json, print_warnings, progress_bar, read_paths
 from shuffledp.cli.options import (
     PATH,
-    confidence_option,
+    estimate_options,
     json_option,
     max_epsilon0_option,
     out_option,
     overwrite_option,
+    plan_option,
     randomizer_option,
     require_target,
     seed_option,
     show_values_option,
+    take_estimating,
+    taken,
 )
 from shuffledp.cli.shuffles import shuffler_options, take_shuffle
-from shuffledp.core.checks import require_non_negative, require_open_unit
-from shuffledp.report.wording import guarantee_facts
+from shuffledp.core.checks import require_non_negative
+from shuffledp.report.wording import guarantee_facts, without_shuffler_line
 
 if TYPE_CHECKING:
     from shuffledp.accounting.composed import Composable
@@ -38,8 +40,9 @@ if TYPE_CHECKING:
 @click.argument("table", type=PATH)
 @click.option("--column", help="Column with the values; each row is one user.")
 @click.option("--epsilon", type=float, help="Central epsilon to meet, in nats.")
-@click.option("--delta", type=float, required=True, help="Failure probability, far below 1/users.")
+@click.option("--delta", type=float, help="Failure probability, far below 1/users.")
 @max_epsilon0_option
+@plan_option
 @out_option("results")
 @question_options
 @click.option("--other", is_flag=True, help='Count values outside the domain as "other".')
@@ -55,18 +58,20 @@ if TYPE_CHECKING:
     "--separator", metavar="TEXT", help="Between a user's answers, for --max-answers; by default ;"
 )
 @click.option("--truncate", is_flag=True, help="Keep the first S answers of users with more.")
+@click.option(
+    "--csv-separator", metavar="C", help="Between the columns of TABLE, where it is not seen."
+)
+@click.option(
+    "--no-header",
+    "header",
+    flag_value=False,
+    default=True,
+    help="TABLE begins with values; its columns are column_1, column_2 and so on.",
+)
 @shuffler_options
 @randomizer_option
 @click.option("--epsilon0", type=float, help="Fix the local epsilon instead of giving --epsilon.")
-@confidence_option
-@click.option(
-    "--interval",
-    type=click.Choice(["wilson", "wald", "clopper-pearson"]),
-    default="wilson",
-    show_default=True,
-    help="Kind of interval, for shares.",
-)
-@click.option("--simultaneous", is_flag=True, help="Intervals that all hold at once.")
+@estimate_options
 @click.option(
     "--prior",
     "prior_file",
@@ -74,19 +79,6 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Also say what an adversary guesses who believes this prior (JSON) about the answers.",
 )
-@click.option(
-    "--post-process",
-    "post_processing",
-    multiple=True,
-    metavar="STEP",
-    help="Bias for plausibility: clip, norm-sub or simplex. May be given more than once.",
-)
-@click.option("--title", default="", help="Heading of the report.")
-@click.option(
-    "--question", default="", help="The question as people were asked it, for the report."
-)
-@click.option("--organisation", default="", help="Who asks, for the report.")
-@click.option("--contact", default="", help="Whom to ask about the collection, for the report.")
 @seed_option
 @click.option(
     "--ledger",
@@ -98,11 +90,12 @@ if TYPE_CHECKING:
 @overwrite_option
 @show_values_option
 @json_option
-def run(
+def run(  # noqa: PLR0913  # one parameter an option
     *,
     table: Path,
     column: str | None,
     out: Path,
+    plan_file: Path | None,
     prior_file: Path | None,
     seed: int | None,
     ledger: Path | None,
@@ -123,22 +116,25 @@ def run(
     trusted.
     """
     from shuffledp.collection.output import results_folder, write_results
-    from shuffledp.collection.results import About
+    from shuffledp.collection.plan import Plan
     from shuffledp.collection.run import run as run_plan
     from shuffledp.collection.source.prior_files import read_prior
     from shuffledp.leakage.of_runs import json_of_run
 
-    privacy = _taken(options, "epsilon", "epsilon0", "delta", "max_epsilon0", "randomizer")
-    _require_privacy(**privacy)
-    intervals = _taken(options, "confidence", "interval", "simultaneous", "post_processing")
-    require_open_unit("confidence", intervals["confidence"])
-    words = _taken(options, "title", "question", "organisation", "contact")
-    about = About(**words, date=datetime.now(UTC).date().isoformat())
+    privacy = taken(options, "epsilon", "epsilon0", "delta", "max_epsilon0", "randomizer")
+    planned = None if plan_file is None else Plan.load(plan_file)
+    if planned is None:
+        _require_privacy(**privacy)
+    elif any(each is not None for each in privacy.values()):
+        raise click.UsageError("--plan says epsilon, delta and randomizer: give none beside it")
+    intervals, about = take_estimating(options)
     if ledger is not None and seed is not None:
         raise click.UsageError("--seed simulates, and a simulation spends nothing: no --ledger")
-    reading = Reading(**_taken(options, "other", "missing", "clip", "separator", "truncate"))
+    reading = Reading(**taken(options, *READING))
     shuffle = take_shuffle(options)
     what = Asked(**options)
+    if planned is not None and (shuffle is not None or what.is_given):
+        raise click.UsageError("--plan says what is asked, of a uniform shuffle: leave both out")
     if shuffle is not None:
         shuffle.require_fitting(column, missing=reading.missing, save_reports=save_reports)
     prior = None if prior_file is None else read_prior(prior_file)
@@ -146,12 +142,16 @@ def run(
         results_folder(out, overwrite=overwrite, inputs=read_paths(out)) as folder,
         progress_bar() as on_progress,
     ):
-        asked, values = what.open(table, column, reading, seed=seed, on_progress=on_progress)
+        if planned is None:
+            asked, values = what.open(table, column, reading, seed=seed, on_progress=on_progress)
+        else:
+            asked = planned.question
+            values = open_column(asked, table, column, reading, on_progress)
         num_users = values.num_users
         arranged: Any = _Uniform(num_users)
         if shuffle is not None:
             arranged = shuffle.open(table, num_users=num_users, on_progress=on_progress)
-        setting = arranged.setting(asked, **privacy)
+        setting = planned or arranged.setting(asked, **privacy)
         result = run_plan(
             setting,
             values,
@@ -163,11 +163,11 @@ def run(
             on_progress=on_progress,
         )
         result = replace(arranged.with_facts(result, seed, on_progress), about=about)
-        files = {"prior": prior_file, "ledger": ledger}
+        files = {"plan": plan_file, "prior": prior_file, "ledger": ledger}
         parameters = {
             "table": str(table),
             "column": column,
-            "domain_is_discovered": what.is_about_answers and not what.has_domain,
+            "domain_is_discovered": planned is None and what.is_discovering,
             **asdict(reading),
             "num_missing_dropped": values.num_missing,
             "seed": seed,
@@ -177,16 +177,13 @@ def run(
         # Last: what is spent here and not published, say because the disk is full, is safe.
         left = None if ledger is None else _spent(result, ledger, table)
     print_warnings(result.warnings)
-    _print_result(result, out, left, as_json=as_json)
-
-
-def _taken(options: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Take options out of all of them."""
-    return {name: options.pop(name) for name in names}
+    print_result(result, out, left, as_json=as_json)
 
 
 def _require_privacy(*, epsilon: float | None, epsilon0: float | None, **other: Any) -> None:
     """Raise unless a target is given, or a local loss."""
+    if other["delta"] is None:
+        raise click.UsageError("give --delta, or --plan")
     require_target(epsilon=epsilon, delta=other["delta"], max_epsilon0=other["max_epsilon0"])
     if (epsilon is None) == (epsilon0 is None):
         raise click.UsageError("give exactly one of --epsilon (to be met) and --epsilon0 (fixed)")
@@ -233,7 +230,7 @@ def _spent(result: "Result", ledger: Path, table: Path) -> float:
     return spend(ledger, release, f"shuffledp run {table.name}").remaining
 
 
-def _print_result(result: "Result", out: Path, left: float | None, *, as_json: bool) -> None:
+def print_result(result: "Result", out: Path, left: float | None, *, as_json: bool) -> None:
     """Print the estimates, the guarantee and where the report is."""
     from shuffledp.leakage.of_runs import json_of_run, of_run
 
@@ -251,7 +248,6 @@ def _print_result(result: "Result", out: Path, left: float | None, *, as_json: b
     )
     from shuffledp.report.formatting import rounded
     from shuffledp.report.leakage import run_line
-    from shuffledp.report.wording import without_shuffler_line
 
     click.echo(terminal_text(replace(result, warnings=())))  # these are on stderr already
     click.echo()

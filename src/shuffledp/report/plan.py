@@ -1,15 +1,19 @@
 """A plan: the lines that say it, and a page with the error of every randomizer."""
 
+import math
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
 from shuffledp.collection.plan import Alternative, Plan
-from shuffledp.report.charts import ChartPage, ChartSection
-from shuffledp.report.figures import Figure, axis, bar_names, base_layout
+from shuffledp.report.charts import ChartPage, ChartSection, Line, lines_figure
+from shuffledp.report.figures import COLOURS, Figure, axis, bar_names, base_layout
 from shuffledp.report.formatting import given, rounded
 from shuffledp.report.page import page_html
+from shuffledp.report.precedents import PRECEDENTS
 from shuffledp.report.wording import (
     PLAN_HEADINGS,
+    curve_table,
     error_text,
     plan_rows,
     randomizer_title,
@@ -38,6 +42,22 @@ def _(subject: Plan) -> str:
         f"{given(subject.target_epsilon)} at delta = {given(subject.target_delta)} with "
         f"{subject.num_users:,} honest users."
     )
+    points = subject.errors_by_epsilon()
+    headings, rows = curve_table(subject, points)
+    curve = ChartSection(
+        name="curve",
+        heading="Error against epsilon",
+        figure=figure_of_curve(subject, points),
+        caption="Expected standard error at other central targets, all else as planned.",
+        headings=headings,
+        rows=tuple(rows),
+    )
+    known = ChartSection(
+        name="known",
+        heading="What known deployments used",
+        headings=("deployment", "published parameters"),
+        rows=tuple((each.title, f"{each.parameters}; {each.source}") for each in PRECEDENTS),
+    )
     title = f"Plan for {subject.question.describe()}"
     epsilon0, odds, guess = without_shuffler(subject.randomizer.profile)
     key_figures = (
@@ -63,8 +83,39 @@ def _(subject: Plan) -> str:
     )
     return page_html(
         ChartPage(
-            title=title, lead=lead, command="plan", sections=(section,), key_figures=key_figures
+            title=title,
+            lead=lead,
+            command="plan",
+            sections=(section, *((curve,) if rows else ()), known),
+            key_figures=key_figures,
         )
+    )
+
+
+def figure_of_curve(plan: Plan, points: Sequence[tuple[float, tuple[float, ...]]]) -> Figure | None:
+    """Return error against epsilon of the chosen randomizer and the runner-up, where finite."""
+    points = [each for each in points if all(map(math.isfinite, each[1]))]
+    if len(points) < 2:
+        return None
+    second = plan.runner_up
+    laws = [plan.randomizer, *(() if second is None else (second.randomizer,))]
+    lines = [
+        Line(
+            name=randomizer_title(law),
+            x=tuple(epsilon for epsilon, _ in points),
+            y=tuple(errors[place] for _, errors in points),
+            colour=colour,
+        )
+        for place, (law, colour) in enumerate(zip(laws, COLOURS, strict=False))
+    ]
+    return lines_figure(
+        "chart-curve",
+        lines,
+        x_title="\u03b5",
+        y_title="standard error",
+        x_scale="log",
+        y_scale="log",
+        here=plan.target_epsilon,
     )
 
 

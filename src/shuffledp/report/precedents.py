@@ -20,19 +20,17 @@ class Precedent:
     source: str
 
     @property
-    def row(self) -> tuple[str, ...]:
-        """Name and year, whether the epsilon is local or central, epsilon, delta, unit, source."""
-        return (
-            f"{self.name} ({self.year})",
-            "local" if self.is_local else "central",
-            f"{self.epsilon:g}",
-            f"{self.delta:g}".replace("e-0", "e-") if self.delta else "0",
-            self.unit,
-            self.source,
-        )
+    def parameters(self) -> str:
+        """Local or central epsilon, and delta, with their unit."""
+        kind = "local" if self.is_local else "central"
+        delta = f", delta {self.delta:g}".replace("e-0", "e-") if self.delta else ""
+        return f"{kind} epsilon {self.epsilon:g}{delta} for each {self.unit}"
 
+    @property
+    def title(self) -> str:
+        """Whose, what and when."""
+        return f"{self.name} ({self.year})"
 
-HEADINGS = ("deployment", "kind", "epsilon", "delta", "for each", "source")
 
 _APPLE = "Apple, Learning with Privacy at Scale, 2017"
 
