@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from oracles.laplace_pairs import laplace_profile
 from oracles.profiles import k_rr
 from shuffledp.accounting import calibration, composed_bounds, composition, convolution
 from shuffledp.accounting.amplification import binary_randomized_response_kernels as kernels
@@ -22,7 +23,6 @@ from shuffledp.core.numerics.binomial_kernels import trapezoidal_nodes
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.profile import LocalProfile
-from shuffledp.randomizers.laplace import DiscreteLaplace
 from shuffledp.randomizers.registry import make_randomizer
 
 
@@ -289,7 +289,7 @@ def test_points_of_curves_take_few_nodes(monkeypatch):
     (ShuffledRelease(profile=hadamard, num_users=1009) * 10).epsilon(1e-6)
     assert len(nodes) <= 30  # 77 once
     nodes.clear()
-    laplace = DiscreteLaplace(low=0, high=1, epsilon0=60.0).profile
+    laplace = laplace_profile(60.0)
     (ShuffledRelease(profile=laplace, num_users=10**6 + 3) * 10).epsilon(1e-6)
     assert sum(nodes) <= 5e6
 
@@ -316,7 +316,7 @@ def test_a_contour_leaves_out_values_that_never_occur(monkeypatch):
         unseen.append(num_terms * arguments[-1])
         return summed(num_terms, base, weights, *arguments)
 
-    law = AtomLaw.from_atoms(DiscreteLaplace(low=0, high=1, epsilon0=60.0).profile.attack)
+    law = AtomLaw.from_atoms(laplace_profile(60.0).attack)
     compiled = positive_part_kernels.enclose_positive_part
     monkeypatch.setattr(positive_part_kernels, "contour_sum", recording)
     monkeypatch.setattr(positive_part_kernels, "enclose_positive_part", compiled.py_func)
@@ -344,7 +344,7 @@ def test_a_point_of_a_curve_takes_one_contour(monkeypatch):
         return enclosed(*arguments)
 
     monkeypatch.setattr(positive_part_kernels, "enclose_positive_part", contour)
-    laplace = DiscreteLaplace(low=0, high=1, epsilon0=1.392).profile
+    laplace = laplace_profile(1.392)
     (ShuffledRelease(profile=laplace, num_users=79) * 10).delta(2.3279)
     assert len(widths) <= 1000  # 1680 once
 

@@ -15,7 +15,9 @@ certify            3
 channels          10
 compose           15
 demo               1
-estimate          32
+deploy             1
+estimate          34
+explain            3
 groups            28
 leakage           45
 learnability       2
@@ -29,7 +31,7 @@ network exchange   3
 network run        7
 plan              16
 refused           31
-run               22
+run               23
 subsample         10
 """
 

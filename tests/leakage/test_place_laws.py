@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from graph_families import cycle_graph
 from oracles.shuffler_channels import all_permutations, mallows_channel, walk_channel
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
@@ -21,7 +22,6 @@ from shuffledp.leakage.builders import (
     shuffle_channel,
 )
 from shuffledp.leakage.uninformed import shuffled_vulnerability
-from shuffledp.network.families import cycle_graph
 from shuffledp.network.walk import RandomWalk, position_distribution
 
 # Of the one statistical test: Hoeffding at 4 outcomes and a few, both sides.
@@ -99,7 +99,7 @@ def test_the_reference_order_is_that_of_the_shuffler():
 
 
 def test_walks_as_channels():
-    walk = RandomWalk.on(cycle_graph(4), laziness=0.5)
+    walk = RandomWalk(cycle_graph(4), laziness=0.5)
     still = network_channel(walk, 0, 2)
     assert uninformed(still, 4, 1) == pytest.approx(1.0)
     noise = randomizer_channel(4, 2, 0.8)

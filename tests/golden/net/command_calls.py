@@ -198,6 +198,12 @@ MORE_RUNS = [
     ("ledger", "run survey.csv --column answer --domain yes,no --epsilon0 1 --delta 1e-6 --seed 1"
      " --out results --ledger budget.json --json && run survey.csv --column answer --domain yes,no"
      " --epsilon0 1 --delta 1e-6 --seed 2 --out more --ledger budget.json --json"),
+    ("run", "plan --num-users 300 --domain yes,no --epsilon 1 --delta 1e-6 --out plan.json --json"
+     " && run survey.csv --column answer --plan plan.json --save-reports --seed 1 --out results"
+     " --json && estimate results/reports.parquet --plan plan.json --out again --json"),
+    *(("explain", "run survey.csv --column answer --domain yes,no --epsilon0 2 --delta 1e-6 --seed"
+       f" 1 --title Answers --out results --json && explain results --as {form}")
+      for form in ("notice", "label", "registry")),
     ("monitor simulate", f"monitor simulate {HISTORY} --value value --epsilon0 2 --out results"
      f" --stop-after 3 --json && monitor simulate {HISTORY} --value value --epsilon0 2"
      " --out results --resume --json"),

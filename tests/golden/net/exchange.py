@@ -1,9 +1,11 @@
-"""A collection between peers, with a relay and twelve peers in processes of their own."""
+"""Collections whose parts run in processes of their own: a relay with peers, and two servers."""
 
 import shlex
+import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +31,26 @@ _COLLECT = (
 LINES = f"{_PREPARE} && {_RELAY} && {_PEERS} && {_COLLECT}"
 _PEERS_LINES = 9  # what peers print before anything that depends on keys
 
+# A batch that is too small waits, so that all users are in one.
+_CREATE = (
+    "task create --domain yes,no --epsilon0 2 --epsilon 1.5 --delta 1e-6 --min-batch 300"
+    " --epoch 2s --grace 1s --num-epochs 1000 --out task --json"
+)
+_SERVE = (
+    "serve shuffler --config task/shuffler.toml",
+    "serve analyzer --config task/analyzer.toml",
+)
+_USE = (
+    "task check task/task.bin --json",
+    "send task/task.bin survey.csv --column answer --json",
+    "collect task --out results --json",
+)
+SERVED_LINES = " && ".join((_CREATE, *_SERVE, *_USE))
 
-def run_exchange(run_program: Callable[[list[str]], tuple[int, str, str]]) -> dict[str, Any]:
-    """Run all four commands in the working folder; return what does not depend on chance."""
+
+@contextmanager
+def _processes() -> Iterator[Callable[[str], Any]]:
+    """Give a function that starts the program on a line; end all that it has started."""
     program = str(Path(sys.executable).with_name("shuffledp"))
     started = []
 
@@ -42,6 +61,17 @@ def run_exchange(run_program: Callable[[list[str]], tuple[int, str, str]]) -> di
         return process
 
     try:
+        yield start
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+            process.stdout.close()
+
+
+def run_exchange(run_program: Callable[[list[str]], tuple[int, str, str]]) -> dict[str, Any]:
+    """Run all four commands in the working folder; return what does not depend on chance."""
+    with _processes() as start:
         _, prepared, _ = run_program(shlex.split(_PREPARE))
         relay = start(_RELAY)
         url = relay.stdout.readline().strip()
@@ -56,11 +86,38 @@ def run_exchange(run_program: Callable[[list[str]], tuple[int, str, str]]) -> di
             "said": said,
             "collected": _without_chance(found_in(collected)),
         }
-    finally:
-        for process in started:
-            process.kill()
-            process.wait()
-            process.stdout.close()
+
+
+def run_servers(run_program: Callable[[list[str]], tuple[int, str, str]]) -> dict[str, Any]:
+    """Run a task with both servers in the working folder; return what does not depend on chance."""
+    with _processes() as start:
+        listen = f"--shuffler {_free_address()} --analyzer {_free_address()}"
+        found = [run_program(shlex.split(f"{_CREATE} {listen}"))]
+        servers = [start(line) for line in _SERVE]
+        urls = [server.stdout.readline().partition("//")[0] for server in servers]
+        found += [run_program(shlex.split(line)) for line in _USE]
+    created, checked, sent, collected = (found_in(printed) for _, printed, _ in found)
+    return {
+        "exit codes": [status for status, _, _ in found],
+        "created": created,
+        "checked as created": checked == created,
+        "urls": urls,
+        "sent": sent,
+        "collected": _without_chance(collected),
+    }
+
+
+def _free_address() -> str:
+    """Return an address whose port and the next are free, for now."""
+    while True:
+        with socket.socket() as one, socket.socket() as two:
+            one.bind(("127.0.0.1", 0))
+            port = one.getsockname()[1]
+            try:
+                two.bind(("127.0.0.1", port + 1))
+            except OSError:
+                continue
+            return f"127.0.0.1:{port}"
 
 
 def _without_chance(result: dict[str, Any]) -> dict[str, Any]:

@@ -29,11 +29,13 @@ LEARNED_DIGITS = 1e-3
 
 # Keys that another run of the same call may show with another value, and why.
 VOLATILE = {
+    "batch_sha256": "of reports drawn anew",
     "collection_id": "drawn anew",
     "date": "that of the run",
     "fingerprint": "a digest of probabilities, whose last digits depend on the processor",
     "key": "of hash functions, drawn anew",
     "roster_digest": "of keys that are drawn anew",
+    "task_id": "a digest of keys that are drawn anew",
     "terms_digest": "of keys that are drawn anew",
     "transcript": "of keys that are drawn anew",
     "worst_user": "among users who are hidden equally little round-off decides",

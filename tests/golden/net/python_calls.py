@@ -25,6 +25,7 @@ ShuffledpError = sdp.ShuffledpError
 
 # Public names that no call needs, and why.
 NOT_CALLED = {
+    "About": "what a report says of a collection, called by run --title",
     "Bound": "a result: every bound in the data is one",
     "CategoryRandomizer": "a base class of randomizers, each of which is called",
     "Composition": "a result of adding releases, which is called",
@@ -346,6 +347,13 @@ def intervals(kind, simultaneous):
         counts, support_probabilities=(0.75, 0.25), interval=kind, simultaneous=simultaneous
     )
     return of(found, "count", "frequency", *ENDS)
+
+
+@calls("estimate", dict(name="k-rr"), dict(name="subset-selection"))
+def most_likely_frequencies(name):
+    randomizer = CATEGORIES[name](domain_size=4, epsilon0=2.0)
+    reports = randomizer.randomize(np.arange(500) ** 2 % 4, seeded())
+    return sdp.estimation.iterative_bayesian_update(randomizer, reports).frequency
 
 
 @calls("estimate")

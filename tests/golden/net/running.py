@@ -94,7 +94,8 @@ def run_function(function: Callable[[], Any]) -> dict[str, Any]:
 def all_calls() -> dict[str, Callable[[], dict[str, Any]]]:
     """Return every call by its name, "capability | what is called"."""
     found: dict[str, Callable[[], dict[str, Any]]] = {
-        f"network exchange | $ {exchange.LINES}": lambda: exchange.run_exchange(run_program)
+        f"network exchange | $ {exchange.LINES}": lambda: exchange.run_exchange(run_program),
+        f"deploy | $ {exchange.SERVED_LINES}": lambda: exchange.run_servers(run_program),
     }
     for capability, line in command_calls():
         found[f"{capability} | $ {line}"] = lambda line=line: run_command(line)
