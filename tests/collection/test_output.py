@@ -4,6 +4,7 @@ import csv
 import errno
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -65,6 +66,20 @@ def test_whatever_goes_wrong_leaves_nothing(tmp_path, error):
     with pytest.raises(error), results_folder(tmp_path / "results") as folder:
         (folder / "estimates.csv").write_text("half")
         raise error
+    assert leftovers(tmp_path) == []
+
+
+def test_a_signal_as_soon_as_the_folder_exists_leaves_nothing(tmp_path, monkeypatch):
+    mkdir = Path.mkdir
+
+    def interrupted(path, *arguments, **options):
+        mkdir(path, *arguments, **options)
+        if ".partial-" in path.name:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "mkdir", interrupted)
+    with pytest.raises(KeyboardInterrupt), results_folder(tmp_path / "results"):
+        pass
     assert leftovers(tmp_path) == []
 
 

@@ -6,6 +6,7 @@ import json
 import click
 import pytest
 
+from golden.schemas import found_in
 from shuffledp.cli.attack import attack
 from shuffledp.collection.output import MARKER_FILE
 from shuffledp.core.errors import DataError, OutputError, ParameterError
@@ -62,7 +63,7 @@ def test_a_seed_repeats_and_another_does_not(survey, capsys):
     printed = []
     for seed in ("1", "1", "2"):
         run(survey, *BY_PLACE, "--attack", "majority-vote", "--seed", seed, "--json")
-        printed.append(json.loads(capsys.readouterr().out))
+        printed.append(found_in(capsys.readouterr().out))
     assert printed[0] == printed[1] != printed[2]
     assert printed[0]["simulation"] is True
     assert [len(result["trials"]) for result in printed[0]["results"]] == [2, 2, 2]

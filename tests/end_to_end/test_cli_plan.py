@@ -117,8 +117,8 @@ def test_what_is_left_without_the_shuffler_stands_beside_the_guarantee(capsys):
     assert "(proved upper bound)" in out
     # e^2 = 7.389..., and e^2 / (1 + e^2) = 0.88079...
     assert (
-        "no shuffler epsilon0 = 2.000: odds change by up to 7.39, a guess is right up to 88.1%"
-        in out
+        "no shuffler epsilon0 = 2.000: odds change by up to 7.39, "
+        "a guess between two answers is right up to 88.1%" in out
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import shuffledp as sdp
 from collection.kinds import KINDS, NUM_USERS
+from golden.schemas import found_in
 from report.pages import Page
 from shuffledp.cli.main import main
 from shuffledp.collection.output import MARKER_FILE
@@ -79,7 +80,7 @@ def test_json_and_files(here, capsys, name):
     assert run(name, "--json", "--save-reports", suffix="parquet") == 0
     captured = capsys.readouterr()
     assert captured.err == ""
-    record = json.loads(captured.out)
+    record = found_in(captured.out)
     assert list(record)[:5] == ["num_users", "randomizer", "epsilon0", "guarantee", "estimates"]
     assert record["num_users"] == NUM_USERS
     assert record["guarantee"]["epsilon"]["upper"] <= 1.0
@@ -118,7 +119,7 @@ def test_people_read_estimates_then_the_guarantee(here, capsys, name):
 def test_a_seed_gives_the_same_results_from_either_format(here, capsys, name):
     for suffix in ("csv", "parquet"):
         assert run(name, "--seed", "7", "--json", suffix=suffix, out=suffix) == 0
-    first, second = capsys.readouterr().out.splitlines()
+    first, second = map(found_in, capsys.readouterr().out.splitlines())
     assert first == second
     assert (here / "csv/estimates.csv").read_bytes() == (
         here / "parquet/estimates.csv"
@@ -333,9 +334,9 @@ def test_a_plan_as_json(here, capsys, name):
 def test_a_plan_can_be_written_as_a_page(here, capsys, name):
     arguments = ["plan", "--num-users", "1200", *ASKED[name], *TARGET, "--json"]
     assert main(arguments) == 0
-    plain = capsys.readouterr().out
+    plain = found_in(capsys.readouterr().out)
     assert main([*arguments, "--figure", "plan.html"]) == 0
-    assert capsys.readouterr().out == plain
+    assert found_in(capsys.readouterr().out) == plain
     page = Page((here / "plan.html").read_text(encoding="utf-8"))
     assert f"Plan for {KINDS[name].question.describe()}" in page.text
     assert ("div", "id", "chart-errors") in page.attributes

@@ -7,6 +7,7 @@ import re
 import polars as pl
 import pytest
 
+from golden.schemas import found_in
 from shuffledp.cli.main import main
 from shuffledp.collection.output import MARKER_FILE
 
@@ -38,7 +39,7 @@ def names(folder):
 def test_the_command_of_the_issue(here, capsys, table):
     assert run("--json", table=table, target=TARGET) == 0
     captured = capsys.readouterr()
-    record = json.loads(captured.out)
+    record = found_in(captured.out)
     keys = ["num_users", "randomizer", "epsilon0", "guarantee", "estimates"]
     assert list(record)[:5] == keys
     assert record["num_users"] == 2000
@@ -90,9 +91,9 @@ def test_people_read_estimates_then_the_guarantee(here, capsys):
 def test_a_seed_gives_the_same_results_from_either_format(here, capsys):
     for table, out in (("answers.csv", "a"), ("answers.parquet", "b")):
         assert run("--seed", "7", "--json", table=table, out=out) == 0
-    first, second = capsys.readouterr().out.splitlines()
+    first, second = map(found_in, capsys.readouterr().out.splitlines())
     assert first == second
-    assert json.loads(first)["is_simulation"]
+    assert first["is_simulation"]
     assert (here / "a/estimates.csv").read_bytes() == (here / "b/estimates.csv").read_bytes()
     html = (here / "a/report.html").read_text(encoding="utf-8")
     assert "simulation" in html.lower()
@@ -101,7 +102,7 @@ def test_a_seed_gives_the_same_results_from_either_format(here, capsys):
 def test_without_a_seed_results_differ(here, capsys):
     for out in ("a", "b"):
         assert run("--json", out=out) == 0
-    first, second = capsys.readouterr().out.splitlines()
+    first, second = map(found_in, capsys.readouterr().out.splitlines())
     assert first != second
 
 

@@ -5,6 +5,7 @@ import json
 import polars as pl
 import pytest
 
+from golden.schemas import found_in
 from shuffledp.cli.main import main
 
 STREETS, HOUSES = 12, 10
@@ -75,7 +76,7 @@ def test_alpha_zero_forgets_the_streets(here):
 
 def test_json_and_files_say_the_same(here, capsys):
     assert run("--json", table="survey.parquet") == 0
-    record = json.loads(capsys.readouterr().out)
+    record = found_in(capsys.readouterr().out)
     saved = json.loads((here / "out" / "privacy.json").read_text())
     assert {key: saved[key] for key in record} == record
     groups = record["groups"]

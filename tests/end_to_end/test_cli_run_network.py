@@ -6,6 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from golden.schemas import found_in
 from shuffledp.cli.main import main
 from shuffledp.core.entropy import Entropy
 from shuffledp.network.families import random_regular_graph
@@ -61,7 +62,7 @@ def test_people_read_estimates_guarantee_and_network(here, capsys):
 
 def test_json_and_files_say_the_same(here, capsys):
     assert run("--json", "--rounds", "6") == 0
-    record = json.loads(capsys.readouterr().out)
+    record = found_in(capsys.readouterr().out)
     assert {key: saved(here)[key] for key in record} == record
     network = record["network"]
     assert (network["rounds"], network["protocol"]) == (6, "all")

@@ -7,7 +7,7 @@ import yaml
 
 from shuffledp.cli.main import main
 from shuffledp.collection.output import write_privacy
-from shuffledp.collection.results import Guarantee
+from shuffledp.collection.results import About, Guarantee
 from shuffledp.core.bound import Bound
 from shuffledp.core.errors import DataError
 from shuffledp.report.explain import FORMS, TO_FILL_IN, read_record
@@ -50,8 +50,8 @@ def record(make_result, tmp_path):
 
     def make(about=None, **changes):
         path = tmp_path / "privacy.json"
-        findings = {} if about is None else {"about": about}
-        write_privacy(make_result(**changes), path, parameters={}, findings=findings)
+        result = make_result(about=About(**(about or {})), **changes)
+        write_privacy(result, path, parameters={}, findings={})
         return read_record(tmp_path)
 
     return make

@@ -118,11 +118,17 @@ def test_large_losses_are_called_what_they_are():
 
 def test_facts_begin_with_what_is_safe():
     facts = statement_facts(build_result())
-    assert facts[0] == ("Safe to publish", "epsilon <= 0.04321 at delta = 1e-8")
-    assert facts[1] == ("Proved unavoidable", "not known")
+    assert facts[:3] == [
+        ("Epsilon", "0.0432100 (proved upper bound)"),
+        ("Gap", "not known"),
+        ("Delta", "1e-8"),
+    ]
     known = Bound(lower=0.04, upper=0.05, method="m", source="s", assumptions=())
     facts = statement_facts(build_result(central=known))
-    assert facts[1:3] == [("Proved unavoidable", "epsilon >= 0.04000"), ("Gap", "20.0%")]
+    assert facts[:2] == [
+        ("Epsilon", "0.0500000 (proved upper bound)"),
+        ("Gap", "20.0%: no analysis can show epsilon below 0.0400000"),
+    ]
 
 
 def test_assumptions_of_both_guarantees_are_listed():

@@ -59,8 +59,8 @@ def results_folder(
     partial = target.parent / f".{target.name}.partial-{uuid.uuid4().hex[:12]}"
     with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-        partial.mkdir()
         try:
+            partial.mkdir()  # in here, as Ctrl-C may come as soon as it exists
             yield partial
             _require_free(target, overwrite=overwrite)  # it may have appeared meanwhile
             _write_marker(partial)
