@@ -236,7 +236,9 @@ def test_a_permutation_that_is_not_uniform():
             prior = PRIORS[domain_size]
             exact = permuted(orders, matrix, prior, target)
             bound = positions_vulnerability([float(place) for place in places], matrix, prior=prior)
-            assert_holds(bound, exact)
+            # Closed bounds where places are not alike; a guess without reports is below.
+            assert_holds(bound, exact, tight=False)
+            assert max(prior) * (1.0 - 1e-12) <= bound.lower
 
 
 @pytest.mark.parametrize("domain_size", [2, 3])

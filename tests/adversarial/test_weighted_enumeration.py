@@ -133,10 +133,11 @@ def test_what_eigenvalues_and_remote_rows_say(name, most, monkeypatch):
     epsilons = [share * epsilon0 for share in SHARES]
     graph = Graph.from_edges(GRAPHS[name][1])
     spectrum, walk = walk_spectrum(graph), RandomWalk(graph)
+    followed = remote_bounds.FollowedLaws()
     for rounds in (2, 4, 7, 12):
         laws = positions(name, rounds)
         rows = all_views(laws, channel)
-        stationary_bounds = remote_bounds.remote_position_bounds(walk, spectrum, rounds)
+        stationary_bounds = remote_bounds.remote_position_bounds(walk, spectrum, rounds, followed)
         for bounds in (stationary_bounds, stationary_bounds.lowered):
             assert bounds.reference.min() > 0.0
             for victim in range(len(laws)):
