@@ -59,7 +59,7 @@ napoleon_use_rtype = False
 nitpick_ignore_regex = [
     (r"py:.*", r"(?!shuffledp\b).*"),
     (r"py:.*", r"shuffledp\..*\._\w+"),
-    (r"py:class", r"shuffledp\..*\.Estimates(T|_co)"),
+    (r"py:class", r"shuffledp\..*\.(Estimates(T|_co)|Batch)"),
 ]
 
 # Every page has the tree of all pages at its side. Of the modules, hundreds, it shows the topmost:
