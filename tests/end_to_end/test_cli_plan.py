@@ -1,6 +1,7 @@
 """``shuffledp plan`` prints what `make_plan` chooses."""
 
 import json
+import re
 
 import pytest
 
@@ -120,6 +121,17 @@ def test_what_is_left_without_the_shuffler_stands_beside_the_guarantee(capsys):
         "no shuffler epsilon0 = 2.000: odds change by up to 7.39, "
         "a guess between two answers is right up to 88.1%" in out
     )
+
+
+def test_what_is_left_without_the_shuffler_is_of_all_rounds(capsys, tmp_path):
+    page = tmp_path / "plan.html"
+    command = "plan --num-users 5000 --domain yes,no --epsilon 2 --delta 1e-8 --rounds 30"
+    assert main([*command.split(), "--figure", str(page)]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    epsilon0 = float(re.search(r"epsilon0 (\S+) bytes", out)[1])
+    found = float(re.search(r"no shuffler epsilon of 30 rounds = ([\d.]+):", out)[1])
+    assert found == pytest.approx(30 * epsilon0, rel=2e-3)
+    assert f"ε = {found}" in page.read_text("utf-8")
 
 
 @pytest.mark.parametrize(

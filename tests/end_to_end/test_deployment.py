@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -106,7 +107,11 @@ def inner(address, path):
     """Ask a server's inner port."""
     host, _, port = address.rpartition(":")
     url = f"http://{host}:{int(port) + 1}"
-    return HttpClient(url, server="server", patience_seconds=60).request("GET", path).decode()
+    client = HttpClient(url, server="server", patience_seconds=60)
+    try:
+        return client.request("GET", path).decode()
+    finally:
+        client.close()
 
 
 CREATE = [
@@ -168,3 +173,34 @@ def test_without_servers_sending_and_collecting_end_with_one_line(answers, capsy
     assert main(["collect", "task", "--out", "results"]) == 2
     assert "no answer from the analyzer" in capsys.readouterr().err
     assert not Path("results").exists()
+
+
+def test_an_analyzer_waits_for_a_shuffler_that_is_away_and_ends_when_told(answers):
+    shuffler, analyzer = free_address(), free_address()
+    assert main([*CREATE, "--epoch", "2s", "--shuffler", shuffler, "--analyzer", analyzer]) == 0
+    servers = []
+
+    def start(role):
+        command = [SHUFFLEDP, "serve", role, "--config", f"task/{role}.toml"]
+        servers.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+        assert servers[-1].stdout.readline().startswith(b"http://")
+
+    def wait_until(answers):
+        while f"shuffler_answers {answers}" not in inner(analyzer, "/metrics"):
+            time.sleep(0.05)
+
+    try:
+        start("analyzer")
+        wait_until(0)
+        start("shuffler")
+        wait_until(1)
+        servers[1].kill()
+        wait_until(0)
+        servers[0].terminate()  # once
+        _, said = servers[0].communicate(timeout=600)
+        assert servers[0].returncode == TERMINATED
+        assert said.count(b"warning: no answer from the shuffler") == 2
+    finally:
+        for process in servers:
+            process.kill()
+            process.communicate()

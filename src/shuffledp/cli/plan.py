@@ -192,7 +192,10 @@ def _print_plan(chosen: "Plan") -> None:
             ("bytes a report", f"{chosen.randomizer.num_report_bytes:,}"),
             *expected_errors(chosen),
             *guarantee_facts(chosen.guarantee),
-            ("no shuffler", without_shuffler_line(chosen.randomizer.profile)),
+            (
+                "no shuffler",
+                without_shuffler_line(chosen.randomizer.profile, rounds=chosen.rounds),
+            ),
         ]
     )
     click.echo()

@@ -51,6 +51,9 @@ from shuffledp.deploy.shuffler import Answer, Shuffler
 from shuffledp.deploy.task import Task
 
 _PATIENCE_SECONDS = 60.0
+
+# Of an analyzer, which asks again anyway, and is to end soon when it is told to.
+_POLL_PATIENCE_SECONDS = 1.0
 _MOST_KEYS_BYTES = 1 << 14
 _MOST_FILE_BYTES = 1 << 28
 _FILES = ("estimates.csv", "privacy.json", "report.html")
@@ -151,24 +154,42 @@ def serve_analyzer(settings: AnalyzerSettings, on_ready: Callable[[str], None]) 
             opening_keys={0: sealing_key(settings.opening_key)},
             ledger=settings.ledger,
         ) as analyzer,
-        Server(task, task.shuffler_url, "shuffler", signing_key(settings.identity_key)) as shuffler,
+        Server(
+            task,
+            task.shuffler_url,
+            "shuffler",
+            signing_key(settings.identity_key),
+            patience_seconds=_POLL_PATIENCE_SECONDS,
+        ) as shuffler,
     ):
 
+        async def take_batches() -> None:
+            for number in await asyncio.to_thread(shuffler.sealed):
+                if number in refusals:
+                    continue
+                data = await asyncio.to_thread(shuffler.batch, number)
+                try:
+                    _publish(analyzer, task, data, results / str(number))
+                except ShuffledpError as error:
+                    refusals[number] = str(error)
+                    print(f"error: batch {number}: {error}", file=sys.stderr)  # noqa: T201
+                    continue
+                await asyncio.to_thread(shuffler.forget, number)
+
         async def work() -> None:
+            said = ""
             while True:
-                for number in await asyncio.to_thread(shuffler.sealed):
-                    if number in refusals:
-                        continue
-                    data = await asyncio.to_thread(shuffler.batch, number)
-                    try:
-                        _publish(analyzer, task, data, results / str(number))
-                    except ShuffledpError as error:
-                        refusals[number] = str(error)
-                        print(f"error: batch {number}: {error}", file=sys.stderr)  # noqa: T201
-                        continue
-                    await asyncio.to_thread(shuffler.forget, number)
+                try:
+                    await take_batches()
+                    said = ""
+                except ShuffledpError as error:  # the shuffler is away: it will come back
+                    if str(error) != said:
+                        said = str(error)
+                        print(f"warning: {said}", file=sys.stderr)  # noqa: T201
                 numbers.update(
-                    batches_published=len(batches_in(results)), batches_refused=len(refusals)
+                    batches_published=len(batches_in(results)),
+                    batches_refused=len(refusals),
+                    shuffler_answers=int(not said),
                 )
                 await asyncio.sleep(settings.poll_seconds)
 

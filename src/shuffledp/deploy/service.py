@@ -6,6 +6,7 @@ operator: no number of them is about a report or a client.
 """
 
 import asyncio
+import signal
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -239,6 +240,8 @@ def _app(
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         running = [asyncio.ensure_future(each()) for each in background]
+        for each in running:
+            each.add_done_callback(_end_on_failure)
         try:
             yield
         finally:
@@ -257,6 +260,12 @@ def _app(
         lifespan=lifespan,
         exception_handlers={HTTPException: refused, Exception: failed},
     )
+
+
+def _end_on_failure(done: "asyncio.Future[None]") -> None:
+    """End a server whose work in the background failed: whoever watches it starts it again."""
+    if not done.cancelled() and done.exception() is not None:
+        signal.raise_signal(signal.SIGTERM)
 
 
 def inner_app(numbers: Mapping[str, float], role: str) -> Starlette:

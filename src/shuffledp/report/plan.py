@@ -59,7 +59,7 @@ def _(subject: Plan) -> str:
         rows=tuple((each.title, f"{each.parameters}; {each.source}") for each in PRECEDENTS),
     )
     title = f"Plan for {subject.question.describe()}"
-    epsilon0, odds, guess = without_shuffler(subject.randomizer.profile)
+    epsilon0, odds, guess = without_shuffler(subject.randomizer.profile, rounds=subject.rounds)
     key_figures = (
         (
             "Central privacy loss",
@@ -69,7 +69,7 @@ def _(subject: Plan) -> str:
         ),
         (
             "Without the shuffler",
-            f"epsilon0 = {epsilon0}",
+            f"{'epsilon0' if subject.rounds == 1 else 'epsilon'} = {epsilon0}",
             f"odds up to {odds}, right guess up to {guess}",
             "",
         ),

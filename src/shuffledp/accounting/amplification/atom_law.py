@@ -51,6 +51,10 @@ _NEXT_TO_NOTHING = 1e-4
 # About how far off the Gaussian epsilon is, relatively.
 _GAUSSIAN_SPREAD = 0.2
 
+# Where the ends are farther apart than this, the upper one is compared with that of half the users,
+# so many times: further users never raise delta, as (1/n) E[S_+] falls with n by Jensen.
+_APART, _MOST_HALVINGS = 2.0, 4
+
 # The base has at least this share of the heaviest mass: what is left of 1 for it keeps its digits.
 _HEAVY = 0.1
 
@@ -174,14 +178,28 @@ def _end(law: AtomLaw, num_users: int, epsilon: float, *, up: bool, width: float
     others = np.delete(np.arange(gains.size), chosen)
     differences = gains[others] - base
     slack = 2.0**-52 * (np.abs(differences) if up else -np.abs(differences))
-    return mean_positive_part(
-        num_users,
-        base,
-        law.masses[others],
-        differences + slack,
-        width=width,
-        most_nodes=few_nodes(others.size) if width >= WIDE_WIDTH else MOST_NODES,
-    )
+
+    def enclosed(users: int) -> Enclosure:
+        return mean_positive_part(
+            users,
+            base,
+            law.masses[others],
+            differences + slack,
+            width=width,
+            most_nodes=few_nodes(others.size) if width >= WIDE_WIDTH else MOST_NODES,
+        )
+
+    found = enclosed(num_users)
+    if not up or width >= WIDE_WIDTH:
+        return found
+    fewer, users = found, num_users
+    for _ in range(_MOST_HALVINGS):
+        if fewer.upper <= _APART * fewer.lower or users == 1:
+            break
+        users //= 2
+        fewer = enclosed(users)
+        found = Enclosure(found.lower, min(found.upper, fewer.upper))
+    return found
 
 
 def atom_delta(
