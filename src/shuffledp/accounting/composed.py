@@ -125,7 +125,7 @@ class Composable:
         Returns
         -------
         Bound
-            In nats. ``upper`` errs upwards and is safe to publish; ``lower`` errs downwards: it is
+            In nats. ``upper`` errs upwards and is proved; ``lower`` errs downwards: it is
             what explicit data, held throughout, make unavoidable.
 
         Raises

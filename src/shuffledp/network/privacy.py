@@ -193,7 +193,7 @@ def network_walk_epsilon(
     Returns
     -------
     Bound
-        On epsilon in nats, for this victim. ``upper`` errs upwards and is safe to publish, at most
+        On epsilon in nats, for this victim. ``upper`` errs upwards and is proved, at most
         what one report alone gives; ``lower`` errs downwards.
 
     Raises

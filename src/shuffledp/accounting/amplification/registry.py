@@ -112,7 +112,7 @@ def account_epsilon(
     Returns
     -------
     Bound
-        On epsilon in nats. ``upper`` errs upwards and is safe to publish; ``lower`` errs downwards.
+        On epsilon in nats. ``upper`` errs upwards and is proved; ``lower`` errs downwards.
 
     Raises
     ------

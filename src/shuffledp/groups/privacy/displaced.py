@@ -133,7 +133,7 @@ def displaced_epsilon(
     Returns
     -------
     Bound
-        On epsilon in nats, for every user. ``upper`` errs upwards and is safe to publish;
+        On epsilon in nats, for every user. ``upper`` errs upwards and is proved;
         ``lower`` errs downwards. Groups and alpha do not enter.
 
     Raises

@@ -230,7 +230,7 @@ def grouped_epsilon(
     Returns
     -------
     Bound
-        On epsilon in nats. ``upper`` errs upwards and is safe to publish; ``lower`` errs downwards.
+        On epsilon in nats. ``upper`` errs upwards and is proved; ``lower`` errs downwards.
         The groups do not enter: the number holds whatever they are.
 
     Raises
