@@ -51,9 +51,10 @@ _NEXT_TO_NOTHING = 1e-4
 # About how far off the Gaussian epsilon is, relatively.
 _GAUSSIAN_SPREAD = 0.2
 
-# Where the ends are farther apart than this, the upper one is compared with that of half the users,
-# so many times: further users never raise delta, as (1/n) E[S_+] falls with n by Jensen.
-_APART, _MOST_HALVINGS = 2.0, 4
+# Where the ends are farther apart than this, the upper one is compared with that of a quarter
+# fewer users, so many times: further users never raise delta, for (1/n) E[S_+] falls with n by
+# Jensen's inequality.
+_APART, _MOST_QUARTERS = 2.0, 5
 
 # The base has at least this share of the heaviest mass: what is left of 1 for it keeps its digits.
 _HEAVY = 0.1
@@ -193,10 +194,10 @@ def _end(law: AtomLaw, num_users: int, epsilon: float, *, up: bool, width: float
     if not up or width >= WIDE_WIDTH:
         return found
     fewer, users = found, num_users
-    for _ in range(_MOST_HALVINGS):
+    for _ in range(_MOST_QUARTERS):
         if fewer.upper <= _APART * fewer.lower or users == 1:
             break
-        users //= 2
+        users -= -(-users // 4)
         fewer = enclosed(users)
         found = Enclosure(found.lower, min(found.upper, fewer.upper))
     return found
