@@ -7,7 +7,7 @@ import pytest
 from shuffledp.accounting.amplification.registry import account_delta
 from shuffledp.accounting.calibration import largest_epsilon0
 from shuffledp.collection.account import guarantee_for
-from shuffledp.collection.plan import guarantee_within
+from shuffledp.collection.choices import guarantee_within
 from shuffledp.collection.plan import plan as make_plan
 from shuffledp.collection.questions import (
     AnswerSets,

@@ -15,8 +15,8 @@ import shuffledp as sdp
 from collection.kinds import DOMAIN, KINDS
 from shuffledp import accounting
 from shuffledp.accounting.amplification.registry import account_delta, account_epsilon
-from shuffledp.collection import plan as choosing
-from shuffledp.collection.plan import Alternative, _best
+from shuffledp.collection import choices as choosing
+from shuffledp.collection.choices import Alternative, best_of
 from shuffledp.collection.plan import plan as make_plan
 from shuffledp.collection.questions import Categories, Mean
 from shuffledp.collection.run import run as run_plan
@@ -268,7 +268,7 @@ def chosen(*choices):
         for name, size, error in choices
     ]
     ranked = sorted(alternatives, key=lambda each: each.expected_standard_error)
-    return _best(ranked, [name for name, _, _ in choices]).randomizer.name
+    return best_of(ranked, [name for name, _, _ in choices]).randomizer.name
 
 
 @pytest.mark.parametrize(
@@ -445,7 +445,7 @@ def test_a_class_is_for_frequencies():
 
 
 def test_a_guarantee_is_never_above_its_target(monkeypatch):
-    from shuffledp.collection import plan as choosing
+    from shuffledp.collection import choices as choosing
 
     plan = sdp.plan(
         sdp.Categories(DOMAIN), num_users=1000, epsilon=1.0, delta=1e-6, randomizer="k-rr"

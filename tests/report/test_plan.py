@@ -8,7 +8,7 @@ import pytest
 import shuffledp as sdp
 from collection.kinds import KINDS, NUM_USERS
 from report.pages import Page, drawn
-from shuffledp.collection.plan import Alternative
+from shuffledp.collection.choices import Alternative
 from shuffledp.core.errors import OutputError
 from shuffledp.randomizers.registry import RANDOMIZERS
 from shuffledp.report import terminal_text, write_report

@@ -147,10 +147,9 @@ def run(  # noqa: PLR0913  # one parameter an option
         else:
             asked = planned.question
             values = open_column(asked, table, column, reading, on_progress)
-        num_users = values.num_users
-        arranged: Any = _Uniform(num_users)
+        arranged: Any = _Uniform(values.num_users)
         if shuffle is not None:
-            arranged = shuffle.open(table, num_users=num_users, on_progress=on_progress)
+            arranged = shuffle.open(table, num_users=values.num_users, on_progress=on_progress)
         setting = planned or arranged.setting(asked, **privacy)
         result = run_plan(
             setting,

@@ -5,22 +5,24 @@ the largest epsilon0 that meets the target, and the estimators say which of them
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from functools import cache, partial
+from dataclasses import asdict, dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Generic, SupportsIndex
 
-from shuffledp.accounting.amplification.registry import account_delta
 from shuffledp.accounting.calibration import (
     LARGEST_EPSILON0,
-    largest_epsilon0,
-    largest_local_epsilon,
 )
-from shuffledp.accounting.release import ShuffledRelease
-from shuffledp.collection.account import guarantee_for, guarantee_of
 from shuffledp.collection.arrangements import UNIFORM, Arrangement, is_uniform
+from shuffledp.collection.choices import (
+    SAME_ERROR,
+    Alternative,
+    Target,
+    best_of,
+    guarantee_within,
+    infeasible,
+    ranked_choices,
+)
 from shuffledp.collection.question import Candidates, Question, chosen_candidates
 from shuffledp.collection.results import (
     Estimates_co,
@@ -35,44 +37,13 @@ from shuffledp.collection.saved_plans import read_plan, write_plan
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.core.numerics.inversion import last_above_first_below
-from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.randomizers.base import LocalRandomizer
-
-# Advice beyond this number of users is of no use.
-_MOST_USERS_ADVISED = 10**9
-
-# Leading digits of an epsilon that is advised.
-_TWO_DIGITS = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
-
-# Among randomizers whose errors are this close, the one with the smallest reports is chosen.
-_CLOSE_ENOUGH = 1.02
-
-# Errors that differ by less differ by the accountant's tolerance only: one law in two guises.
-_SAME = 1.0 + 1e-4
 
 # Of a target's epsilon, at which the errors of a plan are compared.
 _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 
 # Of epsilon0, where each step asks the accountant for several batches.
 _ARRANGED_TOLERANCE = 1e-3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alternative:
-    """Another randomizer at the largest epsilon0 that meets the target, and its error."""
-
-    randomizer: LocalRandomizer
-    expected_standard_error: float
-    asked_epsilon0: float
-
-    def to_json_dict(self) -> dict[str, object]:
-        """Return name, epsilon0, bytes a report and expected standard error."""
-        return {
-            "randomizer": self.randomizer.name,
-            "epsilon0": self.randomizer.epsilon0,
-            "num_report_bytes": self.randomizer.num_report_bytes,
-            "expected_standard_error": self.expected_standard_error,
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,20 +57,6 @@ class ModelComparison:
     def to_json_dict(self) -> dict[str, object]:
         """Return the fields by name."""
         return asdict(self)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
-    """What a collection has to meet: (epsilon, delta) with so many users, after so many rounds.
-
-    And each report at most ``max_epsilon0``, whoever shuffles.
-    """
-
-    num_users: int
-    epsilon: float
-    delta: float
-    rounds: int = 1
-    max_epsilon0: float = LARGEST_EPSILON0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,7 +172,7 @@ class Plan(Shown, Generic[Estimates_co]):
         others = (
             each
             for each in self.alternatives
-            if not 1.0 / _SAME <= each.expected_standard_error / mine <= _SAME
+            if not 1.0 / SAME_ERROR <= each.expected_standard_error / mine <= SAME_ERROR
         )
         return next(others, None)
 
@@ -439,7 +396,7 @@ def plan(
     least = choices[0].expected_standard_error
     if not least <= question.useless_error:
         raise infeasible(question, makers, target)
-    best = _best(choices, list(makers))
+    best = best_of(choices, list(makers))
     return Plan(
         num_users=target.num_users,
         question=question,
@@ -536,135 +493,3 @@ def _arranged_plan(
         asked_epsilon0=epsilon0,
         _makers=makers,
     )
-
-
-def ranked_choices(
-    question: Question, makers: Candidates, target: Target
-) -> tuple[Alternative, ...]:
-    """Return each randomizer at its largest epsilon0, least expected error first."""
-
-    @cache
-    def of_any() -> float:
-        """Return the largest epsilon0 where it follows from epsilon0 alone."""
-        other = RandomizerFamily.OTHER
-        return meeting(target, lambda epsilon0: LocalProfile(epsilon0=epsilon0, family=other))
-
-    choices = []
-    for make in makers.values():
-        profile = make(1.0).profile
-        has_analysis = profile.family is not RandomizerFamily.OTHER or profile.blanket
-        epsilon0 = meeting(target, partial(_profile_of, make)) if has_analysis else of_any()
-        chosen = make(epsilon0)
-        error = question.expected_error(chosen, target.num_users)
-        choices.append(
-            Alternative(randomizer=chosen, expected_standard_error=error, asked_epsilon0=epsilon0)
-        )
-    return tuple(sorted(choices, key=lambda each: each.expected_standard_error))
-
-
-def _profile_of(make: Callable[[float], LocalRandomizer], epsilon0: float) -> LocalProfile:
-    """Return the law of a randomizer at an epsilon0."""
-    return make(epsilon0).profile
-
-
-def meeting(target: Target, profile_for: Callable[[float], LocalProfile]) -> float:
-    """Return the largest epsilon0 of profiles that meet the target."""
-    if target.rounds == 1:
-        found = largest_epsilon0(
-            profile_for, num_users=target.num_users, epsilon=target.epsilon, delta=target.delta
-        )
-        return min(found, target.max_epsilon0)
-    found = largest_local_epsilon(
-        num_users=target.num_users,
-        rounds=target.rounds,
-        epsilon=target.epsilon,
-        delta=target.delta,
-        profile_for=profile_for,
-    )
-    return min(found, target.max_epsilon0)
-
-
-def guarantee_within(
-    randomizer: LocalRandomizer, num_users: int, epsilon: float, delta: float, *, rounds: int = 1
-) -> Guarantee:
-    """Return the guarantee of all rounds at ``delta``, with an upper end of at most ``epsilon``.
-
-    Calibration proved that delta holds at ``epsilon``; inverting back ends within its tolerance
-    *above* the root, which must not read as a miss.
-    """
-    if rounds > 1:  # calibrated by the very epsilon that is computed here
-        release = ShuffledRelease(profile=randomizer.profile, num_users=num_users)
-        return guarantee_of(release * rounds, delta=delta)
-    guarantee = guarantee_for(randomizer.profile, num_users, delta=delta)
-    bound = guarantee.bound
-    if bound.upper <= epsilon:
-        return guarantee
-    proved = account_delta(
-        randomizer.profile, num_users=num_users, epsilon=epsilon, with_lower=False
-    )
-    if proved.upper > delta:
-        return guarantee
-    lower = None if bound.lower is None else min(bound.lower, epsilon)
-    return replace(guarantee, epsilon=replace(bound, lower=lower, upper=epsilon))
-
-
-def infeasible(question: Question, makers: Candidates, target: Target) -> InfeasibleTargetError:
-    """Return the error that says how many users, or which epsilon, would do.
-
-    Judged by what holds for any randomizer: quicker than each one's own analysis, and since that
-    allows no less noise, what is advised does.
-    """
-    num_users, epsilon, delta = target.num_users, target.epsilon, target.delta
-
-    def useful(users: int, asked: float) -> bool:
-        epsilon0 = meeting(
-            replace(target, num_users=users, epsilon=asked),
-            lambda epsilon0: LocalProfile(epsilon0=epsilon0),
-        )
-        errors = (question.expected_error(make(epsilon0), users) for make in makers.values())
-        return min(errors) <= question.useless_error
-
-    again = f" in {target.rounds} rounds" if target.rounds > 1 else ""
-    advice = []
-    enough = next((users for users in _powers_above(num_users) if useful(users, epsilon)), None)
-    if enough is not None:
-        too_few = enough // 2
-        while enough - too_few > max(1, enough // 50):
-            middle = (too_few + enough) // 2
-            too_few, enough = (too_few, middle) if useful(middle, epsilon) else (middle, enough)
-        advice.append(f"{enough:,} users would do at this target")
-    # Two digits, each tried as it is printed.
-    steps = (digits * 10.0**power for power in range(-6, 2) for digits in _TWO_DIGITS)
-    large = next((e for e in steps if e > epsilon and useful(num_users, e)), None)
-    if large is not None:
-        advice.append(f"epsilon >= {large:g} with {num_users:,} users")
-    if target.max_epsilon0 < LARGEST_EPSILON0:
-        advice.append("max_epsilon0 may have to be larger")
-    return InfeasibleTargetError(
-        f"num_users = {num_users} is too few for epsilon = {epsilon:g}, delta = {delta:g} with "
-        f"{question.describe()}{again}: the noise needed would drown every estimate; "
-        f"{', or '.join(advice)}"
-    )
-
-
-def _powers_above(num_users: int) -> Iterator[int]:
-    """Yield numbers of users that double, up to a billion."""
-    users = 2 * num_users
-    while users <= 2 * _MOST_USERS_ADVISED:
-        yield users
-        users *= 2
-
-
-def _best(choices: Sequence[Alternative], names: Sequence[str]) -> Alternative:
-    """Return the least error among the smallest reports that are close enough to the least of all.
-
-    Of those with the same error the first in the list of candidates: it has the closest analysis.
-    """
-    least = choices[0].expected_standard_error
-    close = [each for each in choices if each.expected_standard_error <= _CLOSE_ENOUGH * least]
-    fewest = min(each.randomizer.num_report_bytes for each in close)
-    small = [each for each in close if each.randomizer.num_report_bytes == fewest]
-    least = small[0].expected_standard_error
-    same = [each for each in small if each.expected_standard_error <= _SAME * least]
-    places = {name: place for place, name in enumerate(names)}
-    return min(same, key=lambda each: places.get(each.randomizer.name, len(names)))

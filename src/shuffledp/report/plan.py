@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from shuffledp.collection.plan import Alternative, Plan
+from shuffledp.collection.choices import Alternative
+from shuffledp.collection.plan import Plan
 from shuffledp.report.charts import ChartPage, ChartSection, Line, lines_figure
 from shuffledp.report.figures import COLOURS, Figure, axis, bar_names, base_layout
 from shuffledp.report.formatting import given, rounded
@@ -59,36 +60,40 @@ def _(subject: Plan) -> str:
         rows=tuple((each.title, f"{each.parameters}; {each.source}") for each in PRECEDENTS),
     )
     title = f"Plan for {subject.question.describe()}"
-    epsilon0, odds, guess = without_shuffler(subject.randomizer.profile, rounds=subject.rounds)
-    key_figures = (
-        (
-            "Central privacy loss",
-            f"epsilon <= {rounded(subject.guarantee.epsilon_upper, up=True)}",
-            f"proved upper bound, at delta = {given(subject.target_delta)}",
-            "",
-        ),
-        (
-            "Without the shuffler",
-            f"{'epsilon0' if subject.rounds == 1 else 'epsilon'} = {epsilon0}",
-            f"odds up to {odds}, right guess up to {guess}",
-            "",
-        ),
-        (
-            "Standard error",
-            error_text(subject, subject.expected_standard_error),
-            f"expected, {subject.question.expected_for}",
-            "",
-        ),
-        ("Users", f"{subject.num_users:,}", subject.randomizer.name, ""),
-    )
     return page_html(
         ChartPage(
             title=title,
             lead=lead,
             command="plan",
             sections=(section, *((curve,) if rows else ()), known),
-            key_figures=key_figures,
+            key_figures=_key_figures(subject),
         )
+    )
+
+
+def _key_figures(plan: Plan) -> tuple[tuple[str, str, str, str], ...]:
+    """Return the strip of figures on top: both guarantees first."""
+    epsilon0, odds, guess = without_shuffler(plan.randomizer.profile, rounds=plan.rounds)
+    return (
+        (
+            "Central privacy loss",
+            f"epsilon <= {rounded(plan.guarantee.epsilon_upper, up=True)}",
+            f"proved upper bound, at delta = {given(plan.target_delta)}",
+            "",
+        ),
+        (
+            "Without the shuffler",
+            f"{'epsilon0' if plan.rounds == 1 else 'epsilon'} = {epsilon0}",
+            f"odds up to {odds}, right guess up to {guess}",
+            "",
+        ),
+        (
+            "Standard error",
+            error_text(plan, plan.expected_standard_error),
+            f"expected, {plan.question.expected_for}",
+            "",
+        ),
+        ("Users", f"{plan.num_users:,}", plan.randomizer.name, ""),
     )
 
 
