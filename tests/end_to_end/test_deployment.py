@@ -3,7 +3,6 @@
 import json
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ import polars as pl
 import pytest
 
 import shuffledp as sdp
+from golden.net.exchange import free_address
 from golden.schemas import found_in
 from shuffledp.cli.main import TERMINATED, main
 from shuffledp.deploy.http_client import HttpClient, RefusedError
@@ -24,19 +24,6 @@ from shuffledp.deploy.task import Task
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "deploying.md"
 SHUFFLEDP = Path(sys.executable).with_name("shuffledp")
 TRUE_SHARE = 0.3
-
-
-def free_address():
-    """Return an address with two free ports in a row, for now."""
-    while True:
-        with socket.socket() as one, socket.socket() as two:
-            one.bind(("127.0.0.1", 0))
-            port = one.getsockname()[1]
-            try:
-                two.bind(("127.0.0.1", port + 1))
-            except OSError:
-                continue
-            return f"127.0.0.1:{port}"
 
 
 def guide_commands():

@@ -6,11 +6,12 @@ stand for the other four.
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from shuffledp.cli.options import PATH, added, answer_list, whole_number
+from shuffledp.collection.columns import Reading, open_answers, open_column
 
 if TYPE_CHECKING:
     from shuffledp.collection.question import Question
@@ -63,19 +64,6 @@ question_options = added(
         ),
     )
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """How to read a table; each kind of question knows some of it."""
-
-    other: bool = False
-    missing: str = "error"
-    clip: bool = False
-    separator: str | None = None
-    truncate: bool = False
-    csv_separator: str | None = None
-    header: bool = True
 
 
 READING = tuple(each.name for each in fields(Reading))
@@ -189,7 +177,7 @@ class Asked:
         """Return the question and the column of a table that answers it, checked."""
         self._require_fitting(column, reading)
         if self.is_about_answers:
-            return _open_answers(table, column, self.listed(), reading, on_progress)
+            return open_answers(table, column, self.listed(), reading, on_progress)
         question = self.question(name=column or "mean", seed=seed)
         if question is None:
             raise click.UsageError("give --domain or --domain-file")
@@ -219,74 +207,3 @@ def _key(seed: int) -> bytes:
     from shuffledp.randomizers.keyed_hash import new_key
 
     return new_key(Entropy.from_seed(seed).spawn().spawn())
-
-
-def _open_answers(
-    table: Path,
-    column: str | None,
-    listed: tuple[str, ...] | None,
-    reading: Reading,
-    on_progress: "Progress | None",
-) -> "tuple[Question, Column]":
-    """Open a column of single answers; the question follows from it where none were listed."""
-    from shuffledp.collection.questions import Categories
-    from shuffledp.collection.source.answers import open_table
-
-    answers = open_table(
-        table,
-        column or "",
-        domain=listed,
-        other=reading.other,
-        missing=reading.missing,
-        on_progress=on_progress,
-        csv_separator=reading.csv_separator,
-        header=reading.header,
-    )
-    return Categories(domain=answers.domain), answers
-
-
-def open_column(
-    question: Any,
-    table: Path,
-    column: str | None,
-    reading: Reading,
-    on_progress: "Progress | None",
-) -> "Column":
-    """Open the columns that answer a question."""
-    from shuffledp.collection.source.answer_sets import open_answer_sets
-    from shuffledp.collection.source.answers import open_words
-    from shuffledp.collection.source.numbers import Ball, Range, open_numbers
-
-    if question.kind == "frequencies":
-        return _open_answers(table, column, question.domain, reading, on_progress)[1]
-    common: Any = {
-        "on_progress": on_progress,
-        "csv_separator": reading.csv_separator,
-        "header": reading.header,
-    }
-    if question.kind == "words":
-        return open_words(table, column or "", missing=reading.missing, **common)
-    if question.kind == "answer-sets":
-        return open_answer_sets(
-            table,
-            column or "",
-            domain=question.domain,
-            max_answers=question.max_answers,
-            separator=";" if reading.separator is None else reading.separator,
-            truncate=reading.truncate,
-            **common,
-        )
-    is_mean = question.kind == "mean"
-    limits = (
-        Range(low=question.low, high=question.high)
-        if is_mean
-        else Ball(norm_bound=question.norm_bound)
-    )
-    return open_numbers(
-        table,
-        (column or "") if is_mean else question.names,
-        limits=limits,
-        clip=reading.clip,
-        missing=reading.missing,
-        **common,
-    )

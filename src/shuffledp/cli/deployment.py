@@ -170,20 +170,11 @@ def create(  # noqa: PLR0913  # one parameter an option
 @json_option
 def check(*, task_file: Path, as_json: bool) -> None:
     """Recompute the guarantee of a task, and say what a device is asked; refuse untrue numbers."""
-    made = _read_task(task_file)
+    from shuffledp.deploy.settings import read_task
+
+    made = read_task(task_file)
     made.check()
     _say_task(made, task_file, as_json=as_json)
-
-
-def _read_task(path: Path) -> "Task":
-    """Return the task in a file."""
-    from shuffledp.core.errors import DataError
-    from shuffledp.deploy.task import Task
-
-    try:
-        return Task.decode(path.read_bytes())
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}") from None
 
 
 def _say_task(made: "Task", path: Path, *, as_json: bool) -> None:
@@ -259,11 +250,12 @@ def send(*, task_file: Path, table: Path, column: str | None, as_json: bool) -> 
     For pilots and load tests: here the true answers are in one file.
     """
     require_service()
-    from shuffledp.deploy.peers.node_values import _opened
+    from shuffledp.collection.columns import Reading, open_column
     from shuffledp.deploy.roles import send_values
+    from shuffledp.deploy.settings import read_task
 
-    made = _read_task(task_file)
-    values = _opened(made.asked.question, table, column)
+    made = read_task(task_file)
+    values = open_column(made.asked.question, table, column, Reading())
     with progress_bar() as on_progress:
         counts = send_values(
             made, values.blocks(), num_values=values.num_users, on_progress=on_progress
@@ -302,9 +294,9 @@ def collect(
 
     from shuffledp.collection.output import PRIVACY_FILE, REPORT_FILE, results_folder
     from shuffledp.deploy.roles import collect_results
-    from shuffledp.deploy.settings import signing_key
+    from shuffledp.deploy.settings import read_task, signing_key
 
-    made = _read_task(folder / "task.bin")
+    made = read_task(folder / "task.bin")
     key = signing_key(folder / "operator.key")
     with results_folder(out, overwrite=overwrite, inputs=read_paths(out)) as partial:
         number = collect_results(made, key, partial, batch=batch, wait_seconds=wait)

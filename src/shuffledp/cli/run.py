@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shuffledp.cli.asked import READING, Asked, Reading, open_column, question_options
+from shuffledp.cli.asked import READING, Asked, question_options
 from shuffledp.cli.console import print_facts, print_json, print_warnings, progress_bar, read_paths
 from shuffledp.cli.options import (
     PATH,
@@ -24,6 +24,7 @@ from shuffledp.cli.options import (
     taken,
 )
 from shuffledp.cli.shuffles import shuffler_options, take_shuffle
+from shuffledp.collection.columns import Reading, open_column
 from shuffledp.core.checks import require_non_negative
 from shuffledp.report.wording import guarantee_facts, without_shuffler_line
 

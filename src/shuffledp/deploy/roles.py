@@ -23,14 +23,13 @@ from shuffledp.core.errors import DataError, ShuffledpError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.progress import Progress
 from shuffledp.deploy.analyzer import Analyzer, Opened
-from shuffledp.deploy.http_client import HttpClient, json_of
+from shuffledp.deploy.http_client import MOST_SHORT_BYTES, HttpClient, json_of
 from shuffledp.deploy.messages import (
     MOST_REPORTS,
     REPORT_ID_BYTES,
     Report,
     SealKey,
     SignedKeys,
-    sealed_size,
 )
 from shuffledp.deploy.service import (
     analyzer_app,
@@ -227,8 +226,6 @@ class Server:
         self._task_id, self._key = task.task_id, key
         self._operator_key = task.operator_key
         self._base = f"/tasks/{self._task_id.hex()}"
-        self._most = 1 << 8
-        self._batch_bytes = sealed_size(task.asked.codec.num_report_bytes)
         self._http = HttpClient(url, server=role, patience_seconds=patience_seconds)
 
     def __enter__(self) -> "Server":
@@ -265,7 +262,7 @@ class Server:
 
     def forget(self, number: int) -> None:
         """Say that a batch is stored, and can be deleted."""
-        self._ask("DELETE", f"/batches/{number}", self._most)
+        self._ask("DELETE", f"/batches/{number}", MOST_SHORT_BYTES)
 
     def results(self) -> dict[str, Any]:
         """Return which batches have results, and which were refused, with why."""

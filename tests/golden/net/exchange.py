@@ -91,7 +91,7 @@ def run_exchange(run_program: Callable[[list[str]], tuple[int, str, str]]) -> di
 def run_servers(run_program: Callable[[list[str]], tuple[int, str, str]]) -> dict[str, Any]:
     """Run a task with both servers in the working folder; return what does not depend on chance."""
     with _processes() as start:
-        listen = f"--shuffler {_free_address()} --analyzer {_free_address()}"
+        listen = f"--shuffler {free_address()} --analyzer {free_address()}"
         found = [run_program(shlex.split(f"{_CREATE} {listen}"))]
         servers = [start(line) for line in _SERVE]
         urls = [server.stdout.readline().partition("//")[0] for server in servers]
@@ -107,7 +107,7 @@ def run_servers(run_program: Callable[[list[str]], tuple[int, str, str]]) -> dic
     }
 
 
-def _free_address() -> str:
+def free_address() -> str:
     """Return an address whose port and the next are free, for now."""
     while True:
         with socket.socket() as one, socket.socket() as two:

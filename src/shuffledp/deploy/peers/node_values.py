@@ -8,13 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.collection.columns import Reading, open_column
 from shuffledp.collection.question import Question
-from shuffledp.collection.questions import AnswerSets, Categories, Mean, VectorMean
-from shuffledp.collection.source.answer_sets import open_answer_sets
-from shuffledp.collection.source.answers import open_table, open_words
+from shuffledp.collection.questions import AnswerSets, Mean, VectorMean
 from shuffledp.collection.source.edge_files import read_ids
-from shuffledp.collection.source.numbers import Ball, Range, open_numbers
-from shuffledp.collection.source.tables import Column
 from shuffledp.core.errors import DataError, ParameterError
 
 
@@ -64,7 +61,7 @@ def read_node_values(
     Without a column of labels the row number, from 0, is the node's number, so that there must be
     as many rows as nodes.
     """
-    opened = _opened(question, table, column)
+    opened = open_column(question, table, column, Reading())
     nodes = _nodes_of_rows(table, opened.num_users, labels, num_nodes, id_column)
     order = np.argsort(nodes, kind="stable")
     rising = nodes[order]
@@ -94,24 +91,6 @@ def value_of_one(question: Question, node: int, answer: str) -> NodeValues:
     # the others are in other processes.
     values = next(iter(question.column([value, value]).blocks()))
     return NodeValues(nodes=np.array([node]), values=_rows(values, np.array([0])))
-
-
-def _opened(question: Question, table: Path, column: str | None) -> Column:
-    """Open the columns that answer a question; every row must have a value in its domain."""
-    if isinstance(question, VectorMean):
-        limits: Any = Ball(norm_bound=question.norm_bound)
-        return open_numbers(table, question.names, limits=limits)
-    if column is None:
-        raise ParameterError("column is missing: name the column with the values")
-    if isinstance(question, Categories):
-        return open_table(table, column, domain=question.domain)
-    if isinstance(question, Mean):
-        return open_numbers(table, column, limits=Range(low=question.low, high=question.high))
-    if isinstance(question, AnswerSets):
-        return open_answer_sets(
-            table, column, domain=question.domain, max_answers=question.max_answers
-        )
-    return open_words(table, column)
 
 
 def _nodes_of_rows(
