@@ -78,10 +78,10 @@ def place_of(answer: int, num_labels: int) -> int:
 
 def filled_slots(answers: set[int], num_labels: int, max_answers: int) -> list[int]:
     """Return the places of answers in falling order, filled up with the number of labels."""
-    if len(answers) > max_answers:
-        raise ValueError(f"{len(answers)} answers, and the task takes {max_answers}")
-    slots = sorted((place_of(each, num_labels) for each in answers), reverse=True)
-    return slots + [num_labels] * (max_answers - len(slots))
+    places = {place_of(each, num_labels) for each in answers}
+    if len(places) > max_answers:
+        raise ValueError(f"{len(places)} answers, and the task takes {max_answers}")
+    return sorted(places, reverse=True) + [num_labels] * (max_answers - len(places))
 
 
 # ---------------------------------------------------------------- uniform whole numbers

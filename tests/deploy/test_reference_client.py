@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mpmath import mp, mpf
 from scipy.special import betainc
 from scipy.stats import chi2
 
@@ -147,6 +148,53 @@ def digit_by_digit(words, truth, *, is_fair):
     numbers[truth] = LARGEST - words[truth]
     digits = [sum((word >> (63 - j) & 1) << p for p, word in enumerate(numbers)) for j in range(64)]
     return [*digits, *[0] * 8, coin] if is_fair else digits
+
+
+@every_entry
+def test_the_integers_are_those_of_the_documented_formulas(entry):
+    """At the loss that is stated for the law; at the one asked for they may be one off."""
+    asked, law = AskedTerms.from_json_dict(entry["task"]), entry["law"]
+    base = getattr(asked.randomizer, "base", asked.randomizer)
+    k = getattr(base, "domain_size", 0)
+    with mp.workdps(100):
+        e0 = mp.exp(mpf(base.epsilon0))
+        if base.name == "privunit":  # q has its own margin
+            share = laws.cap_share(base)
+            expected = WORDS * (1 - share) / (share * e0 + 1 - share)
+            assert law["threshold"] == pytest.approx(float(expected), rel=1e-8)
+        else:
+            assert law == documented_law(base.name, k, e0)
+
+
+def documented_law(name, k, e0):
+    """Return the integers for e^epsilon0, a number of many digits."""
+    flip = int(mp.ceil(WORDS / (e0 + 1)))
+    match name:
+        case "k-rr":
+            return {"threshold": min(int(mp.ceil(WORDS / (e0 + k - 1))), WORDS // k)}
+        case "optimized-local-hashing":
+            odds = Fraction(WORDS - flip, flip)
+            limit = odds * ((k - 1) * odds + 1) / (odds + k - 1)
+            primes = [g for g in range(2, 2 * k) if all(g % d for d in range(2, g))]
+            largest = next(g for g in primes if g >= k)
+            g = max(
+                (b for a, b in itertools.pairwise(primes) if (a - 1) * (b - 1) < limit), default=2
+            )
+            g = min(g, largest)
+            threshold = int(mp.ceil(WORDS / (e0 + g - 1)))
+            return {"num_buckets": g, "threshold": min(threshold, WORDS // g)}
+        case "subset-selection":
+            size = next(s for s in range(1, k) if e0**2 * s * (s + 1) >= (k - s) * (k - s - 1))
+            threshold = int(mp.floor(WORDS * e0 * size / (e0 * size + k - size)))
+            return {"subset_size": size, "threshold": threshold}
+        case "piecewise":
+            window, steps = 256, round(256 * float(mp.sqrt(e0)))
+            threshold = window * int(mp.ceil(WORDS / (window * (steps + window * e0))))
+            return {"num_steps": steps, "window": window, "threshold": threshold}
+        case "symmetric-unary" | "count-mean-sketch":
+            sizes = {} if name == "symmetric-unary" else {"num_hashes": 1024, "num_buckets": 1024}
+            return sizes | {"threshold": int(mp.ceil(WORDS / (mp.sqrt(e0) + 1)))}
+    return {"threshold": flip}
 
 
 @every_entry
