@@ -121,8 +121,8 @@ def edge_words(asked):
         case "duchi":
             rounding = {"rounded up unless at an end": 0, "rounded down": LARGEST}
             found = {
-                f"{way}, then {what}": [word, coin]
-                for way, word in rounding.items()
+                f"{where}, then {what}": [word, coin]
+                for where, word in rounding.items()
                 for what, coin in near.items()
             }
         case "piecewise":
@@ -132,11 +132,8 @@ def edge_words(asked):
                 what: [LARGEST, word]
                 for what, word in {**near, **more, "2^64 - 1": LARGEST}.items()
             }
-    if way == "sampled":
-        found["a slot word of 2^64 - 1, refused"] = [LARGEST]
-    return {
-        what: words if words == [LARGEST] else [*first, *words] for what, words in found.items()
-    }
+    found = {what: [*first, *words] for what, words in found.items()}
+    return found | ({"a slot word of 2^64 - 1, refused": [LARGEST]} if way == "sampled" else {})
 
 
 def refused_of(asked, report):
