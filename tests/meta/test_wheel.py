@@ -119,7 +119,6 @@ def test_run_writes_its_report(shuffledp, tmp_path):
 def test_a_device_as_the_guide_sets_it_up(wheel, tmp_path):
     needed = ("numpy", "cryptography")
     programs = environment(tmp_path / "device", ("--no-deps", wheel), needed)
-    # cryptography may bring more where it has no wheel, but nothing of this.
     assert not packages(programs) & {"numba", "llvmlite", "polars", "scipy", "click", "rich"}
     guide = (REPOSITORY / "docs" / "guides" / "deploying.md").read_text(encoding="utf-8")
     assert "pip install --no-deps" in guide
