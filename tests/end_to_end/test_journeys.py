@@ -24,8 +24,9 @@ from shuffledp.collection.source.surveys import load_survey
 NOTEBOOKS = Path(__file__).parents[2] / "docs" / "notebooks"
 TARGET = ("--epsilon", "0.5", "--delta", "1e-6")
 
-# Without a seed, as users run it: of a simulation `explain` says nothing. 22 intervals, each of which misses with 1e-11 or less: Clopper and Pearson's by their theorem, the
-# normal ones of a sum of at least 944 coins with less than a hundred times their nominal rate.
+# Without a seed, as users run it: of a simulation `explain` says nothing. 22 intervals, each of
+# which misses with 1e-11 or less: Clopper and Pearson's by their theorem, the normal ones of a sum
+# of at least 944 coins with less than a hundred times their nominal rate.
 FALSE_POSITIVE_RATE = 1e-9
 SURE = ("--confidence", repr(1 - 1e-13))
 # Two shares in the notebook, with their standard errors alone: 1e-15 each by normal tails.
