@@ -5,8 +5,7 @@ See `binary_randomized_response` for the mathematics.
 
 import math
 
-from numba import njit
-
+from shuffledp.core.compiled import njit
 from shuffledp.core.numerics.binomial_kernels import (
     log_tilted_mass,
     points_and_tail,

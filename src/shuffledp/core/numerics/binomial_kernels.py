@@ -210,7 +210,8 @@ def points_and_tail(
         tail += (real_shifted * real_gap + imaginary_shifted * imaginary_gap) / norm
     log_scale, _ = log_tilted_mass(num_high, num_low, q, s, r)
     scale = math.exp(log_scale) / num_nodes
-    aliases = 1.0 / math.expm1(-num_nodes * log_tilt(r))
+    # From 700 on they are below 1e-304, and plain Python would raise where compiled code has inf.
+    aliases = 1.0 / math.expm1(min(-num_nodes * log_tilt(r), 700.0))
     return scale * before * r, scale * here, scale * after / r, scale * tail * r - aliases
 
 
