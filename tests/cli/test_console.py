@@ -2,7 +2,7 @@
 
 import pytest
 
-from shuffledp.cli.console import say
+from shuffledp.cli.console import _Stages, say
 
 
 @pytest.mark.parametrize(
@@ -17,3 +17,29 @@ from shuffledp.cli.console import say
 def test_arguments_are_printed_as_options(capsys, message, printed):
     say("error", message)
     assert capsys.readouterr().err == f"error: {printed}\n"
+
+
+class Bar:
+    """A progress display that only keeps the names of its lines."""
+
+    def __init__(self):
+        self.lines = []
+
+    def add_task(self, line, total):
+        self.lines.append(line)
+        return len(self.lines) - 1
+
+    def update(self, task, completed, total):
+        assert task < len(self.lines)
+
+
+def test_stages_say_once_what_would_be_quicker():
+    stages = _Stages(bar := Bar(), {"learning": "quicker: fewer --trials"})
+    for stage in ("position laws (quicker: positions='spectral')", "learning", "checking"):
+        stages(stage, 0, 2)
+        stages(stage, 2, 2)
+    assert bar.lines == [
+        "position laws (quicker: --positions spectral)",
+        "learning (quicker: fewer --trials)",
+        "checking",
+    ]

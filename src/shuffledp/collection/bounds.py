@@ -26,7 +26,7 @@ from shuffledp.core.checks import (
 from shuffledp.core.errors import OutOfRegimeError, ParameterError, PrecisionError
 from shuffledp.core.frames import Frames
 from shuffledp.core.profile import LocalProfile
-from shuffledp.core.progress import Progress
+from shuffledp.core.progress import Progress, no_progress
 
 # By how much two ends that meet may cross by rounding, relative to them.
 _MEETING = 1e-8
@@ -387,14 +387,12 @@ def bound_curves(
 
     The decades move where the scenario lies outside of them. Some seconds.
     """
-    positions = _positions(scenario, over)
+    report, positions = progress or no_progress, _positions(scenario, over)
     points = []
     for done, position in enumerate(positions):
-        if progress is not None:
-            progress("comparing", done, len(positions))
+        report("comparing", done, len(positions))
         points.append(compare_scenario(_moved(scenario, over, position)))
-    if progress is not None:
-        progress("comparing", len(positions), len(positions))
+    report("comparing", len(positions), len(positions))
     return BoundCurves(over=over, here=compare_scenario(scenario), points=tuple(points))
 
 

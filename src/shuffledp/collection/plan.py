@@ -29,6 +29,7 @@ from shuffledp.collection.results import (
     Guarantee,
     Shown,
     WithoutShuffler,
+    log_collection,
     plan_cautions,
     registered_renderer,
     without_shuffler,
@@ -380,7 +381,9 @@ def plan(
         )
     if epsilon is None:
         users = require_at_least("num_users", num_users, 1)
-        return _fixed_plan(question, float(epsilon0 or 0.0), users, delta, shuffling, randomizer)
+        found = _fixed_plan(question, float(epsilon0 or 0.0), users, delta, shuffling, randomizer)
+        log_collection("plan", found, shuffling.name)
+        return found
     limit = math.inf if max_epsilon0 is None else require_positive("max_epsilon0", max_epsilon0)
     target = Target(
         num_users=require_at_least("num_users", num_users, 1),
@@ -389,8 +392,18 @@ def plan(
         rounds=require_at_least("rounds", rounds, 1),
         max_epsilon0=min(limit, LARGEST_EPSILON0),
     )
-    if not is_uniform(shuffling):
-        return _arranged_plan(question, target, shuffling, randomizer)
+    if is_uniform(shuffling):
+        found = _uniform_plan(question, target, randomizer)
+    else:
+        found = _arranged_plan(question, target, shuffling, randomizer)
+    log_collection("plan", found, shuffling.name)
+    return found
+
+
+def _uniform_plan(
+    question: Question[Estimates_co], target: Target, randomizer: str | None
+) -> Plan[Estimates_co]:
+    """Return the randomizer that errs least at the largest epsilon0 that meets a target."""
     makers = chosen_candidates(question, randomizer)
     choices = ranked_choices(question, makers, target)
     least = choices[0].expected_standard_error

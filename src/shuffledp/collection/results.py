@@ -16,6 +16,7 @@ from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.frames import Frames
+from shuffledp.core.progress import logger
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -327,6 +328,21 @@ class Result(Shown, Frames, Generic[Estimates_co]):
             f"epsilon={self.guarantee.epsilon_upper:.6g}, delta={self.guarantee.delta_upper:.6g}, "
             f"is_simulation={self.is_simulation})"
         )
+
+
+def log_collection(what: str, subject: "Plan | Result", shuffler: str) -> None:
+    """Tell the log what is collected from how many users, and how private that is about."""
+    law, guarantee = subject.randomizer, subject.guarantee
+    logger.info(
+        "%s: %d users, %s with epsilon0 = %.6g, %s shuffler: epsilon about %.4g at delta %.4g",
+        what,
+        subject.num_users,
+        law.name,
+        law.epsilon0,
+        shuffler,
+        guarantee.epsilon_upper,
+        guarantee.delta_upper,
+    )
 
 
 class Renderer(Protocol):

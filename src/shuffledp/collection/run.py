@@ -21,7 +21,13 @@ from shuffledp.collection.arrangements import UNIFORM, Arrangement, Stage, is_un
 from shuffledp.collection.plan import Plan
 from shuffledp.collection.question import EstimateOptions, Question
 from shuffledp.collection.questions import Categories
-from shuffledp.collection.results import Guarantee, Result, plan_cautions, without_shuffler
+from shuffledp.collection.results import (
+    Guarantee,
+    Result,
+    log_collection,
+    plan_cautions,
+    without_shuffler,
+)
 from shuffledp.collection.source.tables import Column, require_users
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_open_unit
@@ -161,7 +167,7 @@ def run(  # noqa: PLR0913  # one keyword an option
         on_progress=on_progress,
     )
     estimates = plan.question.estimate(plan.randomizer, aggregate, options)
-    result = _result(
+    found = _result(
         plan,
         for_all_users(estimates, column.num_users),
         shuffling=shuffling,
@@ -169,12 +175,14 @@ def run(  # noqa: PLR0913  # one keyword an option
         notes=(*shortfall, *column.cautions),
         report=on_progress or no_progress,
     )
-    return replace(
-        result,
+    result = replace(
+        found,
         is_simulation=entropy.is_simulation,
         seed=None if seed is None else int(seed),
         prior=belief,
     )
+    log_collection("simulation" if result.is_simulation else "run", result, shuffling.name)
+    return result
 
 
 def estimate(
@@ -253,7 +261,7 @@ def estimate(
         f"{plan.randomizer.epsilon0:.6g} and randomness of its own, and nobody saw which is whose.",
     )
     estimates = plan.question.estimate(plan.randomizer, analyst.aggregate(), options)
-    return _result(
+    result = _result(
         plan,
         estimates,
         shuffling=shuffling,
@@ -261,6 +269,8 @@ def estimate(
         notes=shortfall,
         report=no_progress,
     )
+    log_collection("estimate", result, shuffling.name)
+    return result
 
 
 def _options(

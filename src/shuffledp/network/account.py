@@ -12,10 +12,10 @@ from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_delta, require_open_unit
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile
-from shuffledp.core.progress import Progress
+from shuffledp.core.progress import Progress, logger, no_progress
 from shuffledp.network.graph import Graph
 from shuffledp.network.hiding import Hiding, ReportingProtocol
-from shuffledp.network.mixing import Method, NetworkMixing
+from shuffledp.network.mixing import NetworkMixing, Positions
 
 Components = Literal["connected", "largest"]
 Users = Literal["worst", "all"]
@@ -140,7 +140,7 @@ def account_network(  # noqa: PLR0913  # one keyword an option
     protocol: ReportingProtocol = "all",
     laziness: SupportsFloat = 0.0,
     within: float = 0.01,
-    method: Method = "auto",
+    positions: Positions = "auto",
     components: Components = "connected",
     num_dishonest: SupportsIndex = 0,
     users: Users = "worst",
@@ -165,7 +165,7 @@ def account_network(  # noqa: PLR0913  # one keyword an option
         Chance that a report stays where it is in a round, by a coin of its own; in [0, 1).
     within : float
         For "auto": how near, relative to the limit.
-    method : {"auto", "exact", "spectral"}
+    positions : {"auto", "exact", "spectral"}
         See `NetworkMixing`.
     components : {"connected", "largest"}
         A graph in several pieces is refused, or its largest piece is taken.
@@ -215,7 +215,7 @@ def account_network(  # noqa: PLR0913  # one keyword an option
     mixing = NetworkMixing(
         graph.largest_component()[0] if components == "largest" else graph,
         laziness=laziness,
-        method=method,
+        positions=positions,
         on_progress=on_progress,
     )
     of_walk: dict[str, Any] = {"delta": allowed, "protocol": protocol, "num_dishonest": dishonest}
@@ -235,6 +235,13 @@ def account_network(  # noqa: PLR0913  # one keyword an option
         found = hiding.epsilon_of_share(profile, share, delta=allowed, num_dishonest=dishonest)
         return min(found, epsilon.upper)
 
+    logger.info(
+        "network: %d users, %d rounds: epsilon about %.4g at delta %.4g",
+        users_left.num_users,
+        number,
+        epsilon.upper,
+        allowed,
+    )
     return NetworkAccount(
         num_users=users_left.num_users,
         num_edges=users_left.num_edges,
@@ -362,8 +369,7 @@ def network_curve(
         if users == "all":
             found = mixing.hiding(each).epsilon_of_share(profile, MOST, delta=delta)
             most.append(min(found, points[-1][0]))
-        if on_progress is not None:
-            on_progress(f"{name}: epsilon", index + 1, len(asked))
+        (on_progress or no_progress)("epsilon by rounds", index + 1, len(asked))
     uniform = account_epsilon(profile, num_users=graph.num_users, delta=delta, with_lower=False)
     return NetworkCurve(
         name=name,
