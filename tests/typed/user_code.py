@@ -38,3 +38,5 @@ guess: float = limited.without_shuffler.right_guess
 reloaded: sdp.Plan = sdp.Plan.load(limited.save("plan.json"))
 from_file: sdp.Result = sdp.estimate("reports.csv", reloaded, missing="drop", strict=True)
 columns: dict[str, list[object]] = result.to_dict()
+table: dict[str, list[object]] = sdp.account(epsilon0=[1, 2], num_users=50, delta=1e-6).to_dict()
+central: float = sdp.account(epsilon0=1.0, num_users=50, delta=1e-6).epsilon_upper

@@ -15,7 +15,6 @@ from shuffledp.accounting.amplification.local import LOCAL
 from shuffledp.accounting.amplification.method import Method
 from shuffledp.accounting.amplification.registry import METHODS, account_delta, account_epsilon
 from shuffledp.collection.profiles import named_profile
-from shuffledp.collection.results import Shown
 from shuffledp.core.bound import Bound, reconciled_lower
 from shuffledp.core.checks import (
     require_at_least,
@@ -107,7 +106,7 @@ class ComparedBound:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BoundComparison(Shown, Frames):
+class BoundComparison(Frames):
     """All bounds on one scenario, smallest first, those without a value last.
 
     ``lower`` is what explicit data prove unavoidable, rounded down; None where none are known.
@@ -329,7 +328,7 @@ class Over(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BoundCurves(Shown, Frames):
+class BoundCurves(Frames):
     """Comparisons along an axis, the scenario ``here`` among them."""
 
     over: Over

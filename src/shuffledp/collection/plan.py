@@ -27,17 +27,16 @@ from shuffledp.collection.question import Candidates, Question, chosen_candidate
 from shuffledp.collection.results import (
     Estimates_co,
     Guarantee,
-    Shown,
     WithoutShuffler,
     log_collection,
     plan_cautions,
-    registered_renderer,
     without_shuffler,
 )
 from shuffledp.collection.saved_plans import read_plan, write_plan
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.core.numerics.inversion import last_above_first_below
+from shuffledp.core.shown import Shown, registered_renderer
 from shuffledp.randomizers.base import LocalRandomizer
 
 # Of a target's epsilon, at which the errors of a plan are compared.

@@ -1,22 +1,21 @@
 """What a collection returns: its `Guarantee`, its `Result`, and the facts about its shuffle.
 
 This module holds data only. How a result looks in a browser, a notebook or a terminal is decided
-one floor up, in ``shuffledp.report``; since imports point downwards, that package is
-handed in once through `register_renderer`, by ``shuffledp/__init__.py``.
+in ``shuffledp.report``.
 """
 
 import math
 from dataclasses import asdict, dataclass, replace
-from importlib import import_module
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, cast
+from typing import TYPE_CHECKING, Any, Generic
 
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.frames import Frames
 from shuffledp.core.progress import logger
+from shuffledp.core.shown import Shown, registered_renderer
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -39,15 +38,6 @@ else:
     from typing import TypeVar
 
     Estimates_co = TypeVar("Estimates_co", covariant=True)
-
-
-class Shown:
-    """What shows itself in a notebook, through the registered renderer."""
-
-    __slots__ = ()
-
-    def _repr_html_(self) -> str:
-        return registered_renderer().notebook_html(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +157,7 @@ class About:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
-class Result(Shown, Frames, Generic[Estimates_co]):
+class Result(Frames, Generic[Estimates_co]):
     """What one collection produced: estimates, the guarantee they came with, and how.
 
     It prints itself: a short text in a terminal, a table in a notebook, and with `report` a
@@ -316,7 +306,7 @@ class Result(Shown, Frames, Generic[Estimates_co]):
             If the file cannot be written; then nothing is left behind.
         """
         subject = self if about is None else replace(self, about=about)
-        return registered_renderer().write_report(subject, path)
+        return Path(registered_renderer().write_report(subject, path))
 
     def __str__(self) -> str:
         return registered_renderer().terminal_text(self)
@@ -343,41 +333,6 @@ def log_collection(what: str, subject: "Plan | Result", shuffler: str) -> None:
         guarantee.epsilon_upper,
         guarantee.delta_upper,
     )
-
-
-class Renderer(Protocol):
-    """Turns plans and results into something to look at; ``shuffledp.report`` is one."""
-
-    def write_report(self, result: Result, path: str | PathLike[str]) -> Path:
-        """Write a self-contained HTML report and return its path."""
-        ...
-
-    def notebook_html(self, subject: object) -> str:
-        """Return an HTML fragment without scripts."""
-        ...
-
-    def terminal_text(self, subject: "Result | Plan") -> str:
-        """Return a few lines of plain text."""
-        ...
-
-
-_renderers: list[Renderer | str] = []  # at most one; the last registered
-
-
-def register_renderer(renderer: Renderer | str) -> None:
-    """Let ``renderer``, or the module of that name, show results from now on."""
-    _renderers[:] = [renderer]
-
-
-def registered_renderer() -> Renderer:
-    """Return the renderer, or say why there is none."""
-    if not _renderers:
-        raise RuntimeError(
-            "no renderer for results is registered: `import shuffledp` does it, or call "
-            "shuffledp.collection.results.register_renderer(shuffledp.report)"
-        )
-    found = _renderers[0]
-    return cast(Renderer, import_module(found)) if isinstance(found, str) else found
 
 
 def _json_number(value: Bound | float) -> object:

@@ -11,8 +11,10 @@ from shuffledp.accounting.amplification.registry import account_epsilon
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_delta, require_open_unit
 from shuffledp.core.errors import ParameterError
+from shuffledp.core.frames import Frames
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.progress import Progress, logger, no_progress
+from shuffledp.core.shown import Shown
 from shuffledp.network.graph import Graph
 from shuffledp.network.hiding import Hiding, ReportingProtocol
 from shuffledp.network.mixing import NetworkMixing, Positions
@@ -45,7 +47,7 @@ _JSON_NAMES = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkAccount:
+class NetworkAccount(Shown):
     """The central guarantee of an exchange, with what it rests on.
 
     Parameters
@@ -235,13 +237,7 @@ def account_network(  # noqa: PLR0913  # one keyword an option
         found = hiding.epsilon_of_share(profile, share, delta=allowed, num_dishonest=dishonest)
         return min(found, epsilon.upper)
 
-    logger.info(
-        "network: %d users, %d rounds: epsilon about %.4g at delta %.4g",
-        users_left.num_users,
-        number,
-        epsilon.upper,
-        allowed,
-    )
+    logger.info("network: %d rounds, epsilon about %.4g", number, epsilon.upper)
     return NetworkAccount(
         num_users=users_left.num_users,
         num_edges=users_left.num_edges,
@@ -307,7 +303,7 @@ MOST_POINTS = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkCurve:
+class NetworkCurve(Frames):
     """What an exchange guarantees after some numbers of rounds: every epsilon is rounded up.
 
     ``published`` is the published theorem in its corrected form, None where it says nothing;
@@ -332,6 +328,11 @@ class NetworkCurve:
         most = self.uniform_epsilon * (1.0 + share)
         pairs = zip(self.rounds, self.epsilon, strict=True)
         return next((rounds for rounds, epsilon in pairs if epsilon <= most), None)
+
+    def columns(self) -> dict[str, Any]:
+        """Return the numbers of rounds, and the epsilons after them."""
+        names = ("rounds", "epsilon", "published", "epsilon_of_most")
+        return {name: value for name in names if (value := getattr(self, name))}
 
     def to_json_dict(self) -> dict[str, object]:
         """Return the curve as JSON values."""
