@@ -12,7 +12,7 @@ from shuffledp.leakage.of_runs import of_run
 from shuffledp.network.run import ExchangeFacts
 from shuffledp.report.charts import Line, lines_figure
 from shuffledp.report.figures import MOST_BARS, Figure, figure_of_estimates
-from shuffledp.report.formatting import best_guess, brief, odds_factor
+from shuffledp.report.formatting import best_guess, brief, odds_factor, rounded, shorten
 from shuffledp.report.leakage import leakage_facts
 from shuffledp.report.page import page_html, render_page
 from shuffledp.report.shuffles import (
@@ -26,15 +26,16 @@ from shuffledp.report.statement import SIMULATION_WARNING, meets_target, privacy
 from shuffledp.report.wording import (
     estimate_headings,
     estimate_rows,
+    local_limits,
     randomizer_title,
     safe_delta,
     safe_epsilon,
-    without_shuffler,
     wording,
 )
 
 _MINUS = "\u2212"
 _MOST_LISTED = 12  # answers spelt out in running text; all are in the table
+_MOST_SUMMARIZED, _LONGEST_SUMMARIZED = 8, 32  # estimates on the first printed page, letters
 _LONGEST_LIST = 400  # characters of code; the table of estimates lists all labels
 
 _CAPTIONS = (
@@ -74,6 +75,7 @@ def _(subject: Result) -> str:
         bars=bars,
         **_estimates(subject),
         statement=privacy_statement(subject),
+        summary=_summary(subject),
         **leakage_facts(of_run(subject)),
         **({} if subject.groups is None else _groups(subject.groups)),
         **({} if subject.network is None else _network(subject.network)),
@@ -99,7 +101,7 @@ def _missed(result: Result) -> str:
 def _key_figures(result: Result) -> list[tuple[str, str, str, str]]:
     """Return the strip of four figures on top: both guarantees first."""
     guarantee = result.guarantee
-    epsilon0, odds, guess = without_shuffler(result.randomizer.profile)
+    epsilon0, odds, guess = local_limits(result.randomizer.profile)
     central = "proved upper bound"
     if math.isfinite(guarantee.epsilon_upper):
         chance = best_guess(guarantee.epsilon_upper, guarantee.delta_upper)
@@ -137,6 +139,44 @@ def _estimates(result: Result) -> dict[str, Any]:
         ],
         "are_many": are_many,
         "bars_caption": caption,
+    }
+
+
+# What the one printed page says of the guarantees; the key figures stand above it.
+_SUMMARIZED = frozenset(
+    {
+        "What the reports reveal.",
+        "The exception.",
+        "If the shuffler fails.",
+        "If reports are followed on their way.",
+    }
+)
+
+
+def _summary(result: Result) -> dict[str, Any]:
+    """Return what fits a printed page beside the headline and the key figures."""
+    about, law = result.about.to_json_dict(), result.randomizer
+    head, rows = estimate_headings(result), estimate_rows(result)
+    asked = [(name.capitalize(), text) for name, text in about.items() if name != "title"]
+    return {
+        "facts": [
+            *asked,
+            ("Randomizer", f"{randomizer_title(law)}, epsilon0 = {rounded(law.epsilon0, up=True)}"),
+        ],
+        "headings": (head.value, *head.few_numbers),
+        "rows": [
+            (
+                shorten(row.value, _LONGEST_SUMMARIZED),
+                *(number.replace("-", _MINUS) for number in row.few_numbers),
+            )
+            for row in rows[:_MOST_SUMMARIZED]
+        ],
+        "num_more": max(0, len(rows) - _MOST_SUMMARIZED),
+        "paragraphs": [
+            paragraph
+            for paragraph in privacy_statement(result).paragraphs
+            if paragraph[0] in _SUMMARIZED
+        ],
     }
 
 

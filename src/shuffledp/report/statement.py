@@ -17,9 +17,9 @@ from shuffledp.report.shuffles import group_paragraphs, network_paragraph
 from shuffledp.report.wording import (
     gap_percent,
     guarantee_facts,
+    local_limits,
     safe_delta,
     safe_epsilon,
-    without_shuffler,
 )
 
 Paragraph = tuple[str, str]  # a short title and its text
@@ -168,7 +168,7 @@ def _certainty(guarantee: Guarantee) -> Paragraph:
 def _without_shuffler(result: Result) -> Paragraph:
     """Say what is left if the shuffler is broken: the local guarantee."""
     profile = result.randomizer.profile
-    epsilon0, odds, guess = without_shuffler(profile)
+    epsilon0, odds, guess = local_limits(profile)
     exception = (
         ""
         if profile.delta0 == 0.0
