@@ -55,14 +55,20 @@ def say(kind: str, message: str) -> None:
     click.echo(f"{kind}: {one_line(_with_options(message), limit=_LONGEST_LINE)}", err=True)
 
 
+# Options that are not called as the arguments are.
+_OTHER_NAMES = {"laziness": "lazy", "id-column": "id"}
+
+
 def _with_options(message: str) -> str:
     """Return a message with options where it names arguments: missing='drop' as --missing drop."""
 
     def option(found: re.Match[str]) -> str:
-        name, value = "--" + found["name"].replace("_", "-"), found["text"] or ""
-        return f"{name} {value}" if value else name
+        name = found["name"].replace("_", "-")
+        value = found["text"] or found["number"] or ""
+        return f"--{_OTHER_NAMES.get(name, name)} {value}".rstrip()
 
-    pattern = r"\b(?P<name>[a-z_]+)=(?:True|\[\.\.\.\]|'(?P<text>[\w,-]+)')"
+    value = r"(?:True|\[\.\.\.\]|\.\.\.|'(?P<text>[\w,-]+)'|(?P<number>0\.\d+))"
+    pattern = rf"\b(?P<name>[a-z_]+)={value}"
     return re.sub(pattern, option, message)
 
 

@@ -20,7 +20,7 @@ from shuffledp.cli.options import (
     whole_number,
 )
 from shuffledp.report.formatting import rounded
-from shuffledp.report.wording import guarantee_facts, local_limits_line
+from shuffledp.report.wording import guarantee_facts, without_shuffler_line
 
 if TYPE_CHECKING:
     from shuffledp.deploy.task import Task
@@ -202,7 +202,7 @@ def _say_task(made: "Task", path: Path, *, as_json: bool) -> None:
             ("least batch", f"{made.min_batch:,} reports, of which {made.num_honest:,} count"),
             ("promised", f"epsilon <= {made.epsilon} at delta = {made.delta}"),
             *guarantee_facts(found)[:3],
-            ("no shuffler", local_limits_line(made.asked.randomizer.profile)),
+            ("no shuffler", without_shuffler_line(made.asked.randomizer.profile)),
         ]
     )
 

@@ -180,8 +180,8 @@ def _print_plan(chosen: "Plan") -> None:
         PLAN_HEADINGS,
         curve_table,
         expected_errors,
-        local_limits_line,
         plan_rows,
+        without_shuffler_line,
     )
 
     print_facts(
@@ -194,7 +194,7 @@ def _print_plan(chosen: "Plan") -> None:
             *guarantee_facts(chosen.guarantee),
             (
                 "no shuffler",
-                local_limits_line(chosen.randomizer.profile, rounds=chosen.rounds),
+                without_shuffler_line(chosen.randomizer.profile, rounds=chosen.rounds),
             ),
         ]
     )

@@ -26,7 +26,7 @@ from shuffledp.cli.options import (
 from shuffledp.cli.shuffles import shuffler_options, take_shuffle
 from shuffledp.collection.columns import Reading, open_column
 from shuffledp.core.checks import require_non_negative
-from shuffledp.report.wording import guarantee_facts, local_limits_line
+from shuffledp.report.wording import guarantee_facts, without_shuffler_line
 
 if TYPE_CHECKING:
     from shuffledp.accounting.composed import Composable
@@ -253,7 +253,7 @@ def print_result(result: "Result", out: Path, left: float | None, *, as_json: bo
     click.echo()
     facts = [
         *guarantee_facts(result.guarantee),
-        ("no shuffler", local_limits_line(result.randomizer.profile)),
+        ("no shuffler", without_shuffler_line(result.randomizer.profile)),
     ]
     if (found := of_run(result)) is not None and (line := run_line(found)):
         facts.append(("best guess", line))

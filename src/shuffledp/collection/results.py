@@ -90,7 +90,7 @@ class Guarantee(Shown):
 
     @property
     def upper(self) -> float:
-        """Upper end of the computed one: what is safe to publish."""
+        """Upper end of the computed one, which is proved."""
         return self.bound.upper
 
     @property
@@ -100,12 +100,12 @@ class Guarantee(Shown):
 
     @property
     def epsilon_upper(self) -> float:
-        """The epsilon that is safe to publish (nats), computed or given."""
+        """Epsilon in nats: the proved upper bound, or as given."""
         return self.epsilon.upper if isinstance(self.epsilon, Bound) else self.epsilon
 
     @property
     def delta_upper(self) -> float:
-        """The delta that is safe to publish, computed or given."""
+        """Delta: the proved upper bound, or as given."""
         return self.delta.upper if isinstance(self.delta, Bound) else self.delta
 
     def to_json_dict(self) -> dict[str, object]:
@@ -185,10 +185,10 @@ class Result(Frames, Generic[Estimates_co]):
     warnings : tuple of str
         What the user should know before publishing, one sentence each.
     epsilon_by_num_users : tuple of (int, float)
-        Safe central epsilon at the same delta if that many users had taken part.
+        Upper bound on the central epsilon at the same delta if that many users had taken part.
     epsilon_by_honest_share : tuple of (float, float)
-        Safe central epsilon at the same delta if only this share of the users, in (0, 1],
-        follows the protocol and keeps quiet about its reports.
+        The same if only this share of the users, in (0, 1], follows the protocol and keeps
+        quiet about its reports.
     groups : GroupFacts, optional
         For a shuffle within groups: what it does and guarantees beyond the central epsilon.
     network : NetworkFacts, optional
@@ -407,7 +407,7 @@ class GroupFacts:
 class NetworkFacts:
     """Graph, walk and mixing of one exchange of reports. Computed in `shuffledp.network.run`.
 
-    Epsilons are safe to publish; the spectral gap is rounded down and the separation up.
+    Epsilons are proved upper bounds; the spectral gap is rounded down and the separation up.
     ``most_by_rounds`` is for 99 % of the users.
     """
 

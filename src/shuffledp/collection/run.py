@@ -304,7 +304,7 @@ def _result(
     num_users = estimates.num_users
     around = _user_numbers(num_users) if is_uniform(shuffling) else ()
     honest = _honest_numbers(num_users) if is_uniform(shuffling) else {}
-    epsilons = _safe_epsilons(plan, (*around, *honest.values()), report)
+    epsilons = _epsilons_of(plan, (*around, *honest.values()), report)
     return Result(
         num_users=num_users,
         question=plan.question,
@@ -509,7 +509,7 @@ def _one_of_several(plan: Plan, num_users: int) -> tuple[Guarantee, bool, tuple[
 
 
 def _rounded_up(epsilon: float) -> str:
-    """Return six digits of what is safe to publish; rounding to them takes off 5e-6 at most."""
+    """Return six digits of an upper bound; rounding to them takes off 5e-6 at most."""
     return f"{epsilon * (1.0 + 6e-6):.6g}"
 
 
@@ -535,8 +535,8 @@ def _honest_numbers(num_users: int) -> dict[float, int]:
     return {share: number for share, number in numbers.items() if number >= 2}
 
 
-def _safe_epsilons(plan: Plan, numbers: Iterable[int], report: Progress) -> dict[int, float]:
-    """Return the epsilon that is safe to publish for each number of honest users."""
+def _epsilons_of(plan: Plan, numbers: Iterable[int], report: Progress) -> dict[int, float]:
+    """Return the upper bound on epsilon for each number of honest users."""
     wanted = sorted(set(numbers))
     epsilons: dict[int, float] = {}
     for number in wanted:

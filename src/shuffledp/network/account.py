@@ -65,7 +65,7 @@ class NetworkAccount(Shown):
     delta : float
         Central failure probability.
     epsilon : Bound
-        For every user; ``upper`` is safe to publish.
+        For every user; ``upper`` is proved.
     uniform_epsilon : Bound
         What a trusted shuffler would give the same users.
     published_epsilon : float or None

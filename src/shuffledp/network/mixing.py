@@ -425,7 +425,7 @@ def _require_mixing(graph: Graph, laziness: float) -> None:
     if laziness == 0.0 and graph.is_bipartite():
         raise ParameterError(
             "the graph is bipartite: reports go to and fro between its two sides and never mix; "
-            "let each stay with some chance in each round, for example laziness = 0.2 (--lazy 0.2)"
+            "let each stay with some chance in each round, for example laziness=0.2"
         )
 
 
@@ -436,7 +436,7 @@ def _fewest(is_enough: Callable[[int], bool]) -> int:
         if high > _MOST_ROUNDS:
             raise InfeasibleTargetError(
                 f"no {_MOST_ROUNDS:,} rounds are proved to be enough on this graph, which hardly "
-                "mixes: allow a larger distance (--within), or add edges"
+                "mixes: allow a larger within=..., or add edges"
             )
         high *= 2
     numbers = range(high // 2 + 1, high + 1)

@@ -123,12 +123,12 @@ def read_network(
     if found.labels is not None:
         raise DataError(
             f"{name} names people by labels such as {found.labels[0]!r}, not by row numbers from "
-            f"0: name the column of {rows} that holds these labels (--id COLUMN)"
+            f"0: name the column of {rows} that holds these labels: id_column=..."
         )
     if found.num_users != num_users:
         raise DataError(
             f"{name} has {found.num_users:,} users and {rows} {num_users:,} rows: give one row for "
-            "each user of the graph, or name the column that holds their labels (--id COLUMN)"
+            "each user of the graph, or name the column that holds their labels: id_column=..."
         )
     return found
 

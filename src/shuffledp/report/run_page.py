@@ -24,12 +24,12 @@ from shuffledp.report.shuffles import (
 )
 from shuffledp.report.statement import SIMULATION_WARNING, meets_target, privacy_statement
 from shuffledp.report.wording import (
+    delta_text,
+    epsilon_text,
     estimate_headings,
     estimate_rows,
     local_limits,
     randomizer_title,
-    safe_delta,
-    safe_epsilon,
     wording,
 )
 
@@ -94,7 +94,7 @@ def _missed(result: Result) -> str:
     """Say what was asked for and not met."""
     return (
         f"Asked for was {_target(result)}; this run gives epsilon <= "
-        f"{safe_epsilon(result.guarantee)} at delta <= {safe_delta(result.guarantee)}."
+        f"{epsilon_text(result.guarantee)} at delta <= {delta_text(result.guarantee)}."
     )
 
 
@@ -109,8 +109,8 @@ def _key_figures(result: Result) -> list[tuple[str, str, str, str]]:
             f": odds up to {odds_factor(guarantee.epsilon_upper)}, right guess up to {chance}"
         )
     return [
-        ("Central privacy loss", f"epsilon <= {safe_epsilon(guarantee)}", central, ""),
-        ("Failure chance", f"delta <= {safe_delta(guarantee)}", "for each user", ""),
+        ("Central privacy loss", f"epsilon <= {epsilon_text(guarantee)}", central, ""),
+        ("Failure chance", f"delta <= {delta_text(guarantee)}", "for each user", ""),
         (
             "Without the shuffler",
             f"epsilon0 = {epsilon0}",

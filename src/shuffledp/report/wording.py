@@ -192,12 +192,12 @@ def estimate_rows(result: Result) -> list[EstimateRow]:
     ]
 
 
-def safe_epsilon(guarantee: Guarantee) -> str:
+def epsilon_text(guarantee: Guarantee) -> str:
     """Return the upper bound on epsilon: as given, or rounded up."""
     return _safe(guarantee.epsilon)
 
 
-def safe_delta(guarantee: Guarantee) -> str:
+def delta_text(guarantee: Guarantee) -> str:
     """Return the upper bound on delta: as given, or rounded up."""
     return _safe(guarantee.delta)
 
@@ -218,7 +218,7 @@ def local_limits(profile: LocalProfile, *, rounds: int = 1) -> tuple[str, str, s
     return rounded(epsilon0, up=True), odds_factor(epsilon0), best_guess(epsilon0, delta0)
 
 
-def local_limits_line(profile: LocalProfile, *, rounds: int = 1) -> str:
+def without_shuffler_line(profile: LocalProfile, *, rounds: int = 1) -> str:
     """Return the same on one line."""
     epsilon0, odds, guess = local_limits(profile, rounds=rounds)
     name = "epsilon0" if rounds == 1 else f"epsilon of {rounds:,} rounds"

@@ -1,6 +1,6 @@
 """All methods by name, and the choice of the smallest sound one.
 
-Whatever is chosen, the answer is a `Bound`: safe to publish at its upper end, and with a lower end
+Whatever is chosen, the answer is a `Bound`: proved at its upper end, and with a lower end
 that explicit data prove unavoidable wherever such data are known.
 """
 

@@ -267,7 +267,7 @@ def checked_domain(values: Iterable[object], what: str = "domain") -> tuple[str,
     if any("\ud800" <= character <= "\udfff" for label in labels for character in label):
         raise DomainError(
             f"{what} holds bytes that are no text here: run with a UTF-8 locale, such as "
-            "LC_ALL=C.UTF-8, or list the answers in a file (--domain-file)"
+            "LC_ALL=C.UTF-8, or read the answers from a file in UTF-8"
         )
     seen: dict[str, int] = {}
     for place, label in enumerate(labels):
