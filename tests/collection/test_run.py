@@ -93,6 +93,19 @@ def test_strict_refuses_what_falls_short_of_the_plan(plan):
         sdp.estimate(drawn, plan, strict=True)
 
 
+def test_arguments_that_changed_places_are_named_without_their_values(plan):
+    for call, message in (
+        (lambda: sdp.run(ANSWERS, plan), "plan is a list: give what shuffledp.plan returns"),
+        (lambda: sdp.estimate(plan, ANSWERS), "plan is a list"),
+        (lambda: sdp.plan(ANSWERS, num_users=9, epsilon=1, delta=0.1), "question is a list: give"),
+        (lambda: sdp.run(plan, ANSWERS, post_processing="clip"), "'clip': give a list"),
+        (lambda: sdp.estimate(ANSWERS, plan), "reports holds a str: give a file, or Reports"),
+    ):
+        with pytest.raises(sdp.ShuffledpError, match=message) as error:
+            call()
+        assert ANSWERS[0] not in str(error.value)
+
+
 def test_more_answers_than_planned_are_accounted_silently(plan):
     result = sdp.run(plan, ANSWERS * 2, seed=1)
     assert result.guarantee.epsilon_upper < 1.0

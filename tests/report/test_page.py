@@ -124,6 +124,11 @@ def test_a_thousand_answers_are_all_in_the_table(make_result):
     assert "Categories(domain=[...])" in page.text
 
 
+def test_a_report_is_below_500_kilobytes(make_result):
+    for result in (make_result(), make_result([f"answer {i}" for i in range(1000)])):
+        assert len(page_html(result).encode()) < 500_000
+
+
 def test_a_simulation_cannot_be_overlooked(make_result):
     page = Page(page_html(make_result(is_simulation=True)))
     assert ("div", "role", "alert") in page.attributes

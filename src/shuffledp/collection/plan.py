@@ -59,6 +59,12 @@ class ModelComparison:
         return asdict(self)
 
 
+def require_plan(plan: object) -> None:
+    """Raise unless it is a plan."""
+    if not isinstance(plan, Plan):
+        raise ParameterError(f"plan is a {type(plan).__name__}: give what shuffledp.plan returns")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(Shown, Generic[Estimates_co]):
     """A collection that meets a central target; made by ``shuffledp.plan``.
@@ -363,6 +369,11 @@ def plan(
     >>> plan(asked, num_users=100_000, epsilon=0.5, delta=1e-8).guarantee.epsilon_upper <= 0.5
     True
     """
+    if not hasattr(question, "candidates"):
+        raise ParameterError(
+            f"question is a {type(question).__name__}: give Categories, Mean, VectorMean, Words or "
+            "AnswerSets"
+        )
     if (epsilon is None) == (epsilon0 is None):
         raise ParameterError(
             f"epsilon = {epsilon} and epsilon0 = {epsilon0}: give exactly one of them, the central "

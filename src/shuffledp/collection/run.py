@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from shuffledp.accounting.release import ShuffledRelease
 from shuffledp.collection.account import guarantee_for, guarantee_of
 from shuffledp.collection.arrangements import UNIFORM, Arrangement, Stage, is_uniform
-from shuffledp.collection.plan import Plan
+from shuffledp.collection.plan import Plan, require_plan
 from shuffledp.collection.question import EstimateOptions, Question
 from shuffledp.collection.questions import Categories
 from shuffledp.collection.results import (
@@ -147,6 +147,7 @@ def run(  # noqa: PLR0913  # one keyword an option
     >>> run(asked, ["yes"] * 300 + ["no"] * 700, seed=1).num_users
     1000
     """
+    require_plan(plan)
     column: Column = (
         values if hasattr(values, "blocks") else plan.question.column(values, missing=missing)
     )
@@ -244,6 +245,7 @@ def estimate(
     >>> estimate(drawn, asked).num_users
     1000
     """
+    require_plan(plan)
     options = _options(plan.question, confidence, interval, simultaneous, post_processing)
     if isinstance(reports, str | PathLike):
         from shuffledp.collection.report_files import open_reports
@@ -281,6 +283,8 @@ def _options(
     post_processing: Sequence[str],
 ) -> EstimateOptions:
     """Return checked options."""
+    if isinstance(post_processing, str):
+        raise ParameterError(f"post_processing = {post_processing!r}: give a list of such names")
     steps = tuple(post_processing)
     confidence = require_open_unit("confidence", confidence)
     question.require_post_processing(steps)
@@ -397,6 +401,8 @@ class _Analyst:
 
     def take(self, reports: Reports) -> int:
         """Count reports, at once or with the next ones, and return how many they are."""
+        if not isinstance(reports, Reports):
+            raise DataError(f"reports holds a {type(reports).__name__}: give a file, or Reports")
         if reports.fingerprint != self._randomizer.fingerprint:
             raise ParameterError(
                 f"these reports carry the fingerprint {reports.fingerprint!r}, and the plan's is "

@@ -301,7 +301,7 @@ def test_both_ends_belong_to_a_range():
 @pytest.mark.parametrize(
     ("low", "high", "message"),
     [
-        (1, 0, "range 1,0 is the wrong way round or empty"),
+        (1, 0, "low = 1 is not below high = 0, so the range is the wrong way round or empty"),
         (1, 1, "wrong way round or empty"),
         (-LARGEST, LARGEST, "too wide"),
         (math.nan, 1, "low = nan"),
