@@ -84,6 +84,12 @@ def test_fewer_answers_than_planned_are_accounted_and_warned_about(plan):
     assert result.warnings[0].startswith("1,000 users were planned and 100 answered")
 
 
+def test_a_result_knows_where_its_reports_were_drawn(plan):
+    drawn = plan.randomizer.randomize(np.zeros(1000, dtype=int), sdp.Entropy.from_seed(1))
+    assert sdp.estimate(drawn, plan).is_from_reports
+    assert not sdp.run(plan, ANSWERS, seed=1).is_from_reports
+
+
 def test_strict_refuses_what_falls_short_of_the_plan(plan):
     with pytest.raises(DataError, match=r"100 answered, so epsilon is .* strict=True refuses"):
         sdp.run(plan, ANSWERS[::10], strict=True)

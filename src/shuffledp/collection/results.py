@@ -198,6 +198,8 @@ class Result(Frames, Generic[Estimates_co]):
         `shuffledp.leakage.of_runs.of_run`.
     seed : int, optional
         That of a simulation.
+    is_from_reports : bool
+        True if users had randomized elsewhere: then whether this is a simulation is not known.
     prior : PriorKnowledge, optional
         What an adversary of interest takes to be likely, in the order of the answers.
     about : About
@@ -225,6 +227,7 @@ class Result(Frames, Generic[Estimates_co]):
     network: "NetworkFacts | None" = None
     arrangement: "Order | None" = None
     seed: int | None = None
+    is_from_reports: bool = False
     prior: "PriorKnowledge | None" = None
     about: About = About()
 

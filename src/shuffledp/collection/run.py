@@ -272,7 +272,7 @@ def estimate(
         report=no_progress,
     )
     log_collection("estimate", result, shuffling.name)
-    return result
+    return replace(result, is_from_reports=True)
 
 
 def _options(

@@ -70,6 +70,8 @@ def _(subject: Result) -> str:
         asked_privacy=_target(subject),
         key_figures=_key_figures(subject),
         labels=subject.domain[:_MOST_LISTED],
+        between="; " if any("," in label for label in subject.domain) else ", ",
+        randomness=_randomness(subject),
         num_more_labels=max(0, len(subject.domain) - _MOST_LISTED),
         randomizer_title=randomizer_title(subject.randomizer),
         bars=bars,
@@ -83,6 +85,15 @@ def _(subject: Result) -> str:
         outlook=outlook,
         code=python_code(subject),
     )
+
+
+def _randomness(result: Result) -> str:
+    """Say where reports got their randomness from."""
+    if result.is_from_reports:
+        return "of those who sent the reports"
+    if result.is_simulation:
+        return "reproducible, from a seed: a simulation"
+    return "cryptographic, keyed by the operating system"
 
 
 def _target(result: Result) -> str:
@@ -296,7 +307,9 @@ def python_code(result: Result) -> str:
         if isinstance(guarantee.epsilon, Bound)
         else f"epsilon={guarantee.epsilon_upper!r}"
     )
-    values = "values, seed=..." if result.is_simulation else "values"
+    call = f"run(plan, values{', seed=...' if result.is_simulation else ''})"
+    if result.is_from_reports:
+        call = "estimate(reports, plan)"
     return _joined(
         head,
         (
@@ -312,7 +325,7 @@ def python_code(result: Result) -> str:
             f"    epsilon={result.target_epsilon!r}, delta={result.target_delta!r},",
             f"    randomizer={law.name!r},",
             ")",
-            f"result = sdp.run(plan, {values})",
+            f"result = sdp.{call}",
         ),
     )
 
