@@ -136,10 +136,10 @@ class RunningCounts(Frames):
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return ``period``, ``value`` where there are labels, ``count``, its error and band."""
-        shape = self.counts.shape
-        periods = self.periods.reshape((-1,) + (1,) * (self.counts.ndim - self.periods.ndim))
+        shape, has_values = self.counts.shape, self.counts.ndim > self.periods.ndim
+        periods = self.periods[..., np.newaxis] if has_values else self.periods
         found: dict[str, NDArray[Any]] = {"period": np.broadcast_to(periods, shape)}
-        if shape and shape[-1:] == (len(self.labels),):
+        if has_values:
             labels = np.array([*map(str, self.labels)], dtype=object)
             found["value"] = np.broadcast_to(labels, shape)
         found |= {"count": self.counts, "standard_error": self.standard_errors}

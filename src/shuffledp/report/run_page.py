@@ -89,7 +89,7 @@ def _(subject: Result) -> str:
 
 def _randomness(result: Result) -> str:
     """Say where reports got their randomness from."""
-    if result.is_from_reports:
+    if result.is_from_reports or isinstance(result.network, ExchangeFacts):
         return "of those who sent the reports"
     if result.is_simulation:
         return "reproducible, from a seed: a simulation"

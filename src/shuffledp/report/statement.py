@@ -161,7 +161,7 @@ def _certainty(guarantee: Guarantee) -> Paragraph:
         return title, f"{text} How much smaller the true {name} is, is not known."
     return title, (
         f"{text} No analysis of this collection can show less than {rounded(bound.lower, up=False)}"
-        f"; what is still open is a gap of {gap_percent(bound.gap)}."
+        f"; the gap between them is {gap_percent(bound.gap)}."
     )
 
 
