@@ -370,7 +370,8 @@ def network_curve(
         if users == "all":
             found = mixing.hiding(each).epsilon_of_share(profile, MOST, delta=delta)
             most.append(min(found, points[-1][0]))
-        (on_progress or no_progress)("epsilon by rounds", index + 1, len(asked))
+        stage = f"{name}: epsilon" if on_progress else "epsilon by rounds"  # no names in logs
+        (on_progress or no_progress)(stage, index + 1, len(asked))
     uniform = account_epsilon(profile, num_users=graph.num_users, delta=delta, with_lower=False)
     return NetworkCurve(
         name=name,
