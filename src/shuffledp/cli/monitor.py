@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from shuffledp.monitoring.plan import MonitorPlan
     from shuffledp.monitoring.results import MonitorResult
 
+_HINTS = {"simulating": "errors at once: shuffledp monitor plan"}
+
 _READING = ("user", "time", "value", "categories", "periods", "start", "every")
 
 # Written out, since --help must not load the laws of the signs; a test compares them.
@@ -251,7 +253,7 @@ def simulate(
     # The results of the same run, up to an earlier period, give way to those up to now.
     inputs = [state, *read_paths(out)]  # a state is written as well, but never into the results
     with results_folder(out, overwrite=overwrite or resume, inputs=inputs) as folder:
-        with progress_bar(hidden=as_json) as on_progress:
+        with progress_bar(hidden=as_json, hints=_HINTS) as on_progress:
             histories = open_histories(table, **reading, on_progress=on_progress)
             try:
                 result = simulate_monitoring(

@@ -10,6 +10,8 @@ from typing import Any, Literal, get_args
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
+from shuffledp.core.frames import Frames
+from shuffledp.core.shown import Shown
 
 #: What the adversary knows of the other users' values: nothing, some, or all of them.
 Adversary = Literal["uninformed", "partial", "strong"]
@@ -27,7 +29,7 @@ _ROUND_OFF = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeakageAccount:
+class LeakageAccount(Shown):
     """The success probabilities of the best guess at one person's value, in one try.
 
     Parameters
@@ -246,7 +248,7 @@ _STEPS, _FEW_STEPS = 100, 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeakageCurve:
+class LeakageCurve(Frames):
     """Success probabilities of the best adversary, one try, uniform prior."""
 
     num_users: int  # Of the collection
@@ -260,6 +262,11 @@ class LeakageCurve:
     randomizer: float  # Success probability of who sees the target's report, without a shuffler
     shuffler: tuple[Bound, ...]  # Shuffled values without noise, one for each x
     both: tuple[Bound, ...]  # Shuffled reports, one for each x
+
+    def columns(self) -> dict[str, Any]:
+        """Return `x`, upper ends, and lower ends of `both`."""
+        found = self.to_json_dict()
+        return {name: found[name] for name in ("x", "shuffler", "both", "both_lower")}
 
     def to_json_dict(self) -> dict[str, object]:
         """Return the curve as JSON values: upper ends, and lower ends beside them."""

@@ -74,8 +74,7 @@ class SimulationState:
             record = json.loads(source.read_bytes())
         except FileNotFoundError:
             raise DataError(
-                f"there is no state file {source}: start without resume (--resume), which writes "
-                "one"
+                f"there is no state file {source}: start without resume=True, which writes one"
             ) from None
         except OSError as error:
             raise DataError(f"cannot read {source}: {error.strerror or error}") from None
@@ -84,7 +83,7 @@ class SimulationState:
         if not isinstance(record, dict) or record.pop("format", None) != _FORMAT:
             raise DataError(
                 f"{source} is no state file of a monitoring simulation of this shuffledp, or cut "
-                "short: give its name, or start anew without resume (--resume)"
+                "short: give its name, or start anew without resume=True"
             )
         checksum, version = record.pop("checksum", None), record.pop("version", None)
         if version != _VERSION:
@@ -95,7 +94,7 @@ class SimulationState:
         if checksum != _checksum({"format": _FORMAT, "version": _VERSION, **record}):
             raise DataError(
                 f"cannot go on from {source}: it is damaged, for its checksum does not match; "
-                "restore a copy, or start anew without resume (--resume)"
+                "restore a copy, or start anew without resume=True"
             )
         return cls(**record)
 
@@ -224,13 +223,13 @@ def simulate_monitoring(  # noqa: PLR0913  # one keyword an option
     )
     target = None if state_file is None else Path(state_file)
     if resume and target is None:
-        raise ParameterError("resume = True without a state file: give state_file, too")
+        raise ParameterError("resume=True without a state file: give state_file, too")
     state = _begun_or_resumed(design, histories, target if resume else None, seed)
     through = _last_period(stop_after, state.through, histories.periods)
     if target is not None:
         if target.exists() and not resume:
             raise OutputError(
-                f"state file {target} is there already: go on from it with resume (--resume), or "
+                f"state file {target} is there already: go on from it with resume=True, or "
                 "choose another"
             )
         state.write(target)

@@ -143,7 +143,7 @@ def _number(value: float | None, of: Line) -> str:
 
 # --------------------------------------------------------------------- shuffling through networks
 OURS, PUBLISHED = "ours", "published theorem, corrected"
-UNIFORM, LOCAL = "trusted uniform shuffler", "local reports, epsilon0"
+UNIFORM, LOCAL = "trusted uniform shuffler", "local reports alone"
 _DASH_OF = {OURS: "solid", PUBLISHED: "dash", UNIFORM: "dashdot", LOCAL: "dot"}
 _TOP = 4.0  # times epsilon0; a published bound may be far above it, where it says nothing
 
@@ -261,7 +261,8 @@ def leakage_page(curve: "LeakageCurve") -> ChartPage:
     caption = f"Upper ends; a thin line below is the lower end, where it differs visibly.{marked}"
     return ChartPage(
         title=f"What the {curve.adversary} adversary guesses",
-        lead=f"domain_size = {curve.domain_size:,} answers, truth with p = {curve.truth:g}.",
+        lead=f"k-ary randomized response among k = {curve.domain_size:,} answers, which keeps the "
+        f"true one with probability {curve.truth:g}.",
         command="leakage",
         sections=(
             ChartSection(
@@ -328,11 +329,12 @@ def measured_page(results: Sequence["Measured"], command: str) -> ChartPage:
             fixed(max(found.mean - deviation, 0.0), 4),
             fixed(found.mean + deviation, 4),
         )
-        panels.setdefault(f"{each.task}: {each.measure}", []).append(row)
+        heading = f"{each.task.replace('-', ' ').capitalize()}: {each.measure}"
+        panels.setdefault(heading, []).append(row)
     return ChartPage(
         title="What an adversary infers" if command == "attack" else "What a model learns",
         lead="A simulation on true answers: nothing is released, and the figures are not private. "
-        "From and to are one standard deviation off.",
+        "From and to are one standard deviation below and above the mean, over the trials.",
         command=command,
         sections=tuple(
             ChartSection(
