@@ -138,7 +138,7 @@ def mean_positive_part(
     if differences.size == 0:
         return Enclosure(base, base)
     if _num_listed(users, users, masses) <= _MOST_OUTCOMES:
-        found = _listed(users, users, base, masses, differences)
+        found: Enclosure | None = _listed(users, users, base, masses, differences)
     else:
         found = _listed_while_rare(users, base, masses, differences, max(0.01 * width, 1e-10))
     if found is not None:
