@@ -386,3 +386,13 @@ def test_an_unknown_attack_leaves_a_release_out():
     known = LARGE * 5
     assert (known + unary).epsilon(1e-6).lower == pytest.approx(known.epsilon(1e-6).lower, rel=1e-3)
     assert (unary * 2).epsilon(1e-6).lower is None
+
+
+def test_a_delta_below_all_that_is_resolved_composes_nothing(monkeypatch):
+    def refused(*_, **__):
+        raise AssertionError("a lattice was made")
+
+    monkeypatch.setattr(composition, "compose_curves", refused)
+    release = ShuffledRelease(profile=profiles.k_rr(0.001, 2), num_users=389_197_756)
+    bound = (release * 2).delta(1e-5)
+    assert (bound.lower, bound.upper) == (0.0, pytest.approx(2e-300))

@@ -120,8 +120,9 @@ def composed_delta(parts: Parts, epsilon: float, *, with_lower: bool = True) -> 
     rest, smallest, method, source = _rest_delta(parts, asked)
     upper = min(round_up(failure + (1.0 - failure) * rest), 1.0)
     lower = None
-    if with_lower:
-        lower = _lower_delta(parts, asked, smallest)
+    if with_lower:  # what no composition resolves none proves
+        resolved = rest > _LAST_RESOLVED
+        lower = _lower_delta(parts, asked, smallest) if resolved else _failure_below(parts)
     return _bound(parts, lower, max(upper, _SMALLEST_DELTA), method, source)
 
 
@@ -296,7 +297,7 @@ def _rest_delta(parts: Parts, epsilon: float) -> tuple[float, float, str, str]:
     best = _basic_delta(parts, epsilon)
     smallest, method, source = _FIRST_RESOLVED, "basic composition", _BASIC
     quiet, added = _split(parts)
-    if epsilon < added or not quiet:
+    if epsilon < added or not quiet or best <= _LAST_RESOLVED:
         return best, smallest, method, source
     resolved = _FIRST_RESOLVED
     while True:
