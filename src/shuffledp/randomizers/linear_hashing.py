@@ -43,7 +43,7 @@ from shuffledp.randomizers.checks import (
     require_small_channel,
     set_fields,
 )
-from shuffledp.randomizers.k_randomized_response import LARGEST_INTERLEAVED, histogram
+from shuffledp.randomizers.k_randomized_response import moved_on
 from shuffledp.randomizers.thresholds import (
     WORD_VALUES,
     k_randomized_response_threshold,
@@ -242,25 +242,14 @@ class HashedReports(CategoryRandomizer):
         out: NDArray[Any],
     ) -> None:
         """Write the reports of a block; ``seeds`` are acceptable words, and are overwritten."""
-        from shuffledp.randomizers.category_kernels import (
-            hash_block,
-            randomize_binary_block,
-            randomize_block,
-        )
-
-        threshold = np.uint64(self.threshold)
-        if self.num_buckets == 2:
-            randomize_binary_block(
-                codes, seeds, coins, threshold, np.uint64(64 - self.num_digits), out
-            )
-            return
-        buckets = np.empty(codes.size, dtype=np.uint32)
-        hash_block(codes, seeds, np.uint64(self.num_buckets), self.num_digits, buckets)
+        g = np.uint64(self.num_buckets)
+        if self.num_buckets == 2:  # the top bits of the word, and the parity of row & code
+            seeds >>= np.uint64(64 - self.num_digits)
+            buckets = (np.bitwise_count(seeds & codes) & np.uint8(1)).astype(np.uint64)
+        else:
+            buckets = hash_codes(codes, seeds, self.num_buckets, self.num_digits)
         # The draw of k-RR itself, on buckets in place of categories.
-        randomize_block(buckets, coins, threshold, np.uint64(self.num_buckets), buckets)
-        seeds *= np.uint64(self.num_buckets)
-        seeds += buckets
-        out[:] = seeds
+        out[:] = seeds * g + moved_on(buckets, coins, self.threshold, self.num_buckets)
 
     def _codes(self, reports: Reports) -> NDArray[Any]:
         """Return the whole numbers that ``reports`` hold, once checked."""
@@ -317,6 +306,32 @@ def settle_response(num_buckets: int, epsilon0: float) -> tuple[int, float]:
         threshold_for=lambda loss: k_randomized_response_threshold(num_buckets, loss),
         loss_of=lambda threshold: log_ratio_upper(probability_ratio(num_buckets, threshold)),
     )
+
+
+def hash_codes(
+    codes: NDArray[np.uint32], words: NDArray[np.uint64], num_buckets: int, num_digits: int
+) -> NDArray[np.uint64]:
+    """Replace each word w by the seed floor(w g^m / 2^64), and return the bucket of each code.
+
+    Multiplying a word by g pushes the next digit of the seed out at the top, the most significant
+    first; digits of codes come in the same order.
+    """
+    g, half = np.uint64(num_buckets), np.uint64(32)
+    rest, rests = codes.astype(np.uint64), words.copy()
+    words[:] = 0
+    totals = np.zeros(codes.size, dtype=np.uint64)
+    for place in range(num_digits - 1, -1, -1):
+        # Upper half of the 128-bit product; g < 2^21, so that no partial product overflows.
+        carried = ((rests & np.uint64(0xFFFFFFFF)) * g) >> half
+        digits = ((rests >> half) * g + carried) >> half
+        rests *= g
+        words *= g
+        words += digits
+        power = np.uint64(num_buckets**place)
+        code_digits = rest // power  # a product: it takes no time that depends on the code
+        rest = rest - code_digits * power
+        totals += digits * code_digits
+    return totals - totals // g * g
 
 
 def fill_acceptable(words: NDArray[np.uint64], domain_size: int, entropy: Entropy) -> None:
@@ -385,7 +400,7 @@ def count_by_digits(
     codes, weights = data, np.broadcast_to(np.int64(1), data.shape)
     if law.num_possible_reports <= min(data.size, _LARGEST_HISTOGRAM):
         codes = np.arange(law.num_possible_reports, dtype=data.dtype)
-        weights = histogram(data, law.num_possible_reports)
+        weights = np.bincount(data, minlength=law.num_possible_reports)
     kernels.add_reports(codes, weights, inverses, offsets, block_sizes, num_blocks, table)
     rows = np.empty(2 * g * g if int(block_sizes[0]) > g else 0, dtype=np.int64)
     support = table[-2:-1]
@@ -431,14 +446,8 @@ def _count_binary(law: HashedReports, data: NDArray[np.unsignedinteger]) -> NDAr
     With d_a the reports (a, 0) less the reports (a, 1), those that support v are
     (n + sum_a (-1)^parity(a & v) d_a) / 2.
     """
-    from shuffledp.randomizers import category_kernels as kernels
-
-    if law.num_possible_reports <= min(data.size, LARGEST_INTERLEAVED):
-        counts = histogram(data, law.num_possible_reports)
-        signed = counts[::2] - counts[1::2]
-    else:
-        signed = np.zeros(law.num_seeds, dtype=np.int64)
-        kernels.add_signs(data, signed)
+    seeds, signs = data >> np.uint8(1), 1.0 - 2.0 * (data & np.uint8(1))
+    signed = np.bincount(seeds, weights=signs, minlength=law.num_seeds).astype(np.int64)
     support = walsh_hadamard(signed)[: law.domain_size]
     support += data.size
     support >>= 1
