@@ -9,7 +9,6 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.core.profile import RandomizerFamily
 from shuffledp.core.reports import Reports
-from shuffledp.randomizers.linear_hashing import hash_codes
 from shuffledp.randomizers.local_hashing import HadamardResponse
 
 
@@ -19,9 +18,9 @@ class Scripted:
     def __init__(self, words):
         self.remaining = np.asarray(words, dtype=np.uint64)
 
-    def fill(self, out):
-        out[:] = self.remaining[: out.size]
-        self.remaining = self.remaining[out.size :]
+    def words(self, count):
+        taken, self.remaining = self.remaining[:count], self.remaining[count:]
+        return taken
 
 
 def oracle(randomizer, codes, words, coins):
@@ -49,37 +48,6 @@ def test_reports_are_those_of_plain_integers(k, epsilon0):
     found = randomizer.randomize(np.array(codes), Scripted([*words, *coins]))
     assert found.data.tolist() == oracle(randomizer, codes, words, coins)
     assert found.data.dtype == np.min_scalar_type(2 * 2 ** max(1, (k - 1).bit_length()) - 1)
-
-
-def test_the_hash_is_the_linear_one_with_two_buckets():
-    randomizer = HadamardResponse(domain_size=1000, epsilon0=60.0)  # T = 1: no coin above 0 flips
-    codes = np.arange(1000)
-    words = Entropy.from_seed(2).words(1000)
-    reports = randomizer.randomize(codes, Scripted([*words.tolist(), *[1] * 1000])).data
-    buckets = hash_codes(codes.astype(np.uint32), words, 2, 10)
-    assert reports.tolist() == (2 * words + buckets).tolist()
-
-
-@pytest.mark.parametrize(
-    ("g", "num_digits"), [(3, 1), (3, 20), (53, 2), (257, 4), (65_537, 2), (2_097_143, 2)]
-)
-def test_seeds_and_buckets_in_plain_integers(g, num_digits):
-    k = min(g**num_digits, 2**32 - 1)
-    generator = Entropy.from_seed(g).generator()
-    codes = generator.integers(0, k, 100, dtype=np.uint32)
-    codes[:4] = 0, k - 1, 0, k - 1
-    words = generator.integers(0, 2**64, 100, dtype=np.uint64)
-    words[:4] = 0, 0, 2**64 - 1, 2**64 - 1
-    seeds = words.copy()
-    buckets = hash_codes(codes, seeds, g, num_digits)
-    assert seeds.tolist() == [word * g**num_digits >> 64 for word in words.tolist()]
-
-    def digits(number):
-        return [number // g**place % g for place in range(num_digits)]
-
-    pairs = zip(seeds.tolist(), codes.tolist(), strict=True)
-    expected = [sum(a * x for a, x in zip(digits(s), digits(c), strict=True)) % g for s, c in pairs]
-    assert buckets.tolist() == expected
 
 
 @pytest.mark.parametrize("k", [2, 3, 5, 8])

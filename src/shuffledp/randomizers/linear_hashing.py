@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_non_negative
-from shuffledp.core.entropy import Entropy
+from shuffledp.core.entropy import Entropy, draw_below
 from shuffledp.core.errors import DomainError
 from shuffledp.core.exact_atoms import (
     ExactAtom,
@@ -222,34 +222,27 @@ class HashedReports(CategoryRandomizer):
         return Reports(data=columns, fingerprint=self.fingerprint)
 
     def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
-        """Return one number a g + y for each code, from two words. See `CategoryRandomizer`."""
+        """Return one number a g + y for each code. See `CategoryRandomizer`."""
         truth = require_codes(values, self.domain_size)
-        out = np.empty(truth.size, dtype=self.report_type)
-        held = np.empty((2, min(truth.size, _BLOCK)), dtype=np.uint64)
+        out, g = np.empty(truth.size, dtype=self.report_type), self.num_buckets
         for start in range(0, truth.size, _BLOCK):
-            codes = truth[start : start + _BLOCK].astype(np.uint32)
-            seeds, coins = held[0, : codes.size], held[1, : codes.size]
-            fill_acceptable(seeds, self.num_seeds, entropy)
-            entropy.fill(coins)
-            self._randomize_block(codes, seeds, coins, out[start : start + _BLOCK])
+            codes = truth[start : start + _BLOCK].astype(np.uint64)
+            seeds = draw_below(entropy, codes.size, self.num_seeds)
+            # The draw of k-RR itself, on buckets in place of categories.
+            reported = moved_on(
+                self._hashed(seeds, codes), entropy.words(codes.size), self.threshold, g
+            )
+            out[start : start + _BLOCK] = seeds * np.uint64(g) + reported
         return Reports(data=out, fingerprint=self.fingerprint)
 
-    def _randomize_block(
-        self,
-        codes: NDArray[np.uint32],
-        seeds: NDArray[np.uint64],
-        coins: NDArray[np.uint64],
-        out: NDArray[Any],
-    ) -> None:
-        """Write the reports of a block; ``seeds`` are acceptable words, and are overwritten."""
-        g = np.uint64(self.num_buckets)
-        if self.num_buckets == 2:  # the top bits of the word, and the parity of row & code
-            seeds >>= np.uint64(64 - self.num_digits)
-            buckets = (np.bitwise_count(seeds & codes) & np.uint8(1)).astype(np.uint64)
+    def _hashed(self, seeds: NDArray[np.uint64], codes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Return the bucket to which each code is hashed by its seed."""
+        if self.num_buckets == 2:  # the parity of seed & code
+            totals = np.bitwise_count(seeds & codes).astype(np.int64)
         else:
-            buckets = hash_codes(codes, seeds, self.num_buckets, self.num_digits)
-        # The draw of k-RR itself, on buckets in place of categories.
-        out[:] = seeds * g + moved_on(buckets, coins, self.threshold, self.num_buckets)
+            totals = (self._digits(seeds) * self._digits(codes)).sum(axis=1)
+        buckets: NDArray[np.uint64] = _modulo(totals, self.num_buckets).astype(np.uint64)
+        return buckets
 
     def _codes(self, reports: Reports) -> NDArray[Any]:
         """Return the whole numbers that ``reports`` hold, once checked."""
@@ -289,7 +282,7 @@ class HashedReports(CategoryRandomizer):
         """Return the digits in base g of whole numbers, the least significant first: (n, m)."""
         digits = np.empty((numbers.size, self.num_digits), dtype=np.int64)
         for place in range(self.num_digits):
-            digits[:, place] = numbers % self.num_buckets
+            digits[:, place] = _modulo(numbers, self.num_buckets)
             numbers = numbers // self.num_buckets
         return digits
 
@@ -308,51 +301,10 @@ def settle_response(num_buckets: int, epsilon0: float) -> tuple[int, float]:
     )
 
 
-def hash_codes(
-    codes: NDArray[np.uint32], words: NDArray[np.uint64], num_buckets: int, num_digits: int
-) -> NDArray[np.uint64]:
-    """Replace each word w by the seed floor(w g^m / 2^64), and return the bucket of each code.
-
-    Multiplying a word by g pushes the next digit of the seed out at the top, the most significant
-    first; digits of codes come in the same order.
-    """
-    g, half = np.uint64(num_buckets), np.uint64(32)
-    rest, rests = codes.astype(np.uint64), words.copy()
-    words[:] = 0
-    totals = np.zeros(codes.size, dtype=np.uint64)
-    for place in range(num_digits - 1, -1, -1):
-        # Upper half of the 128-bit product; g < 2^21, so that no partial product overflows.
-        carried = ((rests & np.uint64(0xFFFFFFFF)) * g) >> half
-        digits = ((rests >> half) * g + carried) >> half
-        rests *= g
-        words *= g
-        words += digits
-        power = np.uint64(num_buckets**place)
-        code_digits = rest // power  # a product: it takes no time that depends on the code
-        rest = rest - code_digits * power
-        totals += digits * code_digits
-    return totals - totals // g * g
-
-
-def fill_acceptable(words: NDArray[np.uint64], domain_size: int, entropy: Entropy) -> None:
-    """Fill an array with words w for which floor(w N / 2^64) is exactly uniform on [0, N).
-
-    Source: Lemire, "Fast random integer generation in an interval", 2019 (arXiv:1805.10941). A
-    word is accepted if w N mod 2^64 is at least 2^64 mod N. Among the multiples of N that fall
-    into [j 2^64, (j + 1) 2^64) exactly floor(2^64 / N) are that far above j 2^64, whatever j is.
-    """
-    entropy.fill(words)
-    excess = np.uint64(WORD_VALUES % domain_size)
-    if excess == 0:
-        return
-    factor = np.uint64(domain_size)
-    # Products of arrays wrap around at 2^64, as they should here.
-    rejected = np.flatnonzero(words * factor < excess)
-    while rejected.size:
-        again = np.empty(rejected.size, dtype=np.uint64)
-        entropy.fill(again)
-        words[rejected] = again
-        rejected = rejected[again * factor < excess]
+def _modulo(numbers: NDArray[Any], divisor: int) -> NDArray[Any]:
+    """Return the rests by a constant, as products: they take no time that depends on the number."""
+    rests: NDArray[Any] = numbers - numbers // divisor * divisor
+    return rests
 
 
 # Cells of the largest table, unless k itself is larger: half a gigabyte.
