@@ -41,6 +41,7 @@ def divergences(monkeypatch):
     monkeypatch.setattr(kernels, "pair_divergence_upper", counting(kernels.pair_divergence_upper))
     monkeypatch.setattr(kernels, "pair_divergence", counting(kernels.pair_divergence))
     monkeypatch.setattr(kernels, "first_excess", kernels.first_excess.py_func)
+    monkeypatch.setattr(kernels, "worst_sampled", kernels.worst_sampled.py_func)
     return count
 
 

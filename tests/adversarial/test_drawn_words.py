@@ -7,14 +7,23 @@ then are the law, as whole numbers, and it must be the documented one.
 
 import itertools
 import math
-from collections import Counter
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from adversarial import laws
-from adversarial.tapes import LARGEST, Tape, edges
+from adversarial.tapes import (
+    LARGEST,
+    WORDS,
+    Tape,
+    assert_is_row,
+    cells,
+    drawn_law,
+    edges,
+    leading_cells,
+    uniform_cells,
+)
 from shuffledp.core.entropy import Entropy
 from shuffledp.randomizers.answer_sets import ANSWER_SET_RANDOMIZERS
 from shuffledp.randomizers.registry import (
@@ -24,68 +33,8 @@ from shuffledp.randomizers.registry import (
     VECTOR_RANDOMIZERS,
 )
 
-WORDS = 2**64
 HALF_WORDS = 2**32
 KEY = bytes(range(16))
-
-
-def cells(*borders):
-    """Return first and last word, and size, of each cell between borders, as whole numbers."""
-    ends = sorted({0, WORDS, *borders})
-    return [(first, last - 1, last - first) for first, last in itertools.pairwise(ends)]
-
-
-def leading_cells(bound):
-    """Return first and last word of each value below ``bound`` that the leading bits of words give.
-
-    As many for each; the words from the last on are refused.
-    """
-    shift = 64 - (bound - 1).bit_length()
-    return [(value << shift, (value + 1 << shift) - 1) for value in range(bound)]
-
-
-def uniform_cells(bound, num_words):
-    """Return first and last accepted word of each value below ``bound``, drawn by Lemire's method.
-
-    They are as many for each value, floor(words / bound): asserted here, in whole numbers.
-    """
-    surplus = num_words % bound
-    found = []
-    for value in range(bound):
-        first = -(-(value * num_words + surplus) // bound)
-        last = -(-(value + 1) * num_words // bound) - 1
-        assert last - first + 1 == num_words // bound
-        found.append((first, last))
-    return found
-
-
-def drawn_law(draw, *choices):
-    """Return the law of the report that ``draw`` makes of words, one of each choice.
-
-    A choice is a list of (first word, last word, weight). Each cell's two ends are drawn with, in
-    all combinations, and must make the same report.
-    """
-    combinations = list(itertools.product(*choices))
-    num_ends = 2 ** len(choices)
-    tape = [
-        [cell[end] for cell, end in zip(combination, ends, strict=True)]
-        for combination in combinations
-        for ends in itertools.product((0, 1), repeat=len(choices))
-    ]
-    reports = draw(np.array(tape, dtype=np.uint64))
-    law = Counter()
-    for i, combination in enumerate(combinations):
-        made = set(reports[i * num_ends : (i + 1) * num_ends])
-        assert len(made) == 1, combination
-        law[made.pop()] += math.prod(cell[2] for cell in combination)
-    return law
-
-
-def assert_is_row(law, row, reports):
-    """Fail unless the drawn law is the row of a channel whose columns stand for ``reports``."""
-    total = sum(law.values())
-    assert set(law) <= set(reports)
-    assert [Fraction(law[report], total) for report in reports] == list(row)
 
 
 EPSILON0S = (0.0, 1e-18, 0.01, 0.7, 2.0, 4.0, 20.0, 60.0)

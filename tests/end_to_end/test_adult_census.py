@@ -1,9 +1,7 @@
 """The main job on the UCI Adult census: five randomizers for occupations, means of age and hours.
 
-The file is read where it lies, outside of this repository, and these tests are skipped without it.
+Skipped where the file is absent; see conftest.py.
 """
-
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -11,24 +9,6 @@ import pytest
 
 import shuffledp as sdp
 
-ADULT = Path(__file__).parents[3] / "shared" / "data" / "adult.data"
-COLUMNS = [
-    "age",
-    "workclass",
-    "fnlwgt",
-    "education",
-    "education_num",
-    "marital_status",
-    "occupation",
-    "relationship",
-    "race",
-    "sex",
-    "capital_gain",
-    "capital_loss",
-    "hours",
-    "native_country",
-    "income",
-]
 RANDOMIZERS = (
     "k-rr",
     "symmetric-unary",
@@ -42,21 +22,6 @@ EPSILON, DELTA = 1.0, 1e-6
 # the exact tails of sums of 32,561 bounded reports are less than a hundred times as heavy there.
 FALSE_POSITIVE_RATE = 1e-10
 STANDARD_ERRORS = 8.0
-
-pytestmark = pytest.mark.skipif(
-    not ADULT.exists(), reason="the UCI Adult census is not on this machine"
-)
-
-
-@pytest.fixture(scope="module")
-def census(tmp_path_factory):
-    """Return the census as a file with a header, and as a frame."""
-    frame = pl.read_csv(ADULT, has_header=False, new_columns=COLUMNS).drop_nulls()
-    frame = frame.with_columns(pl.col(pl.String).str.strip_chars())
-    frame = frame.with_columns(pl.col("age", "hours").cast(pl.Int64))
-    path = tmp_path_factory.mktemp("adult") / "adult.csv"
-    frame.write_csv(path)
-    return path, frame
 
 
 @pytest.mark.parametrize("name", RANDOMIZERS)

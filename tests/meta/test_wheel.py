@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -31,10 +32,8 @@ def wheel(tmp_path_factory) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def programs(wheel, tmp_path_factory) -> Path:
-    """Return the folder of programs of a fresh virtual environment with the wheel in it."""
-    folder = tmp_path_factory.mktemp("fresh")
+def environment(folder: Path, *installed: tuple[str | Path, ...]) -> Path:
+    """Return the folder of programs of a fresh virtual environment, after calls of pip install."""
     run(sys.executable, "-m", "venv", folder)
     programs = folder / ("Scripts" if os.name == "nt" else "bin")
     # Versions without hashes, which a wheel made here has none of.
@@ -42,8 +41,21 @@ def programs(wheel, tmp_path_factory) -> Path:
     pins = [line.split()[0] for line in lines if "==" in line]
     constraints = folder / "pins.txt"
     constraints.write_text("\n".join(pins))
-    run(programs / "python", "-m", "pip", "install", "--constraint", constraints, wheel)
+    for each in installed:
+        run(programs / "python", "-m", "pip", "install", "--constraint", constraints, *each)
     return programs
+
+
+def packages(programs: Path) -> set[str]:
+    """Return the names of what is installed."""
+    listing = json.loads(run(programs / "python", "-m", "pip", "list", "--format", "json"))
+    return {entry["name"].lower() for entry in listing}
+
+
+@pytest.fixture(scope="module")
+def programs(wheel, tmp_path_factory) -> Path:
+    """Return the folder of programs of a fresh virtual environment with the wheel in it."""
+    return environment(tmp_path_factory.mktemp("fresh"), (wheel,))
 
 
 @pytest.fixture
@@ -75,8 +87,7 @@ def test_every_file_of_the_package_is_in_the_wheel(wheel):
 
 
 def test_no_development_tool_comes_along(programs):
-    listing = json.loads(run(programs / "python", "-m", "pip", "list", "--format", "json"))
-    installed = {entry["name"].lower() for entry in listing}
+    installed = packages(programs)
     assert "shuffledp" in installed
     assert not installed & {"pytest", "hypothesis", "ruff", "mypy", "sphinx", "statsmodels"}
 
@@ -103,3 +114,14 @@ def test_run_writes_its_report(shuffledp, tmp_path):
     )
     written = {path.name for path in (tmp_path / "results").iterdir()}
     assert {"estimates.csv", "privacy.json", "report.html"} <= written
+
+
+def test_a_device_as_the_guide_sets_it_up(wheel, tmp_path):
+    needed = ("numpy", "cryptography")
+    programs = environment(tmp_path / "device", ("--no-deps", wheel), needed)
+    assert not packages(programs) & {"numba", "llvmlite", "polars", "scipy", "click", "rich"}
+    guide = (REPOSITORY / "docs" / "guides" / "deploying.md").read_text(encoding="utf-8")
+    assert "pip install --no-deps" in guide
+    program = re.search(r"^```python\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)[1]
+    said = run(programs / "python", "-c", f"{program}\nprint(len(kept.report))", cwd=tmp_path)
+    assert said == "1\n"

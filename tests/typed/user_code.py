@@ -1,9 +1,17 @@
-"""A program of a user, for `test_user_code`: it must pass mypy --strict as it is."""
+"""A program of a user, for `test_user_code`: it must pass mypy --strict as it is.
+
+What a notebook, somebody with parameters to justify and a device do is in it.
+"""
+
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 import shuffledp as sdp
+from shuffledp.deploy.asked_terms import AskedTerms
+from shuffledp.deploy.client import Client, Kept, Limits
+from shuffledp.deploy.task import Task
 from shuffledp.estimation import FrequencyEstimates, MeanEstimates
 
 answers = ["yes"] * 300 + ["no"] * 700
@@ -38,3 +46,26 @@ guess: float = limited.without_shuffler.right_guess
 reloaded: sdp.Plan = sdp.Plan.load(limited.save("plan.json"))
 from_file: sdp.Result = sdp.estimate("reports.csv", reloaded, missing="drop", strict=True)
 columns: dict[str, list[object]] = result.to_dict()
+table = result.to_pandas()
+page: Path = result.report("report.html", about=sdp.collection.About(title="A survey"))
+
+guarantee: sdp.Guarantee = sdp.account(plan.randomizer.profile, num_users=1000, delta=1e-6)
+bound: sdp.Bound = guarantee.bound
+unavoidable: float | None = bound.lower
+compared = sdp.compare_bounds(epsilon0=1.0, num_users=1000, delta=1e-6)
+best: float = compared.best
+methods: list[str] = [each.method.name for each in compared.useful]
+
+asked: AskedTerms = AskedTerms.of(sdp.Categories(["yes", "no"]), "k-rr", 2.0, "Well?")
+
+
+def report_of(task: Task, answer: str, now: float) -> bytes:
+    """Take part in a task on a device, within what its user agrees to."""
+    with Client(task, Path("device.db"), limits=Limits(max_epsilon0=3.0)) as client:
+        kept: Kept = client.report(answer, now)
+    return kept.report
+
+
+def told(data: bytes) -> float:
+    """Read a task, and say what it keeps."""
+    return Task.decode(data).guarantee().epsilon_upper

@@ -82,6 +82,10 @@ class Question(Protocol[Estimates_co]):
         """Return values that are in memory as a checked column; ``missing`` as for `run`."""
         ...
 
+    def value_of_one(self, answer: Any) -> Any:
+        """Return the answer of one user, on a device, as a checked value of a block of one row."""
+        ...
+
     def require_column(self, column: Any) -> None:
         """Raise `DomainError` unless the column was checked for this question."""
         ...

@@ -8,6 +8,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, SupportsIndex
 
+import numpy as np
+from numpy.typing import NDArray
+
 from shuffledp.collection.question import (
     Candidates,
     EstimateOptions,
@@ -18,6 +21,7 @@ from shuffledp.collection.question import (
 from shuffledp.collection.source.answer_sets import answer_sets_from_values
 from shuffledp.collection.source.answers import answers_from_values, words_from_values
 from shuffledp.collection.source.numbers import Ball, Range, numbers_from_values
+from shuffledp.collection.source.single import code_of, codes_of, number_of, text_of, vector_of
 from shuffledp.collection.source.tables import Column, checked_domain, require_two_answers
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
@@ -193,6 +197,10 @@ class Categories(_Shares):
         """Return answers that are in memory as a checked column."""
         return answers_from_values(values, domain=self.domain, missing=missing)
 
+    def value_of_one(self, answer: object) -> NDArray[np.int32]:
+        """Return the code of one user's answer, shape (1,)."""
+        return code_of(answer, self.domain)
+
     @property
     def checked_for(self) -> tuple[object, ...]:
         """What a column of answers has to be checked for."""
@@ -269,6 +277,10 @@ class Mean(_Means):
     def column(self, values: Any, *, missing: str = "error") -> Column:
         """Return numbers that are in memory as a checked column."""
         return numbers_from_values(values, names=(self.name,), limits=self.limits, missing=missing)
+
+    def value_of_one(self, answer: Any) -> NDArray[np.float64]:
+        """Return one user's number, shape (1,)."""
+        return number_of(answer, self.limits)
 
     @property
     def checked_for(self) -> tuple[object, ...]:
@@ -351,6 +363,10 @@ class VectorMean(_Means):
             values, names=self.names, limits=self.limits, missing=missing, is_vector=True
         )
 
+    def value_of_one(self, answer: Any) -> NDArray[np.float64]:
+        """Return one user's vector, shape (1, d)."""
+        return vector_of(answer, self.names, self.limits)
+
     @property
     def checked_for(self) -> tuple[object, ...]:
         """What columns have to be checked for; in this order, by which estimates are named."""
@@ -417,6 +433,10 @@ class Words(_Shares):
     def column(self, values: Iterable[object], *, missing: str = "error") -> Column:
         """Return texts that are in memory as a checked column."""
         return words_from_values(values, missing=missing)
+
+    def value_of_one(self, answer: object) -> NDArray[np.object_]:
+        """Return one user's text, shape (1,)."""
+        return text_of(answer)
 
     @property
     def checked_for(self) -> tuple[object, ...]:
@@ -520,6 +540,10 @@ class AnswerSets(_Shares):
         return answer_sets_from_values(
             values, domain=self.domain, max_answers=self.max_answers, missing=missing
         )
+
+    def value_of_one(self, answer: Iterable[str | None]) -> NDArray[np.int32]:
+        """Return the codes of one user's answers, shape (1, max_answers), padded with -1."""
+        return codes_of(answer, self.domain, self.max_answers)
 
     @property
     def checked_for(self) -> tuple[object, ...]:

@@ -1,4 +1,7 @@
-"""What a collection asks, as JSON in its terms, and randomized reports as bytes of one size."""
+"""What a collection asks, as JSON in its terms, and randomized reports as bytes of one size.
+
+Layout: docs/explanation/report-encoding.md; docs/reference_client.py makes the same bytes.
+"""
 
 import json
 import math

@@ -94,8 +94,7 @@ class Client:
                 reason=Reason.EARLY if now < self.task.start else Reason.LATE,
             )
         asked = self.task.asked
-        # Twice, since a column of one value is refused: the others are on other devices.
-        values = next(iter(asked.question.column([value, value]).blocks()))[:1]
+        values = asked.question.value_of_one(value)
         reports = asked.randomizer.randomize(values, entropy or Entropy.from_operating_system())
         found = Kept(
             report_id=Entropy.from_operating_system().words(REPORT_ID_BYTES // 8).tobytes(),

@@ -181,6 +181,58 @@ def test_a_handful_of_hits_in_a_large_crowd(mass, needed):
         assert found.upper - found.lower <= 1e-4 * exact
 
 
+@pytest.mark.parametrize("deviations", [-30.0, -1.0, 0.0, 5.0, 34.0])
+@pytest.mark.parametrize("num_terms", [1000, 10**5, 10**8])
+@pytest.mark.parametrize("mass", [1e-6, 0.03, 0.5])
+def test_a_row_of_two_values_is_summed_from_its_mode(monkeypatch, mass, num_terms, deviations):
+    def refused(*_):
+        raise AssertionError("a contour was summed")
+
+    monkeypatch.setattr(positive_part, "_by_contour", refused)
+    deviation = math.sqrt(mass * (1.0 - mass) / num_terms)
+    base = -min(max(mass + deviations * deviation, 0.5 / num_terms), 1.0 - 0.5 / num_terms)
+    found = enclose(num_terms, base, [mass], [1.0])
+    exact = two_values(num_terms, mpf(base), mpf(mass))
+    assert_encloses(found, exact)
+    if exact > 1e-290:
+        assert found.upper - found.lower <= 1e-8 * exact
+
+
+def two_values(num_terms, base, mass):
+    """The mean positive part of base and base + 1, from the mode outwards with 60 digits."""
+    least = max(int(mp.ceil(-num_terms * base)), 0)
+    mode = max(least, int(num_terms * mass))
+    log_mass = (
+        mp.loggamma(num_terms + 1) - mp.loggamma(mode + 1) - mp.loggamma(num_terms - mode + 1)
+    )
+    log_mass += mode * mp.log(mass) + (num_terms - mode) * mp.log1p(-mass)
+    total = mpf(0)
+    for direction in (1, -1):
+        count, weight = mode, mp.exp(log_mass)
+        while least <= count <= num_terms:
+            term = weight * (num_terms * base + count)
+            total += term if direction > 0 or count < mode else 0
+            if term < mpf(10) ** -25 * total:
+                break
+            up, down = (num_terms - count) * mass, count * (1 - mass)
+            if direction > 0:
+                weight *= up / ((count + 1) * (1 - mass))
+            else:
+                weight *= down / ((num_terms - count + 1) * mass)
+            count += direction
+    return total / num_terms
+
+
+@pytest.mark.parametrize("needed", [-3.0, 0.0, 40.0])
+def test_two_frequent_values_beside_a_rare_one(monkeypatch, needed):
+    # The rare value is huge; how much of it is left depends on the count of the frequent one.
+    monkeypatch.setattr(positive_part, "_MOST_OUTCOMES", 5_000)
+    law = 300, 0.0, [0.5, 1e-9], [-1.0, 150.0 + needed]
+    found, exact = enclose(*law), listed(*law)
+    assert_encloses(found, exact)
+    assert found.upper - found.lower <= 1e-9 * exact
+
+
 @pytest.mark.parametrize("exponent", [-140, -90, -30, 0, 30, 90, 140])
 def test_the_unit_of_the_values_does_not_matter(exponent):
     unit = 2.0**exponent * 10.0**exponent
@@ -298,14 +350,16 @@ def test_it_grows_with_values_and_falls_with_terms(num_terms, mass, base, more):
 
 
 @pytest.mark.parametrize("width", [1e-4, 1e-6, 1e-10, 0.0])
-def test_the_width_asked_for_is_what_is_paid_for(width):
+def test_the_width_asked_for_is_what_is_paid_for(monkeypatch, width):
+    monkeypatch.setattr(positive_part, "_MOST_OUTCOMES", 0)  # all of it could be listed
     exact = fair_walk(10**6)
     found = enclose(10**6, -1.0, [0.5], [2.0], width=width)
     assert_encloses(found, exact)
     assert found.upper - found.lower <= (10.0 * width + 1e-6) * exact
 
 
-def test_a_small_budget_of_nodes_leaves_it_wider():
+def test_a_small_budget_of_nodes_leaves_it_wider(monkeypatch):
+    monkeypatch.setattr(positive_part, "_MOST_OUTCOMES", 0)  # all of it could be listed
     exact = fair_walk(10**6)
     wide = enclose(10**6, -1.0, [0.5], [2.0], width=1e-12, most_nodes=1e3)
     narrow = enclose(10**6, -1.0, [0.5], [2.0], width=1e-12)

@@ -17,7 +17,11 @@ not one by one.
 import functools
 import math
 
-from shuffledp.accounting.amplification.atom_law import MANY_DEVIATIONS, SMALLEST_DELTA
+from shuffledp.accounting.amplification.atom_law import (
+    MANY_DEVIATIONS,
+    SMALLEST_DELTA,
+    WIDE_WIDTH,
+)
 from shuffledp.accounting.amplification.method import Method, pure_violation
 from shuffledp.core.errors import PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
@@ -36,8 +40,8 @@ _LEAST_SLOPE, _DELTA_FACTOR = 0.5, 10.0
 _FIRST_STEP = 0.05
 
 # Numbers of ones at which the worst is looked for before every number is settled, and how often it
-# is then looked for more closely.
-_SAMPLES, _ZOOMS = 33, 4
+# is then looked for more closely; fewer where the result may be wide.
+_SAMPLES, _FEW_SAMPLES = (33, 4), (17, 4)
 
 # One pair's delta is known to 1e-8 of itself unless its terms cancel altogether.
 _ROUND_OFF_LIMIT = 1e-4
@@ -173,16 +177,15 @@ class BinaryRandomizedResponse:
         return max(self._tolerance * _LEAST_SLOPE, wide), max(most, wide)
 
     def _worst_sampled(self, epsilon: float) -> float:
-        """Return the number of ones with the largest delta among a few hundred."""
-        first, last, best = 0.0, self._others, 0.0
-        for _ in range(_ZOOMS):
-            step = max((last - first) / (_SAMPLES - 1), 1.0)
-            places = [math.floor(first + i * step) for i in range(_SAMPLES)]
-            ones = sorted({best, last, *(float(each) for each in places if each < last)})
-            best = max(ones, key=functools.partial(self._lower, epsilon))
-            first = max(math.floor(best - step), 0.0)
-            last = min(math.ceil(best + step), self._others)
-        return best
+        """Return the number of ones with the largest delta among a few hundred, or fewer."""
+        from shuffledp.accounting.amplification.binary_randomized_response_kernels import (
+            worst_sampled,
+        )
+
+        if epsilon >= self._epsilon0:
+            return 0.0
+        samples, zooms = _SAMPLES if self._width < WIDE_WIDTH else _FEW_SAMPLES
+        return worst_sampled(self._others, *self._rates(epsilon), samples, zooms)
 
     def _own(self, epsilon: float) -> float:
         """Return delta of the victim's report alone, rounded up."""

@@ -5,8 +5,7 @@ See `binary_randomized_response` for the mathematics.
 
 import math
 
-from numba import njit
-
+from shuffledp.core.compiled import njit
 from shuffledp.core.numerics.binomial_kernels import (
     log_tilted_mass,
     points_and_tail,
@@ -128,6 +127,32 @@ def pair_divergence_upper(
     root = math.sqrt(num_high + num_low)
     found = value * (1.0 + 1e-12 + 4e-15 * root) + size * (1e-12 + 1e-15 * root)
     return min(found, own_divergence(ratio_minus_one, excess))
+
+
+@njit(cache=True, nogil=True)
+def worst_sampled(
+    others: float,
+    ratio_minus_one: float,
+    slope: float,
+    excess: float,
+    samples: int,
+    zooms: int,
+) -> float:
+    """Return the number of ones with the largest delta among ``samples``, then among those near."""
+    first, last, best, highest = 0.0, others, 0.0, -1.0
+    for _ in range(zooms):
+        step = max((last - first) / (samples - 1.0), 1.0)
+        ones = first
+        for i in range(samples + 1):
+            ones = min(math.floor(first + i * step), last)
+            delta, _ = pair_divergence(ones, others - ones, ratio_minus_one, slope, excess)
+            if delta > highest:
+                best, highest = ones, delta
+            if ones == last:
+                break
+        first = max(math.floor(best - step), 0.0)
+        last = min(math.ceil(best + step), others)
+    return best
 
 
 @njit(cache=True, nogil=True)

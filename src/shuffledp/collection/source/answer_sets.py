@@ -116,7 +116,7 @@ def answer_sets_from_values(
     if gaps and missing == "error":
         raise no_answers("values", len(gaps), gaps[0] + 1, category=False)
     try:
-        lists = [_listed(value) for value in rows if not is_gap(value)]
+        lists = [listed(value) for value in rows if not is_gap(value)]
         frame = pl.DataFrame({"answers of a user": pl.Series(lists, dtype=pl.List(pl.String))})
     except (TypeError, pl.exceptions.PolarsError):
         raise DataError("values are not lists of text: give one list of answers a user") from None
@@ -130,7 +130,7 @@ def answer_sets_from_values(
     )
 
 
-def _listed(value: Iterable[str]) -> list[str]:
+def listed(value: Iterable[str | None]) -> list[str | None]:
     """Return the answers of one user."""
     if isinstance(value, str | bytes):
         raise TypeError

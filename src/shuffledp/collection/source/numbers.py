@@ -216,6 +216,14 @@ def numbers_from_values(
     if not is_vector:
         source = source_of_values(names[0], values)
         return _survey_numbers(source, is_vector=False, limits=limits, clip=clip, missing=missing)
+    array = rows_of_numbers(values, names)
+    frame = pl.DataFrame({name: array[:, i] for i, name in enumerate(names)}).lazy()
+    source = Source(frame=frame, names=tuple(names), origin="values")
+    return _survey_numbers(source, is_vector=True, limits=limits, clip=clip, missing=missing)
+
+
+def rows_of_numbers(values: Any, names: Sequence[str]) -> NDArray[np.float64]:
+    """Return vectors that are in memory as an array, one row a user."""
     try:
         given = np.asarray(values)
         array = given.astype(np.float64)
@@ -227,9 +235,7 @@ def numbers_from_values(
         raise DataError(
             f"values have shape {array.shape}: give one row of {len(names)} numbers a user"
         )
-    frame = pl.DataFrame({name: array[:, i] for i, name in enumerate(names)}).lazy()
-    source = Source(frame=frame, names=tuple(names), origin="values")
-    return _survey_numbers(source, is_vector=True, limits=limits, clip=clip, missing=missing)
+    return array
 
 
 def _survey_numbers(

@@ -498,7 +498,7 @@ def series_of(name: str, values: Any) -> "pl.Series":
             return pl.Series(name, values, dtype=pl.Float64)
     try:
         return pl.Series(name, values)
-    except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
+    except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
         reason = str(error).splitlines()[0]
         raise DataError(
             f"{name} does not hold answers of one type ({reason}): convert them to text first"

@@ -22,9 +22,10 @@ k <> 0, e^(-k theta T) E[(S + N + k T)_+]. All are positive, so they err upwards
 bounds what must be taken off the lower end. theta is near the saddle point, where the tilted law of
 S is centred, which keeps relative accuracy however small the answer is.
 
-*Few outcomes.* Where outcomes are few they are listed instead; where hardly any term is off the
-base, all those with at most so many, and Chernoff bounds the rest. Whatever is left that no
-smoothing is fine enough for is capped by E[G_+]: by Jensen (1 / n) E[S_+] falls with n.
+*Few outcomes.* Where outcomes are few they are listed instead; where hardly any term has other than
+the two most frequent values, all those with at most so many, and Chernoff bounds the rest. Whatever
+is left that no smoothing is fine enough for is capped by E[G_+]: by Jensen (1 / n) E[S_+] falls
+with n.
 
 *Cost.* Nodes at which the modulus of e^(n kappa) has fallen below e^-46 are passed over. If the law
 is spread finely enough for tau to leave no other place (n times the mass off the heaviest atom
@@ -56,8 +57,10 @@ _COARSEST, _WIDE, _ENOUGH = 1e-4, 1e-5, 10.0
 _LOST = 100.0
 _LARGEST_NUM_TERMS = 10**15
 
-# Outcomes up to which they are listed one by one, and the round-off of a step of that.
+# Outcomes up to which they are listed one by one, how many deviations of a binomial law of these
+# matter, both sides taken together, and the round-off of a step of that.
 _MOST_OUTCOMES = 300_000
+_DEVIATIONS = 25.0
 _ROUND_OFF = 1e-15
 _UNIT_ROUND_OFF = 2.0**-53
 _LARGEST_UNIT = 800  # binary exponent; its exponential does not overflow
@@ -123,7 +126,8 @@ def mean_positive_part(
     if users > _LARGEST_NUM_TERMS:
         raise ParameterError(f"num_terms = {users} is above 1e15")
     matters = (masses != 0.0) & (differences != 0.0)
-    masses, differences = masses[matters], differences[matters]
+    order = np.argsort(-masses[matters], kind="stable")
+    masses, differences = masses[matters][order], differences[matters][order]
     total = math.fsum(masses)
     if not (np.all(masses > 0.0) and total <= 1.0 + 1e-12 and math.isfinite(base)):
         raise ParameterError(f"masses with a sum of {total} and base = {base} are no law")
@@ -133,7 +137,7 @@ def mean_positive_part(
         return Enclosure(0.0, 0.0)
     if differences.size == 0:
         return Enclosure(base, base)
-    if users <= _MOST_OUTCOMES and math.comb(users + masses.size, masses.size) <= _MOST_OUTCOMES:
+    if _num_listed(users, users, masses) <= _MOST_OUTCOMES:
         return _listed(users, users, base, masses, differences)
     found = _listed_while_rare(users, base, masses, differences, max(0.01 * width, 1e-10))
     if found is not None:
@@ -186,6 +190,16 @@ def _by_contour(
     return Enclosure(min(lower, alone), max(min(upper, alone), SMALLEST_UPPER))
 
 
+def _num_listed(num_terms: int, most: int, masses: NDArray[np.float64]) -> float:
+    """Return about how many outcomes are visited with ``most`` terms off the two first values."""
+    others = masses.size - 1
+    if most > _MOST_OUTCOMES and others:
+        return math.inf
+    odd = masses[0] / max(1.0 - math.fsum(masses[1:]), masses[0])
+    row = min(_DEVIATIONS * (1.0 + math.sqrt(num_terms * odd * (1.0 - odd))), num_terms + 1.0)
+    return math.comb(most + others, others) * row
+
+
 def _listed(
     num_terms: int,
     most: int,
@@ -193,21 +207,19 @@ def _listed(
     masses: NDArray[np.float64],
     differences: NDArray[np.float64],
 ) -> Enclosure:
-    """Enclose the same by listing all outcomes with at most ``most`` terms off the base."""
-    from shuffledp.core.numerics.positive_part_kernels import enumerate_positive_part
+    """Enclose the same by listing outcomes with at most ``most`` terms off the two first values."""
+    from shuffledp.core.numerics.listing_kernels import enumerate_positive_part
 
-    off = math.fsum(masses)
-    log_base_mass = math.log1p(-off) if off < 1.0 else -math.inf
     # Chances of what is rare may underflow where values are huge: these go together.
     _, unit = math.frexp(max(abs(base), float(np.max(np.abs(differences)))))
     unit = min(max(unit, 0), _LARGEST_UNIT)
     value, size, exponent = enumerate_positive_part(
         float(num_terms),
-        most,
+        most if masses.size > 1 else 0,
         math.ldexp(base, -unit),
+        max(1.0 - math.fsum(masses), 0.0),
         masses,
         np.ldexp(differences, -unit),
-        log_base_mass,
         unit * math.log(2.0),
     )
     # A value, and an exponent, is a sum of m + 2 products.
@@ -223,15 +235,16 @@ def _listed_while_rare(
     differences: NDArray[np.float64],
     negligible: float,
 ) -> Enclosure | None:
-    """Enclose the same by listing, where so few terms are off the base that this can be done."""
-    expected = max(num_terms * math.fsum(masses), SMALLEST_UPPER)
-    largest = max(float(np.max(differences)), 0.0) * expected / num_terms + max(base, 0.0)
+    """Enclose the same by listing, where all but two values are so rare that this can be done."""
+    expected = max(num_terms * math.fsum(masses[1:]), SMALLEST_UPPER)
+    frequent = max(base, base + float(differences[0]), 0.0)
+    largest = max(float(np.max(differences)), 0.0) * expected / num_terms + frequent
     most, tail = 1, math.inf
     found = Enclosure(0.0, math.inf)
     # Only as many as it takes: listing twice as many costs 2^m as much.
     while tail > negligible * found.lower:
         most += (most + 1) // 2
-        if math.comb(most + masses.size, masses.size) > _MOST_OUTCOMES or most >= 2 * num_terms:
+        if most >= 2 * num_terms or _num_listed(num_terms, most, masses) > _MOST_OUTCOMES:
             return None
         if most <= 2.0 * expected:
             continue

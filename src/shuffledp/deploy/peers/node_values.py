@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from shuffledp.collection.columns import Reading, open_column
 from shuffledp.collection.question import Question
-from shuffledp.collection.questions import AnswerSets, Mean, VectorMean
+from shuffledp.collection.questions import AnswerSets, VectorMean
 from shuffledp.collection.source.edge_files import read_ids
 from shuffledp.core.errors import DataError, ParameterError
 
@@ -81,16 +81,7 @@ def value_of_one(question: Question, node: int, answer: str) -> NodeValues:
     """Return the value of a single user, given as text."""
     if isinstance(question, VectorMean | AnswerSets):
         raise ParameterError(f"an answer to {question.kind} is no single text: give a table")
-    value: object = answer
-    if isinstance(question, Mean):
-        try:
-            value = float(answer)
-        except ValueError:
-            raise DataError(f"answer {answer!r} is not a number") from None
-    # Twice, since a column of one value is refused: one user alone has nobody to hide among. Here
-    # the others are in other processes.
-    values = next(iter(question.column([value, value]).blocks()))
-    return NodeValues(nodes=np.array([node]), values=_rows(values, np.array([0])))
+    return NodeValues(nodes=np.array([node]), values=question.value_of_one(answer))
 
 
 def _nodes_of_rows(

@@ -1,0 +1,97 @@
+"""A device needs NumPy and cryptography, and finds there what is found elsewhere."""
+
+import json
+import math
+import subprocess
+import sys
+
+import pytest
+
+from deploy.make_vectors import ANALYZER_KEY, SHUFFLER_KEY, make_task
+from printed_numbers import PROMISED
+from shuffledp.collection.questions import AnswerSets, Categories, Mean, Words
+from shuffledp.deploy.asked_terms import AskedTerms
+from shuffledp.deploy.wire import ProtocolError
+
+FIFTY = [str(each) for each in range(50)]
+# What is asked, what is answered, the least batch, and an epsilon little above what is proved.
+TASKS = {
+    "the guide's": (Categories(["yes", "no"]), "k-rr", 2.0, "yes", 10_000, "0.1194"),
+    "a million": (Categories(["yes", "no"]), "k-rr", 2.0, "no", 1_000_000, "0.01027"),
+    "of fifty": (Categories(FIFTY), "optimized-local-hashing", 2.0, "7", 10_000, "0.12"),
+    "hardly hidden": (Categories(FIFTY), "k-rr", 8.0, 7, 1_000_000, "0.4"),
+    "a number": (Mean(0, 120), "piecewise", 2.0, 43.5, 10_000, "0.15"),
+    "a word": (Words(["a"], key=bytes(16)), "count-mean-sketch", 2.0, "b", 10_000, "0.12"),
+    "a set": (AnswerSets(FIFTY, max_answers=3), "sampled:k-rr", 2.0, ["1", "9"], 10_000, "0.15"),
+}
+
+# Reads a task, an answer, two keys and a place from standard input; says what it found and sends.
+DEVICE = """
+import sys
+
+NEEDED = ("numpy", "cryptography", "_cffi_backend")  # the last comes with cryptography
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        first = name.partition(".")[0]
+        if first not in {"shuffledp", *sys.stdlib_module_names, *NEEDED}:
+            raise ModuleNotFoundError(f"{name} is not on a device", name=name)
+
+sys.meta_path.insert(0, Refuse())
+
+import json
+from pathlib import Path
+from shuffledp.deploy.client import Client
+from shuffledp.deploy.messages import SealKey
+from shuffledp.deploy.task import Task
+
+given = json.load(sys.stdin)
+task = Task.decode(bytes.fromhex(given["task"]))
+keys = [SealKey(number=number, public_key=bytes.fromhex(key)) for number, key in given["keys"]]
+with Client(task, Path(given["store"])) as client:
+    kept = client.report(given["answer"], task.start)
+    sealed = client.sealed(shuffler=keys[0], analyzer=keys[1])
+found = task.guarantee().epsilon_upper if given["says_epsilon"] else None
+print(json.dumps({"report": kept.report.hex(), "sealed": len(sealed), "epsilon": found}))
+"""
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_device_needs_numpy_and_cryptography_alone(name, tmp_path):
+    question, randomizer, epsilon0, answer, min_batch, epsilon = TASKS[name]
+    asked = AskedTerms.of(question, randomizer, epsilon0)
+    task = make_task(asked=asked, min_batch=min_batch, epsilon=epsilon)
+    given = {
+        "task": task.encode().hex(),
+        "answer": answer,
+        "keys": [(key.number, key.public_key.hex()) for key in (SHUFFLER_KEY, ANALYZER_KEY)],
+        "store": str(tmp_path / "device.db"),
+        # Where a report is hardly hidden the search for the least epsilon takes a device half a
+        # minute; its check of a promise, which is what it runs, takes a second.
+        "says_epsilon": name != "hardly hidden",
+    }
+    outcome = subprocess.run(
+        [sys.executable, "-W", "error", "-c", DEVICE],
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert outcome.returncode == 0, outcome.stderr
+    found = json.loads(outcome.stdout)
+    if given["says_epsilon"]:
+        assert math.isclose(found["epsilon"], task.guarantee().epsilon_upper, rel_tol=PROMISED)
+    _, num_invalid = asked.codec.decode_valid([bytes.fromhex(found["report"])])
+    assert num_invalid == 0
+    assert found["sealed"] > len(found["report"]) // 2
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_the_promise_is_refused_where_the_least_epsilon_is_above_it(name):
+    question, randomizer, epsilon0, _, min_batch, _ = TASKS[name]
+    asked = AskedTerms.of(question, randomizer, epsilon0)
+    least = make_task(asked=asked, min_batch=min_batch).guarantee().epsilon_upper
+    # One delta at the promise settles what the least epsilon would, just above it and just below.
+    make_task(asked=asked, min_batch=min_batch, epsilon=f"{least * (1 + 1e-6):.12f}").check()
+    with pytest.raises(ProtocolError, match="promises"):
+        make_task(asked=asked, min_batch=min_batch, epsilon=f"{least * (1 - 1e-5):.12f}").check()
