@@ -24,7 +24,7 @@ def account(name, method, rounds):
     path = DATA / f"{name}_lcc_edges.csv"
     if not path.exists():
         pytest.skip(f"{path.name} is not here")
-    return account_network(read_graph(path), ANY, rounds=rounds, delta=DELTA, method=method)
+    return account_network(read_graph(path), ANY, rounds=rounds, delta=DELTA, positions=method)
 
 
 def note(benchmark, found):

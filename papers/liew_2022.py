@@ -46,7 +46,7 @@ def figure_4(settings: Settings, _entropy: Entropy) -> Figure:
     rounds = [1, 30, 1_000] if settings.quick else spread(100, 10_000, 28)
     curves, printed = [], []
     for key in ("facebook", "deezer", "enron"):
-        mixing = NetworkMixing(load_graph(key, settings), method="spectral")
+        mixing = NetworkMixing(load_graph(key, settings), positions="spectral")
         curves.append(network_curve(mixing, _PROFILE, name=TITLES[key], rounds=rounds, delta=DELTA))
         printed.append(_printed_line(mixing, curves[-1]))
     graphs = "; ".join(f"{each.name}, {each.num_users:,} users" for each in curves)
@@ -66,7 +66,9 @@ def figure_5(settings: Settings, entropy: Entropy) -> Figure:
     num_users, degrees = (300, (3, 10)) if settings.quick else (10_000, (3, 5, 10, 20, 50))
     curves = [
         network_curve(
-            NetworkMixing(random_regular_graph(num_users, degree, entropy.spawn()), method="exact"),
+            NetworkMixing(
+                random_regular_graph(num_users, degree, entropy.spawn()), positions="exact"
+            ),
             _PROFILE,
             name=f"k = {degree}",
             rounds=[1, 2, 3, 10] if settings.quick else rounds_of(degree),
@@ -322,7 +324,7 @@ def _epsilon0_chart(name: str, title: str, lines: Sequence[Line]) -> Chart:
 
 def _mixed(key: str, settings: Settings) -> tuple[NetworkMixing, int]:
     """Return a graph, prepared, and the fewest rounds that are proved to mix it within 1 %."""
-    mixing = NetworkMixing(load_graph(key, settings), method="spectral")
+    mixing = NetworkMixing(load_graph(key, settings), positions="spectral")
     return mixing, mixing.rounds_to_mix
 
 

@@ -13,10 +13,10 @@ What most programs need is here; all else is in the folder of its capability: ``
 used, so that importing stays quick; ``__init__.pyi`` lists them.
 """
 
-from shuffledp.collection.results import register_renderer
 from shuffledp.core.lazy_names import lazy_names
+from shuffledp.core.shown import register_renderer
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)
 
-# Collections know data, reports know how to show them; here, above both, they meet.
+# Results are data, reports know how to show them; here, above both, they meet.
 register_renderer("shuffledp.report")

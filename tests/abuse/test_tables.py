@@ -40,7 +40,7 @@ def test_a_huge_value_is_cut(folder, capsys):
     assert len(capsys.readouterr().err) < 320
 
 
-@pytest.mark.parametrize("hostile", ["\x1b]0;owned\x07", "\x9b31m", "\u202eon", "y\u200bes"])
+@pytest.mark.parametrize("hostile", ["\x1b]0;owned\x07", "\x9b31m", "\u202eon", "y\u200bet"])
 def test_labels_steer_no_terminal(folder, capsys, hostile):
     write_answers(folder, *[hostile] * 20)
     assert run("--domain", f"yes,no,{hostile}", "--out", "results") == 0

@@ -93,7 +93,7 @@ def test_an_existing_folder_is_kept(tmp_path):
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "estimates.csv").write_text("old")
     with (
-        pytest.raises(OutputError, match=r"exists and is not empty: .* pass --overwrite"),
+        pytest.raises(OutputError, match=r"exists and is not empty: .* pass overwrite=True"),
         results_folder(tmp_path / "results"),
     ):
         pytest.fail("the folder must be refused before any work is done")

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from shuffledp.collection import results
 from shuffledp.collection.questions import Categories, Mean
-from shuffledp.collection.results import Guarantee, Result, delta_cautions, register_renderer
+from shuffledp.collection.results import Guarantee, Result, delta_cautions
+from shuffledp.core import shown
 from shuffledp.core.bound import Bound
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import Counts, Sums
@@ -147,15 +147,15 @@ class TestRenderer:
             def terminal_text(self, result):
                 return f"{result.num_users} users"
 
-        monkeypatch.setattr(results, "_renderers", [])
-        register_renderer(Plain())
+        monkeypatch.setattr(shown, "_renderers", [])
+        shown.register_renderer(Plain())
         result = run_result()
         assert result.report("a.html") == Path("a.html")
         assert result._repr_html_() == "<b>100</b>"
         assert str(result) == "100 users"
 
     def test_without_one_the_error_says_what_to_do(self, monkeypatch):
-        monkeypatch.setattr(results, "_renderers", [])
+        monkeypatch.setattr(shown, "_renderers", [])
         with pytest.raises(RuntimeError, match="import shuffledp"):
             run_result().report("a.html")
 

@@ -84,6 +84,12 @@ def test_fewer_answers_than_planned_are_accounted_and_warned_about(plan):
     assert result.warnings[0].startswith("1,000 users were planned and 100 answered")
 
 
+def test_a_result_knows_where_its_reports_were_drawn(plan):
+    drawn = plan.randomizer.randomize(np.zeros(1000, dtype=int), sdp.Entropy.from_seed(1))
+    assert sdp.estimate(drawn, plan).is_from_reports
+    assert not sdp.run(plan, ANSWERS, seed=1).is_from_reports
+
+
 def test_strict_refuses_what_falls_short_of_the_plan(plan):
     with pytest.raises(DataError, match=r"100 answered, so epsilon is .* strict=True refuses"):
         sdp.run(plan, ANSWERS[::10], strict=True)
@@ -91,6 +97,19 @@ def test_strict_refuses_what_falls_short_of_the_plan(plan):
     drawn = plan.randomizer.randomize(np.zeros(100, dtype=int), sdp.Entropy.from_seed(1))
     with pytest.raises(DataError, match="strict=True refuses"):
         sdp.estimate(drawn, plan, strict=True)
+
+
+def test_arguments_that_changed_places_are_named_without_their_values(plan):
+    for call, message in (
+        (lambda: sdp.run(ANSWERS, plan), "plan is a list: give what shuffledp.plan returns"),
+        (lambda: sdp.estimate(plan, ANSWERS), "plan is a list"),
+        (lambda: sdp.plan(ANSWERS, num_users=9, epsilon=1, delta=0.1), "question is a list: give"),
+        (lambda: sdp.run(plan, ANSWERS, post_processing="clip"), "'clip': give a list"),
+        (lambda: sdp.estimate(ANSWERS, plan), "reports holds a str: give a file, or Reports"),
+    ):
+        with pytest.raises(sdp.ShuffledpError, match=message) as error:
+            call()
+        assert ANSWERS[0] not in str(error.value)
 
 
 def test_more_answers_than_planned_are_accounted_silently(plan):

@@ -90,6 +90,14 @@ def test_a_whole_number_beyond_floats_is_our_error(value):
         non_negative(value)
 
 
+@pytest.mark.parametrize("value", [True, False, np.True_])
+def test_booleans_are_no_numbers(value):
+    with pytest.raises(ParameterError, match=r"x = .* is not a number"):
+        require_finite("x", value)
+    with pytest.raises(ParameterError, match=r"x = .* is not a whole number"):
+        require_at_least("x", value, 0)
+
+
 def test_delta_names_itself():
     with pytest.raises(ParameterError, match=r"delta = 2 is not in \[0, 1\)"):
         require_delta(2)

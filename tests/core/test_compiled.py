@@ -20,6 +20,11 @@ def heard(monkeypatch):
         listeners[:] = before.get(kind, [])
 
 
+def kernel(source):
+    """Return a function as if it stood in a module of ours."""
+    return eval(source, {"__name__": "shuffledp.some_kernels"})  # noqa: S307  # our own text
+
+
 @pytest.mark.parametrize("is_loaded", [True, False])
 def test_a_program_hears_of_the_first_compilation_only(heard, monkeypatch, is_loaded):
     if is_loaded:
@@ -29,12 +34,22 @@ def test_a_program_hears_of_the_first_compilation_only(heard, monkeypatch, is_lo
     compiled._watch()
     assert ("scipy.linalg" in sys.modules) == is_loaded
     for number in (1, 2):
-        assert numba.njit(lambda x, number=number: x + number)(1) == 1 + number
+        assert numba.njit(kernel(f"lambda x: x + {number}"))(1) == 1 + number
     assert heard == ["compiling"]
 
 
-def test_others_hear_nothing(heard):
+def test_other_programs_hear_it_in_the_log_alone(heard, caplog):
     progress.compiling.clear()
     compiled._watch()
-    numba.njit(lambda x: x + 3)(1)
+    with caplog.at_level("INFO", "shuffledp"):
+        numba.njit(kernel("lambda x: x + 3"))(1)
     assert heard == []
+    assert "compiling <lambda>, once" in caplog.messages
+
+
+def test_compilations_of_others_are_nothing_to_tell(heard, caplog):
+    compiled._watch()
+    with caplog.at_level("INFO", "shuffledp"):
+        numba.njit(lambda x: x + 4)(1)
+    assert heard == []
+    assert caplog.messages == []

@@ -255,6 +255,17 @@ def test_bad_arguments(here, capsys, target, options, message):
     assert_refused(here, capsys, before, message)
 
 
+def test_weak_promises_are_called_by_their_name_and_not_refused(here, capsys):
+    target = ["--epsilon", "50", "--delta", "1e-9"]
+    assert run("--domain", "yes,no,refused", target=target) == 0
+    captured = capsys.readouterr()
+    assert "(proved upper bound)" in captured.out
+    assert "is above 5: the odds between two answers" in captured.err
+    assert "is above 8: only the shuffler protects" in captured.err
+    for text in (captured.out, captured.err, (here / "results" / "report.html").read_text()):
+        assert not re.search(r"\bsafe\b", text)
+
+
 def test_a_large_delta_is_warned_about(here, capsys):
     assert run("--domain", "yes,no,refused", target=["--epsilon", "1", "--delta", "0.001"]) == 0
     assert "warning: delta = 0.001 is not below 1/num_users" in capsys.readouterr().err

@@ -119,7 +119,7 @@ def test_resting_reports_mix_on_a_ring(here):
     [
         ({"graph": ()}, "needs --graph FILE"),
         ({"graph": ("--graph", "none.csv")}, "none.csv"),
-        ({"graph": ("--graph", "names.csv")}, "--id COLUMN"),
+        ({"graph": ("--graph", "names.csv")}, "--id"),
         ({"graph": ("--graph", "ring.csv")}, "--lazy 0.2"),
         ({"graph": ("--graph", "edges.csv", "--id", "answer")}, "--id answer: that column holds"),
         ({"graph": ("--graph", "edges.csv", "--rounds", "some")}, "'some' is not a whole number"),

@@ -127,7 +127,7 @@ def test_everybody_alone():
 def test_a_group_of_everybody():
     (caution,) = Groups.from_sets([[0, 1], [0, 1, 2]], num_users=3).cautions()
     assert "all 3 people" in caution
-    assert "--shuffler uniform" in caution
+    assert "a uniform shuffle hides more" in caution
 
 
 # ------------------------------------------------------------------ rows in the making

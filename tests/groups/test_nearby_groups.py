@@ -149,7 +149,7 @@ def test_everybody_within_the_radius(radius, monkeypatch):
     for points, metric in (([[0.0, 0.0], [1.0, 1.0], [0.5, 0.0]], "euclidean"),):
         groups = Groups.from_distance(points, radius, metric=metric)
         assert (groups.num_groups, groups.of(2).tolist()) == (1, [0, 1, 2])
-        assert "--shuffler uniform" in groups.cautions()[0]
+        assert "a uniform shuffle hides more" in groups.cautions()[0]
 
 
 def test_the_largest_coordinates():
@@ -380,7 +380,7 @@ def test_too_many_memberships_are_counted_and_refused_of_nearest(monkeypatch):
     monkeypatch.setattr(rows, "MOST_MEMBERSHIPS", 6)
     assert Groups.from_nearest(ages, 2, metric="absolute").members.size == 6
     monkeypatch.setattr(rows, "MOST_MEMBERSHIPS", 5)
-    with pytest.raises(ParameterError, match=r"have 6 memberships, .*--group-size"):
+    with pytest.raises(ParameterError, match=r"have 6 memberships, .*group_size="):
         Groups.from_nearest(ages, 2, metric="absolute")
 
 

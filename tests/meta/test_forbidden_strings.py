@@ -1,4 +1,4 @@
-"""No file of the project names a package registry, a machine's folder or a private key."""
+"""No file names a package registry, a machine's folder or a private key, or praises a bound."""
 
 import re
 import subprocess
@@ -13,6 +13,7 @@ FORBIDDEN = {
     "a package registry": r"py[p]i\.org|python[h]osted\.org|registry\.np[m]js|anacond[a]\.org",
     "an installer's source": r"--(extra-)?index[-]url|--find[-]links",
     "a machine's folder": r"(?<![\w.~-])/(tm[p]|wor[k]|roo[t]|hom[e]|User[s])/",
+    "a promise for an upper bound": r"(?i)saf[e] to publish",
     "a private key": r"BEGIN [A-Z ]*PRIVATE[ ]KEY",
 }
 
@@ -57,6 +58,7 @@ def test_no_file_has_a_forbidden_string():
         "pip install --index" + "-url elsewhere x",
         'open("/tm' + 'p/answers.csv")',
         "cd /hom" + "e/someone/project",
+        "the epsilon that is safe" + " to publish",
         "-----BEGIN RSA PRIVATE" + " KEY-----",
     ],
 )

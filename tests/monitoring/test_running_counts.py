@@ -1,5 +1,6 @@
 """Running counts: covers, least squares, and results."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -117,6 +118,9 @@ def test_the_last_smoothed_count_is_the_online_one():
         assert smoothed == pytest.approx(online, abs=1e-9)
 
 
+ARRAYS = ("counts", "standard_errors", "lower", "upper")
+
+
 @pytest.fixture
 def counts():
     return RunningCounts(
@@ -152,3 +156,20 @@ def test_other_periods_are_refused(counts, t):
 def test_arrays_are_read_only(counts):
     for array in (counts.periods, counts.counts, counts.lower, counts.at(1).counts):
         assert not array.flags.writeable
+
+
+def test_counts_as_frames(counts):
+    frame = counts.to_polars()
+    assert frame.columns == ["period", "count", "standard_error", "lower", "upper"]
+    assert frame["count"].to_list() == [-4.0, 5.0, 12.0]
+    assert counts.at(2).to_dict()["upper"] == [9.0]
+
+
+def test_counts_of_several_values_as_frames(counts):
+    both = {name: np.stack([getattr(counts, name)] * 2, axis=1) for name in ARRAYS}
+    frame = replace(counts, labels=("a", "b"), **both).to_dict()
+    assert frame["period"] == [1, 1, 2, 2, 3, 3]
+    assert frame["value"] == ["a", "b"] * 3
+    assert frame["count"] == [-4.0, -4.0, 5.0, 5.0, 12.0, 12.0]
+    at_two = replace(counts, labels=("a", "b"), **both).at(2).to_dict()
+    assert (at_two["period"], at_two["value"], at_two["lower"]) == ([2, 2], ["a", "b"], [1.0, 1.0])

@@ -149,7 +149,7 @@ def test_spectral_bounds_are_no_smaller_than_exact_ones():
     graph = complete_with_pendant(40)
     exact, spectral = (
         network_curve(
-            NetworkMixing(graph, method=method),
+            NetworkMixing(graph, positions=method),
             PROFILE,
             name="g",
             rounds=(1, 2, 4, 30),
@@ -161,7 +161,7 @@ def test_spectral_bounds_are_no_smaller_than_exact_ones():
     # Epsilon may be smaller: where eigenvalues are used, two laws Q are tried.
     for rounds in (1, 2, 4, 30):
         known, bounded = (
-            NetworkMixing(graph, method=method).position_bounds(rounds)
+            NetworkMixing(graph, positions=method).position_bounds(rounds)
             for method in ("exact", "spectral")
         )
         assert (known.low >= bounded.low * (1.0 - 1e-12)).all()

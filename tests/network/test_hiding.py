@@ -22,7 +22,7 @@ def test_hiding_of_no_bounds_but_low_and_high():
 @pytest.mark.parametrize(("method", "rounds"), [("exact", 9), ("spectral", 16)])
 def test_what_all_laws_share_may_hide_better(method, rounds):
     """At a large delta the thin places do not matter: the common part of all laws decides."""
-    hiding = NetworkMixing(wheel(60), method=method).hiding(rounds)
+    hiding = NetworkMixing(wheel(60), positions=method).hiding(rounds)
     overlaps, missed = hiding.decompositions(delta=0.05)
     assert overlaps.shape == (2, 59)
     assert 0.0 < missed[1] < 0.05

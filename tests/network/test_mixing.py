@@ -36,7 +36,7 @@ def exact_overlaps(graph: Graph, rounds: int) -> np.ndarray:
 @pytest.mark.parametrize("rounds", [0, 1, 2, 5, 20, 60])
 def test_overlaps_hold_for_every_victim(method, rounds):
     for graph in (PENDANT, wheel(7), complete_graph(5)):
-        hiding = NetworkMixing(graph, method=method).hiding(rounds)
+        hiding = NetworkMixing(graph, positions=method).hiding(rounds)
         for victim, row in enumerate(exact_overlaps(graph, rounds)):
             others = np.sort(np.delete(row, victim))
             assert (hiding.overlaps <= others * (1 + 1e-12) + 1e-12).all()
@@ -52,7 +52,7 @@ def test_without_rounds_nobody_hides_anybody():
 def test_in_the_limit_it_is_a_uniform_shuffle(method):
     graph = wheel(60)
     uniform = account_epsilon(ANY, num_users=60, delta=DELTA)
-    mixing = NetworkMixing(graph, method=method)
+    mixing = NetworkMixing(graph, positions=method)
     assert mixing.limit(ANY, delta=DELTA).upper == pytest.approx(uniform.upper, rel=1e-12)
     found = mixing.epsilon(ANY, rounds=300, delta=DELTA)
     assert found.upper == pytest.approx(uniform.upper, rel=1e-3)
@@ -63,7 +63,7 @@ def test_in_the_limit_it_is_a_uniform_shuffle(method):
 @pytest.mark.parametrize("method", ["exact", "spectral"])
 def test_epsilon_is_that_of_the_worst_user(method):
     for graph, rounds in ((wheel(7), 3), (wheel(60), 6), (PENDANT, 5)):
-        hiding = NetworkMixing(graph, method=method).hiding(rounds)
+        hiding = NetworkMixing(graph, positions=method).hiding(rounds)
         found = hiding.epsilon(ANY, delta=DELTA, with_lower=False).upper
         walks = [
             (WeightedWalk(ANY, network_hiding._low(each), delta=DELTA), each)
@@ -83,7 +83,7 @@ def test_epsilon_is_that_of_the_worst_user(method):
 
 
 def test_many_users_are_accounted_for_together(monkeypatch):
-    hiding = NetworkMixing(PENDANT, method="exact").hiding(6)
+    hiding = NetworkMixing(PENDANT, positions="exact").hiding(6)
     plain = hiding.epsilon(ANY, delta=DELTA, with_lower=False).upper
     monkeypatch.setattr(network_hiding, "_MOST_EVALUATIONS", 0)
     assert hiding.epsilon(ANY, delta=DELTA, with_lower=False).upper >= plain * (1.0 - 1e-3)
@@ -94,22 +94,22 @@ def test_more_eigenpairs_are_sought_where_they_tell_more(monkeypatch):
     monkeypatch.setattr(remote_bounds, "_MANY", 2.0)  # what is roughly known is not followed
     graph, stages = random_regular_graph(420, 3, Entropy.from_seed(3)), []
     listening = NetworkMixing(
-        graph, method="spectral", on_progress=lambda *each: stages.append(each)
+        graph, positions="spectral", on_progress=lambda *each: stages.append(each)
     )
     few, some = listening.position_bounds_at([3, 60])
     listening.position_bounds(61)
     assert stages.count(("more eigenvalues", 1, 1)) == 1
-    (exact,) = NetworkMixing(graph, method="exact").position_bounds_at([60])
+    (exact,) = NetworkMixing(graph, positions="exact").position_bounds_at([60])
     assert (some.low <= exact.low * (1.0 + 1e-9)).all()
     monkeypatch.setattr(network_mixing, "_MANY_PAIRS", 0)
-    before = NetworkMixing(graph, method="spectral").position_bounds(60)
+    before = NetworkMixing(graph, positions="spectral").position_bounds(60)
     assert some.low.sum() > before.low.sum()
     assert few.low.max() == 0.0
 
 
 def test_a_search_that_is_given_up_proves_nothing():
     # As soon as one user needs nearly what is known to hold, that is the answer for all.
-    hiding = NetworkMixing(wheel(60), method="exact").hiding(6)
+    hiding = NetworkMixing(wheel(60), positions="exact").hiding(6)
     walk = WeightedWalk(ANY, network_hiding._low(hiding.bounds), delta=DELTA)
     users = np.arange(60)[::-1]
     worst = max(walk.epsilon(weights_of(hiding.bounds, users[[k]]), DELTA) for k in (0, 1, 59))
@@ -125,7 +125,7 @@ def test_most_users_need_no_more_rounds_than_all():
     edges = [(i, j) for i in range(110) for j in range(i)]
     graph = Graph.from_edges([*edges, (0, 110)])
     for method in ("exact", "spectral", "auto"):
-        mixing = NetworkMixing(graph, method=method)
+        mixing = NetworkMixing(graph, positions=method)
         everybody = mixing.fewest_rounds(ANY, delta=1e-6, within=0.05)
         assert mixing.fewest_rounds(ANY, delta=1e-6, within=0.05, share=0.98) <= everybody
 
@@ -133,7 +133,7 @@ def test_most_users_need_no_more_rounds_than_all():
 @pytest.mark.parametrize("method", ["auto", "exact", "spectral"])
 @pytest.mark.parametrize("protocol", ["all", "single"])
 def test_fewest_rounds_are_enough_and_one_less_is_not(method, protocol):
-    mixing = NetworkMixing(wheel(60), method=method)
+    mixing = NetworkMixing(wheel(60), positions=method)
     limit = mixing.limit(ANY, delta=DELTA, protocol=protocol).upper
     rounds = mixing.fewest_rounds(ANY, delta=DELTA, within=0.05, protocol=protocol)
     ask = {"delta": DELTA, "protocol": protocol, "with_lower": False}
@@ -142,7 +142,7 @@ def test_fewest_rounds_are_enough_and_one_less_is_not(method, protocol):
 
 
 def test_exact_positions_are_as_good_as_eigenvalues():
-    exact, spectral = (NetworkMixing(wheel(200), method=name) for name in ("exact", "spectral"))
+    exact, spectral = (NetworkMixing(wheel(200), positions=name) for name in ("exact", "spectral"))
     for rounds in (4, 8, 11, 14):
         limit = spectral.epsilon(ANY, rounds=rounds, delta=1e-6).upper * (1.0 + 1e-4)
         assert exact.epsilon(ANY, rounds=rounds, delta=1e-6).upper <= limit
@@ -152,9 +152,9 @@ def test_exact_positions_are_as_good_as_eigenvalues():
 
 def test_a_search_on_a_grid_finds_the_same(monkeypatch):
     graph = wheel(60)
-    plain = NetworkMixing(graph, method="exact").fewest_rounds(ANY, delta=DELTA, within=0.001)
+    plain = NetworkMixing(graph, positions="exact").fewest_rounds(ANY, delta=DELTA, within=0.001)
     monkeypatch.setattr("shuffledp.network.mixing._MOST_KEPT_NUMBERS", 60 * 160 * 10.0)
-    mixing = NetworkMixing(graph, method="exact")
+    mixing = NetworkMixing(graph, positions="exact")
     assert mixing.fewest_rounds(ANY, delta=DELTA, within=0.001) == plain
 
 
@@ -184,7 +184,7 @@ def test_position_laws_cover_every_user():
     walk /= walk.sum(axis=1, keepdims=True)
     laws = np.linalg.matrix_power(walk, rounds)
     for method in ("exact", "spectral"):
-        hiding = NetworkMixing(graph, method=method).hiding(rounds)
+        hiding = NetworkMixing(graph, positions=method).hiding(rounds)
         assert (laws <= hiding.position_law * (1 + 1e-12)).all()
         assert hiding.collision >= (laws**2).sum(axis=1).max() * (1 - 1e-12)
 
@@ -203,7 +203,7 @@ def test_progress_is_reported():
         (Graph.from_edges([(0, 1)]), "the graph has 2 users: at least 3"),
         (Graph.from_edges([(0, 1), (1, 2), (0, 2)], num_users=5), "2 of 5 users have no neigh"),
         (Graph.from_edges([(0, 1), (1, 2), (0, 2), (3, 4)]), "2 components"),
-        (star_graph(5), "bipartite.*laziness = 0.2"),
+        (star_graph(5), "bipartite.*laziness=0.2"),
         (cycle_graph(6), "bipartite"),
     ],
 )
@@ -213,8 +213,8 @@ def test_graphs_on_which_reports_do_not_mix_are_refused(graph, message):
 
 
 def test_bad_arguments_are_refused():
-    with pytest.raises(ParameterError, match="method = 'fast' is not one of"):
-        NetworkMixing(PENDANT, method="fast")
+    with pytest.raises(ParameterError, match="positions = 'fast' is not one of"):
+        NetworkMixing(PENDANT, positions="fast")
     mixing = NetworkMixing(PENDANT)
     with pytest.raises(ParameterError, match="within = 0"):
         mixing.fewest_rounds(ANY, delta=DELTA, within=0.0)
@@ -228,16 +228,27 @@ def test_bad_arguments_are_refused():
 
 def test_exact_laws_of_too_many_users_are_refused(monkeypatch):
     monkeypatch.setattr("shuffledp.network.mixing._MOST_EXACT_USERS", 3)
-    mixing = NetworkMixing(PENDANT, method="exact")
-    with pytest.raises(ParameterError, match="method = 'exact' follows each of 4 users"):
+    mixing = NetworkMixing(PENDANT, positions="exact")
+    with pytest.raises(ParameterError, match="positions = 'exact' follows each of 4 users"):
         mixing.hiding(2)
     assert NetworkMixing(PENDANT).position_bounds(2).method == "spectral"
+
+
+@pytest.mark.parametrize("positions", ["exact", "auto"])
+def test_exact_laws_that_were_asked_for_say_what_is_quicker(positions):
+    stages = []
+    mixing = NetworkMixing(
+        PENDANT, positions=positions, on_progress=lambda stage, *_: stages.append(stage)
+    )
+    mixing.position_bounds(2)
+    hint = " (quicker: positions='spectral')"
+    assert "position laws" + hint * (positions == "exact") in stages
 
 
 def test_a_graph_that_hardly_mixes_is_given_up(monkeypatch):
     monkeypatch.setattr("shuffledp.network.mixing._MOST_ROUNDS", 8)
     with pytest.raises(InfeasibleTargetError, match="no 8 rounds are proved to be enough"):
-        NetworkMixing(cycle_graph(101), method="spectral").fewest_rounds(ANY, delta=DELTA)
+        NetworkMixing(cycle_graph(101), positions="spectral").fewest_rounds(ANY, delta=DELTA)
 
 
 def test_the_spectrum_and_rows_are_kept_for_as_long_as_the_graph(monkeypatch):
@@ -250,7 +261,7 @@ def test_the_spectrum_and_rows_are_kept_for_as_long_as_the_graph(monkeypatch):
     monkeypatch.setattr(remote_bounds, "_LARGEST_ERROR", -1.0)  # nothing is summed
     monkeypatch.setattr(remote_bounds, "_LARGEST_MIDDLE_ERROR", -1.0)
     graph = wheel(60)
-    asked = {"delta": DELTA, "rounds": 20, "method": "spectral", "with_lower": False}
+    asked = {"delta": DELTA, "rounds": 20, "positions": "spectral", "with_lower": False}
     first = account_network(graph, ANY, **asked)
     rows = len(moved)
     assert rows > 0

@@ -213,14 +213,14 @@ def test_users_are_rows_by_label(tmp_path):
 def test_rows_and_users_that_differ_are_refused(tmp_path):
     table = write_table(tmp_path, ["a", "b", "c", "d"])
     edges = write_edges(tmp_path, (0, 1), (1, 2))
-    with pytest.raises(DataError, match=r"has 3 users and survey\.csv 4 rows.*--id"):
+    with pytest.raises(DataError, match=r"has 3 users and survey\.csv 4 rows.*id_column="):
         read_network(edges, table, num_users=4)
 
 
 def test_labels_without_a_column_are_refused(tmp_path):
     table = write_table(tmp_path, ["a", "b", "c"])
     edges = write_edges(tmp_path, ("a", "b"), ("b", "c"))
-    with pytest.raises(DataError, match=r"labels such as 'a'.*--id COLUMN"):
+    with pytest.raises(DataError, match=r"labels such as 'a'.*id_column="):
         read_network(edges, table, num_users=3)
 
 

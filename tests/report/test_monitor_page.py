@@ -209,10 +209,10 @@ def test_rows_hold_each_period_and_value():
     result = RESULTS["one"]
     rows = table_rows(result)
     assert [row[0] for row in rows] == list(result.period_labels)
-    assert rows[0][1:] == ("-10", "10", "-40 to 20", "0")
+    assert rows[0][1:] == ("\u221210", "10", "\u221240 to 20", "0")
     rows = table_rows(RESULTS["several"])
     assert len(rows) == 24
-    assert rows[1][1:] == ("value 1", "0", "10", "-30 to 30", "10")
+    assert rows[1][1:] == ("value 1", "0", "10", "\u221230 to 30", "10")
 
 
 @pytest.mark.parametrize(("num_curves", "shown"), [(1, 600), (40, 25), (200, 5)])

@@ -1,5 +1,7 @@
 from html.parser import HTMLParser
 
+import polars as pl
+
 from shuffledp import report as reports
 from shuffledp.report import notebook_html, terminal_text
 from shuffledp.report.formatting import display_width
@@ -79,12 +81,62 @@ def test_no_label_can_send_escape_codes_to_a_terminal(make_result):
 
 
 def test_the_package_is_a_renderer(make_result, tmp_path, monkeypatch):
-    from shuffledp.collection import results
+    from shuffledp.core import shown
 
-    monkeypatch.setattr(results, "_renderers", [])
-    results.register_renderer(reports)
+    monkeypatch.setattr(shown, "_renderers", [])
+    shown.register_renderer(reports)
     result = make_result()
     assert str(result) == terminal_text(result)
     assert result._repr_html_() == notebook_html(result)
     path = result.report(tmp_path / "report.html")
     assert path.read_text(encoding="utf-8") == reports.page_html(result)
+
+
+def public_results():
+    """One of each type that a public function returns; those of runs and plans are above."""
+    import shuffledp as sdp
+    from shuffledp.network.account import network_curve
+
+    asked = {"epsilon0": 1.0, "num_users": 100, "delta": 1e-6}
+    law = sdp.LocalProfile(epsilon0=1.0)
+    graph = sdp.network.Graph.from_edges([(0, 1), (1, 2), (2, 0), (2, 3)])
+    plan = sdp.plan(sdp.Categories(["yes", "no"]), **asked)
+    result = sdp.run(plan, ["yes", "no"] * 50, seed=1)
+    rows = pl.DataFrame({"id": range(8), "day": [1] * 8, "on": [True, False] * 4})
+    histories = sdp.monitoring.open_histories(rows, user="id", time="day", value="on", periods=4)
+    monitored = {"max_changes": 1, "epsilon0": 1.0, "delta": 1e-6}
+    means = sdp.plan(sdp.Mean(0, 1), **asked)
+    simulated = sdp.monitoring.simulate_monitoring(histories, **monitored, seed=1)
+    return [
+        plan,
+        result,
+        result.estimates,
+        sdp.run(means, [0.0, 1.0] * 50, seed=1).estimates,
+        sdp.account(**asked),
+        sdp.account(**asked).epsilon,
+        sdp.account(**{**asked, "num_users": [10, 100]}),
+        sdp.calibrate(epsilon0=0.5, epsilon=1.0, delta=1e-6),
+        sdp.compare_bounds(**asked),
+        sdp.leakage.account_leakage(domain_size=2, num_users=5, epsilon0=1.0),
+        sdp.leakage.of_run(result),
+        sdp.network.account_network(graph, law, rounds=3, delta=1e-6),
+        network_curve(sdp.network.NetworkMixing(graph), law, name="g", rounds=[1, 2], delta=1e-6),
+        sdp.monitoring.plan_monitoring(periods=4, num_users=100, **monitored),
+        simulated,
+        simulated.running,
+    ]
+
+
+def test_every_public_result_shows_itself_in_a_notebook():
+    for each in public_results():
+        tags = Tags(each._repr_html_())
+        assert tags.names.count("tr") >= 2, type(each)
+        assert "script" not in tags.names
+
+
+def test_long_tables_say_how_much_is_left_out():
+    import shuffledp as sdp
+
+    table = sdp.account(epsilon0=[0.01 * i for i in range(1, 22)], num_users=10, delta=0.1)
+    assert "The first 20 of 21 rows." in table._repr_html_()
+    assert Tags(table._repr_html_()).names.count("tr") == 21

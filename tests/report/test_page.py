@@ -124,6 +124,24 @@ def test_a_thousand_answers_are_all_in_the_table(make_result):
     assert "Categories(domain=[...])" in page.text
 
 
+def test_an_estimate_from_reports_claims_no_randomness_of_its_own(make_result):
+    html = page_html(make_result(is_from_reports=True))
+    assert "cryptographic, keyed by the operating system" not in html
+    assert "of those who sent the reports" in html
+    assert "result = sdp.estimate(reports, plan)" in unescape(html)
+    assert "sdp.run(" not in html
+
+
+def test_answers_with_commas_are_told_apart(make_result):
+    html = page_html(make_result(["none", "one, or two"]))
+    assert "<bdi>none</bdi>; <bdi>one, or two</bdi>" in html
+
+
+def test_a_report_is_below_500_kilobytes(make_result):
+    for result in (make_result(), make_result([f"answer {i}" for i in range(1000)])):
+        assert len(page_html(result).encode()) < 500_000
+
+
 def test_a_simulation_cannot_be_overlooked(make_result):
     page = Page(page_html(make_result(is_simulation=True)))
     assert ("div", "role", "alert") in page.attributes

@@ -237,6 +237,12 @@ def section_of(make_result, facts):
     return html.partition('<section id="network"')[2].partition("</section>")[0]
 
 
+def test_the_randomness_of_an_exchange_is_that_of_its_users(make_result):
+    page = Page(page_html(make_result(network=EXCHANGE, shuffler="network")))
+    assert "of those who sent the reports" in page.text
+    assert "keyed by the operating system" not in page.text
+
+
 def test_rows_say_who_was_there():
     rows = dict(walk_rows(EXCHANGE))
     assert rows["Took part"] == "95 of 100 users registered, and 93 handed in"

@@ -467,7 +467,7 @@ def smallest_delta(releases: Composable, *, epsilon: float) -> float:
 
 
 def epsilon_upper(releases: Composable, delta: float) -> float:
-    """Return the epsilon that is safe to publish; ``inf`` where none is known."""
+    """Return the upper bound on epsilon; ``inf`` where none is known."""
     try:
         return releases.epsilon(delta, with_lower=False).upper
     except OutOfRegimeError:

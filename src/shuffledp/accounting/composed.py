@@ -28,7 +28,7 @@ from shuffledp.core.errors import ParameterError
 if TYPE_CHECKING:
     from shuffledp.accounting.privacy_loss import PrivacyLoss
 
-# So many rounds are two a minute for a year; nobody plans for more, and sums stay exact.
+# Two rounds a minute for a year; nobody plans for more, and sums stay exact.
 MOST_ROUNDS = 10**6
 
 

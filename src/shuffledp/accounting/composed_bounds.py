@@ -33,6 +33,7 @@ from shuffledp.core.bound import Bound, reconciled_lower
 from shuffledp.core.checks import require_delta, require_non_negative, require_open_unit
 from shuffledp.core.errors import OutOfRegimeError, PrecisionError
 from shuffledp.core.numerics.enclosure import round_up
+from shuffledp.core.progress import logger
 
 if TYPE_CHECKING:
     from shuffledp.accounting.privacy_loss import PrivacyLoss
@@ -97,6 +98,8 @@ def composed_epsilon(parts: Parts, delta: float, *, with_lower: bool = True) -> 
             f"delta = {allowed:.6g} leaves no finite epsilon: a release here needs a larger delta"
         )
     lower = _lower_epsilon(parts, allowed, upper) if with_lower else None
+    rounds = sum(times for _, times in parts)
+    logger.debug("%d rounds, delta = %g: epsilon about %.4g", rounds, allowed, upper)
     return _bound(parts, lower, upper, method, source)
 
 

@@ -140,8 +140,8 @@ def _one_side(
         value = value_at(divergence, epsilon)
         epsilons.append(epsilon)
         values.append((value.lower, value.upper))
-        # Only a loss without end leaves a limit above 0.
-        flat = math.isinf(highest) and values[-2][1] - value.upper <= _FLAT * value.upper
+        # A loss that ends before has no limit above 0.
+        flat = highest > _LARGEST_LOSS and values[-2][1] - value.upper <= _FLAT * value.upper
         if flat and value_at(divergence, _LARGEST_LOSS).upper >= value.upper * (1.0 - _FLAT):
             return np.array(epsilons), np.array(values).T, False
     return np.array(epsilons), np.array(values).T, True

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 _SIMULATION = "a simulation on true answers: nothing is released, and the figures are not private"
 
 
+_HINTS = dict.fromkeys(("majority vote", "Gaussian process", "learning"), "quicker: fewer --trials")
+
 simulation_options = added(
     (
         click.argument("table", type=PATH),
@@ -254,7 +256,7 @@ def attack(
     options["privileged"] = options["privileged"] or ()
     entropy = Entropy.from_seed(seed)
     results: tuple[Measured, ...] = ()
-    with progress_bar() as on_progress:
+    with progress_bar(hints=_HINTS) as on_progress:
         survey, arrangements, facts = _opened(table, options, on_progress)
         common: dict[str, Any] = {
             "num_trials": trials,
@@ -300,7 +302,7 @@ def learnability(
     from shuffledp.groups.attacks.learnability import learn_local_laws
 
     entropy = Entropy.from_seed(seed)
-    with progress_bar() as on_progress:
+    with progress_bar(hints=_HINTS) as on_progress:
         survey, arrangements, facts = _opened(table, options, on_progress)
         results = learn_local_laws(
             survey, arrangements, num_trials=trials, entropy=entropy, on_progress=on_progress

@@ -55,14 +55,20 @@ def say(kind: str, message: str) -> None:
     click.echo(f"{kind}: {one_line(_with_options(message), limit=_LONGEST_LINE)}", err=True)
 
 
+# Options that are not called as the arguments are.
+_OTHER_NAMES = {"laziness": "lazy", "id-column": "id"}
+
+
 def _with_options(message: str) -> str:
     """Return a message with options where it names arguments: missing='drop' as --missing drop."""
 
     def option(found: re.Match[str]) -> str:
-        name, value = "--" + found["name"].replace("_", "-"), found["text"] or ""
-        return f"{name} {value}" if value else name
+        name = found["name"].replace("_", "-")
+        value = found["text"] or found["number"] or ""
+        return f"--{_OTHER_NAMES.get(name, name)} {value}".rstrip()
 
-    pattern = r"\b(?P<name>[a-z_]+)=(?:True|\[\.\.\.\]|'(?P<text>[\w,-]+)')"
+    value = r"(?:True|\[\.\.\.\]|\.\.\.|'(?P<text>[\w,-]+)'|(?P<number>0\.\d+))"
+    pattern = rf"\b(?P<name>[a-z_]+)={value}"
     return re.sub(pattern, option, message)
 
 
@@ -133,8 +139,13 @@ def print_paragraph(title: str, text: str) -> None:
 
 
 @contextmanager
-def progress_bar(*, hidden: bool = False) -> Iterator[Progress | None]:
-    """Yield a callback that moves a bar on stderr, or None where stderr is no terminal."""
+def progress_bar(
+    *, hidden: bool = False, hints: Mapping[str, str] | None = None
+) -> Iterator[Progress | None]:
+    """Yield a callback that moves a bar on stderr, or None where stderr is no terminal.
+
+    Hints say beside a stage what would be quicker.
+    """
     if hidden or not sys.stderr.isatty():
         yield None
         return
@@ -143,25 +154,26 @@ def progress_bar(*, hidden: bool = False) -> Iterator[Progress | None]:
     from rich.progress import Progress as ProgressBar
 
     with ProgressBar(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         console=Console(stderr=True),
         transient=True,
     ) as bar:
-        yield _Stages(bar)
+        yield _Stages(bar, hints or {})
 
 
 class _Stages:
     """Gives every stage of a run a line of its own in a progress display."""
 
-    def __init__(self, bar: "ProgressBar") -> None:
-        self._bar = bar
+    def __init__(self, bar: "ProgressBar", hints: Mapping[str, str]) -> None:
+        self._bar, self._hints = bar, hints
         self._tasks: dict[str, TaskID] = {}
 
     def __call__(self, stage: str, done: int, total: int | None) -> None:
         """Move the bar of ``stage``."""
         if stage not in self._tasks:
-            self._tasks[stage] = self._bar.add_task(stage, total=total)
+            hint = f" ({self._hints[stage]})" if stage in self._hints else ""
+            self._tasks[stage] = self._bar.add_task(_with_options(stage) + hint, total=total)
         self._bar.update(self._tasks[stage], completed=done, total=total)

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from shuffledp.monitoring.plan import MonitorPlan
     from shuffledp.monitoring.results import MonitorResult
 
+_HINTS = {"simulating": "errors at once: shuffledp monitor plan"}
+
 _READING = ("user", "time", "value", "categories", "periods", "start", "every")
 
 # Written out, since --help must not load the laws of the signs; a test compares them.
@@ -244,7 +246,7 @@ def simulate(
     parameters = {"table": str(table), **asked}
     reading = {name: asked.pop(name) for name in _READING}
     with results_folder(out, overwrite=overwrite, inputs=read_paths(out)) as folder:
-        with progress_bar(hidden=as_json) as on_progress:
+        with progress_bar(hidden=as_json, hints=_HINTS) as on_progress:
             histories = open_histories(table, **reading, on_progress=on_progress)
             result = simulate_monitoring(histories, on_progress=on_progress, **asked)
         write_monitor_result(result, folder, parameters=parameters)

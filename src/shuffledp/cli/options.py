@@ -254,7 +254,6 @@ lazy_option = click.option(
 
 positions_option = click.option(
     "--positions",
-    "method",
     type=click.Choice(["auto", "exact", "spectral"]),
     default="auto",
     show_default=True,

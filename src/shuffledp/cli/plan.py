@@ -208,4 +208,5 @@ def _print_plan(chosen: "Plan") -> None:
         *nearest(chosen.randomizer.epsilon0, is_local=True),
         *nearest(chosen.guarantee.epsilon_upper, is_local=False),
     ]
+    click.echo()
     print_list("known deployments", [f"{each.title}: {each.parameters}" for each in known])

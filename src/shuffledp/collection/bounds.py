@@ -15,7 +15,6 @@ from shuffledp.accounting.amplification.local import LOCAL
 from shuffledp.accounting.amplification.method import Method
 from shuffledp.accounting.amplification.registry import METHODS, account_delta, account_epsilon
 from shuffledp.collection.profiles import named_profile
-from shuffledp.collection.results import Shown
 from shuffledp.core.bound import Bound, reconciled_lower
 from shuffledp.core.checks import (
     require_at_least,
@@ -26,7 +25,7 @@ from shuffledp.core.checks import (
 from shuffledp.core.errors import OutOfRegimeError, ParameterError, PrecisionError
 from shuffledp.core.frames import Frames
 from shuffledp.core.profile import LocalProfile
-from shuffledp.core.progress import Progress
+from shuffledp.core.progress import Progress, no_progress
 
 # By how much two ends that meet may cross by rounding, relative to them.
 _MEETING = 1e-8
@@ -107,7 +106,7 @@ class ComparedBound:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BoundComparison(Shown, Frames):
+class BoundComparison(Frames):
     """All bounds on one scenario, smallest first, those without a value last.
 
     ``lower`` is what explicit data prove unavoidable, rounded down; None where none are known.
@@ -329,7 +328,7 @@ class Over(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BoundCurves(Shown, Frames):
+class BoundCurves(Frames):
     """Comparisons along an axis, the scenario ``here`` among them."""
 
     over: Over
@@ -387,14 +386,12 @@ def bound_curves(
 
     The decades move where the scenario lies outside of them. Some seconds.
     """
-    positions = _positions(scenario, over)
+    report, positions = progress or no_progress, _positions(scenario, over)
     points = []
     for done, position in enumerate(positions):
-        if progress is not None:
-            progress("comparing", done, len(positions))
+        report("comparing", done, len(positions))
         points.append(compare_scenario(_moved(scenario, over, position)))
-    if progress is not None:
-        progress("comparing", len(positions), len(positions))
+    report("comparing", len(positions), len(positions))
     return BoundCurves(over=over, here=compare_scenario(scenario), points=tuple(points))
 
 

@@ -16,6 +16,7 @@ from shuffledp.collection.question import Candidates, Question
 from shuffledp.collection.results import Guarantee
 from shuffledp.core.errors import InfeasibleTargetError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.core.progress import logger
 from shuffledp.randomizers.base import LocalRandomizer
 
 # Advice beyond this number of users is of no use.
@@ -75,12 +76,13 @@ def ranked_choices(
         return meeting(target, lambda epsilon0: LocalProfile(epsilon0=epsilon0, family=other))
 
     choices = []
-    for make in makers.values():
+    for name, make in makers.items():
         profile = make(1.0).profile
         has_analysis = profile.family is not RandomizerFamily.OTHER or profile.blanket
         epsilon0 = meeting(target, partial(_profile_of, make)) if has_analysis else of_any()
         chosen = make(epsilon0)
         error = question.expected_error(chosen, target.num_users)
+        logger.debug("%s: epsilon0 = %.6g, standard error %.4g", name, epsilon0, error)
         choices.append(
             Alternative(randomizer=chosen, expected_standard_error=error, asked_epsilon0=epsilon0)
         )

@@ -55,7 +55,7 @@ def results_folder(
     _require_free(target, overwrite=overwrite)
     for each in inputs:
         if Path(each).resolve().is_relative_to(target.resolve()):
-            raise OutputError(f"{each} is read and lies below {target}: choose another --out")
+            raise OutputError(f"{each} is read and lies below {target}: choose another folder")
     partial = target.parent / f".{target.name}.partial-{uuid.uuid4().hex[:12]}"
     with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -201,12 +201,12 @@ def _require_free(target: Path, *, overwrite: bool) -> None:
     if not os.path.lexists(target):
         return
     if not target.is_dir() or target.is_symlink():
-        raise OutputError(f"{target} exists and is no folder: choose another --out")
+        raise OutputError(f"{target} exists and is no folder: choose another name")
     if not any(target.iterdir()):
         return
     if not overwrite:
         raise OutputError(
-            f"folder {target} exists and is not empty: choose another --out, or pass --overwrite"
+            f"folder {target} exists and is not empty: choose another, or pass overwrite=True"
         )
     _require_own(target, target)
 
@@ -218,13 +218,13 @@ def _require_own(folder: Path, named: Path) -> list[str]:
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise OutputError(
             f"folder {named} has no {MARKER_FILE} that says which of its files are results, so it "
-            "is not overwritten: choose another --out, or remove it yourself"
+            "is not overwritten: choose another, or remove it yourself"
         ) from None
     for name, state in sorted(_files(folder).items()):
         if name != MARKER_FILE and written.get(name) != state:
             raise OutputError(
                 f"folder {named} holds a file {name!r}, which is no result of shuffledp or was "
-                "changed since, so it is not overwritten: choose another --out"
+                "changed since, so it is not overwritten: choose another"
             )
     return list(written)
 
@@ -276,7 +276,7 @@ def _reason(error: OSError) -> str:
     """Return what the operating system says, and the next thing to try."""
     reason = error.strerror or str(error)
     if os.strerror(errno.ENOSPC) in reason:
-        return f"{reason}; free some space or choose another --out"
+        return f"{reason}; free some space or choose another folder"
     return reason
 
 

@@ -27,16 +27,16 @@ from shuffledp.collection.question import Candidates, Question, chosen_candidate
 from shuffledp.collection.results import (
     Estimates_co,
     Guarantee,
-    Shown,
     WithoutShuffler,
+    log_collection,
     plan_cautions,
-    registered_renderer,
     without_shuffler,
 )
 from shuffledp.collection.saved_plans import read_plan, write_plan
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.core.numerics.inversion import last_above_first_below
+from shuffledp.core.shown import Shown, registered_renderer
 from shuffledp.randomizers.base import LocalRandomizer
 
 # Of a target's epsilon, at which the errors of a plan are compared.
@@ -57,6 +57,12 @@ class ModelComparison:
     def to_json_dict(self) -> dict[str, object]:
         """Return the fields by name."""
         return asdict(self)
+
+
+def require_plan(plan: object) -> None:
+    """Raise unless it is a plan."""
+    if not isinstance(plan, Plan):
+        raise ParameterError(f"plan is a {type(plan).__name__}: give what shuffledp.plan returns")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -363,6 +369,11 @@ def plan(
     >>> plan(asked, num_users=100_000, epsilon=0.5, delta=1e-8).guarantee.epsilon_upper <= 0.5
     True
     """
+    if not hasattr(question, "candidates"):
+        raise ParameterError(
+            f"question is a {type(question).__name__}: give Categories, Mean, VectorMean, Words or "
+            "AnswerSets"
+        )
     if (epsilon is None) == (epsilon0 is None):
         raise ParameterError(
             f"epsilon = {epsilon} and epsilon0 = {epsilon0}: give exactly one of them, the central "
@@ -380,7 +391,9 @@ def plan(
         )
     if epsilon is None:
         users = require_at_least("num_users", num_users, 1)
-        return _fixed_plan(question, float(epsilon0 or 0.0), users, delta, shuffling, randomizer)
+        found = _fixed_plan(question, float(epsilon0 or 0.0), users, delta, shuffling, randomizer)
+        log_collection("plan", found, shuffling.name)
+        return found
     limit = math.inf if max_epsilon0 is None else require_positive("max_epsilon0", max_epsilon0)
     target = Target(
         num_users=require_at_least("num_users", num_users, 1),
@@ -389,8 +402,18 @@ def plan(
         rounds=require_at_least("rounds", rounds, 1),
         max_epsilon0=min(limit, LARGEST_EPSILON0),
     )
-    if not is_uniform(shuffling):
-        return _arranged_plan(question, target, shuffling, randomizer)
+    if is_uniform(shuffling):
+        found = _uniform_plan(question, target, randomizer)
+    else:
+        found = _arranged_plan(question, target, shuffling, randomizer)
+    log_collection("plan", found, shuffling.name)
+    return found
+
+
+def _uniform_plan(
+    question: Question[Estimates_co], target: Target, randomizer: str | None
+) -> Plan[Estimates_co]:
+    """Return the randomizer that errs least at the largest epsilon0 that meets a target."""
     makers = chosen_candidates(question, randomizer)
     choices = ranked_choices(question, makers, target)
     least = choices[0].expected_standard_error

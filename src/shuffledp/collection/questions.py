@@ -19,7 +19,11 @@ from shuffledp.collection.question import (
     require_list,
 )
 from shuffledp.collection.source.answer_sets import answer_sets_from_values
-from shuffledp.collection.source.answers import answers_from_values, words_from_values
+from shuffledp.collection.source.answers import (
+    MISSING_LABEL,
+    answers_from_values,
+    words_from_values,
+)
 from shuffledp.collection.source.numbers import Ball, Range, numbers_from_values
 from shuffledp.collection.source.single import code_of, codes_of, number_of, text_of, vector_of
 from shuffledp.collection.source.tables import Column, checked_domain, require_two_answers
@@ -195,6 +199,11 @@ class Categories(_Shares):
 
     def column(self, values: Iterable[object], *, missing: str = "error") -> Column:
         """Return answers that are in memory as a checked column."""
+        if missing == "category" and MISSING_LABEL not in self.domain:
+            raise DomainError(
+                f"missing='category' counts rows without an answer as {MISSING_LABEL!r}, which is "
+                "not in the domain: list it there, and plan again"
+            )
         return answers_from_values(values, domain=self.domain, missing=missing)
 
     def value_of_one(self, answer: object) -> NDArray[np.int32]:

@@ -1,21 +1,21 @@
 """What a collection returns: its `Guarantee`, its `Result`, and the facts about its shuffle.
 
 This module holds data only. How a result looks in a browser, a notebook or a terminal is decided
-one floor up, in ``shuffledp.report``; since imports point downwards, that package is
-handed in once through `register_renderer`, by ``shuffledp/__init__.py``.
+in ``shuffledp.report``.
 """
 
 import math
 from dataclasses import asdict, dataclass, replace
-from importlib import import_module
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, cast
+from typing import TYPE_CHECKING, Any, Generic
 
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.frames import Frames
+from shuffledp.core.progress import logger
+from shuffledp.core.shown import Shown, registered_renderer
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -38,15 +38,6 @@ else:
     from typing import TypeVar
 
     Estimates_co = TypeVar("Estimates_co", covariant=True)
-
-
-class Shown:
-    """What shows itself in a notebook, through the registered renderer."""
-
-    __slots__ = ()
-
-    def _repr_html_(self) -> str:
-        return registered_renderer().notebook_html(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +90,7 @@ class Guarantee(Shown):
 
     @property
     def upper(self) -> float:
-        """Upper end of the computed one: what is safe to publish."""
+        """Upper end of the computed one, which is proved."""
         return self.bound.upper
 
     @property
@@ -109,12 +100,12 @@ class Guarantee(Shown):
 
     @property
     def epsilon_upper(self) -> float:
-        """The epsilon that is safe to publish (nats), computed or given."""
+        """Epsilon in nats: the proved upper bound, or as given."""
         return self.epsilon.upper if isinstance(self.epsilon, Bound) else self.epsilon
 
     @property
     def delta_upper(self) -> float:
-        """The delta that is safe to publish, computed or given."""
+        """Delta: the proved upper bound, or as given."""
         return self.delta.upper if isinstance(self.delta, Bound) else self.delta
 
     def to_json_dict(self) -> dict[str, object]:
@@ -166,7 +157,7 @@ class About:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
-class Result(Shown, Frames, Generic[Estimates_co]):
+class Result(Frames, Generic[Estimates_co]):
     """What one collection produced: estimates, the guarantee they came with, and how.
 
     It prints itself: a short text in a terminal, a table in a notebook, and with `report` a
@@ -194,10 +185,10 @@ class Result(Shown, Frames, Generic[Estimates_co]):
     warnings : tuple of str
         What the user should know before publishing, one sentence each.
     epsilon_by_num_users : tuple of (int, float)
-        Safe central epsilon at the same delta if that many users had taken part.
+        Upper bound on the central epsilon at the same delta if that many users had taken part.
     epsilon_by_honest_share : tuple of (float, float)
-        Safe central epsilon at the same delta if only this share of the users, in (0, 1],
-        follows the protocol and keeps quiet about its reports.
+        The same if only this share of the users, in (0, 1], follows the protocol and keeps
+        quiet about its reports.
     groups : GroupFacts, optional
         For a shuffle within groups: what it does and guarantees beyond the central epsilon.
     network : NetworkFacts, optional
@@ -207,6 +198,8 @@ class Result(Shown, Frames, Generic[Estimates_co]):
         `shuffledp.leakage.of_runs.of_run`.
     seed : int, optional
         That of a simulation.
+    is_from_reports : bool
+        True if users had randomized elsewhere: then whether this is a simulation is not known.
     prior : PriorKnowledge, optional
         What an adversary of interest takes to be likely, in the order of the answers.
     about : About
@@ -234,6 +227,7 @@ class Result(Shown, Frames, Generic[Estimates_co]):
     network: "NetworkFacts | None" = None
     arrangement: "Order | None" = None
     seed: int | None = None
+    is_from_reports: bool = False
     prior: "PriorKnowledge | None" = None
     about: About = About()
 
@@ -315,7 +309,7 @@ class Result(Shown, Frames, Generic[Estimates_co]):
             If the file cannot be written; then nothing is left behind.
         """
         subject = self if about is None else replace(self, about=about)
-        return registered_renderer().write_report(subject, path)
+        return Path(registered_renderer().write_report(subject, path))
 
     def __str__(self) -> str:
         return registered_renderer().terminal_text(self)
@@ -329,39 +323,19 @@ class Result(Shown, Frames, Generic[Estimates_co]):
         )
 
 
-class Renderer(Protocol):
-    """Turns plans and results into something to look at; ``shuffledp.report`` is one."""
-
-    def write_report(self, result: Result, path: str | PathLike[str]) -> Path:
-        """Write a self-contained HTML report and return its path."""
-        ...
-
-    def notebook_html(self, subject: object) -> str:
-        """Return an HTML fragment without scripts."""
-        ...
-
-    def terminal_text(self, subject: "Result | Plan") -> str:
-        """Return a few lines of plain text."""
-        ...
-
-
-_renderers: list[Renderer | str] = []  # at most one; the last registered
-
-
-def register_renderer(renderer: Renderer | str) -> None:
-    """Let ``renderer``, or the module of that name, show results from now on."""
-    _renderers[:] = [renderer]
-
-
-def registered_renderer() -> Renderer:
-    """Return the renderer, or say why there is none."""
-    if not _renderers:
-        raise RuntimeError(
-            "no renderer for results is registered: `import shuffledp` does it, or call "
-            "shuffledp.collection.results.register_renderer(shuffledp.report)"
-        )
-    found = _renderers[0]
-    return cast(Renderer, import_module(found)) if isinstance(found, str) else found
+def log_collection(what: str, subject: "Plan | Result", shuffler: str) -> None:
+    """Tell the log what is collected from how many users, and how private that is about."""
+    law, guarantee = subject.randomizer, subject.guarantee
+    logger.info(
+        "%s: %d users, %s with epsilon0 = %.6g, %s shuffler: epsilon about %.4g at delta %.4g",
+        what,
+        subject.num_users,
+        law.name,
+        law.epsilon0,
+        shuffler,
+        guarantee.epsilon_upper,
+        guarantee.delta_upper,
+    )
 
 
 def _json_number(value: Bound | float) -> object:
@@ -436,7 +410,7 @@ class GroupFacts:
 class NetworkFacts:
     """Graph, walk and mixing of one exchange of reports. Computed in `shuffledp.network.run`.
 
-    Epsilons are safe to publish; the spectral gap is rounded down and the separation up.
+    Epsilons are proved upper bounds; the spectral gap is rounded down and the separation up.
     ``most_by_rounds`` is for 99 % of the users.
     """
 

@@ -18,10 +18,16 @@ from numpy.typing import NDArray
 from shuffledp.accounting.release import ShuffledRelease
 from shuffledp.collection.account import guarantee_for, guarantee_of
 from shuffledp.collection.arrangements import UNIFORM, Arrangement, Stage, is_uniform
-from shuffledp.collection.plan import Plan
+from shuffledp.collection.plan import Plan, require_plan
 from shuffledp.collection.question import EstimateOptions, Question
 from shuffledp.collection.questions import Categories
-from shuffledp.collection.results import Guarantee, Result, plan_cautions, without_shuffler
+from shuffledp.collection.results import (
+    Guarantee,
+    Result,
+    log_collection,
+    plan_cautions,
+    without_shuffler,
+)
 from shuffledp.collection.source.tables import Column, require_users
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_open_unit
@@ -141,6 +147,7 @@ def run(  # noqa: PLR0913  # one keyword an option
     >>> run(asked, ["yes"] * 300 + ["no"] * 700, seed=1).num_users
     1000
     """
+    require_plan(plan)
     column: Column = (
         values if hasattr(values, "blocks") else plan.question.column(values, missing=missing)
     )
@@ -161,7 +168,7 @@ def run(  # noqa: PLR0913  # one keyword an option
         on_progress=on_progress,
     )
     estimates = plan.question.estimate(plan.randomizer, aggregate, options)
-    result = _result(
+    found = _result(
         plan,
         for_all_users(estimates, column.num_users),
         shuffling=shuffling,
@@ -169,12 +176,14 @@ def run(  # noqa: PLR0913  # one keyword an option
         notes=(*shortfall, *column.cautions),
         report=on_progress or no_progress,
     )
-    return replace(
-        result,
+    result = replace(
+        found,
         is_simulation=entropy.is_simulation,
         seed=None if seed is None else int(seed),
         prior=belief,
     )
+    log_collection("simulation" if result.is_simulation else "run", result, shuffling.name)
+    return result
 
 
 def estimate(
@@ -236,6 +245,7 @@ def estimate(
     >>> estimate(drawn, asked).num_users
     1000
     """
+    require_plan(plan)
     options = _options(plan.question, confidence, interval, simultaneous, post_processing)
     if isinstance(reports, str | PathLike):
         from shuffledp.collection.report_files import open_reports
@@ -253,7 +263,7 @@ def estimate(
         f"{plan.randomizer.epsilon0:.6g} and randomness of its own, and nobody saw which is whose.",
     )
     estimates = plan.question.estimate(plan.randomizer, analyst.aggregate(), options)
-    return _result(
+    result = _result(
         plan,
         estimates,
         shuffling=shuffling,
@@ -261,6 +271,8 @@ def estimate(
         notes=shortfall,
         report=no_progress,
     )
+    log_collection("estimate", result, shuffling.name)
+    return replace(result, is_from_reports=True)
 
 
 def _options(
@@ -271,6 +283,8 @@ def _options(
     post_processing: Sequence[str],
 ) -> EstimateOptions:
     """Return checked options."""
+    if isinstance(post_processing, str):
+        raise ParameterError(f"post_processing = {post_processing!r}: give a list of such names")
     steps = tuple(post_processing)
     confidence = require_open_unit("confidence", confidence)
     question.require_post_processing(steps)
@@ -294,7 +308,7 @@ def _result(
     num_users = estimates.num_users
     around = _user_numbers(num_users) if is_uniform(shuffling) else ()
     honest = _honest_numbers(num_users) if is_uniform(shuffling) else {}
-    epsilons = _safe_epsilons(plan, (*around, *honest.values()), report)
+    epsilons = _epsilons_of(plan, (*around, *honest.values()), report)
     return Result(
         num_users=num_users,
         question=plan.question,
@@ -387,6 +401,8 @@ class _Analyst:
 
     def take(self, reports: Reports) -> int:
         """Count reports, at once or with the next ones, and return how many they are."""
+        if not isinstance(reports, Reports):
+            raise DataError(f"reports holds a {type(reports).__name__}: give a file, or Reports")
         if reports.fingerprint != self._randomizer.fingerprint:
             raise ParameterError(
                 f"these reports carry the fingerprint {reports.fingerprint!r}, and the plan's is "
@@ -499,7 +515,7 @@ def _one_of_several(plan: Plan, num_users: int) -> tuple[Guarantee, bool, tuple[
 
 
 def _rounded_up(epsilon: float) -> str:
-    """Return six digits of what is safe to publish; rounding to them takes off 5e-6 at most."""
+    """Return six digits of an upper bound; rounding to them takes off 5e-6 at most."""
     return f"{epsilon * (1.0 + 6e-6):.6g}"
 
 
@@ -525,8 +541,8 @@ def _honest_numbers(num_users: int) -> dict[float, int]:
     return {share: number for share, number in numbers.items() if number >= 2}
 
 
-def _safe_epsilons(plan: Plan, numbers: Iterable[int], report: Progress) -> dict[int, float]:
-    """Return the epsilon that is safe to publish for each number of honest users."""
+def _epsilons_of(plan: Plan, numbers: Iterable[int], report: Progress) -> dict[int, float]:
+    """Return the upper bound on epsilon for each number of honest users."""
     wanted = sorted(set(numbers))
     epsilons: dict[int, float] = {}
     for number in wanted:

@@ -5,13 +5,14 @@ import warnings
 from dataclasses import dataclass
 
 from shuffledp.core.errors import LowerEndWarning, ParameterError
+from shuffledp.core.shown import Shown
 
 # Upper ends of what is possible are never below this, so that ends may cross by as much.
 _SMALLEST = 1e-300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bound:
+class Bound(Shown):
     """An enclosure of a privacy parameter, with where it comes from and what it assumes.
 
     Parameters

@@ -7,9 +7,14 @@ from typing import SupportsFloat, SupportsIndex
 from shuffledp.core.errors import ParameterError
 
 
+def _is_boolean(value: object) -> bool:
+    """Return whether a value is a boolean, which is no number, of Python or NumPy."""
+    return isinstance(value, bool) or type(value).__name__ == "bool"
+
+
 def _as_float(name: str, value: SupportsFloat) -> float:
-    """Return ``value`` in double precision; text and what is no number are refused."""
-    if not isinstance(value, (str, bytes)):
+    """Return ``value`` in double precision; text, booleans and what is no number are refused."""
+    if not (isinstance(value, str | bytes) or _is_boolean(value)):
         try:
             return float(value)
         except (TypeError, ValueError):
@@ -76,7 +81,7 @@ def require_open_unit(name: str, value: SupportsFloat) -> float:
 def require_at_least(name: str, value: SupportsIndex, minimum: int) -> int:
     """Return ``value`` as an int if it is a whole number >= ``minimum``, else raise."""
     try:
-        number = operator.index(value)
+        number = operator.index("" if _is_boolean(value) else value)  # type: ignore[arg-type]
     except TypeError:
         raise ParameterError(
             f"{name} = {value!r} is not a whole number: give an integer >= {minimum}"

@@ -32,11 +32,14 @@ else:
     from numba.core import event
 
     class _Watch(event.Listener):
-        """Tells the program at the first compilation; a loop in the cache is none."""
+        """Tells log and program of compilations of ours; a loop in the cache is none."""
 
         def on_start(self, event: event.Event) -> None:
-            """Tell it."""
-            del event
+            """Tell of one that begins."""
+            loop = event.data["dispatcher"].py_func
+            if not loop.__module__.startswith("shuffledp."):
+                return
+            progress.logger.info("compiling %s, once", loop.__qualname__)
             while progress.compiling:
                 progress.compiling.pop()()
 
@@ -44,14 +47,14 @@ else:
             """Tell nothing."""
 
     def _watch() -> None:
-        """Set numba up if this is a program of its own, which wants to know of compilations.
+        """Listen to compilations, and set numba up if this is a program of its own.
 
         numba looks for scipy.linalg, which takes a fifth of a second to load, for products of
         matrices that no loop of ours has. In a process where others may use numba it may look.
         """
+        event.register("numba:compile", _Watch())
         if not progress.compiling:
             return
-        event.register("numba:compile", _Watch())
         if "scipy.linalg" not in sys.modules:
             sys.modules["scipy.linalg"] = None  # type: ignore[assignment]  # "there is none"
             try:

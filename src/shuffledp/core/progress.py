@@ -1,14 +1,26 @@
-"""How far long work has come, told to whoever waits for it."""
+"""How far long work has come: told to whoever waits for it, or else to the log.
 
+The logger is silent until a program sets logging up. It hears numbers of users, parameters of laws,
+names of methods and guarantees; never a value, a label, an estimate, a path, a seed or a key.
+"""
+
+import logging
 from collections.abc import Callable
 from typing import TypeAlias
 
 Progress: TypeAlias = Callable[[str, int, int | None], None]
-"""Called with the stage, the rows done and the rows in total (None while unknown)."""
+"""Called with the stage, the rows done and the rows in total (None while unknown).
+
+Where something quicker would do, the stage ends with it in brackets, as an argument of Python.
+"""
+
+logger = logging.getLogger("shuffledp")
+logger.addHandler(logging.NullHandler())
 
 
-def no_progress(_stage: str, _done: int, _total: int | None) -> None:
-    """Report nothing."""
+def no_progress(stage: str, done: int, total: int | None) -> None:
+    """Tell the log, as nobody else listens."""
+    logger.debug("%s: %s of %s", stage, done, "an unknown number" if total is None else total)
 
 
 # Called once when loops are compiled, which takes seconds. Only a program of its own sets it,

@@ -217,7 +217,7 @@ def groups_by_hops(
             reached = further
         reached.sort_indices()
         total += reached.nnz
-        require_memberships(total, remedy="fewer hops (--hops)", at_least=True)
+        require_memberships(total, remedy="a smaller hops=...", at_least=True)
         sizes.append(np.diff(reached.indptr))
         blocks.append(reached.indices.astype(np.int32))
     starts = starts_of(np.concatenate(sizes).astype(np.int64))

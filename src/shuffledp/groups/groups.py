@@ -240,7 +240,7 @@ class Groups:
         if self.largest_size == self.num_users:
             sentences.append(
                 f"One group holds all {self.num_users:,} people: this is nearly a uniform shuffle "
-                "of everybody, and --shuffler uniform hides more."
+                "of everybody, and a uniform shuffle hides more."
             )
         return tuple(sentences)
 

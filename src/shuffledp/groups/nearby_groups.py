@@ -128,7 +128,7 @@ def _distinct(points: NDArray[np.float64]) -> Places:
 
 if TYPE_CHECKING:
     from scipy.spatial import cKDTree
-_REMEDY = "a smaller radius, groups of a stated size (--group-size)"
+_REMEDY = "a smaller radius, groups of a stated size, group_size=..."
 # Angles up to pi, rounded, turned into radians and into sines, put unit vectors at most 13 units
 # of 2^-53 away from where they belong. `_widened` allows for sqrt(3) times this, each. That is
 # 40 nm on the ground, and a metre for radii of half the circumference, where chords hardly grow.
@@ -275,7 +275,7 @@ def groups_of_nearest(
         return compressed.one_group(num_users), description
     # One group a place, and one for each of its people who is not among the nearest.
     total = size * int((1 + np.maximum(np.bincount(place_of) - size, 0)).sum())
-    compressed.require_memberships(total, remedy="smaller groups (--group-size)")
+    compressed.require_memberships(total, remedy="a smaller group_size=...")
     tree, num_places = cKDTree(places.points[place_of]), len(places.points)
     nearest = np.empty((num_places, size), dtype=np.int32)
     step = max(1, compressed.BLOCK_MEMBERSHIPS // size)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
+from shuffledp.core.shown import Shown
 
 #: What the adversary knows of the other users' values: nothing, some, or all of them.
 Adversary = Literal["uninformed", "partial", "strong"]
@@ -27,7 +28,7 @@ _ROUND_OFF = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeakageAccount:
+class LeakageAccount(Shown):
     """The success probabilities of the best guess at one person's value, in one try.
 
     Parameters

@@ -22,6 +22,7 @@ from shuffledp.collection.source.prior_files import PriorKnowledge
 from shuffledp.core.bound import Bound
 from shuffledp.core.errors import ParameterError, ShuffledpError
 from shuffledp.core.profile import RandomizerFamily
+from shuffledp.core.shown import Shown
 from shuffledp.leakage.account import Adversary, LeakageAccount
 from shuffledp.leakage.guarantees import (
     SOURCE,
@@ -49,7 +50,7 @@ _FOUND: "WeakKeyDictionary[Result, RunLeakage | None]" = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunLeakage:
+class RunLeakage(Shown):
     """What each of some adversaries can guess from one release.
 
     Parameters

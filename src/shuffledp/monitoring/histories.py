@@ -259,7 +259,7 @@ def _labels(categories: Sequence[object] | None) -> tuple[str, ...]:
     if categories is not None and len(labels) < 2:
         raise DomainError(
             f"categories has {len(labels)}, fewer than two: list all the values that can occur "
-            "(--categories a,b)"
+            "in categories=[...]"
         )
     return labels
 
@@ -317,7 +317,7 @@ def _value_expression(
     else:
         raise DataError(
             f"column {name!r} of {origin} is of type {dtype}, which is no boolean: give booleans "
-            "or 0 and 1; or say which values there are with --categories"
+            "or 0 and 1; or say which values there are with categories=[...]"
         )
     return pl.when(is_true).then(pl.lit(0)).when(is_false).then(pl.lit(NOTHING)).cast(pl.Int64)
 
@@ -347,10 +347,10 @@ def _refuse(
             f"{where} has time {raw[1]!r} in column {names[1]!r}, which is not written like the "
             "other times: write all of them in the same way"
         )
-    allowed = "neither 0/1 nor true/false: give categories (--categories) for other values"
+    allowed = "neither 0/1 nor true/false: give categories=[...] for other values"
     if labels:
         few = ", ".join(labels[:10]) + ", ..." * (len(labels) > 10)
-        allowed = f"no category of the domain ({few}): list all that can occur with --categories"
+        allowed = f"no category of the domain ({few}): list all that can occur in categories=[...]"
     raise DomainError(f"{where} holds a value{value_note(raw[2])} that is {allowed}")
 
 

@@ -17,6 +17,7 @@ from shuffledp.core.checks import require_at_least, require_open_unit, require_p
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import MonitoringProfile
 from shuffledp.core.reports import read_only
+from shuffledp.core.shown import Shown
 from shuffledp.monitoring.comparison import (
     MonitorComparison,
     RepeatedTask,
@@ -46,7 +47,7 @@ _LEAST_EPSILON = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MonitorPlan:
+class MonitorPlan(Shown):
     """A longitudinal collection: what it will know, what it guarantees, and what else would do.
 
     Parameters

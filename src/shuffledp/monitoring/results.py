@@ -13,6 +13,7 @@ from shuffledp._version import __version__
 from shuffledp.collection.output import json_text, results_folder, write_rows, writing
 from shuffledp.collection.results import Guarantee
 from shuffledp.core.bound import Bound
+from shuffledp.core.shown import Shown
 
 if TYPE_CHECKING:
     from shuffledp.monitoring.design import MonitorDesign
@@ -65,7 +66,7 @@ RESULT_FILE = "result.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MonitorResult:
+class MonitorResult(Shown):
     """Running counts of a simulation, the truth beside them, and what was guaranteed.
 
     Parameters

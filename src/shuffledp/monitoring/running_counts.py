@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.errors import ParameterError
+from shuffledp.core.frames import Frames
 from shuffledp.core.reports import read_only
 from shuffledp.monitoring.design import PeriodTree
 
@@ -91,7 +92,7 @@ _ARRAYS = ("periods", "counts", "standard_errors", "lower", "upper")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RunningCounts:
+class RunningCounts(Frames):
     """How many users have a value at each of the periods 1 ... T, or at one; arrays read-only.
 
     Parameters
@@ -132,6 +133,18 @@ class RunningCounts:
 
     def __len__(self) -> int:
         return int(self.periods.size)
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Return ``period``, ``value`` where there are labels, ``count``, its error and band."""
+        shape, has_values = self.counts.shape, self.counts.ndim > self.periods.ndim
+        periods = self.periods[..., np.newaxis] if has_values else self.periods
+        found: dict[str, NDArray[Any]] = {"period": np.broadcast_to(periods, shape)}
+        if has_values:
+            labels = np.array([*map(str, self.labels)], dtype=object)
+            found["value"] = np.broadcast_to(labels, shape)
+        found |= {"count": self.counts, "standard_error": self.standard_errors}
+        found |= {"lower": self.lower, "upper": self.upper}
+        return {name: each.reshape(-1) for name, each in found.items()}
 
     def at(self, t: int) -> "RunningCounts":
         """Return the estimate for one of the periods.

@@ -96,19 +96,18 @@ def time_axis(
     if earliest < axis.starts[0]:
         raise DataError(
             f"time {axis.text(earliest)} of {origin} is before the first period, which begins at "
-            f"{axis.text(int(axis.starts[0]))}: pass an earlier start (--start), or leave such "
-            "rows out"
+            f"{axis.text(int(axis.starts[0]))}: pass an earlier start=..., or leave such rows out"
         )
     found = int(np.searchsorted(axis.starts, latest, "right"))
     if found > MOST_PERIODS:
         raise DataError(
             f"time {axis.text(latest)} of {origin} is beyond the {MOST_PERIODS:,} periods that "
-            "there may be: pass longer periods (--every), or a later start (--start)"
+            "there may be: pass a longer every=..., or a later start=..."
         )
     if length is not None and found > length:
         raise DataError(
             f"time {axis.text(latest)} of {origin} is in period {found:,}, beyond periods = "
-            f"{length:,}: pass a larger number (--periods), or leave such rows out"
+            f"{length:,}: pass a larger periods=..., or leave such rows out"
         )
     return axis._replace(starts=axis.starts[: found if length is None else length])
 

@@ -11,11 +11,13 @@ from shuffledp.accounting.amplification.registry import account_epsilon
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_delta, require_open_unit
 from shuffledp.core.errors import ParameterError
+from shuffledp.core.frames import Frames
 from shuffledp.core.profile import LocalProfile
-from shuffledp.core.progress import Progress
+from shuffledp.core.progress import Progress, logger, no_progress
+from shuffledp.core.shown import Shown
 from shuffledp.network.graph import Graph
 from shuffledp.network.hiding import Hiding, ReportingProtocol
-from shuffledp.network.mixing import Method, NetworkMixing
+from shuffledp.network.mixing import NetworkMixing, Positions
 
 Components = Literal["connected", "largest"]
 Users = Literal["worst", "all"]
@@ -45,7 +47,7 @@ _JSON_NAMES = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkAccount:
+class NetworkAccount(Shown):
     """The central guarantee of an exchange, with what it rests on.
 
     Parameters
@@ -63,7 +65,7 @@ class NetworkAccount:
     delta : float
         Central failure probability.
     epsilon : Bound
-        For every user; ``upper`` is safe to publish.
+        For every user; ``upper`` is proved.
     uniform_epsilon : Bound
         What a trusted shuffler would give the same users.
     published_epsilon : float or None
@@ -140,7 +142,7 @@ def account_network(  # noqa: PLR0913  # one keyword an option
     protocol: ReportingProtocol = "all",
     laziness: SupportsFloat = 0.0,
     within: float = 0.01,
-    method: Method = "auto",
+    positions: Positions = "auto",
     components: Components = "connected",
     num_dishonest: SupportsIndex = 0,
     users: Users = "worst",
@@ -165,7 +167,7 @@ def account_network(  # noqa: PLR0913  # one keyword an option
         Chance that a report stays where it is in a round, by a coin of its own; in [0, 1).
     within : float
         For "auto": how near, relative to the limit.
-    method : {"auto", "exact", "spectral"}
+    positions : {"auto", "exact", "spectral"}
         See `NetworkMixing`.
     components : {"connected", "largest"}
         A graph in several pieces is refused, or its largest piece is taken.
@@ -215,7 +217,7 @@ def account_network(  # noqa: PLR0913  # one keyword an option
     mixing = NetworkMixing(
         graph.largest_component()[0] if components == "largest" else graph,
         laziness=laziness,
-        method=method,
+        positions=positions,
         on_progress=on_progress,
     )
     of_walk: dict[str, Any] = {"delta": allowed, "protocol": protocol, "num_dishonest": dishonest}
@@ -235,6 +237,7 @@ def account_network(  # noqa: PLR0913  # one keyword an option
         found = hiding.epsilon_of_share(profile, share, delta=allowed, num_dishonest=dishonest)
         return min(found, epsilon.upper)
 
+    logger.info("network: %d rounds, epsilon about %.4g", number, epsilon.upper)
     return NetworkAccount(
         num_users=users_left.num_users,
         num_edges=users_left.num_edges,
@@ -300,7 +303,7 @@ MOST_POINTS = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkCurve:
+class NetworkCurve(Frames):
     """What an exchange guarantees after some numbers of rounds: every epsilon is rounded up.
 
     ``published`` is the published theorem in its corrected form, None where it says nothing;
@@ -325,6 +328,11 @@ class NetworkCurve:
         most = self.uniform_epsilon * (1.0 + share)
         pairs = zip(self.rounds, self.epsilon, strict=True)
         return next((rounds for rounds, epsilon in pairs if epsilon <= most), None)
+
+    def columns(self) -> dict[str, Any]:
+        """Return the numbers of rounds, and the epsilons after them."""
+        names = ("rounds", "epsilon", "published", "epsilon_of_most")
+        return {name: value for name in names if (value := getattr(self, name))}
 
     def to_json_dict(self) -> dict[str, object]:
         """Return the curve as JSON values."""
@@ -362,8 +370,8 @@ def network_curve(
         if users == "all":
             found = mixing.hiding(each).epsilon_of_share(profile, MOST, delta=delta)
             most.append(min(found, points[-1][0]))
-        if on_progress is not None:
-            on_progress(f"{name}: epsilon", index + 1, len(asked))
+        stage = f"{name}: epsilon" if on_progress else "epsilon by rounds"  # no names in logs
+        (on_progress or no_progress)(stage, index + 1, len(asked))
     uniform = account_epsilon(profile, num_users=graph.num_users, delta=delta, with_lower=False)
     return NetworkCurve(
         name=name,

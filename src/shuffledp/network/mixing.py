@@ -18,7 +18,7 @@ from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_delta
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.core.profile import LocalProfile
-from shuffledp.core.progress import Progress
+from shuffledp.core.progress import Progress, no_progress
 from shuffledp.network.graph import Graph
 from shuffledp.network.hiding import Hiding, ReportingProtocol
 from shuffledp.network.privacy import (
@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from shuffledp.network.positions import PositionBounds
     from shuffledp.network.spectrum import Spectrum
 
-Method = Literal["auto", "exact", "spectral"]
+Positions = Literal["auto", "exact", "spectral"]
+
+_QUICKER = "quicker: positions='spectral'"
 
 # Multiply-adds of an exact pass that nobody has to ask for: some 20 seconds.
 _UNASKED_WORK = 1e11
@@ -90,8 +92,8 @@ class NetworkMixing:
         Connected, of at least 3 users, and not bipartite unless the walk is lazy.
     laziness : float
         Chance that a report stays where it is in a round, by a coin of its own; in [0, 1).
-    method : {"auto", "exact", "spectral"}
-        How positions are bounded: by the exact laws of all users, by eigenvalues, or exactly
+    positions : {"auto", "exact", "spectral"}
+        How they are bounded: by the exact laws of all users, by eigenvalues, or exactly
         where that takes some 20 seconds at most.
     on_progress : callable, optional
         Called with the stage, the steps done and the steps in total.
@@ -112,19 +114,19 @@ class NetworkMixing:
         graph: Graph,
         *,
         laziness: SupportsFloat = 0.0,
-        method: Method = "auto",
+        positions: Positions = "auto",
         on_progress: Progress | None = None,
     ) -> None:
-        if method not in get_args(Method):
-            raise ParameterError(f"method = {method!r} is not one of {get_args(Method)}")
+        if positions not in get_args(Positions):
+            raise ParameterError(f"positions = {positions!r} is not one of {get_args(Positions)}")
         self.walk = RandomWalk(graph, laziness=float(laziness))
         kept = _KEPT.setdefault(graph, {})
         if self.walk.laziness not in kept:
             _require_mixing(graph, self.walk.laziness)
         self._kept = kept.setdefault(self.walk.laziness, _Kept())
         self.graph = graph
-        self.method: Method = method
-        self._report = on_progress
+        self.positions: Positions = positions
+        self._report = on_progress or no_progress
         self._exact: dict[int, PositionBounds] = {}
         self._remote: dict[int, PositionBounds] = {}
 
@@ -134,9 +136,9 @@ class NetworkMixing:
         from shuffledp.network.spectrum import walk_spectrum
 
         if self._kept.spectrum is None:
-            self._say("eigenvalues", 0, 1)
+            self._report("eigenvalues", 0, 1)
             self._kept.spectrum = walk_spectrum(self.graph, laziness=self.walk.laziness)
-            self._say("eigenvalues", 1, 1)
+            self._report("eigenvalues", 1, 1)
         return self._kept.spectrum
 
     @property
@@ -261,12 +263,12 @@ class NetworkMixing:
 
         if target >= profile.epsilon0 and profile.delta0 <= delta:
             return 0
-        if self.method == "exact":
+        if self.positions == "exact":
             self._require_affordable()
         most = self._fewest_by_eigenvalues(is_enough, within, share)
         if self._is_exact(most):
             return self._fewest_exact(is_enough, most)
-        affordable = self._affordable_rounds() if self.method == "auto" else 0
+        affordable = self._affordable_rounds() if self.positions == "auto" else 0
         if 0 < affordable < most and self._may_be_enough(affordable, within, share):
             # A share of the users may be hidden long before eigenvalues can show it.
             self._compute([affordable])
@@ -361,18 +363,18 @@ class NetworkMixing:
         if not 0.6 * largest <= decay <= largest + _ENOUGH:
             return found
         if self._kept.finer is None:
-            self._say("more eigenvalues", 0, 1)
+            self._report("more eigenvalues", 0, 1)
             laziness = self.walk.laziness
             self._kept.finer = walk_spectrum(self.graph, laziness=laziness, num_pairs=_MANY_PAIRS)
-            self._say("more eigenvalues", 1, 1)
+            self._report("more eigenvalues", 1, 1)
         return self._kept.finer
 
     def _is_exact(self, rounds: int) -> bool:
         """Tell whether so many rounds are to be followed exactly."""
-        if self.method == "exact":
+        if self.positions == "exact":
             self._require_affordable()
             return True
-        return self.method == "auto" and rounds <= self._affordable_rounds()
+        return self.positions == "auto" and rounds <= self._affordable_rounds()
 
     def _affordable_rounds(self) -> int:
         """Return after how many rounds all users are followed exactly without being asked to."""
@@ -384,8 +386,8 @@ class NetworkMixing:
         """Raise if exact laws of so many users would take hours."""
         if self.graph.num_users > _MOST_EXACT_USERS:
             raise ParameterError(
-                f"method = 'exact' follows each of {self.graph.num_users:,} users, and is for "
-                f"{_MOST_EXACT_USERS:,} at most: use method='spectral'"
+                f"positions = 'exact' follows each of {self.graph.num_users:,} users, and is for "
+                f"{_MOST_EXACT_USERS:,} at most: use positions='spectral'"
             )
 
     def _compute(self, rounds: Sequence[int]) -> None:
@@ -393,13 +395,14 @@ class NetworkMixing:
         from shuffledp.network.positions import exact_position_bounds
 
         if rounds:
-            found = exact_position_bounds(self.walk, rounds, on_progress=self._report)
+            # Asked for, it may take hours; otherwise some seconds.
+            hint = f" ({_QUICKER})" if self.positions == "exact" else ""
+            found = exact_position_bounds(
+                self.walk,
+                rounds,
+                on_progress=lambda stage, *counts: self._report(stage + hint, *counts),
+            )
             self._exact.update({each.rounds: each for each in found})
-
-    def _say(self, stage: str, done: int, total: int | None) -> None:
-        """Report progress, if anybody listens."""
-        if self._report is not None:
-            self._report(stage, done, total)
 
 
 def _require_mixing(graph: Graph, laziness: float) -> None:
@@ -422,7 +425,7 @@ def _require_mixing(graph: Graph, laziness: float) -> None:
     if laziness == 0.0 and graph.is_bipartite():
         raise ParameterError(
             "the graph is bipartite: reports go to and fro between its two sides and never mix; "
-            "let each stay with some chance in each round, for example laziness = 0.2 (--lazy 0.2)"
+            "let each stay with some chance in each round, for example laziness=0.2"
         )
 
 
@@ -433,7 +436,7 @@ def _fewest(is_enough: Callable[[int], bool]) -> int:
         if high > _MOST_ROUNDS:
             raise InfeasibleTargetError(
                 f"no {_MOST_ROUNDS:,} rounds are proved to be enough on this graph, which hardly "
-                "mixes: allow a larger distance (--within), or add edges"
+                "mixes: allow a larger within=..., or add edges"
             )
         high *= 2
     numbers = range(high // 2 + 1, high + 1)

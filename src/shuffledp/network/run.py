@@ -18,7 +18,7 @@ from shuffledp.collection.results import Guarantee, NetworkFacts, Result
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
 from shuffledp.core.profile import LocalProfile
-from shuffledp.core.progress import Progress
+from shuffledp.core.progress import Progress, no_progress
 from shuffledp.core.reports import Reports
 from shuffledp.network.account import MOST, published_epsilon
 from shuffledp.network.graph import Graph
@@ -123,12 +123,12 @@ def read_network(
     if found.labels is not None:
         raise DataError(
             f"{name} names people by labels such as {found.labels[0]!r}, not by row numbers from "
-            f"0: name the column of {rows} that holds these labels (--id COLUMN)"
+            f"0: name the column of {rows} that holds these labels: id_column=..."
         )
     if found.num_users != num_users:
         raise DataError(
             f"{name} has {found.num_users:,} users and {rows} {num_users:,} rows: give one row for "
-            "each user of the graph, or name the column that holds their labels (--id COLUMN)"
+            "each user of the graph, or name the column that holds their labels: id_column=..."
         )
     return found
 
@@ -266,8 +266,7 @@ def network_facts(
         most.append(
             (number, here.epsilon_of_share(profile, MOST, delta=delta, for_all=bound.upper))
         )
-        if on_progress is not None:
-            on_progress("accounting", done, len(numbers))
+        (on_progress or no_progress)("accounting", done, len(numbers))
     return NetworkFacts(
         graph=plan.name,
         num_self_loops=graph.num_self_loops,

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.core.checks import require_at_least, require_finite
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.progress import Progress
+from shuffledp.core.progress import Progress, no_progress
 from shuffledp.core.reports import read_only
 from shuffledp.network.graph import Graph
 
@@ -372,10 +372,9 @@ def over_start_blocks(
 
     The results do not depend on how many threads there are.
     """
-    starts = range(0, num_users, width)
+    report, starts = on_progress or no_progress, range(0, num_users, width)
     with ThreadPoolExecutor(_NUM_THREADS) as pool:
         results = pool.map(lambda first: work(first, min(first + width, num_users)), starts)
         for first, result in zip(starts, results, strict=True):
-            if on_progress is not None:
-                on_progress("position laws", min(first + width, num_users), num_users)
+            report("position laws", min(first + width, num_users), num_users)
             yield result

@@ -104,8 +104,7 @@ class Span:
         advice = (
             "leave out or fill in missing values first"
             if math.isnan(value)
-            else "clip the values to the range first (--clip on the command line), or declare a "
-            "wider one"
+            else "clip the values to the range first, or declare a wider one"
         )
         raise DomainError(
             f"values[{start + first}] = {value} is not in [{self.low}, {self.high}]: {advice}"

@@ -1,6 +1,6 @@
 """How results look: self-contained HTML pages, notebook fragments, lines in a terminal.
 
-The module itself is the `shuffledp.collection.results.Renderer` that ``shuffledp/__init__.py``
+The module itself is the `shuffledp.core.shown.Renderer` that ``shuffledp/__init__.py``
 registers. Names below are loaded when they are first used.
 """
 

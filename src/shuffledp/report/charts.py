@@ -141,7 +141,7 @@ def _number(value: float | None, of: Line) -> str:
 
 # --------------------------------------------------------------------- shuffling through networks
 OURS, PUBLISHED = "ours", "published theorem, corrected"
-UNIFORM, LOCAL = "trusted uniform shuffler", "local reports, epsilon0"
+UNIFORM, LOCAL = "trusted uniform shuffler", "local reports alone"
 _DASH_OF = {OURS: "solid", PUBLISHED: "dash", UNIFORM: "dashdot", LOCAL: "dot"}
 _TOP = 4.0  # times epsilon0; a published bound may be far above it, where it says nothing
 
@@ -239,11 +239,12 @@ def measured_page(results: Sequence["Measured"], command: str) -> ChartPage:
             fixed(max(found.mean - deviation, 0.0), 4),
             fixed(found.mean + deviation, 4),
         )
-        panels.setdefault(f"{each.task}: {each.measure}", []).append(row)
+        heading = f"{each.task.replace('-', ' ').capitalize()}: {each.measure}"
+        panels.setdefault(heading, []).append(row)
     return ChartPage(
         title="What an adversary infers" if command == "attack" else "What a model learns",
         lead="A simulation on true answers: nothing is released, and the figures are not private. "
-        "From and to are one standard deviation off.",
+        "From and to are one standard deviation below and above the mean, over the trials.",
         command=command,
         sections=tuple(
             ChartSection(

@@ -61,7 +61,7 @@ def read_record(path: Path) -> dict[str, Any]:
     if record.get("is_simulation"):
         raise DataError(
             f"{file} tells of a simulation with a seed, which protects nobody, so there is nothing "
-            "to promise: run the collection without --seed"
+            "to promise: run the collection without a seed"
         )
     return dict(record)
 

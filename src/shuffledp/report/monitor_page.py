@@ -106,14 +106,17 @@ def table_rows(result: "MonitorResult") -> list[tuple[str, ...]]:
     decimals = decimals_for([float(curve.errors.min()) for curve in curves], most=1)
     most = max(_MOST_ROWS // len(curves), 2)
     places = sorted({round(each) for each in np.linspace(0, num - 1, min(num, most)).tolist()})
+
+    def number(values: NDArray[np.float64], place: int) -> str:
+        return fixed(float(values[place]), decimals).replace("-", "\u2212")
+
     return [
         (
             result.period_labels[place],
             *((shorten(curve.label, 60),) if result.values else ()),
-            fixed(float(curve.estimates[place]), decimals),
-            fixed(float(curve.errors[place]), decimals),
-            f"{fixed(float(curve.lower[place]), decimals)} to "
-            f"{fixed(float(curve.upper[place]), decimals)}",
+            number(curve.estimates, place),
+            number(curve.errors, place),
+            f"{number(curve.lower, place)} to {number(curve.upper, place)}",
             fixed(float(curve.truth[place]), 0),
         )
         for place in places
@@ -250,7 +253,7 @@ def running_figure(result: "MonitorResult") -> Figure:
         ]
         lines.append(_line(curve.estimates, colour, width=2.0, texts=texts))
         truths.append(_line(curve.truth, "var(--ink)", dash="dash", width=1.3))
-        label = shorten(curve.label, _LONGEST_LABEL)
+        label = curve.label and shorten(curve.label, _LONGEST_LABEL)
         legend.append(
             LegendEntry(colour, label=label) if label else LegendEntry(colour, "estimate")
         )

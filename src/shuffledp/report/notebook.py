@@ -1,14 +1,18 @@
 """Results and plans in a few lines: HTML without scripts for notebooks, text for terminals."""
 
 from collections.abc import Sequence
+from dataclasses import fields
 from functools import singledispatch
 
 from shuffledp.collection.account import Calibration
 from shuffledp.collection.plan import Plan
 from shuffledp.collection.results import Guarantee, Result
+from shuffledp.core.bound import Bound
 from shuffledp.core.display import visible
 from shuffledp.core.frames import Frames
-from shuffledp.report.formatting import given, rounded, shorten
+from shuffledp.core.shown import Shown
+from shuffledp.leakage.of_runs import RunLeakage
+from shuffledp.report.formatting import brief, given, rounded, shorten
 from shuffledp.report.page import render
 from shuffledp.report.statement import SIMULATION_WARNING, privacy_statement
 from shuffledp.report.wording import (
@@ -32,8 +36,8 @@ def notebook_html(subject: object) -> str:
 
     Parameters
     ----------
-    subject : Result or Plan
-        Of a result at most 20 answers are shown, in the order of the domain; of a plan none.
+    subject : Shown
+        At most 20 rows are shown; of a result those of the first answers of the domain.
     """
     raise TypeError(f"nothing is shown of a {type(subject).__name__}")
 
@@ -114,8 +118,42 @@ def _(subject: Guarantee | Calibration) -> str:
 @notebook_html.register
 def _(subject: Frames) -> str:
     columns = subject.to_dict()
-    rows = zip(*(_shown(name, cells) for name, cells in columns.items()), strict=True)
-    return _table(getattr(subject, "title", type(subject).__name__), [], tuple(columns), [*rows])
+    rows = [*zip(*(_shown(name, cells) for name, cells in columns.items()), strict=True)]
+    title = getattr(subject, "title", type(subject).__name__)
+    lines = [f"The first {_MOST_ROWS} of {len(rows):,} rows."] if len(rows) > _MOST_ROWS else []
+    return _table(title, lines, tuple(columns), rows[:_MOST_ROWS])
+
+
+@notebook_html.register
+def _(subject: Shown) -> str:
+    found = [(each.name, getattr(subject, each.name)) for each in fields(subject)]  # type: ignore[arg-type]  # all are dataclasses
+    rows = [(name.replace("_", " "), text) for name, value in found if (text := _value(value))]
+    return _table(type(subject).__name__, [], ("", "value"), rows)
+
+
+@notebook_html.register
+def _(subject: RunLeakage) -> str:
+    rows = [(each.sentence, rounded(each.both.upper, up=True)) for each in subject.accounts]
+    return _table(type(subject).__name__, [*subject.notes], ("", "right guess at most"), rows)
+
+
+def _value(value: object) -> str:
+    """Return a field as text, none where it is a part with fields of its own, or an array."""
+    match value:
+        case bool() | str():
+            return str(value)
+        case int() | float():
+            return f"{value:,}" if isinstance(value, int) else brief(value)
+        case Bound():
+            upper = rounded(value.upper, up=True)
+            low = "" if value.lower is None else f"{rounded(value.lower, up=False)} to "
+            return f"{low}{upper} (proved)"
+        case Guarantee():
+            epsilon, delta = value.epsilon_upper, value.delta_upper
+            return f"epsilon <= {rounded(epsilon, up=True)} at delta <= {rounded(delta, up=True)}"
+        case tuple() if value and all(isinstance(each, str) for each in value):
+            return "; ".join(value)
+    return ""
 
 
 def _shown(name: str, cells: Sequence[object]) -> list[str]:

@@ -16,9 +16,9 @@ from shuffledp.report.wording import (
     PLAN_HEADINGS,
     curve_table,
     error_text,
+    local_limits,
     plan_rows,
     randomizer_title,
-    without_shuffler,
     wording,
 )
 
@@ -73,7 +73,7 @@ def _(subject: Plan) -> str:
 
 def _key_figures(plan: Plan) -> tuple[tuple[str, str, str, str], ...]:
     """Return the strip of figures on top: both guarantees first."""
-    epsilon0, odds, guess = without_shuffler(plan.randomizer.profile, rounds=plan.rounds)
+    epsilon0, odds, guess = local_limits(plan.randomizer.profile, rounds=plan.rounds)
     return (
         (
             "Central privacy loss",

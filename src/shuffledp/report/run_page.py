@@ -12,7 +12,7 @@ from shuffledp.leakage.of_runs import of_run
 from shuffledp.network.run import ExchangeFacts
 from shuffledp.report.charts import Line, lines_figure
 from shuffledp.report.figures import MOST_BARS, Figure, figure_of_estimates
-from shuffledp.report.formatting import best_guess, brief, odds_factor
+from shuffledp.report.formatting import best_guess, brief, odds_factor, rounded, shorten
 from shuffledp.report.leakage import leakage_facts
 from shuffledp.report.page import page_html, render_page
 from shuffledp.report.shuffles import (
@@ -24,17 +24,18 @@ from shuffledp.report.shuffles import (
 )
 from shuffledp.report.statement import SIMULATION_WARNING, meets_target, privacy_statement
 from shuffledp.report.wording import (
+    delta_text,
+    epsilon_text,
     estimate_headings,
     estimate_rows,
+    local_limits,
     randomizer_title,
-    safe_delta,
-    safe_epsilon,
-    without_shuffler,
     wording,
 )
 
 _MINUS = "\u2212"
 _MOST_LISTED = 12  # answers spelt out in running text; all are in the table
+_MOST_SUMMARIZED, _LONGEST_SUMMARIZED = 8, 32  # estimates on the first printed page, letters
 _LONGEST_LIST = 400  # characters of code; the table of estimates lists all labels
 
 _CAPTIONS = (
@@ -69,11 +70,14 @@ def _(subject: Result) -> str:
         asked_privacy=_target(subject),
         key_figures=_key_figures(subject),
         labels=subject.domain[:_MOST_LISTED],
+        between="; " if any("," in label for label in subject.domain) else ", ",
+        randomness=_randomness(subject),
         num_more_labels=max(0, len(subject.domain) - _MOST_LISTED),
         randomizer_title=randomizer_title(subject.randomizer),
         bars=bars,
         **_estimates(subject),
         statement=privacy_statement(subject),
+        summary=_summary(subject),
         **leakage_facts(of_run(subject)),
         **({} if subject.groups is None else _groups(subject.groups)),
         **({} if subject.network is None else _network(subject.network)),
@@ -81,6 +85,15 @@ def _(subject: Result) -> str:
         outlook=outlook,
         code=python_code(subject),
     )
+
+
+def _randomness(result: Result) -> str:
+    """Say where reports got their randomness from."""
+    if result.is_from_reports or isinstance(result.network, ExchangeFacts):
+        return "of those who sent the reports"
+    if result.is_simulation:
+        return "reproducible, from a seed: a simulation"
+    return "cryptographic, keyed by the operating system"
 
 
 def _target(result: Result) -> str:
@@ -92,14 +105,14 @@ def _missed(result: Result) -> str:
     """Say what was asked for and not met."""
     return (
         f"Asked for was {_target(result)}; this run gives epsilon <= "
-        f"{safe_epsilon(result.guarantee)} at delta <= {safe_delta(result.guarantee)}."
+        f"{epsilon_text(result.guarantee)} at delta <= {delta_text(result.guarantee)}."
     )
 
 
 def _key_figures(result: Result) -> list[tuple[str, str, str, str]]:
     """Return the strip of four figures on top: both guarantees first."""
     guarantee = result.guarantee
-    epsilon0, odds, guess = without_shuffler(result.randomizer.profile)
+    epsilon0, odds, guess = local_limits(result.randomizer.profile)
     central = "proved upper bound"
     if math.isfinite(guarantee.epsilon_upper):
         chance = best_guess(guarantee.epsilon_upper, guarantee.delta_upper)
@@ -107,8 +120,8 @@ def _key_figures(result: Result) -> list[tuple[str, str, str, str]]:
             f": odds up to {odds_factor(guarantee.epsilon_upper)}, right guess up to {chance}"
         )
     return [
-        ("Central privacy loss", f"epsilon <= {safe_epsilon(guarantee)}", central, ""),
-        ("Failure chance", f"delta <= {safe_delta(guarantee)}", "for each user", ""),
+        ("Central privacy loss", f"epsilon <= {epsilon_text(guarantee)}", central, ""),
+        ("Failure chance", f"delta <= {delta_text(guarantee)}", "for each user", ""),
         (
             "Without the shuffler",
             f"epsilon0 = {epsilon0}",
@@ -137,6 +150,44 @@ def _estimates(result: Result) -> dict[str, Any]:
         ],
         "are_many": are_many,
         "bars_caption": caption,
+    }
+
+
+# What the one printed page says of the guarantees; the key figures stand above it.
+_SUMMARIZED = frozenset(
+    {
+        "What the reports reveal.",
+        "The exception.",
+        "If the shuffler fails.",
+        "If reports are followed on their way.",
+    }
+)
+
+
+def _summary(result: Result) -> dict[str, Any]:
+    """Return what fits a printed page beside the headline and the key figures."""
+    about, law = result.about.to_json_dict(), result.randomizer
+    head, rows = estimate_headings(result), estimate_rows(result)
+    asked = [(name.capitalize(), text) for name, text in about.items() if name != "title"]
+    return {
+        "facts": [
+            *asked,
+            ("Randomizer", f"{randomizer_title(law)}, epsilon0 = {rounded(law.epsilon0, up=True)}"),
+        ],
+        "headings": (head.value, *head.few_numbers),
+        "rows": [
+            (
+                shorten(row.value, _LONGEST_SUMMARIZED),
+                *(number.replace("-", _MINUS) for number in row.few_numbers),
+            )
+            for row in rows[:_MOST_SUMMARIZED]
+        ],
+        "num_more": max(0, len(rows) - _MOST_SUMMARIZED),
+        "paragraphs": [
+            paragraph
+            for paragraph in privacy_statement(result).paragraphs
+            if paragraph[0] in _SUMMARIZED
+        ],
     }
 
 
@@ -256,7 +307,9 @@ def python_code(result: Result) -> str:
         if isinstance(guarantee.epsilon, Bound)
         else f"epsilon={guarantee.epsilon_upper!r}"
     )
-    values = "values, seed=..." if result.is_simulation else "values"
+    call = f"run(plan, values{', seed=...' if result.is_simulation else ''})"
+    if result.is_from_reports:
+        call = "estimate(reports, plan)"
     return _joined(
         head,
         (
@@ -272,7 +325,7 @@ def python_code(result: Result) -> str:
             f"    epsilon={result.target_epsilon!r}, delta={result.target_delta!r},",
             f"    randomizer={law.name!r},",
             ")",
-            f"result = sdp.run(plan, {values})",
+            f"result = sdp.{call}",
         ),
     )
 

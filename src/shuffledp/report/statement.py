@@ -15,11 +15,11 @@ from shuffledp.core.bound import Bound
 from shuffledp.report.formatting import best_guess, odds_factor, one_in, rounded
 from shuffledp.report.shuffles import group_paragraphs, network_paragraph
 from shuffledp.report.wording import (
+    delta_text,
+    epsilon_text,
     gap_percent,
     guarantee_facts,
-    safe_delta,
-    safe_epsilon,
-    without_shuffler,
+    local_limits,
 )
 
 Paragraph = tuple[str, str]  # a short title and its text
@@ -58,7 +58,7 @@ def privacy_statement(result: Result) -> Statement:
         *(() if result.network is None else (network_paragraph(result.network),)),
         exception_paragraph(
             guarantee.delta_upper,
-            safe_delta(guarantee),
+            delta_text(guarantee),
             guarantee.num_users,
             without="delta = 0, so the limit always holds.",
         ),
@@ -76,7 +76,7 @@ def privacy_statement(result: Result) -> Statement:
         paragraphs.insert(0, ("This was a simulation.", _SIMULATION_NOTE))
     return Statement(
         headline=(
-            f"epsilon <= {safe_epsilon(guarantee)} at delta <= {safe_delta(guarantee)} "
+            f"epsilon <= {epsilon_text(guarantee)} at delta <= {delta_text(guarantee)} "
             f"for each of {guarantee.num_users:,} users"
         ),
         paragraphs=tuple(paragraphs),
@@ -117,7 +117,7 @@ def _what_reports_reveal(result: Result) -> Paragraph:
         "both answers",
         epsilon=epsilon,
         delta=delta,
-        shown=safe_epsilon(guarantee),
+        shown=epsilon_text(guarantee),
     )
     if guarantee.num_users != result.num_users:
         text += f" Of these users, {guarantee.num_users:,} are counted on to be honest."
@@ -161,14 +161,14 @@ def _certainty(guarantee: Guarantee) -> Paragraph:
         return title, f"{text} How much smaller the true {name} is, is not known."
     return title, (
         f"{text} No analysis of this collection can show less than {rounded(bound.lower, up=False)}"
-        f"; what is still open is a gap of {gap_percent(bound.gap)}."
+        f"; the gap between them is {gap_percent(bound.gap)}."
     )
 
 
 def _without_shuffler(result: Result) -> Paragraph:
     """Say what is left if the shuffler is broken: the local guarantee."""
     profile = result.randomizer.profile
-    epsilon0, odds, guess = without_shuffler(profile)
+    epsilon0, odds, guess = local_limits(profile)
     exception = (
         ""
         if profile.delta0 == 0.0

@@ -192,12 +192,12 @@ def estimate_rows(result: Result) -> list[EstimateRow]:
     ]
 
 
-def safe_epsilon(guarantee: Guarantee) -> str:
+def epsilon_text(guarantee: Guarantee) -> str:
     """Return the upper bound on epsilon: as given, or rounded up."""
     return _safe(guarantee.epsilon)
 
 
-def safe_delta(guarantee: Guarantee) -> str:
+def delta_text(guarantee: Guarantee) -> str:
     """Return the upper bound on delta: as given, or rounded up."""
     return _safe(guarantee.delta)
 
@@ -207,11 +207,12 @@ def _safe(value: Bound | float) -> str:
     return rounded(value.upper, up=True) if isinstance(value, Bound) else brief(value)
 
 
-def without_shuffler(profile: LocalProfile, *, rounds: int = 1) -> tuple[str, str, str]:
+def local_limits(profile: LocalProfile, *, rounds: int = 1) -> tuple[str, str, str]:
     """Return the local epsilon, the factor by which odds change, and the chance of a right guess.
 
     For an adversary who sees who sent which reports, of all rounds together. All are rounded up;
-    the guess is between two answers that seemed equally likely, as that of the central guarantee.
+    the guess is between two answers that seemed equally likely, as that of the central guarantee,
+    and not among all of them, as that of `Result.without_shuffler`.
     """
     epsilon0, delta0 = rounds * profile.epsilon0, min(1.0, rounds * profile.delta0)
     return rounded(epsilon0, up=True), odds_factor(epsilon0), best_guess(epsilon0, delta0)
@@ -219,7 +220,7 @@ def without_shuffler(profile: LocalProfile, *, rounds: int = 1) -> tuple[str, st
 
 def without_shuffler_line(profile: LocalProfile, *, rounds: int = 1) -> str:
     """Return the same on one line."""
-    epsilon0, odds, guess = without_shuffler(profile, rounds=rounds)
+    epsilon0, odds, guess = local_limits(profile, rounds=rounds)
     name = "epsilon0" if rounds == 1 else f"epsilon of {rounds:,} rounds"
     return (
         f"{name} = {epsilon0}: odds change by up to {odds}, "

@@ -161,6 +161,9 @@ def test_decimal_commas_where_semicolons_separate(tmp_path):
         ([1, "1"], "lists 1 and '1', which nobody"),
         (["a", "a"], "lists 'a' more than once"),
         ([1, 1.0], "lists '1' more than once"),
+        (["a", "a\u200b"], r"lists 'a' and 'a\\u200b', which nobody"),
+        (["a", None], "has an empty answer at position 2"),
+        (["a", float("nan")], "has an empty answer at position 2"),
     ],
 )
 def test_answers_that_look_alike_are_refused_with_the_pair(values, message):
@@ -168,6 +171,26 @@ def test_answers_that_look_alike_are_refused_with_the_pair(values, message):
         checked_domain(values)
     with pytest.raises(DomainError, match=message):
         sdp.Categories(values)
+
+
+def test_pictures_that_a_joiner_changes_are_two_answers():
+    women = "\U0001f469", "\U0001f469"
+    assert len(checked_domain(["".join(women), "\u200d".join(women)])) == 2
+
+
+@pytest.mark.parametrize("values", [[1, True], [0.5, False], ["yes", True], [np.True_, 1]])
+def test_booleans_are_neither_numbers_nor_texts(values):
+    for question in (sdp.Categories(["yes", "1", "true"]), sdp.Mean(0, 1)):
+        with pytest.raises(DataError, match=r"holds booleans among .*: a boolean is no number"):
+            question.column(values)
+
+
+def test_missing_as_an_answer_has_to_be_listed():
+    values = ["yes", "no", None]
+    with pytest.raises(DomainError, match="'missing', which is not in the domain: list it there"):
+        sdp.Categories(["yes", "no"]).column(values, missing="category")
+    listed = sdp.Categories(["yes", "no", "missing"]).column(values, missing="category")
+    assert [code for block in listed.blocks() for code in block] == [0, 1, 2]
 
 
 def test_answers_read_from_the_data_that_look_alike_are_refused():
@@ -218,7 +241,7 @@ def test_missing_values_of_pandas(number):
     assert result.num_users == 200
     assert "Dropped: 100 rows" in result.warnings[0]
     with pytest.raises(
-        DomainError, match=r"checked for answers of .*missing.* and the plan is for"
+        DomainError, match=r"counts rows without an answer as 'missing', which is not in the"
     ):
         sdp.run(plan, values, missing="category")
     counted = sdp.Categories(["no", "yes", "missing"])

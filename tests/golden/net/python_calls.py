@@ -589,7 +589,7 @@ def account_network(**asked):
 
 @calls("network account", dict(method="exact"), dict(method="spectral"))
 def network_mixing(method):
-    mixing = sdp.network.NetworkMixing(ring(), method=method)
+    mixing = sdp.network.NetworkMixing(ring(), positions=method)
     return {
         "epsilon": [mixing.epsilon(ANY, rounds=t, delta=1e-4) for t in (2, 8)],
         "limit": mixing.limit(ANY, delta=1e-4),

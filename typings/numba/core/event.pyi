@@ -1,6 +1,9 @@
 """What numba tells listeners of its compilations."""
 
-class Event: ...
+from typing import Any
+
+class Event:
+    data: dict[str, Any]  # of a compilation: "dispatcher", "args" and "return_type"
 
 class Listener:
     def on_start(self, event: Event) -> None: ...

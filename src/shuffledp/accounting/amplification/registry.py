@@ -1,6 +1,6 @@
 """All methods by name, and the choice of the smallest sound one.
 
-Whatever is chosen, the answer is a `Bound`: safe to publish at its upper end, and with a lower end
+Whatever is chosen, the answer is a `Bound`: proved at its upper end, and with a lower end
 that explicit data prove unavoidable wherever such data are known.
 """
 
@@ -37,6 +37,7 @@ from shuffledp.core.checks import require_at_least, require_delta, require_non_n
 from shuffledp.core.errors import OutOfRegimeError, ParameterError, PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.core.progress import logger
 
 BEST = "best"
 
@@ -163,7 +164,9 @@ def account_epsilon(
         attack = profile.epsilon0 * (1.0 - 4.0 * math.ulp(1.0))
     elif with_lower and not _is_extreme(profile):
         attack = unavoidable_epsilon(profile, num_users, delta)
-    return _smallest(results, attack, with_lower=with_lower)
+    found = _smallest(results, attack, with_lower=with_lower)
+    logger.debug("%d users, delta = %g: epsilon about %.4g", num_users, delta, found.upper)
+    return found
 
 
 def account_delta(
@@ -228,7 +231,9 @@ def account_delta(
         ]
         if with_lower and not _is_extreme(profile):
             attack = unavoidable_delta(profile, num_users, epsilon)
-    return _smallest(results, attack, with_lower=with_lower)
+    found = _smallest(results, attack, with_lower=with_lower)
+    logger.debug("%d users, epsilon = %g: delta about %.4g", num_users, epsilon, found.upper)
+    return found
 
 
 def _evaluate(

@@ -74,11 +74,13 @@ class Range:
             object.__setattr__(self, name, require_finite(name, getattr(self, name)))
         if not self.low < self.high:
             raise ParameterError(
-                f"range {self.low:g},{self.high:g} is the wrong way round or empty: give the "
-                "smallest possible value first, as in 0,120"
+                f"low = {self.low:g} is not below high = {self.high:g}, so the range is the wrong "
+                "way round or empty: give the smallest possible value first, such as 0 and 120"
             )
         if not math.isfinite(self.high - self.low):
-            raise ParameterError(f"range {self.low:g},{self.high:g} is too wide for a float")
+            raise ParameterError(
+                f"the range from low = {self.low:g} to high = {self.high:g} is too wide for a float"
+            )
 
     def outside(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Return which rows of values, shape (m, d), lie outside."""

@@ -257,7 +257,7 @@ def label_expression(name: str, dtype: "pl.DataType") -> "pl.Expr":
 def checked_domain(values: Iterable[object], what: str = "domain") -> tuple[str, ...]:
     """Return labels of a list; `DomainError` for empty ones, bytes, and pairs that look alike."""
     given = tuple(values)
-    labels = tuple(label_of(value) for value in given)
+    labels = tuple("" if is_gap(value) else label_of(value) for value in given)
     if "" in labels:
         raise DomainError(
             f"{what} has an empty answer at position {labels.index('') + 1}: name every answer, "
@@ -267,7 +267,7 @@ def checked_domain(values: Iterable[object], what: str = "domain") -> tuple[str,
     if any("\ud800" <= character <= "\udfff" for label in labels for character in label):
         raise DomainError(
             f"{what} holds bytes that are no text here: run with a UTF-8 locale, such as "
-            "LC_ALL=C.UTF-8, or list the answers in a file (--domain-file)"
+            "LC_ALL=C.UTF-8, or read the answers from a file in UTF-8"
         )
     seen: dict[str, int] = {}
     for place, label in enumerate(labels):
@@ -283,10 +283,17 @@ def checked_domain(values: Iterable[object], what: str = "domain") -> tuple[str,
     return labels
 
 
+_JOINERS = "\u200c\u200d"
+
+
 def _form(value: object, label: str) -> str:
     """Return what two answers share that only a computer tells apart."""
     if label in {"true", "false"} and not isinstance(value, str):
         return str(int(label == "true"))  # True == 1
+    if not label.isprintable():  # joiners shape letters and pictures; others do not show
+        label = "".join(
+            each for each in label if unicodedata.category(each) != "Cf" or each in _JOINERS
+        )
     return unicodedata.normalize("NFC", label).strip()
 
 
@@ -494,7 +501,13 @@ def series_of(name: str, values: Any) -> "pl.Series":
         raise DataError(f"{name} has {num_axes} dimensions: give one answer a user")
     if str(getattr(values, "dtype", "object")) == "object":  # no array, or one of Python objects
         values = [None if is_gap(value) else value for value in values]
-        if {type(value) for value in values} - {type(None)} == {int, float}:
+        kinds = {type(value).__name__ for value in values} - {"NoneType"}
+        if "bool" in kinds and len(kinds) > 1:
+            raise DataError(
+                f"{name} holds booleans among {', '.join(sorted(kinds - {'bool'}))}: a boolean is "
+                "no number and no text, so convert them first"
+            )
+        if kinds == {"int", "float"}:
             return pl.Series(name, values, dtype=pl.Float64)
     try:
         return pl.Series(name, values)

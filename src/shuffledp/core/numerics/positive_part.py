@@ -138,10 +138,12 @@ def mean_positive_part(
     if differences.size == 0:
         return Enclosure(base, base)
     if _num_listed(users, users, masses) <= _MOST_OUTCOMES:
-        return _listed(users, users, base, masses, differences)
-    found = _listed_while_rare(users, base, masses, differences, max(0.01 * width, 1e-10))
+        found: Enclosure | None = _listed(users, users, base, masses, differences)
+    else:
+        found = _listed_while_rare(users, base, masses, differences, max(0.01 * width, 1e-10))
     if found is not None:
-        return found
+        alone = _listed(1, 1, base, masses, differences).upper
+        return Enclosure(min(found.lower, alone), min(found.upper, alone))
     mean = base + math.fsum(masses * differences)
     if mean > 0.0:
         # E[S_+] = E[S] + E[(-S)_+]: a contour is short where the sum seldom is positive.

@@ -300,7 +300,7 @@ def exchange_facts(
 ) -> ExchangeFacts | None:
     """Return what a report says about an exchange; None where fewer than two users registered.
 
-    Epsilons are safe to publish, the gap is rounded down (0 where reports never mix) and the
+    Epsilons are proved upper bounds, the gap is rounded down (0 where reports never mix) and the
     separation up. Cost: up to ten bounds of epsilon for other numbers of rounds.
     """
     if not exchange.can_hide:

@@ -114,7 +114,7 @@ class AttackedSurvey:
         if self.public is None:
             raise ParameterError(
                 "public values are needed, and these groups come without coordinates: name public "
-                "columns (--public age,income), or choose another attack"
+                "columns, public=[...], or choose another attack"
             )
         return self.public
 
@@ -299,7 +299,7 @@ def open_survey(
     if seen is not None and seen.is_category.any():
         name = public[int(seen.is_category.argmax())]
         raise DataError(
-            f"column {name!r} of {path.name} holds categories: --public takes numbers only"
+            f"column {name!r} of {path.name} holds categories: public=[...] takes numbers only"
         )
     survey = AttackedSurvey(
         codes=np.concatenate(list(answers.blocks())),

@@ -1,0 +1,94 @@
+"""Every kind of page at the widths of a phone, a tablet and a desk: nothing is cut off."""
+
+import numpy as np
+import pytest
+
+import shuffledp as sdp
+from report.monitor_views import build_view
+from shuffledp.collection.bounds import Over, Scenario, bound_curves
+from shuffledp.groups.attacks.survey import Measured
+from shuffledp.network.account import network_curve
+from shuffledp.report import write_report
+from shuffledp.report.charts import measured_page, network_page
+
+pytestmark = pytest.mark.browser
+
+SIZES = ((375, "light"), (768, "dark"), (1280, "light"), (1280, "dark"))
+LABELS = ["independent, leans to neither side", *(f"answer {i}" for i in range(40))]
+
+
+def estimate():
+    plan = sdp.plan(sdp.Categories(LABELS), num_users=410, epsilon0=3.0, delta=1e-6)
+    codes = np.arange(410) % 41
+    return sdp.estimate(plan.randomizer.randomize(codes, sdp.Entropy.from_seed(1)), plan)
+
+
+def network():
+    graph = sdp.network.Graph.from_edges([(0, 1), (1, 2), (2, 0), (2, 3)])
+    mixing = sdp.network.NetworkMixing(graph)
+    law = sdp.LocalProfile(epsilon0=1.0)
+    return network_page([network_curve(mixing, law, name="g", rounds=range(30), delta=1e-6)])
+
+
+def attack():
+    kinds = {"task": "gaussian-process", "measure": "accuracy, 5 classes"}
+    names = ("raw", "a shuffle within groups of neighbours", "uniform")
+    return measured_page(
+        [Measured(**kinds, arrangement=name, trials=(0.61, 0.63)) for name in names], "attack"
+    )
+
+
+PAGES = {
+    "estimate": estimate,
+    "plan": lambda: sdp.plan(sdp.Categories(LABELS), num_users=10**4, epsilon=1.0, delta=1e-6),
+    "bounds": lambda: bound_curves(
+        Scenario(epsilon0=1.0, num_users=1000, delta=1e-6), Over.EPSILON0
+    ),
+    "attack": attack,
+    "network": network,
+    "monitor": lambda: build_view(num_periods=365, is_simulation=True),
+}
+
+# Parts of tables that are out of sight on a side without a shade, and anything beyond the page.
+CUT_OFF = """() => {
+    const found = [];
+    if (document.documentElement.scrollWidth > innerWidth) found.push("the page");
+    for (const each of document.querySelectorAll("main *")) {
+        if (!each.checkVisibility() || each.closest("svg, thead")) continue;
+        const style = getComputedStyle(each);
+        const shades = style.backgroundAttachment.split(", ").filter((it) => it == "scroll").length;
+        const across = each.scrollWidth > each.clientWidth + 1;
+        const down = each.scrollHeight > each.clientHeight + 1;
+        if (across && style.overflowX != "visible" && shades < 2) found.push(each.className);
+        if (down && style.overflowY != "visible" && shades < 3) found.push(each.className);
+    }
+    return found;
+}"""
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_nothing_is_cut_off_without_a_sign(browser, tmp_path, name):
+    path = write_report(PAGES[name](), tmp_path / "page.html")
+    assert path.stat().st_size < 500_000
+    for width, scheme in SIZES:
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        context.set_default_timeout(0.0)
+        page = context.new_page()
+        page.goto(path.as_uri())
+        page.evaluate("document.querySelectorAll('details').forEach((each) => each.open = true)")
+        assert page.evaluate(CUT_OFF) == [], (width, scheme)
+        context.close()
+
+
+def test_what_is_cut_off_is_seen(browser, tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text(
+        '<main><div class="a" style="overflow-x: auto; width: 9rem"><p style="width: 20rem">x</p>'
+        '</div><div class="b" style="overflow-y: auto; height: 1rem"><p>x<p>y</div></main>'
+    )
+    context = browser.new_context()
+    context.set_default_timeout(0.0)
+    page = context.new_page()
+    page.goto(path.as_uri())
+    assert page.evaluate(CUT_OFF) == ["a", "b"]
+    context.close()
