@@ -8,18 +8,19 @@ partitions; the recurrence in whole numbers stands beside it.
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
+from oracles.fullest_bin import exact_maximum_load
 from oracles.partitions import maximum_load_by_partitions
 from shuffledp.leakage.fullest_bin import (
     characteristic_tails,
-    exact_maximum_load,
     excess_by,
     maximum_load,
     maximum_load_excess,
     recurrence_tails,
+    uneven_maximum,
 )
-from shuffledp.leakage.weighted_loads import weighted_maximum
 
 SIZES = [(10**3, 5), (10**6, 5), (10**9, 5), (10**5, 1000), (10**9, 10**4)]
 BOTH = [
@@ -81,10 +82,9 @@ def test_baseline_partitions(benchmark, balls, bins):
 
 
 @pytest.mark.parametrize(("balls", "bins"), [(2000, 50), (10**5, 5)])
-def test_weighted(benchmark, balls, bins):
-    benchmark.group = f"weighted maximum of {balls} in {bins}"
-    law = [(1.0 + 1e-3 * x / bins) / (bins + 1e-3 * (bins - 1) / 2) for x in range(bins)]
-    weights = [1.0 - 1e-3 * x / bins for x in range(bins)]
-    weighted_maximum(balls, law, weights)
-    found = benchmark.pedantic(weighted_maximum, (balls, law, weights), rounds=3)
+def test_uneven(benchmark, balls, bins):
+    benchmark.group = f"uneven maximum of {balls} in {bins}"
+    law = np.array([(1.0 + 1e-3 * x / bins) for x in range(bins)])
+    uneven_maximum(balls, law / law.sum())
+    found = benchmark.pedantic(uneven_maximum, (balls, law / law.sum()), rounds=3)
     benchmark.extra_info["relative_half_width"] = (found.upper - found.lower) / found.upper / 2

@@ -176,7 +176,9 @@ def test_ingest(benchmark):
     reports = MonitorReports(
         levels=levels, periods=periods, signs=signs, columns=np.zeros(10**7, dtype=np.int64)
     )
-    server = MonitorServer(PERIODS, MAX_CHANGES, EPSILON0)
+    server = MonitorServer(
+        MonitorDesign(periods=PERIODS, max_changes=MAX_CHANGES, epsilon0=EPSILON0)
+    )
     measure_ingest(benchmark, server.ingest, reports, 10**7)
 
 

@@ -86,25 +86,30 @@ def filled_slots(answers: set[int], num_labels: int, max_answers: int) -> list[i
 
 # ---------------------------------------------------------------- uniform whole numbers
 def uniform_below(bound: int, next_word: NextWord) -> int:
-    """Return a uniform whole number below ``bound``: a word modulo it, but for the last few."""
-    accepted = WORDS - WORDS % bound  # a multiple of the bound
+    """Return a uniform whole number below ``bound``: the leading bits of a word, if they are one.
+
+    As many bits as the largest number has, so that more than half of the words are taken. For a
+    bound of 1 no word is drawn.
+    """
+    num_bits = (bound - 1).bit_length()
+    if num_bits == 0:
+        return 0
     while True:
-        word = next_word()
-        if word < accepted:
-            return word % bound
+        number = next_word() >> (64 - num_bits)
+        if number < bound:
+            return number
 
 
-def scaled_below(bound: int, num_bits: int, draw: NextWord) -> int:
-    """Return a uniform whole number below ``bound``: the upper half of a product.
+def scaled_below(bound: int, draw: NextWord) -> int:
+    """Return a uniform whole number below ``bound``: the upper half of a product of 32 bits.
 
-    Of the products with one upper half, those are refused whose lower half is below 2^bits mod
+    Of the products with one upper half, those are refused whose lower half is below 2^32 mod
     bound. As many are left for each (Lemire 2019, arXiv:1805.10941).
     """
-    size = 2**num_bits
     while True:
         product = draw() * bound
-        if product % size >= size % bound:
-            return product // size
+        if product % 2**32 >= 2**32 % bound:
+            return product // 2**32
 
 
 def half_words(next_word: NextWord) -> Iterator[int]:
@@ -156,7 +161,7 @@ def hashed(truth: int, k: int, num_buckets: int, threshold: int, next_word: Next
     num_digits = 1
     while num_buckets**num_digits < k:
         num_digits += 1
-    seed = scaled_below(num_buckets**num_digits, 64, next_word)
+    seed = uniform_below(num_buckets**num_digits, next_word)
     bucket, rest, digits = 0, seed, truth
     for _ in range(num_digits):
         bucket += (rest % num_buckets) * (digits % num_buckets)
@@ -190,7 +195,7 @@ def subset_selection(truth: int, k: int, law: Law, next_word: NextWord) -> bytes
     row = bytearray((k + 7) // 8)
     for step in range(size):
         bound = num_others - size + 1 + step
-        place = scaled_below(bound, 32, lambda: next(halves))
+        place = scaled_below(bound, lambda: next(halves))
         member = num_others if place == truth else place
         if step == 0 and has_truth:
             member = truth

@@ -62,6 +62,15 @@ def cells(*borders):
     return [(first, last - 1, last - first) for first, last in itertools.pairwise(ends)]
 
 
+def leading_cells(bound):
+    """Return first and last word of each value below ``bound`` that the leading bits of words give.
+
+    As many for each; the words from the last on are refused.
+    """
+    shift = 64 - (bound - 1).bit_length()
+    return [(value << shift, (value + 1 << shift) - 1) for value in range(bound)]
+
+
 def uniform_cells(bound, num_words):
     """Return first and last accepted word of each value below ``bound``, drawn by Lemire's method.
 

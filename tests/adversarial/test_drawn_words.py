@@ -21,6 +21,7 @@ from adversarial.tapes import (
     cells,
     drawn_law,
     edges,
+    leading_cells,
     uniform_cells,
 )
 from shuffledp.core.entropy import Entropy
@@ -65,7 +66,7 @@ def test_hashing(name, k, epsilon0):
     randomizer = RANDOMIZERS[name](domain_size=k, epsilon0=epsilon0)
     g = getattr(randomizer, "num_buckets", 2)
     num_seeds = next(g**m for m in itertools.count(1) if g**m >= k)
-    seeds = [(*ends, 1) for ends in uniform_cells(num_seeds, WORDS)]
+    seeds = [(*ends, 1) for ends in leading_cells(num_seeds)]
     coins = cells(*(j * randomizer.threshold for j in range(1, g)))
     channel = laws.category(randomizer)
     for x in range(k):
@@ -82,18 +83,16 @@ def test_a_seed_that_would_be_biased_is_drawn_again():
     randomizer = RANDOMIZERS["optimized-local-hashing"](domain_size=9, epsilon0=2.0)
     g = randomizer.num_buckets
     num_seeds = next(g**m for m in itertools.count(1) if g**m >= 9)
-    accepted = uniform_cells(num_seeds, WORDS)
-    tried = 0
-    for value in range(num_seeds):
-        cell_start = -(-value * WORDS // num_seeds)
-        for refused in range(cell_start, accepted[value][0]):
-            other = (value + 1) % num_seeds
-            tape = Tape([refused, accepted[other][0], LARGEST])
+    accepted = leading_cells(num_seeds)
+    step = accepted[0][1] + 1
+    refused = range(accepted[-1][1] + 1, WORDS, step)
+    assert len(refused) == 2 ** (num_seeds - 1).bit_length() - num_seeds > 0
+    for i, first in enumerate(refused):
+        for word in (first, first + step - 1):
+            tape = Tape([word, accepted[i % num_seeds][0], LARGEST])
             report = int(randomizer.randomize(np.array([0]), tape).data[0])
-            assert report // g == other
+            assert report // g == i % num_seeds
             assert tape.num_left == 0
-            tried += 1
-    assert tried == WORDS % num_seeds  # all that are not accepted
 
 
 @pytest.mark.parametrize("epsilon0", EPSILON0S)
@@ -141,9 +140,10 @@ def test_bits_are_compared_with_the_threshold_digit_by_digit(name, epsilon0):
         sum((number >> (63 - j) & 1) << p for p, number in enumerate(numbers)) for j in range(64)
     ]
     truth = np.arange(8)
-    # The words are read until all 64 numbers are decided; the rest of the first draw is dropped.
+    # T itself is among the numbers, so that words are read up to the last 1 of T.
+    num_read = 65 - (threshold & -threshold).bit_length()
     own_bits = 0b10110100
-    rows = randomizer.randomize(truth, Tape([*digits, *[0] * 8, own_bits])).data[:, 0].tolist()
+    rows = randomizer.randomize(truth, Tape([*digits[:num_read], own_bits])).data[:, 0].tolist()
     for user, row in enumerate(rows):
         for category in range(8):
             is_below = numbers[8 * user + category] < threshold
@@ -227,25 +227,24 @@ def test_sampled_answers_draw_each_slot_alike(max_answers):
         domain_size=3, max_answers=max_answers, epsilon0=1.0
     )
     coins = cells(*(j * randomizer.base.threshold for j in range(1, 4)))
-    # Words modulo s: any word of a residue stands for it, and the surplus at the top is refused.
-    slots = [(slot, WORDS // max_answers * max_answers - max_answers + slot, 1)
-             for slot in range(max_answers)]  # fmt: skip
+    # A single slot takes no word.
+    slots = [(*ends, 1) for ends in leading_cells(max_answers)]
     sets = laws.answer_sets(3, max_answers)
     for answers, row in zip(sets, laws.set_channel(randomizer, sets), strict=True):
         padded = np.array([*answers, *[-1] * (max_answers - len(answers))])
 
         def draw(words, padded=padded):
             values = np.tile(padded, (len(words), 1))
-            return randomizer.randomize(values, Tape(words.T.ravel())).data.tolist()
+            used = words if max_answers > 1 else words[:, 1:]
+            return randomizer.randomize(values, Tape(used.T.ravel())).data.tolist()
 
         assert_is_row(drawn_law(draw, slots, coins), row, range(4))
 
 
 def test_a_slot_that_would_be_biased_is_drawn_again():
     randomizer = ANSWER_SET_RANDOMIZERS["sampled:k-rr"](domain_size=3, max_answers=3, epsilon0=60.0)
-    assert WORDS % 3 == 1
-    tape = Tape([LARGEST, 1, LARGEST])
-    # Slots in falling order: 2, 1, 0.
+    tape = Tape([LARGEST, 1 << 62, LARGEST])
+    # The leading two bits are 3, which no slot has, then 1. Slots in falling order: 2, 1, 0.
     assert randomizer.randomize(np.array([[0, 1, 2]]), tape).data.tolist() == [1]
     assert tape.num_left == 0
 
@@ -294,8 +293,9 @@ def test_hashes_are_exact_for_many_categories(epsilon0):
         num_digits = next(m for m in itertools.count(1) if g**m >= k)
         num_seeds = g**num_digits
         numbers = [0, 1, num_seeds - 1, *generator.integers(0, num_seeds, 200).tolist()]
-        starts = [(-(-(a * WORDS + WORDS % num_seeds) // num_seeds), a) for a in numbers]
-        ends = [(-(-(a + 1) * WORDS // num_seeds) - 1, a) for a in numbers]
+        shift = 64 - (num_seeds - 1).bit_length()
+        starts = [(a << shift, a) for a in numbers]
+        ends = [((a + 1 << shift) - 1, a) for a in numbers]
         seeds = [*starts, *ends]
         codes = generator.integers(0, k, len(seeds))
         codes[:3] = 0, k - 1, k - 1

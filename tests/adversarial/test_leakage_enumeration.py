@@ -29,7 +29,7 @@ from shuffledp.leakage.others import checked_situation
 from shuffledp.leakage.strong import strong_vulnerability
 from shuffledp.leakage.uninformed import (
     exchangeable_vulnerability,
-    response_ends,
+    many_values_ends,
     shuffled_vulnerability,
     shuffler_vulnerability,
 )
@@ -121,8 +121,8 @@ def test_a_prior_that_is_not_uniform(num_users, domain_size):
         matrix = randomized_response(domain_size, truth)
         exact = vulnerability(independent(prior, num_users), matrix, shuffled=True)
         assert_holds(exchangeable_vulnerability(num_users, matrix, prior=prior), exact)
-        law = [float(chance) for chance in prior]
-        assert_holds(response_ends(num_users, truth, law), exact, tight=truth == 1)
+        law = np.array([float(chance) for chance in prior])
+        assert_holds(many_values_ends(num_users, float(truth), law), exact, tight=truth == 1)
 
 
 def test_a_randomizer_given_by_a_matrix():

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shuffledp.core import entropy as module
-from shuffledp.core.entropy import Entropy
+from shuffledp.core.entropy import Entropy, draw_below
 from shuffledp.core.errors import ParameterError
 
 # Streams keyed by the operating system repeat a word with probability below m^2 / 2^65 for m words
@@ -335,7 +335,7 @@ FORK_PROGRAM = """
 import ctypes, os, sys, warnings
 warnings.simplefilter("ignore")  # newer Pythons dislike any fork
 from shuffledp.deploy.peers.protocol.routes import Draws
-from shuffledp.core.entropy import Entropy
+from shuffledp.core.entropy import Entropy, draw_below
 
 entropy = Entropy.from_operating_system()
 generator = entropy.generator()
@@ -379,3 +379,45 @@ def test_forked_children_share_no_word_with_each_other_or_the_parent(past_python
     assert len(secret) == len(set(secret)) == count
     simulated = {tuple(words) for kind, *words in lines if kind == "simulated"}
     assert len(simulated) == 1
+
+
+class ScriptedWords:
+    """Hands out the words that a test has chosen, in their order, and no more."""
+
+    def __init__(self, words):
+        self._words = [int(word) for word in words]
+
+    def words(self, count):
+        taken, self._words = self._words[:count], self._words[count:]
+        assert len(taken) == count, "more words were asked for than there are"
+        return np.array(taken, dtype=np.uint64)
+
+
+@given(bound=st.integers(2, 200))
+def test_each_number_below_the_bound_has_the_same_number_of_words(bound):
+    # Each value of the leading bits once: what is not below the bound is drawn anew, here as 0.
+    bits = (bound - 1).bit_length()
+    words = [value << (64 - bits) for value in range(2**bits)]
+    spare = [0] * (2**bits - bound)
+    drawn = draw_below(ScriptedWords([*words, *spare]), len(words), bound)
+    assert drawn.tolist() == [*range(bound), *spare]
+
+
+def test_what_is_drawn_anew_may_be_refused_again():
+    words = [0b11 << 62, 0b01 << 62, 0b11 << 62, 0b10 << 62]
+    assert draw_below(ScriptedWords(words), 2, 3).tolist() == [2, 1]
+
+
+@pytest.mark.parametrize("bound", [1, 2**62, 2**63])
+def test_bounds_that_are_powers_of_two_refuse_nothing(bound):
+    words = [2**64 - 1, 0, 2**63]
+    shift = 64 - (bound - 1).bit_length()
+    assert draw_below(ScriptedWords(words), 3, bound).tolist() == [w >> shift for w in words]
+
+
+@pytest.mark.parametrize("bound", [2**63 + 1, 3**40, 3 * 2**62, 2**64 - 1])
+def test_bounds_beyond_half_of_all_words(bound):
+    words = [bound - 1, bound, 2**64 - 1, 0, 5, 7]
+    kept = [word for word in words[:4] if word < bound]
+    drawn = draw_below(ScriptedWords(words), 4, bound).tolist()
+    assert sorted(drawn) == sorted([*kept, *words[4 : 8 - len(kept)]])

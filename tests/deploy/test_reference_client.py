@@ -25,6 +25,7 @@ from adversarial.tapes import (
     assert_is_row,
     cells,
     drawn_law,
+    leading_cells,
     uniform_cells,
 )
 from deploy.make_report_vectors import CLIENT, KEY, SIZES, TARGET, client, labels, law_of
@@ -118,7 +119,9 @@ def test_the_package_draws_the_same_from_the_same_words(entry):
     for draw in entry["draws"]:
         answer, words = draw["answer"], words_in(draw)
         if name.endswith("unary"):
-            words = digit_by_digit(words, answer, is_fair=name == "optimized-unary")
+            words = digit_by_digit(
+                words, answer, entry["law"]["threshold"], is_fair=name == "optimized-unary"
+            )
         values = np.array([answer], dtype=None if answer != [] else np.int64)
         reports = asked.randomizer.randomize(values, Tape(words))
         assert asked.codec.encode(reports)[0].hex() == draw["report"]
@@ -137,17 +140,21 @@ def test_numbers_are_rounded_by_the_same_operations_on_floats(entry, share, word
     assert asked.codec.encode(reports) == [report_from(entry["task"], entry["law"], value, words)]
 
 
-def digit_by_digit(words, truth, *, is_fair):
+def digit_by_digit(words, truth, threshold, *, is_fair):
     """Return words whose bit p of the j-th is digit j of word p, as the package reads them.
 
     It flips the true bit after that, where the client compares its word with 2^64 - T; a fair one
-    is the lowest bit of a word that follows the 64 + 8 that are taken for 64 bits.
+    is the lowest bit of the word that follows. Digits are read until all 64 numbers have parted
+    from the threshold's, or that has no other 1.
     """
-    coin = int(words[truth] < 2**63)
-    numbers = list(words)
+    numbers = [*words, *[0] * (64 - len(words))]
     numbers[truth] = LARGEST - words[truth]
     digits = [sum((word >> (63 - j) & 1) << p for p, word in enumerate(numbers)) for j in range(64)]
-    return [*digits, *[0] * 8, coin] if is_fair else digits
+    if not is_fair:
+        return digits
+    parted = max(65 - (number ^ threshold).bit_length() for number in numbers)
+    num_read = min(parted, 65 - (threshold & -threshold).bit_length())
+    return [*digits[:num_read], int(words[truth] < 2**63)]
 
 
 @every_entry
@@ -386,7 +393,7 @@ def choices_of(randomizer, k, x):
         ]
         return [cells(threshold), *members], half_words
     g = randomizer.num_buckets
-    seeds = [(*ends, 1) for ends in uniform_cells(randomizer.num_seeds, WORDS)]
+    seeds = [(*ends, 1) for ends in leading_cells(randomizer.num_seeds)]
     return [seeds, cells(*(j * threshold for j in range(1, g)))], list
 
 
@@ -459,8 +466,8 @@ def test_sets_have_exactly_the_law_that_is_accounted(way, epsilon0):
     asked = AskedTerms.of(AnswerSets(labels(2), max_answers=2), f"{way}:k-rr", epsilon0)
     task, law, base = asked.to_json_dict(), law_of(asked.randomizer), asked.randomizer.base
     coins = cells(*(j * base.threshold for j in range(1, 3)))
-    # Words modulo 2: one word of each residue stands for all.
-    choices = [[(0, 0, 1), (1, 1, 1)], coins] if way == "sampled" else [coins, coins]
+    slots = [(*ends, 1) for ends in leading_cells(2)]
+    choices = [slots, coins] if way == "sampled" else [coins, coins]
     columns = [bytes(each) for each in itertools.product(range(3), repeat=1 + (way == "split"))]
     sets = laws.answer_sets(2, 2)
     rows = []

@@ -2,11 +2,11 @@
 
 import pytest
 
+from report.test_charts import curve
 from shuffledp.collection.bounds import Over, Scenario, bound_curves
-from shuffledp.leakage.account import leakage_curve
 from shuffledp.report import write_report
 from shuffledp.report.bounds import bound_lines
-from shuffledp.report.charts import leakage_page
+from shuffledp.report.charts import network_page
 
 pytestmark = pytest.mark.browser
 
@@ -49,7 +49,7 @@ def test_it_is_drawn_without_network_complaint_or_sideways_scrolling(
 @pytest.mark.parametrize("size", SIZES)
 def test_so_is_a_page_of_nothing_but_charts(browser, tmp_path, size):
     width, height = SIZES[size]
-    path = write_report(leakage_page(leakage_curve(3, 0.5, 40)), tmp_path / "leakage.html")
+    path = write_report(network_page([curve()]), tmp_path / "curves.html")
     context = browser.new_context(viewport={"width": width, "height": height})
     context.set_default_timeout(0.0)
     page, complaints = context.new_page(), []

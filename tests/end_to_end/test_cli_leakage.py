@@ -1,4 +1,4 @@
-"""``shuffledp leakage``: plain words, JSON, figures, and one clear line for bad input."""
+"""``shuffledp leakage``: plain words, JSON, and one clear line for bad input."""
 
 import json
 
@@ -158,11 +158,6 @@ def test_a_worst_case_that_is_only_enclosed(capsys):
         ),
         ([*COLLECTION, "--prior", "none.json"], click.UsageError, "there is no such file"),
         ([*COLLECTION, "--prior", "known.json"], click.UsageError, "give it as --adversary"),
-        (
-            [*COLLECTION, "--adversary", "prior.json", "--figure", "x.html"],
-            click.UsageError,
-            "--figure draws the uninformed and the strong",
-        ),
     ],
 )
 def test_bad_input_gets_one_clear_line(here, arguments, error, message):
@@ -180,20 +175,3 @@ def test_refusals_exit_with_two(capsys):
     assert captured.out == ""
     assert captured.err.count("\n") == 1
     assert captured.err.startswith("error: truth (p) = 0.3 is below 1/k")
-
-
-@pytest.mark.parametrize("adversary", ["uninformed", "strong"])
-def test_a_chart_of_one_collection(here, capsys, adversary):
-    asked = ("--num-users", "30", "--k", "2", "--p", "0.9", "--adversary", adversary)
-    record = found(capsys, *asked, "--figure", "chart.html")
-    assert record["figure"] == "chart.html"
-    assert f"What the {adversary} adversary guesses" in (here / "chart.html").read_text("utf-8")
-    run(*asked, "--figure", "again.html")
-    assert capsys.readouterr().out.endswith("figure  again.html\n")
-    assert (here / "again.html").read_bytes() == (here / "chart.html").read_bytes()
-
-
-@pytest.mark.parametrize("name", ["chart.png", "chart.SVG"])
-def test_a_chart_is_a_page_and_no_image(here, name):
-    with pytest.raises(click.BadParameter, match=r"end the name in \.html"):
-        run(*COLLECTION, "--figure", name)

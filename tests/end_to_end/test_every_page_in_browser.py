@@ -7,10 +7,9 @@ import shuffledp as sdp
 from report.monitor_views import build_view
 from shuffledp.collection.bounds import Over, Scenario, bound_curves
 from shuffledp.groups.attacks.survey import Measured
-from shuffledp.leakage.account import leakage_curve
 from shuffledp.network.account import network_curve
 from shuffledp.report import write_report
-from shuffledp.report.charts import leakage_page, measured_page, network_page
+from shuffledp.report.charts import measured_page, network_page
 
 pytestmark = pytest.mark.browser
 
@@ -45,7 +44,6 @@ PAGES = {
     "bounds": lambda: bound_curves(
         Scenario(epsilon0=1.0, num_users=1000, delta=1e-6), Over.EPSILON0
     ),
-    "leakage": lambda: leakage_page(leakage_curve(3, 0.5, 40)),
     "attack": attack,
     "network": network,
     "monitor": lambda: build_view(num_periods=365, is_simulation=True),

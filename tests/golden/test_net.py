@@ -18,13 +18,13 @@ demo               1
 deploy             1
 estimate          34
 explain            3
-groups            28
+groups            24
 leakage           45
 learnability       2
 ledger             6
-maximum load       9
+maximum load       5
 monitor plan      14
-monitor simulate  11
+monitor simulate  10
 network account   22
 network curve      2
 network exchange   3

@@ -13,22 +13,23 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import erfc
 
+from oracles.fullest_bin import by_convolution, by_listing, exact_maximum_load, num_ways
 from oracles.partitions import (
     maximum_load_by_partitions,
     num_partitions,
 )
+from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.leakage.contour import (
+    UnevenBins,
     contour_angles,
     contour_period,
     largest_mass,
     log_sum_mass,
+    uneven_angles,
 )
 from shuffledp.leakage.fullest_bin import (
-    _ways,
-    characteristic_seconds,
     characteristic_tails,
-    exact_maximum_load,
     excess_by,
     in_bins,
     lattice_rule,
@@ -37,15 +38,14 @@ from shuffledp.leakage.fullest_bin import (
     maximum_load,
     maximum_load_excess,
     num_panels,
-    recurrence_seconds,
     recurrence_tails,
     stride_rule,
+    uneven_maximum,
 )
 from shuffledp.leakage.load_kernels import (
     confined,
     overflow_weight,
     poisson_masses,
-    sine_defect,
 )
 
 BOTH = (recurrence_tails, characteristic_tails)
@@ -206,18 +206,13 @@ def test_one_bin_is_refused():
         maximum_load(5, 1)
 
 
-def by_listing(balls, bins):
-    """Return the same from all k^n throws."""
-    throws = itertools.product(range(bins), repeat=balls)
-    total = sum(max(throw.count(b) for b in range(bins)) for throw in throws)
-    return Fraction(total, bins**balls)
-
-
 @pytest.mark.parametrize(
     ("balls", "bins"), [(1, 1), (4, 1), (1, 5), (3, 2), (7, 2), (5, 3), (6, 4), (3, 9), (4, 7)]
 )
 def test_against_all_throws(balls, bins):
-    exact = by_listing(balls, bins)
+    throws = itertools.product(range(bins), repeat=balls)
+    total = sum(max(throw.count(b) for b in range(bins)) for throw in throws)
+    exact = Fraction(total, bins**balls)
     assert exact_maximum_load(balls, bins) == exact
     assert maximum_load_by_partitions(balls, bins) == exact
 
@@ -254,21 +249,6 @@ def test_refuses_what_is_too_many(parts):
         maximum_load_by_partitions(10**8, parts)
     with pytest.raises(OutOfRegimeError, match="partitions into num_bins = 80 parts"):
         maximum_load_by_partitions(120, 80)
-
-
-@pytest.mark.parametrize(("balls", "bins"), [(1001, 2), (1000, 10**9)])
-def test_refuses_what_is_too_large(balls, bins):
-    with pytest.raises(OutOfRegimeError, match=rf"num_balls = {balls} and num_bins = {bins} need"):
-        exact_maximum_load(balls, bins)
-
-
-@pytest.mark.parametrize("call", [exact_maximum_load, maximum_load_by_partitions])
-@pytest.mark.parametrize("bad", [0, -1, 1.5, math.nan, "2", None])
-def test_bad_sizes_of_exact(call, bad):
-    with pytest.raises(ParameterError, match="num_balls"):
-        call(bad, 3)
-    with pytest.raises(ParameterError, match="num_bins"):
-        call(3, bad)
 
 
 @given(st.integers(1, 10**9), st.integers(2, 10**4))
@@ -353,7 +333,7 @@ def test_against_whole_numbers(balls, bins):
     loads = np.arange(-(-balls // bins), balls)
     tails, errors = characteristic_tails(balls, bins, loads)
     for load, tail, error in zip(loads.tolist(), tails, errors, strict=True):
-        exact = 1 - Fraction(_ways(balls, bins, load), bins**balls)
+        exact = 1 - Fraction(num_ways(balls, bins, load), bins**balls)
         assert abs(Fraction(float(tail)) - exact) <= Fraction(float(error))
     assert errors.max() <= 1e-10
 
@@ -368,13 +348,6 @@ def test_masses(mean):
             exact = mpmath.exp(at * mpmath.log(mean) - mean - mpmath.loggamma(at + 1))
             # Further out the exponent is large, but the mass below 1e-11.
             assert abs(float(mass) - exact) <= 1e-14 * exact + 1e-24
-
-
-@pytest.mark.parametrize("angle", [0.0, 1e-9, 1e-3, 0.4999, 0.5001, 3.0])
-def test_sine_defect(angle):
-    with mpmath.workdps(40):
-        exact = mpmath.sin(mpmath.mpf(angle)) - mpmath.mpf(angle)
-    assert sine_defect(angle) == pytest.approx(float(exact), rel=2e-15, abs=0.0)
 
 
 @pytest.mark.parametrize("balls", [1, 2, 19, 20, 21, 22, 1000, 10**6, 10**12])
@@ -415,11 +388,6 @@ def test_largest_mass(mean):
     assert stats.poisson.pmf(math.floor(mean), mean) <= largest_mass(mean) <= 1.0
 
 
-def test_more_loads_cost_more():
-    few, many = np.arange(1000, 1010), np.arange(1000, 2000)
-    assert characteristic_seconds(10**5, 100, few) < characteristic_seconds(10**5, 100, many)
-
-
 def by_steps(load, bins, deficit):
     """Sum equation (1) of the module term by term."""
     level = np.ones(deficit + 1)
@@ -434,7 +402,7 @@ def by_steps(load, bins, deficit):
 def test_relative_accuracy_against_whole_numbers(balls, bins):
     """The identity, and the weights: the sum by strides stands on them."""
     for load in range(-(-balls // bins), balls, max(balls // 4, 1)):
-        exact = Fraction(_ways(balls, bins, load), bins**balls)
+        exact = Fraction(num_ways(balls, bins, load), bins**balls)
         found = by_steps(load, bins, bins * load - balls)
         assert abs(Fraction(found) - exact) <= Fraction(4e-15 * bins) * exact
 
@@ -505,13 +473,89 @@ def test_a_full_house():
     assert abs(1.0 - float(tails[0]) - exact) <= errors[0] + 1e-16
 
 
-def test_cost_hardly_grows_with_balls():
-    small = recurrence_seconds(10**6, 5, np.array([10**6 // 5 + 2 * 447]))
-    large = recurrence_seconds(10**12, 5, np.array([10**12 // 5 + 2 * 447_214]))
-    assert small == pytest.approx(large, rel=1e-2)
+LAWS = [
+    (1, [0.2, 0.3, 0.5]),
+    (5, [0.2, 0.3, 0.5]),
+    (12, [0.1, 0.2, 0.3, 0.4]),
+    (12, [0.25] * 4),
+    (9, [0.3, 0.3, 0.4]),
+    (20, [0.5, 0.5]),
+    (10, [0.999, 0.001]),
+    (3, [1e-150, 1.0]),
+]
 
 
-def test_where_it_does_not_apply():
-    assert recurrence_seconds(10**9, 1001, np.array([10**6])) == math.inf
-    assert recurrence_seconds(4095 * 5, 5, np.array([4100])) == math.inf
-    assert recurrence_seconds(4096 * 5, 5, np.array([4100])) < 1.0
+@pytest.mark.parametrize(("balls", "law"), LAWS)
+def test_uneven_bins_against_all_histograms(balls, law):
+    found, exact = uneven_maximum(balls, np.array(law)), by_listing(balls, law)
+    assert found.lower <= exact * (1.0 + 1e-14)
+    assert exact * (1.0 - 1e-14) <= found.upper
+    assert found.upper - found.lower <= 1e-10 * found.upper
+
+
+@given(st.integers(1, 9), st.lists(st.floats(1e-6, 1.0), min_size=2, max_size=4))
+def test_any_law(balls, masses):
+    law = np.array(masses) / math.fsum(masses)
+    found, exact = uneven_maximum(balls, law), by_listing(balls, law)
+    assert found.lower <= exact * (1.0 + 1e-14)
+    assert exact * (1.0 - 1e-14) <= found.upper
+    assert found.upper - found.lower <= 1e-10 * found.upper
+
+
+@pytest.mark.parametrize(
+    ("balls", "law"),
+    [
+        (400, [0.1, 0.2, 0.3, 0.4]),
+        (400, [0.27, 0.25, 0.25, 0.23]),
+        (1000, [0.2, 0.2, 0.15, 0.15, 0.1, 0.1, 0.1]),
+        (1500, [*([0.02] * 40), *([0.01] * 20)]),
+    ],
+)
+def test_uneven_bins_by_convolution(balls, law):
+    found, other = uneven_maximum(balls, np.array(law)), by_convolution(balls, law)
+    assert found.lower - 1e-9 <= other <= found.upper + 1e-9
+    assert found.upper - found.lower <= 1e-8 * found.upper
+
+
+@pytest.mark.parametrize(("balls", "bins"), [(300, 3), (2000, 50), (10**5, 5), (10**5, 50)])
+def test_almost_uniform(balls, bins):
+    # No bin is exactly like another, so the general method runs; the answer hardly moves.
+    law = (1.0 + 1e-14 * np.arange(bins)) / bins
+    found, uniform = uneven_maximum(balls, law), maximum_load(balls, bins)
+    assert found.lower <= uniform.upper * (1.0 + 1e-12)
+    assert uniform.lower <= found.upper * (1.0 + 1e-12)
+    assert found.upper - found.lower <= 1e-9 * found.upper
+    # A negative control: one ball in ten thousand more is told apart.
+    more = uneven_maximum(balls + -(-balls // 10_000), law)
+    assert more.lower > found.upper
+
+
+def test_uneven_nodes_left_out_are_negligible():
+    bins = UnevenBins(10**5, 1e5 * np.array([0.3, 0.29, 0.0041]), np.array([1, 1, 100]), None)
+    angles, period = uneven_angles(bins, 29_000), contour_period(10**5)
+    assert angles.size < 500
+    limit = 2e-19 * math.exp(log_sum_mass(10**5))
+    for load in (29_000, 29_800, 30_200):
+        masses = [stats.poisson.pmf(np.arange(load + 1), mean) for mean in bins.means]
+        for node in range(angles.size, (period + 1) // 2, 53):
+            turns = np.exp(2j * math.pi / period * node * np.arange(load + 1))
+            parts = np.abs([(each * turns).sum() for each in masses])
+            assert np.prod(parts**bins.counts) <= limit
+
+
+def test_uneven_bins_that_take_too_long():
+    assert uneven_maximum(10**9, np.array([0.2 + 1e-9, 0.2 - 1e-9, 0.2, 0.2, 0.2])) is None
+    assert uneven_maximum(10**9, np.full(5, 0.2)).upper == maximum_load(10**9, 5).upper
+
+
+FALSE_POSITIVE_RATE = 1e-9
+
+
+def test_uneven_bins_against_simulation():
+    law, balls, rounds = np.array([0.22, 0.24, 0.26, 0.28]), 400, 20_000
+    loads = Entropy.from_seed(7).generator().multinomial(balls, law, size=rounds)
+    mean = float(loads.max(axis=1).mean())
+    # Hoeffding, one ball at a time: moving a ball changes the mean by at most 1 / rounds.
+    radius = math.sqrt(0.5 * balls / rounds * math.log(2.0 / FALSE_POSITIVE_RATE))
+    assert abs(mean - uneven_maximum(balls, law).lower) <= radius
+    assert abs(mean - uneven_maximum(balls, np.array([0.25] * 4)).lower) > radius

@@ -80,7 +80,7 @@ def test_nobody_is_known(num_users, k, prior):
     )
     assert found.prior == pytest.approx(float(max(law)))
     assert_encloses(found.randomizer, alone(matrix, law))
-    assert_encloses(found.shuffler, best_guess(num_users, identity(k), law))
+    assert_encloses(found.shuffler, best_guess(num_users, identity(k), law), 1e-11)
     assert_encloses(found.both, best_guess(num_users, matrix, law))
     assert found.has_uniform_prior == (prior is None)
 
@@ -271,6 +271,6 @@ def test_any_prior_on_very_many_values():
     prior = np.arange(501.0, 758.0)
     prior /= prior.sum()
     found = account_leakage(num_users=1000, truth=0.6, prior=prior)
-    assert 0.008 < found.both.lower < 0.00826 < found.both.upper < 0.00843
+    assert 0.007 < found.both.lower < 0.00826 < found.both.upper < 0.0087
     assert found.shuffler.gap < 1e-7
     assert found.shuffler.upper == pytest.approx(0.0107799791, abs=1e-9)

@@ -186,22 +186,6 @@ def test_a_report_falls_due_when_a_node_of_the_level_ends(design, level):
     require_reports(design, MonitorReports.from_reports(handed_out))
 
 
-def test_made_from_numbers_or_from_a_design():
-    client = MonitorClient(np.int64(8), 2, 1.0, entropy=Entropy.from_seed(1))
-    assert client.design == DESIGN_CLIENT
-    assert (
-        client.to_bytes() == MonitorClient(DESIGN_CLIENT, entropy=Entropy.from_seed(1)).to_bytes()
-    )
-    other = MonitorClient(
-        8, 3, 1.0, protocol="sampled-change", domain=VERSIONS.domain
-    )  # of the operating system
-    assert other.design.law.kind == "sampled-change"
-    assert other.design.encoding == VERSIONS.encoding
-    for wrong in ((0, 1, 1.0), (8, 0, 1.0), (8, 9, 1.0), (8, 1, float("nan")), (8, 1, 0.0)):
-        with pytest.raises(ParameterError):
-            MonitorClient(*wrong)
-
-
 def test_levels_and_keys_are_drawn_over_their_whole_range():
     design = MonitorDesign(periods=4, max_changes=2, epsilon0=1.0, protocol="sampled-change")
     entropy = Entropy.from_seed(5)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from oracles.scalar_client import Client
-from shuffledp.core.entropy import Entropy, derived_key
+from shuffledp.core.entropy import Entropy, derived_key, draw_below
 from shuffledp.monitoring.design import MonitorDesign
 from shuffledp.monitoring.fleet import ClientFleet
-from shuffledp.monitoring.signs import SIGN_LAWS, draw_below
+from shuffledp.monitoring.signs import SIGN_LAWS
 
 # Of the one statistical test here; each of its two sides may use half of it.
 FALSE_POSITIVE_RATE = 1e-10

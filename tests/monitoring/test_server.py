@@ -253,18 +253,6 @@ def test_arguments_out_of_range_are_refused(ask, message):
         ask(server)
 
 
-def test_a_design_is_given_once():
-    design = design_of()
-    server = MonitorServer(11, max_changes=2, epsilon0=1.5)
-    assert server.design.fingerprint() == design.fingerprint()
-    assert MonitorServer(11, 2, 1.5, protocol="sampled-change").design.law.kind == "sampled-change"
-    with pytest.raises(ParameterError, match="beside a design"):
-        MonitorServer(design, max_changes=2)
-    for half in ({"max_changes": 2}, {"epsilon0": 1.5}):
-        with pytest.raises(ParameterError, match="max_changes or epsilon0 is missing"):
-            MonitorServer(11, **half)
-
-
 def test_more_counters_than_memory_holds_are_refused():
     design = MonitorDesign(periods=2**25, max_changes=1, epsilon0=1.0)
     with pytest.raises(ParameterError, match=r"periods = 33554432 with 1 columns need .* counters"):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.stats import binom
 
-from shuffledp.core.entropy import Entropy
+from shuffledp.core.entropy import Entropy, draw_below
 from shuffledp.core.errors import ParameterError
 from shuffledp.monitoring.signs import (
     SIGN_LAWS,
@@ -24,7 +24,6 @@ from shuffledp.monitoring.signs import (
     SampledChange,
     _weights,
     ball_patterns,
-    draw_below,
     sign_law,
 )
 
@@ -506,28 +505,6 @@ class ScriptedWords:
 
 
 # Exact parts.
-
-
-@given(bound=st.integers(2, 200))
-def test_each_number_below_the_bound_has_the_same_number_of_words(bound):
-    # Each value of the leading bits once: what is not below the bound is drawn anew, here as 0.
-    bits = (bound - 1).bit_length()
-    words = [value << (64 - bits) for value in range(2**bits)]
-    spare = [0] * (2**bits - bound)
-    drawn = draw_below(ScriptedWords([*words, *spare]), len(words), bound)
-    assert drawn.tolist() == [*range(bound), *spare]
-
-
-def test_what_is_drawn_anew_may_be_refused_again():
-    words = [0b11 << 62, 0b01 << 62, 0b11 << 62, 0b10 << 62]
-    assert draw_below(ScriptedWords(words), 2, 3).tolist() == [2, 1]
-
-
-@pytest.mark.parametrize("bound", [2**62, 2**63])
-def test_bounds_that_are_powers_of_two_refuse_nothing(bound):
-    words = [2**64 - 1, 0, 2**63]
-    shift = 64 - (bound - 1).bit_length()
-    assert draw_below(ScriptedWords(words), 3, bound).tolist() == [w >> shift for w in words]
 
 
 @given(num_signs=st.integers(1, 9), data=st.data())

@@ -1,25 +1,14 @@
-import os
-import stat
-from dataclasses import replace
-
 import numpy as np
 import polars as pl
 import pytest
 
 from oracles.made_histories import outage, versions
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import (
-    DataError,
-    FingerprintError,
-    OutputError,
-    ParameterError,
-    ShuffledpError,
-)
-from shuffledp.monitoring import simulation
+from shuffledp.core.errors import ShuffledpError
 from shuffledp.monitoring.histories import Histories, open_histories
 from shuffledp.monitoring.results import MonitorResult
 from shuffledp.monitoring.server import MonitorServer
-from shuffledp.monitoring.simulation import SimulationState, simulate_monitoring
+from shuffledp.monitoring.simulation import simulate_monitoring
 
 # Estimates are checked against bands of confidence 1 - 1e-9 that hold at once for all periods.
 FALSE_POSITIVE_RATE = 1e-9
@@ -151,20 +140,12 @@ def test_categories_are_counted_one_by_one(labels):
     assert result.num_outside_bands == 0
 
 
-@pytest.mark.parametrize("stops", [(1,), (8, 9), (23,), (24,), tuple(range(1, 25))])
-def test_stopping_and_going_on_changes_nothing(tmp_path, histories, uninterrupted, stops):
-    state = tmp_path / "x.state"
-    first = simulate_monitoring(histories, **_SETTINGS, state_file=state, stop_after=stops[0])
-    assert first.through == stops[0]
-    np.testing.assert_allclose(first.running.counts, uninterrupted.running.counts[: stops[0]])
-    settings = _SETTINGS | {"seed": None}  # it goes on with its own
-    for stop in stops[1:]:
-        simulate_monitoring(histories, **settings, state_file=state, resume=True, stop_after=stop)
-    last = simulate_monitoring(histories, **settings, state_file=state, resume=True)
-    assert_same(last, uninterrupted)
-    assert_same(
-        simulate_monitoring(histories, **_SETTINGS, state_file=state, resume=True), uninterrupted
-    )
+@pytest.mark.parametrize("stop", [1, 8, 23, 24])
+def test_stopping_earlier_changes_nothing_before(histories, uninterrupted, stop):
+    first = simulate_monitoring(histories, **_SETTINGS, stop_after=stop)
+    assert first.through == stop
+    np.testing.assert_array_equal(first.running.counts, uninterrupted.running.counts[:stop])
+    np.testing.assert_array_equal(first.truth, uninterrupted.truth[:stop])
 
 
 def test_every_user_reports_once_at_every_node_of_his_level(monkeypatch, histories):
@@ -180,192 +161,10 @@ def test_every_user_reports_once_at_every_node_of_his_level(monkeypatch, histori
         assert found == by_level[: (period & -period).bit_length()].sum()
 
 
-def test_a_table_may_grow_after_the_periods_that_are_over(tmp_path, uninterrupted):
-    state = tmp_path / "x.state"
-    frame = table()
-    so_far = histories_of(frame.filter(pl.col("time") <= 10))
-    simulate_monitoring(so_far, **_SETTINGS, state_file=state, stop_after=10)
-    grown = histories_of(frame)
-    result = simulate_monitoring(grown, **_SETTINGS, state_file=state, resume=True)
-    assert_same(result, uninterrupted)
-
-
-def test_a_table_with_another_past_is_refused(tmp_path, histories):
-    state = tmp_path / "x.state"
-    simulate_monitoring(histories, **_SETTINGS, state_file=state, stop_after=10)
-    before = state.read_bytes()
-    frame = table()
-    without = frame.filter(pl.col("time") != 5)
-    switched = frame.with_columns(
-        value=pl.when(pl.col("time") == 1).then(1 - pl.col("value")).otherwise("value")
-    )
-    for other in (without, switched):
-        with pytest.raises(DataError, match="other changes in periods 1 to 10, than the table"):
-            simulate_monitoring(histories_of(other), **_SETTINGS, state_file=state, resume=True)
-    assert state.read_bytes() == before
-
-
-def test_new_users_are_refused(tmp_path):
-    state = tmp_path / "x.state"
-    frame = table()
-    few = histories_of(frame.filter(pl.col("user") < "u390"))
-    simulate_monitoring(few, **_SETTINGS, state_file=state, stop_after=10)
-    with pytest.raises(FingerprintError, match="was made with users = 390, and now it is 400"):
-        simulate_monitoring(histories_of(frame), **_SETTINGS, state_file=state, resume=True)
-    renamed = frame.with_columns(pl.col("user").str.replace("u", "v")).filter(
-        pl.col("user") < "v390"
-    )
-    with pytest.raises(DataError, match="has other users"):
-        simulate_monitoring(histories_of(renamed), **_SETTINGS, state_file=state, resume=True)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"max_changes": 4}, r"was made with max_changes = 3, and now it is 4"),
-        ({"epsilon0": 2.0}, "was made with epsilon0 = "),
-        ({"protocol": "sampled-change"}, "was made with protocol = 'predrawn-signs'"),
-        ({"seed": 12}, "was made with seed = 11, and now it is 12: leave the seed out"),
-    ],
-)
-def test_another_collection_is_not_continued(tmp_path, histories, change, message):
-    state = tmp_path / "x.state"
-    simulate_monitoring(histories, **_SETTINGS, state_file=state, stop_after=3)
-    with pytest.raises(FingerprintError, match=message):
-        simulate_monitoring(histories, **(_SETTINGS | change), state_file=state, resume=True)
-
-
-def test_another_domain_or_time_is_not_continued(tmp_path):
-    state = tmp_path / "x.state"
-    frame = table()
-    simulate_monitoring(
-        histories_of(frame, categories=["0", "1"]), **_SETTINGS, state_file=state, stop_after=3
-    )
-    for options, message in (
-        ({"categories": ["1", "0"]}, "values = "),
-        ({}, "values = "),
-        ({"categories": ["0", "1"], "start": 0, "periods": 25}, "periods"),
-    ):
-        with pytest.raises(FingerprintError, match=message):
-            simulate_monitoring(
-                histories_of(frame, **options), **_SETTINGS, state_file=state, resume=True
-            )
-    with pytest.raises(FingerprintError, match=r"time = \['1', '2'\]"):
-        simulate_monitoring(
-            histories_of(frame.with_columns(pl.col("time") - 1), categories="01", start=0),
-            **_SETTINGS,
-            state_file=state,
-            resume=True,
-        )
-
-
-@pytest.fixture
-def state(tmp_path, histories):
-    """The state of a simulation that has stopped after three periods."""
-    path = tmp_path / "x.state"
-    simulate_monitoring(histories, **_SETTINGS, state_file=path, stop_after=3)
-    return path
-
-
-def test_a_state_cut_short_or_with_any_byte_changed_is_refused(state):
-    data = bytearray(state.read_bytes())
-    for place in range(len(data)):
-        state.write_bytes(data[:place])
-        with pytest.raises(DataError, match="cut short") as error:
-            SimulationState.read(state)
-        assert "\n" not in str(error.value)
-        data[place] ^= 1
-        state.write_bytes(data)
-        with pytest.raises(DataError, match=r"damaged|no state file|of version"):
-            SimulationState.read(state)
-        data[place] ^= 1
-
-
-def test_a_damaged_state_is_not_continued_nor_replaced(state, histories):
-    state.write_bytes(state.read_bytes()[:-1])
-    before = state.read_bytes()
-    with pytest.raises(DataError, match="cut short"):
-        simulate_monitoring(histories, **_SETTINGS, state_file=state, resume=True)
-    assert state.read_bytes() == before
-
-
-def test_another_version_says_what_to_do(state):
-    state.write_text(state.read_text().replace('"version": 3', '"version": 2'))
-    with pytest.raises(DataError, match=r"of version 2, and this shuffledp reads version 3: go on"):
-        SimulationState.read(state)
-
-
-def test_other_files_are_refused(tmp_path):
-    path = tmp_path / "y.state"
-    for text in ("id,day,on\n", "[1]", "{}", "[" * 100_000):
-        path.write_text(text)
-        with pytest.raises(DataError, match="is no state file"):
-            SimulationState.read(path)
-    with pytest.raises(DataError, match="cannot read"):
-        SimulationState.read(tmp_path)
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no such permissions")
-def test_only_its_owner_may_read_a_state(state):
-    assert stat.S_IMODE(state.stat().st_mode) == 0o600
-    state.chmod(0o644)
-    SimulationState.read(state).write(state)
-    assert stat.S_IMODE(state.stat().st_mode) == 0o600
-
-
-@pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
-def test_a_link_is_replaced_and_what_it_leads_to_is_left(state, tmp_path):
-    kept = SimulationState.read(state)
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.write_bytes(b"mine")
-    state.unlink()
-    state.symlink_to(elsewhere)
-    kept.write(state)
-    assert elsewhere.read_bytes() == b"mine"
-    assert not state.is_symlink()
-
-
-def test_a_failed_write_leaves_the_earlier_state(state, monkeypatch):
-    kept = SimulationState.read(state)
-
-    def full(_):
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(simulation.os, "fsync", full)
-        with pytest.raises(OutputError, match="No space left"):
-            replace(kept, through=4).write(state)
-    assert SimulationState.read(state) == kept
-    assert [each.name for each in state.parent.iterdir()] == ["x.state"]
-
-
-def test_an_interrupted_simulation_goes_on_with_the_same_reports(tmp_path, histories):
-    state = tmp_path / "x.state"
-    settings = _SETTINGS | {"seed": None}
-
-    def interrupted(_stage, done, _total):
-        if done == 7:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        simulate_monitoring(histories, **settings, state_file=state, on_progress=interrupted)
-    key = SimulationState.read(state).key
-    first = simulate_monitoring(histories, **settings, state_file=state, resume=True)
-    again = simulate_monitoring(histories, **settings, state_file=state, resume=True)
-    assert_same(first, again)
-    assert SimulationState.read(state).key == key
-    assert SimulationState.read(state).through == 24
-
-
-def test_a_state_file_is_not_lost_unasked(tmp_path, histories):
-    state = tmp_path / "x.state"
-    simulate_monitoring(histories, **_SETTINGS, state_file=state, stop_after=3)
-    with pytest.raises(OutputError, match="is there already: go on from it with resume"):
-        simulate_monitoring(histories, **_SETTINGS, state_file=state)
-    with pytest.raises(ParameterError, match="without a state file"):
-        simulate_monitoring(histories, **_SETTINGS, resume=True)
-    with pytest.raises(DataError, match="there is no state file"):
-        simulate_monitoring(histories, **_SETTINGS, resume=True, state_file=tmp_path / "y")
+def test_a_table_that_has_grown_gives_the_same_before(uninterrupted):
+    so_far = histories_of(table().filter(pl.col("time") <= 10))
+    first = simulate_monitoring(so_far, **_SETTINGS, stop_after=10)
+    np.testing.assert_array_equal(first.running.counts, uninterrupted.running.counts[:10])
 
 
 @pytest.mark.parametrize(
@@ -383,19 +182,10 @@ def test_a_state_file_is_not_lost_unasked(tmp_path, histories):
         ({"seed": -1}, "seed"),
     ],
 )
-def test_arguments_out_of_range_are_refused_in_one_line(tmp_path, histories, options, name):
-    state = tmp_path / "x.state"
+def test_arguments_out_of_range_are_refused_in_one_line(histories, options, name):
     with pytest.raises(ShuffledpError, match=name) as error:
-        simulate_monitoring(histories, **(_SETTINGS | {"state_file": state} | options))
+        simulate_monitoring(histories, **(_SETTINGS | options))
     assert "\n" not in str(error.value)
-    assert not state.exists()
-
-
-def test_stopping_before_where_it_is_is_refused(tmp_path, histories):
-    state = tmp_path / "x.state"
-    simulate_monitoring(histories, **_SETTINGS, state_file=state, stop_after=5)
-    with pytest.raises(ParameterError, match=r"stop_after = 4 is not in \[5, 24\]"):
-        simulate_monitoring(histories, **_SETTINGS, state_file=state, resume=True, stop_after=4)
 
 
 def test_one_user_one_period_one_change():

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
+from shuffledp.leakage.channel import as_channel
 from shuffledp.leakage.matrices import checked_prior
-from shuffledp.leakage.multinomial import crowd_law, dense_channel
 
 #: Histograms times entries of the channel, at most: about ten seconds.
 MOST_EXACT_WORK = 10_000_000
@@ -60,7 +60,10 @@ def exact_exchangeable_vulnerability(
     Fraction(3, 4)
     """
     users = require_at_least("num_users", num_users, 1)
-    rows = dense_channel(channel, exact=True).tolist()
+    found = as_channel(channel)
+    if not found.is_exact:
+        raise ParameterError("the channel holds floats where exact fractions are needed")
+    rows = found.matrix.tolist()
     size = len(rows[0])
     weights = checked_prior(prior, len(rows), exact=True).tolist()
     work = math.comb(users + size - 1, size - 1) * len(rows) * size
@@ -74,7 +77,7 @@ def exact_exchangeable_vulnerability(
     if crowd is None:
         law = [sum(column, Fraction(0)) for column in zip(*joint, strict=True)]
     else:
-        law = crowd_law(crowd, size, exact=True).tolist()
+        law = checked_prior(crowd, size, exact=True).tolist()
     others = dict(_histograms(users - 1, law))
     total = Fraction(0)
     for histogram, _ in _histograms(users, [Fraction(1)] * size):

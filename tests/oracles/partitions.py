@@ -90,7 +90,7 @@ def maximum_load_by_partitions(num_balls: int, num_bins: int) -> Fraction:
     if number > _MOST_PARTITIONS:
         raise OutOfRegimeError(
             f"num_balls = {balls} has at least {number} partitions into num_bins = {bins} parts, "
-            f"above {_MOST_PARTITIONS}: use exact_maximum_load or maximum_load"
+            f"above {_MOST_PARTITIONS}: use maximum_load"
         )
     factorials = [1]
     for i in range(1, balls + 1):

@@ -13,7 +13,6 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, DomainError, FingerprintError, ParameterError
 from shuffledp.core.profile import RandomizerFamily
 from shuffledp.randomizers import Counts, Reports, SampledAnswers, SplitAnswers
-from shuffledp.randomizers.answer_sets import uniform_below
 
 KINDS = (SampledAnswers, SplitAnswers)
 BASES = ("k-rr", "symmetric-unary", "optimized-unary")
@@ -341,17 +340,6 @@ class TestRandomize:
     def test_other_arrays_are_refused(self, make, values):
         with pytest.raises(ParameterError, match="give one row of integers"):
             make().randomize(values, Entropy.from_seed(7))
-
-    @pytest.mark.parametrize("bound", [1, 2, 3, 7, 2**63 + 1, 3 * 2**62, 2**64 - 1])
-    def test_slots_are_uniform_words_below_the_bound(self, bound):
-        drawn = uniform_below(bound, 1000, Entropy.from_seed(8)).tolist()
-        words = Entropy.from_seed(8).words(1000).tolist()
-        limit = 2**64 - 2**64 % bound
-        assert max(drawn) < bound
-        kept = [i for i, word in enumerate(words) if word < limit]
-        assert [drawn[i] for i in kept] == [words[i] % bound for i in kept]
-        # The others are drawn again; about half of them are for the bounds above 2^63.
-        assert (len(kept) < 900) == (bound in (2**63 + 1, 3 * 2**62))
 
 
 class TestAggregate:

@@ -9,7 +9,6 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.core.profile import RandomizerFamily
 from shuffledp.core.reports import Reports
-from shuffledp.randomizers.category_kernels import hash_block
 from shuffledp.randomizers.local_hashing import HadamardResponse
 
 
@@ -19,9 +18,9 @@ class Scripted:
     def __init__(self, words):
         self.remaining = np.asarray(words, dtype=np.uint64)
 
-    def fill(self, out):
-        out[:] = self.remaining[: out.size]
-        self.remaining = self.remaining[out.size :]
+    def words(self, count):
+        taken, self.remaining = self.remaining[:count], self.remaining[count:]
+        return taken
 
 
 def oracle(randomizer, codes, words, coins):
@@ -49,16 +48,6 @@ def test_reports_are_those_of_plain_integers(k, epsilon0):
     found = randomizer.randomize(np.array(codes), Scripted([*words, *coins]))
     assert found.data.tolist() == oracle(randomizer, codes, words, coins)
     assert found.data.dtype == np.min_scalar_type(2 * 2 ** max(1, (k - 1).bit_length()) - 1)
-
-
-def test_the_hash_is_the_linear_one_with_two_buckets():
-    randomizer = HadamardResponse(domain_size=1000, epsilon0=60.0)  # T = 1: no coin above 0 flips
-    codes = np.arange(1000)
-    words = Entropy.from_seed(2).words(1000)
-    reports = randomizer.randomize(codes, Scripted([*words.tolist(), *[1] * 1000])).data
-    buckets = np.empty(1000, dtype=np.uint32)
-    hash_block(codes.astype(np.uint32), words, np.uint64(2), 10, buckets)
-    assert reports.tolist() == (2 * words + buckets).tolist()
 
 
 @pytest.mark.parametrize("k", [2, 3, 5, 8])

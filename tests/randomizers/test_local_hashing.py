@@ -11,7 +11,7 @@ from scipy.stats import chi2
 
 from oracles.convex_order import to_14_digits
 from oracles.hashed_laws import HashedLaw
-from shuffledp.core.entropy import Entropy
+from shuffledp.core.entropy import Entropy, draw_below
 from shuffledp.core.errors import DomainError, FingerprintError, ParameterError
 from shuffledp.core.profile import RandomizerFamily
 from shuffledp.core.reports import Reports
@@ -22,7 +22,6 @@ from shuffledp.randomizers.linear_hashing import (
     LARGEST_NUM_BUCKETS,
     count_by_digits,
     count_supports,
-    fill_acceptable,
 )
 from shuffledp.randomizers.local_hashing import (
     HadamardResponse,
@@ -49,9 +48,9 @@ class Scripted:
     def __init__(self, words):
         self.remaining = np.asarray(words, dtype=np.uint64)
 
-    def fill(self, out):
-        out[:] = self.remaining[: out.size]
-        self.remaining = self.remaining[out.size :]
+    def words(self, count):
+        taken, self.remaining = self.remaining[:count], self.remaining[count:]
+        return taken
 
 
 def digits_of(number, g, m):
@@ -64,22 +63,13 @@ def hash_of(law, seed, code):
     return sum(a * x for a, x in zip(digits_of(seed, g, m), digits_of(code, g, m), strict=True)) % g
 
 
-def oracle(law, codes, words, coins):
-    """The reports in plain integers: seed floor(w A / 2^64), then k-RR on the bucket."""
-    g, seeds, reports = law.num_buckets, law.num_seeds, []
-    for code, word, coin in zip(codes, words, coins, strict=True):
-        seed = word * seeds >> 64
+def oracle(law, codes, seeds, coins):
+    """The reports in plain integers: k-RR on the bucket that the seed hashes to."""
+    g, reports = law.num_buckets, []
+    for code, seed, coin in zip(codes, seeds, coins, strict=True):
         other = min(coin // law.threshold, g - 1)
         reports.append(seed * g + (hash_of(law, seed, code) + 1 + other) % g)
     return reports
-
-
-def first_words(num_seeds, seeds):
-    """The first and the last word that is accepted for each seed."""
-    excess = 2**64 % num_seeds
-    for seed in seeds:
-        yield -(-(seed * 2**64 + excess) // num_seeds)
-        yield -(-((seed + 1) * 2**64) // num_seeds) - 1
 
 
 def accountable_law(k, g, epsilon0=1.0):
@@ -129,34 +119,7 @@ class TestHashFamily:
         assert HashedLaw(domain_size=k, num_buckets=g, threshold=1).num_possible_reports < 2**64
 
 
-class TestSeeds:
-    @pytest.mark.parametrize("domain_size", [1, 2, 3, 7**4, 2**32, 3**40, 2**63 + 1, 2**64 - 1])
-    def test_every_value_has_the_same_number_of_words(self, domain_size):
-        values = {0, 1, 2, domain_size // 2, domain_size - 2, domain_size - 1}
-        for value in sorted(value for value in values if 0 <= value < domain_size):
-            first, last = first_words(domain_size, [value])
-            assert last - first + 1 == 2**64 // domain_size
-            # Accepted, and just outside either of another value or rejected.
-            script = Scripted([first, last])
-            accepted = np.empty(2, dtype=np.uint64)
-            fill_acceptable(accepted, domain_size, script)
-            assert accepted.tolist() == [first, last]
-            assert script.remaining.size == 0
-            assert {first * domain_size >> 64, last * domain_size >> 64} == {value}
-            before = first - 1
-            assert before < 0 or (
-                before * domain_size >> 64 < value
-                or before * domain_size % 2**64 < 2**64 % domain_size
-            )
-
-    def test_rejected_words_are_drawn_again(self):
-        # 3 * 2^62 values: one word in four is rejected, those that are 0 modulo 4.
-        script = Scripted([0, 1, 4, 8, 5, 12, 6, 7, 99])
-        words = np.empty(5, dtype=np.uint64)
-        fill_acceptable(words, 3 * 2**62, script)
-        assert all(word * 3 * 2**62 % 2**64 >= 2**64 % (3 * 2**62) for word in words.tolist())
-        assert words.tolist() == [99, 1, 6, 7, 5]
-
+class TestReportsInPlainIntegers:
     @pytest.mark.parametrize(
         ("k", "g"),
         [
@@ -173,22 +136,18 @@ class TestSeeds:
     def test_reports_are_those_of_plain_integers(self, k, g, epsilon0):
         law = accountable_law(k, g, min(epsilon0, 44.0))
         last = law.num_seeds - 1
-        edges = [0, 1, g - 1, g % law.num_seeds, last // 2, last - 1, last]
-        words = [*first_words(law.num_seeds, edges)]
+        seeds = [0, 1, g - 1, g % law.num_seeds, last // 2, last - 1, last]
         generator = Entropy.from_seed(k + g).generator()
-        words += [
-            word
-            for word in generator.integers(0, 2**64 - 1, 500, dtype=np.uint64).tolist()
-            if word * law.num_seeds % 2**64 >= 2**64 % law.num_seeds
-        ]
-        codes = generator.integers(0, k, len(words)).tolist()
+        seeds += generator.integers(0, last, 500, dtype=np.uint64, endpoint=True).tolist()
+        words = [seed << 64 - last.bit_length() for seed in seeds]
+        codes = generator.integers(0, k, len(seeds)).tolist()
         codes[:4] = [0, 1, k - 1, k // 2]
         threshold_edges = [law.threshold * j + step for j in (1, g - 1) for step in (-1, 0)]
-        coins = generator.integers(0, 2**64 - 1, len(words), dtype=np.uint64).tolist()
+        coins = generator.integers(0, 2**64 - 1, len(seeds), dtype=np.uint64).tolist()
         coins[:6] = [0, 2**64 - 1, *threshold_edges]
         found = law.randomize(np.array(codes), Scripted([*words, *coins]))
         assert found.data.dtype == law.report_type
-        assert found.data.tolist() == oracle(law, codes, words, coins)
+        assert found.data.tolist() == oracle(law, codes, seeds, coins)
 
     def test_blocks_join_without_a_seam(self):
         randomizer = OptimizedLocalHashing(domain_size=100, epsilon0=2.0)
@@ -199,9 +158,8 @@ class TestSeeds:
         law, expected = randomizer, []
         for start in range(0, codes.size, 2**14):
             block = codes[start : start + 2**14].tolist()
-            words = np.empty(len(block), dtype=np.uint64)
-            fill_acceptable(words, law.num_seeds, again)
-            expected += oracle(law, block, words.tolist(), again.words(len(block)).tolist())
+            seeds = draw_below(again, len(block), law.num_seeds).tolist()
+            expected += oracle(law, block, seeds, again.words(len(block)).tolist())
         assert found.tolist() == expected
 
 

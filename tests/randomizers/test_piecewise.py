@@ -1,6 +1,7 @@
 import itertools
 import math
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,8 +9,7 @@ import pytest
 from oracles.convex_order import to_14_digits
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.randomizers import Piecewise
-from shuffledp.randomizers.number_kernels import randomize_piecewise
+from shuffledp.randomizers import Piecewise, piecewise
 from shuffledp.randomizers.piecewise import PiecewiseLaw
 from shuffledp.randomizers.thresholds import log_ratio_upper
 
@@ -52,21 +52,16 @@ def test_whole_numbers_add_up(epsilon0):
 
 
 @pytest.mark.parametrize("epsilon0", EPSILON0)
-def test_reports_are_those_of_plain_integers(epsilon0):
-    law = Piecewise(low=0, high=1, epsilon0=epsilon0).law
+def test_reports_are_those_of_plain_integers(epsilon0, monkeypatch):
+    randomizer = Piecewise(low=0, high=1, epsilon0=epsilon0)
+    law = randomizer.law
     words = edge_words(law) + Entropy.from_seed(1).words(1000).tolist()
     points = [(i * 7919) % (law.num_steps + 1) for i in range(len(words))]
-    out = np.empty(len(words), dtype=np.uint16)
-    randomize_piecewise(
-        np.array(points, dtype=np.int32),
-        np.array(words, dtype=np.uint64),
-        np.uint64(law.threshold),
-        np.uint64(law.high_threshold),
-        np.uint64(law.num_steps),
-        np.uint64(law.window),
-        out,
-    )
-    assert out.tolist() == [oracle(law, *pair) for pair in zip(points, words, strict=True)]
+    rounded = np.array(points, dtype=np.int32)
+    monkeypatch.setattr(piecewise, "round_to_grid", lambda *_, **__: rounded)
+    script = SimpleNamespace(words=lambda _: np.array(words, dtype=np.uint64))
+    found = randomizer.randomize(np.zeros(len(words)), script).data
+    assert found.tolist() == [oracle(law, *pair) for pair in zip(points, words, strict=True)]
 
 
 def test_rounding_comes_first_and_each_value_takes_two_words():

@@ -7,8 +7,8 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError
 from shuffledp.core.profile import RandomizerFamily
 from shuffledp.randomizers import OptimizedUnaryEncoding, Reports, SymmetricUnaryEncoding
-from shuffledp.randomizers.category_kernels import fill_bernoulli
 from shuffledp.randomizers.unary_encoding import (
+    bernoulli_lanes,
     bytes_per_row,
     column_sums,
     randomize_rows,
@@ -16,23 +16,16 @@ from shuffledp.randomizers.unary_encoding import (
 )
 
 
-def oracle_lanes(words, threshold, num_lanes):
-    """Draw 64 numbers digit by digit and compare them, in plain integers."""
-    remaining = iter(words)
-    last_digit = max(j for j in range(64) if threshold >> (63 - j) & 1)
-    lanes = []
-    for _ in range(num_lanes):
-        numbers = [0] * 64
-        for digit in range(last_digit + 1):
-            word = next(remaining)
-            numbers = [2 * w + (word >> position & 1) for position, w in enumerate(numbers)]
-            prefix = threshold >> (63 - digit)
-            if prefix not in numbers:
-                break  # every number differs from T already, so the order is known
-        # Digits not drawn cannot matter: fill them with zeros.
-        rest = 63 - digit
-        lanes.append(sum((w << rest < threshold) << i for i, w in enumerate(numbers)))
-    return lanes
+class Scripted:
+    """Hands out the words that it was given, and counts them."""
+
+    def __init__(self, words):
+        self.given = np.asarray(words, dtype=np.uint64)
+        self.used = 0
+
+    def words(self, count):
+        self.used += count
+        return self.given[self.used - count : self.used]
 
 
 @pytest.mark.parametrize(
@@ -40,30 +33,34 @@ def oracle_lanes(words, threshold, num_lanes):
     [1, 2, 3, 2**63, 2**63 - 1, 2**62, 5 << 61, 0x2E8BA2E8BA2E8BA3, 2**64 // 149, 2**40 + 1],
 )
 def test_bits_are_those_of_plain_integers(threshold):
-    words = Entropy.from_seed(1).words(2000)
-    lanes = np.zeros(30, dtype=np.uint64)
-    assert fill_bernoulli(words, np.uint64(threshold), lanes) == 30
-    assert lanes.tolist() == oracle_lanes(words.tolist(), threshold, 30)
+    script = Scripted(Entropy.from_seed(1).words(64 * 30))
+    lanes = bernoulli_lanes(30, threshold, script)
+    digits = script.given.reshape(64, 30)  # of each number, the most significant first
+    for lane in range(30):
+        numbers = [0] * 64
+        for word in digits[:, lane].tolist():
+            numbers = [2 * w + (word >> position & 1) for position, w in enumerate(numbers)]
+        # Digits that were not drawn cannot matter.
+        assert int(lanes[lane]) == sum((w < threshold) << i for i, w in enumerate(numbers))
+    # A digit settles half of what is left; those of T beyond its last 1 are never drawn.
+    last = 64 - (threshold & -threshold).bit_length() + 1
+    assert 30 <= script.used <= 30 * min(last, 40)
 
 
 @pytest.mark.parametrize("numerator", range(1, 9))
 def test_all_words_of_four_digits_give_exactly_the_probability(numerator):
-    # Lane i holds the number whose digits are the binary digits of i mod 16: every four-digit
-    # number four times, so that exactly 4 * numerator lanes lie below T = numerator / 16.
+    # Bit i holds the number whose digits are the binary digits of i mod 16: every four-digit number
+    # four times, so that exactly 4 * numerator of them lie below T = numerator / 16.
     digits = [sum((i >> (3 - j) & 1) << i for i in range(64)) for j in range(4)]
-    words = np.array(digits + [0] * 60, dtype=np.uint64)
-    lanes = np.zeros(1, dtype=np.uint64)
-    assert fill_bernoulli(words, np.uint64(numerator << 60), lanes) == 1
-    assert [int(lanes[0]) >> i & 1 for i in range(64)] == [i % 16 < numerator for i in range(64)]
+    (lane,) = bernoulli_lanes(1, numerator << 60, Scripted(digits + [0] * 60)).tolist()
+    assert [lane >> i & 1 for i in range(64)] == [i % 16 < numerator for i in range(64)]
 
 
-def test_filling_stops_before_words_could_run_out():
-    threshold = np.uint64(2**63 - 1)  # 64 digits
-    lanes = np.zeros(5, dtype=np.uint64)
-    assert fill_bernoulli(np.zeros(63, dtype=np.uint64), threshold, lanes) == 0
-    # All digits drawn are 0, so T's second digit, its first 1, settles every lane with two words.
-    assert fill_bernoulli(np.zeros(65, dtype=np.uint64), threshold, lanes) == 1
-    assert fill_bernoulli(np.zeros(66, dtype=np.uint64), threshold, lanes) == 2
+def test_a_stubborn_word_takes_all_digits():
+    threshold = 2**63 - 1
+    script = Scripted([0] + [2**64 - 1] * 63)  # T itself, in all positions: not below
+    assert bernoulli_lanes(1, threshold, script).tolist() == [0]
+    assert script.used == 64
 
 
 @pytest.mark.parametrize("k", [2, 8, 9, 63, 64, 100, 1000, 1024, 5000])
@@ -76,7 +73,7 @@ def test_counting_agrees_with_unpacked_bits(k, num_rows):
     assert column_sums(rows)[:k].tolist() == expected.tolist()
 
 
-@pytest.mark.parametrize("num_rows", [4088 * 32 - 1, 4088 * 32, 4096 * 32 + 17, 300_000])
+@pytest.mark.parametrize("num_rows", [254, 255, 256, 510, 4096 * 32 + 17])
 def test_counters_are_emptied_before_they_overflow(num_rows):
     rows = np.full((num_rows, 16), 255, dtype=np.uint8)
     assert set(column_sums(rows).tolist()) == {num_rows}

@@ -8,7 +8,6 @@ import pytest
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.randomizers.vector_reports import (
-    layers,
     require_dimension,
     require_norm_bound,
     require_vectors,
@@ -109,21 +108,6 @@ def test_parameters():
     for wrong in (0.0, -1.0, math.nan, math.inf, 1e-101, 1e101):
         with pytest.raises(ParameterError, match="norm_bound = "):
             require_norm_bound(wrong)
-
-
-def test_layers_have_equal_areas():
-    widths, heights = layers()
-    assert widths[-1] == 0.0
-    assert heights[-1] == 1.0
-    assert np.all(np.diff(widths) < 0.0)
-    areas = widths[1:-1] * np.diff(heights[1:])
-    assert areas == pytest.approx(np.full(255, areas[0]), rel=1e-10)
-    # Layer 0 is as large as its rectangle and the majorant of the tail.
-    assert areas[0] == pytest.approx(heights[1] * (widths[1] + 1 / widths[1]), rel=1e-14)
-
-
-def test_layers_cannot_be_written():
-    assert not any(table.flags.writeable for table in layers())
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 100, 32_768, 100_000])

@@ -15,7 +15,7 @@ from shuffledp.accounting.amplification.registry import account_delta
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError
 from shuffledp.core.reports import Reports
-from shuffledp.randomizers import Piecewise, make_randomizer
+from shuffledp.randomizers import make_randomizer
 from shuffledp.randomizers.answer_sets import ANSWER_SET_RANDOMIZERS
 from shuffledp.randomizers.linear_hashing import count_by_digits
 from shuffledp.randomizers.registry import (
@@ -24,7 +24,6 @@ from shuffledp.randomizers.registry import (
     STRING_RANDOMIZERS,
     VECTOR_RANDOMIZERS,
 )
-from shuffledp.randomizers.vector_reports import layers
 
 SETS = ("sampled:k-rr", "sampled:subset-selection", "split:optimized-local-hashing")
 
@@ -91,12 +90,6 @@ def generator_of(seed):
     return Entropy.from_seed(seed).generator()
 
 
-def words_at(edges, num_random=100):
-    """Return words on either side of each edge, the last word, and random ones."""
-    near = [edge + d for edge in edges for d in (-1, 0, 1) if 0 <= edge + d < 2**64]
-    return np.array([*near, 2**64 - 1, *Entropy.from_seed(1).words(num_random)], dtype=np.uint64)
-
-
 class TestBlocking:
     def test_the_loaded_modules_come_back(self):
         name = "shuffledp.randomizers.category_kernels"
@@ -108,40 +101,6 @@ class TestBlocking:
 
 
 class TestLoops:
-    @pytest.mark.parametrize("k", [2, 3, 16, 257, 10_000_000, 2**32 - 1])
-    @pytest.mark.parametrize("epsilon0", [0.01, 3.0, 60.0])
-    def test_k_randomized_response(self, k, epsilon0):
-        threshold = make_randomizer("k-rr", domain_size=k, epsilon0=epsilon0).threshold
-        numbers = {*range(min(k, 20)), *range(max(0, k - 20), k)}
-        words = words_at([threshold * number for number in sorted(numbers)])
-        codes = (np.arange(words.size) * 7919 % k).astype(np.min_scalar_type(k - 1))
-        out = np.empty_like(codes)
-        name = "category"
-        assert_same(name, "randomize_block", codes, words, np.uint64(threshold), np.uint64(k), out)
-
-    @pytest.mark.parametrize("num_bits", [1, 7, 32])
-    def test_hadamard_response(self, num_bits):
-        generator = generator_of(num_bits)
-        codes = generator.integers(0, 2**num_bits, 300, dtype=np.uint64).astype(np.uint32)
-        words, coins = generator.integers(0, 2**64, (2, 300), dtype=np.uint64)
-        coins[:3] = 2**62 - 1, 2**62, 2**62 + 1
-        more = (np.uint64(2**62), np.uint64(64 - num_bits), np.empty(300, dtype=np.uint64))
-        name = "category"
-        assert_same(name, "randomize_binary_block", codes, words, coins, *more)
-
-    @pytest.mark.parametrize(
-        ("g", "num_digits"), [(3, 1), (3, 21), (53, 2), (257, 4), (65_537, 2), (2_097_143, 2)]
-    )
-    def test_seeds_and_buckets(self, g, num_digits):
-        k = min(g**num_digits, 2**32 - 1)
-        codes = generator_of(g).integers(0, k, 100, dtype=np.uint32)
-        codes[:4] = 0, k - 1, 0, k - 1
-        words = generator_of(g).integers(0, 2**64, 100, dtype=np.uint64)
-        words[:4] = 0, 0, 2**64 - 1, 2**64 - 1
-        more = (np.uint64(g), num_digits, np.empty(100, dtype=np.uint32))
-        found = assert_same("category", "hash_block", codes, words, *more)
-        assert found[1].tolist() == [word * g**num_digits >> 64 for word in words.tolist()]
-
     @pytest.mark.parametrize(("k", "g"), [(10, 3), (81, 3), (50, 53)])
     @pytest.mark.parametrize("num_users", [1, 200])
     def test_counts_of_seeds_and_buckets(self, k, g, num_users):
@@ -164,48 +123,12 @@ class TestLoops:
         found = assert_same("category", "place_members", rows, codes, coins, words, *more)
         assert 0 < found[-1] <= 10 * size
 
-    @pytest.mark.parametrize("threshold", [1, 2**62, 2**63, 2**64 // 149, 2**64 - 1])
-    def test_bernoulli_bits(self, threshold):
-        words = Entropy.from_seed(2).words(300)
-        words[:80] = 2**64 - 1  # undecided for as long as T has ones
-        lanes = np.zeros(9, dtype=np.uint64)
-        assert_same("category", "fill_bernoulli", words, np.uint64(threshold), lanes)
-
-    @pytest.mark.parametrize("epsilon0", [0.0, 0.01, 4.0, 15.0, 1e300])
-    def test_piecewise(self, epsilon0):
-        law = Piecewise(low=0, high=1, epsilon0=epsilon0).law
-        border = law.num_steps * law.threshold
-        edges = [number * law.threshold for number in (0, 1, 2, law.num_steps - 1)]
-        edges += [border + number * law.high_threshold for number in range(min(law.window, 20))]
-        words = words_at(edges)
-        points = (np.arange(words.size) * 7919 % (law.num_steps + 1)).astype(np.int32)
-        numbers = (law.threshold, law.high_threshold, law.num_steps, law.window)
-        out = np.empty(words.size, dtype=np.uint16)
-        more = (*map(np.uint64, numbers), out)
-        assert_same("number", "randomize_piecewise", points, words, *more)
-
-    @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int32])
-    def test_sums_of_scores(self, dtype):
-        codes = np.array([np.iinfo(dtype).min, np.iinfo(dtype).max] * 20, dtype=dtype)
-        for centre in (0, 2**20 + 1):
-            assert_same("number", "sum_scores", codes, centre)
-
     def test_hashes_of_texts(self):
         lengths = np.array([*range(20), 8, 0, 255, 256, 264])
         buffer = generator_of(1).integers(0, 256, int(lengths.sum()) + 1, dtype=np.uint8)
         more = (buffer, np.cumsum(lengths), np.empty(lengths.size, dtype=np.uint64))
         key = (np.uint64(2**64 - 1), np.uint64(5))
         assert_same("string", "hash_texts", *key, *more)
-
-    def test_normals_outside_the_cores(self):
-        # Large fractions, and then the lowest layer: most attempts end in a tail.
-        words = Entropy.from_seed(2).words(900) | np.uint64(0x7F00000000000000)
-        words[300:] &= np.uint64(2**64 - 256)
-        compiled, plain = both("vector", "fill_normals", words, *layers(), np.zeros(900))
-        assert compiled[-1] == plain[-1]
-        # In the tail there is a logarithm, which libraries round in their own way.
-        np.testing.assert_array_max_ulp(compiled[-2], plain[-2], maxulp=2)
-        assert (np.abs(plain[-2]) > layers()[0][1]).sum() > 20
 
     # Infinities, a quiet NaN and one that signals.
     @pytest.mark.parametrize("wrong", [0x7F800000, 0xFF800000, 0x7FC00000, 0x7F800001])

@@ -1,13 +1,9 @@
 """Pages of nothing but charts: which lines there are, their numbers, and that they can be drawn."""
 
-from dataclasses import replace
-
 import pytest
 
 from report.pages import Page, drawn
-from shuffledp.core.bound import Bound
 from shuffledp.groups.attacks.survey import Measured
-from shuffledp.leakage.account import leakage_curve
 from shuffledp.network.account import NetworkCurve
 from shuffledp.report import page_html
 from shuffledp.report.charts import (
@@ -15,7 +11,6 @@ from shuffledp.report.charts import (
     OURS,
     PUBLISHED,
     UNIFORM,
-    leakage_page,
     measured_page,
     network_lines,
     network_page,
@@ -49,8 +44,6 @@ def measured(*trials, **changes):
 
 PAGES = {
     "network": lambda: network_page([curve(), curve(name=HOSTILE, rounds=(1, 500))]),
-    "uninformed": lambda: leakage_page(leakage_curve(3, 0.5, 40)),
-    "strong": lambda: leakage_page(leakage_curve(2, 0.8, 51, "strong")),
     "attack": lambda: measured_page([measured(0.1, 0.3), measured(0.5)], "attack"),
 }
 
@@ -109,42 +102,6 @@ def test_axes_of_networks():
     assert axes_of(curve(rounds=(1, 500)))[0] == "log"
     assert axes_of(curve(rounds=(0, 500)))[0] == "linear"
     assert axes_of(curve(epsilon0=0.0, epsilon=(0.0, 0.0), uniform_epsilon=0.0))[2] is None
-
-
-NAMES = ["k-RR and shuffle (NS)", "shuffle alone (S)", "k-RR alone (N)", "nothing (blind guess)"]
-
-
-def names(section):
-    return [entry.label for entry in section.figure.legend]
-
-
-def test_the_uninformed_adversary():
-    chances, more = leakage_page(leakage_curve(3, 0.5, 40)).sections
-    assert names(chances) == NAMES
-    assert names(more) == NAMES[:3]
-    assert more.figure.spec["layout"]["yaxis"]["type"] == "log"
-    assert more.figure.spec["data"][2]["y"][0] == pytest.approx(1 / 6)
-    assert "n = 40" in chances.caption
-    says_nothing = leakage_page(leakage_curve(4, 0.25, 40)).sections[1]
-    assert names(says_nothing) == [NAMES[1]]
-
-
-def test_the_strong_adversary():
-    found = leakage_curve(2, 0.8, 51, "strong")
-    chances, close = leakage_page(found).sections
-    assert chances.figure.spec["layout"]["xaxis"]["type"] == "linear"
-    assert names(close) == NAMES[:1]
-    assert close.figure.spec["data"][0]["y"] == pytest.approx([e.upper - 0.5 for e in found.both])
-    assert "n = " not in chances.caption
-
-
-@pytest.mark.parametrize("lower", [0.55, None])
-def test_enclosures_have_both_ends(lower):
-    wide = Bound(lower=lower, upper=0.6, method="ends", source="", assumptions=())
-    found = replace(leakage_curve(2, 0.8, 2, "strong"), both=(wide,) * 2)
-    chances, _ = leakage_page(found).sections
-    assert names(chances)[:2] == [NAMES[0], f"{NAMES[0]}, lower end"]
-    assert set(chances.figure.spec["data"][1]["y"]) == {lower or 0.0}
 
 
 @pytest.mark.parametrize(

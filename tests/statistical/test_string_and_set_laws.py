@@ -154,13 +154,13 @@ def test_an_uneven_draw_of_the_slot_is_rejected(max_answers, monkeypatch):
     law = SampledAnswers(base_name="k-rr", domain_size=3, max_answers=max_answers, epsilon0=2.0)
     assert p_value_of_sets(law, law, (2, 0), seed=6) > REJECTION_LEVEL
 
-    def uneven(bound, count, entropy):
+    def uneven(entropy, count, bound):
         words = entropy.words(count)
         first = words < np.uint64(int(2**64 * (1 / bound + 0.01)))
         others = np.uint64(1) + words % np.uint64(bound - 1)
         return np.where(first, np.uint64(0), others)
 
-    monkeypatch.setattr("shuffledp.randomizers.answer_sets.uniform_below", uneven)
+    monkeypatch.setattr("shuffledp.randomizers.answer_sets.draw_below", uneven)
     assert p_value_of_sets(law, law, (2, 0), seed=6) < REJECTION_LEVEL
 
 

@@ -14,7 +14,7 @@ from scipy.stats import chi2, norm
 from shuffledp.core.entropy import Entropy
 from shuffledp.randomizers import PrivUnit
 from shuffledp.randomizers import vector_reports as normals_module
-from shuffledp.randomizers.vector_reports import layers, standard_normals, to_sphere
+from shuffledp.randomizers.vector_reports import standard_normals, to_sphere, uniforms
 
 # Probability that correct code fails this module: Bonferroni over fewer than NUM_CHECKS checks.
 # Every cell expects at least LEAST_EXPECTED, so that the chi-square tail is close to the exact
@@ -240,7 +240,7 @@ def test_components_along_the_input_in_many_dimensions(dimension):
 # ---------------------------------------------------------------- normals
 def p_value_of_normals(values):
     edges = norm.ppf(np.linspace(0, 1, 101))
-    # The tails of the lowest layer, whose cells would be too small on that grid.
+    # The tails, whose cells would be too small on that grid.
     edges = np.concatenate([[-np.inf, -3.65, -3.3], edges[1:-1], [3.3, 3.65, np.inf]])
     return p_value(counts_in(values, edges), np.diff(norm.cdf(edges)))
 
@@ -265,18 +265,18 @@ def test_neighbouring_normals_are_independent():
     def p_value_of_pairs(first, second):
         return p_value(np.bincount(first * 10 + second, minlength=100), [0.01] * 100)
 
+    half = NUM_NORMALS // 2  # the two of a pair are so far apart
+    assert p_value_of_pairs(cells[:half], cells[half:]) > REJECTION_LEVEL
     assert p_value_of_pairs(cells[:-1:2], cells[1::2]) > REJECTION_LEVEL
     again = cells.copy()
     again[1::100] = again[:-1:100]
     assert p_value_of_pairs(again[:-1:2], again[1::2]) < REJECTION_LEVEL
 
 
-@pytest.mark.parametrize("factor", [0.0, 2.0])
-def test_a_wrong_tail_is_rejected(monkeypatch, factor):
-    widths, heights = (table.copy() for table in layers())
-    # The lowest layer reaches into its tail too seldom, or too often.
-    widths[0] = widths[1] + factor / widths[1]
-    monkeypatch.setattr(normals_module, "layers", lambda: (widths, heights))
+@pytest.mark.parametrize("least", [1e-3, 1e-2])
+def test_a_wrong_tail_is_rejected(monkeypatch, least):
+    # Lengths end where uniform numbers are not small enough.
+    monkeypatch.setattr(normals_module, "uniforms", lambda w: np.maximum(uniforms(w), least))
     values = standard_normals(NUM_NORMALS, Entropy.from_seed(13))
     assert p_value_of_normals(values) < REJECTION_LEVEL
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shuffledp.cli.console import print_facts, print_json, print_list, print_table
-from shuffledp.cli.options import PATH, figure_option, json_option, whole_number
+from shuffledp.cli.options import PATH, json_option, whole_number
 
 if TYPE_CHECKING:
     from shuffledp.leakage.account import LeakageAccount
@@ -45,7 +45,6 @@ def known_counts(text: str) -> tuple[int, ...]:
     metavar="FILE",
     help="How likely an uninformed or strong adversary holds each answer to be, in a JSON file.",
 )
-@figure_option("the leakage over users, or over what is known")
 @json_option
 def leakage(
     *,
@@ -56,7 +55,6 @@ def leakage(
     adversary: str,
     known: tuple[int, ...] | None,
     prior: Path | None,
-    figure: Path | None,
     as_json: bool,
 ) -> None:
     """Tell how often a guess at one person's answer is right, before and after a collection.
@@ -67,21 +65,11 @@ def leakage(
 
     believed = _believed(adversary, domain_size, known, prior)
     _require_randomizer(believed["domain_size"], truth, epsilon0)
-    if figure is not None and ("prior" in believed or believed["known"] is not None):
-        raise click.UsageError(
-            "--figure draws the uninformed and the strong adversary with a uniform prior: leave "
-            "out --known and the file"
-        )
     found = account_leakage(num_users=num_users, truth=truth, epsilon0=epsilon0, **believed)
-    if figure is not None:
-        _write_page(found, figure)
     if as_json:
-        record = found.to_json_dict()
-        print_json(record if figure is None else record | {"figure": str(figure)})
+        print_json(found.to_json_dict())
         return
     _print_account(found)
-    if figure is not None:
-        print_facts([("figure", str(figure))])
 
 
 def _believed(
@@ -153,20 +141,6 @@ def _require_randomizer(
             "give exactly one of --p (chance that a report tells the truth; 1 for a shuffler "
             "alone) and --epsilon0"
         )
-
-
-def _write_page(found: "LeakageAccount", figure: Path) -> None:
-    """Write the leakage of one collection as a page."""
-    from shuffledp.collection.output import writing
-    from shuffledp.leakage.account import leakage_curve
-    from shuffledp.report import write_report
-    from shuffledp.report.charts import leakage_page
-
-    adversary: Any = found.adversary
-    truth = 1.0 if found.truth is None else found.truth
-    curve = leakage_curve(found.domain_size, truth, found.num_users, adversary)
-    with writing(figure):
-        write_report(leakage_page(curve), figure)
 
 
 def _print_account(found: "LeakageAccount") -> None:

@@ -3,7 +3,6 @@
 ``plan`` says how exact and how private that will be; ``simulate`` runs every client and the server.
 """
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,6 @@ from shuffledp.cli.console import (
     print_warnings,
     progress_bar,
     read_paths,
-    say,
 )
 from shuffledp.cli.options import (
     PATH,
@@ -217,9 +215,8 @@ def _guarantee_facts(planned: "MonitorPlan") -> list[tuple[str, str]]:
 @_confidence_option
 @seed_option
 @click.option(
-    "--stop-after", type=whole_number, metavar="T", help="Simulate up to this period, for now."
+    "--stop-after", type=whole_number, metavar="T", help="Simulate up to this period only."
 )
-@click.option("--resume", is_flag=True, help="Go on where a simulation stopped.")
 @overwrite_option
 @show_values_option
 @json_option
@@ -227,7 +224,6 @@ def simulate(
     *,
     table: Path,
     out: Path,
-    resume: bool,
     overwrite: bool,
     as_json: bool,
     **asked: Any,
@@ -249,45 +245,21 @@ def simulate(
 
     parameters = {"table": str(table), **asked}
     reading = {name: asked.pop(name) for name in _READING}
-    state = _state_beside(out)
-    # The results of the same run, up to an earlier period, give way to those up to now.
-    inputs = [state, *read_paths(out)]  # a state is written as well, but never into the results
-    with results_folder(out, overwrite=overwrite or resume, inputs=inputs) as folder:
+    with results_folder(out, overwrite=overwrite, inputs=read_paths(out)) as folder:
         with progress_bar(hidden=as_json, hints=_HINTS) as on_progress:
             histories = open_histories(table, **reading, on_progress=on_progress)
-            try:
-                result = simulate_monitoring(
-                    histories,
-                    state_file=state,
-                    resume=resume,
-                    on_progress=on_progress,
-                    **asked,
-                )
-            except KeyboardInterrupt:
-                if state.exists():
-                    how = "the same command with --resume makes the same reports"
-                    say("stopped", f"{state} holds the key; {how}")
-                raise
+            result = simulate_monitoring(histories, on_progress=on_progress, **asked)
         write_monitor_result(result, folder, parameters=parameters)
         view = MonitorView(result=result, what=reading["value"])
         write_report(view, folder / REPORT_FILE)
-    is_over = result.through == result.design.periods
-    if is_over:
-        state.unlink(missing_ok=True)
     print_warnings(result.warnings)
     if as_json:
-        print_json({**result.to_json_dict(), "state": None if is_over else str(state)})
+        print_json(result.to_json_dict())
         return
-    _print_monitored(result, out, None if is_over else state)
+    _print_monitored(result, out)
 
 
-def _state_beside(out: Path) -> Path:
-    """Return the name of the folder with an ending more, whatever dots it has; also for `.`."""
-    named = out if out.name.strip(".") else Path(os.path.abspath(out))  # noqa: PTH100  # no links
-    return named.parent / f"{named.name}.state"
-
-
-def _print_monitored(result: "MonitorResult", out: Path, state: Path | None) -> None:
+def _print_monitored(result: "MonitorResult", out: Path) -> None:
     """Print how large errors are, then the guarantees, then where everything is."""
     from shuffledp.collection.output import REPORT_FILE
     from shuffledp.report.formatting import rounded
@@ -315,6 +287,4 @@ def _print_monitored(result: "MonitorResult", out: Path, state: Path | None) -> 
         *((name, value) for name, value in central if name != "users"),
         ("report", str(out / REPORT_FILE)),
     ]
-    if state is not None:
-        facts.append(("to go on", f"--resume (state: {state})"))
     print_facts(facts)

@@ -389,3 +389,21 @@ def _layout(array: NDArray[np.generic]) -> str:
     """Describe the layout of an array for an error message."""
     contiguous = "contiguous" if array.flags.c_contiguous else "non-contiguous"
     return f"{contiguous}, {'writable' if array.flags.writeable else 'read-only'} memory"
+
+
+def draw_below(entropy: Entropy, size: int, bound: int) -> NDArray[np.uint64]:
+    """Return independent whole numbers, exactly uniform on [0, bound), bound in [1, 2^64 - 1].
+
+    The leading bits of a word are taken anew where they are not below the bound.
+    """
+    bits = (bound - 1).bit_length()
+    if bits == 0:
+        return np.zeros(size, dtype=np.uint64)
+    shift, limit = np.uint64(8 * WORD_BYTES - bits), np.uint64(bound)
+    out = entropy.words(size) >> shift
+    wrong = np.flatnonzero(out >= limit)
+    while wrong.size:
+        again = entropy.words(wrong.size) >> shift
+        out[wrong] = again
+        wrong = wrong[again >= limit]
+    return out

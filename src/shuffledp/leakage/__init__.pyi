@@ -13,7 +13,6 @@ from shuffledp.leakage.builders import reduced_shuffle_channel as reduced_shuffl
 from shuffledp.leakage.builders import shuffle_channel as shuffle_channel
 from shuffledp.leakage.channel import Channel as Channel
 from shuffledp.leakage.channel import is_refined_by as is_refined_by
-from shuffledp.leakage.fullest_bin import exact_maximum_load as exact_maximum_load
 from shuffledp.leakage.fullest_bin import maximum_load as maximum_load
 from shuffledp.leakage.fullest_bin import maximum_load_excess as maximum_load_excess
 from shuffledp.leakage.guarantees import (
@@ -39,4 +38,3 @@ from shuffledp.leakage.uninformed import exchangeable_vulnerability as exchangea
 from shuffledp.leakage.uninformed import randomizer_vulnerability as randomizer_vulnerability
 from shuffledp.leakage.uninformed import shuffled_vulnerability as shuffled_vulnerability
 from shuffledp.leakage.uninformed import shuffler_vulnerability as shuffler_vulnerability
-from shuffledp.leakage.weighted_loads import weighted_maximum as weighted_maximum

@@ -172,8 +172,8 @@ def _count_laws(response: NDArray[Any], num_users: int) -> NDArray[Any]:
 def checked_truth(truth: Truth, domain_size: int) -> float | Fraction:
     """Return the probability of a true report, exact where it is an integer or a fraction.
 
-    Of doubles, the one nearest to 1/k counts as 1/k; below that results for randomized response
-    fail.
+    Of doubles, those within rounding of 1/k count as 1/k; below that results for randomized
+    response fail.
     """
     k = require_at_least("domain_size", domain_size, 2)
     number: float | Fraction
@@ -187,13 +187,14 @@ def checked_truth(truth: Truth, domain_size: int) -> float | Fraction:
             raise ParameterError(
                 f"truth = {truth!r} is not a number: give one in [1/k, 1]"
             ) from None
-        least = 1.0 / k
+        least = (1.0 - 4.0 * math.ulp(1.0)) / k
     if not 0 <= number <= 1:
         raise ParameterError(f"truth = {truth} is not in [1/k, 1]: it is a probability; try 0.75")
     if number < least:
         raise OutOfRegimeError(
-            f"truth = {truth} is below 1/{k}: randomized response is taken to report the true "
-            "value at least as often as any other; relabel the reports"
+            f"truth = {truth} is below 1/domain_size = {1.0 / k:.6g}: randomized response is taken "
+            "to report the true value at least as often as any other (p >= 1/k); relabel the "
+            "reports, or give the channel"
         )
     return number
 

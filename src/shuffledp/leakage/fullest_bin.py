@@ -1,10 +1,10 @@
-"""The expected number of balls in the fullest of k bins: enclosed at any size, and exact.
+"""The expected number of balls in the fullest of k bins: enclosed at any size.
 
 E[max] - n / k is n / k rounded up, less n / k, plus the sum over larger loads m of Pr[max > m]: no
 term is negative, so the excess is as accurate as they are. The chances come from a recurrence for
-many balls in few bins, else from characteristic functions (see `contour`), whichever is faster.
-Where many loads matter the chance is a smooth function of the load, and the polynomial through 48
-of each panel is summed instead (`lattice_rule`). Up to 60 balls are counted exactly.
+many balls in few bins, else from characteristic functions (see `contour`). Where many loads matter
+the chance is a smooth function of the load, and the polynomial through 48 of each panel is summed
+instead (`lattice_rule`).
 
 *Error budget.* Round-off and truncation of every chance times how much the sum amplifies it; loads
 left out above (Chernoff) and below (at most their number times the chance at the lowest load). All
@@ -17,7 +17,7 @@ decay of the Chebyshev coefficients, 16-fold. See docs/results/leakage-maximum-l
     G_j(i) = sum over 0 <= t <= i of h_j(j m - t) G_{j-1}(t),   Pr[max <= m] = G_k(k m - n).
 
 Nothing cancels; where sigma = sqrt(n / k) is at least 64 the sum is taken by strides of at most
-sigma / 16. A level adds a relative 1e-14. Beyond some 1900 bins it would underflow.
+sigma / 16. A level adds a relative 1e-14.
 """
 
 import functools
@@ -31,25 +31,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_at_least
-from shuffledp.core.errors import OutOfRegimeError, ParameterError
+from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure
-from shuffledp.leakage.contour import Setting, contour_angles, contour_tails, log_sum_mass
+from shuffledp.leakage.contour import (
+    Setting,
+    UnevenBins,
+    contour_angles,
+    contour_tails,
+    log_sum_mass,
+    uneven_angles,
+    uneven_tails,
+)
 
 # Sums are taken by strides of at most sigma / _STRIDES, of sigma from the smallest on.
 _SMALLEST_SPREAD = 64.0
 _STRIDES = 16.0
 _HALF_STENCIL = 7
 
-# More bins would underflow.
-_MOST_BINS = 1000
+# More bins are quicker by characteristic functions, at any number of balls.
+_MOST_BINS = 10
 
 # Relative error of a level.
 LEVEL_ERROR = 1e-14
 
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
-
-# Seconds a term takes, about.
-_SECONDS_A_TERM = 4e-8
 
 
 @functools.lru_cache(maxsize=1)
@@ -88,16 +93,6 @@ def stride_rule(stride: float) -> NDArray[np.float64]:
     return rule
 
 
-def recurrence_seconds(num_balls: int, num_bins: int, loads: NDArray[np.int64]) -> float:
-    """Return about how long `recurrence_tails` takes; inf where it does not apply."""
-    spread = math.sqrt(num_balls / num_bins)
-    if num_bins > _MOST_BINS or spread < _SMALLEST_SPREAD:
-        return math.inf
-    deficits = num_bins * loads.astype(np.float64) - num_balls
-    terms = deficits / (spread / _STRIDES) + 2.0 * _HALF_STENCIL * num_bins
-    return float(terms.sum()) * num_bins * _SECONDS_A_TERM
-
-
 def recurrence_tails(
     num_balls: int, num_bins: int, loads: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -122,9 +117,6 @@ def recurrence_tails(
     return 1.0 - inside, inside * (LEVEL_ERROR * num_bins)
 
 
-# Seconds for a mass, and for a load, at one node, about.
-_SECONDS_A_MASS, _SECONDS_A_LOAD = 3e-9, 1e-7
-
 # What is left out above the loads, relative to Pr[Po(n) = n].
 _LOG_NEGLIGIBLE = math.log(1e-19)
 
@@ -134,13 +126,6 @@ def in_bins(num_balls: int, num_bins: int) -> Setting:
     mean = num_balls / num_bins
     shift = float(num_balls - num_bins * Fraction(mean))
     return Setting(num_balls, num_bins, mean, rest=0.0, shift=shift)
-
-
-def characteristic_seconds(num_balls: int, num_bins: int, loads: NDArray[np.int64]) -> float:
-    """Return about how long `characteristic_tails` takes."""
-    nodes = contour_angles(in_bins(num_balls, num_bins)).size
-    masses = 12.0 * math.sqrt(num_balls / num_bins) + 40.0
-    return nodes * (masses * _SECONDS_A_MASS + len(loads) * _SECONDS_A_LOAD)
 
 
 def characteristic_tails(
@@ -263,12 +248,6 @@ _LAST_ROUNDINGS = 4.0 * math.ulp(1.0)
 _LOG_NEGLIGIBLE_ABOVE = 48.0
 _EXPECTED_ABOVE = 46.0
 
-# So few balls are counted exactly, in a millisecond. Limits of what is exact at all.
-_MOST_SMALL = 60
-_MOST_EXACT_BALLS = 1000
-_MOST_DIGITS = 6.0e6
-
-
 # The chances that the maximum is above some loads, and bounds on their errors.
 Tails = Callable[[int, int, NDArray[np.int64]], tuple[NDArray[np.float64], NDArray[np.float64]]]
 
@@ -361,9 +340,8 @@ def faster_tails(
     num_balls: int, num_bins: int, loads: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return Pr[max > load] and bounds on the errors by the faster of both methods."""
-    recurrence = recurrence_seconds(num_balls, num_bins, loads)
-    is_slower = recurrence > characteristic_seconds(num_balls, num_bins, loads)
-    by = characteristic_tails if is_slower else recurrence_tails
+    is_full = num_balls >= _SMALLEST_SPREAD**2 * num_bins
+    by = recurrence_tails if is_full and num_bins <= _MOST_BINS else characteristic_tails
     return by(num_balls, num_bins, loads)
 
 
@@ -404,9 +382,9 @@ def maximum_load_excess(num_balls: int, num_bins: int) -> Enclosure:
     balls, bins = _checked_sizes(num_balls, num_bins)
     if bins == 2:
         return _closed_form_excess(balls)
-    if balls <= _MOST_SMALL:
-        value = float(exact_maximum_load(balls, bins) - Fraction(balls, bins))
-        return Enclosure(math.nextafter(value, 0.0), math.nextafter(value, math.inf))
+    if balls == 1:
+        alone = 1.0 - 1.0 / bins
+        return Enclosure(math.nextafter(alone, 0.0), math.nextafter(alone, 1.0))
     return excess_by(faster_tails, balls, bins)
 
 
@@ -472,71 +450,39 @@ def maximum_load(num_balls: int, num_bins: int) -> Enclosure:
     )
 
 
-def _ways(num_balls: int, num_bins: int, load: int) -> int:
-    """Return in how many of k^n ways n balls leave no bin above ``load`` >= 1."""
-    depth = min(num_balls // (load + 1), num_bins)
-    below: list[int] = []
-    for level in range(depth, -1, -1):
-        bins = num_bins - level
-        ways = 1
-        row = [1]
-        choices = 1  # C(s, m), from s = m on
-        for s in range(num_balls - level * (load + 1)):
-            ways *= bins
-            if s >= load:
-                ways -= bins * choices * below[s - load]
-                choices = choices * (s + 1) // (s + 1 - load)
-            row.append(ways)
-        below = row
-    return below[num_balls]
+# Nodes times masses of all bins: about a second.
+_MOST_STEPS = 4e8
 
 
-def exact_maximum_load(num_balls: int, num_bins: int) -> Fraction:
-    """Return E[max load] of n balls thrown uniformly into k bins, as a fraction.
+def uneven_maximum(num_balls: int, law: NDArray[np.float64]) -> Enclosure | None:
+    """Enclose E[max load] where bins have any positive law; None where it would take long.
 
-    Parameters
-    ----------
-    num_balls : int
-        n, 1 to 1000.
-    num_bins : int
-        k >= 1.
-
-    Returns
-    -------
-    Fraction
-        Exact.
-
-    Raises
-    ------
-    ParameterError
-        If a number is not whole, or below its minimum.
-    OutOfRegimeError
-        If n is above 1000, or n log10(k) n (the digits to be written) above 6e6.
-
-    Notes
-    -----
-    About n^2 ln(n) / 2 operations on whole numbers of n log(k) digits: a second at n = 500, some
-    seconds at 1000.
-
-    Source: Jurado, Gonze, Alvim, Palamidessi, "Analyzing the Shuffle Model through the Lens of
-    Quantitative Information Flow", CSF 2023, hal-04349295v1, Eq. (13); the recurrence is ours.
-
-    Examples
-    --------
-    >>> exact_maximum_load(3, 3)
-    Fraction(17, 9)
+    Mostly within 1e-9 of it, a second at most. Loads outside windows are left out by Bernstein's
+    inequality, each with 1e-19.
     """
-    balls = require_at_least("num_balls", num_balls, 1)
-    bins = require_at_least("num_bins", num_bins, 1)
-    digits = balls * balls * math.log10(bins)
-    if balls > _MOST_EXACT_BALLS or digits > _MOST_DIGITS:
-        raise OutOfRegimeError(
-            f"num_balls = {balls} and num_bins = {bins} need whole numbers of "
-            f"{digits / balls:.0f} digits for every one of {balls} loads, above what is exact in "
-            f"seconds ({_MOST_EXACT_BALLS} balls, n^2 log10(k) <= {_MOST_DIGITS:.0e}): "
-            "use maximum_load, which encloses it"
-        )
-    everything = bins**balls
-    least = -(-balls // bins)
-    above = sum(everything - _ways(balls, bins, load) for load in range(least, balls))
-    return least + Fraction(above, everything)
+    if law.size == 1:
+        return Enclosure(float(num_balls), float(num_balls))
+    if float(np.ptp(law)) == 0.0:
+        return maximum_load(num_balls, law.size)
+    masses, counts = np.unique(law / math.fsum(law), return_counts=True)
+    means = num_balls * masses
+    log_rare = _LOG_NEGLIGIBLE + log_sum_mass(num_balls) - math.log(law.size)
+    third = -log_rare / 3.0
+    above = third + np.sqrt(third * third - 2.0 * log_rare * means)
+    lasts = np.minimum(np.ceil(means + above), num_balls).astype(np.int64)
+    below = np.floor(means - np.sqrt(-2.0 * log_rare * means))
+    first, last = max(int(below.max()), least_load(num_balls, law.size)), int(lasts.max())
+    bins = UnevenBins(num_balls, means, counts, lasts)
+    angles = uneven_angles(bins, first)
+    if angles.size * float(np.maximum(lasts - first, 1).sum()) > _MOST_STEPS:
+        return None
+    rule = lattice_rule(last - first + 1, num_panels(law.size))
+    tails, error = uneven_tails(bins, first + rule.nodes, angles)
+    total, truncation = rule.total(tails)
+    value = first + total
+    slack = truncation + rule.amplification * error + _LAST_ROUNDINGS * value
+    slack += 1e-18 * float((counts * (lasts + 1)).sum())
+    # No maximum of several has a smaller mean than that of one.
+    return Enclosure(
+        max(value - slack, float(means.max()) * (1.0 - _LAST_ROUNDINGS)), value + slack
+    )

@@ -1,7 +1,7 @@
 """Which knowledge of the others helps an adversary most.
 
-Two values and k-RR: half of the others for each value is the worst case where n - 1 is even; all
-knowledge is compared up to 20,000 others, and lies between computed ends beyond. More values: all
+Two values and k-RR: half of the others for each value is the worst case where n - 1 is even; else
+all knowledge is compared up to 500 others, and lies between computed ends beyond. More values: all
 multisets (any prior or channel: all counts) are compared where they are few; else ends that hold
 for every knowledge: the blanket, the worst case of fewer users, and the uninformed adversary below.
 Proofs: docs/results/leakage-strong.md.
@@ -26,19 +26,12 @@ from shuffledp.leakage.blanket import (
 )
 from shuffledp.leakage.builders import Truth
 from shuffledp.leakage.others import (
-    NEGLIGIBLE,
-    SERIES_ANGLE,
-    TAIL,
     Coins,
     Kind,
-    Nodes,
     Response,
-    bernstein_window,
     checked_num_users,
     histogram_box,
     mode_mass,
-    phase_remainder,
-    sum_nodes,
 )
 from shuffledp.leakage.strong import (
     ASSUMPTIONS,
@@ -49,19 +42,6 @@ from shuffledp.leakage.strong import (
 
 _ULP = math.ulp(1.0)
 
-# Numbers of ones looked at in one go.
-_BLOCK = 4096
-
-
-def _common_nodes(num_others: int, truth: Fraction) -> Nodes:
-    """Return nodes with a period that is long enough for every c."""
-    variance = num_others * float(truth) * float(1 - truth)
-    # Around any other mean the window is as long, but for rounding and for the ends of 0 ... N.
-    first, last = bernstein_window(Fraction(num_others, 2), variance, num_others)
-    length = min(last - first + 4, num_others + 1)
-    nodes, _ = sum_nodes([Coins(num_others, truth)], period=length + 1 - length % 2)
-    return nodes
-
 
 def balanced_mode(num_others: int, truth: Fraction) -> Enclosure:
     """Return the largest mode there is for even N; for odd N, that of N - 1, above all."""
@@ -69,33 +49,8 @@ def balanced_mode(num_others: int, truth: Fraction) -> Enclosure:
     return mode_mass([Coins(half, truth), Coins(half, 1 - truth)])
 
 
-def modes(
-    num_others: int, truth: Fraction, counts: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], float]:
-    """Return the mode for each c in ``counts``, and a bound on the error of each."""
-    nodes = _common_nodes(num_others, truth)
-    chance = float(1 - truth)
-    skew = phase_remainder(chance, nodes.angles)
-    means = counts * float(truth) + (num_others - counts) * chance
-    centers = np.rint(means)
-    order = np.where(nodes.angles <= SERIES_ANGLE, nodes.angles**3, nodes.angles)
-    doubt = 16.0 * _ULP * (num_others * chance * order + nodes.angles)
-    doubt += 4.0 * _ULP * num_others * nodes.angles  # of the means
-    found = np.empty(counts.size)
-    for first in range(0, counts.size, _BLOCK):
-        block = slice(first, first + _BLOCK)
-        phases = np.outer(num_others - 2 * counts[block], skew)
-        phases += np.outer(means[block] - centers[block], nodes.angles)
-        waves = nodes.moduli * np.exp(1j * phases)
-        turns = np.exp(-1j * np.outer([-1.0, 0.0, 1.0], nodes.angles))
-        found[block] = (1.0 + 2.0 * (waves @ turns.T).real.max(axis=1)) / nodes.period
-    error = 2.0 * float((nodes.errors + nodes.moduli * (doubt + 400.0 * _ULP)).sum()) + 4.0 * _ULP
-    return found, 1.01 * (error / nodes.period + TAIL + NEGLIGIBLE)
-
-
-# Binary: numbers of others up to which every c is looked at, and how many are beyond.
-_MOST_SCANNED = 20_000
-_SCANNED_BEYOND = 2_000
+# Binary: numbers of others up to which every c is looked at.
+_MOST_SCANNED = 500
 
 # Multisets times cells of a box, and multisets, up to which all are compared.
 _MOST_WORK = 2e7
@@ -163,8 +118,8 @@ def worst_knowledge(
 
     Notes
     -----
-    Milliseconds for k = 2 (0.1 s for odd n - 1 near 20 000); up to seconds where multisets are
-    compared; up to a second otherwise.
+    Milliseconds for k = 2 (0.1 s for odd n - 1 near 500, and ends 1e-3 of what is leaked apart
+    beyond); up to seconds where multisets are compared; up to a second otherwise.
 
     Source: ours; docs/results/leakage-strong.md. For k = 2, 2 V - 1 at the worst knowledge is delta
     at epsilon = 0 of the shuffled collection.
@@ -201,17 +156,15 @@ def _binary(others: int, response: Response) -> Knowledge:
             vulnerability=_from_mode(response, mode.lower, mode.upper, "balanced"),
             is_extreme=True,
         )
-    all_scanned = others <= _MOST_SCANNED
-    counts = np.arange(0 if all_scanned else half + 1 - _SCANNED_BEYOND, half + 1)
-    found, error = modes(others, response.truth, counts)
-    place = int(np.argmax(found))
-    lower, upper = float(found[place]) - error, float(found[place]) + error
-    if not all_scanned:
-        upper = max(upper, balanced_mode(others, response.truth).upper)
+    if others <= _MOST_SCANNED:
+        return _compared(_multisets(others, 2), response.truth, None)
+    lower = mode_mass([Coins(half, response.truth), Coins(others - half, 1 - response.truth)]).lower
+    # The worst case does not get worse with more users.
+    upper = balanced_mode(others, response.truth).upper
     return Knowledge(
-        counts=(int(counts[place]), others - int(counts[place])),
-        vulnerability=_from_mode(response, lower, upper, "mode of all knowledge"),
-        is_extreme=all_scanned,
+        counts=(half, others - half),
+        vulnerability=_from_mode(response, lower, upper, "nearly balanced"),
+        is_extreme=False,
     )
 
 

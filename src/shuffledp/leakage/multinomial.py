@@ -5,13 +5,11 @@ with law s. With A_xy = q_x R_xy / s_y and C the mass of outcomes that only the 
 
     V = C + (1/n) E[max_x sum_y A_xy h_y],   h ~ Multinomial(n, s).
 
-Columns of A that are equal are merged, and rows that are nowhere above another's left out. The mean
-is taken over all histograms within windows outside which Bernstein's inequality leaves 1e-18 of it,
-with Poisson masses in Loader's form. Proofs: docs/results/leakage-uninformed.md.
+Columns of A that are equal are merged, and rows that are nowhere above another's left out. Proofs:
+docs/results/leakage-uninformed.md.
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, SupportsIndex
@@ -32,7 +30,7 @@ from shuffledp.leakage.matrices import (
 
 _ULP = math.ulp(1.0)
 
-#: More users than this are refused: counts are sampled as 64-bit integers, and rounded to doubles.
+#: More users than this are refused: doubles skip numbers beyond.
 MOST_USERS = 10**15
 
 # A report that is rarer than this in the crowd would overflow the weights.
@@ -79,21 +77,17 @@ class MultinomialForm:
         return np.delete(self.gains - self.gains[self.best], self.best, axis=0)
 
 
-def dense_channel(channel: Any, *, exact: bool = False) -> NDArray[Any]:
-    """Return the matrix of a `Channel` or array_like as dense doubles, or as fractions."""
+def dense_channel(channel: Any) -> NDArray[np.float64]:
+    """Return the matrix of a `Channel` or array_like as dense doubles."""
     matrix, _ = checked_matrix(getattr(channel, "matrix", channel), None)
     if matrix.shape[0] < 2:
         raise ParameterError(
             "the channel has 1 row: with one value there is nothing to guess; give at least 2"
         )
-    if is_exact_array(matrix):
-        return matrix if exact else to_floats(matrix)
-    if exact:
-        raise ParameterError("the channel holds floats where exact fractions are needed")
-    return np.asarray(matrix)
+    return to_floats(matrix) if is_exact_array(matrix) else np.asarray(matrix)
 
 
-def crowd_law(crowd: ArrayLike, num_outcomes: int, *, exact: bool = False) -> NDArray[Any]:
+def crowd_law(crowd: ArrayLike, num_outcomes: int) -> NDArray[np.float64]:
     """Return the law of another user's report, checked."""
     law = as_numbers("crowd", crowd, 1)
     if len(law) != num_outcomes:
@@ -106,9 +100,7 @@ def crowd_law(crowd: ArrayLike, num_outcomes: int, *, exact: bool = False) -> ND
     total = law.sum()
     if not abs(total - 1) <= (0 if is_exact_array(law) else SUM_TOLERANCE):
         raise ParameterError(f"crowd sums to {total}, not 1: divide it by its sum")
-    if exact and not is_exact_array(law):
-        raise ParameterError("crowd holds floats where exact fractions are needed")
-    return law if exact or not is_exact_array(law) else to_floats(law)
+    return to_floats(law) if is_exact_array(law) else law
 
 
 def multinomial_form(
@@ -192,131 +184,6 @@ def _needed(gains: NDArray[np.float64]) -> NDArray[np.float64]:
             equal = np.flatnonzero((kept == row).all(axis=1))
             kept = np.delete(kept, equal[0], axis=0)
     return kept
-
-
-#: Probability of all histograms that are left out, at most, also with reports added.
-LEFT_OUT = 1e-18
-
-# Histograms in a block: counts and what is computed from them stay in the second-level cache.
-_BLOCK = 1 << 13
-
-# Wider windows are not counted: there would be too many histograms in any case.
-_WIDEST = 1 << 24
-
-# Beyond this nobody asks how many.
-_COUNTLESS = 1e15
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistogramWindows:
-    """Which histograms are listed."""
-
-    num_users: int  # n
-    law: NDArray[np.float64]  # shape (m,); s, positive
-    low: NDArray[np.int64]  # shape (m,); Each count's window, both ends included
-    high: NDArray[np.int64]  # shape (m,); Each count's window, both ends included
-    num_histograms: float  # How many there are within; inf where they are too many to be counted
-    left_out: float  # Upper bound of the share of a mean that all others may have; see the module
-
-    @property
-    def relative_error(self) -> float:
-        """Of the probability of every histogram that is listed."""
-        widest = self.num_users * self.law
-        widest = np.maximum(np.abs(self.low - widest), np.abs(self.high - widest))
-        # A deviance is at most about 100 in a window, and good to some roundings of itself.
-        return _ULP * (400.0 * len(self.law) + 4.0 * float(widest.sum()))
-
-
-def histogram_windows(num_users: int, law: NDArray[np.float64]) -> HistogramWindows:
-    """Return windows that hold all histograms, but for a probability of at most 1e-18.
-
-    Weights of one report are averaged, so counts farther than t + 1 from their means are left out,
-    Bernstein bounding those beyond t.
-    """
-    exponent = math.log(2.0 * len(law) / LEFT_OUT)
-    means = num_users * law
-    reach = exponent / 3.0 + np.sqrt(exponent**2 / 9.0 + 2.0 * exponent * means * (1.0 - law))
-    reach += 1.0
-    low = np.maximum(np.floor(means - reach), 0.0).astype(np.int64)
-    high = np.minimum(np.ceil(means + reach), num_users).astype(np.int64)
-    complete = not low.any() and bool((high == num_users).all())
-    return HistogramWindows(
-        num_users=num_users,
-        law=law,
-        low=low,
-        high=high,
-        num_histograms=_num_histograms(num_users, low, high),
-        left_out=0.0 if complete else LEFT_OUT,
-    )
-
-
-def _num_histograms(num_users: int, low: NDArray[np.int64], high: NDArray[np.int64]) -> float:
-    """Return how many histograms lie within windows; inf where there are too many."""
-    widths = np.sort(high - low)
-    if widths[-1] > _WIDEST:
-        return math.inf
-    # ways[i]: to write i as a sum of what the counts seen so far are above their low ends.
-    rest = num_users - int(low.sum())
-    ways = np.ones(1)
-    for width in widths[:-1].tolist():
-        if float(ways.max()) > _COUNTLESS:
-            return math.inf
-        sums = np.cumsum(ways)
-        ways = np.concatenate([sums, np.full(width, sums[-1])])
-        ways[width + 1 :] -= sums[: len(ways) - width - 1]
-        ways = ways[: rest + 1]
-    # The last count takes what is left, if its window holds that.
-    return float(ways[max(rest - int(widths[-1]), 0) :].sum())
-
-
-def histogram_blocks(
-    windows: HistogramWindows,
-) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Yield all histograms within the windows, with their probabilities."""
-    from shuffledp.core.numerics.binomial_kernels import stirling_error
-    from shuffledp.leakage.load_kernels import (
-        next_histograms,
-        poisson_masses,
-    )
-
-    n, size = windows.num_users, len(windows.law)
-    # The widest window last: its count follows from the others.
-    order = np.argsort(windows.high - windows.low, kind="stable")
-    low, high = windows.low[order], windows.high[order]
-    least_after = np.append(np.cumsum(low[::-1])[::-1][1:], 0)
-    most_after = np.append(np.cumsum(high[::-1])[::-1][1:], 0)
-    tables = [
-        poisson_masses(n * float(windows.law[y]), int(windows.low[y]), int(width) + 1)
-        for y, width in zip(order, high - low, strict=True)
-    ]
-    starts = np.cumsum([0] + [len(table) for table in tables[:-1]])
-    # 1 / Po(n; n)
-    masses = np.full(size, math.sqrt(2.0 * math.pi * n) * math.exp(stirling_error(float(n))))
-    counts, ends, rests = (np.zeros(size, dtype=np.int64) for _ in range(3))
-    rests[0] = n
-    block, block_masses = np.empty((_BLOCK, size)), np.empty(_BLOCK)
-    inverse = np.argsort(order)
-    is_first, filled = True, _BLOCK
-    flat = np.concatenate(tables)
-    while filled == _BLOCK:
-        filled = next_histograms(
-            low,
-            high,
-            least_after,
-            most_after,
-            flat,
-            starts,
-            counts,
-            ends,
-            rests,
-            masses,
-            is_first,
-            block,
-            block_masses,
-        )
-        is_first = False
-        if filled:
-            yield block[:filled, inverse], block_masses[:filled]
 
 
 # Exponentials of tilts times weights stay finite, and so do their sums.

@@ -108,7 +108,7 @@ class Scene:
             return shuffler_vulnerability(num_users, self.domain_size)
         if self.domain_size <= _MOST_WRITTEN:
             return self._exchangeable(num_users, np.eye(self.domain_size))
-        return self._of_many_values(num_users, 1.0)
+        return self._of_many_values(num_users, 1.0, self.prior)
 
     def uninformed(self) -> Bound:
         """Return the chance of who sees all reports, shuffled, and knows nobody's value."""
@@ -169,22 +169,18 @@ class Scene:
         from shuffledp.leakage.uninformed import exchangeable_ends
 
         if matrix is None:
-            found = self._of_many_values(num_users, self.truth or 1.0)
+            found = self._of_many_values(num_users, self.truth or 1.0, self.law())
             return replace(found, upper=min(found.upper, self._hidden_by_noise()))
         work = _BRIEF_WORK if self.is_brief else _WORK
         return exchangeable_ends(num_users, matrix, prior=self.law(), work=work)
 
-    def _of_many_values(self, num_users: int, truth: float) -> Bound:
+    def _of_many_values(self, num_users: int, truth: float, law: NDArray[np.float64]) -> Bound:
         """Return the same for k-ary randomized response whose matrix would be too large."""
-        from shuffledp.leakage.uninformed import response_ends
+        from shuffledp.leakage.uninformed import many_values_ends
 
-        found = response_ends(num_users, truth, self.law())
-        return _bound(
-            found.lower,
-            found.upper,
-            "weighted load",
-            "derived in the shuffledp documentation, results/leakage-uninformed",
-        )
+        found = many_values_ends(num_users, truth, law)
+        source = "derived in the shuffledp documentation, results/leakage-uninformed"
+        return _bound(found.lower, found.upper, "load", source)
 
     def _hidden_by_noise(self) -> float:
         """Return an upper end for who knows all others, whatever their values are."""

@@ -28,14 +28,14 @@ _ULP = math.ulp(1.0)
 
 # Each tail beyond the window is below e^-44 = 8e-20.
 _TAIL_EXPONENT = 44.0
-TAIL = 2.0 * math.exp(-_TAIL_EXPONENT)
+_TAIL = 2.0 * math.exp(-_TAIL_EXPONENT)
 
 # Nodes with a modulus below e^-60 = 9e-27 are left out.
 _NEGLIGIBLE_EXPONENT = 60.0
-NEGLIGIBLE = math.exp(-_NEGLIGIBLE_EXPONENT)
+_NEGLIGIBLE = math.exp(-_NEGLIGIBLE_EXPONENT)
 
 # Below this angle the remainder of a phase is a series in it.
-SERIES_ANGLE = 0.03
+_SERIES_ANGLE = 0.03
 
 
 class Coins(NamedTuple):
@@ -65,7 +65,7 @@ class ReportLaw(NamedTuple):
 
 
 def bernstein_window(mean: Fraction, variance: float, most: int) -> tuple[int, int]:
-    """Return ends outside which S has mass at most ``TAIL``, for 0 <= S <= ``most``.
+    """Return ends outside which S has mass at most ``_TAIL``, for 0 <= S <= ``most``.
 
     Bernstein: Pr[S - mean >= t] <= exp(-t^2 / (2 (v + t / 3))), and the same below.
     """
@@ -111,17 +111,16 @@ def phase_remainder(chance: float, angles: NDArray[np.float64]) -> NDArray[np.fl
     slopes = slope * slope
     tangent_left = -slope * slopes * (1 / 3 - slopes * (1 / 5 - slopes * (1 / 7 - slopes / 9)))
     series = tangent_left + chance * (sine_left + slope * versine)
-    return np.where(angles <= SERIES_ANGLE, series, direct)
+    return np.where(angles <= _SERIES_ANGLE, series, direct)
 
 
-def sum_nodes(groups: Sequence[Coins], *, period: int | None = None) -> tuple[Nodes, int]:
+def sum_nodes(groups: Sequence[Coins]) -> tuple[Nodes, int]:
     """Return the nodes that matter, and the first number of the window."""
     most, mean, variance = _moments(groups)
     first, last = bernstein_window(mean, variance, most)
     # An odd period: every node but the first has a conjugate partner.
-    if period is None:
-        period = last - first + 1
-        period += 1 - period % 2
+    period = last - first + 1
+    period += 1 - period % 2
     center = round(mean)
     offset = float(mean - center)
     highest = 0.5 * _NEGLIGIBLE_EXPONENT / max(variance, 1e-300)
@@ -138,7 +137,7 @@ def sum_nodes(groups: Sequence[Coins], *, period: int | None = None) -> tuple[No
         spread = 2.0 * rarer * (1.0 - rarer) * versine
         logs += 0.5 * group.number * np.log1p(-np.minimum(spread, 1.0 - 1e-300))
         # The series is right to some units of its terms of third order, the other way of the first.
-        order = np.where(angles <= SERIES_ANGLE, angles**3, angles)
+        order = np.where(angles <= _SERIES_ANGLE, angles**3, angles)
         doubts += 8.0 * _ULP * group.number * rarer * order
     with np.errstate(over="ignore"):
         moduli = np.exp(logs)
@@ -163,7 +162,7 @@ def report_law(groups: Sequence[Coins]) -> ReportLaw:
     # An error of the spectrum in the l2 norm is one of the masses in the l1 norm.
     doubts = nodes.errors + 8.0 * _ULP * nodes.moduli
     error = math.sqrt(2.0 * float(np.square(doubts).sum())) + fourier_slack(norm, period)
-    error += 2.0 * TAIL + period * NEGLIGIBLE
+    error += 2.0 * _TAIL + period * _NEGLIGIBLE
     return ReportLaw(first, masses, 1.01 * error)
 
 
@@ -179,7 +178,7 @@ def mode_mass(groups: Sequence[Coins]) -> Enclosure:
     sums = np.cos(nodes.phases[None, :] - shifts[:, None] * nodes.angles) @ nodes.moduli
     largest = float((1.0 + 2.0 * sums).max()) / nodes.period
     doubts = nodes.errors + nodes.moduli * 4.0 * _ULP * (nodes.angles.size + 4.0)
-    error = 1.01 * ((2.0 * float(doubts.sum()) + 4.0 * _ULP) / nodes.period + TAIL + NEGLIGIBLE)
+    error = 1.01 * ((2.0 * float(doubts.sum()) + 4.0 * _ULP) / nodes.period + _TAIL + _NEGLIGIBLE)
     return Enclosure(max(largest - error, 0.0), min(largest + error, 1.0))
 
 
@@ -271,15 +270,30 @@ def histogram_law(kinds: Sequence[Kind], box: Box) -> HistogramLaw:
     norm = math.sqrt(2.0 * float(squares.sum()))
     doubt = math.sqrt(2.0 * float((squares * np.square(doubts)).sum()))
     users = sum(kind.number for kind in kinds)
-    error = doubt + fourier_slack(norm, box.num_cells) + 2.0 * num_axes * TAIL
+    error = doubt + fourier_slack(norm, box.num_cells) + 2.0 * num_axes * _TAIL
     error += users * 2.0 * (num_axes + 1) * _ULP
     return HistogramLaw(box, masses, 1.01 * error)
 
 
-def best_guess(
-    law: HistogramLaw, prior: NDArray[np.float64], matrix: NDArray[np.float64]
-) -> Enclosure:
-    """Enclose V for any randomizer, from the law of the others' histogram.
+#: Histograms within reach up to which all are listed, and these times entries of the channel.
+MOST_HISTOGRAMS = 2_000_000
+_MOST_WORK = 1e8
+#: Different reports up to which that is tried.
+MOST_AXES = 20
+
+
+def by_histograms(kinds: Sequence[Kind], joint: NDArray[np.float64]) -> Enclosure | None:
+    """Enclose V over all histograms within reach, if they are few enough; see `best_guess`."""
+    if joint.shape[1] > MOST_AXES:
+        return None
+    box = histogram_box(kinds)
+    if box.num_cells > min(MOST_HISTOGRAMS, _MOST_WORK / joint.size):
+        return None
+    return best_guess(histogram_law(kinds, box), joint)
+
+
+def best_guess(law: HistogramLaw, joint: NDArray[np.float64]) -> Enclosure:
+    """Enclose V from the law of the others' histogram, for any law of value and report.
 
     An error of that law with l1 norm e moves V by at most e.
     """
@@ -291,10 +305,10 @@ def best_guess(
         pads = [(1, 0) if y == each else (0, 1) for each in kept]
         shifted.append(np.pad(law.masses, pads))
     best = np.zeros(shifted[0].shape)
-    for x in np.flatnonzero(prior).tolist():
+    for row in joint[joint.any(axis=1)]:
         chance = np.zeros(best.shape)
-        for y in np.flatnonzero(matrix[x]).tolist():
-            chance += (prior[x] * matrix[x, y]) * shifted[y]
+        for y in np.flatnonzero(row).tolist():
+            chance += row[y] * shifted[y]
         np.maximum(best, chance, out=best)
     value = float(best.sum())
     # Products and sums of positive terms; numpy adds in pairs.

@@ -29,7 +29,7 @@ from itertools import combinations
 from typing import Any, SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.bound import Bound
 from shuffledp.core.numerics.enclosure import Enclosure, round_up
@@ -41,14 +41,14 @@ from shuffledp.leakage.blanket import (
 )
 from shuffledp.leakage.coarse_lattice import coarse_vulnerability
 from shuffledp.leakage.others import (
+    MOST_AXES,
     Box,
     HistogramLaw,
     Response,
     Situation,
     best_guess,
+    by_histograms,
     checked_situation,
-    histogram_box,
-    histogram_law,
     mode_mass,
     report_law,
 )
@@ -136,7 +136,7 @@ def _pair_value(situation: Situation, x: int, other: int, outcomes: np.ndarray) 
     chances = situation.report_chances(outcomes)
     pair = np.array([[float(1 - chances[v]), float(chances[v])] for v in (x, other)])
     law = two_outcome_law(situation, outcomes)
-    return best_guess(law, situation.prior[[x, other]], pair).lower
+    return best_guess(law, situation.prior[[x, other], None] * pair).lower
 
 
 def rounded_out(value: float, *, operations: int = 8) -> Enclosure:
@@ -156,11 +156,6 @@ ASSUMPTIONS = (
     "Only the histogram of the reports is released.",
     "Known values of the others are true, and unknown ones are independent with one known law.",
 )
-
-#: Histograms within reach up to which all are listed, and these times entries of the channel.
-MOST_HISTOGRAMS = 2_000_000
-_MOST_WORK = 1e8
-_MOST_AXES = 20
 
 # Entries of a channel up to which others of one law are looked at as exchangeable.
 _MOST_ENTRIES = 250_000
@@ -252,7 +247,7 @@ def _best_bound(situation: Situation) -> Bound:
         users, (kind,) = situation.num_others + 1, kinds
         bound = _narrower(bound, quick_ends(users, rows, prior=situation.prior, crowd=kind.law))
     if bound.upper - (bound.lower or 0.0) > _ENOUGH * (bound.upper - situation.guess_before):
-        blocks = coarse_vulnerability(kinds, situation.prior[:, None] * rows)
+        blocks = coarse_vulnerability(kinds, _joint(situation))
         if blocks is not None:
             bound = _narrower(bound, _bound("coarse lattice", _clipped(situation, blocks)))
     return bound
@@ -304,8 +299,16 @@ def _exact(situation: Situation) -> tuple[str, Enclosure] | None:
             return "uniform crowd", _leaked(situation, response, *shares)
     if situation.num_outcomes == 2:
         law = two_outcome_law(situation, np.array([1]))
-        return "count", _clipped(situation, best_guess(law, situation.prior, situation.rows()))
-    return _by_histograms(situation)
+        return "count", _clipped(situation, best_guess(law, _joint(situation)))
+    if situation.num_outcomes > MOST_AXES:
+        return None
+    found = by_histograms(situation.kinds(), _joint(situation))
+    return None if found is None else ("histograms", _clipped(situation, found))
+
+
+def _joint(situation: Situation) -> NDArray[np.float64]:
+    """Return the law of the target's value and report."""
+    return situation.prior[:, None] * situation.rows()
 
 
 def _leaked(situation: Situation, response: Response, low: float, high: float) -> Enclosure:
@@ -313,19 +316,6 @@ def _leaked(situation: Situation, response: Response, low: float, high: float) -
     even, kept = 1.0 / situation.domain_size, float(response.kept)
     lower, upper = rounded_out(even + kept * low), rounded_out(even + kept * high)
     return Enclosure(lower.lower, upper.upper)
-
-
-def _by_histograms(situation: Situation) -> tuple[str, Enclosure] | None:
-    """Return V over all histograms within reach, if they are few enough."""
-    if situation.num_outcomes > _MOST_AXES:
-        return None
-    kinds = situation.kinds()
-    box = histogram_box(kinds)
-    entries = situation.domain_size * situation.num_outcomes
-    if box.num_cells > min(MOST_HISTOGRAMS, _MOST_WORK / entries):
-        return None
-    law = histogram_law(kinds, box)
-    return "histograms", _clipped(situation, best_guess(law, situation.prior, situation.rows()))
 
 
 def _clipped(situation: Situation, found: Enclosure) -> Enclosure:

@@ -4,7 +4,7 @@ With a uniform prior and k-ary randomized response of truth p, r = (1 - p)/(k - 
 is released (Prop. 14), p for reports without a shuffle (Prop. 15), V_S = E[largest of k counts] / n
 for a shuffle alone (Props. 16 and 20, Theorem 17), and V_NS = r + (p - r) V_S for both (Props. 18
 and 21, Theorem 19, eq. 17). For any prior, channel and crowd see `exchangeable_vulnerability`; for
-randomized response with very many values `response_ends`. Proofs:
+randomized response with very many values `many_values_ends`. Proofs:
 docs/results/leakage-uninformed.md.
 
 Source: Jurado, Gonze, Alvim, Palamidessi, "Analyzing the Shuffle Model through the Lens of
@@ -12,35 +12,30 @@ Quantitative Information Flow", CSF 2023, hal-04349295v1.
 """
 
 import math
-from fractions import Fraction
-from numbers import Rational
-from typing import Any, SupportsFloat, SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.bound import Bound
-from shuffledp.core.checks import require_at_least, require_finite
-from shuffledp.core.errors import OutOfRegimeError, ParameterError
+from shuffledp.core.checks import require_at_least
+from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure, round_up
 from shuffledp.core.numerics.positive_part import mean_positive_part
+from shuffledp.leakage.builders import Truth, checked_truth
 from shuffledp.leakage.coarse_lattice import MOST_WORK, coarse_vulnerability
-from shuffledp.leakage.fullest_bin import maximum_load_excess
+from shuffledp.leakage.fullest_bin import maximum_load_excess, uneven_maximum
 from shuffledp.leakage.matrices import checked_prior
 from shuffledp.leakage.multinomial import (
     MOST_USERS,
-    HistogramWindows,
     MultinomialForm,
     dense_channel,
     excess_means,
     grouped_law,
-    histogram_blocks,
-    histogram_windows,
     multinomial_form,
 )
 from shuffledp.leakage.others import MOST_USERS as MOST_LISTED_USERS
-from shuffledp.leakage.others import Kind
-from shuffledp.leakage.weighted_loads import weighted_maximum
+from shuffledp.leakage.others import Kind, by_histograms
 
 _ULP = math.ulp(1.0)
 
@@ -55,10 +50,6 @@ UNINFORMED = (
 
 # Up to here the central coefficient is an exact integer, beyond three terms give it to 1e-16.
 _MOST_EXACT = 64
-
-
-# A probability that should be 1/k may have been rounded so far below.
-_ROUNDED = 4.0 * _ULP
 
 
 def randomizer_vulnerability(channel: Any, prior: ArrayLike | None = None) -> Bound:
@@ -132,7 +123,7 @@ def shuffler_vulnerability(num_users: SupportsIndex, domain_size: SupportsIndex)
 
 
 def shuffled_vulnerability(
-    num_users: SupportsIndex, domain_size: SupportsIndex, truth: SupportsFloat
+    num_users: SupportsIndex, domain_size: SupportsIndex, truth: Truth
 ) -> Bound:
     """Return the adversary's success where reports of k-RR are shuffled.
 
@@ -186,23 +177,10 @@ def _sizes(num_users: SupportsIndex, domain_size: SupportsIndex) -> tuple[int, i
     return users, require_at_least("domain_size", domain_size, 2)
 
 
-def _kept(truth: SupportsFloat, domain_size: int) -> float:
+def _kept(truth: Truth, domain_size: int) -> float:
     """Return (k p - 1)/(k - 1), the share of an advantage that k-RR leaves, or raise."""
-    if isinstance(truth, Rational):
-        exact = Fraction(int(truth.numerator), int(truth.denominator))
-        share, kept = float(exact), float((exact * domain_size - 1) / (domain_size - 1))
-    else:
-        share = require_finite("truth", truth)
-        kept = (share * domain_size - 1.0) / (domain_size - 1)
-    if not 0.0 <= share <= 1.0:
-        raise ParameterError(f"truth = {truth} is not in [1/k, 1]: it is a probability")
-    if kept * (domain_size - 1) < -_ROUNDED:
-        raise OutOfRegimeError(
-            f"truth = {truth} is below 1/domain_size = {1.0 / domain_size:.6g}: the formulas need "
-            "p >= 1/k, a report that is true at least as often as any one lie; for another channel "
-            "use exchangeable_vulnerability"
-        )
-    return max(kept, 0.0)
+    share = checked_truth(truth, domain_size)
+    return max(float((share * domain_size - 1) / (domain_size - 1)), 0.0)
 
 
 def _gain_by_shuffled_values(num_users: int, domain_size: int) -> Enclosure:
@@ -245,72 +223,49 @@ def _published(found: Enclosure, method: str, where: str, assumptions: tuple[str
 # The moments tried: every parameter gives a bound, so a grid loses a little and risks nothing.
 _PARAMETERS = np.geomspace(1e-10, 40.0, 160)
 
-# Values up to which the likelier half is a set S too, for some tenths of a second.
-_MOST_HALVED = 2_000
 
+def largest_share_upper(num_balls: int, law: NDArray[np.float64]) -> float:
+    """Bound E[max_x h_x] / n from above, in O(160 k) at any n.
 
-def largest_share_upper(
-    num_balls: SupportsIndex, law: ArrayLike, weights: ArrayLike | None = None
-) -> float:
-    """Bound E[max_x w_x h_x] / n from above, weights in [0, 1], in O(160 k) at any n.
-
-    By Jensen, and as the largest term is below the sum, E max_x w_x h_x <= ln(sum_x (1 + q_x (e^(t
-    w_x) - 1))^n) / t for t > 0 (Boucheron, Lugosi, Massart, "Concentration Inequalities", 2013,
-    Theorem 2.5).
+    By Jensen, and as the largest term is below the sum, E max_x h_x <= ln(sum_x (1 + q_x (e^t -
+    1))^n) / t for t > 0 (Boucheron, Lugosi, Massart, "Concentration Inequalities", 2013, Theorem
+    2.5).
     """
-    balls = require_at_least("num_balls", num_balls, 1)
-    chances = checked_prior(law, np.size(np.asarray(law)))
-    chances = chances / chances.sum()
-    values = np.ones(chances.size) if weights is None else np.asarray(weights, dtype=np.float64)
     best = 1.0
     for parameter in _PARAMETERS.tolist():
-        powers = balls * np.log1p(chances * np.expm1(parameter * values))
+        powers = num_balls * np.log1p(law * math.expm1(parameter))
         most = float(powers.max())
         total = most + math.log(float(np.exp(powers - most).sum()))
-        best = min(best, round_up(total / (balls * parameter), operations=64))
+        best = min(best, round_up(total / (num_balls * parameter), operations=64))
     return best
 
 
-def response_ends(num_users: SupportsIndex, truth: SupportsFloat, prior: ArrayLike) -> Enclosure:
+def many_values_ends(num_users: int, truth: float, prior: NDArray[np.float64]) -> Enclosure:
     """Enclose how often one of n values is guessed right from all reports of k-RR, shuffled.
 
-    Ends are k r (max q - min q) apart, or less; they agree without noise. By moments above where
-    the load takes long. Proof: docs/results/leakage-uninformed.md, "Very many values".
+    However many values there are. Closest where weights q_x / s_x, s the law of a report, are much
+    the same: then V = k r q + (p - r) E[max_x w_x h_x] / n. Proof: docs/results/leakage-uninformed,
+    "Very many values".
     """
-    users = require_at_least("num_users", num_users, 1)
-    law = checked_prior(prior, np.size(np.asarray(prior)))
-    law = law / math.fsum(law)
-    chance = float(truth)
-    answer = (1.0 - chance) / (law.size - 1)
-    kept = max(chance - answer, 0.0)
+    law = prior / math.fsum(prior)
+    answer = (1.0 - truth) / (law.size - 1)
+    kept, spare = max(truth - answer, 0.0), law.size * answer
+    if answer == 0.0:
+        law = law[law > 0.0]
     reports = answer + kept * law
-    weights = np.divide(law, reports, out=np.zeros(law.size), where=reports > 0.0)
-    spare = law.size * answer
-    load = _weighted_share(users, reports, weights)
-    lower = kept * load.lower + spare * float(law.min())
-    if answer > 0.0 and law.size <= _MOST_HALVED:
-        likely = law >= np.median(law)
-        half = _weighted_share(users, reports, np.where(likely, weights, 0.0))
-        lower = max(lower, kept * half.lower + spare * float(law[likely].min()))
-    upper = round_up(kept * load.upper + spare * float(law.max()), operations=8)
+    weights = law / reports
+    best = float(law.max())
+    load = uneven_maximum(num_users, reports)
+    lower, share = 0.0, 1.0
+    if load is None:
+        share = largest_share_upper(num_users, reports / math.fsum(reports))
+    else:
+        lower, share = load.lower / num_users, load.upper / num_users
+    lower = kept * float(weights.min()) * lower + spare * float(law.min())
+    upper = round_up(kept * float(weights.max()) * share + spare * best, operations=8)
     # As in `multinomial_form`: each entry of the laws comes from at most eight roundings.
-    slack = 8.0 * _ULP * (4.0 + math.sqrt(0.5 * users))
-    return Enclosure(max(lower - slack, float(law.max()) - slack), min(upper + slack, 1.0))
-
-
-def _weighted_share(
-    num_balls: int, law: NDArray[np.float64], weights: NDArray[np.float64]
-) -> Enclosure:
-    """Enclose E[max_x w_x h_x] / n."""
-    law = law / math.fsum(law)
-    unit = float(weights.max())
-    try:
-        found = weighted_maximum(num_balls, law, weights / unit)
-        lower, upper = found.lower / num_balls, found.upper / num_balls
-    except OutOfRegimeError:
-        lower = float((law * weights).max()) / unit
-        upper = largest_share_upper(num_balls, law, weights / unit)
-    return Enclosure(unit * lower * (1.0 - 4.0 * _ULP), unit * upper * (1.0 + 4.0 * _ULP))
+    slack = 8.0 * _ULP * (4.0 + math.sqrt(0.5 * num_users))
+    return Enclosure(max(lower, best) - slack, min(max(upper, best) + slack, 1.0))
 
 
 SOURCE = (
@@ -324,13 +279,6 @@ ASSUMPTIONS = (
     "All other reports are independent of it and of one another, with one known law.",
     "Only the histogram of the reports is released.",
 )
-
-#: Histograms that are listed at most, and histograms times entries of the weights.
-MOST_HISTOGRAMS = 20_000_000
-_MOST_WORK = 2e9
-
-# So few are quicker, and closer, than a load.
-_FEW_HISTOGRAMS = 5_000
 
 # Guesses times columns up to which they are compared in pairs.
 _MOST_PAIRED = 4_000
@@ -378,12 +326,12 @@ def exchangeable_vulnerability(
 
     Notes
     -----
-    Milliseconds at any n for k = 2, and for k-RR with a uniform prior; up to seconds where
-    histograms are listed (2e7 at most, and 2e9 products), or put into blocks: to about 1 % of what
-    is leaked, for up to five different reports and 1e10 users. Beyond that guesses are compared in
-    pairs, which may be off by half of what is leaked; by Chernoff's bound alone where the guesses
-    that may change the outcome, times m, are above 4000. Error budget, beyond that of the way
-    taken: 8 roundings of each probability, 2e-15 (2 + sqrt(n / 2)).
+    Milliseconds at any n for k = 2, and for k-RR with a uniform prior; up to a second for true
+    values, and where histograms are listed (2e6 at most); some seconds where they are put into
+    blocks: to about 1 % of what is leaked, for up to five different reports and 1e10 users. Beyond
+    that guesses are compared in pairs, which may be off by half of what is leaked; by Chernoff's
+    bound alone where the guesses that may change the outcome, times m, are above 4000. Error
+    budget, beyond that of the way taken: 8 roundings of each probability, 2e-15 (2 + sqrt(n / 2)).
 
     Source: docs/results/leakage-uninformed.md; eq. 17 of Jurado et al. where the prior is uniform.
 
@@ -418,17 +366,31 @@ def exchangeable_ends(
     exact = _exact(form)
     if exact is not None:
         return _bound(form, *exact)
-    paired = _by_pairs(form)
-    is_enough = paired.upper - paired.lower <= _ENOUGH * paired.upper
-    if is_enough or work == 0.0 or form.num_users > MOST_LISTED_USERS:
-        return _bound(form, "pairs", paired)
-    kind = Kind(form.num_users - 1, form.law)
-    blocks = coarse_vulnerability([kind], form.gains * form.law, work=work)
-    if blocks is None:
-        return _bound(form, "pairs", paired)
-    lower, upper = form.certain + blocks.lower, form.certain + blocks.upper
-    lower, upper = max(lower, paired.lower), min(upper, paired.upper)
-    return _bound(form, "coarse lattice", Enclosure(min(lower, upper), upper))
+    method, found = "pairs", _by_pairs(form)
+    if found.upper - found.lower > _ENOUGH * found.upper:
+        closer = _closer(form, work)
+        if closer is not None:
+            method = closer[0]
+            lower = max(closer[1].lower, found.lower)
+            upper = min(closer[1].upper, found.upper)
+            found = Enclosure(min(lower, upper), upper)
+    return _bound(form, method, found)
+
+
+def _closer(form: MultinomialForm, work: float) -> tuple[str, Enclosure] | None:
+    """Return the closest enclosure that is quick enough, and by which way."""
+    load = _by_load(form)
+    if load is not None:
+        return "load", load
+    if form.num_users > MOST_LISTED_USERS:
+        return None
+    kinds, joint = [Kind(form.num_users - 1, form.law)], form.gains * form.law
+    method, found = "histograms", by_histograms(kinds, joint)
+    if found is None and work > 0.0:
+        method, found = "coarse lattice", coarse_vulnerability(kinds, joint, work=work)
+    if found is None:
+        return None
+    return method, Enclosure(form.certain + found.lower, form.certain + found.upper)
 
 
 def _bound(form: MultinomialForm, method: str, found: Enclosure) -> Bound:
@@ -450,14 +412,6 @@ def _exact(form: MultinomialForm) -> tuple[str, Enclosure] | None:
     if len(form.gains) == 2:
         gained = _positive_part(form, form.differences[0])
         return "two guesses", Enclosure(alone + gained.lower, alone + gained.upper)
-    windows = histogram_windows(form.num_users, form.law)
-    few = windows.num_histograms <= _FEW_HISTOGRAMS
-    load = None if few else _by_load(form)
-    if load is not None:
-        return "load", load
-    if few or windows.num_histograms <= min(MOST_HISTOGRAMS, _MOST_WORK / form.gains.size):
-        gained = _by_histograms(form, windows)
-        return "histograms", Enclosure(alone + gained.lower, alone + gained.upper)
     return None
 
 
@@ -473,54 +427,27 @@ def _positive_part(form: MultinomialForm, parts: NDArray[np.float64]) -> Enclosu
 
 
 def _by_load(form: MultinomialForm) -> Enclosure | None:
-    """Enclose V where columns favour at most one row each, no two the same; else return None."""
+    """Enclose V where each column favours one row, all differ and gain alike; else return None."""
     ascending = np.sort(form.gains, axis=0)
     others, favoured = ascending[0], ascending[-1]
-    spread = ascending[-2] - others
     weights = favoured - others
-    weights[weights <= _EQUAL * favoured] = 0.0
-    rows = form.gains.argmax(axis=0)[weights > 0.0]
-    if np.any(spread > _EQUAL * favoured) or len(np.unique(rows)) < len(rows):
+    low, high = float(weights.min()), float(weights.max())
+    spread = ascending[-2] - others
+    is_alike = high - low <= _EQUAL * high and not np.any(spread > _EQUAL * favoured)
+    if not is_alike or len(np.unique(form.gains.argmax(axis=0))) < len(favoured):
         return None
-    largest = _largest_load(form, weights)
+    law = form.law
+    if float(np.ptp(law)) <= _EQUAL * float(law.max()):
+        law = np.full(len(law), 1.0 / len(law))
+    largest = uneven_maximum(form.num_users, law)
     if largest is None:
         return None
     fixed = form.certain + math.fsum(others * form.law)
     error = 2.0 * float(spread @ form.law) + _EQUAL + 16.0 * _ULP
     return Enclosure(
-        fixed + largest.lower / form.num_users - error,
-        fixed + largest.upper / form.num_users + error,
+        fixed + low * largest.lower / form.num_users - error,
+        fixed + high * largest.upper / form.num_users + error,
     )
-
-
-def _largest_load(form: MultinomialForm, weights: NDArray[np.float64]) -> Enclosure | None:
-    """Enclose E[max_y weights_y h_y], or return None where that takes too long."""
-    law, low, high = form.law, float(weights.min()), float(weights.max())
-    if high - low > _EQUAL * high:
-        low = high = 1.0
-    else:
-        weights = np.ones(len(weights))
-        if float(np.ptp(law)) <= _EQUAL * float(law.max()):
-            law = np.full(len(law), 1.0 / len(law))
-    try:
-        found = weighted_maximum(form.num_users, law, weights)
-    except OutOfRegimeError:
-        return None
-    return Enclosure(low * found.lower, high * found.upper)
-
-
-def _by_histograms(form: MultinomialForm, windows: HistogramWindows) -> Enclosure:
-    """Enclose the gain over the best constant guess by listing histograms."""
-    parts = form.differences.T
-    terms = [
-        float((np.maximum((counts @ parts).max(axis=1), 0.0) * masses).sum())
-        for counts, masses in histogram_blocks(windows)
-    ]
-    mean = math.fsum(terms) / form.num_users
-    # Sums in pairs within a block; weights, in absolute value, have a mean of at most 2.
-    relative = windows.relative_error + 100.0 * _ULP
-    error = relative * mean + 2.0 * (len(form.law) + 4.0) * _ULP
-    return Enclosure(max(mean - error, 0.0), mean + error + 2.0 * windows.left_out)
 
 
 def _by_pairs(form: MultinomialForm) -> Enclosure:

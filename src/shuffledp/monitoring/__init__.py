@@ -1,10 +1,11 @@
 """Longitudinal monitoring: a changing statistic, tracked for months under one privacy budget.
 
 >>> from shuffledp import monitoring
->>> client = monitoring.MonitorClient(365, max_changes=4, epsilon0=1.0)
+>>> design = monitoring.MonitorDesign(periods=365, max_changes=4, epsilon0=1.0)
+>>> client = monitoring.MonitorClient(design)
 >>> first = client.update(1, False)  # from the first period on: who begins late stands out
 >>> reports = client.advance(200, True)  # 199 periods without the feature, then with it
->>> server = monitoring.MonitorServer(365, max_changes=4, epsilon0=1.0)
+>>> server = monitoring.MonitorServer(design)
 >>> server.ingest(reports)
 
 On each device a `MonitorClient` is told a value and hands out reports; a `MonitorServer` takes the

@@ -2,7 +2,7 @@
 
 import hashlib
 import struct
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, NoReturn, Self, SupportsIndex
 
@@ -13,7 +13,7 @@ from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import KEY_BYTES, WORD_BYTES, Entropy
 from shuffledp.core.errors import DataError, FingerprintError, ParameterError
 from shuffledp.core.reports import read_only
-from shuffledp.monitoring.design import MonitorDesign, design_of
+from shuffledp.monitoring.design import MonitorDesign
 from shuffledp.monitoring.fleet import ClientFleet, code_type
 
 
@@ -271,25 +271,11 @@ class MonitorClient:
 
     Parameters
     ----------
-    periods : int or MonitorDesign
-        d, how many periods the collection lasts; or the design, without what follows but
-        ``entropy``.
-    max_changes : int
-        k, in [1, periods]: changes of the value that are followed.
-    epsilon0 : float
-        Local privacy loss, in nats, of everything that this client ever reports.
-    protocol : str
-        Law of the signs; see `MonitorDesign`.
-    domain : sequence, optional
-        The values of which a user has one, or none; by default a state that is on or off.
+    design : MonitorDesign
+        What clients and server agree on.
     entropy : Entropy, optional
         Source of the level and of the keys, drawn once; the operating system's generator where
         none is given.
-
-    Raises
-    ------
-    ParameterError
-        If a number is out of range; see `MonitorDesign`.
 
     Notes
     -----
@@ -333,7 +319,7 @@ class MonitorClient:
 
     Examples
     --------
-    >>> client = MonitorClient(periods=4, max_changes=1, epsilon0=1.0)
+    >>> client = MonitorClient(MonitorDesign(periods=4, max_changes=1, epsilon0=1.0))
     >>> reports = [client.update(t, value=t >= 3) for t in (1, 2, 3, 4)]
     >>> all(report.level == client.level for report in reports if report is not None)
     True
@@ -343,17 +329,8 @@ class MonitorClient:
 
     __slots__ = ("_design", "_state")
 
-    def __init__(
-        self,
-        periods: SupportsIndex | MonitorDesign,
-        max_changes: SupportsIndex | None = None,
-        epsilon0: float | None = None,
-        *,
-        protocol: str = "predrawn-signs",
-        domain: Iterable[Hashable] | None = None,
-        entropy: Entropy | None = None,
-    ) -> None:
-        self._design = design_of(periods, max_changes, epsilon0, protocol, domain)
+    def __init__(self, design: MonitorDesign, *, entropy: Entropy | None = None) -> None:
+        self._design = design
         source = Entropy.from_operating_system() if entropy is None else entropy
         key = source.words(KEY_BYTES // WORD_BYTES).tobytes()
         self._state = ClientState.of(ClientFleet.drawn(self._design, 1, key), last_period=0)

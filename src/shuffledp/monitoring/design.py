@@ -327,32 +327,3 @@ class MonitorDesign:
             f"/{self.encoding.fingerprint}"
         )
         return hashlib.sha256(stated.encode()).hexdigest()[:_FINGERPRINT_DIGITS]
-
-
-def design_of(
-    periods: SupportsIndex | MonitorDesign,
-    max_changes: SupportsIndex | None,
-    epsilon0: float | None,
-    protocol: str,
-    domain: Iterable[Hashable] | None,
-) -> MonitorDesign:
-    """Return the design that a client or a server is given, as it is or by its parts."""
-    if isinstance(periods, MonitorDesign):
-        if max_changes is not None or epsilon0 is not None or domain is not None:
-            raise ParameterError(
-                "max_changes, epsilon0 or domain is given beside a design, which has them: give "
-                "the design alone"
-            )
-        return periods
-    if max_changes is None or epsilon0 is None:
-        raise ParameterError(
-            "max_changes or epsilon0 is missing: give both with the number of periods, or a "
-            "MonitorDesign alone"
-        )
-    return MonitorDesign(
-        periods=periods,  # type: ignore[arg-type]  # checked there
-        max_changes=max_changes,  # type: ignore[arg-type]  # checked there
-        epsilon0=epsilon0,
-        protocol=protocol,
-        domain=domain,
-    )

@@ -11,9 +11,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.core.entropy import Entropy, derived_key
+from shuffledp.core.entropy import Entropy, derived_key, draw_below
 from shuffledp.monitoring.design import NOTHING, MonitorDesign
-from shuffledp.monitoring.signs import draw_below
 
 _WORD_BITS = 64
 

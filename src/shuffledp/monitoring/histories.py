@@ -5,7 +5,6 @@ user's next row. So a table with a row for every user and period, and one with a
 change, say the same.
 """
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -125,21 +124,6 @@ class Histories:
                     steps[period - 1] += sign * np.bincount(codes[codes >= 0], minlength=size)
                 now[users] = values
         return np.cumsum(steps, axis=0)
-
-    def digest(self, through: int) -> bytes:
-        """Return the digest of the users and all changes up to a period.
-
-        Parameters
-        ----------
-        through : int
-            In [0, periods].
-        """
-        last = int(self.offsets[through])
-        state = hashlib.sha256(repr(self.user_ids.to_list()).encode())
-        state.update(self.offsets[: through + 1].astype("<i8").tobytes())
-        state.update(self.users[:last].astype("<i4").tobytes())
-        state.update(self.values[:last].astype("<i8").tobytes())
-        return state.digest()
 
 
 def open_histories(  # one keyword an option

@@ -1,6 +1,6 @@
 """``MonitorServer``: reports of a longitudinal collection in, running counts out."""
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Self, SupportsIndex
 
 import numpy as np
@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.monitoring.client import MonitorReport, MonitorReports, require_reports
-from shuffledp.monitoring.design import MonitorDesign, design_of
+from shuffledp.monitoring.design import MonitorDesign
 from shuffledp.monitoring.running_counts import (
     RunningCounts,
     level_weighted_sums,
@@ -27,23 +27,14 @@ class MonitorServer:
 
     Parameters
     ----------
-    periods : int or MonitorDesign
-        The number of periods; or the design that clients and server agreed on, without what
-        follows.
-    max_changes : int, optional
-        As for `MonitorDesign`; needed if the number of periods is given.
-    epsilon0 : float, optional
-        As for `MonitorDesign`; needed if the number of periods is given.
-    protocol : str
-        As for `MonitorDesign`.
-    domain : sequence, optional
-        As for `MonitorDesign`.
+    design : MonitorDesign
+        What clients and server agreed on.
 
     Raises
     ------
     ParameterError
-        If the design is out of range, or given twice or by half; or if it has more than 2^25 nodes
-        times columns, which would need above half a gigabyte.
+        If the design has more than 2^25 nodes times columns, which would need above half a
+        gigabyte.
 
     Notes
     -----
@@ -64,7 +55,8 @@ class MonitorServer:
 
     Examples
     --------
-    >>> server = MonitorServer(2, max_changes=1, epsilon0=1.0986122886681098)  # gap 1/2, L = 2
+    >>> design = MonitorDesign(periods=2, max_changes=1, epsilon0=1.0986122886681098)
+    >>> server = MonitorServer(design)  # gap 1/2, L = 2
     >>> server.ingest([MonitorReport(1, 1, +1), MonitorReport(1, 1, +1), MonitorReport(2, 2, -1)])
     >>> float(server.estimate(1, num_users=3).counts)  # 4 times the sum of the signs
     8.0
@@ -72,16 +64,7 @@ class MonitorServer:
 
     __slots__ = ("_design", "_last_period", "_num_reports", "_sums", "_weighted")
 
-    def __init__(
-        self,
-        periods: MonitorDesign | SupportsIndex,
-        max_changes: int | None = None,
-        epsilon0: float | None = None,
-        *,
-        protocol: str = "predrawn-signs",
-        domain: Iterable[Hashable] | None = None,
-    ) -> None:
-        design = design_of(periods, max_changes, epsilon0, protocol, domain)
+    def __init__(self, design: MonitorDesign) -> None:
         shape = design.tree.num_nodes, design.encoding.num_columns
         if shape[0] * shape[1] > _MOST_COUNTERS:
             raise ParameterError(

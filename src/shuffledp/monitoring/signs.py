@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_at_least, require_non_negative
-from shuffledp.core.entropy import Entropy
+from shuffledp.core.entropy import Entropy, draw_below
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import MonitoringProfile
 from shuffledp.randomizers.thresholds import (
@@ -29,27 +29,6 @@ from shuffledp.randomizers.thresholds import (
     log_ratio_upper,
     settle,
 )
-
-_WORD_BITS = 64
-
-
-def draw_below(entropy: Entropy, size: int, bound: int) -> NDArray[np.uint64]:
-    """Return independent whole numbers, exactly uniform on [0, bound), bound in [1, 2^63].
-
-    The leading bits of a word are taken anew where they are not below the bound.
-    """
-    out = np.zeros(size, dtype=np.uint64)
-    bits = (bound - 1).bit_length()
-    if bits == 0:
-        return out
-    shift, limit = np.uint64(_WORD_BITS - bits), np.uint64(bound)
-    np.right_shift(entropy.words(size), shift, out=out)
-    wrong = np.flatnonzero(out >= limit)
-    while wrong.size:
-        again = entropy.words(wrong.size) >> shift
-        out[wrong] = again
-        wrong = wrong[again >= limit]
-    return out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_at_least, require_non_negative
-from shuffledp.core.entropy import Entropy
+from shuffledp.core.entropy import Entropy, draw_below
 from shuffledp.core.errors import DomainError, FingerprintError, ParameterError
 from shuffledp.core.exact_atoms import outward_pairs, rounded_atoms
 from shuffledp.core.numerics.enclosure import float_above
@@ -30,7 +30,6 @@ from shuffledp.estimation.frequencies import (
 from shuffledp.randomizers.base import CategoryRandomizer, bytes_of_row, require_same_law
 from shuffledp.randomizers.checks import LARGEST_K, fingerprint_of, plain_array, set_fields
 from shuffledp.randomizers.registry import RANDOMIZERS, make_randomizer
-from shuffledp.randomizers.thresholds import WORD_VALUES
 
 #: Stands for no answer in a row of answers.
 NO_ANSWER = -1
@@ -339,7 +338,7 @@ class SampledAnswers(SetRandomizer):
     def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
         """Return the base's report on one answer of each set. See `SetRandomizer`."""
         answers = require_answers(values, k=self.domain_size, max_answers=self.max_answers)
-        slots = uniform_below(self.max_answers, answers.shape[0], entropy)
+        slots = draw_below(entropy, answers.shape[0], self.max_answers)
         drawn = np.take_along_axis(answers, slots.astype(np.int64)[:, None], axis=1)[:, 0]
         codes = np.where(drawn == NO_ANSWER, self.domain_size, drawn)
         reports = self.base.randomize(codes, entropy)
@@ -348,24 +347,6 @@ class SampledAnswers(SetRandomizer):
     def aggregate(self, reports: Reports) -> Counts:
         """Return how many reports support each category. See `SetRandomizer`."""
         return self._count_slots(reports)
-
-
-def uniform_below(bound: int, count: int, entropy: Entropy) -> NDArray[np.uint64]:
-    """Return independent integers, exactly uniform on [0, bound), for a bound in [1, 2^64 - 1].
-
-    Words modulo ``bound``. Words from the largest multiple of ``bound`` on are drawn again, which a
-    fraction of bound / 2^64 of them are at most.
-    """
-    require_at_least("bound", bound, 1)
-    words = entropy.words(count)
-    num_surplus = WORD_VALUES % bound
-    if num_surplus:
-        last = np.uint64(WORD_VALUES - num_surplus - 1)
-        again = np.flatnonzero(words > last)
-        while again.size:
-            words[again] = entropy.words(again.size)
-            again = again[words[again] > last]
-    return words % np.uint64(bound)
 
 
 # Beyond this many atoms the blanket is left out, and the accountant knows epsilon0 only; so it is

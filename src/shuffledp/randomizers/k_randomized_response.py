@@ -36,9 +36,6 @@ _LARGEST_CHANNEL_K = 64
 # between the generator that writes them and the loop that reads them.
 _BLOCK = 2**15
 
-# Up to this number of counts four interleaved tables of them fit the second-level cache too.
-LARGEST_INTERLEAVED = 2**13
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KRandomizedResponse(CategoryRandomizer):
@@ -129,20 +126,16 @@ class KRandomizedResponse(CategoryRandomizer):
     def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
         """Return one report for each code. See `CategoryRandomizer`."""
         truth = require_codes(values, self.domain_size)
-        from shuffledp.randomizers.category_kernels import randomize_block
-
         out = np.empty(truth.size, dtype=code_type(self.domain_size))
         words = np.empty(min(truth.size, _BLOCK), dtype=np.uint64)
         for start in range(0, truth.size, _BLOCK):
-            block = truth[start : start + _BLOCK].astype(out.dtype)
+            block = truth[start : start + _BLOCK]
             drawn, part = words[: block.size], out[start : start + _BLOCK]
             entropy.fill(drawn)
             if _ignores_input(self.domain_size, self.threshold):
                 part[:] = drawn % np.uint64(self.domain_size)
             else:
-                randomize_block(
-                    block, drawn, np.uint64(self.threshold), np.uint64(self.domain_size), part
-                )
+                part[:] = moved_on(block, drawn, self.threshold, self.domain_size)
         return Reports(data=out, fingerprint=self.fingerprint)
 
     def supports(self, reports: Reports) -> NDArray[np.bool_]:
@@ -153,7 +146,7 @@ class KRandomizedResponse(CategoryRandomizer):
     def aggregate(self, reports: Reports) -> Counts:
         """Return how many reports name each category. See `CategoryRandomizer`."""
         codes = self._codes(reports)
-        support = histogram(codes, self.domain_size)
+        support = np.bincount(codes, minlength=self.domain_size)
         return Counts(support=support, num_reports=codes.size, fingerprint=self.fingerprint)
 
     def _codes(self, reports: Reports) -> NDArray[Any]:
@@ -192,14 +185,19 @@ class KRandomizedResponse(CategoryRandomizer):
         return Reports(data=columns, fingerprint=self.fingerprint)
 
 
-def histogram(codes: NDArray[Any], size: int) -> NDArray[np.int64]:
-    """Return how often each whole number below ``size`` occurs; the caller has checked them."""
-    from shuffledp.randomizers.category_kernels import count_codes
+def moved_on(
+    codes: NDArray[Any], words: NDArray[np.uint64], threshold: int, k: int
+) -> NDArray[np.uint64]:
+    """Return report i from true code i and word i: symbol number min(w // T, k - 1) past the truth.
 
-    tables = np.zeros((4 if size <= LARGEST_INTERLEAVED else 1, size), dtype=np.int64)
-    count_codes(codes, tables)
-    counts: NDArray[np.int64] = tables.sum(axis=0)
-    return counts
+    Numbering the symbols from the one after the truth, around the circle, puts the truth itself
+    last, as number k - 1: "other symbol number w // T if w < (k - 1) T, else the truth".
+    """
+    # No step takes a time that depends on the code: quotients by one number are products.
+    reports: NDArray[np.uint64] = np.minimum(words // np.uint64(threshold), np.uint64(k - 1))
+    reports += codes.astype(np.uint64) + np.uint64(1)
+    reports -= np.uint64(k) * (reports >= np.uint64(k))
+    return reports
 
 
 def _ignores_input(k: int, threshold: int) -> bool:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_non_negative
-from shuffledp.core.entropy import Entropy
+from shuffledp.core.entropy import Entropy, draw_below
 from shuffledp.core.errors import DomainError
 from shuffledp.core.exact_atoms import (
     ExactAtom,
@@ -43,7 +43,7 @@ from shuffledp.randomizers.checks import (
     require_small_channel,
     set_fields,
 )
-from shuffledp.randomizers.k_randomized_response import LARGEST_INTERLEAVED, histogram
+from shuffledp.randomizers.k_randomized_response import moved_on
 from shuffledp.randomizers.thresholds import (
     WORD_VALUES,
     k_randomized_response_threshold,
@@ -222,45 +222,27 @@ class HashedReports(CategoryRandomizer):
         return Reports(data=columns, fingerprint=self.fingerprint)
 
     def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
-        """Return one number a g + y for each code, from two words. See `CategoryRandomizer`."""
+        """Return one number a g + y for each code. See `CategoryRandomizer`."""
         truth = require_codes(values, self.domain_size)
-        out = np.empty(truth.size, dtype=self.report_type)
-        held = np.empty((2, min(truth.size, _BLOCK)), dtype=np.uint64)
+        out, g = np.empty(truth.size, dtype=self.report_type), self.num_buckets
         for start in range(0, truth.size, _BLOCK):
-            codes = truth[start : start + _BLOCK].astype(np.uint32)
-            seeds, coins = held[0, : codes.size], held[1, : codes.size]
-            fill_acceptable(seeds, self.num_seeds, entropy)
-            entropy.fill(coins)
-            self._randomize_block(codes, seeds, coins, out[start : start + _BLOCK])
+            codes = truth[start : start + _BLOCK].astype(np.uint64)
+            seeds = draw_below(entropy, codes.size, self.num_seeds)
+            # The draw of k-RR itself, on buckets in place of categories.
+            reported = moved_on(
+                self._hashed(seeds, codes), entropy.words(codes.size), self.threshold, g
+            )
+            out[start : start + _BLOCK] = seeds * np.uint64(g) + reported
         return Reports(data=out, fingerprint=self.fingerprint)
 
-    def _randomize_block(
-        self,
-        codes: NDArray[np.uint32],
-        seeds: NDArray[np.uint64],
-        coins: NDArray[np.uint64],
-        out: NDArray[Any],
-    ) -> None:
-        """Write the reports of a block; ``seeds`` are acceptable words, and are overwritten."""
-        from shuffledp.randomizers.category_kernels import (
-            hash_block,
-            randomize_binary_block,
-            randomize_block,
-        )
-
-        threshold = np.uint64(self.threshold)
-        if self.num_buckets == 2:
-            randomize_binary_block(
-                codes, seeds, coins, threshold, np.uint64(64 - self.num_digits), out
-            )
-            return
-        buckets = np.empty(codes.size, dtype=np.uint32)
-        hash_block(codes, seeds, np.uint64(self.num_buckets), self.num_digits, buckets)
-        # The draw of k-RR itself, on buckets in place of categories.
-        randomize_block(buckets, coins, threshold, np.uint64(self.num_buckets), buckets)
-        seeds *= np.uint64(self.num_buckets)
-        seeds += buckets
-        out[:] = seeds
+    def _hashed(self, seeds: NDArray[np.uint64], codes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Return the bucket to which each code is hashed by its seed."""
+        if self.num_buckets == 2:  # the parity of seed & code
+            totals = np.bitwise_count(seeds & codes).astype(np.int64)
+        else:
+            totals = (self._digits(seeds) * self._digits(codes)).sum(axis=1)
+        buckets: NDArray[np.uint64] = _modulo(totals, self.num_buckets).astype(np.uint64)
+        return buckets
 
     def _codes(self, reports: Reports) -> NDArray[Any]:
         """Return the whole numbers that ``reports`` hold, once checked."""
@@ -300,7 +282,7 @@ class HashedReports(CategoryRandomizer):
         """Return the digits in base g of whole numbers, the least significant first: (n, m)."""
         digits = np.empty((numbers.size, self.num_digits), dtype=np.int64)
         for place in range(self.num_digits):
-            digits[:, place] = numbers % self.num_buckets
+            digits[:, place] = _modulo(numbers, self.num_buckets)
             numbers = numbers // self.num_buckets
         return digits
 
@@ -319,25 +301,10 @@ def settle_response(num_buckets: int, epsilon0: float) -> tuple[int, float]:
     )
 
 
-def fill_acceptable(words: NDArray[np.uint64], domain_size: int, entropy: Entropy) -> None:
-    """Fill an array with words w for which floor(w N / 2^64) is exactly uniform on [0, N).
-
-    Source: Lemire, "Fast random integer generation in an interval", 2019 (arXiv:1805.10941). A
-    word is accepted if w N mod 2^64 is at least 2^64 mod N. Among the multiples of N that fall
-    into [j 2^64, (j + 1) 2^64) exactly floor(2^64 / N) are that far above j 2^64, whatever j is.
-    """
-    entropy.fill(words)
-    excess = np.uint64(WORD_VALUES % domain_size)
-    if excess == 0:
-        return
-    factor = np.uint64(domain_size)
-    # Products of arrays wrap around at 2^64, as they should here.
-    rejected = np.flatnonzero(words * factor < excess)
-    while rejected.size:
-        again = np.empty(rejected.size, dtype=np.uint64)
-        entropy.fill(again)
-        words[rejected] = again
-        rejected = rejected[again * factor < excess]
+def _modulo(numbers: NDArray[Any], divisor: int) -> NDArray[Any]:
+    """Return the rests by a constant, as products: they take no time that depends on the number."""
+    rests: NDArray[Any] = numbers - numbers // divisor * divisor
+    return rests
 
 
 # Cells of the largest table, unless k itself is larger: half a gigabyte.
@@ -385,7 +352,7 @@ def count_by_digits(
     codes, weights = data, np.broadcast_to(np.int64(1), data.shape)
     if law.num_possible_reports <= min(data.size, _LARGEST_HISTOGRAM):
         codes = np.arange(law.num_possible_reports, dtype=data.dtype)
-        weights = histogram(data, law.num_possible_reports)
+        weights = np.bincount(data, minlength=law.num_possible_reports)
     kernels.add_reports(codes, weights, inverses, offsets, block_sizes, num_blocks, table)
     rows = np.empty(2 * g * g if int(block_sizes[0]) > g else 0, dtype=np.int64)
     support = table[-2:-1]
@@ -431,14 +398,8 @@ def _count_binary(law: HashedReports, data: NDArray[np.unsignedinteger]) -> NDAr
     With d_a the reports (a, 0) less the reports (a, 1), those that support v are
     (n + sum_a (-1)^parity(a & v) d_a) / 2.
     """
-    from shuffledp.randomizers import category_kernels as kernels
-
-    if law.num_possible_reports <= min(data.size, LARGEST_INTERLEAVED):
-        counts = histogram(data, law.num_possible_reports)
-        signed = counts[::2] - counts[1::2]
-    else:
-        signed = np.zeros(law.num_seeds, dtype=np.int64)
-        kernels.add_signs(data, signed)
+    seeds, signs = data >> np.uint8(1), 1.0 - 2.0 * (data & np.uint8(1))
+    signed = np.bincount(seeds, weights=signs, minlength=law.num_seeds).astype(np.int64)
     support = walsh_hadamard(signed)[: law.domain_size]
     support += data.size
     support >>= 1

@@ -195,20 +195,19 @@ class Piecewise(NumberRandomizer):
 
     def randomize(self, values: NDArray[Any], entropy: Entropy) -> Reports:
         """Return one output for each number. See `MeanRandomizer`."""
-        from shuffledp.randomizers.number_kernels import randomize_piecewise
-
-        law = self.law
+        law, border = self.law, self.law.num_steps * self.law.threshold
         out = np.empty(np.shape(values)[:1], dtype=self.report_type)
         for where, block in blocks_of(values, self.span):
-            randomize_piecewise(
-                round_to_grid(block, self.span, num_steps=law.num_steps, entropy=entropy),
-                entropy.words(block.size),
-                np.uint64(law.threshold),
-                np.uint64(law.high_threshold),
-                np.uint64(law.num_steps),
-                np.uint64(law.window),
-                out[where],
-            )
+            points = round_to_grid(block, self.span, num_steps=law.num_steps, entropy=entropy)
+            words = entropy.words(block.size)
+            # A word below m T makes the output number floor(w / T) of the m outside the window; any
+            # other makes output number floor((w - m T) / H) of the window's W.
+            outside = np.minimum(words // np.uint64(law.threshold), law.num_steps - 1)
+            inside = (words - np.uint64(border)) // np.uint64(law.high_threshold)
+            outside = outside.astype(np.int32)
+            shifted = outside + np.where(outside < points, 0, law.window)
+            inside = points + np.minimum(inside, law.window - 1).astype(np.int32)
+            out[where] = np.where(words < np.uint64(border), shifted, inside)
         return Reports(data=out, fingerprint=self.fingerprint)
 
     @property

@@ -125,7 +125,7 @@ class PrivUnit(MeanRandomizer):
     low bits, in which traces of the computation would be. But there is no proof that the float32
     vectors themselves have the stated loss.
 
-    Cost: d + 4 random words and a few nanoseconds a coordinate; 4 d bytes a report. Memory beyond
+    Cost: d + 4 random words and some 20 nanoseconds a coordinate; 4 d bytes a report. Memory beyond
     the reports is that of about 2^16 coordinates.
 
     Examples

@@ -34,7 +34,13 @@ from shuffledp.randomizers.keyed_hash import (
     require_key,
 )
 from shuffledp.randomizers.thresholds import WORD_VALUES, settle_flips
-from shuffledp.randomizers.unary_encoding import bytes_per_row, randomize_rows, unary_blanket
+from shuffledp.randomizers.unary_encoding import (
+    bit_sums,
+    bytes_per_row,
+    flip_true_bits,
+    randomize_rows,
+    unary_blanket,
+)
 
 _MOST_HASHES = 2**16  # the number of a hash function fits two bytes
 _MOST_BUCKETS = 2**20
@@ -171,8 +177,6 @@ class CountMeanSketch:
         polars.Series; each has at most 65,536 bytes of UTF-8. `DomainError` names the position of
         what is no such text.
         """
-        from shuffledp.randomizers.category_kernels import flip_true_bits
-
         digests = digests_of(values, self.key)
         out = np.empty((digests.size, self.num_report_bytes), dtype=np.uint8)
         step = max(1, _BLOCK_BYTES // self.num_report_bytes)
@@ -197,16 +201,8 @@ class CountMeanSketch:
 
         How often each bit of each hash function is set, and the reports of each hash function.
         """
-        from shuffledp.randomizers.string_kernels import add_bits_by_hash
-
         rows, hashes = self._rows(reports)
-        row_bytes = bytes_per_row(self.num_buckets)
-        cells = np.zeros((self.num_hashes, row_bytes, 8), dtype=np.int64)
-        num_reports = np.zeros(self.num_hashes, dtype=np.int64)
-        bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
-        spread = bits.view(np.dtype("<u8"))[:, 0].astype(np.uint64)
-        packed = np.zeros((self.num_hashes, row_bytes), dtype=np.uint64)
-        add_bits_by_hash(hashes, rows, _HEADER_BYTES, spread, packed, cells, num_reports)
+        cells, num_reports = bit_sums(rows, hashes, num_tables=self.num_hashes, first=_HEADER_BYTES)
         bits_set = cells.reshape(self.num_hashes, -1)[:, : self.num_buckets]
         return Counts(
             support=np.concatenate([bits_set.reshape(-1), num_reports]),

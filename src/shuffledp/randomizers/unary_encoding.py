@@ -19,7 +19,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError
 from shuffledp.core.exact_atoms import LONGEST_POWER, outward_atoms
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
-from shuffledp.core.reports import Counts, Reports, read_only
+from shuffledp.core.reports import Counts, Reports
 from shuffledp.randomizers.base import CategoryRandomizer, Channel
 from shuffledp.randomizers.checks import (
     fingerprint_of,
@@ -33,19 +33,11 @@ from shuffledp.randomizers.thresholds import WORD_VALUES, settle_flips
 
 _LARGEST_CHANNEL_K = 8
 
-# 256 KiB of words at a time stay in the second-level cache between generator and loop.
-_WORD_BUFFER = 2**15
-# Words drawn for each 64 bits still to fill: a little above the mean of 7.3, so that most fills
-# need one draw; and no fill ever needs more than 64 words.
-_WORDS_PER_LANE = 8
-_MOST_WORDS_PER_LANE = 64
+# Words of bits that are drawn together: what is at work stays in the first-level cache.
+_LANES = 2**12
 
 # True bits are written to this many rows at a time, to bound the memory of converted codes.
 _BLOCK = 2**16
-
-# Rows are widened to at least this many words when they are counted, so that short rows do not
-# drown in the overhead of a loop over one word.
-_LEAST_WORDS_COUNTED = 64
 
 
 class UnaryEncoding(CategoryRandomizer):
@@ -196,8 +188,6 @@ class SymmetricUnaryEncoding(UnaryEncoding):
         entropy: Entropy,  # noqa: ARG002 - one signature for both
     ) -> None:
         """Flip the true bit of each row."""
-        from shuffledp.randomizers.category_kernels import flip_true_bits
-
         flip_true_bits(rows, codes)
 
 
@@ -250,9 +240,17 @@ class OptimizedUnaryEncoding(UnaryEncoding):
         self, rows: NDArray[np.uint8], codes: NDArray[np.uint32], entropy: Entropy
     ) -> None:
         """Put a fair coin at the true bit of each row."""
-        from shuffledp.randomizers.category_kernels import replace_true_bits
+        coins = entropy.words(-(-codes.size // 64)).astype("<u8", copy=False).view(np.uint8)
+        coins = np.unpackbits(coins, count=codes.size, bitorder="little")
+        users, places, bits = np.arange(codes.size), codes >> 3, (codes & 7).astype(np.uint8)
+        rows[users, places] &= ~(np.uint8(1) << bits)
+        rows[users, places] |= coins << bits
 
-        replace_true_bits(rows, codes, entropy.words(-(-codes.size // 64)))
+
+def flip_true_bits(rows: NDArray[np.uint8], codes: NDArray[np.uint32]) -> None:
+    """Flip bit ``codes[i]`` of row i."""
+    bits = (codes & 7).astype(np.uint8)
+    rows[np.arange(codes.size), codes >> 3] ^= np.uint8(1) << bits
 
 
 def unary_blanket(k: int, p: Fraction, q: Fraction) -> tuple[BlanketAtom, ...]:
@@ -312,18 +310,35 @@ def _bernoulli_rows(
     num_rows: int, *, row_bytes: int, threshold: int, entropy: Entropy
 ) -> NDArray[np.uint8]:
     """Return bytes of bits that are independently 1 with probability T / 2^64."""
-    from shuffledp.randomizers.category_kernels import fill_bernoulli
-
     lanes = np.empty(-(-num_rows * row_bytes // 8), dtype=np.dtype("<u8"))
-    words = np.empty(_WORD_BUFFER, dtype=np.uint64)
-    filled = 0
-    while filled < lanes.size:
-        wanted = _WORDS_PER_LANE * (lanes.size - filled) + _MOST_WORDS_PER_LANE
-        drawn = words[: min(wanted, _WORD_BUFFER)]
-        entropy.fill(drawn)
-        # Words that are left over are dropped: a word is never used twice.
-        filled += fill_bernoulli(drawn, np.uint64(threshold), lanes[filled:])
+    for start in range(0, lanes.size, _LANES):
+        part = lanes[start : start + _LANES]
+        part[:] = bernoulli_lanes(part.size, threshold, entropy)
     return lanes.view(np.uint8)[: num_rows * row_bytes].reshape(num_rows, row_bytes)
+
+
+def bernoulli_lanes(count: int, threshold: int, entropy: Entropy) -> NDArray[np.uint64]:
+    """Return words of bits that are 1 with probability exactly T / 2^64, and independent.
+
+    Each of the 64 positions of each word stands for its own uniform 64-bit number w, of which the
+    j-th words drawn hold the j-th most significant digit. Digit by digit from the top, w is
+    compared with T: the first digit where they differ decides w < T, so a position is undecided
+    after j digits with probability 2^-j only, and some 20 draws decide all positions of some
+    thousand words. Digits of T from its last 1 on cannot make w < T any more. Digits left out
+    cannot change the answer, and are independent of it.
+    """
+    below = np.zeros(count, dtype=np.uint64)
+    undecided = np.full(count, np.iinfo(np.uint64).max)
+    for digit in range(63, -1, -1):
+        words = entropy.words(count)
+        if threshold >> digit & 1:
+            below |= undecided & ~words
+            undecided &= words
+        else:
+            undecided &= ~words
+        if not undecided.any() or threshold % (1 << digit) == 0:
+            break
+    return below
 
 
 def set_bits(rows: NDArray[np.uint8], k: int) -> NDArray[np.bool_]:
@@ -352,29 +367,25 @@ def require_rows(reports: Reports, *, k: int, fingerprint: str) -> NDArray[np.ui
 
 def column_sums(rows: NDArray[np.uint8]) -> NDArray[np.int64]:
     """Return the number of ones in each of the 8 * row_bytes bit columns of packed rows."""
-    from shuffledp.randomizers import category_kernels as kernels
-
-    row_bytes = rows.shape[1]
-    # Glue rows together to whole words, and these to a width that suits the loop; column j of
-    # glued rows is column j mod (8 row_bytes) of single ones.
-    glued_bytes = math.lcm(row_bytes, 8)
-    glued_bytes *= -(-8 * _LEAST_WORDS_COUNTED // glued_bytes)
-    batch = 8 * glued_bytes
-    totals = np.zeros((glued_bytes // 8, 64), dtype=np.int64)
-    planes = np.empty((kernels.NUM_PLANES, glued_bytes // 8), dtype=np.uint64)
-    flat = rows.reshape(-1)
-    whole = flat.size // batch * batch
-    kernels.add_column_sums(_as_words(flat[:whole], glued_bytes), planes, totals)
-    if whole < flat.size:
-        rest = np.zeros(batch, dtype=np.uint8)  # rows of zeros add nothing
-        rest[: flat.size - whole] = flat[whole:]
-        kernels.add_column_sums(_as_words(rest, glued_bytes), planes, totals)
-    sums: NDArray[np.int64] = totals.reshape(-1, 8 * row_bytes).sum(axis=0)
-    return sums
+    one = np.zeros(rows.shape[0], dtype=np.int64)
+    cells, _ = bit_sums(rows, one, num_tables=1, first=0)
+    return cells.reshape(-1)
 
 
-def _as_words(flat: NDArray[np.uint8], glued_bytes: int) -> NDArray[Any]:
-    """Return bytes as rows of little-endian words: bit b of a word is bit b of its bytes."""
-    if flat.ctypes.data % 8:
-        flat = flat.copy()  # a slice may start anywhere, and words must be aligned
-    return read_only(flat.view(np.dtype("<u8")).reshape(-1, glued_bytes // 8))
+def bit_sums(
+    rows: NDArray[np.uint8], tables: NDArray[np.int64], *, num_tables: int, first: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return how often each bit from byte ``first`` on is set, and how many rows each table has.
+
+    Row i is counted in table ``tables[i]``; shapes (num_tables, bytes, 8) and (num_tables,).
+    """
+    from shuffledp.randomizers.string_kernels import add_bits_by_hash
+
+    num_bytes = rows.shape[1] - first
+    cells = np.zeros((num_tables, num_bytes, 8), dtype=np.int64)
+    num_rows = np.zeros(num_tables, dtype=np.int64)
+    bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
+    spread = bits.view(np.dtype("<u8"))[:, 0].astype(np.uint64)
+    packed = np.zeros((num_tables, num_bytes), dtype=np.uint64)
+    add_bits_by_hash(tables, rows, first, spread, packed, cells, num_rows)
+    return cells, num_rows

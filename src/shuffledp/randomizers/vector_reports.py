@@ -6,7 +6,6 @@ before the randomizer sees it, so it costs no privacy.
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, SupportsFloat, SupportsIndex
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_at_least, require_positive
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
-from shuffledp.core.reports import Sums, read_only
+from shuffledp.core.reports import Sums
 from shuffledp.randomizers.checks import plain_array
 
 # The measures of caps have been compared with many digits up to here.
@@ -116,69 +115,23 @@ def _refuse(value: NDArray[Any], row: int, norm: float, norm_bound: float) -> No
     )
 
 
-_NUM_LAYERS = 256
-# 256 KiB of words at a time stay in the second-level cache, with room for what is made of them.
-_WORD_BUFFER = 2**15
-
-
 def uniforms(words: NDArray[np.uint64]) -> NDArray[np.float64]:
     """Return the upper 52 bits of each word as odd multiples of 2^-53: never 0, never 1."""
     return ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
 
 def standard_normals(count: int, entropy: Entropy) -> NDArray[np.float64]:
-    """Return independent standard normals: a random sign, layer and 52 more bits each, at most 13.
+    """Return independent standard normals, one word each, at most 8.6.
 
-    Source: the ziggurat of Marsaglia, Tsang, Journal of Statistical Software 5(8), 2000, with an
-    exponential majorant of the tail as a part of the lowest layer. That makes every attempt the
-    same trial of at most three words; about 1.02 are taken for each. The law is that of real
-    numbers up to round-off of a few units in 10^16. Cost: 3 to 4 ns a number.
+    Source: Box, Muller, "A note on the generation of random normal deviates", Annals of
+    Mathematical Statistics 29, 1958. The law is that of real numbers up to round-off of a few units
+    in 10^16.
     """
-    from shuffledp.randomizers import vector_kernels as kernels
-
-    widths, heights = layers()
-    out = np.empty(count, dtype=np.float64)
-    words = np.empty(min(_WORD_BUFFER, 2 * count + kernels.WORDS_PER_ATTEMPT), dtype=np.uint64)
-    filled = 0
-    while filled < count:
-        left = count - filled
-        # A little above the mean number, so that most calls need one round at their end.
-        drawn = words[: min(words.size, left + left // 32 + 4 * kernels.WORDS_PER_ATTEMPT)]
-        entropy.fill(drawn)
-        filled += kernels.fill_normals(drawn, widths, heights, out[filled:])
-    return out
-
-
-@lru_cache(maxsize=1)
-def layers() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return widths and heights of 256 layers of equal area that cover exp(-x^2 / 2) = f(x).
-
-    Layer i >= 1 is the rectangle of width ``widths[i]`` between heights f(widths[i]) and
-    f(widths[i + 1]). Layer 0, below f(r) with r = ``widths[1]``, is a rectangle of width r
-    and the tail majorant f(r) exp(-r (x - r)), whose area f(r) / r makes it as large as a
-    rectangle of width ``widths[0]`` = r + 1 / r. Heights are f(widths), with 1 at the top.
-    """
-    low, high = 3.0, 4.0
-    while (middle := (low + high) / 2) not in (low, high):
-        # With too small an r the layers are too large, and reach the top too early.
-        if _stack(middle)[-1] > 0.0:
-            high = middle
-        else:
-            low = middle
-    widths = np.array([*_stack(high)[:-1], 0.0])
-    heights = np.exp(-0.5 * widths**2)
-    return read_only(widths), read_only(heights)
-
-
-def _stack(r: float) -> list[float]:
-    """Return the widths of layers of the area of layer 0; 0 where they would pass the top."""
-    base = math.exp(-0.5 * r * r)
-    area = base * (r + 1.0 / r)
-    widths = [r + 1.0 / r, r]
-    while len(widths) <= _NUM_LAYERS:
-        height = math.exp(-0.5 * widths[-1] ** 2) + area / widths[-1] if widths[-1] > 0.0 else 1.0
-        widths.append(math.sqrt(-2.0 * math.log(height)) if height < 1.0 else 0.0)
-    return widths
+    half = -(-count // 2)
+    words = entropy.words(2 * half)
+    lengths = np.sqrt(-2.0 * np.log(uniforms(words[:half])))
+    angles = 2.0 * math.pi * uniforms(words[half:])
+    return np.concatenate([lengths * np.cos(angles), lengths * np.sin(angles)])[:count]
 
 
 # Coordinates drawn or checked together: half a megabyte in each of the two arrays at work.
@@ -202,8 +155,6 @@ def randomize_vectors(
     g is a uniform direction orthogonal to x; ``draw_lengths`` draws "along" and "across" for a
     number of reports. Computed in float64 and rounded once, to float32.
     """
-    from shuffledp.randomizers.vector_kernels import turn_to_directions
-
     vectors = require_vectors(values, dimension)
     num_users = vectors.shape[0]
     out = np.empty((num_users, dimension), dtype=np.float32)
@@ -215,23 +166,39 @@ def randomize_vectors(
         num_rows = directions.shape[0]
         along, across = draw_lengths(num_rows, entropy)
         normals = standard_normals(num_rows * (dimension - 1), entropy)
-        turn_to_directions(
-            directions,
-            along,
-            across,
-            normals.reshape(num_rows, dimension - 1),
-            out[start : start + step],
-        )
+        normals = normals.reshape(num_rows, dimension - 1)
+        out[start : start + step] = _turned(directions, along, across, normals)
     return out
+
+
+def _turned(
+    directions: NDArray[np.float64],
+    along: NDArray[np.float64],
+    across: NDArray[np.float64],
+    normals: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return along x + across g for each direction x, with g from normals, orthogonal to x.
+
+    g is a row of ``normals``, shape (n, d - 1), scaled to length 1 and turned into the space
+    orthogonal to x. The turn is the reflection I - 2 u u^T / |u|^2 with u = e1 + s x, s the sign of
+    the first coordinate of x. It takes e1 to -s x, and |u| >= sqrt(2), so nothing cancels; where
+    projecting g would lose digits in few dimensions.
+    """
+    firsts, rests = directions[:, 0], directions[:, 1:]
+    signs = np.where(firsts >= 0.0, 1.0, -1.0)
+    lengths = 1.0 + np.abs(firsts)  # |u|^2 / 2, and the first coordinate of u
+    scales = across / np.sqrt(np.einsum("ij,ij->i", normals, normals))
+    heads = -signs * along
+    factors = heads + scales * signs * np.einsum("ij,ij->i", normals, rests) / lengths
+    turned = np.empty_like(directions)
+    turned[:, 0] = heads - factors * lengths
+    turned[:, 1:] = scales[:, None] * normals - (signs * factors)[:, None] * rests
+    return turned
 
 
 def require_unit_norms(rows: NDArray[np.float32], *, first_row: int = 0) -> None:
     """Raise `DomainError` unless all rows are unit vectors, rounded to float32."""
-    from shuffledp.randomizers.vector_kernels import squared_norms
-
-    squares = np.empty(rows.shape[0])
-    squared_norms(rows, squares)
-    norms = np.sqrt(squares)
+    norms = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
     is_wrong = ~(np.abs(norms - 1.0) <= _UNIT_TOLERANCE)  # NaN is, too
     if is_wrong.any():
         row = int(np.argmax(is_wrong))
@@ -246,8 +213,6 @@ def sum_vectors(rows: NDArray[np.float32], *, fingerprint: str) -> Sums:
 
     In double precision: relative round-off at most n 2^-53 of the sum of magnitudes.
     """
-    from shuffledp.randomizers.vector_kernels import add_rows
-
     num_reports, dimension = rows.shape
     total = np.zeros(dimension)
     total_of_squares = np.zeros(dimension)
@@ -255,7 +220,9 @@ def sum_vectors(rows: NDArray[np.float32], *, fingerprint: str) -> Sums:
     for start in range(0, num_reports, step):
         block = rows[start : start + step]
         require_unit_norms(block, first_row=start)
-        add_rows(block, total, total_of_squares)
+        wide = block.astype(np.float64)
+        total += wide.sum(axis=0)
+        total_of_squares += np.einsum("ij,ij->j", wide, wide)
     return Sums(
         total=total,
         total_of_squares=total_of_squares,

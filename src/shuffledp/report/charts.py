@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from shuffledp.core.bound import Bound
 from shuffledp.report.drawing import DASHES
 from shuffledp.report.figures import (
     COLOURS,
@@ -21,7 +20,6 @@ from shuffledp.report.page import page_html, render_page
 
 if TYPE_CHECKING:
     from shuffledp.groups.attacks.survey import Measured
-    from shuffledp.leakage.account import LeakageCurve
     from shuffledp.network.account import NetworkCurve
 
 
@@ -225,94 +223,6 @@ def network_page(curves: Sequence["NetworkCurve"]) -> ChartPage:
             ChartSection(name="curves", heading="Over rounds", figure=figure, caption=caption),
         ),
     )
-
-
-# --------------------------------------------------------------------- leakage
-_BOTH, _SHUFFLER = "k-RR and shuffle (NS)", "shuffle alone (S)"
-_RANDOMIZER, _NOTHING = "k-RR alone (N)", "nothing (blind guess)"
-_X_TITLES = {
-    "uninformed": "number of users n",
-    "strong": "share of the other users that hold one value",
-}
-_Y_TITLE = "probability of a right guess"
-_ROUNDING = 1e-12  # values above the prior by a smaller share are rounding
-_VISIBLE = 1e-4  # enclosures narrower than this share of the upper end are not drawn
-
-
-def leakage_page(curve: "LeakageCurve") -> ChartPage:
-    """Return what an adversary guesses, and how far that is from a blind guess."""
-    x_scale = "log" if curve.adversary == "uninformed" else "linear"
-    marked = f" This collection has n = {curve.num_users:,}." if x_scale == "log" else ""
-    chances = lines_figure(
-        "chart-leakage",
-        _leakage_lines(curve, 0.0),
-        x_title=_X_TITLES[curve.adversary],
-        y_title=_Y_TITLE,
-        x_scale=x_scale,
-    )
-    more = lines_figure(
-        "chart-more",
-        _leakage_lines(curve, curve.prior),
-        x_title=_X_TITLES[curve.adversary],
-        y_title=f"{_Y_TITLE} less 1/k",
-        x_scale=x_scale,
-        y_scale=x_scale,  # logarithmic for the uninformed, since it falls as 1/sqrt(n)
-    )
-    caption = f"Upper ends; a thin line below is the lower end, where it differs visibly.{marked}"
-    return ChartPage(
-        title=f"What the {curve.adversary} adversary guesses",
-        lead=f"k-ary randomized response among k = {curve.domain_size:,} answers, which keeps the "
-        f"true one with probability {curve.truth:g}.",
-        command="leakage",
-        sections=(
-            ChartSection(
-                name="chances", heading=_Y_TITLE.capitalize(), figure=chances, caption=caption
-            ),
-            ChartSection(
-                name="more", heading="More than a blind guess", figure=more, caption=caption
-            ),
-        ),
-    )
-
-
-def _leakage_lines(curve: "LeakageCurve", less: float) -> list[Line]:
-    """Return all lines less a number; those that are no more than it are left out."""
-    lines = []
-    for name, colour, bounds in (
-        (_BOTH, COLOURS[0], curve.both),
-        (_SHUFFLER, COLOURS[1], curve.shuffler),
-    ):
-        upper = [each.upper for each in bounds]
-        if max(upper) <= less * (1.0 + _ROUNDING):
-            continue
-        if less and curve.adversary == "strong" and name == _SHUFFLER:
-            continue  # it knows everything, far above what the close-up shows
-        x = tuple(map(float, curve.x))
-        lines.append(Line(name=name, x=x, y=_less(upper, less), colour=colour))
-        lower = [_lower(each) for each in bounds]
-        if max(a - b for a, b in zip(upper, lower, strict=True)) > _VISIBLE * (max(upper) - less):
-            y = _less(lower, less)
-            lines.append(
-                Line(name=f"{name}, lower end", x=x, y=y, colour=colour, width=0.8, up=False)
-            )
-    is_close_up = less > 0.0 and curve.adversary == "strong"
-    for name, colour, dash, value in (
-        (_RANDOMIZER, COLOURS[2], "dot", curve.randomizer),
-        (_NOTHING, "var(--ink-soft)", "dash", curve.prior),
-    ):
-        if value > less * (1.0 + _ROUNDING) and not is_close_up:
-            lines.append(Line(name=name, y=(value - less,), colour=colour, dash=dash, width=1.4))
-    return lines
-
-
-def _lower(bound: Bound) -> float:
-    """Return the lower end, or 0."""
-    return bound.lower or 0.0
-
-
-def _less(values: Sequence[float], less: float) -> tuple[float | None, ...]:
-    """Return values less a number; what rounding carries below it has no place on the chart."""
-    return tuple(value - less if value > less or not less else None for value in values)
 
 
 # --------------------------------------------------------------------- attacks and models

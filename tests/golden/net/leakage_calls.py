@@ -113,16 +113,6 @@ def maximum_load(balls, bins):
     }
 
 
-@calls("maximum load", dict(balls=3, bins=3), dict(balls=40, bins=4))
-def exact_maximum_load(balls, bins):
-    return leakage.exact_maximum_load(balls, bins)
-
-
-@calls("maximum load", dict(balls=1), dict(balls=200))
-def weighted_maximum(balls):
-    return leakage.weighted_maximum(balls, [0.25, 0.5, 0.25], [3.0, 1.0, 2.0])
-
-
 # ---------------------------------------------------------------- channels and measures
 @calls("channels", dict(prior=None), dict(prior=[Fraction(1, 8)] * 8))
 def vulnerabilities(prior):
@@ -173,9 +163,9 @@ def channels_made():
     }
 
 
-@calls("channels", dict(distance="kendall"), dict(distance="hamming"))
+@calls("channels", dict(distance="kendall"), dict(distance="cayley"))
 def place_laws(distance):
-    models = {"kendall": sdp.groups.KendallMallows, "hamming": sdp.groups.HammingMallows}
+    models = {"kendall": sdp.groups.KendallMallows, "cayley": sdp.groups.CayleyMallows}
     return leakage.target_place_law(models[distance](num_items=4, theta=0.5), 1)
 
 

@@ -1,0 +1,77 @@
+"""The fullest bin without contours: in whole numbers, from all histograms, and by convolution."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+from scipy import stats
+
+
+def num_ways(num_balls: int, num_bins: int, load: int) -> int:
+    """Return in how many of k^n ways n balls leave no bin above ``load`` >= 1.
+
+    By the recurrence of `shuffledp.leakage.fullest_bin`, in whole numbers.
+    """
+    depth = min(num_balls // (load + 1), num_bins)
+    below: list[int] = []
+    for level in range(depth, -1, -1):
+        bins = num_bins - level
+        ways = 1
+        row = [1]
+        choices = 1  # C(s, m), from s = m on
+        for s in range(num_balls - level * (load + 1)):
+            ways *= bins
+            if s >= load:
+                ways -= bins * choices * below[s - load]
+                choices = choices * (s + 1) // (s + 1 - load)
+            row.append(ways)
+        below = row
+    return below[num_balls]
+
+
+def exact_maximum_load(num_balls: int, num_bins: int) -> Fraction:
+    """Return E[max load] of n balls thrown uniformly into k bins; a second at n = 500.
+
+    >>> exact_maximum_load(3, 3)
+    Fraction(17, 9)
+    """
+    everything = num_bins**num_balls
+    least = -(-num_balls // num_bins)
+    above = sum(everything - num_ways(num_balls, num_bins, m) for m in range(least, num_balls))
+    return least + Fraction(above, everything)
+
+
+def by_listing(balls, law):
+    """Return E[max load] for bins of any law, from all histograms."""
+    total = []
+    for head in itertools.product(range(balls + 1), repeat=len(law) - 1):
+        loads = (*head, balls - sum(head))
+        if loads[-1] < 0:
+            continue
+        chance = float(math.factorial(balls))
+        for load, mass in zip(loads, law, strict=True):
+            chance *= mass**load / math.factorial(load)
+        total.append(chance * max(loads))
+    return math.fsum(total)
+
+
+def by_convolution(balls, law):
+    """Return E[max load] of bins of any law of sum at most 1, the other balls falling elsewhere.
+
+    Given that they add up to n, Poisson variables have the law of the counts.
+    """
+    counts = np.arange(balls + 1)
+    masses = [stats.poisson.pmf(counts, balls * chance) for chance in law]
+    rest = max(1.0 - math.fsum(law), 0.0)
+    elsewhere = stats.poisson.pmf(counts, balls * rest) if rest > 1e-12 else np.eye(1, balls + 1)[0]
+    whole = stats.poisson.pmf(balls, balls)
+    total = 0.0
+    for load in range(balls):
+        inside = elsewhere
+        for mass in masses:
+            inside = np.convolve(inside, np.where(counts <= load, mass, 0.0))[: balls + 1]
+        total += 1.0 - inside[balls] / whole
+        if inside[balls] / whole > 1.0 - 1e-13:
+            break
+    return total
