@@ -122,7 +122,7 @@ def shufflers(scene: Scene) -> dict[str, Any]:
             coordinates=scene.points,
             metric=scene.metric,
         )
-        for distance in ("kendall", "cayley")
+        for distance in ("kendall", "hamming", "cayley")
     }
     found["displacement"] = DisplacementShuffler.for_groups(
         scene.groups, ALPHA, coordinates=scene.points, metric=scene.metric
@@ -135,7 +135,7 @@ def guarantee_text(scene: Scene, shuffler: Any) -> str:
     profile = KRandomizedResponse(domain_size=2, epsilon0=EPSILON0).profile
     users = scene.codes.size
     if isinstance(shuffler, UniformShuffler):
-        shuffler = MallowsShuffler.for_groups(scene.groups, 0.0, distance="cayley")
+        shuffler = MallowsShuffler.for_groups(scene.groups, 0.0, distance="hamming")
     if isinstance(shuffler, MallowsShuffler):
         found = GroupArrangement(shuffler=shuffler).guarantee(profile, users, delta=DELTA)
         return f"{found.epsilon_upper:.3g}"

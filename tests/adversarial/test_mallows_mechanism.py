@@ -36,6 +36,8 @@ def distance_of(name, pi):
     n = len(pi)
     if name == "kendall":
         return sum(pi[i] > pi[j] for i in range(n) for j in range(i + 1, n))
+    if name == "hamming":
+        return sum(pi[i] != i for i in range(n))
     if name == "footrule":
         return sum(abs(pi[i] - i) for i in range(n))
     cycles, left = 0, set(range(n))

@@ -152,12 +152,12 @@ def facts_of(distance, tmp_path, alpha=4.0, profile=LAW):
     return group_facts(opened, shuffler, alpha, profile=profile, entropy=Entropy.from_seed(1))
 
 
-@pytest.mark.parametrize("distance", ["kendall", "cayley"])
+@pytest.mark.parametrize("distance", ["kendall", "hamming", "cayley"])
 def test_facts_are_those_of_the_groups(distance, tmp_path):
     facts = facts_of(distance, tmp_path)
     assert (facts.smallest_group, facts.median_group, facts.largest_group) == (6, 9, 9)
     assert facts.num_groups == 20
-    assert facts.sensitivity == {"kendall": 36, "cayley": 8}[distance]
+    assert facts.sensitivity == {"kendall": 36, "hamming": 9, "cayley": 8}[distance]
     assert facts.theta * facts.sensitivity <= 4.0
     assert [each.subset_size for each in facts.reidentification] == [1, 2]
     (kept,) = facts.preservation
@@ -167,7 +167,7 @@ def test_facts_are_those_of_the_groups(distance, tmp_path):
 
 def test_no_reidentification_bound_where_epsilon0_may_be_exceeded(tmp_path):
     approximate = sdp.LocalProfile(epsilon0=1.0, delta0=1e-9)
-    assert facts_of("cayley", tmp_path, profile=approximate).reidentification == ()
+    assert facts_of("hamming", tmp_path, profile=approximate).reidentification == ()
 
 
 def test_too_many_people_to_simulate_get_no_preservation(tmp_path, monkeypatch):
@@ -266,7 +266,7 @@ def test_kendall_says_that_it_hardly_amplifies(tmp_path):
     opened = Grouping(by=("place",), group_size=3).open(table)
     law = sdp.randomizers.KRandomizedResponse(domain_size=2, epsilon0=1.0).profile
     said = {}
-    for name, distance in (("mallows", "kendall"), ("mallows", "cayley"), ("displacement", "")):
+    for name, distance in (("mallows", "kendall"), ("mallows", "hamming"), ("displacement", "")):
         shuffler = opened.shuffler(4.0, name=name, distance=distance)
         kind = DisplacementArrangement if name == "displacement" else GroupArrangement
         guarantee = kind(shuffler=shuffler).guarantee(law, 3_000, delta=1e-6)
@@ -275,6 +275,6 @@ def test_kendall_says_that_it_hardly_amplifies(tmp_path):
     (kendall,) = said["mallows", "kendall"]
     assert "Kendall's distance gives next to no central amplification" in kendall
     assert "The displacement shuffler" in kendall
-    assert said["mallows", "cayley"] == ()
+    assert said["mallows", "hamming"] == ()
     (few,) = said["displacement", ""]
     assert "few others nearby" in few

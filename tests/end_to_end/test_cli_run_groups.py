@@ -102,7 +102,7 @@ def test_a_target_is_met_within_groups(here):
     assert record["guarantee"]["epsilon"]["upper"] <= 2.0 <= record["epsilon0"]
 
 
-@pytest.mark.parametrize("distance", ["cayley"])
+@pytest.mark.parametrize("distance", ["hamming", "cayley"])
 def test_other_rank_distances(here, distance):
     assert run("--rank-distance", distance) == 0
     facts = json.loads((here / "out" / "privacy.json").read_text())["groups"]

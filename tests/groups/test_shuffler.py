@@ -92,7 +92,7 @@ def test_a_zero_alpha_is_a_uniform_shuffle():
     assert (shuffler.theta, shuffler.alpha_for(GROUPS)) == (0.0, 0.0)
 
 
-@given(finite, st.sampled_from(["kendall", "cayley"]))
+@given(finite, st.sampled_from(["kendall", "hamming", "cayley"]))
 def test_theta_is_rounded_down(alpha, distance):
     shuffler = MallowsShuffler.for_groups(GROUPS, alpha, distance=distance)
     delta = shuffler.reference.sensitivity
@@ -166,7 +166,7 @@ def test_bad_thetas_are_named(theta):
 
 @pytest.mark.parametrize("distance", ["footrule", "ulam"])
 def test_distances_without_sampler_are_refused(distance):
-    with pytest.raises(ParameterError, match="has no sampler: choose one of kendall, cayley"):
+    with pytest.raises(ParameterError, match="has no sampler: choose one of kendall, hamming"):
         MallowsShuffler.for_groups(GROUPS, 1.0, distance=distance)
 
 

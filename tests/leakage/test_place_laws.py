@@ -72,7 +72,7 @@ def test_uniform_and_identity_permutations():
     shuffle = shuffle_channel(4, 2).to_dense()
     uniform = mallows_channel(mallows_model("kendall", 4, 0.0), 2)
     assert np.allclose(uniform.to_dense(), shuffle, atol=1e-14)
-    still = mallows_channel(mallows_model("cayley", 4, math.inf), 3)
+    still = mallows_channel(mallows_model("hamming", 4, math.inf), 3)
     assert np.array_equal(still.to_dense(), np.eye(81))
 
 
@@ -121,8 +121,8 @@ def test_large_laws_add_up():
         law = target_place_law(mallows_model("kendall", 100_000, 0.01), place)
         assert law.sum() == pytest.approx(1.0, rel=1e-12)
         assert int(law.argmax()) in range(place - 1, place + 2)
-    cayley = target_place_law(mallows_model("cayley", 10**6, 10.0), 3)
-    assert positions_vulnerability(cayley, BINARY).method == "positions-bounded"
+    hamming = target_place_law(mallows_model("hamming", 10**6, 10.0), 3)
+    assert positions_vulnerability(hamming, BINARY).method == "positions-bounded"
 
 
 def test_places_out_of_range():

@@ -15,6 +15,8 @@ from scipy.stats import binom
 from oracles.mallows import DISTANCES, moments_of_distance
 from shuffledp.core.entropy import Entropy
 from shuffledp.groups.cayley import draw_by_swaps
+from shuffledp.groups.exact_draws import LazyUniform, draw_truncated_poisson
+from shuffledp.groups.hamming import permute_all_but
 from shuffledp.groups.kendall import draw_lehmer_code, permutation_of_code
 from shuffledp.groups.mallows import MALLOWS_MODELS, mallows_model
 
@@ -83,7 +85,12 @@ def test_all_permutations_when_every_draw_is_settled_with_decimals(theta):
     def cayley():
         return draw_by_swaps(4, theta, entropy, margin=math.inf)
 
-    for name, draw in (("kendall", kendall), ("cayley", cayley)):
+    def hamming():
+        # No bit is known at first, so that every draw is refined.
+        uniform = LazyUniform(prefix=0, num_bits=0, entropy=entropy)
+        return permute_all_but(4, draw_truncated_poisson(4, theta, uniform), entropy)
+
+    for name, draw in (("kendall", kendall), ("cayley", cayley), ("hamming", hamming)):
         assert not is_rejected(counts_of(draw, 1_000), law(name, theta))
 
 
@@ -91,8 +98,10 @@ def test_all_permutations_when_every_draw_is_settled_with_decimals(theta):
 # Eight standard deviations: by Bernstein's inequality, for 1e5 independent parts none of which has
 # more than a few thousandths of the whole deviation, that has probability below 2 e^-29 = 5e-13.
 DEVIATIONS = 8.0
+# Under Hamming's distance so many places stay, and move, that both are nearly normal variates.
 MANY = {
     "kendall": [1e-12, 1e-5, 3e-3, 0.5, 2.0],
+    "hamming": [math.log(1e3), math.log(3e4), math.log(9e4)],
     "cayley": [0.3, 3.0, 8.0, 11.5, 14.0],
 }
 
@@ -113,14 +122,30 @@ def test_distances_of_many_items(name, theta):
         assert abs(distance - other) > DEVIATIONS * deviation
 
 
-@pytest.mark.parametrize("theta", [0.3, 11.5])
-def test_displacements_of_many_items(theta):
+def test_few_items_move_for_large_theta_under_hamming():
+    # P(d >= k) is below (n e^-theta)^k / (1 - n e^-theta): here 3^-40 1.5 = 1e-19.
+    model = mallows_model("hamming", 100_000, math.log(3e5))
+    assert distance_of("hamming")(model.sample(Entropy.from_seed(209))) < 40
+
+
+def test_most_items_move_for_small_theta_under_hamming():
+    # Fixed points are at most a Poisson variate of mean e^0.3; above 40 with probability 1e-43.
+    model = mallows_model("hamming", 100_000, 0.3)
+    assert np.count_nonzero(model.sample(Entropy.from_seed(204)) == np.arange(100_000)) <= 40
+
+
+@pytest.mark.parametrize(
+    ("name", "theta"),
+    [("hamming", 0.3), ("hamming", math.log(5e4)), ("cayley", 0.3), ("cayley", 11.5)],
+)
+def test_displacements_of_many_items(name, theta):
     # The number of items that move, 5e4 or more, has a relative deviation below 1 / 200. Given it,
     # each goes anywhere: the mean over them has a relative deviation of about 0.71 / 220.
-    model = mallows_model("cayley", 100_000, theta)
+    model = mallows_model(name, 100_000, theta)
     moved = np.abs(model.sample(Entropy.from_seed(205)) - np.arange(100_000)).mean()
-    # The last item is swapped or not, and all are like the last.
-    share = 99_999 / (99_999 + math.exp(theta))
+    share = moments_of_distance("hamming", 100_000, theta)[0] / 100_000
+    if name == "cayley":  # the last item is swapped or not, and all are like the last
+        share = 99_999 / (99_999 + math.exp(theta))
     assert moved == pytest.approx(share * 100_001 / 3.0, rel=0.06)
 
 
@@ -141,11 +166,30 @@ def swaps_with_any_place(generator, theta):
     return pi
 
 
+def coin_for_each_place(generator, theta):
+    """Draw Hamming's permutations wrongly: each place is kept by a coin of its own."""
+    free = np.flatnonzero(generator.random(4) < 1 / (1 + math.exp(theta) - 1))
+    pi = np.arange(4)
+    pi[free] = generator.permutation(free)
+    return pi
+
+
+def poisson_cut_off(generator, theta):
+    """Draw Hamming's permutations wrongly: more forced places than places become all."""
+    forced = min(4, generator.poisson(math.expm1(theta)))
+    free = generator.permutation(4)[forced:]
+    pi = np.arange(4)
+    pi[np.sort(free)] = free
+    return pi
+
+
 @pytest.mark.parametrize(
     ("name", "flawed"),
     [
         ("kendall", clipped_geometric),
         ("cayley", swaps_with_any_place),
+        ("hamming", coin_for_each_place),
+        ("hamming", poisson_cut_off),
     ],
 )
 def test_planted_flaws_are_found(name, flawed):

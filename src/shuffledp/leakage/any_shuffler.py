@@ -30,6 +30,7 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure, round_up
 from shuffledp.core.numerics.poisson_binomial import survival_levels
 from shuffledp.core.reports import read_only
+from shuffledp.groups.hamming import HammingMallows
 from shuffledp.groups.kendall import displacement_law
 from shuffledp.groups.mallows import MallowsModel
 from shuffledp.leakage.blanket import blanket_vulnerability_upper
@@ -320,8 +321,8 @@ def target_place_law(model: MallowsModel, place: SupportsIndex) -> NDArray[np.fl
     Returns
     -------
     ndarray of float64, shape (n,)
-        Read-only, with sum 1. Right to 1e-12 in total variation for "cayley"; each to a relative n
-        1e-15 for "kendall", where what adds up to less than 1e-21 is 0.
+        Read-only, with sum 1. Right to 1e-12 in total variation for "hamming" and "cayley"; each to
+        a relative n 1e-15 for "kendall", where what adds up to less than 1e-21 is 0.
 
     Raises
     ------
@@ -331,11 +332,10 @@ def target_place_law(model: MallowsModel, place: SupportsIndex) -> NDArray[np.fl
 
     Notes
     -----
-    Both distances are the same for a permutation and its inverse. So the place of an item has the
-    law of the item at its place. Under "cayley" all permutations that come from one another by
-    renaming are equally likely, so an item that moves is equally likely anywhere else; the last
-    item is swapped or not, and all are like it. Under "kendall" it is near: people
-    at the ends of the order move less than others.
+    All three distances are the same for a permutation and its inverse. So the place of an item has
+    the law of the item at its place. Under "hamming" and "cayley" all permutations that come from
+    one another by renaming are equally likely, so an item that moves is equally likely anywhere
+    else. Under "kendall" it is near: people at the ends of the order move less than others.
 
     Examples
     --------
@@ -352,7 +352,15 @@ def target_place_law(model: MallowsModel, place: SupportsIndex) -> NDArray[np.fl
         steps, chances = displacement_law(n, model.theta, start)
         law[start + steps] = chances
         return read_only(law / math.fsum(law))
-    stays = 1.0 / (1.0 + (n - 1) * math.exp(-model.theta))
+    stays = _stays(model)
     law = np.full(n, (1.0 - stays) / max(n - 1, 1))
     law[start] = stays
     return read_only(law)
+
+
+def _stays(model: MallowsModel) -> float:
+    """Return the chance that an item keeps its place, where all items are alike."""
+    if isinstance(model, HammingMallows):
+        return 1.0 - model.mean_distance() / model.num_items
+    # The last item is swapped or not, and all are like the last.
+    return 1.0 / (1.0 + (model.num_items - 1) * math.exp(-model.theta))

@@ -93,7 +93,7 @@ GROUPED = "--column answer --domain yes,no --epsilon0 2 --delta 1e-6 --shuffler"
 RUN_GROUPS = [
     f"{GROUPED} mallows --groups-by lat,lon --metric haversine --radius 900m --alpha 4",
     f"{GROUPED} mallows --groups-by age --radius 2 --alpha 3 --keep colour",
-    f"{GROUPED} mallows --groups-by age --group-size 20 --alpha 3 --rank-distance cayley",
+    f"{GROUPED} mallows --groups-by age --group-size 20 --alpha 3 --rank-distance hamming",
     f"{GROUPED} mallows --groups-file groups.csv --alpha 3 --rank-distance cayley",
     f"{GROUPED} mallows --groups-graph friends.csv --hops 1 --alpha 3",
     f"{GROUPED} displacement --groups-by lat,lon --metric haversine --radius 900m --alpha 4",
@@ -204,6 +204,9 @@ MORE_RUNS = [
     *(("explain", "run survey.csv --column answer --domain yes,no --epsilon0 2 --delta 1e-6 --seed"
        f" 1 --title Answers --out results --json && explain results --as {form}")
       for form in ("notice", "label", "registry")),
+    ("monitor simulate", f"monitor simulate {HISTORY} --value value --epsilon0 2 --out results"
+     f" --stop-after 3 --json && monitor simulate {HISTORY} --value value --epsilon0 2"
+     " --out results --resume --json"),
     ("bounds", "bounds --epsilon0 1 --num-users 1000 --delta 1e-6 --over epsilon0 --json"),
     ("network curve", "network curve ring.csv --rounds 1-4,10 --epsilon0 1 --delta 1e-6"
      " --out curves --json"),

@@ -163,9 +163,9 @@ def channels_made():
     }
 
 
-@calls("channels", dict(distance="kendall"), dict(distance="cayley"))
+@calls("channels", dict(distance="kendall"), dict(distance="hamming"))
 def place_laws(distance):
-    models = {"kendall": sdp.groups.KendallMallows, "cayley": sdp.groups.CayleyMallows}
+    models = {"kendall": sdp.groups.KendallMallows, "hamming": sdp.groups.HammingMallows}
     return leakage.target_place_law(models[distance](num_items=4, theta=0.5), 1)
 
 

@@ -32,6 +32,8 @@ def distance_of(name, pi):
     n = len(pi)
     if name == "kendall":
         return sum(pi[i] > pi[j] for i in range(n) for j in range(i + 1, n))
+    if name == "hamming":
+        return sum(pi[i] != i for i in range(n))
     left, cycles = set(range(n)), 0
     while left:
         start = here = min(left)
@@ -151,6 +153,8 @@ def window_cosets(name, n, window):
     [
         ("kendall", 5, (1, 2, 3)),
         ("kendall", 4, (0, 1)),
+        ("hamming", 5, (0, 2, 3)),
+        ("hamming", 4, (1, 3)),
         ("cayley", 5, (0, 2, 4)),
         ("cayley", 4, (0, 1)),
     ],
@@ -195,6 +199,7 @@ def test_exchanging_two_entries_changes_the_distance_by_what_thinning_assumes():
                 change = abs(distance_of(name, swapped) - own)
                 largest[name][j - i] = max(largest[name][j - i], change)
     assert largest["kendall"][1:] == [2 * far - 1 for far in range(1, n)]
+    assert largest["hamming"][1:] == [2] * (n - 1)
     assert largest["cayley"][1:] == [1] * (n - 1)
 
 
@@ -205,7 +210,7 @@ def test_the_victims_place_is_as_spread_as_thinning_assumes(name):
     n, theta, victim = 5, 0.7, 1
     weights = [(pi, math.exp(-theta * d)) for pi, d in permutations_by_distance(name, n)]
     for size in (2, 3, 5):
-        exchange = {"kendall": 2 * size - 3, "cayley": 1}[name]
+        exchange = {"kendall": 2 * size - 3, "hamming": 2, "cayley": 1}[name]
         tightest = 0.0
         for hidden in itertools.combinations([u for u in range(n) if u != victim], n - 2):
             views = {}
@@ -236,11 +241,12 @@ def brute_force_thinned(profile_atoms, num_users, kappa, epsilon):
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 0.7])
-def test_thinning_is_the_kernel_with_a_smaller_blanket(epsilon):
+@pytest.mark.parametrize("name", ["hamming", "cayley"])
+def test_thinning_is_the_kernel_with_a_smaller_blanket(name, epsilon):
     p, theta, n = math.e, 0.4, 5
     atoms = [(1.0 / (p + 1.0), p, 1.0), (1.0 / (p + 1.0), 1.0, p)]
-    kappa = math.exp(-theta)
-    thinning = grouped._thinning(LocalProfile(epsilon0=1.0), n, theta, "cayley")
+    kappa = math.exp(-theta * (2.0 if name == "hamming" else 1.0))
+    thinning = grouped._thinning(LocalProfile(epsilon0=1.0), n, theta, name)
     assert thinning.num_users == n
     found = atom_delta(thinning.laws[0], n, epsilon)
     expected = brute_force_thinned(atoms, n, kappa, epsilon)
@@ -342,7 +348,7 @@ def test_stated_blankets_are_used_and_their_accuracy_is_assumed():
 
 def test_windows_win_where_the_uniform_shuffle_is_known_exactly():
     found = grouped_epsilon(
-        profiles.k_rr(1.0, 2), num_users=1000, theta=1e-7, distance="cayley", delta=1e-6
+        profiles.k_rr(1.0, 2), num_users=1000, theta=1e-7, distance="hamming", delta=1e-6
     )
     assert found.method == "mallows-window/binary-exact"
     uniform = account_epsilon(profiles.k_rr(1.0, 2), num_users=1000, delta=1e-6)
