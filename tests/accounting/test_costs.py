@@ -11,7 +11,6 @@ from shuffledp.accounting import calibration, composed_bounds, composition, conv
 from shuffledp.accounting.amplification import binary_randomized_response_kernels as kernels
 from shuffledp.accounting.amplification.atom_law import WIDE_WIDTH, AtomLaw, atom_delta
 from shuffledp.accounting.amplification.binary_randomized_response import BinaryRandomizedResponse
-from shuffledp.accounting.binary_rounds import binary_rounds_epsilon
 from shuffledp.accounting.calibration import epsilon_upper
 from shuffledp.accounting.discretization import dominating_loss, value_at
 from shuffledp.accounting.ledger import Ledger
@@ -240,7 +239,8 @@ def test_a_sum_of_nearly_certain_losses_is_not_composed(monkeypatch):
     bound = (release * 64_449).epsilon(3e-228)
     assert bound.upper == pytest.approx(18.4 * 64_449)
     assert bound.lower >= bound.upper * (1.0 - 1e-5)
-    rounds = binary_rounds_epsilon(35.0, num_users=130_000_000, rounds=59_510, delta=1e-6)
+    binary = ShuffledRelease(profile=k_rr(35.0, 2), num_users=130_000_000)
+    rounds = (binary * 59_510).epsilon(1e-6)
     assert rounds.lower >= rounds.upper * (1.0 - 1e-5)
 
 

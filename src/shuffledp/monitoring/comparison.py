@@ -25,13 +25,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context
 from enum import StrEnum
-from typing import Any
 
 from shuffledp.accounting.amplification.registry import account_epsilon
-from shuffledp.accounting.binary_rounds import (
-    binary_rounds_epsilon,
-    binary_rounds_epsilon0,
-)
 from shuffledp.accounting.calibration import (
     LARGEST_EPSILON0,
     largest_epsilon0,
@@ -230,27 +225,26 @@ def _error(task: RepeatedTask, name: str, epsilon0: float, *, share: float = 1.0
 
 def _largest_answer(task: RepeatedTask, name: str, *, epsilon: float) -> tuple[float, float | None]:
     """Return the largest epsilon0 that meets the target, and one that nothing can, if known."""
-    asked: dict[str, Any] = {
-        "num_users": task.num_users, "rounds": task.periods, "epsilon": epsilon, "delta": task.delta
-    }  # fmt: skip
-    if task.domain_size == 2:
-        found = binary_rounds_epsilon0(**asked)
-        return found.lower, found.upper
     largest = largest_local_epsilon(
-        **asked, profile_for=lambda loss: task.randomizer(name, loss).profile
+        num_users=task.num_users,
+        rounds=task.periods,
+        epsilon=epsilon,
+        delta=task.delta,
+        profile_for=lambda loss: task.randomizer(name, loss).profile,
     )
+    if task.domain_size == 2:  # elsewhere lower ends are too far below for a verdict
+        for further in _FURTHER:
+            lower = _rounds_epsilon(task, name, largest * further).lower
+            if lower is not None and lower > epsilon:
+                return largest, largest * further
     return largest, None
 
 
 def _rounds_epsilon(task: RepeatedTask, name: str, epsilon0: float) -> Bound:
     """Bound the central epsilon where each user gives an answer in every period."""
-    if task.domain_size == 2:
-        return binary_rounds_epsilon(
-            epsilon0, num_users=task.num_users, rounds=task.periods, delta=task.delta
-        )
     profile = task.randomizer(name, epsilon0).profile
     release = ShuffledRelease(profile=profile, num_users=task.num_users)
-    return (release * task.periods).epsilon(task.delta, with_lower=False)
+    return (release * task.periods).epsilon(task.delta, with_lower=task.domain_size == 2)
 
 
 def _within(bound: Bound, epsilon: float) -> Bound:
@@ -263,6 +257,9 @@ def _within(bound: Bound, epsilon: float) -> Bound:
 
 # Errors that are this close are taken to be the same.
 _NEARLY = 0.98
+
+# How far beyond the largest loss that meets a target, relatively, one is looked for that cannot.
+_FURTHER = (1.002, 1.01, 1.05)
 
 # Numbers of users from here on are printed without decimals.
 _MANY = 100.0
