@@ -204,9 +204,6 @@ MORE_RUNS = [
     *(("explain", "run survey.csv --column answer --domain yes,no --epsilon0 2 --delta 1e-6 --seed"
        f" 1 --title Answers --out results --json && explain results --as {form}")
       for form in ("notice", "label", "registry")),
-    ("monitor simulate", f"monitor simulate {HISTORY} --value value --epsilon0 2 --out results"
-     f" --stop-after 3 --json && monitor simulate {HISTORY} --value value --epsilon0 2"
-     " --out results --resume --json"),
     ("bounds", "bounds --epsilon0 1 --num-users 1000 --delta 1e-6 --over epsilon0 --json"),
     ("network curve", "network curve ring.csv --rounds 1-4,10 --epsilon0 1 --delta 1e-6"
      " --out curves --json"),
