@@ -143,7 +143,7 @@ def test_pieces(write, capsys):
 @pytest.mark.parametrize(
     ("lines", "error", "message"),
     [
-        (["0,1", "1,2", "2,3", "3,0"], ParameterError, r"bipartite.*--lazy 0\.2"),
+        (["0,1", "1,2", "2,3", "3,0"], ParameterError, r"bipartite.*laziness=0\.2"),
         (["0,1"], ParameterError, "2 users: at least 3"),
         (["0,1,0.5", "1,2,0.5", "0,2,1"], DataError, "weights are not used"),
         ([""], DataError, "empty"),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.network.graph_files import read_graph
 
-DATA = Path(__file__).parents[4] / "shared" / "data"
+DATA = Path(__file__).parents[3] / "shared" / "data"
 
 
 def write(path, data):

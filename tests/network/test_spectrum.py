@@ -14,7 +14,7 @@ from shuffledp.network.families import random_regular_graph
 from shuffledp.network.graph import Graph
 from shuffledp.network.spectrum import walk_spectrum
 
-DATA = Path(__file__).parents[4] / "shared" / "data"
+DATA = Path(__file__).parents[3] / "shared" / "data"
 
 # Some thirty certificates.
 FALSE_POSITIVE_RATE = 1e-10  # 100 certificates

@@ -127,7 +127,7 @@ class TestRandomize:
         randomizer = cls(low=0, high=1, epsilon0=1.0)
         values = np.full(50_000, 0.5)
         values[[position, position + 7]] = bad
-        advice = "missing values" if math.isnan(bad) else "--clip"
+        advice = "missing values" if math.isnan(bad) else "clip the values"
         message = rf"values\[{position}\] = {bad} is not in \[0.0, 1.0\]: .*{advice}"
         with pytest.raises(DomainError, match=message):
             randomizer.randomize(values, Entropy.from_seed(4))
