@@ -396,3 +396,14 @@ def test_a_delta_below_all_that_is_resolved_composes_nothing(monkeypatch):
     release = ShuffledRelease(profile=profiles.k_rr(0.001, 2), num_users=389_197_756)
     bound = (release * 2).delta(1e-5)
     assert (bound.lower, bound.upper) == (0.0, pytest.approx(2e-300))
+
+
+def test_a_delta_next_to_one_composes_nothing(monkeypatch):
+    def refused(*_, **__):
+        raise AssertionError("a lattice was made")
+
+    monkeypatch.setattr(composition, "compose_curves", refused)
+    release = ShuffledRelease(profile=profiles.k_rr(200.0, 16), num_users=10**10)
+    bound = (release * 10_000).delta(20.0)
+    assert (bound.lower, bound.upper) == (pytest.approx(1.0, abs=1e-8), 1.0)
+    assert bound.lower < 1.0

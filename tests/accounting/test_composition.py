@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 from oracles import discrete_pairs, dp_accounting_oracle, gaussian_pairs
 from shuffledp.accounting import composition, convolution
 from shuffledp.accounting.amplification.families import CLONES
-from shuffledp.accounting.composition import certain_epsilon, compose, compose_curves
+from shuffledp.accounting.composition import (
+    certain_delta,
+    certain_epsilon,
+    compose,
+    compose_curves,
+)
 from shuffledp.accounting.discretization import dominated_loss, dominating_loss
 from shuffledp.accounting.privacy_loss import HockeyStickCurve, PrivacyLoss, no_loss
 from shuffledp.core.errors import ParameterError, PrecisionError
@@ -371,6 +376,35 @@ def test_a_certain_epsilon_is_not_held_by_the_rounds(epsilon0, rounds, delta):
     if delta < 0.5 * float(truth) ** rounds:
         missed = math.log1p(-delta / float(truth) ** rounds)
         assert found >= rounds * epsilon0 * (1.0 - 1e-3) + missed
+
+
+@pytest.mark.parametrize("epsilon0", [5.0, 18.0, 40.0])
+@pytest.mark.parametrize("rounds", [3, 30, 1000])
+def test_a_certain_delta_is_below_that_of_the_rounds(epsilon0, rounds):
+    """One user alone again; from no epsilon at all to all that the losses add up to."""
+    truth = mpmath.exp(epsilon0) / (1 + mpmath.exp(epsilon0))
+    curve = HockeyStickCurve(
+        forward=lambda epsilon: Enclosure(
+            *[max(float(truth - mpmath.exp(epsilon) * (1 - truth)), 0.0)] * 2
+        ),
+        backward=lambda _: Enclosure(0.0, 0.0),
+        highest=epsilon0,
+    )
+    certain = []
+    for share in (0.0, 0.3, 0.6, 0.9, 0.99, 1.0):
+        epsilon = share * rounds * epsilon0
+        found = certain_delta([(curve, rounds)], epsilon)
+        held = sum(
+            mpmath.binomial(rounds, times)
+            * truth**times
+            * (1 - truth) ** (rounds - times)
+            * max(1 - mpmath.exp(epsilon - (2 * times - rounds) * mpmath.mpf(epsilon0)), 0)
+            for times in range(rounds + 1)
+        )
+        assert found <= held
+        certain.append(found > 0.0)
+    assert certain[0] == (rounds > 50)
+    assert not certain[-1]
 
 
 def test_what_is_aimed_too_high_is_composed_anew(monkeypatch):

@@ -113,10 +113,14 @@ def composed_delta(parts: Parts, epsilon: float, *, with_lower: bool = True) -> 
         return _nothing()
     if len(parts) == 1 and parts[0][1] == 1:
         return parts[0][0].delta_alone(asked, with_lower=with_lower)
+    from shuffledp.accounting.composition import certain_delta
+
     failure = failure_of(parts)
     if asked >= pure_epsilon_of(parts):
         proved = _failure_below(parts) if with_lower else None
         return _bound(parts, proved, failure, "pure composition", _BASIC)
+    if (certain := certain_delta(_attacks_on(parts), asked)) > 0.0:
+        return _bound(parts, certain if with_lower else None, 1.0, "basic composition", _BASIC)
     rest, smallest, method, source = _rest_delta(parts, asked)
     upper = min(round_up(failure + (1.0 - failure) * rest), 1.0)
     lower = None

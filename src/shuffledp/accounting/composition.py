@@ -53,6 +53,9 @@ _DENSE = 9.0
 # How far below the highest, relatively, nearly every loss may be for the sum to be nearly its own.
 _GAPS = (1e-6, 5e-4)
 
+# Exponent of the chance that is left where a sum of losses is as good as certain: 1e-9.
+_SURE = 20.7
+
 # A loss beyond which no curve is asked; where its value is that of a limit, it is so here.
 _FAR_LOSS = 500.0
 
@@ -230,6 +233,27 @@ def certain_epsilon(
         if missed < 0.0:
             best = max(best, total * (1.0 - 1e-12) + math.log(-math.expm1(missed)))
     return best
+
+
+def certain_delta(parts: Sequence[tuple[HockeyStickCurve, int]], epsilon: float) -> float:
+    """Return a delta next to 1 that the lower ends of curves prove without composing; or 0.
+
+    A loss is above ``loss`` with some chance and never below minus the highest, so Hoeffding's
+    inequality keeps the sum far above epsilon; the proof is in docs/results/composition.md.
+    """
+    for gap in _GAPS:
+        mean, square = 0.0, 0.0
+        for curve, count in parts:
+            loss = curve.highest * (1.0 - gap)
+            if not loss < curve.highest < math.inf:
+                return 0.0
+            chance = value_at(curve.forward, loss).lower / -math.expm1(loss - curve.highest)
+            chance = min(chance, 1.0) * (1.0 - 8.0 * _UNIT)
+            mean += count * (chance * loss - (1.0 - chance) * curve.highest)
+            square += count * (loss + curve.highest) ** 2
+        if mean - math.sqrt(0.5 * _SURE * square) >= (epsilon + _SURE) * (1.0 + 1e-9):
+            return 1.0 - 3.0 * math.exp(-_SURE)
+    return 0.0
 
 
 def _require_resolvable(
