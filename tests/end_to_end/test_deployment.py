@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -84,6 +85,8 @@ def check_results(task, record):
     assert record["guarantee"]["epsilon"]["upper"] == expected.epsilon_upper
     assert record["parameters"]["num_honest"] == record["num_users"]
     assert 500 <= record["num_users"] <= 1000
+    assert record["about"]["title"] == task.info
+    assert date.fromisoformat(record["about"]["date"])
     if record["num_users"] == 1000:
         yes = record["estimates"][0]
         # Eight standard errors: a false alarm in 10^15 runs.

@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,7 +17,7 @@ from shuffledp.accounting.release import honest_users
 from shuffledp.collection.arrangements import UNIFORM, Stage
 from shuffledp.collection.output import results_folder, write_results
 from shuffledp.collection.plan import plan
-from shuffledp.collection.results import Guarantee, Result
+from shuffledp.collection.results import About, Guarantee, Result
 from shuffledp.collection.run import estimate
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ShuffledpError
@@ -98,7 +99,9 @@ def result_of(task: Task, opened: Opened) -> Result:
         shuffling=shuffling,
     )
     found = estimate(opened.reports, replace(planned, target_epsilon=float(task.epsilon)))
-    return replace(found, guarantee=opened.guarantee)
+    today = datetime.now(UTC).date().isoformat()
+    about = About(title=task.info, question=asked.text, date=today)
+    return replace(found, guarantee=opened.guarantee, about=about)
 
 
 def batch_facts(task: Task, opened: Opened) -> dict[str, object]:
