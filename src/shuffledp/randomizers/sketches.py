@@ -146,7 +146,7 @@ class CountMeanSketch:
 
     @property
     def num_counts(self) -> int:
-        """Number of counts of an aggregate: one a cell, and one a hash function."""
+        """How many counts an aggregate has, one a cell and one a hash function."""
         return self.num_hashes * self.num_buckets + self.num_hashes
 
     @property
