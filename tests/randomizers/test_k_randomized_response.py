@@ -1,5 +1,6 @@
 import itertools
 import math
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -9,6 +10,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.profile import RandomizerFamily
 from shuffledp.randomizers import KRandomizedResponse
 from shuffledp.randomizers.checks import LARGEST_K, code_type
+from shuffledp.randomizers.registry import make_randomizer
 
 
 class Scripted:
@@ -147,3 +149,17 @@ def test_law_of_blanket_differences_has_mean_one_minus_e():
         atoms = KRandomizedResponse(domain_size=k, epsilon0=1.0).profile.blanket
         mean = sum(atom.mass * (atom.ratio0 - e * atom.ratio1) for atom in atoms)
         assert mean == pytest.approx(1 - e, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["k-rr", "hadamard-response", "optimized-local-hashing"])
+def test_counting_needs_less_than_a_byte_a_report(name):
+    randomizer = make_randomizer(name, domain_size=16, epsilon0=2.0)
+    reports = randomizer.randomize(np.zeros(2_000_000, dtype=np.int64), Entropy.from_seed(1))
+    randomizer.aggregate(reports)  # imports and compiled loops are in memory from here on
+    tracemalloc.start()
+    try:
+        randomizer.aggregate(reports)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 2_000_000

@@ -36,6 +36,9 @@ _LARGEST_CHANNEL_K = 64
 # between the generator that writes them and the loop that reads them.
 _BLOCK = 2**15
 
+# Reports counted at a time, at least: counting takes eight bytes for each.
+_COUNTED = 2**16
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KRandomizedResponse(CategoryRandomizer):
@@ -146,7 +149,7 @@ class KRandomizedResponse(CategoryRandomizer):
     def aggregate(self, reports: Reports) -> Counts:
         """Return how many reports name each category. See `CategoryRandomizer`."""
         codes = self._codes(reports)
-        support = np.bincount(codes, minlength=self.domain_size)
+        support = histogram(codes, self.domain_size)
         return Counts(support=support, num_reports=codes.size, fingerprint=self.fingerprint)
 
     def _codes(self, reports: Reports) -> NDArray[Any]:
@@ -198,6 +201,15 @@ def moved_on(
     reports += codes.astype(np.uint64) + np.uint64(1)
     reports -= np.uint64(k) * (reports >= np.uint64(k))
     return reports
+
+
+def histogram(codes: NDArray[Any], size: int) -> NDArray[np.int64]:
+    """Return how often each whole number below ``size`` occurs; the caller has checked them."""
+    counts = np.zeros(size, dtype=np.int64)
+    step = max(_COUNTED, size)
+    for start in range(0, codes.size, step):
+        counts += np.bincount(codes[start : start + step], minlength=size)
+    return counts
 
 
 def _ignores_input(k: int, threshold: int) -> bool:

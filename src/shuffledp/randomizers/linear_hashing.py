@@ -43,7 +43,7 @@ from shuffledp.randomizers.checks import (
     require_small_channel,
     set_fields,
 )
-from shuffledp.randomizers.k_randomized_response import moved_on
+from shuffledp.randomizers.k_randomized_response import histogram, moved_on
 from shuffledp.randomizers.thresholds import (
     WORD_VALUES,
     k_randomized_response_threshold,
@@ -352,7 +352,7 @@ def count_by_digits(
     codes, weights = data, np.broadcast_to(np.int64(1), data.shape)
     if law.num_possible_reports <= min(data.size, _LARGEST_HISTOGRAM):
         codes = np.arange(law.num_possible_reports, dtype=data.dtype)
-        weights = np.bincount(data, minlength=law.num_possible_reports)
+        weights = histogram(data, law.num_possible_reports)
     kernels.add_reports(codes, weights, inverses, offsets, block_sizes, num_blocks, table)
     rows = np.empty(2 * g * g if int(block_sizes[0]) > g else 0, dtype=np.int64)
     support = table[-2:-1]
@@ -398,9 +398,8 @@ def _count_binary(law: HashedReports, data: NDArray[np.unsignedinteger]) -> NDAr
     With d_a the reports (a, 0) less the reports (a, 1), those that support v are
     (n + sum_a (-1)^parity(a & v) d_a) / 2.
     """
-    seeds, signs = data >> np.uint8(1), 1.0 - 2.0 * (data & np.uint8(1))
-    signed = np.bincount(seeds, weights=signs, minlength=law.num_seeds).astype(np.int64)
-    support = walsh_hadamard(signed)[: law.domain_size]
+    counts = histogram(data, law.num_possible_reports)
+    support = walsh_hadamard(counts[::2] - counts[1::2])[: law.domain_size]
     support += data.size
     support >>= 1
     return support
