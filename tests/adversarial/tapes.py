@@ -13,6 +13,18 @@ WORDS = 2**64
 LARGEST = WORDS - 1
 
 
+class ScriptedWords:
+    """Hands out the words that a test has chosen, in their order, and no more."""
+
+    def __init__(self, words):
+        self._words = [int(word) for word in words]
+
+    def words(self, count):
+        taken, self._words = self._words[:count], self._words[count:]
+        assert len(taken) == count, "more words were asked for than there are"
+        return np.array(taken, dtype=np.uint64)
+
+
 class Tape:
     """Hands out the words that it was given, in order, and then those of a seeded stream.
 

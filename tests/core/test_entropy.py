@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adversarial.tapes import ScriptedWords
 from shuffledp.core import entropy as module
 from shuffledp.core.entropy import Entropy, draw_below
 from shuffledp.core.errors import ParameterError
@@ -379,18 +380,6 @@ def test_forked_children_share_no_word_with_each_other_or_the_parent(past_python
     assert len(secret) == len(set(secret)) == count
     simulated = {tuple(words) for kind, *words in lines if kind == "simulated"}
     assert len(simulated) == 1
-
-
-class ScriptedWords:
-    """Hands out the words that a test has chosen, in their order, and no more."""
-
-    def __init__(self, words):
-        self._words = [int(word) for word in words]
-
-    def words(self, count):
-        taken, self._words = self._words[:count], self._words[count:]
-        assert len(taken) == count, "more words were asked for than there are"
-        return np.array(taken, dtype=np.uint64)
 
 
 @given(bound=st.integers(2, 200))

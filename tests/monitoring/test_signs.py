@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.stats import binom
 
+from adversarial.tapes import ScriptedWords
 from shuffledp.core.entropy import Entropy, draw_below
 from shuffledp.core.errors import ParameterError
 from shuffledp.monitoring.signs import (
@@ -490,18 +491,6 @@ FALSE_POSITIVE_RATE = 1e-10
 NUM_TESTS = 10
 
 NUM_DRAWS = 400_000
-
-
-class ScriptedWords:
-    """Hands out the words that a test has chosen, in their order, and no more."""
-
-    def __init__(self, words):
-        self._words = [int(word) for word in words]
-
-    def words(self, count):
-        taken, self._words = self._words[:count], self._words[count:]
-        assert len(taken) == count, "more words were asked for than there are"
-        return np.array(taken, dtype=np.uint64)
 
 
 # Exact parts.

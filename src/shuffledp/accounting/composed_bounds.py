@@ -108,13 +108,13 @@ def composed_delta(parts: Parts, epsilon: float, *, with_lower: bool = True) -> 
 
     ``upper`` errs upwards and is at least 1e-300 unless delta is exactly 0.
     """
+    from shuffledp.accounting.composition import certain_delta
+
     asked = require_non_negative("epsilon", epsilon)
     if not parts:
         return _nothing()
     if len(parts) == 1 and parts[0][1] == 1:
         return parts[0][0].delta_alone(asked, with_lower=with_lower)
-    from shuffledp.accounting.composition import certain_delta
-
     failure = failure_of(parts)
     if asked >= pure_epsilon_of(parts):
         proved = _failure_below(parts) if with_lower else None

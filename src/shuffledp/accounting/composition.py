@@ -33,7 +33,6 @@ from shuffledp.accounting.discretization import (
 from shuffledp.accounting.privacy_loss import HockeyStickCurve, PrivacyLoss, no_loss
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
 from shuffledp.core.errors import ParameterError, PrecisionError
-from shuffledp.core.numerics.enclosure import Enclosure
 
 _UNIT = math.ulp(1.0)
 
@@ -210,6 +209,21 @@ def _common_interval(curves: Sequence[tuple[HockeyStickCurve, int, float]], rati
     return _short(interval)
 
 
+def _chance_near_highest(
+    curve: HockeyStickCurve, gap: float, *, upper: bool
+) -> tuple[float, float]:
+    """Return a loss so far below the highest, relatively, and the chance of more; 0 if unknown.
+
+    By the upper end of the curve, or its lower one; the proof is in docs/results/composition.md.
+    """
+    loss = curve.highest * (1.0 - gap)
+    if not loss < curve.highest < math.inf:
+        return loss, 0.0
+    value = value_at(curve.forward, loss)
+    chance = (value.upper if upper else value.lower) / -math.expm1(loss - curve.highest)
+    return loss, min(chance, 1.0)
+
+
 def certain_epsilon(
     parts: Sequence[tuple[HockeyStickCurve, int]], delta: float, *, upper: bool
 ) -> float:
@@ -222,14 +236,10 @@ def certain_epsilon(
     for gap in _GAPS:
         log_chance, total = 0.0, 0.0
         for curve, count in parts:
-            loss = curve.highest * (1.0 - gap)
-            bounded = loss < curve.highest < math.inf
-            value = value_at(curve.forward, loss) if bounded else Enclosure(0.0, 0.0)
-            chance = value.upper if upper else value.lower
+            loss, chance = _chance_near_highest(curve, gap, upper=upper)
             if chance <= 0.0:
                 log_chance = -math.inf
                 break
-            chance = min(chance / -math.expm1(loss - curve.highest), 1.0)
             log_chance += count * (math.log(chance) - 8.0 * _UNIT) * (1.0 + 8.0 * _UNIT)
             total += count * loss
         missed = math.log(delta) - log_chance
@@ -247,15 +257,15 @@ def certain_delta(parts: Sequence[tuple[HockeyStickCurve, int]], epsilon: float)
     for gap in (*_GAPS, *_WIDE_GAPS):
         mean, square = 0.0, 0.0
         for curve, count in parts:
-            loss = curve.highest * (1.0 - gap)
-            if not loss < curve.highest < math.inf:
-                return 0.0
-            chance = value_at(curve.forward, loss).lower / -math.expm1(loss - curve.highest)
-            chance = min(chance, 1.0) * (1.0 - 8.0 * _UNIT)
+            loss, chance = _chance_near_highest(curve, gap, upper=False)
+            if chance <= 0.0:
+                break
+            chance *= 1.0 - 8.0 * _UNIT
             mean += count * (chance * loss - (1.0 - chance) * curve.highest)
             square += count * (loss + curve.highest) ** 2
-        if mean - math.sqrt(0.5 * _SURE * square) >= (epsilon + _SURE) * (1.0 + 1e-9):
-            return 1.0 - 3.0 * math.exp(-_SURE)
+        else:
+            if mean - math.sqrt(0.5 * _SURE * square) >= (epsilon + _SURE) * (1.0 + 1e-9):
+                return 1.0 - 3.0 * math.exp(-_SURE)
     return 0.0
 
 

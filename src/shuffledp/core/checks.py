@@ -81,6 +81,7 @@ def require_open_unit(name: str, value: SupportsFloat) -> float:
 def require_at_least(name: str, value: SupportsIndex, minimum: int) -> int:
     """Return ``value`` as an int if it is a whole number >= ``minimum``, else raise."""
     try:
+        # A truth value is refused as a text is, though Python takes it for 0 or 1.
         number = operator.index("" if _is_boolean(value) else value)  # type: ignore[arg-type]
     except TypeError:
         raise ParameterError(

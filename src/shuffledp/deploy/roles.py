@@ -174,7 +174,7 @@ def serve_analyzer(settings: AnalyzerSettings, on_ready: Callable[[str], None]) 
                     _publish(analyzer, task, data, results / str(number))
                 except ShuffledpError as error:
                     refusals[number] = str(error)
-                    print(f"error: batch {number}: {error}", file=sys.stderr)  # noqa: T201
+                    print(f"error: batch {number}: {error}", file=sys.stderr)  # noqa: T201  # for the operator
                     continue
                 await asyncio.to_thread(shuffler.forget, number)
 
@@ -187,7 +187,7 @@ def serve_analyzer(settings: AnalyzerSettings, on_ready: Callable[[str], None]) 
                 except ShuffledpError as error:  # the shuffler is away: it will come back
                     if str(error) != said:
                         said = str(error)
-                        print(f"warning: {said}", file=sys.stderr)  # noqa: T201
+                        print(f"warning: {said}", file=sys.stderr)  # noqa: T201  # for the operator
                 numbers.update(
                     batches_published=len(batches_in(results)),
                     batches_refused=len(refusals),

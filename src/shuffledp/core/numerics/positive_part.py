@@ -195,11 +195,14 @@ def _by_contour(
 def _num_listed(num_terms: int, most: int, masses: NDArray[np.float64]) -> float:
     """Return about how many outcomes are visited with ``most`` terms off the two first values."""
     others = masses.size - 1
-    if most * others > _MOST_OUTCOMES or math.comb(most + others, others) > _MOST_OUTCOMES:
-        return math.inf
+    if most * others > _MOST_OUTCOMES:
+        return math.inf  # there are more rows than that
+    rows = math.comb(most + others, others)
+    if rows > _MOST_OUTCOMES:
+        return math.inf  # perhaps too many for a float
     odd = masses[0] / max(1.0 - math.fsum(masses[1:]), masses[0])
     row = min(_DEVIATIONS * (1.0 + math.sqrt(num_terms * odd * (1.0 - odd))), num_terms + 1.0)
-    return math.comb(most + others, others) * row
+    return rows * row
 
 
 def _listed(
