@@ -10,7 +10,7 @@ from typing import Any, Final
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
 from shuffledp.deploy.database import Database, Layout
-from shuffledp.deploy.messages import REPORT_ID_BYTES, Report, SealKey
+from shuffledp.deploy.messages import REPORT_ID_BYTES, Report, SealKey, SignedKeys
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 
@@ -112,6 +112,27 @@ class Client:
         """Return the report that was made, also once it is done."""
         rows = self._store.rows("SELECT id, epoch, report FROM reports WHERE round = 1")
         return None if not rows else Kept(report_id=rows[0][0], epoch=rows[0][1], report=rows[0][2])
+
+    def choose_keys(
+        self, *, shuffler: SignedKeys, analyzer: SignedKeys, now: float
+    ) -> tuple[SealKey, SealKey]:
+        """Return the keys to seal the kept report to: the shuffler's and the analyzer's.
+
+        Raises
+        ------
+        ProtocolError
+            For a list that is over, or has a smaller serial than one that was seen before.
+        """
+        lists = {"shuffler_serial": shuffler, "analyzer_serial": analyzer}
+        for name, each in lists.items():
+            each.require_current(now, self._store.fact(name) or 0)
+        kept = self.kept()
+        if kept is None:
+            raise DataError("there is no report to send: answer first")
+        with self._store.transaction():
+            for name, each in lists.items():
+                self._store.set_fact(name, each.serial)
+        return shuffler.key_of_epoch(kept.epoch), analyzer.keys[0]
 
     def sealed(self, *, shuffler: SealKey, analyzer: SealKey) -> bytes:
         """Return the kept report sealed anew for these keys, under the same id."""

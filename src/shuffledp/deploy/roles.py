@@ -1,7 +1,6 @@
 """What runs: shuffler and analyzer, a fleet of simulated devices, and who collects results."""
 
 import asyncio
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -20,22 +19,22 @@ from shuffledp.collection.plan import plan
 from shuffledp.collection.results import About, Guarantee, Result
 from shuffledp.collection.run import estimate
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import DataError, ShuffledpError
+from shuffledp.core.errors import DataError, OutputError, ShuffledpError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.progress import Progress
 from shuffledp.deploy.analyzer import Analyzer, Opened
 from shuffledp.deploy.http_client import MOST_SHORT_BYTES, HttpClient, json_of
+from shuffledp.deploy.key_files import keys_of
 from shuffledp.deploy.messages import (
     MOST_REPORTS,
     REPORT_ID_BYTES,
     Report,
-    SealKey,
     SignedKeys,
+    require_agreement,
 )
 from shuffledp.deploy.service import (
     analyzer_app,
     batches_in,
-    inner_app,
     serve,
     shuffler_app,
     signed_request,
@@ -43,12 +42,11 @@ from shuffledp.deploy.service import (
 from shuffledp.deploy.settings import (
     AnalyzerSettings,
     ShufflerSettings,
-    sealing_key,
-    sealing_keys,
     signing_key,
 )
 from shuffledp.deploy.shuffler import Answer, Shuffler
 from shuffledp.deploy.task import Task
+from shuffledp.deploy.watch import AnalyzerWatch, ShufflerWatch, Watch
 
 _PATIENCE_SECONDS = 60.0
 
@@ -124,27 +122,28 @@ def batch_facts(task: Task, opened: Opened) -> dict[str, object]:
 def serve_shuffler(settings: ShufflerSettings, on_ready: Callable[[str], None]) -> None:
     """Serve one task's shuffler until the process is told to end."""
     task = settings.read_task()
-    numbers: dict[str, float] = {}
     with Shuffler(
         task,
         settings.store,
         signing_key=signing_key(settings.signing_key),
-        sealing_keys=sealing_keys(settings.sealing_keys),
+        sealing_keys=keys_of(settings, task),
         grace_seconds=settings.grace_seconds,
     ) as shuffler:
+        watch = Watch.of("shuffler")
         app = shuffler_app(
             shuffler,
             public_keys=settings.public_keys.read_bytes(),
+            analyzer_keys=settings.analyzer_keys.read_bytes(),
             analyzer_key=bytes.fromhex(settings.analyzer),
-            numbers=numbers,
+            watch=ShufflerWatch(watch, shuffler, settings.sealing_keys),
         )
-        serve(app, inner_app(numbers, "shuffler"), settings, on_ready)
+        serve(app, watch, settings, on_ready)
 
 
 def serve_analyzer(settings: AnalyzerSettings, on_ready: Callable[[str], None]) -> None:
     """Serve one task's analyzer until the process is told to end."""
     task = settings.read_task()
-    numbers: dict[str, float] = {}
+    watch = AnalyzerWatch(Watch.of("analyzer"), settings.ledger)
     refusals: dict[int, str] = {}
     results = settings.store / "results"
     results.mkdir(exist_ok=True)
@@ -153,7 +152,7 @@ def serve_analyzer(settings: AnalyzerSettings, on_ready: Callable[[str], None]) 
             task,
             settings.store,
             shuffler_key=bytes.fromhex(settings.shuffler),
-            opening_keys={0: sealing_key(settings.opening_key)},
+            opening_keys=keys_of(settings, task),
             ledger=settings.ledger,
         ) as analyzer,
         Server(
@@ -166,33 +165,31 @@ def serve_analyzer(settings: AnalyzerSettings, on_ready: Callable[[str], None]) 
     ):
 
         async def take_batches() -> None:
-            for number in await asyncio.to_thread(shuffler.sealed):
+            sealed = await asyncio.to_thread(shuffler.sealed)
+            watch.shuffler_answered()
+            for number in sealed:
                 if number in refusals:
                     continue
                 data = await asyncio.to_thread(shuffler.batch, number)
                 try:
-                    _publish(analyzer, task, data, results / str(number))
+                    num_reports = _publish(analyzer, task, data, results / str(number))
+                except OutputError as error:  # a full disk: the batch is asked for again
+                    watch.watch.store_failed(error)
+                    return
                 except ShuffledpError as error:
                     refusals[number] = str(error)
-                    print(f"error: batch {number}: {error}", file=sys.stderr)  # noqa: T201  # for the operator
+                    watch.refused(number, error)
                     continue
+                watch.published(number, num_reports)
                 await asyncio.to_thread(shuffler.forget, number)
 
         async def work() -> None:
-            said = ""
             while True:
                 try:
                     await take_batches()
-                    said = ""
                 except ShuffledpError as error:  # the shuffler is away: it will come back
-                    if str(error) != said:
-                        said = str(error)
-                        print(f"warning: {said}", file=sys.stderr)  # noqa: T201  # for the operator
-                numbers.update(
-                    batches_published=len(batches_in(results)),
-                    batches_refused=len(refusals),
-                    shuffler_answers=int(not said),
-                )
+                    watch.shuffler_away(str(error))
+                watch.tick(len(batches_in(results)), len(refusals))
                 await asyncio.sleep(settings.poll_seconds)
 
         app = analyzer_app(
@@ -202,15 +199,20 @@ def serve_analyzer(settings: AnalyzerSettings, on_ready: Callable[[str], None]) 
             results=results,
             refusals=refusals,
             work=work,
+            watch=watch.watch,
         )
-        serve(app, inner_app(numbers, "analyzer"), settings, on_ready)
+        serve(app, watch.watch, settings, on_ready)
 
 
-def _publish(analyzer: Analyzer, task: Task, data: bytes, folder: Path) -> None:
-    """Open a batch and write what it says; done again it says the same and spends nothing."""
+def _publish(analyzer: Analyzer, task: Task, data: bytes, folder: Path) -> int:
+    """Open a batch, write what it says, and return how many reports it counts.
+
+    Done again it says the same and spends nothing.
+    """
     opened = analyzer.take(data)
     with results_folder(folder, overwrite=True) as partial:
         write_results(result_of(task, opened), partial, parameters=batch_facts(task, opened))
+    return opened.reports.num_reports
 
 
 # ---------------------------------------------------------------- who asks them
@@ -245,9 +247,9 @@ class Server:
             token = self._key.sign(signed_request(self._task_id, method, path))
         return self._http.request(method, path, token=token, most=most)
 
-    def keys(self) -> SignedKeys:
-        """Return the keys to which reports for this role are sealed."""
-        return SignedKeys.decode(self._ask("GET", "/keys", _MOST_KEYS_BYTES), self._operator_key)
+    def keys(self, name: str = "keys") -> SignedKeys:
+        """Return the keys to which reports for this role are sealed, or its ``analyzer_keys``."""
+        return SignedKeys.decode(self._ask("GET", f"/{name}", _MOST_KEYS_BYTES), self._operator_key)
 
     def upload(self, body: bytes) -> list[Answer]:
         """Hand in reports; return what became of each."""
@@ -277,12 +279,13 @@ class Server:
         return self._ask("GET", f"/results/{number}/{name}", _MOST_FILE_BYTES)
 
 
-def key_of_epoch(keys: SignedKeys, epoch: int) -> SealKey:
-    """Return the key of an epoch; raise if the list has none."""
-    found = {each.number: each for each in keys.keys}.get(epoch % 256)
-    if found is None:
-        raise DataError(f"the shuffler's list has no key for epoch {epoch}: ask its operator")
-    return found
+def fetch_keys(shuffler: Server, analyzer: Server, now: float) -> tuple[SignedKeys, SignedKeys]:
+    """Return both lists, not over; raise if the servers say other things of the analyzer's."""
+    sealing, opening = shuffler.keys(), analyzer.keys()
+    require_agreement(shuffler.keys("analyzer_keys"), opening)
+    for each in (sealing, opening):
+        each.require_current(now)
+    return sealing, opening
 
 
 def send_values(
@@ -305,7 +308,7 @@ def send_values(
         Server(task, task.shuffler_url, "shuffler") as shuffler,
         Server(task, task.analyzer_url, "analyzer") as analyzer,
     ):
-        shuffler_keys, analyzer_key = shuffler.keys(), analyzer.keys().keys[0]
+        shuffler_keys, analyzer_keys = fetch_keys(shuffler, analyzer, now())
         done = 0
         for reports in _encoded(asked, values, entropy):
             for start in range(0, len(reports), MOST_REPORTS):
@@ -313,7 +316,7 @@ def send_values(
                 epoch = task.epoch_at(now())
                 if epoch is None:
                     raise DataError("the task takes no reports at this time")
-                key = key_of_epoch(shuffler_keys, epoch)
+                key = shuffler_keys.key_of_epoch(epoch)
                 ids = entropy.words(len(some) * REPORT_ID_BYTES // 8).tobytes()
                 body = b"".join(
                     Report.sealed_for(
@@ -322,7 +325,7 @@ def send_values(
                         report_id=ids[at * REPORT_ID_BYTES : (at + 1) * REPORT_ID_BYTES],
                         epoch=epoch,
                         shuffler=key,
-                        analyzer=analyzer_key,
+                        analyzer=analyzer_keys.keys[0],
                     ).encode()
                     for at, report in enumerate(some)
                 )

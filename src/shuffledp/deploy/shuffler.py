@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from shuffledp.core.durable_files import sync_folder
 from shuffledp.deploy.database import Database, Layout, write_new
-from shuffledp.deploy.messages import Batch, Report, decode_upload, sealed_size
+from shuffledp.deploy.messages import NUM_KEYS, Batch, Report, decode_upload, sealed_size
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 
@@ -72,6 +72,18 @@ class BatchState:
     root: bytes | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """What an operator sees of a shuffler's batches."""
+
+    #: How many are in which state.
+    states: Mapping[str, int]
+    #: Last epoch of the oldest batch that can be fetched.
+    first_sealed_epoch: int | None
+    #: Closed epochs since the first whose reports wait for more.
+    num_short_epochs: int
+
+
 class Shuffler:
     """One task's shuffler; a context manager that holds its store."""
 
@@ -84,7 +96,7 @@ class Shuffler:
         sealing_keys: Mapping[int, X25519PrivateKey],
         grace_seconds: float = GRACE_SECONDS,
     ) -> None:
-        """``sealing_keys`` are those of epochs that are not over, by the number of the key."""
+        """``sealing_keys`` are by epoch: those of epochs whose reports are not all released."""
         task.check()
         self.task, self._folder, self._grace = task, folder, grace_seconds
         self._signing_key, self._sealing_keys = signing_key, dict(sealing_keys)
@@ -137,9 +149,9 @@ class Shuffler:
             return Answer.ACCEPTED if found == digest else Answer.REPLAYED
         if report.epoch >= self.task.num_epochs or now < self._begin(report.epoch):
             return Answer.EARLY
-        if now >= self._end(report.epoch) or self._is_closed(report.epoch):
+        if now >= self.end_of(report.epoch) or self._is_closed(report.epoch):
             return Answer.LATE
-        if report.key not in self._sealing_keys:
+        if report.epoch not in self._sealing_keys or report.key != report.epoch % NUM_KEYS:
             return Answer.UNKNOWN_KEY
         self._store.change(
             "INSERT INTO seen VALUES (?, ?, ?)", (report.epoch, report.report_id, digest)
@@ -154,7 +166,7 @@ class Shuffler:
         """Return when an epoch begins, in seconds since 1970."""
         return self.task.start + epoch * self.task.epoch_seconds
 
-    def _end(self, epoch: int) -> float:
+    def end_of(self, epoch: int) -> float:
         """Return until when reports of an epoch are taken in."""
         return self._begin(epoch + 1) + self._grace
 
@@ -170,6 +182,52 @@ class Shuffler:
                 "ON CONFLICT (epoch, name) DO UPDATE SET number = number + excluded.number",
                 (epoch, name, number),
             )
+
+    # ------------------------------------------------------------ keys of epochs
+    @property
+    def epochs_with_keys(self) -> list[int]:
+        """Epochs whose reports can be opened, in order."""
+        return sorted(self._sealing_keys)
+
+    def is_finished(self, epoch: int) -> bool:
+        """Return whether nothing of an epoch can come in any more, and none of it is unreleased."""
+        return self._is_closed(epoch) and epoch not in self.unreleased([epoch])
+
+    def unreleased(self, epochs: Iterable[int] | None = None) -> list[int]:
+        """Return which epochs have reports that are stored and not released."""
+        if epochs is None:
+            epochs = [each for (each,) in self._store.rows("SELECT DISTINCT epoch FROM reports")]
+        asked = "SELECT 1 FROM reports WHERE epoch = ? LIMIT 1"
+        return sorted(each for each in epochs if self._store.value(asked, (each,)) is not None)
+
+    def forget_epoch(self, epoch: int) -> None:
+        """Forget a finished epoch's key and ids: reports of it are late, whatever their id."""
+        with self._store.transaction():
+            self._store.change("DELETE FROM seen WHERE epoch = ?", (epoch,))
+        self._store.wipe_log()
+        self._sealing_keys.pop(epoch, None)
+
+    def try_store(self) -> None:
+        """Write something of no meaning; raise `OutputError` if that fails."""
+        with self._store.transaction():
+            self._store.set_fact("tried", os.urandom(8))
+
+    def num_unreleased(self) -> int:
+        """Return how many reports are stored; reads them all."""
+        return int(self._store.value("SELECT count(*) FROM reports"))
+
+    def overview(self) -> Overview:
+        """Return what an operator sees; takes no time."""
+        states = self._store.rows("SELECT state, count(*) FROM batches GROUP BY state")
+        first = self._store.value("SELECT min(epoch) FROM reports")
+        closed = self._store.fact("epochs_closed") or 0
+        return Overview(
+            states=dict(states),
+            first_sealed_epoch=self._store.value(
+                "SELECT min(last_epoch) FROM batches WHERE state = 'sealed'"
+            ),
+            num_short_epochs=0 if first is None else max(0, closed - first),
+        )
 
     # ------------------------------------------------------------ batches
     def advance(self, now: float) -> list[BatchState]:
@@ -205,7 +263,8 @@ class Shuffler:
             )
             if waiting is None:
                 return
-            number = (self._store.value("SELECT max(number) FROM batches") or 0) + 1
+            # By time, so that a store put back from a backup gives no number a second time.
+            number = last + 1
             begin = min(first, waiting)
             self._store.change(
                 "INSERT INTO batches VALUES (?, 'closed', ?, ?, NULL, NULL)", (number, begin, last)
@@ -256,7 +315,7 @@ class Shuffler:
 
     def _opened(self, epoch: int, report_id: bytes, key: int, sealed: bytes) -> bytes | None:
         """Return what is for the analyzer; None if it does not open, or has another size."""
-        private_key = self._sealing_keys.get(key)
+        private_key = self._sealing_keys.get(epoch)
         if private_key is None:
             return None
         report = Report(report_id=report_id, epoch=epoch, key=key, sealed=sealed)
