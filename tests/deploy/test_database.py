@@ -47,3 +47,21 @@ def test_newer_files_and_those_that_nobody_upgrades_are_refused(path, layout):
         Database(path, NEW).close()
     with pytest.raises(DataError, match=r"is a shelf of version \d, and this program knows"):
         Database(path, layout)
+
+
+def test_after_a_commit_that_fails_others_go_on(tmp_path):
+    deferred = "REFERENCES books (title) DEFERRABLE INITIALLY DEFERRED"
+    layout = replace(
+        OLD,
+        tables=(
+            "CREATE TABLE books (title TEXT PRIMARY KEY)",
+            f"CREATE TABLE loans (title {deferred})",
+        ),
+    )
+    with Database(tmp_path / "a.db", layout) as shelf:
+        shelf.change("PRAGMA foreign_keys = ON")
+        with pytest.raises(DataError, match="FOREIGN KEY"), shelf.transaction():
+            shelf.change("INSERT INTO loans VALUES ('Emma')")  # noticed by COMMIT
+        with shelf.transaction():
+            shelf.change("INSERT INTO books VALUES ('Persuasion')")
+        assert shelf.rows("SELECT * FROM loans") == []

@@ -220,16 +220,17 @@ def serve(*, role: str, config: Path, is_check: bool) -> None:
     """
     require_service()
     from shuffledp.deploy import roles
-    from shuffledp.deploy.settings import AnalyzerSettings, Settings, ShufflerSettings
+    from shuffledp.deploy.key_files import keys_of
+    from shuffledp.deploy.settings import AnalyzerSettings, ShufflerSettings
 
-    kind: type[Settings] = ShufflerSettings if role == "shuffler" else AnalyzerSettings
-    settings = kind.read(config)
+    is_shuffler = role == "shuffler"
+    settings = (ShufflerSettings if is_shuffler else AnalyzerSettings).read(config)
     if is_check:
-        settings.read_task()
+        keys_of(settings, settings.read_task())
         click.echo(f"{config} and its task are sound")
     elif isinstance(settings, ShufflerSettings):
         roles.serve_shuffler(settings, _say_url)
-    elif isinstance(settings, AnalyzerSettings):
+    else:
         roles.serve_analyzer(settings, _say_url)
 
 

@@ -54,7 +54,9 @@ _PATIENCE_SECONDS = 60.0
 _POLL_PATIENCE_SECONDS = 1.0
 _MOST_KEYS_BYTES = 1 << 14
 _MOST_FILE_BYTES = 1 << 28
-_FILES = ("estimates.csv", "privacy.json", "report.html")
+
+#: What a result is made of.
+FILES = ("estimates.csv", "privacy.json", "report.html")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,16 +121,33 @@ def batch_facts(task: Task, opened: Opened) -> dict[str, object]:
 
 
 # ---------------------------------------------------------------- servers
-def serve_shuffler(settings: ShufflerSettings, on_ready: Callable[[str], None]) -> None:
-    """Serve one task's shuffler until the process is told to end."""
+def open_shuffler(settings: ShufflerSettings) -> Shuffler:
+    """Return the shuffler of a file of settings; nobody else has its store then."""
     task = settings.read_task()
-    with Shuffler(
+    return Shuffler(
         task,
         settings.store,
         signing_key=signing_key(settings.signing_key),
         sealing_keys=keys_of(settings, task),
         grace_seconds=settings.grace_seconds,
-    ) as shuffler:
+    )
+
+
+def open_analyzer(settings: AnalyzerSettings) -> Analyzer:
+    """Return the analyzer of a file of settings; nobody else has its store then."""
+    task = settings.read_task()
+    return Analyzer(
+        task,
+        settings.store,
+        shuffler_key=bytes.fromhex(settings.shuffler),
+        opening_keys=keys_of(settings, task),
+        ledger=settings.ledger,
+    )
+
+
+def serve_shuffler(settings: ShufflerSettings, on_ready: Callable[[str], None]) -> None:
+    """Serve one task's shuffler until the process is told to end."""
+    with open_shuffler(settings) as shuffler:
         watch = Watch.of("shuffler")
         app = shuffler_app(
             shuffler,
@@ -142,21 +161,14 @@ def serve_shuffler(settings: ShufflerSettings, on_ready: Callable[[str], None]) 
 
 def serve_analyzer(settings: AnalyzerSettings, on_ready: Callable[[str], None]) -> None:
     """Serve one task's analyzer until the process is told to end."""
-    task = settings.read_task()
     watch = AnalyzerWatch(Watch.of("analyzer"), settings.ledger)
     refusals: dict[int, str] = {}
     results = settings.store / "results"
     results.mkdir(exist_ok=True)
     with (
-        Analyzer(
-            task,
-            settings.store,
-            shuffler_key=bytes.fromhex(settings.shuffler),
-            opening_keys=keys_of(settings, task),
-            ledger=settings.ledger,
-        ) as analyzer,
+        open_analyzer(settings) as analyzer,
         Server(
-            task,
+            task := analyzer.task,
             task.shuffler_url,
             "shuffler",
             signing_key(settings.identity_key),
@@ -172,7 +184,7 @@ def serve_analyzer(settings: AnalyzerSettings, on_ready: Callable[[str], None]) 
                     continue
                 data = await asyncio.to_thread(shuffler.batch, number)
                 try:
-                    num_reports = _publish(analyzer, task, data, results / str(number))
+                    num_reports = publish(analyzer, task, data, results / str(number))
                 except OutputError as error:  # a full disk: the batch is asked for again
                     watch.watch.store_failed(error)
                     return
@@ -204,7 +216,7 @@ def serve_analyzer(settings: AnalyzerSettings, on_ready: Callable[[str], None]) 
         serve(app, watch.watch, settings, on_ready)
 
 
-def _publish(analyzer: Analyzer, task: Task, data: bytes, folder: Path) -> int:
+def publish(analyzer: Analyzer, task: Task, data: bytes, folder: Path) -> int:
     """Open a batch, write what it says, and return how many reports it counts.
 
     Done again it says the same and spends nothing.
@@ -374,6 +386,6 @@ def collect_results(
             sleep(step)
             waited += step
         number = int(numbers[-1] if batch is None else batch)
-        for name in _FILES:
+        for name in FILES:
             (folder / name).write_bytes(analyzer.file(number, name))
     return number

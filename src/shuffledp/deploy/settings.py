@@ -37,10 +37,7 @@ class Settings:
     @classmethod
     def read(cls, path: Path) -> Self:
         """Read a file; raise `DataError` for a name it should not have, or lacks."""
-        try:
-            written = tomllib.loads(path.read_text("utf-8"))
-        except (OSError, ValueError) as error:
-            raise DataError(f"cannot read {path}: {error}") from None
+        written = _written(path)
         known = {each.name: each for each in fields(cls)}
         for name in written:
             if name not in known:
@@ -59,6 +56,14 @@ class Settings:
         task = read_task(self.task)
         task.check()
         return task
+
+
+def _written(path: Path) -> dict[str, Any]:
+    """Return what a file of settings says."""
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot read {path}: {error}") from None
 
 
 def _value(kind: Any, value: Any, path: Path) -> Any:
@@ -95,6 +100,13 @@ class AnalyzerSettings(Settings):
     ledger: Path | None = None
     #: Seconds between questions to the shuffler.
     poll_seconds: float = 60.0
+
+
+def read_settings(path: Path) -> ShufflerSettings | AnalyzerSettings:
+    """Read a file of either role."""
+    if "identity_key" in _written(path):
+        return AnalyzerSettings.read(path)
+    return ShufflerSettings.read(path)
 
 
 def read_task(path: Path) -> Task:
