@@ -13,32 +13,12 @@ from shuffledp.deploy.client import Client
 from shuffledp.deploy.key_files import destroy_finished, destroy_key, keys_of, rotate
 from shuffledp.deploy.roles import open_analyzer, open_shuffler
 from shuffledp.deploy.settings import (
-    AnalyzerSettings,
     Keys,
-    ShufflerSettings,
     numbers_in,
     read_list,
-    write_task,
 )
 from shuffledp.deploy.shuffler import Answer
 from shuffledp.deploy.wire import ProtocolError, Reason
-
-
-@pytest.fixture
-def make(tmp_path):
-    """Return what writes a task with keys, and returns it with both settings."""
-
-    def written(**changes):
-        keys = Keys.generate(changes.get("num_epochs", 30))
-        operator = keys.operator.public_key().public_bytes_raw()
-        task = make_task(**SMALL | {"operator_key": operator, **changes})
-        folder = tmp_path / "task"
-        listens = ("127.0.0.1:0", "127.0.0.1:0")
-        write_task(folder, task, keys, listen=listens, grace_seconds=GRACE_SECONDS)
-        shuffler = ShufflerSettings.read(folder / "shuffler.toml")
-        return task, shuffler, AnalyzerSettings.read(folder / "analyzer.toml")
-
-    return written
 
 
 def sent(task, settings, *, epoch, numbers):

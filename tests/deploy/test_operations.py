@@ -8,7 +8,7 @@ import shutil
 import httpx
 import pytest
 
-from deploy.test_key_files import make, sent  # noqa: F401  # a fixture
+from deploy.test_key_files import sent
 from deploy.test_system import DAY, OVER, at
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import save_ledger
@@ -83,7 +83,7 @@ def number_of(watch, name):
     return float(found[f"shuffledp_{name}"])
 
 
-def test_a_shuffler_says_how_it_is(make, capsys):  # noqa: F811
+def test_a_shuffler_says_how_it_is(make, capsys):
     task, settings, _ = make()
     watch = Watch.of("shuffler")
     with open_shuffler(settings) as shuffler:
@@ -155,13 +155,12 @@ def test_an_analyzer_says_how_it_is(tmp_path, capsys):
     assert "no ledger" in readiness(watch)[1]
     events = [json.loads(line)["event"] for line in capsys.readouterr().err.splitlines()]
     assert events == [
-        "shuffler_back", "published", "batch_refused", "budget_refused", "shuffler_away",
-        "shuffler_back",
+        "published", "batch_refused", "budget_refused", "shuffler_away", "shuffler_back",
     ]  # fmt: skip
 
 
 # ---------------------------------------------------------------- a full disk
-def test_a_full_disk_loses_nothing_acknowledged_and_the_server_recovers(make, capsys):  # noqa: F811
+def test_a_full_disk_loses_nothing_acknowledged_and_the_server_recovers(make, capsys):
     """No file may grow: uploads are answered by 503 until it may, and then all goes on."""
     task, settings, _ = make()
     watch, clock = Watch.of("shuffler"), [at(0)]
@@ -230,7 +229,7 @@ def test_a_full_disk_loses_nothing_acknowledged_and_the_server_recovers(make, ca
 
 
 # ---------------------------------------------------------------- a backup
-def test_a_backup_is_verified_and_everything_is_counted_once(make, tmp_path, capsys):  # noqa: F811
+def test_a_backup_is_verified_and_everything_is_counted_once(make, tmp_path, capsys):
     """Back up, go on, lose the store, put it back, go on: no report is in two results."""
     task, settings, analyzer_settings = make()
     config, store = tmp_path / "task" / "shuffler.toml", settings.store
@@ -281,7 +280,7 @@ def test_a_backup_is_verified_and_everything_is_counted_once(make, tmp_path, cap
         assert shuffler.batch(3).size == 3
 
 
-def test_results_and_the_ledger_are_compared_with_the_analyzers_store(make, tmp_path, capsys):  # noqa: F811
+def test_results_and_the_ledger_are_compared_with_the_analyzers_store(make, tmp_path, capsys):
     task, settings, analyzer_settings = make()
     config = tmp_path / "task" / "analyzer.toml"
     ledger = tmp_path / "task" / "ledger.json"

@@ -128,22 +128,26 @@ class AnalyzerWatch:
         self, watch: Watch, ledger: Path | None = None, now: Callable[[], float] = time.time
     ) -> None:
         self.watch, self._ledger, self._now = watch, ledger, now
-        self.shuffler_away("the shuffler has not been asked yet", is_new=False)
+        watch.problems["shuffler"] = "the shuffler has not been asked yet"
+        self._is_away = False
 
     def shuffler_answered(self) -> None:
         """Note that the shuffler is there."""
         metrics = self.watch.metrics
         metrics.set("shuffler_answers", 1)
         metrics.set("shuffler_answered_timestamp_seconds", self._now())
-        if self.watch.problems.pop("shuffler", None) is not None:
+        self.watch.problems.pop("shuffler", None)
+        if self._is_away:
             self.watch.log.say("shuffler_back")
+        self._is_away = False
 
-    def shuffler_away(self, reason: str, *, is_new: bool = True) -> None:
+    def shuffler_away(self, reason: str) -> None:
         """Note that the shuffler does not answer; said once until it does."""
         self.watch.metrics.set("shuffler_answers", 0)
-        if is_new and self.watch.problems.get("shuffler") != reason:
-            self.watch.log.say("shuffler_away", reason=reason)
         self.watch.problems["shuffler"] = reason
+        if not self._is_away:
+            self.watch.log.say("shuffler_away", reason=reason)
+        self._is_away = True
 
     def published(self, number: int, num_reports: int) -> None:
         """Note that a batch has its result."""
