@@ -1,6 +1,7 @@
 """Both servers as processes: what they log, count and keep says nothing of a report or a client."""
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -63,7 +64,7 @@ def test_logs_numbers_and_stores_say_nothing_of_reports_and_clients(tmp_path, mo
     addresses = shuffler, analyzer = free_address(), free_address()
     create = [
         "task", "create", "--domain", "yes,no", "--epsilon0", "2", "--epsilon", "2", "--delta",
-        "1e-6", "--min-batch", "50", "--epoch", "4s", "--grace", "1s", "--out", "task",
+        "1e-6", "--min-batch", "50", "--epoch", "3s", "--grace", "4s", "--out", "task",
     ]  # fmt: skip
     assert main([*create, "--shuffler", shuffler, "--analyzer", analyzer]) == 0
     task = read_task(Path("task/task.bin"))
@@ -144,3 +145,92 @@ def test_units_are_sound_and_closed_up(tmp_path, role):
             ["systemd-analyze", *command, here], capture_output=True, text=True, check=False
         )
         assert (outcome.returncode, outcome.stderr) == (0, ""), outcome.stdout
+
+
+# ---------------------------------------------------------------- the runbook
+RUNBOOK = REPOSITORY / "docs" / "guides" / "runbook.md"
+
+
+def runbook_commands():
+    """Return the runbook's commands in their order."""
+    blocks = re.findall(r"^```sh\n(.*?)^```", RUNBOOK.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    return [line for block in blocks for line in block.splitlines()]
+
+
+class Services:
+    """Stands for systemctl: runs the two servers."""
+
+    def __init__(self):
+        self.running = {}
+
+    def do(self, verb, role):
+        """Start, stop or restart one."""
+        if verb != "start":
+            process = self.running.pop(role)
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=600)
+            assert process.returncode == TERMINATED
+        if verb != "stop":
+            assert role not in self.running
+            self.running[role] = started(role, Path(f"{role}.log"))
+
+
+@pytest.mark.slow
+def test_the_runbooks_commands_run_in_their_order_and_reports_go_on_to_a_result(
+    tmp_path, monkeypatch, capfd
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{SHUFFLEDP.parent}{os.pathsep}{os.environ['PATH']}")
+    Path("answers.csv").write_text("answer\n" + "yes\nno\n" * 100)
+    shuffler, analyzer = free_address(), free_address()
+    places = {"127.0.0.1:8411": inner_of(shuffler), "127.0.0.1:8421": inner_of(analyzer)}
+    create = [
+        "task", "create", "--domain", "yes,no", "--epsilon0", "2", "--epsilon", "2", "--delta",
+        "1e-6", "--min-batch", "100", "--epoch", "2s", "--grace", "4s", "--num-epochs", "100000",
+        "--out", "task", "--shuffler", shuffler, "--analyzer", analyzer,
+    ]  # fmt: skip
+    assert main(create) == 0
+    services = Services()
+    try:
+        for role in ("shuffler", "analyzer"):
+            services.do("start", role)
+        wait_for("ok", lambda: inner(analyzer, "/readyz"))
+        send = ["send", "task/task.bin", "answers.csv", "--column", "answer"]
+        assert main(send) == 0
+        wait_for('state="published"} 1', lambda: inner(analyzer, "/metrics"))
+        epoch_0 = '"key_destroyed", "epoch": 0}'
+        wait_for(epoch_0, Path("shuffler.log").read_text)
+        for line in runbook_commands():
+            systemctl = re.fullmatch(r"systemctl (\w+) shuffledp-(\w+)", line)
+            if systemctl is not None:
+                services.do(*systemctl.groups())
+                continue
+            for documented, place in places.items():
+                line = line.replace(documented, place)  # noqa: PLW2901
+            subprocess.run(["bash", "-o", "pipefail", "-c", line], check=True)
+        wait_for("ok", lambda: inner(analyzer, "/readyz"))
+        said = capfd.readouterr().out
+        for each in (
+            "ok\nok\n",
+            "reports that wait: 0, of epochs: 0; faults: 0",
+            "batches that were taken: 1; faults: 0",
+            "number 1\n",
+            "key 0 is destroyed",
+            "the key of epoch 0 is gone already",
+            "shuffledp_shuffler_least_batch_reports 100",
+            "task are sound",
+        ):
+            assert each in said
+        assert main(send) == 0
+        wait_for('state="published"} 2', lambda: inner(analyzer, "/metrics"))
+        assert main(["collect", "task", "--out", "results"]) == 0
+        assert json.loads(Path("results/privacy.json").read_bytes())["num_users"] == 200
+    finally:
+        for role in list(services.running):
+            services.do("stop", role)
+
+
+def inner_of(address):
+    """Return where the inner port is of what listens at an address."""
+    host, _, port = address.rpartition(":")
+    return f"{host}:{int(port) + 1}"

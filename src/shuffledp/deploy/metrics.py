@@ -24,7 +24,7 @@ METRICS: Final[Mapping[str, tuple[str, str, str]]] = {
     "shuffledp_shuffler_task_left_seconds": ("gauge", "", "Time until the task's last epoch ends."),
     "shuffledp_shuffler_key_present": ("gauge", "", "Whether the present epoch has a key."),
     "shuffledp_analyzer_batches": ("gauge", "state", "Batches published, and refused."),
-    "shuffledp_analyzer_shuffler_answers": ("gauge", "", "Whether the shuffler answered last time."),
+    "shuffledp_analyzer_shuffler_answers": ("gauge", "", "Whether the shuffler answered last."),
     "shuffledp_analyzer_shuffler_answered_timestamp_seconds": (
         "gauge", "", "When the shuffler answered last, in seconds since 1970."
     ),
