@@ -51,8 +51,6 @@ def test_a_key_goes_when_all_batches_with_its_epoch_are_sealed(make):
         assert shuffler.take(late, at(1, OVER)) == [Answer.LATE]
         assert shuffler.epochs_with_keys == list(range(2, 30))
     assert numbers_in(folder) == list(range(2, 30))
-    with open_shuffler(settings) as shuffler:  # what was stored before is noise
-        assert shuffler.open_members([(0, bytes(16), 0, late[21:])]) == [None]
 
 
 def test_a_key_that_cannot_be_destroyed_is_destroyed_later(make, monkeypatch):

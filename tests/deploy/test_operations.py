@@ -246,7 +246,7 @@ def test_a_backup_is_verified_and_everything_is_counted_once(make, tmp_path, cap
         shuffler.take(later, at(1))
     shutil.copytree(store, tmp_path / "backup")
     with open_shuffler(settings) as shuffler, open_analyzer(analyzer_settings) as analyzer:
-        publish(analyzer, task, shuffler.fetch(1), analyzer_settings.store / "results" / "1")
+        publish(analyzer, shuffler.fetch(1), analyzer_settings.store / "results" / "1")
         shuffler.forget(1)
         shutil.rmtree(store)
     shutil.copytree(tmp_path / "backup", store)
@@ -304,7 +304,7 @@ def test_results_and_the_ledger_are_compared_with_the_analyzers_store(make, tmp_
                 shutil.copytree(analyzer_settings.store, tmp_path / "backup")
                 shutil.copy(ledger, tmp_path / "ledger.json")
             number = epoch + 1
-            publish(analyzer, task, shuffler.fetch(number), results / str(number))
+            publish(analyzer, shuffler.fetch(number), results / str(number))
     assert verified() == (0, [])
     (results / "1" / "report.html").unlink()
     (results / "2" / "privacy.json").write_text("[]")

@@ -21,7 +21,6 @@ from shuffledp.deploy.settings import (
     AnalyzerSettings,
     ShufflerSettings,
     key_path,
-    numbers_in,
     opening_list,
     read_list,
     read_task,
@@ -54,11 +53,12 @@ def destroy_key(folder: Path, number: int) -> bool:
 
 def destroy_finished(shuffler: Shuffler, folder: Path) -> Iterator[int]:
     """Destroy the keys of epochs whose reports are all released or dropped; yield the epochs."""
-    for epoch in numbers_in(folder):
+    for epoch in shuffler.epochs_with_keys:
         if shuffler.is_finished(epoch):
-            shuffler.forget_epoch(epoch)
-            destroy_key(folder, epoch)
-            yield epoch
+            is_ours = destroy_key(folder, epoch)
+            shuffler.forget_key(epoch)
+            if is_ours:  # else another process of this shuffler has done it
+                yield epoch
 
 
 def destroy_by_hand(settings: ShufflerSettings, shuffler: Shuffler, epoch: int) -> bool:
@@ -66,7 +66,7 @@ def destroy_by_hand(settings: ShufflerSettings, shuffler: Shuffler, epoch: int) 
     path = key_path(settings.sealing_keys, epoch)
     if not path.exists():
         return False
-    if shuffler.unreleased([epoch]):
+    if epoch in shuffler.unreleased():
         raise DataError(
             f"epoch {epoch} has reports that are not released, and {path} opens them: keep it "
             "until their batch is sealed or dropped"
@@ -76,7 +76,6 @@ def destroy_by_hand(settings: ShufflerSettings, shuffler: Shuffler, epoch: int) 
             f"epoch {epoch} still takes reports in, or is to come, and {path} opens them: keep it "
             "until the epoch and its time of grace are over"
         )
-    shuffler.forget_epoch(epoch)
     return destroy_key(settings.sealing_keys, epoch)
 
 

@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from numpy.typing import DTypeLike
 
-from shuffledp.accounting.release import honest_users
 from shuffledp.collection.arrangements import UNIFORM, Stage
 from shuffledp.collection.output import results_folder, write_results
 from shuffledp.collection.plan import plan
@@ -60,19 +59,23 @@ FILES = ("estimates.csv", "privacy.json", "report.html")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HonestShare:
-    """A uniform shuffle in which only a share of the reports is honest; see `Task.honest_ppm`."""
+class Deployed:
+    """A uniform shuffle done by a shuffler elsewhere, whose guarantee the analyzer has stated."""
 
-    share: float
+    stated: Guarantee
     name: ClassVar[str] = "uniform"
     remedy: ClassVar[str] = ""
 
     def guarantee(
-        self, profile: LocalProfile, num_users: int, *, delta: float, with_lower: bool = True
+        self,
+        profile: LocalProfile,  # noqa: ARG002  # the protocol's, as the next ones
+        num_users: int,  # noqa: ARG002
+        *,
+        delta: float,  # noqa: ARG002
+        with_lower: bool = True,  # noqa: ARG002
     ) -> Guarantee:
-        """Return the guarantee of a uniform shuffle of the honest reports."""
-        honest = honest_users(num_users, self.share)
-        return UNIFORM.guarantee(profile, honest, delta=delta, with_lower=with_lower)
+        """Return the guarantee of the batch, which counts honest reports only."""
+        return self.stated
 
     def stage(
         self,
@@ -89,19 +92,18 @@ class HonestShare:
 def result_of(task: Task, opened: Opened) -> Result:
     """Return estimates and guarantee of a batch, as of any other collection."""
     asked, delta = task.asked, float(task.delta)
-    shuffling = HonestShare(share=task.honest_ppm / 1_000_000)
     planned = plan(
         asked.question,
         num_users=opened.reports.num_reports,
         epsilon0=asked.epsilon0,
         delta=delta,
         randomizer=asked.randomizer.name,
-        shuffling=shuffling,
+        shuffling=Deployed(stated=opened.guarantee),
     )
     found = estimate(opened.reports, replace(planned, target_epsilon=float(task.epsilon)))
     today = datetime.now(UTC).date().isoformat()
     about = About(title=task.info, question=asked.text, date=today)
-    return replace(found, guarantee=opened.guarantee, about=about)
+    return replace(found, about=about)
 
 
 def batch_facts(task: Task, opened: Opened) -> dict[str, object]:
@@ -115,6 +117,7 @@ def batch_facts(task: Task, opened: Opened) -> dict[str, object]:
         "num_repeated": opened.num_repeated,
         "num_unopened": opened.num_unopened,
         "num_invalid": opened.num_invalid,
+        "num_rare_key": opened.num_rare_key,
         "num_honest": opened.guarantee.num_users,
         "honest_fraction": task.honest_ppm / 1_000_000,
     }
@@ -122,7 +125,7 @@ def batch_facts(task: Task, opened: Opened) -> dict[str, object]:
 
 # ---------------------------------------------------------------- servers
 def open_shuffler(settings: ShufflerSettings) -> Shuffler:
-    """Return the shuffler of a file of settings; nobody else has its store then."""
+    """Return the shuffler of a file of settings."""
     task = settings.read_task()
     return Shuffler(
         task,
@@ -130,11 +133,13 @@ def open_shuffler(settings: ShufflerSettings) -> Shuffler:
         signing_key=signing_key(settings.signing_key),
         sealing_keys=keys_of(settings, task),
         grace_seconds=settings.grace_seconds,
+        database=settings.database,
+        batches=settings.batches,
     )
 
 
 def open_analyzer(settings: AnalyzerSettings) -> Analyzer:
-    """Return the analyzer of a file of settings; nobody else has its store then."""
+    """Return the analyzer of a file of settings."""
     task = settings.read_task()
     return Analyzer(
         task,
@@ -142,6 +147,7 @@ def open_analyzer(settings: AnalyzerSettings) -> Analyzer:
         shuffler_key=bytes.fromhex(settings.shuffler),
         opening_keys=keys_of(settings, task),
         ledger=settings.ledger,
+        database=settings.database,
     )
 
 
@@ -183,8 +189,9 @@ def serve_analyzer(settings: AnalyzerSettings, on_ready: Callable[[str], None]) 
                 if number in refusals:
                     continue
                 data = await asyncio.to_thread(shuffler.batch, number)
+                folder = results / str(number)
                 try:
-                    num_reports = publish(analyzer, task, data, results / str(number))
+                    num_reports = await asyncio.to_thread(publish, analyzer, data, folder)
                 except OutputError as error:  # a full disk: the batch is asked for again
                     watch.watch.store_failed(error)
                     return
@@ -216,12 +223,12 @@ def serve_analyzer(settings: AnalyzerSettings, on_ready: Callable[[str], None]) 
         serve(app, watch.watch, settings, on_ready)
 
 
-def publish(analyzer: Analyzer, task: Task, data: bytes, folder: Path) -> int:
+def publish(analyzer: Analyzer, data: bytes, folder: Path) -> int:
     """Open a batch, write what it says, and return how many reports it counts.
 
     Done again it says the same and spends nothing.
     """
-    opened = analyzer.take(data)
+    opened, task = analyzer.take(data), analyzer.task
     with results_folder(folder, overwrite=True) as partial:
         write_results(result_of(task, opened), partial, parameters=batch_facts(task, opened))
     return opened.reports.num_reports

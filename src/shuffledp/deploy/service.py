@@ -39,6 +39,7 @@ from shuffledp.deploy.http_server import (
     url_of,
 )
 from shuffledp.deploy.messages import MOST_REPORTS, Report, report_size
+from shuffledp.deploy.opening import opened_in, workers
 from shuffledp.deploy.sealing import is_signed
 from shuffledp.deploy.settings import Settings, address_of
 from shuffledp.deploy.shuffler import Answer, Shuffler
@@ -145,7 +146,8 @@ def shuffler_app(
             shuffler.forget(number)
             watch.watch.log.say("batch_fetched", batch=number)
             return Response(status_code=204)
-        return Response(shuffler.fetch(number), media_type=_BYTES)
+        shuffler.require_sealed(number)
+        return Response(await asyncio.to_thread(shuffler.read, number), media_type=_BYTES)
 
     return _app(
         task.task_id,
@@ -168,15 +170,18 @@ async def _release_batches(
     now: Callable[[], float],
     tick_seconds: float,
 ) -> None:
-    """Release batches as epochs end; reports are opened in a thread, while others come in."""
+    """Release batches as epochs end; others come in while their reports are opened."""
     while True:
         try:
             for number in shuffler.closed(now()):
                 watch.closed(number)
-                opened = await asyncio.to_thread(shuffler.open_members, shuffler.members(number))
-                watch.released(shuffler.release(number, opened))
+                state = shuffler.batch(number)
+                with workers(shuffler.size(number)) as executor:
+                    opened = await opened_in(executor, shuffler.pages(number))
+                written = await asyncio.to_thread(shuffler.write, state, opened)
+                watch.released(shuffler.settle(state, written))
             watch.tick(now())
-        except (OutputError, OSError) as error:  # a full disk: each step can be done again
+        except OutputError as error:  # a full disk: each step can be done again
             watch.watch.store_failed(error)
         await asyncio.sleep(tick_seconds)
 
