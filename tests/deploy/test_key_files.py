@@ -210,5 +210,5 @@ def test_a_device_takes_no_older_list_than_it_has_seen_and_none_that_is_over(tmp
 def test_a_list_for_one_device_alone_is_seen_by_asking_both_servers():
     one, two = lists(1, 2)
     m.require_agreement(one, lists(1)[0])
-    with pytest.raises(ProtocolError, match="serials 2 and 1"):
+    with pytest.raises(ProtocolError, match="serials 1 and 2"):
         m.require_agreement(one, two)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import resource
 import shutil
 
@@ -15,7 +16,7 @@ from shuffledp.accounting.ledger_files import save_ledger
 from shuffledp.accounting.release import StatedRelease
 from shuffledp.cli.main import main
 from shuffledp.core.errors import BudgetError, DataError
-from shuffledp.deploy.events import FIELDS, EventLog
+from shuffledp.deploy.events import FIELDS, EventHandler, EventLog
 from shuffledp.deploy.key_files import destroy_finished, destroy_key
 from shuffledp.deploy.metrics import Metrics
 from shuffledp.deploy.roles import open_analyzer, open_shuffler, publish
@@ -41,6 +42,24 @@ def test_events_and_their_fields_are_closed_lists(capsys):
             log.say(event, **fields)
     assert "address" not in FIELDS
     assert "report_id" not in FIELDS
+
+
+def test_what_the_http_library_logs_is_told_without_values(capsys):
+    logger = logging.getLogger("a library")
+    logger.handlers[:] = [EventHandler(EventLog("shuffler"))]
+    logger.propagate = False
+    logger.info("from 192.0.2.1")
+    logger.warning("no request of %s", "192.0.2.1")
+    try:
+        int("192.0.2.1")
+    except ValueError:
+        logger.exception("of %s", "192.0.2.1")
+    said = capsys.readouterr().err
+    assert "192.0.2.1" not in said
+    warning, error = (json.loads(line) for line in said.splitlines())
+    assert warning["reason"] == "no request of %s"
+    assert error["event"] == "server_failed"
+    assert error["reason"].startswith("ValueError at test_operations.py:")
 
 
 def test_numbers_are_written_as_prometheus_reads_them():

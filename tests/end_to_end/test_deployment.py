@@ -21,7 +21,7 @@ from golden.schemas import found_in
 from shuffledp.cli.main import TERMINATED, main
 from shuffledp.deploy.http_client import HttpClient, RefusedError
 from shuffledp.deploy.messages import Report
-from shuffledp.deploy.roles import Server, collect_results, key_of_epoch
+from shuffledp.deploy.roles import Server, collect_results
 from shuffledp.deploy.settings import ShufflerSettings, signing_key
 from shuffledp.deploy.shuffler import Answer
 from shuffledp.deploy.task import Task
@@ -255,7 +255,7 @@ def test_processes_share_a_database_and_objects_and_one_may_die(answers, bucket,
                     b"\0",
                     report_id=bytes([number] * 16),
                     epoch=epoch,
-                    shuffler=key_of_epoch(keys, epoch),
+                    shuffler=keys.key_of_epoch(epoch),
                     analyzer=inner_key,
                 ).encode()
                 for number in range(20)

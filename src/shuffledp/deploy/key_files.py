@@ -53,12 +53,11 @@ def destroy_key(folder: Path, number: int) -> bool:
 
 def destroy_finished(shuffler: Shuffler, folder: Path) -> Iterator[int]:
     """Destroy the keys of epochs whose reports are all released or dropped; yield the epochs."""
-    for epoch in shuffler.epochs_with_keys:
-        if shuffler.is_finished(epoch):
-            is_ours = destroy_key(folder, epoch)
-            shuffler.forget_key(epoch)
-            if is_ours:  # else another process of this shuffler has done it
-                yield epoch
+    for epoch in shuffler.finished():
+        is_ours = destroy_key(folder, epoch)
+        shuffler.forget_key(epoch)
+        if is_ours:  # else another process of this shuffler has done it
+            yield epoch
 
 
 def destroy_by_hand(settings: ShufflerSettings, shuffler: Shuffler, epoch: int) -> bool:
@@ -71,7 +70,7 @@ def destroy_by_hand(settings: ShufflerSettings, shuffler: Shuffler, epoch: int) 
             f"epoch {epoch} has reports that are not released, and {path} opens them: keep it "
             "until their batch is sealed or dropped"
         )
-    if not shuffler.is_finished(epoch):
+    if epoch not in shuffler.finished():
         raise DataError(
             f"epoch {epoch} still takes reports in, or is to come, and {path} opens them: keep it "
             "until the epoch and its time of grace are over"

@@ -145,8 +145,8 @@ def require_agreement(one: SignedKeys, other: SignedKeys) -> None:
     """Raise unless both servers say the same of the analyzer's keys: else some are led apart."""
     if one != other:
         raise ProtocolError(
-            f"shuffler and analyzer serve other keys of the analyzer, serials {other.serial} and "
-            f"{one.serial}: send nothing now; if it stays so, ask the operator",
+            f"shuffler and analyzer serve other keys of the analyzer, serials {one.serial} and "
+            f"{other.serial}: send nothing now; if it stays so, ask the operator",
             fault=Fault.OPERATOR,
             reason=Reason.CONFLICT,
         )

@@ -232,10 +232,12 @@ class Shuffler:
         """Epochs whose reports can be opened, in order."""
         return sorted(self._sealing_keys)
 
-    def is_finished(self, epoch: int) -> bool:
-        """Return whether nothing of an epoch can come in any more, and none of it is unreleased."""
-        is_closed = epoch < (self._store.fact("epochs_closed") or 0)
-        return is_closed and epoch not in self.unreleased()
+    def finished(self) -> list[int]:
+        """Return which epochs have a key, take nothing more in, and have nothing unreleased."""
+        closed, unreleased = self._store.fact("epochs_closed") or 0, self.unreleased()
+        return [
+            epoch for epoch in self.epochs_with_keys if epoch < closed and epoch not in unreleased
+        ]
 
     def unreleased(self) -> list[int]:
         """Return which epochs have reports that are stored and not released."""

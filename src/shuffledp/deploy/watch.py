@@ -58,7 +58,7 @@ class ShufflerWatch:
     def __init__(self, watch: Watch, shuffler: Shuffler, keys: Path | None = None) -> None:
         """``keys`` is the folder of keys of epochs, which are destroyed when they have served."""
         self.watch, self._shuffler, self._keys = watch, shuffler, keys
-        self._next_count = 0.0
+        self._next_count, self._last_closed = 0.0, 0
         watch.metrics.set("least_batch_reports", shuffler.task.min_batch)
 
     def stored(self, seconds: float, num_left: int) -> None:
@@ -68,8 +68,10 @@ class ShufflerWatch:
         self.watch.store_works()
 
     def closed(self, number: int) -> None:
-        """Note that a batch has its members."""
-        self.watch.log.say("batch_closed", batch=number)
+        """Note that a batch has its members; said once, however often it is tried."""
+        if number != self._last_closed:
+            self.watch.log.say("batch_closed", batch=number)
+        self._last_closed = number
 
     def released(self, state: BatchState) -> None:
         """Note what became of a batch."""
