@@ -24,21 +24,14 @@ from shuffledp.core.errors import DataError, ShuffledpError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.progress import Progress
 from shuffledp.deploy.analyzer import Analyzer, Opened
-from shuffledp.deploy.http_client import MOST_SHORT_BYTES, HttpClient, json_of
-from shuffledp.deploy.messages import (
-    MOST_REPORTS,
-    REPORT_ID_BYTES,
-    Report,
-    SealKey,
-    SignedKeys,
-)
+from shuffledp.deploy.messages import MOST_REPORTS, REPORT_ID_BYTES, Answer, Report
+from shuffledp.deploy.remote import Server, key_of_epoch
 from shuffledp.deploy.service import (
     analyzer_app,
     batches_in,
     inner_app,
     serve,
     shuffler_app,
-    signed_request,
 )
 from shuffledp.deploy.settings import (
     AnalyzerSettings,
@@ -47,15 +40,11 @@ from shuffledp.deploy.settings import (
     sealing_keys,
     signing_key,
 )
-from shuffledp.deploy.shuffler import Answer, Shuffler
+from shuffledp.deploy.shuffler import Shuffler
 from shuffledp.deploy.task import Task
-
-_PATIENCE_SECONDS = 60.0
 
 # Of an analyzer, which asks again anyway, and is to end soon when it is told to.
 _POLL_PATIENCE_SECONDS = 1.0
-_MOST_KEYS_BYTES = 1 << 14
-_MOST_FILE_BYTES = 1 << 28
 _FILES = ("estimates.csv", "privacy.json", "report.html")
 
 
@@ -214,77 +203,6 @@ def _publish(analyzer: Analyzer, task: Task, data: bytes, folder: Path) -> None:
 
 
 # ---------------------------------------------------------------- who asks them
-class Server:
-    """A role as others reach it; a context manager."""
-
-    def __init__(
-        self,
-        task: Task,
-        url: str,
-        role: str,
-        key: Ed25519PrivateKey | None = None,
-        *,
-        patience_seconds: float = _PATIENCE_SECONDS,
-    ) -> None:
-        self._task_id, self._key = task.task_id, key
-        self._operator_key = task.operator_key
-        self._base = f"/tasks/{self._task_id.hex()}"
-        self._http = HttpClient(url, server=role, patience_seconds=patience_seconds)
-
-    def __enter__(self) -> "Server":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._http.close()
-
-    def _ask(self, method: str, path: str, most: int) -> bytes:
-        """Make a request, signed if there is a key."""
-        path = self._base + path
-        token = None
-        if self._key is not None:
-            token = self._key.sign(signed_request(self._task_id, method, path))
-        return self._http.request(method, path, token=token, most=most)
-
-    def keys(self) -> SignedKeys:
-        """Return the keys to which reports for this role are sealed."""
-        return SignedKeys.decode(self._ask("GET", "/keys", _MOST_KEYS_BYTES), self._operator_key)
-
-    def upload(self, body: bytes) -> list[Answer]:
-        """Hand in reports; return what became of each."""
-        path = f"{self._base}/reports"
-        return [Answer(each) for each in self._http.request("POST", path, body)]
-
-    def sealed(self) -> list[int]:
-        """Return the numbers of batches that can be fetched."""
-        found = json_of(self._ask("GET", "/batches?after=0", 1 << 20))
-        return [int(each) for each in found["sealed"]]
-
-    def batch(self, number: int) -> bytes:
-        """Return a batch."""
-        return self._ask("GET", f"/batches/{number}", 1 << 34)
-
-    def forget(self, number: int) -> None:
-        """Say that a batch is stored, and can be deleted."""
-        self._ask("DELETE", f"/batches/{number}", MOST_SHORT_BYTES)
-
-    def results(self) -> dict[str, Any]:
-        """Return which batches have results, and which were refused, with why."""
-        found: dict[str, Any] = json_of(self._ask("GET", "/results", 1 << 20))
-        return found
-
-    def file(self, number: int, name: str) -> bytes:
-        """Return a file of a result."""
-        return self._ask("GET", f"/results/{number}/{name}", _MOST_FILE_BYTES)
-
-
-def key_of_epoch(keys: SignedKeys, epoch: int) -> SealKey:
-    """Return the key of an epoch; raise if the list has none."""
-    found = {each.number: each for each in keys.keys}.get(epoch % 256)
-    if found is None:
-        raise DataError(f"the shuffler's list has no key for epoch {epoch}: ask its operator")
-    return found
-
-
 def send_values(
     task: Task,
     values: Iterable[Any],

@@ -36,10 +36,16 @@ from shuffledp.deploy.http_server import (
     told,
     url_of,
 )
-from shuffledp.deploy.messages import MOST_REPORTS, Report, report_size
+from shuffledp.deploy.messages import (
+    MOST_REPORTS,
+    Answer,
+    Report,
+    report_size,
+    signed_request,
+)
 from shuffledp.deploy.sealing import is_signed
 from shuffledp.deploy.settings import Settings, address_of
-from shuffledp.deploy.shuffler import Answer, Shuffler
+from shuffledp.deploy.shuffler import Shuffler
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 
 #: Most reports that wait to be stored; beyond them clients are told to come back.
@@ -48,11 +54,6 @@ MOST_WAITING: Final = 20_000
 _MOST_AT_ONCE = 2_000
 _TICK_SECONDS = 1.0
 _BYTES = "application/octet-stream"
-
-
-def signed_request(task_id: bytes, method: str, path: str) -> bytes:
-    """Return what is signed of a request that not everybody may make."""
-    return b"sdp1 request " + task_id + f"{method} {path}".encode()
 
 
 class Intake:

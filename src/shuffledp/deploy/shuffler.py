@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import IntEnum
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +23,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from shuffledp.core.durable_files import sync_folder
 from shuffledp.deploy.database import Database, Layout, write_new
-from shuffledp.deploy.messages import Batch, Report, decode_upload, sealed_size
+from shuffledp.deploy.messages import Answer, Batch, Report, decode_upload, sealed_size
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 
@@ -48,16 +47,6 @@ _STORE = Layout(
         "PRIMARY KEY (epoch, name)) WITHOUT ROWID",
     ),
 )
-
-
-class Answer(IntEnum):
-    """What became of a report; the numbers stand in answers to uploads."""
-
-    ACCEPTED = 0
-    REPLAYED = 1  # another one has its id: for a client that sends again, it is there already
-    LATE = 2  # its epoch is over
-    EARLY = 3  # its epoch has not begun
-    UNKNOWN_KEY = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
