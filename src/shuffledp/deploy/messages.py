@@ -43,7 +43,13 @@ _KEYS_LABEL: Final = b"sdp1 keys"
 
 
 class Answer(IntEnum):
-    """What became of a report; the answer to an upload has one byte for each, in their order."""
+    """What became of a report; the answer to an upload has one byte for each, in their order.
+
+    Examples
+    --------
+    >>> Answer(2).name
+    'LATE'
+    """
 
     ACCEPTED = 0
     REPLAYED = 1  # another one has its id: for a client that sends again, it is there already

@@ -120,6 +120,7 @@ def serve_shuffler(settings: ShufflerSettings, on_ready: Callable[[str], None]) 
         signing_key=signing_key(settings.signing_key),
         sealing_keys=sealing_keys(settings.sealing_keys),
         grace_seconds=settings.grace_seconds,
+        admission=settings.admission(task),
     ) as shuffler:
         app = shuffler_app(
             shuffler,

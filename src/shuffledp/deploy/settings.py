@@ -5,7 +5,7 @@ Paths in it are relative to the file. Whatever it does not know it refuses.
 
 import difflib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, Self
@@ -14,12 +14,14 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from shuffledp.core.errors import DataError
+from shuffledp.deploy.admission import Admission, Anybody, Codes, read_codes, write_code
 from shuffledp.deploy.database import write_new
 from shuffledp.deploy.messages import SealKey, SignedKeys
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import KEY_BYTES
 
 _NUM_KEYS = 256  # numbers that a key can have
+_CODES = "shuffler/codes.txt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +82,12 @@ class ShufflerSettings(Settings):
     analyzer: str
     #: Seconds after an epoch in which its reports are still taken in.
     grace_seconds: float = 3600.0
+    #: Codes, one a line, without which nobody's report is taken in; none by default.
+    codes: Path | None = None
+
+    def admission(self, task: Task) -> Admission:
+        """Return who may send."""
+        return Anybody() if self.codes is None else Codes(codes_of(self.codes), task.task_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +107,14 @@ class AnalyzerSettings(Settings):
 def read_task(path: Path) -> Task:
     """Read a task; its numbers are not checked."""
     return Task.decode(_bytes_of(path))
+
+
+def codes_of(path: Path) -> list[bytes]:
+    """Read codes, one a line."""
+    try:
+        return read_codes(_bytes_of(path).decode())
+    except (DataError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} is no file of codes: {error}") from None
 
 
 def signing_key(path: Path) -> Ed25519PrivateKey:
@@ -159,7 +175,13 @@ class Keys:
 
 
 def write_task(
-    folder: Path, task: Task, keys: Keys, *, listen: tuple[str, str], grace_seconds: float
+    folder: Path,
+    task: Task,
+    keys: Keys,
+    *,
+    listen: tuple[str, str],
+    grace_seconds: float,
+    codes: Sequence[bytes] = (),
 ) -> None:
     """Write a task with its keys and one file of settings a role, into a new folder."""
     folder.mkdir(parents=True)
@@ -180,6 +202,9 @@ def write_task(
     }
     for name, key in secrets.items():
         write_new(folder / name, key.private_bytes_raw().hex().encode() + b"\n", mode=0o600)
+    if codes:
+        lines = "".join(f"{write_code(code)}\n" for code in codes)
+        write_new(folder / _CODES, lines.encode(), mode=0o600)
     _write_settings(
         folder / "shuffler.toml",
         task="task.bin",
@@ -191,6 +216,7 @@ def write_task(
         sealing_keys="shuffler/keys",
         analyzer=_public(keys.analyzer).hex(),
         grace_seconds=grace_seconds,
+        **({"codes": _CODES} if codes else {}),
     )
     _write_settings(
         folder / "analyzer.toml",

@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from shuffledp.core.durable_files import sync_folder
+from shuffledp.deploy.admission import Admission, Anybody
 from shuffledp.deploy.database import Database, Layout, write_new
 from shuffledp.deploy.messages import Answer, Batch, Report, decode_upload, sealed_size
 from shuffledp.deploy.task import Task
@@ -72,9 +73,11 @@ class Shuffler:
         signing_key: Ed25519PrivateKey,
         sealing_keys: Mapping[int, X25519PrivateKey],
         grace_seconds: float = GRACE_SECONDS,
+        admission: Admission | None = None,
     ) -> None:
         """``sealing_keys`` are those of epochs that are not over, by the number of the key."""
         task.check()
+        self._admission = admission or Anybody()
         self.task, self._folder, self._grace = task, folder, grace_seconds
         self._signing_key, self._sealing_keys = signing_key, dict(sealing_keys)
         self._store = Database(folder / "shuffler.db", _STORE, collection=task.task_id)
@@ -111,7 +114,8 @@ class Shuffler:
         with self._store.transaction():
             answers = [self._take_one(report, now) for report in reports]
             self._count(
-                (report.epoch, answer.name.lower())
+                # Whatever epochs a stranger makes up, there is one count of those beyond the last.
+                (min(report.epoch, self.task.num_epochs), answer.name.lower())
                 for report, answer in zip(reports, answers, strict=True)
             )
         return answers
@@ -130,6 +134,8 @@ class Shuffler:
             return Answer.LATE
         if report.key not in self._sealing_keys:
             return Answer.UNKNOWN_KEY
+        if not self._admission.admits(report.epoch, report.report_id):
+            return Answer.NOT_ADMITTED
         self._store.change(
             "INSERT INTO seen VALUES (?, ?, ?)", (report.epoch, report.report_id, digest)
         )
