@@ -1,4 +1,4 @@
-"""``shuffledp task``, ``serve``, ``send`` and ``collect``: a collection across many devices."""
+"""``shuffledp task``, ``serve`` and ``collect``: a collection across many devices."""
 
 import re
 import sys
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shuffledp.cli.asked import Asked, question_options
-from shuffledp.cli.console import print_facts, print_json, progress_bar, read_paths
+from shuffledp.cli.console import print_facts, print_json, read_paths
 from shuffledp.cli.options import (
     PATH,
     json_option,
@@ -17,8 +17,11 @@ from shuffledp.cli.options import (
     overwrite_option,
     randomizer_option,
     require_service,
+    share,
     whole_number,
 )
+from shuffledp.cli.task_terms import planned_terms, terms_of
+from shuffledp.core.errors import DataError
 from shuffledp.report.formatting import rounded
 from shuffledp.report.wording import guarantee_facts, without_shuffler_line
 
@@ -54,15 +57,22 @@ def task() -> None:
 @question_options
 @click.option("--question", "text", default="", help="The question in words, for devices to show.")
 @randomizer_option
-@click.option("--epsilon0", type=float, required=True, help="Local epsilon of every report.")
-@click.option("--epsilon", metavar="X", required=True, help="Promised for each batch, in nats.")
-@click.option("--delta", metavar="X", required=True, help="Failure probability, such as 1e-8.")
+@click.option("--epsilon0", type=float, help="Local epsilon of every report.")
+@click.option("--epsilon", metavar="X", help="Promised for each batch, in nats.")
+@click.option("--delta", metavar="X", help="Failure probability, such as 1e-8.")
+@click.option(
+    "--plan",
+    "plan_file",
+    type=PATH,
+    metavar="FILE",
+    help="Take question, randomizer, epsilon0, epsilon and delta from `shuffledp plan --out`.",
+)
 @click.option(
     "--min-batch", type=whole_number, required=True, metavar="N", help="Fewest reports released."
 )
 @click.option(
     "--honest-fraction",
-    type=float,
+    type=share,
     default=1.0,
     show_default=True,
     help="Share of a batch that is honest for certain: only these hide anybody.",
@@ -84,6 +94,14 @@ def task() -> None:
     default="hold",
     show_default=True,
     help="A batch that is too small waits for the next epoch's reports, or is deleted.",
+)
+@click.option(
+    "--codes",
+    "num_codes",
+    type=whole_number,
+    default=0,
+    metavar="N",
+    help="Take in only reports with one of so many codes, each good once an epoch.",
 )
 @click.option("--info", default="a collection", show_default=True, help="Name of the task.")
 @click.option(
@@ -110,15 +128,17 @@ def create(  # noqa: PLR0913  # one parameter an option
     *,
     text: str,
     randomizer: str | None,
-    epsilon0: float,
-    epsilon: str,
-    delta: str,
+    epsilon0: float | None,
+    epsilon: str | None,
+    delta: str | None,
+    plan_file: Path | None,
     min_batch: int,
     honest_fraction: float,
     epoch: int,
     num_epochs: int,
     grace: int,
     short_batch: Any,
+    num_codes: int,
     info: str,
     shuffler_listen: str,
     analyzer_listen: str,
@@ -134,16 +154,29 @@ def create(  # noqa: PLR0913  # one parameter an option
     analyzer.toml and the folder analyzer to whoever runs the analyzer, and keep operator.key. Only
     if they are not one and the same does the shuffler protect anybody. Epochs begin now.
     """
-    from shuffledp.deploy.asked_terms import AskedTerms
+    from shuffledp.deploy.admission import new_codes
     from shuffledp.deploy.settings import Keys, write_task
     from shuffledp.deploy.task import Task
+    from shuffledp.deploy.wire import ProtocolError
 
-    asked_question = Asked(**question).question()
-    if asked_question is None:
-        raise click.UsageError("give --domain or --domain-file: nobody's answers are known yet")
+    asked = Asked(**question)
+    if plan_file is None:
+        terms = terms_of(
+            asked, text, randomizer=randomizer, epsilon0=epsilon0, epsilon=epsilon, delta=delta
+        )
+    else:
+        terms = planned_terms(
+            plan_file,
+            asked,
+            text,
+            honest_fraction=honest_fraction,
+            epsilon=epsilon,
+            randomizer=randomizer,
+            epsilon0=epsilon0,
+            delta=delta,
+        )
     if out.exists():
         raise click.UsageError(f"{out} exists: choose another --out")
-    name = randomizer or next(iter(asked_question.candidates()))
     keys = Keys.generate(num_epochs)
     made = Task(
         info=info,
@@ -155,13 +188,23 @@ def create(  # noqa: PLR0913  # one parameter an option
         min_batch=min_batch,
         honest_ppm=round(honest_fraction * 1_000_000),
         short_batch=short_batch,
-        asked=AskedTerms.of(asked_question, name, epsilon0, text),
-        epsilon=epsilon,
-        delta=delta,
+        asked=terms.asked,
+        epsilon=terms.epsilon,
+        delta=terms.delta,
         operator_key=keys.operator.public_key().public_bytes_raw(),
     )
-    made.check()
-    write_task(out, made, keys, listen=(shuffler_listen, analyzer_listen), grace_seconds=grace)
+    try:
+        made.check()
+    except ProtocolError as error:
+        raise DataError(f"{error}{terms.remedy}") from None
+    write_task(
+        out,
+        made,
+        keys,
+        listen=(shuffler_listen, analyzer_listen),
+        grace_seconds=grace,
+        codes=new_codes(num_codes),
+    )
     _say_task(made, out / "task.bin", as_json=as_json)
 
 
@@ -225,7 +268,9 @@ def serve(*, role: str, config: Path, is_check: bool) -> None:
     kind: type[Settings] = ShufflerSettings if role == "shuffler" else AnalyzerSettings
     settings = kind.read(config)
     if is_check:
-        settings.read_task()
+        made = settings.read_task()
+        if isinstance(settings, ShufflerSettings):
+            settings.admission(made)
         click.echo(f"{config} and its task are sound")
     elif isinstance(settings, ShufflerSettings):
         roles.serve_shuffler(settings, _say_url)
@@ -237,34 +282,6 @@ def _say_url(url: str) -> None:
     """Print where a server is, at once also into a pipe."""
     click.echo(url)
     sys.stdout.flush()
-
-
-@click.command(epilog="Example: shuffledp send task/task.bin answers.csv --column answer")
-@click.argument("task_file", type=PATH)
-@click.argument("table", type=PATH)
-@click.option("--column", help="Column with the values; each row is one device.")
-@json_option
-def send(*, task_file: Path, table: Path, column: str | None, as_json: bool) -> None:
-    """Send the answers in TABLE as a fleet of devices would: one report a row, randomized once.
-
-    For pilots and load tests: here the true answers are in one file.
-    """
-    require_service()
-    from shuffledp.collection.columns import Reading, open_column
-    from shuffledp.deploy.roles import send_values
-    from shuffledp.deploy.settings import read_task
-
-    made = read_task(task_file)
-    values = open_column(made.asked.question, table, column, Reading())
-    with progress_bar() as on_progress:
-        counts = send_values(
-            made, values.blocks(), num_values=values.num_users, on_progress=on_progress
-        )
-    if as_json:
-        print_json({"task_id": made.task_id.hex(), "num_sent": values.num_users, "answers": counts})
-        return
-    said = [(name.replace("_", " "), f"{number:,}") for name, number in counts.items() if number]
-    print_facts([("sent", f"{values.num_users:,}"), *said])
 
 
 @click.command(epilog="Example: shuffledp collect task/ --out results/")

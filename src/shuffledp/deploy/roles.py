@@ -3,7 +3,7 @@
 import asyncio
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from os import PathLike
@@ -23,6 +23,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ShuffledpError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.progress import Progress
+from shuffledp.deploy.admission import report_id_of
 from shuffledp.deploy.analyzer import Analyzer, Opened
 from shuffledp.deploy.messages import MOST_REPORTS, REPORT_ID_BYTES, Answer, Report
 from shuffledp.deploy.remote import Server, key_of_epoch
@@ -209,13 +210,15 @@ def send_values(
     values: Iterable[Any],
     *,
     num_values: int,
+    codes: Sequence[bytes] | None = None,
     now: Callable[[], float] = time.time,
     on_progress: Progress | None = None,
 ) -> dict[str, int]:
     """Send the answers of simulated devices, each randomized once; return the counts of answers.
 
-    ``values`` are blocks as a checked column yields them. What is on its way when this is killed
-    may be sent twice by another run: real devices keep their report, see `client.Client`.
+    ``values`` are blocks as a checked column yields them, ``codes`` one each if there are any. What
+    is on its way when this is killed may be sent twice by another run: real devices keep their
+    report, see `client.Client`.
     """
     asked = task.asked
     entropy = Entropy.from_operating_system()
@@ -233,7 +236,11 @@ def send_values(
                 if epoch is None:
                     raise DataError("the task takes no reports at this time")
                 key = key_of_epoch(shuffler_keys, epoch)
-                ids = entropy.words(len(some) * REPORT_ID_BYTES // 8).tobytes()
+                if codes is None:
+                    ids = entropy.words(len(some) * REPORT_ID_BYTES // 8).tobytes()
+                else:
+                    own = codes[done : done + len(some)]
+                    ids = b"".join(report_id_of(code, task.task_id, epoch) for code in own)
                 body = b"".join(
                     Report.sealed_for(
                         task.task_id,
