@@ -124,21 +124,19 @@ def _answer(
             said = str(click.prompt("Answer")) if value is None else value
             client.report(_read(made, said), code=codes[0] if codes else None)
         answer = client.send()
-        kept = client.kept()
     if as_json:
         # What was typed is not repeated among the inputs: the true answer belongs in no log.
         click.get_current_context().params.pop("value")
-        print_json(
-            {
-                "task_id": made.task_id.hex(),
-                "answer": answer.name.lower(),
-                "epoch": None if kept is None else kept.epoch,
-            }
-        )
+        _print_counts(made, {each.name.lower(): int(each is answer) for each in type(answer)}, 1)
     elif answer.name in _TAKEN:
         print_facts([("sent", _MEANINGS[answer.name])])
     if answer.name not in _TAKEN:
         raise DataError(f"the report was not taken in: {_MEANINGS[answer.name]}")
+
+
+def _print_counts(made: "Task", counts: dict[str, int], number: int) -> None:
+    """Print as JSON what became of how many reports."""
+    print_json({"task_id": made.task_id.hex(), "num_sent": number, "answers": counts})
 
 
 def device_facts(made: "Task") -> list[tuple[str, str]]:
@@ -187,7 +185,7 @@ def _send_table(
             on_progress=on_progress,
         )
     if as_json:
-        print_json({"task_id": made.task_id.hex(), "num_sent": values.num_users, "answers": counts})
+        _print_counts(made, counts, values.num_users)
         return
     said = [(name.replace("_", " "), f"{number:,}") for name, number in counts.items() if number]
     print_facts([("sent", f"{values.num_users:,}"), *said])
