@@ -106,13 +106,13 @@ class AnalyzerSettings(Settings):
 
 def read_task(path: Path) -> Task:
     """Read a task; its numbers are not checked."""
-    return Task.decode(_bytes_of(path))
+    return Task.decode(bytes_of(path))
 
 
 def codes_of(path: Path) -> list[bytes]:
     """Read codes, one a line."""
     try:
-        return read_codes(_bytes_of(path).decode())
+        return read_codes(bytes_of(path).decode())
     except (DataError, UnicodeDecodeError) as error:
         raise DataError(f"{path} is no file of codes: {error}") from None
 
@@ -135,7 +135,7 @@ def sealing_keys(folder: Path) -> dict[int, X25519PrivateKey]:
 def _key_of(path: Path) -> bytes:
     """Return the 32 bytes of a key, written as hexadecimal."""
     try:
-        key = bytes.fromhex(_bytes_of(path).decode("ascii").strip())
+        key = bytes.fromhex(bytes_of(path).decode("ascii").strip())
     except ValueError:
         key = b""
     if len(key) != KEY_BYTES:
@@ -143,7 +143,7 @@ def _key_of(path: Path) -> bytes:
     return key
 
 
-def _bytes_of(path: Path) -> bytes:
+def bytes_of(path: Path) -> bytes:
     """Return what a file holds."""
     try:
         return path.read_bytes()
