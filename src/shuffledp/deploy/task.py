@@ -111,12 +111,15 @@ class Task:
                 raise ParameterError(
                     f"{name} = {value!r} is not a whole number in [{least}, {most})"
                 )
-        for name, longest in (("info", 255), ("shuffler_url", None), ("analyzer_url", None)):
-            size = len(getattr(self, name).encode())
-            if not 1 <= size <= (longest or _LONGEST_TEXT):
-                raise ParameterError(
-                    f"{name} takes {size} bytes: give 1 to {longest or _LONGEST_TEXT}"
-                )
+        for name, size, longest in (
+            ("info", len(self.info.encode()), 255),
+            ("shuffler_url", len(self.shuffler_url.encode()), _LONGEST_TEXT),
+            ("analyzer_url", len(self.analyzer_url.encode()), _LONGEST_TEXT),
+            ("the question with its answers, as JSON,", len(_canonical(self.asked)), _LONGEST_TEXT),
+            ("a report", self.asked.codec.num_report_bytes, _LONGEST_TEXT),
+        ):
+            if not 1 <= size <= longest:
+                raise ParameterError(f"{name} takes {size:,} bytes: give 1 to {longest:,}")
         if self.short_batch not in _SHORT:
             raise ParameterError(f"short_batch = {self.short_batch!r} is not one of {_SHORT}")
         if len(self.operator_key) != KEY_BYTES:
