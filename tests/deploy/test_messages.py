@@ -169,7 +169,7 @@ def test_a_question_that_a_task_has_no_room_for_is_refused(question, randomizer,
 
 def test_a_name_that_is_no_text_is_refused_also_where_it_makes_the_task_too_long():
     mean = AskedTerms.of(Mean(0, 1), "duchi", 2.0)
-    name = list(range(13_000))
+    name = list(range(11_000))
     written = [
         json.dumps(each, sort_keys=True, separators=(",", ":")).encode()
         for each in (mean.to_json_dict(), {**mean.to_json_dict(), "question": {
