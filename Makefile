@@ -24,7 +24,7 @@ ARGS ?=
 # Each task's steps run in the order written, also under make -j.
 .NOTPARALLEL:
 .PHONY: help demo test test-all setup check format lint types contracts changelog docs docs-outputs docs-figures \
-	browser pytest quick lowest perturbed coverage golden bench papers clean
+	browser postgresql pytest quick lowest perturbed coverage golden bench papers clean
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,10 +33,10 @@ demo: $(VENV)/.runtime ## set up, then run the main job on two real surveys
 	@rm -rf $(DEMO)
 	@$(BIN)/shuffledp demo --out $(DEMO)
 
-test: check browser quick ## set up, then run everything that continuous integration runs
+test: check browser postgresql quick ## set up, then run everything that continuous integration runs
 	@echo "All checks passed."
 
-test-all: check browser pytest coverage ## the same with the long tests and the thresholds of coverage, before a release
+test-all: check browser postgresql pytest coverage ## the same with the long tests and the thresholds of coverage, before a release
 	@echo "All checks passed, the long ones too."
 
 # ---------------------------------------------------------------- set-up
@@ -83,17 +83,22 @@ docs: $(VENV)/.dev ## build the documentation into docs/_build/html, every warni
 	@echo "Documentation: docs/_build/html/index.html"
 
 # ---------------------------------------------------------------- tests
-browser: ## install Chromium for the browser tests, where that is ours to do
-	@if command -v chromium > /dev/null && command -v chromedriver > /dev/null; then exit 0; fi; \
+# Installs Debian's packages $(1), where it may, unless $(2) finds the programs.
+install = @if { $(2); } > /dev/null 2>&1; then exit 0; fi; \
 	if [ "$$(id -u)" = 0 ] && grep -qs '^ID=debian' /etc/os-release; then \
-		echo "Installing Debian's chromium and chromium-driver ..."; \
+		echo "Installing Debian's $(1) ..."; \
 		export DEBIAN_FRONTEND=noninteractive; \
-		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends \
-			chromium chromium-driver; } < /dev/null > /dev/null 2>&1 \
-		|| echo "apt-get could not install them."; \
+		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends $(1); } \
+			< /dev/null > /dev/null 2>&1 || echo "apt-get could not install them."; \
 	else \
-		echo "No Chromium: install chromium and chromedriver to run the browser tests too."; \
+		echo "Not found: $(1). Install it to run its tests, too."; \
 	fi
+
+browser: ## install Chromium for the browser tests, where that is ours to do
+	$(call install,chromium chromium-driver,command -v chromium && command -v chromedriver)
+
+postgresql: ## install PostgreSQL, which tests start themselves, where that is ours to do
+	$(call install,postgresql,ls /usr/lib/postgresql/*/bin/initdb || command -v initdb)
 
 # Worker processes: one a core, at most eight, since each compiles loops on a first run.
 pytest: $(VENV)/.dev ## all tests, with coverage measured
@@ -109,7 +114,7 @@ lowest: ## the quick tests with the lowest versions that pyproject.toml allows
 		| sed -n 's/^ *"\([a-z0-9]*\)>=\([0-9.]*\).*/\1==\2/p' > .cache/lowest.txt
 	@$(PYTHON) -m venv .cache/venv-lowest
 	@.cache/venv-lowest/bin/python -m pip install -qq --constraint .cache/lowest.txt \
-		--editable '.[attacks,certify,datasets,service,dev]'
+		--editable '.[attacks,certify,datasets,postgresql,s3,service,dev]'
 	@.cache/venv-lowest/bin/python -m pytest -q -n auto --maxprocesses=8 \
 		-m "not slow and not browser" $(ARGS)
 

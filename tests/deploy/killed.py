@@ -1,26 +1,103 @@
-"""A shuffler in a process of its own, to be killed: one line in, one line out, or none."""
+"""Roles in processes of their own, to be killed: one message in, one answer out, or none."""
 
-import sys
+import multiprocessing
+import os
+import tempfile
+import threading
+from contextlib import suppress
 from pathlib import Path
 
-from deploy.test_system import shuffler_for
-from shuffledp.deploy.task import Task
+from deploy.make_vectors import ANALYZER_KEY, SHUFFLER_KEY, make_task
+from deploy.test_system import SMALL, analyzer_for, shuffler_for
+from shuffledp.collection.output import write_results
+from shuffledp.deploy.analyzer import Opened
+from shuffledp.deploy.client import Client
+from shuffledp.deploy.roles import publish, result_of
+
+# Children are forked off a process that has loaded all this, so that a start takes milliseconds;
+# that process looks for it as any other does.
+os.environ["PYTHONPATH"] = str(Path(__file__).parents[1])
+_START = multiprocessing.get_context("forkserver")
+_START.set_forkserver_preload(["deploy.killed"])
 
 
-def main():
-    """Take "take SECONDS HEX" and "advance SECONDS"; answer once it is on disk."""
-    folder = Path(sys.argv[1])
-    task = Task.decode((folder / "task.bin").read_bytes())
-    with shuffler_for(task, folder) as shuffler:
-        for line in sys.stdin:
-            what, now, *rest = line.split()
-            if what == "take":
-                answers = shuffler.take(bytes.fromhex(rest[0]), float(now))
-                print(*(each.name for each in answers), flush=True)
+def run_shuffler(pipe, task, folder, database):
+    """Take in uploads, release what is due."""
+    with shuffler_for(task, folder, database=database) as shuffler:
+        while True:
+            what, *given = pipe.recv()
+            pipe.send(shuffler.take(*given) if what == "take" else len(shuffler.advance(*given)))
+
+
+def run_analyzer(pipe, task, folder, database):
+    """Publish batches, spending for each."""
+    ledger = folder / "ledger.json"
+    with analyzer_for(task, folder, database=database, ledger=ledger) as analyzer:
+        while True:
+            number, data = pipe.recv()
+            publish(analyzer, data, folder / "results" / str(number))
+            pipe.send(number)
+
+
+def run_client(pipe, task, folder, _database):
+    """Answer, and say what is to be uploaded; or note that it has arrived."""
+    while True:
+        number, *answer = pipe.recv()
+        with Client(task, folder / f"client-{number}.db") as client:
+            if answer:
+                client.report(*answer)
+                pipe.send(client.sealed(shuffler=SHUFFLER_KEY, analyzer=ANALYZER_KEY))
             else:
-                shuffler.advance(float(now))
-                print("done", flush=True)
+                client.done()
+                pipe.send(client.is_done)
 
 
-if __name__ == "__main__":
-    main()
+# The first guarantee and the first page load much: once here, and not in each process.
+TASK = make_task(**SMALL)
+_ANY = Opened(
+    number=1,
+    root=b"",
+    reports=TASK.asked.codec.decode([b"\0"] * 3),
+    guarantee=TASK.guarantee(3),
+    num_released=3,
+    num_repeated=0,
+    num_unopened=0,
+    num_invalid=0,
+    num_rare_key=0,
+)
+with tempfile.TemporaryDirectory() as _folder:
+    write_results(result_of(TASK, _ANY), Path(_folder))
+
+
+class Victim:
+    """A role that can be killed, and starts again when it is asked next."""
+
+    def __init__(self, run, *given):
+        self._run, self._given = run, given
+        self._process = None
+
+    def ask(self, message):
+        """Return the answer; None if it died before it."""
+        if self._process is None:
+            self._pipe, theirs = _START.Pipe()
+            self._process = _START.Process(target=self._run, args=(theirs, *self._given))
+            self._process.start()
+            theirs.close()
+        with suppress(EOFError, OSError):
+            self._pipe.send(message)
+            return self._pipe.recv()
+        self._process.join()
+        self._process = None
+        return None
+
+    def die_after(self, seconds):
+        """Kill it in a moment, whatever it does then."""
+        if self._process is not None:
+            threading.Timer(seconds, self._process.kill).start()
+
+    def kill(self):
+        """Kill it now."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.join()
+        self._process = None

@@ -1,11 +1,13 @@
-"""A file of an older version is changed into one of the present version, or refused."""
+"""What is of an older version is changed into what is of the present one, or refused."""
 
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
 
+from deploy.databases import ENGINES, store_of
 from shuffledp.core.errors import DataError, OutputError
-from shuffledp.deploy.database import Database, Layout
+from shuffledp.deploy.database import Layout, open_store, rows_among
 
 OLD = Layout(kind="shelf", application_id=7, version=1, tables=("CREATE TABLE books (title TEXT)",))
 NEW = replace(
@@ -19,31 +21,62 @@ NEW = replace(
 )
 
 
-@pytest.fixture
-def path(tmp_path):
-    with Database(tmp_path / "a.db", OLD) as old, old.transaction():
+@pytest.fixture(params=ENGINES)
+def opened(request, tmp_path):
+    """A function that opens what is kept in one place."""
+    url = store_of(request.param, tmp_path)
+
+    def opened_as(layout):
+        return closing(open_store(tmp_path, url, layout, collection=b"a" * 32))
+
+    with opened_as(OLD) as old, old.transaction():
         old.change("INSERT INTO books VALUES (?)", ("Emma",))
-    return tmp_path / "a.db"
+    return opened_as
 
 
-def test_an_older_file_is_upgraded_step_by_step(path):
+def test_what_is_older_is_upgraded_step_by_step(opened):
     for _ in range(2):  # and once only
-        with Database(path, NEW) as new:
+        with opened(NEW) as new:
             assert new.rows("SELECT * FROM books") == [("Emma", None, 1)]
-            assert new.value("PRAGMA user_version") == 3
 
 
-def test_an_upgrade_that_fails_changes_nothing(path):
-    broken = replace(NEW, upgrades={**NEW.upgrades, 2: ("ALTER TABLE none ADD COLUMN a",)})
-    with pytest.raises(OutputError, match="no such table"):
-        Database(path, broken)
-    with Database(path, OLD) as old:
+def test_an_upgrade_that_fails_changes_nothing(opened):
+    broken = replace(NEW, upgrades={**NEW.upgrades, 2: ("ALTER TABLE none ADD COLUMN a TEXT",)})
+    with pytest.raises(OutputError, match=r"no such table|does not exist"):
+        opened(broken)
+    with opened(OLD) as old:
         assert old.rows("SELECT * FROM books") == [("Emma",)]
 
 
 @pytest.mark.parametrize("layout", [OLD, replace(NEW, upgrades={2: NEW.upgrades[2]})])
-def test_newer_files_and_those_that_nobody_upgrades_are_refused(path, layout):
+def test_newer_ones_and_those_that_nobody_upgrades_are_refused(opened, layout):
     if layout is OLD:
-        Database(path, NEW).close()
-    with pytest.raises(DataError, match=r"is a shelf of version \d, and this program knows"):
-        Database(path, layout)
+        with opened(NEW):
+            pass
+    with pytest.raises(DataError, match=r"a shelf of version \d, and this program knows"):
+        opened(layout)
+
+
+def test_rows_whose_keys_are_there_are_not_inserted(opened):
+    with opened(OLD) as store, store.transaction(is_shared=True):
+        store.change("CREATE TABLE pairs (one INTEGER PRIMARY KEY, two BLOB, three TEXT)")
+        rows = [(i, bytes([i]), str(i)) for i in range(20)]
+        assert store.insert_new("pairs", "one, two, three", rows[:8]) == 8
+        assert store.insert_new("pairs", "one, two, three", rows[4:]) == 12
+        assert store.insert_new("pairs", "one, two, three", []) == 0
+        assert store.rows("SELECT * FROM pairs ORDER BY one") == rows
+        found = rows_among(store, "SELECT three FROM pairs WHERE two", [b"\1", b"\7", b"\x99"])
+        assert sorted(found) == [("1",), ("7",)]
+        assert store.change("UPDATE pairs SET three = ? WHERE one < ?", ("z", 5)) == 5
+        store.set_fact("a number", 7)
+        store.set_fact("a number", 8)
+        store.set_fact("bytes", b"7")
+        assert [store.fact(each) for each in ("a number", "bytes", "none")] == [8, b"7", None]
+
+
+def test_a_transaction_that_fails_changes_nothing(opened):
+    with opened(OLD) as store:
+        with pytest.raises(KeyError), store.transaction():
+            store.change("INSERT INTO books VALUES (?)", ("Persuasion",))
+            raise KeyError
+        assert store.rows("SELECT title FROM books") == [("Emma",)]

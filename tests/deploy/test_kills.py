@@ -1,18 +1,18 @@
-"""A shuffler killed at random moments: what it acknowledged is released exactly once."""
+"""Roles killed at random moments: what was acknowledged counts once, and nothing twice."""
 
-import os
-import signal
-import subprocess
-import sys
-import threading
-from pathlib import Path
+import json
 
 import pytest
 
-from deploy.make_vectors import make_task
-from deploy.test_system import OVER, SMALL, analyzer_for, at, shuffler_for, upload
+from deploy.databases import ENGINES, store_of
+from deploy.killed import Victim, run_analyzer, run_client, run_shuffler
+from deploy.make_vectors import SEALING, make_task
+from deploy.test_system import OVER, SMALL, analyzer_for, at, batch_of, record, shuffler_for, upload
+from shuffledp.accounting.ledger import Ledger
+from shuffledp.accounting.ledger_files import open_ledger, save_ledger
 from shuffledp.collection.questions import Categories
 from shuffledp.core.entropy import Entropy
+from shuffledp.deploy import messages as m
 from shuffledp.deploy.asked_terms import AskedTerms
 
 NUM_REPORTS = 250
@@ -21,61 +21,102 @@ TASK = make_task(
     | {"asked": AskedTerms.of(Categories([str(i) for i in range(NUM_REPORTS)]), "k-rr", 1.0)}
 )
 
+SHORT = make_task(**SMALL)  # whose guarantee is found in milliseconds
 
-def started(folder):
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
-    return subprocess.Popen(
-        [sys.executable, "-m", "deploy.killed", str(folder)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-    )
-
-
-def asked(process, line):
-    """Return the answer, or None if the process died before it."""
-    try:
-        process.stdin.write(line + "\n")
-        process.stdin.flush()
-        return process.stdout.readline().strip() or None
-    except BrokenPipeError:
-        return None
-
-
-@pytest.mark.parametrize(
+# Each of these is killed so often; a start and what is done until the end take some 20 ms.
+KILLS = pytest.mark.parametrize(
     "num_kills", [20, pytest.param(1000, marks=[pytest.mark.slow, pytest.mark.timeout(7200)])]
 )
-def test_what_was_acknowledged_is_released_once(tmp_path, num_kills):
-    (tmp_path / "task.bin").write_bytes(TASK.encode())
-    draw = Entropy.from_seed(num_kills).generator()
+ON_EACH = pytest.mark.parametrize("engine", ENGINES)
+
+
+@pytest.fixture
+def draw(num_kills):
+    return Entropy.from_seed(num_kills).generator()
+
+
+@KILLS
+@ON_EACH
+def test_what_a_shuffler_acknowledged_is_released_once(tmp_path, engine, num_kills, draw):
+    database = store_of(engine, tmp_path)
     bodies = [upload(TASK, bytes([i]), number=i, epoch=i % 3) for i in range(NUM_REPORTS)]
     acknowledged, kills = set(), 0
-    process = started(tmp_path)
+    shuffler = Victim(run_shuffler, TASK, tmp_path, database)
     while kills < num_kills:
-        killer = threading.Timer(draw.uniform(0.0, 0.02), process.send_signal, [signal.SIGKILL])
         number = int(draw.integers(NUM_REPORTS))
-        is_first = asked(process, f"take {at(2)} {bodies[number].hex()}")  # it runs now
-        killer.start()
-        while is_first is not None:
-            number = int(draw.integers(NUM_REPORTS))
-            line = f"take {at(2)} {bodies[number].hex()}"
-            if kills == num_kills - 1:  # the last one may die while it releases
-                line = [line, f"advance {at(2, OVER)}"][draw.integers(2)]
-            is_first = asked(process, line)
-            if is_first == "ACCEPTED":
-                acknowledged.add(number)
-        process.communicate()
-        kills += 1
-        process = started(tmp_path)
-    process.kill()
-    process.communicate()
+        message = "take", bodies[number], at(2)
+        if kills == num_kills - 1 and draw.integers(2):  # the last one may die while it releases
+            message = "advance", at(2, OVER)
+        answer = shuffler.ask(message)
+        if answer is None:
+            kills += 1
+        elif message[0] == "take" and answer[0].name == "ACCEPTED":
+            acknowledged.add(number)
+        if not draw.integers(5):
+            shuffler.die_after(draw.uniform(0.0, 0.01))
+    shuffler.kill()
     released = []
-    with shuffler_for(TASK, tmp_path) as shuffler, analyzer_for(TASK, tmp_path) as analyzer:
+    with (
+        shuffler_for(TASK, tmp_path, database=database) as shuffler,
+        analyzer_for(TASK, tmp_path, database=database) as analyzer,
+    ):
         shuffler.advance(at(2, OVER))
         for batch in shuffler.sealed_after(0):
             released += analyzer.take(shuffler.fetch(batch)).reports.data.tolist()
     assert len(set(released)) == len(released)
     assert acknowledged
     assert acknowledged <= set(released)
+
+
+@KILLS
+@ON_EACH
+def test_an_analyzer_says_each_batch_once_and_spends_once_for_it(tmp_path, engine, num_kills, draw):
+    database = store_of(engine, tmp_path)
+    num_batches = max(4, num_kills // 4)
+    save_ledger(Ledger(epsilon=1e6, delta=1e-3), tmp_path / "ledger.json")
+    batches = {}
+    for number in range(1, num_batches + 1):
+        records = [record(bytes([i % 2]), SHORT) for i in range(3)]
+        batches[number] = batch_of(SHORT, records, number=number)
+    analyzer, kills, said = Victim(run_analyzer, SHORT, tmp_path, database), 0, set()
+    while kills < num_kills or len(said) < num_batches:
+        number = int(draw.integers(1, num_batches + 1))
+        if len(said) < num_batches and kills >= num_kills:
+            number = next(each for each in batches if each not in said)
+        if analyzer.ask((number, batches[number])) is None:
+            kills += 1
+        else:
+            said.add(number)
+        if kills < num_kills:
+            analyzer.die_after(draw.uniform(0.0, 0.2))
+    analyzer.kill()
+    for number in batches:
+        (privacy,) = (tmp_path / "results" / str(number)).glob("privacy.json")
+        assert json.loads(privacy.read_bytes())["num_users"] == 3
+    assert len(open_ledger(tmp_path / "ledger.json").entries) == num_batches
+
+
+@KILLS
+def test_a_client_makes_one_report_and_sends_it_until_it_arrives(tmp_path, num_kills, draw):
+    client, kills, number = Victim(run_client, TASK, tmp_path, None), 0, 0
+    seen, done = {}, set()
+    while kills < num_kills or number not in done:
+        if number in done:
+            number += 1
+        if kills < num_kills:
+            client.die_after(draw.uniform(0.0, 0.02))
+        answer = str(draw.integers(NUM_REPORTS))  # another one each time: the first one counts
+        body = client.ask((number, answer, at(0)))
+        if body is None:
+            kills += 1
+            continue
+        (report,) = m.decode_upload(body, 1)
+        record = report.open_outer(TASK.task_id, SEALING["shuffler"])
+        text = m.open_record(TASK.task_id, record, {9: SEALING["analyzer"]})
+        seen.setdefault(number, set()).add((report.report_id, text))
+        if draw.integers(4) and client.ask((number,)):  # else the shuffler's answer is lost
+            done.add(number)
+    client.kill()
+    assert len(done) > 1
+    assert all(len(each) == 1 for each in seen.values())
+    assert len({report_id for each in seen.values() for report_id, _ in each}) == len(seen)

@@ -9,16 +9,19 @@ import time
 from datetime import date
 from pathlib import Path
 
+import httpx
 import numpy as np
 import polars as pl
 import pytest
 
 import shuffledp as sdp
+from deploy.databases import url_for
 from golden.net.exchange import free_address
 from golden.schemas import found_in
 from shuffledp.cli.main import TERMINATED, main
 from shuffledp.deploy.http_client import HttpClient, RefusedError
-from shuffledp.deploy.remote import Server
+from shuffledp.deploy.messages import Answer, Report
+from shuffledp.deploy.remote import Server, key_of_epoch
 from shuffledp.deploy.roles import collect_results
 from shuffledp.deploy.settings import ShufflerSettings, signing_key
 from shuffledp.deploy.task import Task
@@ -194,3 +197,75 @@ def test_an_analyzer_waits_for_a_shuffler_that_is_away_and_ends_when_told(answer
         for process in servers:
             process.kill()
             process.communicate()
+
+
+@pytest.fixture
+def bucket(monkeypatch):
+    """The URL of a bucket of a server that speaks S3."""
+    moto = pytest.importorskip("moto.server").ThreadedMotoServer(port=0, verbose=False)
+    moto.start()
+    endpoint = f"http://127.0.0.1:{moto.get_host_and_port()[1]}"
+    for name, value in {
+        "AWS_ACCESS_KEY_ID": "a",
+        "AWS_SECRET_ACCESS_KEY": "b",  # any will do
+        "AWS_REGION": "us-east-1",
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_ENDPOINT_URL": endpoint,
+    }.items():
+        monkeypatch.setenv(name, value)
+    obstore = pytest.importorskip("obstore")
+    httpx.put(f"{endpoint}/batches").raise_for_status()
+    yield "s3://batches/pilot"
+    left = obstore.store.from_url("s3://batches").list().collect()
+    moto.stop()
+    assert left == []  # nothing stays once it is fetched
+
+
+def test_processes_share_a_database_and_objects_and_one_may_die(answers, bucket, tmp_path):
+    first, analyzer = free_address(4), free_address()
+    create = [*CREATE, "--epoch", "2s", "--grace", "1s", "--shuffler", first]
+    create[create.index("500")] = "1020"  # so that all are in one batch
+    assert main([*create, "--num-epochs", "1000", "--analyzer", analyzer]) == 0
+    with Path("task/shuffler.toml").open("a") as settings:
+        settings.write(f'batches = "{bucket}"\ndatabase = "{url_for(tmp_path)}"\n')
+    with Path("task/analyzer.toml").open("a") as settings:
+        settings.write(f'database = "{url_for(tmp_path)}"\n')
+    task = Task.decode(Path("task/task.bin").read_bytes())
+    servers, urls = [], []
+    try:
+        # The first to come releases batches; the analyzer and the fleet speak to the second.
+        for role, number in (("shuffler", "1"), ("shuffler", "0"), ("analyzer", "0")):
+            settings = ["--config", f"task/{role}.toml", "--instance", number]
+            process = subprocess.Popen(
+                [SHUFFLEDP, "serve", role, *settings], stdout=subprocess.PIPE, text=True
+            )
+            servers.append(process)
+            urls.append(process.stdout.readline().strip())
+        assert main(["send", "task/task.bin", "answers.csv", "--column", "answer"]) == 0
+        with (
+            Server(task, urls[0], "shuffler") as other,
+            Server(task, urls[2], "analyzer") as counting,
+        ):
+            keys, inner_key = other.keys(), counting.keys().keys[0]
+            epoch = task.epoch_at(time.time())
+            body = b"".join(
+                Report.sealed_for(
+                    task.task_id,
+                    b"\0",
+                    report_id=bytes([number] * 16),
+                    epoch=epoch,
+                    shuffler=key_of_epoch(keys, epoch),
+                    analyzer=inner_key,
+                ).encode()
+                for number in range(20)
+            )
+            assert set(other.upload(body)) == {Answer.ACCEPTED}
+        servers[0].kill()
+        assert main(["collect", "task", "--out", "results"]) == 0
+        record = json.loads(Path("results/privacy.json").read_bytes())
+        assert record["num_users"] == 1020
+        assert record["parameters"]["num_repeated"] == 0
+    finally:
+        for process in servers:
+            process.terminate()
+            process.communicate(timeout=600)

@@ -64,7 +64,9 @@ def stored():
         signing_key=signing_key(settings.signing_key),
         sealing_keys=sealing_keys(settings.sealing_keys),
     ) as shuffler:
-        return sorted(row[0] for row in shuffler._store.rows("SELECT id FROM reports"))
+        store = shuffler._store
+        tables = [f"reports_{epoch}" for (epoch,) in store.rows("SELECT epoch FROM epochs")]
+        return sorted(row[0] for each in tables for row in store.rows(f"SELECT id FROM {each}"))
 
 
 # ---------------------------------------------------------------- one device

@@ -324,8 +324,15 @@ def _say_task(made: "Task", path: Path, *, as_json: bool) -> None:
 @click.command(epilog="Example: shuffledp serve shuffler --config task/shuffler.toml")
 @click.argument("role", type=click.Choice(["shuffler", "analyzer"]))
 @click.option("--config", type=PATH, required=True, help="The role's file of settings.")
+@click.option(
+    "--instance",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="A further process of a shuffler with a PostgreSQL database: listens 2 N ports on.",
+)
 @click.option("--check", "is_check", is_flag=True, help="Read settings and task, and end.")
-def serve(*, role: str, config: Path, is_check: bool) -> None:
+def serve(*, role: str, config: Path, instance: int, is_check: bool) -> None:
     """Run one of the two servers of a task until it is told to end; prints its URL.
 
     The shuffler takes in sealed reports, and releases them in batches, sorted and without names.
@@ -337,7 +344,12 @@ def serve(*, role: str, config: Path, is_check: bool) -> None:
     from shuffledp.deploy.settings import AnalyzerSettings, Settings, ShufflerSettings
 
     kind: type[Settings] = ShufflerSettings if role == "shuffler" else AnalyzerSettings
-    settings = kind.read(config)
+    settings = kind.read(config).of_instance(instance)
+    if instance and (role == "analyzer" or settings.database is None):
+        raise click.UsageError(
+            f"--instance {instance} needs a shuffler whose settings name a database: only there "
+            "can several processes keep reports"
+        )
     if is_check:
         made = settings.read_task()
         if isinstance(settings, ShufflerSettings):

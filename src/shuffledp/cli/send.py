@@ -20,7 +20,7 @@ _OF_A_DEVICE = ("value", "store", "max_epsilon0", "least_batch")
 _MEANINGS = {
     "ACCEPTED": "the shuffler has it",
     "REPLAYED": "the shuffler has a report under its id: yours, if you sent it before",
-    "LATE": "its epoch was over when it arrived, so it does not count: nothing is left to do",
+    "LATE": "its epoch is over: it counts only if an earlier try arrived in time",
     "EARLY": "its epoch has not begun: check the clock of this device, then send again",
     "UNKNOWN_KEY": "it was sealed to a key that the shuffler no longer has: send again",
     "NOT_ADMITTED": "the shuffler was not given your code: ask whoever gave it to you",

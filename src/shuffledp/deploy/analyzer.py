@@ -2,11 +2,13 @@
 
 It sees reports without names, order, time and ids. What it says of a batch counts, in this order:
 what the shuffler released, less what was released before, less what does not open, less what no
-randomizer makes; of the rest the share that is honest for certain hides each user.
+randomizer makes, less what is sealed to a key that too few used; of the rest the share that is
+honest for certain hides each user, among those who used the same key.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -17,8 +19,9 @@ from shuffledp.accounting.ledger_files import spend
 from shuffledp.accounting.release import ShuffledRelease, honest_users
 from shuffledp.collection.results import Guarantee
 from shuffledp.core.reports import Reports
-from shuffledp.deploy.database import Database, Layout
-from shuffledp.deploy.messages import Batch, open_record, sealed_size
+from shuffledp.deploy.database import Layout, open_store, rows_among
+from shuffledp.deploy.messages import Batch, sealed_size
+from shuffledp.deploy.opening import Inner, opened, workers
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 
@@ -41,12 +44,18 @@ class Opened:
     number: int
     root: bytes
     reports: Reports
-    #: For the honest share of ``reports``: central epsilon at the task's delta.
+    #: For the honest share of ``reports`` of the rarest key: central epsilon at the task's delta.
     guarantee: Guarantee
     num_released: int
     num_repeated: int
     num_unopened: int
     num_invalid: int
+    #: Valid reports left out because fewer than the least batch are sealed to their key.
+    num_rare_key: int
+
+
+# Records that are opened at once.
+_PAGE: Final = 5_000
 
 
 class Analyzer:
@@ -60,14 +69,19 @@ class Analyzer:
         shuffler_key: bytes,
         opening_keys: Mapping[int, X25519PrivateKey],
         ledger: Path | None = None,
+        database: str | None = None,
     ) -> None:
-        """``shuffler_key`` signs batches; with a ledger each batch is spent before it is said."""
+        """``shuffler_key`` signs batches; with a ledger each batch is spent before it is said.
+
+        ``database`` is a URL of PostgreSQL; by default the store is a file in ``folder``.
+        """
         task.check()
         self.task, self._ledger = task, ledger
-        self._shuffler_key, self._opening_keys = shuffler_key, dict(opening_keys)
+        self._shuffler_key = shuffler_key
+        self._keys = {n: key.private_bytes_raw() for n, key in opening_keys.items()}
         self._task_id = task.task_id
         self._record_size = sealed_size(task.asked.codec.num_report_bytes)
-        self._store = Database(folder / "analyzer.db", _STORE, collection=task.task_id)
+        self._store = open_store(folder, database, _STORE, collection=task.task_id)
 
     def __enter__(self) -> "Analyzer":
         return self
@@ -93,44 +107,78 @@ class Analyzer:
         """
         batch = Batch.decode(data, self._task_id, self._record_size, self._shuffler_key)
         self._require_new_or_same(batch)
-        digests = [hashlib.sha256(record).digest()[:16] for record in batch.records]
-        fresh = {
-            digest: record
-            for digest, record in zip(digests, batch.records, strict=True)
-            if not self._was_seen(digest, batch.number)
-        }
-        texts = [open_record(self._task_id, each, self._opening_keys) for each in fresh.values()]
-        opened = [text for text in texts if text is not None]
-        reports, num_invalid = self.task.asked.codec.decode_valid(opened)
-        num_valid = reports.num_reports
-        if num_valid < self.task.min_batch:
-            raise ProtocolError(
-                f"batch {batch.number} has {num_valid:,} valid reports of {len(batch.records):,} "
-                f"released, and the task promises at least {self.task.min_batch:,}: nothing is "
-                "said of it",
-                fault=Fault.SHUFFLER,
-                reason=Reason.EARLY,
-            )
-        guarantee = self.task.guarantee(num_valid)
-        self._spend(batch, num_valid)
         with self._store.transaction():
-            self._store.change(
-                "INSERT OR IGNORE INTO batches VALUES (?, ?)", (batch.number, batch.root)
-            )
-            self._store.change_many(
-                "INSERT OR IGNORE INTO records VALUES (?, ?)",
-                [(digest, batch.number) for digest in fresh],
-            )
+            fresh = self._fresh(batch)
+            texts, num_unopened = self._texts(fresh)
+            reports, rarest, num_invalid, num_rare_key = self._valid(texts)
+            if rarest < self.task.min_batch:
+                raise ProtocolError(
+                    f"batch {batch.number} has {rarest:,} valid reports of {len(batch.records):,} "
+                    f"released, and the task promises at least {self.task.min_batch:,}: nothing is "
+                    "said of it",
+                    fault=Fault.SHUFFLER,
+                    reason=Reason.EARLY,
+                )
+            self._spend(batch, rarest)
         return Opened(
             number=batch.number,
             root=batch.root,
             reports=reports,
-            guarantee=guarantee,
+            guarantee=self.task.guarantee(rarest),
             num_released=len(batch.records),
             num_repeated=len(batch.records) - len(fresh),
-            num_unopened=len(texts) - len(opened),
+            num_unopened=num_unopened,
             num_invalid=num_invalid,
+            num_rare_key=num_rare_key,
         )
+
+    def _fresh(self, batch: Batch) -> list[bytes]:
+        """Return the records that were in no other batch, and note that they are in this one."""
+        self._store.insert_new("batches", "number, root", [(batch.number, batch.root)])
+        record_of = {hashlib.sha256(record).digest()[:16]: record for record in batch.records}
+        rows = [(digest, batch.number) for digest in record_of]
+        if self._store.insert_new("records", "digest, batch", rows) < len(rows):
+            query = "SELECT digest, batch FROM records WHERE digest"
+            for digest, number in rows_among(self._store, query, list(record_of)):
+                if number != batch.number:
+                    del record_of[digest]
+        return list(record_of.values())
+
+    def _texts(self, records: Sequence[bytes]) -> tuple[dict[int, list[bytes]], int]:
+        """Return what opens, by the number of its key, and how many records do not."""
+        texts: defaultdict[int, list[bytes]] = defaultdict(list)
+        pages = [
+            Inner(task_id=self._task_id, keys=self._keys, records=records[at : at + _PAGE])
+            for at in range(0, len(records), _PAGE)
+        ]
+        num_unopened = 0
+        with workers(len(records)) as executor:
+            for page, found in zip(pages, executor.map(opened, pages), strict=True):
+                for record, text in zip(page.records, found, strict=True):
+                    if text is None:
+                        num_unopened += 1
+                    else:
+                        texts[record[0]].append(text)
+        return texts, num_unopened
+
+    def _valid(self, texts: Mapping[int, list[bytes]]) -> tuple[Reports, int, int, int]:
+        """Return the valid reports, and how many of the rarest key, not valid, of too rare keys.
+
+        A record tells its key, so whoever sees a batch can part it by keys, as old and new ones
+        stand beside each other for a while: a user is hidden among those of one key only.
+        """
+        decode = self.task.asked.codec.decode_valid
+        found = {key: decode(each) for key, each in texts.items()}
+        sizes = {key: reports.num_reports for key, (reports, _) in found.items()}
+        kept = [key for key in sizes if sizes[key] >= self.task.min_batch]
+        num_invalid = sum(number for _, number in found.values())
+        if len(kept) == 1:
+            reports = found[kept[0]][0]
+        else:
+            reports, _ = decode([text for key in kept for text in texts[key]])
+        rarest = min((sizes[key] for key in kept), default=max(sizes.values(), default=0))
+        num_rare = sum(sizes.values()) - reports.num_reports
+        return reports, rarest, num_invalid, num_rare
 
     def _require_new_or_same(self, batch: Batch) -> None:
         """Raise if another batch was taken under this number, or this one under another."""
@@ -146,17 +194,12 @@ class Analyzer:
                 reason=Reason.CONFLICT,
             )
 
-    def _was_seen(self, digest: bytes, number: int) -> bool:
-        """Return whether a record was in another batch."""
-        found = self._store.value("SELECT batch FROM records WHERE digest = ?", (digest,))
-        return found is not None and found != number
-
-    def _spend(self, batch: Batch, num_valid: int) -> None:
+    def _spend(self, batch: Batch, num_reports: int) -> None:
         """Take a batch off the budget, once: under the hash of its records."""
         if self._ledger is None:
             return
         profile = self.task.asked.randomizer.profile
-        honest = honest_users(num_valid, self.task.honest_ppm / 1_000_000)
+        honest = honest_users(num_reports, self.task.honest_ppm / 1_000_000)
         release = ShuffledRelease(profile=profile, num_users=honest)
         note = f"task {self._task_id.hex()[:16]}, batch {batch.number}"
         spend(self._ledger, release, note, key=batch.root.hex())

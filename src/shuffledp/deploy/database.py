@@ -1,17 +1,20 @@
-"""Files with secrets: SQLite ones, durable and of one program at a time, and new ones."""
+"""What roles keep: SQLite files, durable and of one program at a time; or see `postgres`."""
 
 import errno
 import os
 import sqlite3
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Protocol, Self
 
-from shuffledp.core.errors import DataError, OutputError
+from shuffledp.core.errors import DataError, MissingPackageError, OutputError
+
+#: Most keys that one query names.
+MOST_KEYS: Final = 1000
 
 _FACTS = "CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID"
 _BUSY = ("database is locked", "database table is locked")
@@ -29,6 +32,66 @@ class Layout:
     tables: tuple[str, ...]
     # By older version, what makes the next one of it; files of other versions are refused.
     upgrades: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+
+
+class Store(Protocol):
+    """Tables on disk, in SQLite or PostgreSQL: the same statements, with ``?`` for values."""
+
+    def close(self) -> None:
+        """Let go of it; all is on disk already."""
+
+    def transaction(self, *, is_shared: bool = False) -> AbstractContextManager[None]:
+        """Make all changes inside one: on disk together, or not at all.
+
+        Others wait, but those that are shared have only each other beside them.
+        """
+
+    def leads(self) -> bool:
+        """Return whether this program is the one of all at this store that releases batches."""
+
+    def wipe_log(self) -> None:
+        """Empty the log of what was deleted, where that is ours to do."""
+
+    def change(self, statement: str, values: Sequence[Any] = ()) -> int:
+        """Run a statement; return how many rows it changed."""
+
+    def insert_new(self, table: str, columns: str, rows: Sequence[Sequence[Any]]) -> int:
+        """Insert rows but those whose keys are there already; return how many were inserted."""
+
+    def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        """Return all rows of a query."""
+
+    def value(self, query: str, values: Sequence[Any] = ()) -> Any:
+        """Return the first column of the first row of a query; None if there is no row."""
+
+    def fact(self, name: str) -> Any:
+        """Return what was noted under a name; None if nothing was."""
+
+    def set_fact(self, name: str, value: int | bytes) -> None:
+        """Note something under a name."""
+
+
+def open_store(folder: Path, url: str | None, layout: Layout, *, collection: bytes) -> Store:
+    """Open what is kept in a folder, or in the PostgreSQL database that a URL names."""
+    if url is None:
+        return Database(folder / f"{layout.kind.split()[0]}.db", layout, collection=collection)
+    try:
+        from shuffledp.deploy.postgres import PostgresDatabase
+    except ModuleNotFoundError as error:
+        raise MissingPackageError(
+            "a PostgreSQL database needs psycopg: run pip install 'shuffledp[postgresql]'",
+            name=error.name,
+        ) from None
+    return PostgresDatabase(url, layout, collection=collection)
+
+
+def rows_among(store: Store, query: str, keys: Sequence[Any]) -> list[Any]:
+    """Return the rows of a query that ends in the name of a column, where that is in ``keys``."""
+    found = []
+    for at in range(0, len(keys), MOST_KEYS):
+        some = keys[at : at + MOST_KEYS]
+        found += store.rows(f"{query} IN ({', '.join('?' * len(some))})", some)
+    return found
 
 
 def write_new(path: Path, data: bytes, *, mode: int) -> None:
@@ -56,7 +119,12 @@ class Database:
             for end in ("-wal", "-shm", "-journal"):  # new ones have the permissions of the file
                 with suppress(FileNotFoundError):
                     self._make_private(path.with_name(path.name + end), 0)
-            self._connection = sqlite3.connect(path, isolation_level=None, timeout=1.0)
+            self._connection = sqlite3.connect(
+                path,
+                isolation_level=None,
+                timeout=1.0,
+                check_same_thread=False,  # one thread at a time may use it
+            )
         try:
             self._prepare(layout, collection)
         except BaseException:
@@ -98,7 +166,7 @@ class Database:
         self._connection.close()
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self, *, is_shared: bool = False) -> Iterator[None]:  # noqa: ARG002  # nobody is beside
         """Make all changes inside one: on disk together, or not at all."""
         with self._told():
             self._connection.execute("BEGIN IMMEDIATE")
@@ -109,14 +177,25 @@ class Database:
                 raise
             self._connection.execute("COMMIT")
 
+    def leads(self) -> bool:
+        """Return True: the file is held by one program."""
+        return True
+
     def wipe_log(self) -> None:
         """Empty the log, which has what was deleted from the tables, which overwrite it."""
         self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
 
-    def change(self, statement: str, values: Sequence[Any] = ()) -> None:
-        """Run a statement that returns nothing."""
+    def change(self, statement: str, values: Sequence[Any] = ()) -> int:
+        """Run a statement; return how many rows it changed."""
         with self._told():
-            self._connection.execute(statement, values)
+            return self._connection.execute(statement, values).rowcount
+
+    def insert_new(self, table: str, columns: str, rows: Sequence[Sequence[Any]]) -> int:
+        """Insert rows but those whose keys are there already; return how many were inserted."""
+        places = ", ".join("?" * (columns.count(",") + 1))
+        statement = f"INSERT INTO {table} ({columns}) VALUES ({places}) ON CONFLICT DO NOTHING"  # noqa: S608  # names of ours
+        with self._told():
+            return self._connection.executemany(statement, rows).rowcount
 
     def change_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         """Run a statement once a row."""

@@ -53,7 +53,7 @@ class Answer(IntEnum):
 
     ACCEPTED = 0
     REPLAYED = 1  # another one has its id: for a client that sends again, it is there already
-    LATE = 2  # its epoch is over
+    LATE = 2  # its epoch is over, and nobody knows any more whether the report had come in time
     EARLY = 3  # its epoch has not begun
     UNKNOWN_KEY = 4
     NOT_ADMITTED = 5  # its id is of no code that the shuffler was given

@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from numpy.typing import DTypeLike
 
-from shuffledp.accounting.release import honest_users
 from shuffledp.collection.arrangements import UNIFORM, Stage
 from shuffledp.collection.output import results_folder, write_results
 from shuffledp.collection.plan import plan
@@ -50,19 +49,23 @@ _FILES = ("estimates.csv", "privacy.json", "report.html")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HonestShare:
-    """A uniform shuffle in which only a share of the reports is honest; see `Task.honest_ppm`."""
+class Deployed:
+    """A uniform shuffle done by a shuffler elsewhere, whose guarantee the analyzer has stated."""
 
-    share: float
+    stated: Guarantee
     name: ClassVar[str] = "uniform"
     remedy: ClassVar[str] = ""
 
     def guarantee(
-        self, profile: LocalProfile, num_users: int, *, delta: float, with_lower: bool = True
+        self,
+        profile: LocalProfile,  # noqa: ARG002  # the protocol's, as the next ones
+        num_users: int,  # noqa: ARG002
+        *,
+        delta: float,  # noqa: ARG002
+        with_lower: bool = True,  # noqa: ARG002
     ) -> Guarantee:
-        """Return the guarantee of a uniform shuffle of the honest reports."""
-        honest = honest_users(num_users, self.share)
-        return UNIFORM.guarantee(profile, honest, delta=delta, with_lower=with_lower)
+        """Return the guarantee of the batch, which counts honest reports only."""
+        return self.stated
 
     def stage(
         self,
@@ -79,19 +82,18 @@ class HonestShare:
 def result_of(task: Task, opened: Opened) -> Result:
     """Return estimates and guarantee of a batch, as of any other collection."""
     asked, delta = task.asked, float(task.delta)
-    shuffling = HonestShare(share=task.honest_ppm / 1_000_000)
     planned = plan(
         asked.question,
         num_users=opened.reports.num_reports,
         epsilon0=asked.epsilon0,
         delta=delta,
         randomizer=asked.randomizer.name,
-        shuffling=shuffling,
+        shuffling=Deployed(stated=opened.guarantee),
     )
     found = estimate(opened.reports, replace(planned, target_epsilon=float(task.epsilon)))
     today = datetime.now(UTC).date().isoformat()
     about = About(title=task.info, question=asked.text, date=today)
-    return replace(found, guarantee=opened.guarantee, about=about)
+    return replace(found, about=about)
 
 
 def batch_facts(task: Task, opened: Opened) -> dict[str, object]:
@@ -105,6 +107,7 @@ def batch_facts(task: Task, opened: Opened) -> dict[str, object]:
         "num_repeated": opened.num_repeated,
         "num_unopened": opened.num_unopened,
         "num_invalid": opened.num_invalid,
+        "num_rare_key": opened.num_rare_key,
         "num_honest": opened.guarantee.num_users,
         "honest_fraction": task.honest_ppm / 1_000_000,
     }
@@ -122,6 +125,8 @@ def serve_shuffler(settings: ShufflerSettings, on_ready: Callable[[str], None]) 
         sealing_keys=sealing_keys(settings.sealing_keys),
         grace_seconds=settings.grace_seconds,
         admission=settings.admission(task),
+        database=settings.database,
+        batches=settings.batches,
     ) as shuffler:
         app = shuffler_app(
             shuffler,
@@ -146,6 +151,7 @@ def serve_analyzer(settings: AnalyzerSettings, on_ready: Callable[[str], None]) 
             shuffler_key=bytes.fromhex(settings.shuffler),
             opening_keys={0: sealing_key(settings.opening_key)},
             ledger=settings.ledger,
+            database=settings.database,
         ) as analyzer,
         Server(
             task,
@@ -162,7 +168,7 @@ def serve_analyzer(settings: AnalyzerSettings, on_ready: Callable[[str], None]) 
                     continue
                 data = await asyncio.to_thread(shuffler.batch, number)
                 try:
-                    _publish(analyzer, task, data, results / str(number))
+                    await asyncio.to_thread(publish, analyzer, data, results / str(number))
                 except ShuffledpError as error:
                     refusals[number] = str(error)
                     print(f"error: batch {number}: {error}", file=sys.stderr)  # noqa: T201  # for the operator
@@ -197,9 +203,9 @@ def serve_analyzer(settings: AnalyzerSettings, on_ready: Callable[[str], None]) 
         serve(app, inner_app(numbers, "analyzer"), settings, on_ready)
 
 
-def _publish(analyzer: Analyzer, task: Task, data: bytes, folder: Path) -> None:
+def publish(analyzer: Analyzer, data: bytes, folder: Path) -> None:
     """Open a batch and write what it says; done again it says the same and spends nothing."""
-    opened = analyzer.take(data)
+    opened, task = analyzer.take(data), analyzer.task
     with results_folder(folder, overwrite=True) as partial:
         write_results(result_of(task, opened), partial, parameters=batch_facts(task, opened))
 

@@ -43,6 +43,7 @@ from shuffledp.deploy.messages import (
     report_size,
     signed_request,
 )
+from shuffledp.deploy.opening import opened_in, workers
 from shuffledp.deploy.sealing import is_signed
 from shuffledp.deploy.settings import Settings, address_of
 from shuffledp.deploy.shuffler import Shuffler
@@ -138,7 +139,8 @@ def shuffler_app(
         if request.method == "DELETE":
             shuffler.forget(number)
             return Response(status_code=204)
-        return Response(shuffler.fetch(number), media_type=_BYTES)
+        shuffler.require_sealed(number)
+        return Response(await asyncio.to_thread(shuffler.read, number), media_type=_BYTES)
 
     return _app(
         task.task_id,
@@ -159,11 +161,13 @@ async def _release_batches(
     now: Callable[[], float],
     tick_seconds: float,
 ) -> None:
-    """Release batches as epochs end; reports are opened in a thread, while others come in."""
+    """Release batches as epochs end; others come in while their reports are opened."""
     while True:
         for number in shuffler.closed(now()):
-            opened = await asyncio.to_thread(shuffler.open_members, shuffler.members(number))
-            shuffler.release(number, opened)
+            state = shuffler.batch(number)
+            with workers(shuffler.size(number)) as executor:
+                opened = await opened_in(executor, shuffler.pages(number))
+            shuffler.settle(state, await asyncio.to_thread(shuffler.write, state, opened))
         for name, number in shuffler.counts().items():
             numbers[f"reports_{name}_total"] = number
         await asyncio.sleep(tick_seconds)

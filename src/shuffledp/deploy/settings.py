@@ -6,7 +6,7 @@ Paths in it are relative to the file. Whatever it does not know it refuses.
 import difflib
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -37,6 +37,9 @@ class Settings:
     listen: str
     #: Where it tells of its health and of numbers, for the operator alone.
     inner: str
+    #: URL of a PostgreSQL database, which several processes may share; by default there is a
+    #: SQLite file in ``store``. A password belongs in a file: ``?passfile=PATH``.
+    database: str | None = None
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -57,6 +60,11 @@ class Settings:
         if missing:
             raise DataError(f"{path} lacks {', '.join(missing)}")
         return cls(**{name: _value(known[name].type, each, path) for name, each in written.items()})
+
+    def of_instance(self, number: int) -> Self:
+        """Return the settings of a further process of the role: its ports are 2 x number on."""
+        listen, inner = (_port_on(each, 2 * number) for each in (self.listen, self.inner))
+        return replace(self, listen=listen, inner=inner)
 
     def read_task(self) -> Task:
         """Return the task, its guarantee recomputed."""
@@ -82,6 +90,9 @@ class ShufflerSettings(Settings):
     analyzer: str
     #: Seconds after an epoch in which its reports are still taken in.
     grace_seconds: float = 3600.0
+    #: URL such as s3://bucket/prefix below which batches lie until they are fetched; by default
+    #: they are files in ``store``. Credentials come from the environment, as S3's tools take them.
+    batches: str | None = None
     #: Codes, one a line, without which nobody's report is taken in; none by default.
     codes: Path | None = None
 
@@ -211,7 +222,7 @@ def write_task(
         store="shuffler",
         public_keys="shuffler/keys.bin",
         listen=listen[0],
-        inner=_next_port(listen[0]),
+        inner=_port_on(listen[0], 1),
         signing_key="shuffler/signing.key",
         sealing_keys="shuffler/keys",
         analyzer=_public(keys.analyzer).hex(),
@@ -224,7 +235,7 @@ def write_task(
         store="analyzer",
         public_keys="analyzer/keys.bin",
         listen=listen[1],
-        inner=_next_port(listen[1]),
+        inner=_port_on(listen[1], 1),
         identity_key="analyzer/identity.key",
         opening_key="analyzer/opening.key",
         shuffler=_public(keys.shuffler).hex(),
@@ -254,7 +265,7 @@ def address_of(listen: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def _next_port(listen: str) -> str:
-    """Return the same address, one port on."""
+def _port_on(listen: str, number: int) -> str:
+    """Return the same address, so many ports on; port 0, which is any free one, stays."""
     host, port = address_of(listen)
-    return f"{host}:{port + 1 if port else 0}"
+    return f"{host}:{port + number if port else 0}"

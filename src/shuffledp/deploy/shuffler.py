@@ -1,53 +1,59 @@
 """The shuffler: takes in sealed reports, batches them by time, strips, sorts, releases, forgets.
 
 Time is handed in, so that a test can have its own. What it keeps is in one SQLite file and one file
-a batch; keys that open reports are files of their own, one an epoch, which are deleted when the
-epoch is over and its batch sealed: from then on nobody opens what was copied from here.
+a batch, or in PostgreSQL and objects where several processes take in. Keys that open reports are
+files of their own, one an epoch, which are deleted when the epoch is over and its batch sealed:
+from then on nobody opens what was copied from here.
 
 A batch is *closed* when its members are fixed, *sealed* when its file is on disk, *fetched* when
 the analyzer says that it has it, and then only its counts are left. Whatever happens in between,
 `advance` does the step again.
 """
 
-import hashlib
 import os
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from shuffledp.core.durable_files import sync_folder
 from shuffledp.deploy.admission import Admission, Anybody
-from shuffledp.deploy.database import Database, Layout, write_new
+from shuffledp.deploy.batch_store import open_batches
+from shuffledp.deploy.database import Layout, open_store, rows_among
 from shuffledp.deploy.messages import Answer, Batch, Report, decode_upload, sealed_size
+from shuffledp.deploy.opening import Outer
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 
 #: Seconds after the end of an epoch in which its reports are still taken in.
 GRACE_SECONDS: Final = 3600
 
-_STORE = Layout(
+# Reports of an epoch are a table of their own, so that it is dropped as a whole: in SQLite in the
+# order of ids, which are random, so that the order of arrival is nowhere on disk.
+_REPORTS: Final = (
+    "CREATE TABLE {table} (id BLOB PRIMARY KEY, key INTEGER NOT NULL, sealed BLOB NOT NULL) "
+    "WITHOUT ROWID"
+)
+_STORE: Final = Layout(
     kind="shuffler store",
     application_id=0x73647073,  # "sdps"
-    version=1,
+    version=2,
     tables=(
-        # In the order of ids, which are random: the order of arrival is nowhere on disk.
-        "CREATE TABLE reports (epoch INTEGER, id BLOB, key INTEGER NOT NULL, sealed BLOB NOT NULL, "
-        "batch INTEGER, PRIMARY KEY (epoch, id)) WITHOUT ROWID",
-        # Outlives the report, so that nobody is counted again; goes with the epoch's key.
-        "CREATE TABLE seen (epoch INTEGER, id BLOB, digest BLOB NOT NULL, PRIMARY KEY (epoch, id)) "
-        "WITHOUT ROWID",
+        "CREATE TABLE epochs (epoch INTEGER PRIMARY KEY)",  # those with a table of reports
         "CREATE TABLE batches (number INTEGER PRIMARY KEY, state TEXT NOT NULL, "
         "first_epoch INTEGER NOT NULL, last_epoch INTEGER NOT NULL, size INTEGER, root BLOB)",
-        "CREATE TABLE counts (epoch INTEGER, name TEXT, number INTEGER NOT NULL, "
-        "PRIMARY KEY (epoch, name)) WITHOUT ROWID",
+        # Several rows a count, so that processes which count do not wait for each other.
+        "CREATE TABLE counts (epoch INTEGER, name TEXT, part INTEGER, number INTEGER NOT NULL, "
+        "PRIMARY KEY (epoch, name, part)) WITHOUT ROWID",
     ),
 )
+_NUM_PARTS: Final = 32
+
+# Reports that are read, and opened, at once.
+_PAGE: Final = 5_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +68,15 @@ class BatchState:
     root: bytes | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """A batch as it was written, and how many reports it lacks, by reason."""
+
+    size: int
+    root: bytes
+    counted: Mapping[str, int]
+
+
 class Shuffler:
     """One task's shuffler; a context manager that holds its store."""
 
@@ -74,14 +89,21 @@ class Shuffler:
         sealing_keys: Mapping[int, X25519PrivateKey],
         grace_seconds: float = GRACE_SECONDS,
         admission: Admission | None = None,
+        database: str | None = None,
+        batches: str | None = None,
     ) -> None:
-        """``sealing_keys`` are those of epochs that are not over, by the number of the key."""
+        """``sealing_keys`` are those of epochs that are not over, by the number of the key.
+
+        ``database`` and ``batches`` are URLs of PostgreSQL and of a place for objects, which
+        several processes may share; by default both are in ``folder``, for one process.
+        """
         task.check()
         self._admission = admission or Anybody()
-        self.task, self._folder, self._grace = task, folder, grace_seconds
+        self.task, self._grace, self._task_id = task, grace_seconds, task.task_id
         self._signing_key, self._sealing_keys = signing_key, dict(sealing_keys)
-        self._store = Database(folder / "shuffler.db", _STORE, collection=task.task_id)
-        self._task_id = task.task_id
+        self._batches = open_batches(folder, batches, task_id=self._task_id)
+        self._store = open_store(folder, database, _STORE, collection=self._task_id)
+        self._epochs: set[int] = set()  # known to have a table of reports
         self._report_bytes = task.asked.codec.num_report_bytes
 
     def __enter__(self) -> "Shuffler":
@@ -110,40 +132,65 @@ class Shuffler:
         return decode_upload(body, self._report_bytes)
 
     def take_reports(self, reports: Sequence[Report], now: float) -> list[Answer]:
-        """Take in reports of any number of uploads, in one transaction."""
-        with self._store.transaction():
-            answers = [self._take_one(report, now) for report in reports]
+        """Take in reports of any number of uploads, in one transaction; O(log n) a report."""
+        answers: dict[int, Answer] = {}
+        new: defaultdict[int, list[int]] = defaultdict(list)
+        has_tables = self._epochs.issuperset(report.epoch for report in reports)
+        with self._store.transaction(is_shared=has_tables):
+            num_closed = self._store.fact("epochs_closed") or 0
+            for at, report in enumerate(reports):
+                refusal = self._refusal(report, now, num_closed)
+                if refusal is None:
+                    new[report.epoch].append(at)
+                else:
+                    answers[at] = refusal
+            for epoch, places in new.items():
+                stored = self._stored(epoch, [reports[at] for at in places])
+                answers.update(zip(places, stored, strict=True))
             self._count(
                 # Whatever epochs a stranger makes up, there is one count of those beyond the last.
-                (min(report.epoch, self.task.num_epochs), answer.name.lower())
-                for report, answer in zip(reports, answers, strict=True)
+                (min(report.epoch, self.task.num_epochs), answers[at].name.lower())
+                for at, report in enumerate(reports)
             )
-        return answers
+        self._epochs.update(new)
+        return [answers[at] for at in range(len(reports))]
 
-    def _take_one(self, report: Report, now: float) -> Answer:
-        """Store a report if it is new, of an epoch that is open, and sealed to a key of ours."""
-        digest = hashlib.sha256(report.sealed).digest()[:16]
-        found = self._store.value(
-            "SELECT digest FROM seen WHERE epoch = ? AND id = ?", (report.epoch, report.report_id)
-        )
-        if found is not None:
-            return Answer.ACCEPTED if found == digest else Answer.REPLAYED
+    def _refusal(self, report: Report, now: float, num_closed: int) -> Answer | None:
+        """Return why a report is not taken in, None if nothing speaks against it."""
         if report.epoch >= self.task.num_epochs or now < self._begin(report.epoch):
             return Answer.EARLY
-        if now >= self._end(report.epoch) or self._is_closed(report.epoch):
+        # An epoch's members are fixed once it is closed, whatever a clock says now.
+        if now >= self._end(report.epoch) or report.epoch < num_closed:
             return Answer.LATE
         if report.key not in self._sealing_keys:
             return Answer.UNKNOWN_KEY
         if not self._admission.admits(report.epoch, report.report_id):
             return Answer.NOT_ADMITTED
-        self._store.change(
-            "INSERT INTO seen VALUES (?, ?, ?)", (report.epoch, report.report_id, digest)
-        )
-        self._store.change(
-            "INSERT INTO reports VALUES (?, ?, ?, ?, NULL)",
-            (report.epoch, report.report_id, report.key, report.sealed),
-        )
-        return Answer.ACCEPTED
+        return None
+
+    def _stored(self, epoch: int, reports: Sequence[Report]) -> list[Answer]:
+        """Store those of an epoch's reports whose ids are new; return what became of each."""
+        table = self._table(epoch)
+        first = {report.report_id: report for report in reversed(reports)}
+        rows = [(each.report_id, each.key, each.sealed) for each in first.values()]
+        kept = {report_id: report.sealed for report_id, report in first.items()}
+        if self._store.insert_new(table, "id, key, sealed", rows) < len(rows):
+            query = f"SELECT id, sealed FROM {table} WHERE id"  # noqa: S608  # a name of ours
+            kept = dict(rows_among(self._store, query, list(kept)))
+        return [
+            Answer.ACCEPTED if kept[report.report_id] == report.sealed else Answer.REPLAYED
+            for report in reports
+        ]
+
+    def _table(self, epoch: int) -> str:
+        """Return the name of an epoch's table of reports, which is made if there is none."""
+        table = f"reports_{epoch:d}"
+        if epoch not in self._epochs and not self._store.rows(
+            "SELECT 1 FROM epochs WHERE epoch = ?", (epoch,)
+        ):
+            self._store.change(_REPORTS.format(table=table))
+            self._store.change("INSERT INTO epochs VALUES (?)", (epoch,))
+        return table
 
     def _begin(self, epoch: int) -> float:
         """Return when an epoch begins, in seconds since 1970."""
@@ -153,17 +200,14 @@ class Shuffler:
         """Return until when reports of an epoch are taken in."""
         return self._begin(epoch + 1) + self._grace
 
-    def _is_closed(self, epoch: int) -> bool:
-        """Return whether an epoch's members are fixed, whatever a clock says now."""
-        return epoch < (self._store.fact("epochs_closed") or 0)
-
     def _count(self, names: Iterable[tuple[int, str]]) -> None:
         """Add to the counts."""
-        for (epoch, name), number in Counter(names).items():
+        part = os.getpid() % _NUM_PARTS
+        for (epoch, name), number in sorted(Counter(names).items()):
             self._store.change(
-                "INSERT INTO counts VALUES (?, ?, ?) "
-                "ON CONFLICT (epoch, name) DO UPDATE SET number = number + excluded.number",
-                (epoch, name, number),
+                "INSERT INTO counts VALUES (?, ?, ?, ?) ON CONFLICT (epoch, name, part) "
+                "DO UPDATE SET number = counts.number + excluded.number",
+                (epoch, name, part, number),
             )
 
     # ------------------------------------------------------------ batches
@@ -174,115 +218,132 @@ class Shuffler:
         that is too small waits for the next epoch's reports, or is dropped, as the task says.
         """
         return [
-            self.release(number, self.open_members(self.members(number)))
+            self.release(number, [page.open() for page in self.pages(number)])
             for number in self.closed(now)
         ]
 
     def closed(self, now: float) -> list[int]:
-        """Close epochs that are over; return the batches that are to be released."""
-        over = min(self.task.num_epochs, self._num_over(now))
-        first = self._store.fact("epochs_closed") or 0
-        if over > first:
-            self._close(first, over - 1)
-        rows = self._store.rows("SELECT number FROM batches WHERE state = 'closed'")
-        return [number for (number,) in rows]
+        """Close epochs that are over; return the batches that this process is to release now."""
+        if not self._store.leads():
+            return []
+        query = "SELECT number FROM batches WHERE state = 'closed'"
+        # One after the other: so a batch is what is there of its epochs, and nothing else is.
+        if not self._store.rows(query):
+            self._close(min(self.task.num_epochs, self._num_over(now)))
+        return [number for (number,) in self._store.rows(query)]
 
     def _num_over(self, now: float) -> int:
         """Return how many epochs take nothing more in."""
         return max(0, int((now - self._grace - self.task.start) // self.task.epoch_seconds))
 
-    def _close(self, first: int, last: int) -> None:
+    def _close(self, num_over: int) -> None:
         """Fix the members of the next batch: all reports up to an epoch, with those that wait."""
+        if num_over <= (self._store.fact("epochs_closed") or 0):
+            return
         with self._store.transaction():
-            self._store.set_fact("epochs_closed", last + 1)
+            first = self._store.fact("epochs_closed") or 0
+            self._store.set_fact("epochs_closed", num_over)
             waiting = self._store.value(
-                "SELECT min(epoch) FROM reports WHERE batch IS NULL AND epoch <= ?", (last,)
+                "SELECT min(epoch) FROM epochs WHERE epoch < ?", (num_over,)
             )
             if waiting is None:
                 return
             number = (self._store.value("SELECT max(number) FROM batches") or 0) + 1
-            begin = min(first, waiting)
             self._store.change(
-                "INSERT INTO batches VALUES (?, 'closed', ?, ?, NULL, NULL)", (number, begin, last)
-            )
-            self._store.change(
-                "UPDATE reports SET batch = ? WHERE batch IS NULL AND epoch <= ?", (number, last)
+                "INSERT INTO batches VALUES (?, 'closed', ?, ?, NULL, NULL)",
+                (number, min(first, waiting), num_over - 1),
             )
 
-    def members(self, number: int) -> list[Any]:
-        """Return the reports of a closed batch, for `open_members`."""
-        return self._store.rows(
-            "SELECT epoch, id, key, sealed FROM reports WHERE batch = ?", (number,)
-        )
-
-    def open_members(self, members: Iterable[Any]) -> list[bytes | None]:
-        """Return what is for the analyzer; takes nearly all of the time, and no store."""
-        return [self._opened(*row) for row in members]
-
-    def release(self, number: int, opened: Sequence[bytes | None]) -> BatchState:
-        """Sort what was opened, write the batch, then forget the reports; repeatable."""
+    def _epochs_of(self, number: int) -> list[int]:
+        """Return the epochs of a batch that have a table of reports."""
         state = self.batch(number)
-        records = {record for record in opened if record is not None}
-        counted = {
-            "unopened": opened.count(None),
-            "duplicate": len(opened) - opened.count(None) - len(records),
-        }
+        rows = self._store.rows(
+            "SELECT epoch FROM epochs WHERE epoch BETWEEN ? AND ? ORDER BY epoch",
+            (state.first_epoch, state.last_epoch),
+        )
+        return [epoch for (epoch,) in rows]
+
+    def size(self, number: int) -> int:
+        """Return how many reports a closed batch has."""
+        tables = [f"reports_{epoch:d}" for epoch in self._epochs_of(number)]
+        return sum(self._store.value(f"SELECT count(*) FROM {each}") for each in tables)  # noqa: S608
+
+    def pages(self, number: int) -> Iterator[Outer]:
+        """Yield the reports of a closed batch, some at a time, for who opens them."""
+        keys = {key: private.private_bytes_raw() for key, private in self._sealing_keys.items()}
+        for epoch in self._epochs_of(number):
+            last = b""
+            while True:
+                rows = self._store.rows(
+                    f"SELECT id, key, sealed FROM reports_{epoch:d} WHERE id > ? "  # noqa: S608
+                    "ORDER BY id LIMIT ?",
+                    (last, _PAGE),
+                )
+                if not rows:
+                    break
+                yield Outer(task_id=self._task_id, epoch=epoch, keys=keys, reports=rows)
+                last = rows[-1][0]
+
+    def release(self, number: int, opened: Iterable[Sequence[bytes | None]]) -> BatchState:
+        """Write a batch of what was opened, then forget the reports; repeatable."""
+        state = self.batch(number)
+        return self.settle(state, self.write(state, opened))
+
+    def write(self, state: BatchState, opened: Iterable[Sequence[bytes | None]]) -> Written | None:
+        """Sort what was opened and write the batch; None if it is too small. Uses no database."""
+        records: set[bytes] = set()
+        num_reports = num_opened = 0
+        for page in opened:
+            found = [record for record in page if record is not None]
+            records.update(found)
+            num_opened, num_reports = num_opened + len(found), num_reports + len(page)
         if len(records) < self.task.min_batch:
-            self._set_aside(number, state.last_epoch)
-            return self.batch(number)
+            return None
         batch = Batch.signed(
             self._signing_key,
             self._task_id,
             records,
-            number=number,
+            number=state.number,
             epochs=(state.first_epoch, state.last_epoch),
             record_size=sealed_size(self._report_bytes),
         )
-        self._write(number, batch)
+        self._batches.write(state.number, b"".join(batch.encode()))
+        return Written(
+            size=len(records),
+            root=batch.root,
+            counted={
+                "unopened": num_reports - num_opened,
+                "duplicate": num_opened - len(records),
+            },
+        )
+
+    def settle(self, state: BatchState, written: Written | None) -> BatchState:
+        """Note what became of a batch, and forget its reports unless they wait for more."""
+        is_last = state.last_epoch == self.task.num_epochs - 1
+        waits = written is None and self.task.short_batch == "hold" and not is_last
+        found, size, root = "short" if waits else "dropped", None, None
+        if written is not None:
+            found, size, root = "sealed", written.size, written.root
         with self._store.transaction():
-            self._store.change(
-                "UPDATE batches SET state = 'sealed', size = ?, root = ? WHERE number = ?",
-                (len(records), batch.root, number),
+            is_first = self._store.change(
+                "UPDATE batches SET state = ?, size = ?, root = ? "
+                "WHERE number = ? AND state = 'closed'",
+                (found, size, root, state.number),
             )
-            self._store.change("DELETE FROM reports WHERE batch = ?", (number,))
-            self._count((state.last_epoch, name) for name in Counter(counted).elements())
+            if is_first and not waits:
+                self._forget_reports(state.number)
+            if is_first and written is not None:
+                counted = Counter(written.counted).elements()
+                self._count((state.last_epoch, name) for name in counted)
         self._store.wipe_log()
-        return self.batch(number)
+        return self.batch(state.number)
 
-    def _opened(self, epoch: int, report_id: bytes, key: int, sealed: bytes) -> bytes | None:
-        """Return what is for the analyzer; None if it does not open, or has another size."""
-        private_key = self._sealing_keys.get(key)
-        if private_key is None:
-            return None
-        report = Report(report_id=report_id, epoch=epoch, key=key, sealed=sealed)
-        return report.open_outer(self._task_id, private_key)
-
-    def _set_aside(self, number: int, last_epoch: int) -> None:
-        """Let the reports of a batch that is too small wait, or delete them."""
-        is_last = last_epoch == self.task.num_epochs - 1
-        with self._store.transaction():
-            if self.task.short_batch == "hold" and not is_last:
-                self._store.change("UPDATE reports SET batch = NULL WHERE batch = ?", (number,))
-                state = "short"
-            else:
-                self._store.change("DELETE FROM reports WHERE batch = ?", (number,))
-                state = "dropped"
-            self._store.change("UPDATE batches SET state = ? WHERE number = ?", (state, number))
-        self._store.wipe_log()
-
-    def _write(self, number: int, batch: Batch) -> None:
-        """Write a batch's file: complete, or not at all; the same bytes if it is done again."""
-        target = self._path(number)
-        partial = target.with_suffix(".part")
-        with suppress(FileNotFoundError):
-            partial.unlink()
-        write_new(partial, b"".join(batch.encode()), mode=0o600)
-        os.replace(partial, target)  # noqa: PTH105  # beside the other calls of the system
-        sync_folder(target.parent)
-
-    def _path(self, number: int) -> Path:
-        """Return where a batch lies."""
-        return self._folder / f"batch-{number:06d}.sdp"
+    def _forget_reports(self, number: int) -> None:
+        """Delete all reports of a batch, and their ids with them."""
+        for epoch in self._epochs_of(number):
+            self._store.change(f"DROP TABLE reports_{epoch:d}")
+            self._store.change("DELETE FROM epochs WHERE epoch = ?", (epoch,))
+            self._epochs.discard(epoch)
 
     def batch(self, number: int) -> BatchState:
         """Return what is known of a batch; raise if there is none of that number."""
@@ -310,6 +371,11 @@ class Shuffler:
 
     def fetch(self, number: int) -> bytes:
         """Return a sealed batch, as often as it is asked for until it is forgotten."""
+        self.require_sealed(number)
+        return self.read(number)
+
+    def require_sealed(self, number: int) -> None:
+        """Raise unless a batch can be fetched."""
         state = self.batch(number).state
         if state != "sealed":
             raise ProtocolError(
@@ -317,17 +383,20 @@ class Shuffler:
                 fault=Fault.ANALYZER,
                 reason=Reason.EARLY if state == "closed" else Reason.LATE,
             )
-        return self._path(number).read_bytes()
+
+    def read(self, number: int) -> bytes:
+        """Return what was written of a batch. Uses no database."""
+        return self._batches.read(number)
 
     def forget(self, number: int) -> None:
         """Delete a batch that the analyzer has; nothing happens where that is done already."""
         if self.batch(number).state not in ("sealed", "fetched"):
-            self.fetch(number)  # says what is wrong
+            self.require_sealed(number)  # says what is wrong
         with self._store.transaction():
             self._store.change("UPDATE batches SET state = 'fetched' WHERE number = ?", (number,))
-        self._path(number).unlink(missing_ok=True)
-        sync_folder(self._folder)
+        self._batches.delete(number)
 
     def counts(self) -> dict[str, int]:
         """Return how many reports were accepted, late, replayed and so on, over all epochs."""
-        return dict(self._store.rows("SELECT name, sum(number) FROM counts GROUP BY name"))
+        query = "SELECT name, CAST(sum(number) AS INTEGER) FROM counts GROUP BY name"
+        return dict(self._store.rows(query))

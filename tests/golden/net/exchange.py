@@ -5,7 +5,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -107,15 +107,17 @@ def run_servers(run_program: Callable[[list[str]], tuple[int, str, str]]) -> dic
     }
 
 
-def free_address() -> str:
-    """Return an address whose port and the next are free, for now."""
+def free_address(number: int = 2) -> str:
+    """Return an address whose port and the next ones are free, for now: so many in all."""
     while True:
-        with socket.socket() as one, socket.socket() as two:
-            one.bind(("127.0.0.1", 0))
-            port = one.getsockname()[1]
+        with ExitStack() as stack:
+            port = 0
             try:
-                two.bind(("127.0.0.1", port + 1))
-            except OSError:
+                for place in range(number):
+                    each = stack.enter_context(socket.socket())
+                    each.bind(("127.0.0.1", port + place))
+                    port = port or each.getsockname()[1]
+            except (OSError, OverflowError):
                 continue
             return f"127.0.0.1:{port}"
 

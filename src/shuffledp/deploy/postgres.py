@@ -1,0 +1,179 @@
+"""What a role keeps, in a PostgreSQL database that several of its processes share.
+
+Statements are those of SQLite; a role's tables of one task are a schema of their own. Processes
+take in reports beside each other, and one of them, which holds a lock as long as its connection
+lives, releases batches.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any, Final
+
+import psycopg
+
+from shuffledp.core.errors import DataError, OutputError, ParameterError
+from shuffledp.deploy.database import Layout
+
+_TYPE_OF: Final = {bytes: "bytea", int: "bigint", str: "text"}
+_PATIENCE_SECONDS: Final = 10
+
+
+class PostgresDatabase:
+    """A `Store` in PostgreSQL; connects anew when the server was away."""
+
+    def __init__(self, url: str, layout: Layout, *, collection: bytes) -> None:
+        self._url, self._kind = url, layout.kind
+        self._schema = f"sdp_{layout.application_id:x}_{collection.hex()[:32]}"
+        digest = hashlib.sha256(self._schema.encode()).digest()
+        # Numbers of the locks for changes that suffer no other, and for releasing batches.
+        self._locks = [int.from_bytes(digest[at : at + 8], signed=True) for at in (0, 8)]
+        self._connection: psycopg.Connection[Any] | None = None
+        self._is_leader = False
+        try:
+            self._prepare(layout, collection)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Let go of the server; all is on its disk already."""
+        if self._connection is not None:
+            self._connection.close()
+        self._connection, self._is_leader = None, False
+
+    @property
+    def _live(self) -> psycopg.Connection[Any]:
+        """The connection, made anew if there is none."""
+        if self._connection is None:
+            with self._told():
+                known = psycopg.conninfo.conninfo_to_dict(self._url)
+                self._connection = psycopg.connect(
+                    self._url,
+                    autocommit=True,
+                    prepare_threshold=None,
+                    client_encoding="utf8",
+                    connect_timeout=int(known.get("connect_timeout") or _PATIENCE_SECONDS),
+                )
+                self._connection.execute(f"SET search_path TO {self._schema}")
+        return self._connection
+
+    @contextmanager
+    def transaction(self, *, is_shared: bool = False) -> Iterator[None]:
+        """Make all changes inside one: on disk together, or not at all."""
+        lock = "pg_advisory_xact_lock" + ("_shared" if is_shared else "")
+        with self._told(), self._live.transaction():
+            self.rows(f"SELECT {lock}(?)", self._locks[:1])
+            yield
+
+    def leads(self) -> bool:
+        """Return whether this program has the lock of who releases, or just got it."""
+        if not self._is_leader:
+            self._is_leader = self.value("SELECT pg_try_advisory_lock(?)", self._locks[1:])
+        return self._is_leader
+
+    def wipe_log(self) -> None:
+        """Do nothing: the log is the server's, and has only what destroyed keys have sealed."""
+
+    def change(self, statement: str, values: Sequence[Any] = ()) -> int:
+        """Run a statement; return how many rows it changed."""
+        with self._told():
+            return self._live.execute(_translated(statement), values).rowcount
+
+    def insert_new(self, table: str, columns: str, rows: Sequence[Sequence[Any]]) -> int:
+        """Insert rows but those whose keys are there already; return how many were inserted."""
+        if not rows:
+            return 0
+        # In one order, so that two who insert the same rows do not wait for each other.
+        by_column = list(zip(*sorted(rows, key=tuple), strict=True))
+        arrays = ", ".join(f"%b::{_TYPE_OF[type(each)]}[]" for each in rows[0])
+        statement = (
+            f"INSERT INTO {table} ({columns}) SELECT * FROM unnest({arrays}) "  # noqa: S608  # names of ours
+            "ON CONFLICT DO NOTHING"
+        )
+        with self._told():
+            return self._live.execute(statement, [list(each) for each in by_column]).rowcount
+
+    def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        """Return all rows of a query."""
+        with self._told():
+            return self._live.execute(_translated(query), values, binary=True).fetchall()
+
+    def value(self, query: str, values: Sequence[Any] = ()) -> Any:
+        """Return the first column of the first row of a query; None if there is no row."""
+        found = self.rows(query, values)
+        return found[0][0] if found else None
+
+    def fact(self, name: str) -> Any:
+        """Return what was noted under a name; None if nothing was."""
+        found = self.rows("SELECT number, data FROM facts WHERE name = ?", (name,))
+        return None if not found else next((each for each in found[0] if each is not None), None)
+
+    def set_fact(self, name: str, value: int | bytes) -> None:
+        """Note something under a name."""
+        number, data = (value, None) if isinstance(value, int) else (None, value)
+        self.change(
+            "INSERT INTO facts VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE "
+            "SET number = excluded.number, data = excluded.data",
+            (name, number, data),
+        )
+
+    def _prepare(self, layout: Layout, collection: bytes) -> None:
+        """Make the tables, or see that they are ours, and of this version."""
+        with self.transaction():
+            self.change(f"CREATE SCHEMA IF NOT EXISTS {self._schema}")
+            if self.value("SELECT to_regclass('facts')") is None:
+                self.change("CREATE TABLE facts (name TEXT PRIMARY KEY, number INTEGER, data BLOB)")
+                for statement in layout.tables:
+                    self.change(statement)
+                self.set_fact("collection", collection)
+                self.set_fact("version", layout.version)
+            version = self.fact("version")
+            while version in layout.upgrades:
+                for statement in layout.upgrades[version]:
+                    self.change(statement)
+                version += 1
+                self.set_fact("version", version)
+            if version != layout.version:
+                raise DataError(
+                    f"the database has a {self._kind} of version {version}, and this program knows "
+                    f"version {layout.version}: use the version of shuffledp that made it"
+                )
+            if self.fact("collection") != collection:
+                raise DataError(f"the database has a {self._kind} of another task's: name another")
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Turn what goes wrong at the server into one line, without the URL, which is secret."""
+        try:
+            yield
+        except psycopg.ProgrammingError as error:
+            if self._connection is None:
+                raise ParameterError(
+                    "database is no URL of PostgreSQL: write it like postgresql://user@host/name"
+                ) from None
+            raise OutputError(f"cannot change the {self._kind}: {_line(error)}") from None
+        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            self.close()
+            raise OutputError(f"the database does not answer: {_line(error)}") from None
+        except psycopg.Error as error:
+            raise OutputError(f"cannot change the {self._kind}: {_line(error)}") from None
+
+
+@lru_cache(256)
+def _translated(statement: str) -> str:
+    """Return a statement of SQLite as PostgreSQL writes it."""
+    for theirs, ours in (
+        ("?", "%s"),
+        ("BLOB", "bytea"),
+        ("INTEGER", "bigint"),
+        (" WITHOUT ROWID", ""),
+    ):
+        statement = statement.replace(theirs, ours)
+    return statement
+
+
+def _line(error: Exception) -> str:
+    """Return what went wrong in one line."""
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,0 +1,112 @@
+"""Several processes of a shuffler at one PostgreSQL database, which may go away."""
+
+import threading
+
+import psycopg
+import pytest
+
+from deploy.databases import server, url_for
+from deploy.test_system import OVER, TASK, analyzer_for, at, shuffler_for, upload
+from shuffledp.core.errors import OutputError, ParameterError
+from shuffledp.deploy.messages import Answer
+
+
+@pytest.fixture
+def url(tmp_path):
+    return url_for(tmp_path)
+
+
+@pytest.fixture
+def cut(url):
+    """A function that ends all connections to the database."""
+
+    def end_all():
+        name = psycopg.conninfo.conninfo_to_dict(url)["dbname"]
+        with psycopg.connect(f"{server()} dbname=postgres", autocommit=True) as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s",
+                (name,),
+            )
+
+    return end_all
+
+
+def test_processes_take_in_side_by_side_and_each_report_is_released_once(tmp_path, url):
+    bodies = [upload(TASK, bytes([i % 2]), number=i, epoch=i % 2) for i in range(300)]
+    answers = [[] for _ in range(3)]
+
+    def take(shuffler, into, first):
+        for start in range(first, first + 300, 30):  # each is sent all reports, in another order
+            at_once = b"".join(bodies[place % 300] for place in range(start, start + 30))
+            into.append(shuffler.take(at_once, at(1, 60)))
+
+    shufflers = [shuffler_for(TASK, tmp_path, database=url) for _ in range(3)]
+    threads = [
+        threading.Thread(target=take, args=each)
+        for each in zip(shufflers, answers, (0, 100, 200), strict=True)
+    ]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert all(set(some) == {Answer.ACCEPTED} for each in answers for some in each)
+    assert [each.closed(at(1, OVER)) for each in shufflers] == [[1], [], []]  # one of them leads
+    shufflers[0].close()  # and where it ends, which takes the server a moment
+    while not (leading := [each for each in shufflers[1:] if each.closed(at(1, OVER))]):
+        pass
+    assert len(leading) == 1  # another one does
+    (state,) = leading[0].advance(at(1, OVER))
+    assert (state.size, state.first_epoch, state.last_epoch) == (300, 0, 1)
+    assert shufflers[2].take(bodies[0], at(1, 60)) == [Answer.LATE]  # it knows
+    with analyzer_for(TASK, tmp_path, database=url) as analyzer:
+        assert analyzer.take(shufflers[2].fetch(1)).reports.num_reports == 300
+    with psycopg.connect(url) as connection:  # nothing is left of them
+        tables = connection.execute("SELECT tablename FROM pg_tables WHERE tablename ~ 'reports'")
+        assert tables.fetchall() == []
+    for each in shufflers:
+        each.close()
+
+
+def test_a_database_that_was_away_costs_no_report_that_was_acknowledged(tmp_path, url, cut):
+    bodies = [upload(TASK, b"\0", number=i) for i in range(4)]
+    with shuffler_for(TASK, tmp_path, database=url) as shuffler:
+        for body in bodies:
+            cut()
+            with pytest.raises(OutputError, match="the database does not answer"):
+                shuffler.take(body, at(0))
+            assert shuffler.take(body, at(0)) == [Answer.ACCEPTED]
+        assert shuffler.closed(at(0, OVER)) == [1]
+        cut()
+        with pytest.raises(OutputError):
+            shuffler.advance(at(0, OVER))
+        assert shuffler.advance(at(0, OVER))[0].size == 4
+
+
+def test_one_that_lost_the_lead_while_it_released_does_no_harm(tmp_path, url, cut):
+    bodies = [upload(TASK, b"\0", number=i) for i in range(4)]
+    with (
+        shuffler_for(TASK, tmp_path, database=url) as slow,
+        shuffler_for(TASK, tmp_path, database=url) as other,
+    ):
+        slow.take(b"".join(bodies), at(0))
+        (number,) = slow.closed(at(0, OVER))
+        state = slow.batch(number)
+        written = slow.write(state, [page.open() for page in slow.pages(number)])
+        cut()
+        with pytest.raises(OutputError):
+            other.closed(at(0, OVER))
+        with pytest.raises(OutputError):
+            slow.batch(1)
+        (done,) = other.advance(at(0, OVER))
+        assert slow.settle(state, written) == done
+        assert other.counts() == {"accepted": 4}
+
+
+@pytest.mark.parametrize(
+    "given", ["postgresql://u:secret@127.0.0.1:1/x", "host=/nowhere password=secret", "nonsense"]
+)
+def test_a_database_that_is_not_there_is_named_without_its_password(tmp_path, given):
+    with pytest.raises((OutputError, ParameterError)) as caught:
+        shuffler_for(TASK, tmp_path, database=given)
+    assert "secret" not in str(caught.value)
+    assert "\n" not in str(caught.value)
