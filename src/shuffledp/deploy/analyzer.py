@@ -136,7 +136,7 @@ class Analyzer:
         """Return the records that were in no other batch, and note that they are in this one."""
         self._store.insert_new("batches", "number, root", [(batch.number, batch.root)])
         record_of = {hashlib.sha256(record).digest()[:16]: record for record in batch.records}
-        rows = [(digest, batch.number) for digest in record_of]
+        rows = [(digest, batch.number) for digest in sorted(record_of)]  # the order of the table
         if self._store.insert_new("records", "digest, batch", rows) < len(rows):
             query = "SELECT digest, batch FROM records WHERE digest"
             for digest, number in rows_among(self._store, query, list(record_of)):

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from shuffledp.deploy.messages import Report, open_record
+from shuffledp.deploy.messages import open_outer, open_record
 
 # Below, a process would take longer to start than to open them.
 _FEW: Final = 20_000
@@ -41,9 +41,7 @@ class Outer:
         """Return what is for the analyzer."""
         keys = _private(self.keys)
         return [
-            Report(report_id=report_id, epoch=self.epoch, key=key, sealed=sealed).open_outer(
-                self.task_id, keys[key]
-            )
+            open_outer(self.task_id, self.epoch, report_id, sealed, keys[key])
             if key in keys
             else None
             for report_id, key, sealed in self.reports

@@ -269,7 +269,12 @@ class Shuffler:
         return sum(self._store.value(f"SELECT count(*) FROM {each}") for each in tables)  # noqa: S608
 
     def pages(self, number: int) -> Iterator[Outer]:
-        """Yield the reports of a closed batch, some at a time, for who opens them."""
+        """Yield the reports of a closed batch, some at a time, for who opens them.
+
+        Yields none if they are too few whether or not they open, as those that wait often are.
+        """
+        if self.size(number) < self.task.min_batch:
+            return
         keys = {key: private.private_bytes_raw() for key, private in self._sealing_keys.items()}
         for epoch in self._epochs_of(number):
             last = b""
