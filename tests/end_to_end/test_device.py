@@ -14,7 +14,7 @@ import shuffledp as sdp
 from golden.net.exchange import free_address
 from golden.schemas import found_in
 from shuffledp.cli.main import main
-from shuffledp.deploy.admission import read_codes
+from shuffledp.deploy.admission import read_codes, write_code
 from shuffledp.deploy.client import Client, default_store
 from shuffledp.deploy.messages import Answer
 from shuffledp.deploy.settings import ShufflerSettings, read_task, sealing_keys, signing_key
@@ -199,12 +199,25 @@ def test_codes_admit_one_device_each(capsys):
 
 
 def test_a_device_without_a_code_is_told_and_can_try_again(capsys):
-    make_task("--codes", "1")
+    make_task("--codes", "2")
+    assert "fewer reports an epoch than the least batch of 100" in capsys.readouterr().err
+    codes = read_codes(Path("task/shuffler/codes.txt").read_text())
     with serving(), Client(read_task(TASK), "a.db") as client:
-        client.report("yes")
+        first = client.report("yes")
+        assert client.report("yes", code=codes[0]) == first  # it may have arrived
         assert client.send() is Answer.NOT_ADMITTED
         assert not client.is_done
-    assert stored() == []
+        Path("mine.txt").write_text(write_code(codes[1]))
+        second = client.report("no", code=codes[0])
+        assert (second.report, second.epoch) == (first.report, first.epoch)
+        assert client.send() is Answer.ACCEPTED
+        assert client.report("no", code=codes[1]) == second
+        assert main(["send", str(TASK), "--value", "no", "--store", "b.db"]) == 2
+        assert "then send again with --codes" in capsys.readouterr().err
+        assert main(["send", str(TASK), "--store", "b.db", "--codes", "mine.txt"]) == 0
+    assert len(stored()) == 2
+    assert second.report_id in stored()
+    assert main([*CREATE[:-4], "--out", "more", "--codes", "-1"]) == 2
     Path("task/shuffler/codes.txt").write_text("typo\n")
     assert main(["serve", "shuffler", "--config", "task/shuffler.toml", "--check"]) == 2
     assert "line 1: it is no code" in capsys.readouterr().err

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shuffledp.cli.asked import Asked, question_options
-from shuffledp.cli.console import print_facts, print_json, read_paths
+from shuffledp.cli.console import print_facts, print_json, print_warnings, read_paths
 from shuffledp.cli.options import (
     PATH,
     json_option,
@@ -21,6 +21,7 @@ from shuffledp.cli.options import (
     whole_number,
 )
 from shuffledp.cli.task_terms import planned_terms, terms_of
+from shuffledp.core.checks import require_non_negative
 from shuffledp.core.errors import DataError
 from shuffledp.report.formatting import rounded
 from shuffledp.report.wording import guarantee_facts, without_shuffler_line
@@ -160,6 +161,7 @@ def create(  # noqa: PLR0913  # one parameter an option
     from shuffledp.deploy.wire import ProtocolError
 
     asked = Asked(**question)
+    require_non_negative("codes", num_codes)
     if plan_file is None:
         terms = terms_of(
             asked, text, randomizer=randomizer, epsilon0=epsilon0, epsilon=epsilon, delta=delta
@@ -197,6 +199,13 @@ def create(  # noqa: PLR0913  # one parameter an option
         made.check()
     except ProtocolError as error:
         raise DataError(f"{error}{terms.remedy}") from None
+    if 0 < num_codes < min_batch:
+        print_warnings(
+            [
+                f"codes = {num_codes:,} let in fewer reports an epoch than the least batch of "
+                f"{min_batch:,}: a batch needs several epochs, or never comes about"
+            ]
+        )
     write_task(
         out,
         made,

@@ -23,7 +23,8 @@ _MEANINGS = {
     "LATE": "its epoch is over: it counts only if an earlier try arrived in time",
     "EARLY": "its epoch has not begun: check the clock of this device, then send again",
     "UNKNOWN_KEY": "it was sealed to a key that the shuffler no longer has: send again",
-    "NOT_ADMITTED": "the shuffler was not given your code: ask whoever gave it to you",
+    "NOT_ADMITTED": "the shuffler wants a code, another than yours if you sent one: ask for one, "
+    "then send again with --codes",
 }
 _TAKEN = ("ACCEPTED", "REPLAYED")
 
@@ -120,9 +121,12 @@ def _answer(
         least_batch=least_batch or 1,
     )
     with Client(made, store, limits=limits) as client:
+        code = codes[0] if codes else None
         if client.kept() is None:
             said = str(click.prompt("Answer")) if value is None else value
-            client.report(_read(made, said), code=codes[0] if codes else None)
+            client.report(_read(made, said), code=code)
+        else:
+            client.report(None, code=code)  # the kept one, under the code's id if it needs one
         answer = client.send()
     if as_json:
         # What was typed is not repeated among the inputs: the true answer belongs in no log.

@@ -6,7 +6,7 @@ it is to send by itself.
 
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -151,7 +151,8 @@ class Client:
         """Randomize an answer, once; later calls return the same report, whatever the answer.
 
         The report is on disk before this returns. Its epoch is the one of ``now``, seconds since
-        1970, by default of the clock. ``code`` is for tasks that admit those who have one.
+        1970, by default of the clock. ``code`` is for tasks that admit those who have one; a report
+        that was not admitted gets its id from the code that is given now.
 
         Raises
         ------
@@ -162,7 +163,7 @@ class Client:
         """
         kept = self.kept()
         if kept is not None:
-            return kept
+            return kept if code is None else self._with_code(kept, code)
         now = time.time() if now is None else now
         epoch = self.task.epoch_at(now)
         if epoch is None:
@@ -185,6 +186,18 @@ class Client:
                 (found.report_id, found.epoch, found.report),
             )
         return found
+
+    def _with_code(self, kept: Kept, code: bytes) -> Kept:
+        """Return the kept report, under the id of a code if it was refused under another.
+
+        A report that may have arrived keeps its id: under another one it would count twice.
+        """
+        if self._store.fact("answer") != Answer.NOT_ADMITTED:
+            return kept
+        report_id = report_id_of(code, self.task.task_id, kept.epoch)
+        with self._store.transaction():
+            self._store.change("UPDATE reports SET id = ? WHERE round = 1", (report_id,))
+        return replace(kept, report_id=report_id)
 
     def kept(self) -> Kept | None:
         """Return the report that was made, also once it is done."""
@@ -245,8 +258,7 @@ class Client:
                 shuffler=key_of_epoch(shuffler.keys(), kept.epoch), analyzer=analyzer.keys().keys[0]
             )
             (answer,) = shuffler.upload(body)
-        if answer in _FINAL:
-            self.done(answer)
+        self.done(answer)
         return answer
 
     @property
@@ -255,9 +267,10 @@ class Client:
         return bool(self._store.value("SELECT is_done FROM reports WHERE round = 1"))
 
     def done(self, answer: Answer = Answer.ACCEPTED) -> None:
-        """Note what became of the report, after which it is not sent any more."""
+        """Note what became of the report, after which it may not have to be sent any more."""
         with self._store.transaction():
-            self._store.change("UPDATE reports SET is_done = 1 WHERE round = 1")
+            if answer in _FINAL:
+                self._store.change("UPDATE reports SET is_done = 1 WHERE round = 1")
             self._store.set_fact("answer", int(answer))
 
 
