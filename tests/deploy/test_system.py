@@ -27,7 +27,8 @@ from shuffledp.core.errors import BudgetError, DataError, DomainError
 from shuffledp.deploy import messages as m
 from shuffledp.deploy.analyzer import Analyzer
 from shuffledp.deploy.client import Client, Limits
-from shuffledp.deploy.shuffler import GRACE_SECONDS, Answer, Shuffler
+from shuffledp.deploy.messages import Answer
+from shuffledp.deploy.shuffler import GRACE_SECONDS, Shuffler
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 
 SMALL = {"min_batch": 3, "honest_ppm": 1_000_000, "epsilon": "2"}

@@ -38,11 +38,17 @@ from shuffledp.deploy.http_server import (
     told,
     url_of,
 )
-from shuffledp.deploy.messages import MOST_REPORTS, Report, report_size
+from shuffledp.deploy.messages import (
+    MOST_REPORTS,
+    Answer,
+    Report,
+    report_size,
+    signed_request,
+)
 from shuffledp.deploy.opening import opened_in, workers
 from shuffledp.deploy.sealing import is_signed
 from shuffledp.deploy.settings import Settings, address_of
-from shuffledp.deploy.shuffler import Answer, Shuffler
+from shuffledp.deploy.shuffler import Shuffler
 from shuffledp.deploy.watch import ShufflerWatch, Watch
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 
@@ -53,11 +59,6 @@ _MOST_AT_ONCE = 2_000
 _TICK_SECONDS = 1.0
 _BYTES = "application/octet-stream"
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
-
-
-def signed_request(task_id: bytes, method: str, path: str) -> bytes:
-    """Return what is signed of a request that not everybody may make."""
-    return b"sdp1 request " + task_id + f"{method} {path}".encode()
 
 
 class Intake:
