@@ -19,13 +19,12 @@ from shuffledp.core.errors import ShuffledpError
 from shuffledp.deploy import http_client
 from shuffledp.deploy.analyzer import Analyzer
 from shuffledp.deploy.client import Client
+from shuffledp.deploy.key_files import keys_of
 from shuffledp.deploy.messages import Answer, report_size
 from shuffledp.deploy.settings import (
     AnalyzerSettings,
     ShufflerSettings,
     read_task,
-    sealing_key,
-    sealing_keys,
     signing_key,
 )
 from shuffledp.deploy.shuffler import Shuffler
@@ -85,13 +84,13 @@ def released(folder):
             task,
             mine.store,
             signing_key=signing_key(mine.signing_key),
-            sealing_keys=sealing_keys(mine.sealing_keys),
+            sealing_keys=keys_of(mine, task),
         ) as shuffler,
         Analyzer(
             task,
             others.store,
             shuffler_key=bytes.fromhex(others.shuffler),
-            opening_keys={0: sealing_key(others.opening_key)},
+            opening_keys=keys_of(others, task),
         ) as analyzer,
     ):
         (state,) = shuffler.advance(task.start + 2 * 86_400)

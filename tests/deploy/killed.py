@@ -7,8 +7,8 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-from deploy.make_vectors import ANALYZER_KEY, SHUFFLER_KEY, make_task
-from deploy.test_system import SMALL, analyzer_for, shuffler_for
+from deploy.make_vectors import ANALYZER_KEY, make_task
+from deploy.test_system import SMALL, analyzer_for, key_of, shuffler_for
 from shuffledp.collection.output import write_results
 from shuffledp.deploy.analyzer import Opened
 from shuffledp.deploy.client import Client
@@ -46,7 +46,8 @@ def run_client(pipe, task, folder, _database):
         with Client(task, folder / f"client-{number}.db") as client:
             if answer:
                 client.report(*answer)
-                pipe.send(client.sealed(shuffler=SHUFFLER_KEY, analyzer=ANALYZER_KEY))
+                key = key_of(client.kept().epoch)
+                pipe.send(client.sealed(shuffler=key, analyzer=ANALYZER_KEY))
             else:
                 client.done()
                 pipe.send(client.is_done)

@@ -49,7 +49,7 @@ def make_task(**changes):
 
 
 TASK = make_task()
-SHUFFLER_KEY = m.SealKey(number=7, public_key=public(SEALING["shuffler"]))
+SHUFFLER_KEY = m.SealKey(number=2, public_key=public(SEALING["shuffler"]))
 ANALYZER_KEY = m.SealKey(number=9, public_key=public(SEALING["analyzer"]))
 REPORT_BYTES = TASK.asked.codec.num_report_bytes
 RECORD_SIZE = m.sealed_size(REPORT_BYTES)

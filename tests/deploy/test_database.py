@@ -7,7 +7,7 @@ import pytest
 
 from deploy.databases import ENGINES, store_of
 from shuffledp.core.errors import DataError, OutputError
-from shuffledp.deploy.database import Layout, open_store, rows_among
+from shuffledp.deploy.database import Database, Layout, open_store, rows_among
 
 OLD = Layout(kind="shelf", application_id=7, version=1, tables=("CREATE TABLE books (title TEXT)",))
 NEW = replace(
@@ -80,3 +80,21 @@ def test_a_transaction_that_fails_changes_nothing(opened):
             store.change("INSERT INTO books VALUES (?)", ("Persuasion",))
             raise KeyError
         assert store.rows("SELECT title FROM books") == [("Emma",)]
+
+
+def test_after_a_commit_that_fails_others_go_on(tmp_path):
+    deferred = "REFERENCES books (title) DEFERRABLE INITIALLY DEFERRED"
+    layout = replace(
+        OLD,
+        tables=(
+            "CREATE TABLE books (title TEXT PRIMARY KEY)",
+            f"CREATE TABLE loans (title {deferred})",
+        ),
+    )
+    with Database(tmp_path / "a.db", layout) as shelf:
+        shelf.change("PRAGMA foreign_keys = ON")
+        with pytest.raises(DataError, match="FOREIGN KEY"), shelf.transaction():
+            shelf.change("INSERT INTO loans VALUES ('Emma')")  # noticed by COMMIT
+        with shelf.transaction():
+            shelf.change("INSERT INTO books VALUES ('Persuasion')")
+        assert shelf.rows("SELECT * FROM loans") == []

@@ -240,7 +240,9 @@ def test_keys_need_the_operator_and_numbers_of_their_own():
     for data in (
         encode(SHUFFLER_KEY, signer="shuffler"),
         encode(),
-        encode(SHUFFLER_KEY, m.SealKey(number=7, public_key=ANALYZER_KEY.public_key)),
+        encode(
+            SHUFFLER_KEY, m.SealKey(number=SHUFFLER_KEY.number, public_key=ANALYZER_KEY.public_key)
+        ),
         encode(low_order),
         encode(m.SealKey(number=1, public_key=b"short")),
     ):

@@ -16,7 +16,6 @@ from deploy.databases import ENGINES, store_of
 from deploy.make_vectors import (
     ANALYZER_KEY,
     SEALING,
-    SHUFFLER_KEY,
     SIGNING,
     make_task,
     public,
@@ -53,7 +52,7 @@ def shuffler_for(task, folder, **more):
         task,
         folder,
         signing_key=SIGNING["shuffler"],
-        sealing_keys={7: SEALING["shuffler"]},
+        sealing_keys=dict.fromkeys(range(task.num_epochs), SEALING["shuffler"]),
         **{"database": store_of(ENGINE["now"], folder), **more},
     )
 
@@ -71,14 +70,22 @@ def analyzer_for(task, folder, **more):
     )
 
 
-def upload(task, report, *, number, epoch=0, key=SHUFFLER_KEY, analyzer=ANALYZER_KEY):
+def key_of(epoch):
+    """Return the key of an epoch; each epoch's is the same here."""
+    return m.SealKey(number=epoch % 256, public_key=public(SEALING["shuffler"]))
+
+
+SHUFFLER_KEY = key_of(0)
+
+
+def upload(task, report, *, number, epoch=0, key=None, analyzer=ANALYZER_KEY):
     """Return one sealed report."""
     return m.Report.sealed_for(
         task.task_id,
         report,
         report_id=number.to_bytes(16, "big"),
         epoch=epoch,
-        shuffler=key,
+        shuffler=key or key_of(epoch),
         analyzer=analyzer,
     ).encode()
 
@@ -234,7 +241,7 @@ def test_nothing_but_the_multiset_is_released(tmp_path):
                 report_id = (name.encode() * 15) + bytes([place])
                 info = m._outer_info(TASK.task_id, 0, report_id)
                 sealed = m.seal(inner[index], SHUFFLER_KEY.public_key, info)
-                report = m.Report(report_id=report_id, epoch=0, key=7, sealed=sealed)
+                report = m.Report(report_id=report_id, epoch=0, key=0, sealed=sealed)
                 shuffler.take(report.encode(), at(0, 100 * place))
             shuffler.advance(at(0, OVER))
             released.append(shuffler.fetch(1))

@@ -350,10 +350,12 @@ def serve(*, role: str, config: Path, instance: int, is_check: bool) -> None:
     """
     require_service()
     from shuffledp.deploy import roles
-    from shuffledp.deploy.settings import AnalyzerSettings, Settings, ShufflerSettings
+    from shuffledp.deploy.key_files import keys_of
+    from shuffledp.deploy.settings import AnalyzerSettings, ShufflerSettings
 
-    kind: type[Settings] = ShufflerSettings if role == "shuffler" else AnalyzerSettings
-    settings = kind.read(config).of_instance(instance)
+    is_shuffler = role == "shuffler"
+    settings = (ShufflerSettings if is_shuffler else AnalyzerSettings).read(config)
+    settings = settings.of_instance(instance)
     if instance and (role == "analyzer" or settings.database is None):
         raise click.UsageError(
             f"--instance {instance} needs a shuffler whose settings name a database: only there "
@@ -361,12 +363,13 @@ def serve(*, role: str, config: Path, instance: int, is_check: bool) -> None:
         )
     if is_check:
         made = settings.read_task()
+        keys_of(settings, made)
         if isinstance(settings, ShufflerSettings):
             settings.admission(made)
         click.echo(f"{config} and its task are sound")
     elif isinstance(settings, ShufflerSettings):
         roles.serve_shuffler(settings, _say_url)
-    elif isinstance(settings, AnalyzerSettings):
+    else:
         roles.serve_analyzer(settings, _say_url)
 
 

@@ -33,6 +33,7 @@ from shuffledp.cli.network_account import curve
 from shuffledp.cli.network_collect import collect
 from shuffledp.cli.network_peer import peer
 from shuffledp.cli.network_prepare import prepare, relay
+from shuffledp.cli.operations import keys, restore
 from shuffledp.cli.plan import plan
 from shuffledp.cli.run import run
 from shuffledp.cli.send import send
@@ -83,6 +84,8 @@ for command in (
     serve,
     send,
     collect_batch,
+    keys,
+    restore,
     demo,
 ):
     cli.add_command(command)

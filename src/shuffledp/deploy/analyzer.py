@@ -201,5 +201,12 @@ class Analyzer:
         profile = self.task.asked.randomizer.profile
         honest = honest_users(num_reports, self.task.honest_ppm / 1_000_000)
         release = ShuffledRelease(profile=profile, num_users=honest)
-        note = f"task {self._task_id.hex()[:16]}, batch {batch.number}"
-        spend(self._ledger, release, note, key=batch.root.hex())
+        spend(self._ledger, release, self.note(batch.number), key=batch.root.hex())
+
+    def note(self, number: int) -> str:
+        """Return what the ledger says of a batch."""
+        return f"task {self._task_id.hex()[:16]}, batch {number}"
+
+    def taken(self) -> dict[int, bytes]:
+        """Return the hash of the records of each batch that was taken, by number."""
+        return dict(self._store.rows("SELECT number, root FROM batches ORDER BY number"))

@@ -14,7 +14,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, MissingPackageError
 from shuffledp.deploy.admission import report_id_of
 from shuffledp.deploy.database import Database, Layout
-from shuffledp.deploy.messages import REPORT_ID_BYTES, Answer, Report, SealKey
+from shuffledp.deploy.messages import REPORT_ID_BYTES, Answer, Report, SealKey, SignedKeys
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 
@@ -204,6 +204,27 @@ class Client:
         rows = self._store.rows("SELECT id, epoch, report FROM reports WHERE round = 1")
         return None if not rows else Kept(report_id=rows[0][0], epoch=rows[0][1], report=rows[0][2])
 
+    def choose_keys(
+        self, *, shuffler: SignedKeys, analyzer: SignedKeys, now: float
+    ) -> tuple[SealKey, SealKey]:
+        """Return the keys to seal the kept report to: the shuffler's and the analyzer's.
+
+        Raises
+        ------
+        ProtocolError
+            For a list that is over, or has a smaller serial than one that was seen before.
+        """
+        lists = {"shuffler_serial": shuffler, "analyzer_serial": analyzer}
+        for name, each in lists.items():
+            each.require_current(now, self._store.fact(name) or 0)
+        kept = self.kept()
+        if kept is None:
+            raise DataError("there is no report to send: answer first")
+        with self._store.transaction():
+            for name, each in lists.items():
+                self._store.set_fact(name, each.serial)
+        return shuffler.key_of_epoch(kept.epoch), analyzer.keys[0]
+
     def sealed(self, *, shuffler: SealKey, analyzer: SealKey) -> bytes:
         """Return the kept report sealed anew for these keys, under the same id."""
         kept = self.kept()
@@ -218,16 +239,18 @@ class Client:
             analyzer=analyzer,
         ).encode()
 
-    def send(self, *, patience_seconds: float = 60.0) -> Answer:
+    def send(self, now: float | None = None, *, patience_seconds: float = 60.0) -> Answer:
         """Hand the kept report in, and return what became of it; once it is done, send nothing.
 
         What is answered with EARLY, UNKNOWN_KEY or NOT_ADMITTED may be sent again later; all else
-        is the end of it.
+        is the end of it. ``now`` is the time, seconds since 1970, by default of the clock.
 
         Raises
         ------
         DataError
-            If there is no report yet, or the servers have no keys for it.
+            If there is no report yet.
+        ProtocolError
+            If a server breaks the protocol, or its keys are over, old or not the other's.
         NoAnswerError
             If a server gives no answer for so long: nothing is lost, send again later.
         """
@@ -238,13 +261,14 @@ class Client:
         if kept is None:
             raise DataError("there is no report to send: answer first")
         try:
-            from shuffledp.deploy.remote import Server, key_of_epoch
+            from shuffledp.deploy.remote import Server, fetch_keys
         except ModuleNotFoundError as error:
             if error.name != "httpx":
                 raise
             raise MissingPackageError(
                 "sending needs one more package: run pip install httpx", name=error.name
             ) from None
+        now = time.time() if now is None else now
         task = self.task
         with (
             Server(
@@ -254,10 +278,9 @@ class Client:
                 task, task.analyzer_url, "analyzer", patience_seconds=patience_seconds
             ) as analyzer,
         ):
-            body = self.sealed(
-                shuffler=key_of_epoch(shuffler.keys(), kept.epoch), analyzer=analyzer.keys().keys[0]
-            )
-            (answer,) = shuffler.upload(body)
+            sealing, opening = fetch_keys(shuffler, analyzer, now)
+            outer, inner = self.choose_keys(shuffler=sealing, analyzer=opening, now=now)
+            (answer,) = shuffler.upload(self.sealed(shuffler=outer, analyzer=inner))
         self.done(answer)
         return answer
 

@@ -335,8 +335,13 @@ def _error(status: int, message: str) -> Response:
     return JSONResponse({"error": " ".join(message.split())}, status_code=status)
 
 
-def told(endpoint: Endpoint) -> Endpoint:
-    """Return an endpoint whose errors say whose fault they are."""
+def _print_error(error: Exception) -> None:
+    """Tell whoever runs the server."""
+    print(f"error: {error}", file=sys.stderr, flush=True)  # noqa: T201
+
+
+def told(endpoint: Endpoint, on_failure: Callable[[Exception], None] = _print_error) -> Endpoint:
+    """Return an endpoint whose errors say whose fault they are; the server's own are reported."""
 
     async def handle(request: Request) -> Response:
         try:
@@ -344,7 +349,7 @@ def told(endpoint: Endpoint) -> Endpoint:
         except ProtocolError as error:
             return _error(STATUS_OF[error.reason], str(error))
         except ShuffledpError as error:
-            print(f"error: {error}", file=sys.stderr, flush=True)  # noqa: T201
+            on_failure(error)
             return _error(503, "the server cannot save anything just now: try again")
         except ClientDisconnect:
             return _error(400, "the request was cut short")

@@ -23,6 +23,7 @@ from shuffledp.deploy.wire import (
     KEY_BYTES,
     SIGNATURE_BYTES,
     Fault,
+    ProtocolError,
     Reader,
     Reason,
     opaque,
@@ -36,6 +37,9 @@ SEAL_BYTES: Final = 48
 
 #: Most reports in one upload.
 MOST_REPORTS: Final = 1000
+
+#: Numbers that a key can have: that of an epoch has the number ``epoch % NUM_KEYS``.
+NUM_KEYS: Final = 256
 
 # Of DAP's encoding of a key: X25519, HKDF-SHA256 and AES-128-GCM as RFC 9180 numbers them.
 _SUITE: Final = bytes.fromhex("002000010001")
@@ -86,6 +90,8 @@ class SealKey:
 class SignedKeys:
     """The keys of one server, numbered and signed by the operator; newest first."""
 
+    #: How many keys the server was ever given: the newest is that of epoch ``serial - 1``, or the
+    #: analyzer's one. A later list has a larger serial.
     serial: int
     #: Seconds since 1970 after which it is not to be used.
     not_after: int
@@ -122,6 +128,46 @@ class SignedKeys:
         if not keys or len({key.number for key in keys}) != len(keys):
             raise reader.error("it has no key, or two of one number")
         return cls(serial=serial, not_after=not_after, keys=tuple(keys), signature=signature)
+
+    def key_of_epoch(self, epoch: int) -> SealKey:
+        """Return the shuffler's key of an epoch; raise if the list has none."""
+        found = {each.number: each for each in self.keys}.get(epoch % NUM_KEYS)
+        if found is None or not self.serial - NUM_KEYS <= epoch < self.serial:
+            raise ProtocolError(
+                f"the shuffler's list has no key for epoch {epoch}: its operator should run "
+                "shuffledp keys rotate",
+                fault=Fault.OPERATOR,
+                reason=Reason.UNKNOWN,
+            )
+        return found
+
+    def require_current(self, now: float, least_serial: int = 0) -> None:
+        """Raise for a list that is over, or older than one that was seen before."""
+        if now > self.not_after:
+            raise ProtocolError(
+                f"the list of keys ended {now - self.not_after:.0f} seconds ago: check the clock; "
+                "if it is right, the operator should run shuffledp keys rotate",
+                fault=Fault.OPERATOR,
+                reason=Reason.LATE,
+            )
+        if self.serial < least_serial:
+            raise ProtocolError(
+                f"the list of keys has serial {self.serial}, and {least_serial} was seen before: "
+                "an old list is put forward; send nothing, and ask the operator",
+                fault=Fault.OPERATOR,
+                reason=Reason.CONFLICT,
+            )
+
+
+def require_agreement(one: SignedKeys, other: SignedKeys) -> None:
+    """Raise unless both servers say the same of the analyzer's keys: else some are led apart."""
+    if one != other:
+        raise ProtocolError(
+            f"shuffler and analyzer serve other keys of the analyzer, serials {one.serial} and "
+            f"{other.serial}: send nothing now; if it stays so, ask the operator",
+            fault=Fault.OPERATOR,
+            reason=Reason.CONFLICT,
+        )
 
 
 def _keys_text(serial: int, not_after: int, keys: Iterable[SealKey]) -> bytes:

@@ -8,10 +8,10 @@ from shuffledp.core.errors import DataError
 from shuffledp.deploy.http_client import MOST_SHORT_BYTES, HttpClient, json_of
 from shuffledp.deploy.messages import (
     Answer,
-    SealKey,
     SignedKeys,
     decode_answers,
     report_size,
+    require_agreement,
     signed_request,
 )
 from shuffledp.deploy.task import Task
@@ -54,9 +54,9 @@ class Server:
             token = self._key.sign(signed_request(self._task_id, method, path))
         return self._http.request(method, path, token=token, most=most)
 
-    def keys(self) -> SignedKeys:
-        """Return the keys to which reports for this role are sealed."""
-        return SignedKeys.decode(self._ask("GET", "/keys", _MOST_KEYS_BYTES), self._operator_key)
+    def keys(self, name: str = "keys") -> SignedKeys:
+        """Return the keys to which reports for this role are sealed, or its ``analyzer_keys``."""
+        return SignedKeys.decode(self._ask("GET", f"/{name}", _MOST_KEYS_BYTES), self._operator_key)
 
     def upload(self, body: bytes) -> list[Answer]:
         """Hand in reports; return what became of each."""
@@ -94,9 +94,10 @@ class Server:
         return self._ask("GET", f"/results/{number}/{name}", _MOST_FILE_BYTES)
 
 
-def key_of_epoch(keys: SignedKeys, epoch: int) -> SealKey:
-    """Return the key of an epoch; raise if the list has none."""
-    found = {each.number: each for each in keys.keys}.get(epoch % 256)
-    if found is None:
-        raise DataError(f"the shuffler's list has no key for epoch {epoch}: ask its operator")
-    return found
+def fetch_keys(shuffler: Server, analyzer: Server, now: float) -> tuple[SignedKeys, SignedKeys]:
+    """Return both lists, not over; raise if the servers say other things of the analyzer's."""
+    sealing, opening = shuffler.keys(), analyzer.keys()
+    require_agreement(shuffler.keys("analyzer_keys"), opening)
+    for each in (sealing, opening):
+        each.require_current(now)
+    return sealing, opening

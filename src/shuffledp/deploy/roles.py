@@ -1,7 +1,6 @@
 """What runs: shuffler and analyzer, a fleet of simulated devices, and who collects results."""
 
 import asyncio
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,33 +18,34 @@ from shuffledp.collection.plan import plan
 from shuffledp.collection.results import About, Guarantee, Result
 from shuffledp.collection.run import estimate
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import DataError, ShuffledpError
+from shuffledp.core.errors import DataError, OutputError, ShuffledpError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.progress import Progress
 from shuffledp.deploy.admission import report_id_of
 from shuffledp.deploy.analyzer import Analyzer, Opened
+from shuffledp.deploy.key_files import keys_of
 from shuffledp.deploy.messages import MOST_REPORTS, REPORT_ID_BYTES, Answer, Report
-from shuffledp.deploy.remote import Server, key_of_epoch
+from shuffledp.deploy.remote import Server, fetch_keys
 from shuffledp.deploy.service import (
     analyzer_app,
     batches_in,
-    inner_app,
     serve,
     shuffler_app,
 )
 from shuffledp.deploy.settings import (
     AnalyzerSettings,
     ShufflerSettings,
-    sealing_key,
-    sealing_keys,
     signing_key,
 )
 from shuffledp.deploy.shuffler import Shuffler
 from shuffledp.deploy.task import Task
+from shuffledp.deploy.watch import AnalyzerWatch, ShufflerWatch, Watch
 
 # Of an analyzer, which asks again anyway, and is to end soon when it is told to.
 _POLL_PATIENCE_SECONDS = 1.0
-_FILES = ("estimates.csv", "privacy.json", "report.html")
+
+#: What a result is made of.
+FILES = ("estimates.csv", "privacy.json", "report.html")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,47 +114,58 @@ def batch_facts(task: Task, opened: Opened) -> dict[str, object]:
 
 
 # ---------------------------------------------------------------- servers
-def serve_shuffler(settings: ShufflerSettings, on_ready: Callable[[str], None]) -> None:
-    """Serve one task's shuffler until the process is told to end."""
+def open_shuffler(settings: ShufflerSettings) -> Shuffler:
+    """Return the shuffler of a file of settings."""
     task = settings.read_task()
-    numbers: dict[str, float] = {}
-    with Shuffler(
+    return Shuffler(
         task,
         settings.store,
         signing_key=signing_key(settings.signing_key),
-        sealing_keys=sealing_keys(settings.sealing_keys),
+        sealing_keys=keys_of(settings, task),
         grace_seconds=settings.grace_seconds,
         admission=settings.admission(task),
         database=settings.database,
         batches=settings.batches,
-    ) as shuffler:
+    )
+
+
+def open_analyzer(settings: AnalyzerSettings) -> Analyzer:
+    """Return the analyzer of a file of settings."""
+    task = settings.read_task()
+    return Analyzer(
+        task,
+        settings.store,
+        shuffler_key=bytes.fromhex(settings.shuffler),
+        opening_keys=keys_of(settings, task),
+        ledger=settings.ledger,
+        database=settings.database,
+    )
+
+
+def serve_shuffler(settings: ShufflerSettings, on_ready: Callable[[str], None]) -> None:
+    """Serve one task's shuffler until the process is told to end."""
+    with open_shuffler(settings) as shuffler:
+        watch = Watch.of("shuffler")
         app = shuffler_app(
             shuffler,
             public_keys=settings.public_keys.read_bytes(),
+            analyzer_keys=settings.analyzer_keys.read_bytes(),
             analyzer_key=bytes.fromhex(settings.analyzer),
-            numbers=numbers,
+            watch=ShufflerWatch(watch, shuffler, settings.sealing_keys),
         )
-        serve(app, inner_app(numbers, "shuffler"), settings, on_ready)
+        serve(app, watch, settings, on_ready)
 
 
 def serve_analyzer(settings: AnalyzerSettings, on_ready: Callable[[str], None]) -> None:
     """Serve one task's analyzer until the process is told to end."""
-    task = settings.read_task()
-    numbers: dict[str, float] = {}
+    watch = AnalyzerWatch(Watch.of("analyzer"), settings.ledger)
     refusals: dict[int, str] = {}
     results = settings.store / "results"
     results.mkdir(exist_ok=True)
     with (
-        Analyzer(
-            task,
-            settings.store,
-            shuffler_key=bytes.fromhex(settings.shuffler),
-            opening_keys={0: sealing_key(settings.opening_key)},
-            ledger=settings.ledger,
-            database=settings.database,
-        ) as analyzer,
+        open_analyzer(settings) as analyzer,
         Server(
-            task,
+            task := analyzer.task,
             task.shuffler_url,
             "shuffler",
             signing_key(settings.identity_key),
@@ -163,33 +174,32 @@ def serve_analyzer(settings: AnalyzerSettings, on_ready: Callable[[str], None]) 
     ):
 
         async def take_batches() -> None:
-            for number in await asyncio.to_thread(shuffler.sealed):
+            sealed = await asyncio.to_thread(shuffler.sealed)
+            watch.shuffler_answered()
+            for number in sealed:
                 if number in refusals:
                     continue
                 data = await asyncio.to_thread(shuffler.batch, number)
+                folder = results / str(number)
                 try:
-                    await asyncio.to_thread(publish, analyzer, data, results / str(number))
+                    num_reports = await asyncio.to_thread(publish, analyzer, data, folder)
+                except OutputError as error:  # a full disk: the batch is asked for again
+                    watch.watch.store_failed(error)
+                    return
                 except ShuffledpError as error:
                     refusals[number] = str(error)
-                    print(f"error: batch {number}: {error}", file=sys.stderr)  # noqa: T201  # for the operator
+                    watch.refused(number, error)
                     continue
+                watch.published(number, num_reports)
                 await asyncio.to_thread(shuffler.forget, number)
 
         async def work() -> None:
-            said = ""
             while True:
                 try:
                     await take_batches()
-                    said = ""
                 except ShuffledpError as error:  # the shuffler is away: it will come back
-                    if str(error) != said:
-                        said = str(error)
-                        print(f"warning: {said}", file=sys.stderr)  # noqa: T201  # for the operator
-                numbers.update(
-                    batches_published=len(batches_in(results)),
-                    batches_refused=len(refusals),
-                    shuffler_answers=int(not said),
-                )
+                    watch.shuffler_away(str(error))
+                watch.tick(len(batches_in(results)), len(refusals))
                 await asyncio.sleep(settings.poll_seconds)
 
         app = analyzer_app(
@@ -199,15 +209,20 @@ def serve_analyzer(settings: AnalyzerSettings, on_ready: Callable[[str], None]) 
             results=results,
             refusals=refusals,
             work=work,
+            watch=watch.watch,
         )
-        serve(app, inner_app(numbers, "analyzer"), settings, on_ready)
+        serve(app, watch.watch, settings, on_ready)
 
 
-def publish(analyzer: Analyzer, data: bytes, folder: Path) -> None:
-    """Open a batch and write what it says; done again it says the same and spends nothing."""
+def publish(analyzer: Analyzer, data: bytes, folder: Path) -> int:
+    """Open a batch, write what it says, and return how many reports it counts.
+
+    Done again it says the same and spends nothing.
+    """
     opened, task = analyzer.take(data), analyzer.task
     with results_folder(folder, overwrite=True) as partial:
         write_results(result_of(task, opened), partial, parameters=batch_facts(task, opened))
+    return opened.reports.num_reports
 
 
 # ---------------------------------------------------------------- who asks them
@@ -233,7 +248,7 @@ def send_values(
         Server(task, task.shuffler_url, "shuffler") as shuffler,
         Server(task, task.analyzer_url, "analyzer") as analyzer,
     ):
-        shuffler_keys, analyzer_key = shuffler.keys(), analyzer.keys().keys[0]
+        shuffler_keys, analyzer_keys = fetch_keys(shuffler, analyzer, now())
         done = 0
         for reports in _encoded(asked, values, entropy):
             for start in range(0, len(reports), MOST_REPORTS):
@@ -241,7 +256,7 @@ def send_values(
                 epoch = task.epoch_at(now())
                 if epoch is None:
                     raise DataError("the task takes no reports at this time")
-                key = key_of_epoch(shuffler_keys, epoch)
+                key = shuffler_keys.key_of_epoch(epoch)
                 if codes is None:
                     ids = entropy.words(len(some) * REPORT_ID_BYTES // 8).tobytes()
                 else:
@@ -254,7 +269,7 @@ def send_values(
                         report_id=ids[at * REPORT_ID_BYTES : (at + 1) * REPORT_ID_BYTES],
                         epoch=epoch,
                         shuffler=key,
-                        analyzer=analyzer_key,
+                        analyzer=analyzer_keys.keys[0],
                     ).encode()
                     for at, report in enumerate(some)
                 )
@@ -303,6 +318,6 @@ def collect_results(
             sleep(step)
             waited += step
         number = int(numbers[-1] if batch is None else batch)
-        for name in _FILES:
+        for name in FILES:
             (folder / name).write_bytes(analyzer.file(number, name))
     return number

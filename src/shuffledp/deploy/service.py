@@ -6,6 +6,7 @@ operator: no number of them is about a report or a client.
 """
 
 import asyncio
+import logging
 import signal
 import threading
 import time
@@ -21,7 +22,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from shuffledp.core.errors import ShuffledpError
+from shuffledp.core.errors import OutputError, ShuffledpError
+from shuffledp.deploy.events import EventHandler
 from shuffledp.deploy.http_server import (
     ConnectionLimits,
     Endpoint,
@@ -47,6 +49,7 @@ from shuffledp.deploy.opening import opened_in, workers
 from shuffledp.deploy.sealing import is_signed
 from shuffledp.deploy.settings import Settings, address_of
 from shuffledp.deploy.shuffler import Shuffler
+from shuffledp.deploy.watch import ShufflerWatch, Watch
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 
 #: Most reports that wait to be stored; beyond them clients are told to come back.
@@ -55,13 +58,14 @@ MOST_WAITING: Final = 20_000
 _MOST_AT_ONCE = 2_000
 _TICK_SECONDS = 1.0
 _BYTES = "application/octet-stream"
+_PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Intake:
     """Stores what arrives, many uploads in one transaction."""
 
-    def __init__(self, shuffler: Shuffler, now: Callable[[], float]) -> None:
-        self._shuffler, self._now = shuffler, now
+    def __init__(self, shuffler: Shuffler, now: Callable[[], float], watch: ShufflerWatch) -> None:
+        self._shuffler, self._now, self._watch = shuffler, now, watch
         self._waiting: list[tuple[list[Report], asyncio.Future[list[Answer]]]] = []
         self._num_waiting = 0
         self._woken = asyncio.Event()
@@ -94,6 +98,7 @@ class Intake:
             some.append(self._waiting.pop(0))
             number += len(some[-1][0])
         self._num_waiting -= number
+        begun = time.monotonic()
         try:
             reports = [report for each, _ in some for report in each]
             answers = iter(self._shuffler.take_reports(reports, self._now()))
@@ -102,6 +107,7 @@ class Intake:
                 if not stored.done():
                     stored.set_exception(error)
             return
+        self._watch.stored(time.monotonic() - begun, self._num_waiting)
         for each, stored in some:
             found = [next(answers) for _ in each]
             if not stored.done():
@@ -112,14 +118,15 @@ def shuffler_app(
     shuffler: Shuffler,
     *,
     public_keys: bytes,
+    analyzer_keys: bytes,
     analyzer_key: bytes,
-    numbers: dict[str, float],
+    watch: ShufflerWatch,
     now: Callable[[], float] = time.time,
     tick_seconds: float = _TICK_SECONDS,
 ) -> Starlette:
-    """Return the shuffler's application, with its clock; it keeps ``numbers`` up to date."""
+    """Return the shuffler's application, with its clock."""
     task = shuffler.task
-    intake = Intake(shuffler, now)
+    intake = Intake(shuffler, now, watch)
     size = MOST_REPORTS * report_size(task.asked.codec.num_report_bytes)
 
     async def reports(request: Request) -> Response:
@@ -138,6 +145,7 @@ def shuffler_app(
         number = request.path_params["number"]
         if request.method == "DELETE":
             shuffler.forget(number)
+            watch.watch.log.say("batch_fetched", batch=number)
             return Response(status_code=204)
         shuffler.require_sealed(number)
         return Response(await asyncio.to_thread(shuffler.read, number), media_type=_BYTES)
@@ -147,29 +155,35 @@ def shuffler_app(
         {
             "": (_constant(task.encode()), ["GET"]),
             "/keys": (_constant(public_keys), ["GET"]),
+            "/analyzer_keys": (_constant(analyzer_keys), ["GET"]),
             "/reports": (reports, ["POST"]),
             "/batches": (batches, ["GET"]),
             "/batches/{number:number}": (batch, ["GET", "DELETE"]),
         },
-        [intake.run, partial(_release_batches, shuffler, numbers, now, tick_seconds)],
+        [intake.run, partial(_release_batches, shuffler, watch, now, tick_seconds)],
+        watch.watch,
     )
 
 
 async def _release_batches(
     shuffler: Shuffler,
-    numbers: dict[str, float],
+    watch: ShufflerWatch,
     now: Callable[[], float],
     tick_seconds: float,
 ) -> None:
     """Release batches as epochs end; others come in while their reports are opened."""
     while True:
-        for number in shuffler.closed(now()):
-            state = shuffler.batch(number)
-            with workers(shuffler.size(number)) as executor:
-                opened = await opened_in(executor, shuffler.pages(number))
-            shuffler.settle(state, await asyncio.to_thread(shuffler.write, state, opened))
-        for name, number in shuffler.counts().items():
-            numbers[f"reports_{name}_total"] = number
+        try:
+            for number in shuffler.closed(now()):
+                watch.closed(number)
+                state = shuffler.batch(number)
+                with workers(shuffler.size(number)) as executor:
+                    opened = await opened_in(executor, shuffler.pages(number))
+                written = await asyncio.to_thread(shuffler.write, state, opened)
+                watch.released(shuffler.settle(state, written))
+            watch.tick(now())
+        except OutputError as error:  # a full disk: each step can be done again
+            watch.watch.store_failed(error)
         await asyncio.sleep(tick_seconds)
 
 
@@ -181,6 +195,7 @@ def analyzer_app(
     results: Path,
     refusals: Mapping[int, str],
     work: Callable[[], Awaitable[None]],
+    watch: Watch,
 ) -> Starlette:
     """Return the analyzer's application: results lie in folders named by their batch's number."""
 
@@ -207,6 +222,7 @@ def analyzer_app(
             "/results/{number:number}/{name}": (file, ["GET"]),
         },
         [work],
+        watch,
     )
 
 
@@ -239,6 +255,7 @@ def _app(
     task_id: bytes,
     endpoints: Mapping[str, tuple[Endpoint, list[str]]],
     background: list[Callable[[], Awaitable[None]]],
+    watch: Watch,
 ) -> Starlette:
     """Return an application below /tasks/ID, with what runs as long as it does."""
 
@@ -246,7 +263,7 @@ def _app(
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         running = [asyncio.ensure_future(each()) for each in background]
         for each in running:
-            each.add_done_callback(_end_on_failure)
+            each.add_done_callback(partial(_end_on_failure, watch))
         try:
             yield
         finally:
@@ -257,54 +274,66 @@ def _app(
                     await each
 
     base = f"/tasks/{task_id.hex()}"
-    return Starlette(
+    app = Starlette(
         routes=[
-            Route(base + path, told(endpoint), methods=methods)
+            Route(base + path, told(endpoint, watch.store_failed), methods=methods)
             for path, (endpoint, methods) in endpoints.items()
         ],
         lifespan=lifespan,
         exception_handlers={HTTPException: refused, Exception: failed},
     )
+    app.state.task_id = task_id
+    return app
 
 
-def _end_on_failure(done: "asyncio.Future[None]") -> None:
+def _end_on_failure(watch: Watch, done: "asyncio.Future[None]") -> None:
     """End a server whose work in the background failed: whoever watches it starts it again."""
-    if not done.cancelled() and done.exception() is not None:
+    error = None if done.cancelled() else done.exception()
+    if error is not None:
+        watch.background_failed(error)
         signal.raise_signal(signal.SIGTERM)
 
 
-def inner_app(numbers: Mapping[str, float], role: str) -> Starlette:
+def inner_app(watch: Watch) -> Starlette:
     """Return what tells the operator of health and numbers, as Prometheus reads them."""
 
     async def healthy(_: Request) -> Response:
         return PlainTextResponse("ok\n")
 
+    async def ready(_: Request) -> Response:
+        reason = watch.reason()
+        return PlainTextResponse((reason or "ok") + "\n", status_code=503 if reason else 200)
+
     async def metrics(_: Request) -> Response:
-        lines = [f"shuffledp_{role}_{name} {value}\n" for name, value in dict(numbers).items()]
-        return PlainTextResponse("".join(lines))
+        return PlainTextResponse(watch.metrics.text(), media_type=_PROMETHEUS)
 
     return Starlette(
         routes=[
             Route("/healthz", healthy),
-            Route("/readyz", healthy),
-            Route("/metrics", told(metrics)),
+            Route("/readyz", ready),
+            Route("/metrics", metrics),
         ]
     )
 
 
 def serve(
-    app: Starlette, inner: Starlette, settings: Settings, on_ready: Callable[[str], None]
+    app: Starlette, watch: Watch, settings: Settings, on_ready: Callable[[str], None]
 ) -> None:
     """Serve until the process is told to end."""
     outer_socket = listen(*address_of(settings.listen))
     inner_socket = listen(*address_of(settings.inner))
     limits = ConnectionLimits.of_descriptors(num_descriptors())
-    watcher = make_server(inner, Room(ConnectionLimits(most=16, most_from_one=16)))
+    watcher = make_server(inner_app(watch), Room(ConnectionLimits(most=16, most_from_one=16)))
     thread = threading.Thread(target=watcher.run, args=([inner_socket],), daemon=True)
     thread.start()
+    server = make_server(app, Room(limits))
+    logger = logging.getLogger("uvicorn")
+    logger.handlers[:] = [EventHandler(watch.log)]
+    watch.log.say("started", url=url_of(outer_socket), task=app.state.task_id.hex())
     on_ready(url_of(outer_socket))
     try:
-        make_server(app, Room(limits)).run([outer_socket])
+        server.run([outer_socket])
     finally:
+        watch.log.say("stopped")
         watcher.should_exit = True
         thread.join()

@@ -16,11 +16,10 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from shuffledp.core.errors import DataError
 from shuffledp.deploy.admission import Admission, Anybody, Codes, read_codes, write_code
 from shuffledp.deploy.database import write_new
-from shuffledp.deploy.messages import SealKey, SignedKeys
+from shuffledp.deploy.messages import NUM_KEYS, SealKey, SignedKeys
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import KEY_BYTES
 
-_NUM_KEYS = 256  # numbers that a key can have
 _CODES = "shuffler/codes.txt"
 
 
@@ -44,10 +43,7 @@ class Settings:
     @classmethod
     def read(cls, path: Path) -> Self:
         """Read a file; raise `DataError` for a name it should not have, or lacks."""
-        try:
-            written = tomllib.loads(path.read_text("utf-8"))
-        except (OSError, ValueError) as error:
-            raise DataError(f"cannot read {path}: {error}") from None
+        written = _written(path)
         known = {each.name: each for each in fields(cls)}
         for name in written:
             if name not in known:
@@ -73,6 +69,14 @@ class Settings:
         return task
 
 
+def _written(path: Path) -> dict[str, Any]:
+    """Return what a file of settings says."""
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot read {path}: {error}") from None
+
+
 def _value(kind: Any, value: Any, path: Path) -> Any:
     """Return a setting: paths from the file's own folder."""
     if "Path" in str(kind):
@@ -82,10 +86,12 @@ def _value(kind: Any, value: Any, path: Path) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShufflerSettings(Settings):
-    """The shuffler's: the folder of keys has one a number, and is in no backup."""
+    """The shuffler's: the folder of keys has one an epoch, and is in no backup."""
 
     signing_key: Path
     sealing_keys: Path
+    #: The analyzer's list, so that devices can see that both servers serve the same one.
+    analyzer_keys: Path
     #: Ed25519 public key by which the shuffler knows the analyzer, hexadecimal.
     analyzer: str
     #: Seconds after an epoch in which its reports are still taken in.
@@ -106,13 +112,21 @@ class AnalyzerSettings(Settings):
     """The analyzer's."""
 
     identity_key: Path
-    opening_key: Path
+    #: Folder of keys that open reports, by number.
+    opening_keys: Path
     #: Ed25519 public key that signs batches, hexadecimal.
     shuffler: str
     #: Budget from which each batch is spent before it is said; none by default.
     ledger: Path | None = None
     #: Seconds between questions to the shuffler.
     poll_seconds: float = 60.0
+
+
+def read_settings(path: Path) -> ShufflerSettings | AnalyzerSettings:
+    """Read a file of either role."""
+    if "identity_key" in _written(path):
+        return AnalyzerSettings.read(path)
+    return ShufflerSettings.read(path)
 
 
 def read_task(path: Path) -> Task:
@@ -139,8 +153,23 @@ def sealing_key(path: Path) -> X25519PrivateKey:
 
 
 def sealing_keys(folder: Path) -> dict[int, X25519PrivateKey]:
-    """Read the keys of a folder, by their numbers."""
-    return {int(path.stem): sealing_key(path) for path in sorted(folder.glob("[0-9]*.key"))}
+    """Read the keys of a folder: the shuffler's by epoch, the analyzer's by number."""
+    return {number: sealing_key(key_path(folder, number)) for number in numbers_in(folder)}
+
+
+def numbers_in(folder: Path) -> list[int]:
+    """Return of which epochs, or of which numbers, a folder has keys."""
+    return sorted(int(path.stem) for path in folder.glob("*.key") if path.stem.isdecimal())
+
+
+def key_path(folder: Path, number: int) -> Path:
+    """Return where the key of an epoch lies, or that of a number."""
+    return folder / f"{number}.key"
+
+
+def read_list(path: Path, task: Task) -> SignedKeys:
+    """Read a list of keys that the task's operator has signed."""
+    return SignedKeys.decode(bytes_of(path), task.operator_key)
 
 
 def _key_of(path: Path) -> bytes:
@@ -169,7 +198,7 @@ class Keys:
     operator: Ed25519PrivateKey
     shuffler: Ed25519PrivateKey
     analyzer: Ed25519PrivateKey
-    #: One an epoch, by number: epochs that are 256 apart share a number, not a life.
+    #: By epoch, of as many epochs as there are numbers.
     sealing: Mapping[int, X25519PrivateKey]
     opening: X25519PrivateKey
 
@@ -180,7 +209,7 @@ class Keys:
             operator=Ed25519PrivateKey.generate(),
             shuffler=Ed25519PrivateKey.generate(),
             analyzer=Ed25519PrivateKey.generate(),
-            sealing={n: X25519PrivateKey.generate() for n in range(min(num_epochs, _NUM_KEYS))},
+            sealing={n: X25519PrivateKey.generate() for n in range(min(num_epochs, NUM_KEYS))},
             opening=X25519PrivateKey.generate(),
         )
 
@@ -196,31 +225,34 @@ def write_task(
 ) -> None:
     """Write a task with its keys and one file of settings a role, into a new folder."""
     folder.mkdir(parents=True)
-    for name in ("shuffler", "analyzer", "shuffler/keys"):
-        (folder / name).mkdir(mode=0o700)
+    for role in ("shuffler", "analyzer"):
+        for name in (role, f"{role}/keys", f"{role}/store"):
+            (folder / name).mkdir(mode=0o700)
     write_new(folder / "task.bin", task.encode(), mode=0o644)
-    until = task.start + (task.num_epochs + 1) * task.epoch_seconds + int(grace_seconds) + 1
-    for role, sealing in (("shuffler", keys.sealing), ("analyzer", {0: keys.opening})):
-        public = [SealKey(number=n, public_key=_public(key)) for n, key in sealing.items()]
-        signed = SignedKeys.signed(keys.operator, serial=1, not_after=until, keys=public)
-        write_new(folder / role / "keys.bin", signed.encode(), mode=0o644)
+    sealing = sealed_to(keys.sealing)
+    sealing_list = shuffler_list(task, keys.operator, sealing, len(sealing), grace_seconds)
+    opening = opening_list(task, keys.operator, keys.opening, 1, grace_seconds)
+    write_new(folder / "shuffler/keys.bin", sealing_list.encode(), mode=0o644)
+    for role in ("shuffler/analyzer_", "analyzer/"):
+        write_new(folder / f"{role}keys.bin", opening.encode(), mode=0o644)
     secrets: dict[str, Any] = {
         "operator.key": keys.operator,
         "shuffler/signing.key": keys.shuffler,
         "analyzer/identity.key": keys.analyzer,
-        "analyzer/opening.key": keys.opening,
+        "analyzer/keys/0.key": keys.opening,
         **{f"shuffler/keys/{number}.key": key for number, key in keys.sealing.items()},
     }
     for name, key in secrets.items():
-        write_new(folder / name, key.private_bytes_raw().hex().encode() + b"\n", mode=0o600)
+        write_key(folder / name, key)
     if codes:
         lines = "".join(f"{write_code(code)}\n" for code in codes)
         write_new(folder / _CODES, lines.encode(), mode=0o600)
     _write_settings(
         folder / "shuffler.toml",
         task="task.bin",
-        store="shuffler",
+        store="shuffler/store",
         public_keys="shuffler/keys.bin",
+        analyzer_keys="shuffler/analyzer_keys.bin",
         listen=listen[0],
         inner=_port_on(listen[0], 1),
         signing_key="shuffler/signing.key",
@@ -232,15 +264,50 @@ def write_task(
     _write_settings(
         folder / "analyzer.toml",
         task="task.bin",
-        store="analyzer",
+        store="analyzer/store",
         public_keys="analyzer/keys.bin",
         listen=listen[1],
         inner=_port_on(listen[1], 1),
         identity_key="analyzer/identity.key",
-        opening_key="analyzer/opening.key",
+        opening_keys="analyzer/keys",
         shuffler=_public(keys.shuffler).hex(),
         poll_seconds=min(60.0, task.epoch_seconds / 4),
     )
+
+
+def write_key(path: Path, key: Any) -> None:
+    """Write a private key into a new file, for its owner only."""
+    write_new(path, key.private_bytes_raw().hex().encode() + b"\n", mode=0o600)
+
+
+def sealed_to(keys: Mapping[int, X25519PrivateKey]) -> list[SealKey]:
+    """Return the public keys of epochs, newest first."""
+    return [
+        SealKey(number=epoch % NUM_KEYS, public_key=_public(key))
+        for epoch, key in sorted(keys.items(), reverse=True)
+    ]
+
+
+def shuffler_list(
+    task: Task, operator: Ed25519PrivateKey, keys: list[SealKey], serial: int, grace: float
+) -> SignedKeys:
+    """Sign the shuffler's list, of the keys of epochs below ``serial``."""
+    until = _end_of_list(task, serial, grace)
+    return SignedKeys.signed(operator, serial=serial, not_after=until, keys=keys)
+
+
+def opening_list(
+    task: Task, operator: Ed25519PrivateKey, key: X25519PrivateKey, serial: int, grace: float
+) -> SignedKeys:
+    """Sign the analyzer's list, of its newest key alone: older ones would split batches."""
+    public = SealKey(number=(serial - 1) % NUM_KEYS, public_key=_public(key))
+    until = _end_of_list(task, task.num_epochs, grace)
+    return SignedKeys.signed(operator, serial=serial, not_after=until, keys=[public])
+
+
+def _end_of_list(task: Task, num_epochs: int, grace: float) -> int:
+    """Return when a list ends, an epoch after the last report of its last epoch is taken in."""
+    return task.start + (num_epochs + 1) * task.epoch_seconds + int(grace) + 1
 
 
 def _write_settings(path: Path, **settings: str | float) -> None:

@@ -23,7 +23,14 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from shuffledp.deploy.admission import Admission, Anybody
 from shuffledp.deploy.batch_store import open_batches
 from shuffledp.deploy.database import Layout, open_store, rows_among
-from shuffledp.deploy.messages import Answer, Batch, Report, decode_upload, sealed_size
+from shuffledp.deploy.messages import (
+    NUM_KEYS,
+    Answer,
+    Batch,
+    Report,
+    decode_upload,
+    sealed_size,
+)
 from shuffledp.deploy.opening import Outer
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
@@ -69,6 +76,18 @@ class BatchState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """What an operator sees of a shuffler's batches."""
+
+    #: How many are in which state.
+    states: Mapping[str, int]
+    #: Last epoch of the oldest batch that can be fetched.
+    first_sealed_epoch: int | None
+    #: Closed epochs since the first whose reports wait for more.
+    num_short_epochs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
     """A batch as it was written, and how many reports it lacks, by reason."""
 
@@ -92,7 +111,7 @@ class Shuffler:
         database: str | None = None,
         batches: str | None = None,
     ) -> None:
-        """``sealing_keys`` are those of epochs that are not over, by the number of the key.
+        """``sealing_keys`` are by epoch: those of epochs whose reports are not all released.
 
         ``database`` and ``batches`` are URLs of PostgreSQL and of a place for objects, which
         several processes may share; by default both are in ``folder``, for one process.
@@ -160,9 +179,9 @@ class Shuffler:
         if report.epoch >= self.task.num_epochs or now < self._begin(report.epoch):
             return Answer.EARLY
         # An epoch's members are fixed once it is closed, whatever a clock says now.
-        if now >= self._end(report.epoch) or report.epoch < num_closed:
+        if now >= self.end_of(report.epoch) or report.epoch < num_closed:
             return Answer.LATE
-        if report.key not in self._sealing_keys:
+        if report.epoch not in self._sealing_keys or report.key != report.epoch % NUM_KEYS:
             return Answer.UNKNOWN_KEY
         if not self._admission.admits(report.epoch, report.report_id):
             return Answer.NOT_ADMITTED
@@ -196,7 +215,7 @@ class Shuffler:
         """Return when an epoch begins, in seconds since 1970."""
         return self.task.start + epoch * self.task.epoch_seconds
 
-    def _end(self, epoch: int) -> float:
+    def end_of(self, epoch: int) -> float:
         """Return until when reports of an epoch are taken in."""
         return self._begin(epoch + 1) + self._grace
 
@@ -209,6 +228,53 @@ class Shuffler:
                 "DO UPDATE SET number = counts.number + excluded.number",
                 (epoch, name, part, number),
             )
+
+    # ------------------------------------------------------------ for operators
+    @property
+    def epochs_with_keys(self) -> list[int]:
+        """Epochs whose reports can be opened, in order."""
+        return sorted(self._sealing_keys)
+
+    def finished(self) -> list[int]:
+        """Return which epochs have a key, take nothing more in, and have nothing unreleased."""
+        closed, unreleased = self._store.fact("epochs_closed") or 0, self.unreleased()
+        return [
+            epoch for epoch in self.epochs_with_keys if epoch < closed and epoch not in unreleased
+        ]
+
+    def unreleased(self) -> list[int]:
+        """Return which epochs have reports that are stored and not released."""
+        return [epoch for (epoch,) in self._store.rows("SELECT epoch FROM epochs ORDER BY epoch")]
+
+    def num_unreleased(self) -> int:
+        """Return how many reports are stored; reads them all."""
+        return sum(self._num_stored(epoch) for epoch in self.unreleased())
+
+    def _num_stored(self, epoch: int) -> int:
+        """Return how many reports of an epoch are stored."""
+        return int(self._store.value(f"SELECT count(*) FROM reports_{epoch:d}"))  # noqa: S608
+
+    def forget_key(self, epoch: int) -> None:
+        """Forget the key of an epoch; its file is for others to destroy."""
+        self._sealing_keys.pop(epoch, None)
+
+    def try_store(self) -> None:
+        """Write something of no meaning; raise `OutputError` if that fails."""
+        with self._store.transaction():
+            self._store.set_fact("tried", 1)
+
+    def overview(self) -> Overview:
+        """Return what an operator sees; takes no time."""
+        states = self._store.rows("SELECT state, count(*) FROM batches GROUP BY state")
+        first = self._store.value("SELECT min(epoch) FROM epochs")
+        closed = self._store.fact("epochs_closed") or 0
+        return Overview(
+            states=dict(states),
+            first_sealed_epoch=self._store.value(
+                "SELECT min(last_epoch) FROM batches WHERE state = 'sealed'"
+            ),
+            num_short_epochs=0 if first is None else max(0, closed - first),
+        )
 
     # ------------------------------------------------------------ batches
     def advance(self, now: float) -> list[BatchState]:
@@ -248,10 +314,10 @@ class Shuffler:
             )
             if waiting is None:
                 return
-            number = (self._store.value("SELECT max(number) FROM batches") or 0) + 1
+            # Numbered by time, so that a store put back from a backup gives no number twice.
             self._store.change(
                 "INSERT INTO batches VALUES (?, 'closed', ?, ?, NULL, NULL)",
-                (number, min(first, waiting), num_over - 1),
+                (num_over, min(first, waiting), num_over - 1),
             )
 
     def _epochs_of(self, number: int) -> list[int]:
@@ -265,8 +331,7 @@ class Shuffler:
 
     def size(self, number: int) -> int:
         """Return how many reports a closed batch has."""
-        tables = [f"reports_{epoch:d}" for epoch in self._epochs_of(number)]
-        return sum(self._store.value(f"SELECT count(*) FROM {each}") for each in tables)  # noqa: S608
+        return sum(self._num_stored(epoch) for epoch in self._epochs_of(number))
 
     def pages(self, number: int) -> Iterator[Outer]:
         """Yield the reports of a closed batch, some at a time, for who opens them.
@@ -275,8 +340,9 @@ class Shuffler:
         """
         if self.size(number) < self.task.min_batch:
             return
-        keys = {key: private.private_bytes_raw() for key, private in self._sealing_keys.items()}
         for epoch in self._epochs_of(number):
+            key = self._sealing_keys.get(epoch)
+            keys = {} if key is None else {epoch % NUM_KEYS: key.private_bytes_raw()}
             last = b""
             while True:
                 rows = self._store.rows(

@@ -45,7 +45,13 @@ _USE = (
     "send task/task.bin survey.csv --column answer --json",
     "collect task --out results --json",
 )
-SERVED_LINES = " && ".join((_CREATE, *_SERVE, *_USE))
+# Once the servers have ended.
+_OPERATE = (
+    "restore --verify --config task/analyzer.toml",
+    "keys destroy --number 7 --config task/analyzer.toml",
+    "keys rotate task",
+)
+SERVED_LINES = " && ".join((_CREATE, *_SERVE, *_USE, *_OPERATE))
 
 
 @contextmanager
@@ -96,9 +102,11 @@ def run_servers(run_program: Callable[[list[str]], tuple[int, str, str]]) -> dic
         servers = [start(line) for line in _SERVE]
         urls = [server.stdout.readline().partition("//")[0] for server in servers]
         found += [run_program(shlex.split(line)) for line in _USE]
+    operated = [run_program(shlex.split(line)) for line in _OPERATE]
     created, checked, sent, collected = (found_in(printed) for _, printed, _ in found)
     return {
-        "exit codes": [status for status, _, _ in found],
+        "exit codes": [status for status, _, _ in (*found, *operated)],
+        "operated": [printed for _, printed, _ in operated[:2]],  # then what time decides
         "created": created,
         "checked as created": checked == created,
         "urls": urls,

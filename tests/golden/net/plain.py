@@ -29,6 +29,7 @@ LEARNED_DIGITS = 1e-3
 
 # Keys that another run of the same call may show with another value, and why.
 VOLATILE = {
+    "batch": "numbered by the epochs since the task began",
     "batch_sha256": "of reports drawn anew",
     "collection_id": "drawn anew",
     "date": "that of the run",

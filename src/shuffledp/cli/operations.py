@@ -1,0 +1,92 @@
+"""``shuffledp keys`` and ``restore``: what an operator does now and then with a running task."""
+
+import time
+from pathlib import Path
+
+import click
+
+from shuffledp.cli.console import print_facts
+from shuffledp.cli.options import PATH, require_service
+
+_CONFIG = click.option("--config", type=PATH, required=True, help="The server's file of settings.")
+
+
+@click.group()
+def keys() -> None:
+    """Make the next keys of a task, or destroy one that has served."""
+
+
+@keys.command(epilog="Example: shuffledp keys rotate task/")
+@click.argument("folder", type=PATH)
+def rotate(*, folder: Path) -> None:
+    """Make new keys for the task in FOLDER, which has operator.key, and sign the new lists.
+
+    The analyzer gets a key under the next number; older ones open what is under way until they are
+    destroyed. The shuffler gets a key for each epoch to come that has none, as far as there are
+    numbers: 256 epochs from the present one. Keys of epochs are never replaced.
+    """
+    require_service()
+    from shuffledp.deploy.key_files import rotate as rotate_keys
+
+    made = rotate_keys(folder, time.time())
+    epochs = "each epoch to come had one"
+    if made.epochs:
+        epochs = f"{made.epochs[0]} to {made.epochs[-1]}"
+    lines = [("keys of epochs", epochs), ("analyzer's key", f"number {made.opening}")]
+    lines += [("for the analyzer", str(path)) for path in made.analyzer]
+    lines += [("for the shuffler", str(path)) for path in made.shuffler if path.suffix == ".bin"]
+    if made.epochs:
+        lines.append(("", f"{folder / 'shuffler' / 'keys'}: {len(made.epochs)} files"))
+    print_facts(lines)
+
+
+@keys.command(epilog="Example: shuffledp keys destroy --epoch 3 --config task/shuffler.toml")
+@_CONFIG
+@click.option("--epoch", type=click.IntRange(0), help="Of the shuffler: the key of this epoch.")
+@click.option("--number", type=click.IntRange(0, 255), help="Of the analyzer: the old key.")
+def destroy(*, config: Path, epoch: int | None, number: int | None) -> None:
+    """Destroy a key: what is still sealed to it is noise from then on.
+
+    A running shuffler does this by itself for each epoch whose reports are all released or
+    dropped. Refused while reports are stored that the key opens; stop the server first.
+    """
+    require_service()
+    from shuffledp.deploy.key_files import destroy_by_hand, destroy_opening_key
+    from shuffledp.deploy.roles import open_shuffler
+    from shuffledp.deploy.settings import ShufflerSettings, read_settings
+
+    settings = read_settings(config)
+    if isinstance(settings, ShufflerSettings):
+        if epoch is None or number is not None:
+            raise click.UsageError("name the key of the shuffler by --epoch")
+        with open_shuffler(settings) as shuffler:
+            is_done = destroy_by_hand(settings, shuffler, epoch)
+        what = f"the key of epoch {epoch}"
+    else:
+        if number is None or epoch is not None:
+            raise click.UsageError("name the key of the analyzer by --number")
+        is_done, what = destroy_opening_key(settings, number), f"key {number}"
+    click.echo(f"{what} is destroyed" if is_done else f"{what} is gone already")
+
+
+@click.command(epilog="Example: shuffledp restore --verify --config task/shuffler.toml")
+@_CONFIG
+@click.option("--verify", is_flag=True, required=True, help="Check it; nothing else is done.")
+@click.pass_context
+def restore(context: click.Context, *, config: Path, verify: bool) -> None:  # noqa: ARG001  # says what happens
+    """Check a server's store that was put back from a backup, before the server is started.
+
+    Sealed batches must have the records that they had, results those of their batches, the ledger
+    an entry for each; reports that wait need the key of their epoch. Each fault is one line, and
+    the exit code is 2 if there is any.
+    """
+    require_service()
+    from shuffledp.deploy.restore import verify as verify_store
+    from shuffledp.deploy.settings import read_settings
+
+    found, wrong = verify_store(read_settings(config))
+    for line in wrong:
+        click.echo(f"error: {line}", err=True)
+    click.echo(f"{config}: {found}; faults: {len(wrong)}")
+    if wrong:
+        context.exit(2)

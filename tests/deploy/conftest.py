@@ -1,0 +1,24 @@
+"""A task in files, as its operator makes it."""
+
+import pytest
+
+from deploy.make_vectors import make_task
+from deploy.test_system import GRACE_SECONDS, SMALL
+from shuffledp.deploy.settings import AnalyzerSettings, Keys, ShufflerSettings, write_task
+
+
+@pytest.fixture
+def make(tmp_path):
+    """Return what writes a task with keys, and returns it with both settings."""
+
+    def written(**changes):
+        keys = Keys.generate(changes.get("num_epochs", 30))
+        operator = keys.operator.public_key().public_bytes_raw()
+        task = make_task(**SMALL | {"operator_key": operator, **changes})
+        folder = tmp_path / "task"
+        listens = ("127.0.0.1:0", "127.0.0.1:0")
+        write_task(folder, task, keys, listen=listens, grace_seconds=GRACE_SECONDS)
+        shuffler = ShufflerSettings.read(folder / "shuffler.toml")
+        return task, shuffler, AnalyzerSettings.read(folder / "analyzer.toml")
+
+    return written

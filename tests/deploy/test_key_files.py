@@ -1,0 +1,214 @@
+"""Keys of servers: destroyed when they have served, rotated, and told apart by devices."""
+
+from pathlib import Path
+
+import pytest
+
+from deploy.make_vectors import SIGNING, make_task
+from deploy.test_system import GRACE_SECONDS, OVER, SMALL, at, upload
+from shuffledp.cli.main import main
+from shuffledp.core.errors import DataError, OutputError
+from shuffledp.deploy import messages as m
+from shuffledp.deploy.client import Client
+from shuffledp.deploy.key_files import destroy_finished, destroy_key, keys_of, rotate
+from shuffledp.deploy.messages import Answer
+from shuffledp.deploy.roles import open_analyzer, open_shuffler
+from shuffledp.deploy.settings import (
+    Keys,
+    numbers_in,
+    read_list,
+)
+from shuffledp.deploy.wire import ProtocolError, Reason
+
+
+def sent(task, settings, *, epoch, numbers):
+    """Return an upload of reports sealed to the keys that the servers list."""
+    sealing = read_list(settings.public_keys, task).key_of_epoch(epoch)
+    opening = read_list(settings.analyzer_keys, task).keys[0]
+    return b"".join(
+        upload(task, b"\0", number=number, epoch=epoch, key=sealing, analyzer=opening)
+        for number in numbers
+    )
+
+
+# ---------------------------------------------------------------- destroyed
+def test_a_key_goes_when_all_batches_with_its_epoch_are_sealed(make):
+    task, settings, _ = make()
+    folder = settings.sealing_keys
+    with open_shuffler(settings) as shuffler:
+        for epoch, numbers in ((0, (1, 2)), (1, (3,))):  # the first batch is short, and waits
+            shuffler.take(sent(task, settings, epoch=epoch, numbers=numbers), at(epoch))
+        assert list(destroy_finished(shuffler, folder)) == []
+        shuffler.advance(at(0, OVER))
+        assert list(destroy_finished(shuffler, folder)) == []
+        assert shuffler.unreleased() == [0, 1]
+        assert shuffler.overview().num_short_epochs == 1
+        shuffler.advance(at(1, OVER))
+        assert shuffler.sealed_after(0) == [2]
+        assert list(destroy_finished(shuffler, folder)) == [0, 1]
+        assert list(destroy_finished(shuffler, folder)) == []
+        late = sent(task, settings, epoch=0, numbers=(1,))
+        assert shuffler.take(late, at(1, OVER)) == [Answer.LATE]
+        assert shuffler.epochs_with_keys == list(range(2, 30))
+    assert numbers_in(folder) == list(range(2, 30))
+
+
+def test_a_key_that_cannot_be_destroyed_is_destroyed_later(make, monkeypatch):
+    _, settings, _ = make()
+    with open_shuffler(settings) as shuffler:
+        shuffler.advance(at(0, OVER))
+
+        def fail(_):
+            raise OSError(28, "No space left on device")
+
+        with monkeypatch.context() as patch:
+            patch.setattr("os.fsync", fail)
+            with pytest.raises(OutputError, match="cannot destroy"):
+                list(destroy_finished(shuffler, settings.sealing_keys))
+        assert list(destroy_finished(shuffler, settings.sealing_keys)) == [0]
+
+
+def test_a_key_is_destroyed_by_hand_only_when_nothing_needs_it(make, capsys, tmp_path):
+    task, settings, _ = make()
+    config = str(tmp_path / "task" / "shuffler.toml")
+
+    def destroy(*arguments):
+        status = main(["keys", "destroy", "--config", config, *arguments])
+        said = capsys.readouterr()
+        return status, said.out + said.err
+
+    with open_shuffler(settings) as shuffler:
+        shuffler.take(sent(task, settings, epoch=0, numbers=(1, 2)), at(0))
+        shuffler.advance(at(0, OVER))
+        assert "in use by another program" in destroy("--epoch", "0")[1]
+    status, said = destroy("--epoch", "0")
+    assert status == 2
+    assert "has reports that are not released" in said
+    assert "still takes reports in" in destroy("--epoch", "1")[1]
+    assert "--epoch" in destroy("--number", "1")[1]
+    with open_shuffler(settings) as shuffler:
+        shuffler.take(sent(task, settings, epoch=1, numbers=(3,)), at(1))
+        shuffler.advance(at(1, OVER))
+    assert destroy("--epoch", "0") == (0, "the key of epoch 0 is destroyed\n")
+    assert destroy("--epoch", "0") == (0, "the key of epoch 0 is gone already\n")
+    assert destroy("--epoch", "77") == (0, "the key of epoch 77 is gone already\n")
+
+
+# ---------------------------------------------------------------- rotated
+def test_rotation_adds_keys_of_epochs_to_come_and_never_replaces_one(make, tmp_path):
+    task, settings, _ = make(num_epochs=600)
+    before = read_list(settings.public_keys, task)
+    assert (before.serial, len(before.keys)) == (256, 256)
+    with pytest.raises(ProtocolError, match="no key for epoch 256"):
+        before.key_of_epoch(256)
+    keys = {number: keys_of(settings, task)[number] for number in range(256)}
+    made = rotate(tmp_path / "task", at(10, GRACE_SECONDS))
+    assert made.epochs == range(256, 266)
+    after = read_list(settings.public_keys, task)
+    assert (after.serial, len(after.keys)) == (266, 256)
+    assert after.key_of_epoch(10) == before.key_of_epoch(10)
+    assert after.key_of_epoch(265).number == 9
+    now = keys_of(settings, task)
+    assert all(_same(now[epoch], key) for epoch, key in keys.items())
+    with pytest.raises(ProtocolError, match="no key for epoch 9"):
+        after.key_of_epoch(9)
+    assert rotate(tmp_path / "task", at(10, GRACE_SECONDS)).epochs == range(266, 266)
+    assert rotate(tmp_path / "task", at(590)).epochs == range(589, 600)  # after a long pause
+    with open_shuffler(settings) as shuffler:
+        answers = shuffler.take(sent(task, settings, epoch=590, numbers=(1,)), at(590))
+        assert answers == [Answer.ACCEPTED]
+
+
+def _same(one, other):
+    return one.private_bytes_raw() == other.private_bytes_raw()
+
+
+def test_reports_sealed_before_and_after_rotation_are_opened_until_the_old_key_goes(
+    make, tmp_path, capsys
+):
+    task, settings, analyzer_settings = make()
+    old = sent(task, settings, epoch=0, numbers=(1, 2, 3))
+    assert main(["keys", "rotate", str(tmp_path / "task")]) == 0
+    assert "number 1" in capsys.readouterr().out
+    new = sent(task, settings, epoch=0, numbers=(4, 5, 6))
+    with open_shuffler(settings) as shuffler, open_analyzer(analyzer_settings) as analyzer:
+        shuffler.take(old + new, at(0))
+        shuffler.advance(at(0, OVER))
+        assert analyzer.take(shuffler.fetch(1)).reports.num_reports == 6
+    config = str(tmp_path / "task" / "analyzer.toml")
+    assert main(["keys", "destroy", "--number", "1", "--config", config]) == 2
+    assert "devices seal to now" in capsys.readouterr().err
+    for said in ("destroyed", "gone already"):
+        assert main(["keys", "destroy", "--number", "0", "--config", config]) == 0
+        assert said in capsys.readouterr().out
+    assert main(["keys", "destroy", "--epoch", "0", "--config", config]) == 2
+    assert numbers_in(analyzer_settings.opening_keys) == [1]
+
+
+def test_a_stopped_rotation_is_run_again(make, tmp_path, monkeypatch):
+    task, settings, analyzer_settings = make(num_epochs=300)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            rotate(tmp_path / "task", at(10))
+    keys_of(settings, task)  # the list names the old ones still
+    assert rotate(tmp_path / "task", at(10)).epochs == range(256, 265)
+    assert 264 in keys_of(settings, task)
+    assert keys_of(analyzer_settings, task).keys() == {0, 1}
+
+
+def test_keys_that_are_not_those_of_the_list_are_refused(make):
+    task, settings, analyzer_settings = make()
+    for folder, each in (
+        (settings.sealing_keys, settings),
+        (analyzer_settings.opening_keys, analyzer_settings),
+    ):
+        other = Keys.generate(1).opening.private_bytes_raw().hex()
+        (folder / "0.key").write_text(other)
+        with pytest.raises(DataError, match="another key than the list"):
+            keys_of(each, task)
+        assert destroy_key(folder, 0)
+        assert 0 not in keys_of(each, task)
+
+
+# ---------------------------------------------------------------- devices
+def lists(*serials, until=2**40):
+    """Return lists of one key of each serial."""
+    key = m.SealKey(number=0, public_key=SIGNING["shuffler"].public_key().public_bytes_raw())
+    return [
+        m.SignedKeys.signed(SIGNING["operator"], serial=serial, not_after=until, keys=[key])
+        for serial in serials
+    ]
+
+
+def test_a_device_takes_no_older_list_than_it_has_seen_and_none_that_is_over(tmp_path):
+    task = make_task(**SMALL)
+    one, two = lists(1, 2)
+    (over,) = lists(3, until=int(at(0)))
+    for _ in range(2):  # also after a restart
+        with Client(task, tmp_path / "device.db") as client:
+            if client.kept() is None:
+                with pytest.raises(DataError, match="answer first"):
+                    client.choose_keys(shuffler=one, analyzer=one, now=at(0))
+                client.report("yes", at(0))
+                assert client.choose_keys(shuffler=one, analyzer=one, now=at(0)) == (
+                    one.keys[0], one.keys[0],
+                )  # fmt: skip
+                client.choose_keys(shuffler=one, analyzer=two, now=at(0))
+            client.choose_keys(shuffler=two, analyzer=two, now=at(0))
+            for shuffler, analyzer, now, reason in (
+                (one, two, at(0), Reason.CONFLICT),
+                (two, one, at(0), Reason.CONFLICT),
+                (over, two, at(0, 1), Reason.LATE),
+                (two, over, at(0, 1), Reason.LATE),
+            ):
+                with pytest.raises(ProtocolError) as caught:
+                    client.choose_keys(shuffler=shuffler, analyzer=analyzer, now=now)
+                assert caught.value.reason is reason
+
+
+def test_a_list_for_one_device_alone_is_seen_by_asking_both_servers():
+    one, two = lists(1, 2)
+    m.require_agreement(one, lists(1)[0])
+    with pytest.raises(ProtocolError, match="serials 1 and 2"):
+        m.require_agreement(one, two)

@@ -1,0 +1,236 @@
+"""Both servers as processes: what they log, count and keep says nothing of a report or a client."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from deploy.test_system import upload
+from end_to_end.test_deployment import inner
+from golden.net.exchange import free_address
+from shuffledp.cli.main import TERMINATED, main
+from shuffledp.deploy.events import FIELDS
+from shuffledp.deploy.metrics import METRICS
+from shuffledp.deploy.remote import Server, fetch_keys
+from shuffledp.deploy.settings import read_task
+
+REPOSITORY = Path(__file__).parents[2]
+OPERATIONS = REPOSITORY / "docs" / "operations"
+SHUFFLEDP = Path(sys.executable).with_name("shuffledp")
+NUM_REPORTS = 60
+AGENT, CLIENT = "canary-agent/7.3", "127.0.0.77"
+
+
+def started(role, log):
+    """Start a server whose events go into a file."""
+    with log.open("ab") as file:
+        process = subprocess.Popen(
+            [SHUFFLEDP, "serve", role, "--config", f"task/{role}.toml"],
+            stdout=subprocess.PIPE,
+            stderr=file,
+        )
+    assert process.stdout.readline().startswith(b"http://")
+    return process
+
+
+def wait_for(text, ask):
+    """Ask until an answer has a text; return the answer."""
+    while text not in (said := ask()):
+        time.sleep(0.05)
+    return said
+
+
+def traces(folder, marks):
+    """Return which marks are in which files below a folder."""
+    return {
+        (mark, path.name)
+        for path in folder.rglob("*")
+        if path.is_file()
+        for mark in marks
+        if mark in path.read_bytes()
+    }
+
+
+def test_logs_numbers_and_stores_say_nothing_of_reports_and_clients(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    addresses = shuffler, analyzer = free_address(), free_address()
+    create = [
+        "task", "create", "--domain", "yes,no", "--epsilon0", "2", "--epsilon", "2", "--delta",
+        "1e-6", "--min-batch", "50", "--epoch", "3s", "--grace", "4s", "--out", "task",
+    ]  # fmt: skip
+    assert main([*create, "--shuffler", shuffler, "--analyzer", analyzer]) == 0
+    task = read_task(Path("task/task.bin"))
+    logs = {role: tmp_path / "task" / f"{role}.log" for role in ("shuffler", "analyzer")}
+    servers = [started(role, log) for role, log in logs.items()]
+    try:
+        for address in addresses:
+            wait_for("ok", lambda address=address: inner(address, "/readyz"))
+        with (
+            Server(task, task.shuffler_url, "shuffler") as one,
+            Server(task, task.analyzer_url, "analyzer") as other,
+        ):
+            sealing, opening = fetch_keys(one, other, time.time())
+        epoch = task.epoch_at(time.time())
+        ids = [bytes([17, 34, 51]) * 4 + number.to_bytes(4, "big") for number in range(NUM_REPORTS)]
+        body = b"".join(
+            upload(
+                task, b"\0", number=int.from_bytes(each, "big"), epoch=epoch,
+                key=sealing.key_of_epoch(epoch), analyzer=opening.keys[0],
+            )
+            for each in ids
+        )  # fmt: skip
+        transport = httpx.HTTPTransport(local_address=CLIENT)
+        with httpx.Client(transport=transport, headers={"user-agent": AGENT}) as device:
+            path = f"{task.shuffler_url}/tasks/{task.task_id.hex()}/reports"
+            assert set(device.post(path, content=body).content) == {0}
+            assert device.post(path, content=body[:-1]).status_code == 400
+            assert device.get(f"{task.shuffler_url}/absent").status_code == 404
+        marks = [AGENT.encode(), CLIENT.encode()]
+        marks += [mark for each in ids for mark in (each, each.hex().encode())]
+        assert (ids[0], "shuffler.db-wal") in traces(tmp_path, marks)  # until the epoch is over
+        wait_for('state="published"} 1', lambda: inner(analyzer, "/metrics"))
+        said = wait_for('state="fetched"} 1', lambda: inner(shuffler, "/metrics"))
+        wait_for(f'"key_destroyed", "epoch": {epoch}', logs["shuffler"].read_text)
+        said += inner(analyzer, "/metrics")
+        Path("metrics.txt").write_text(said)
+        assert 'reports_total{outcome="accepted"} 60\n' in said
+        check_alerts(said)
+    finally:
+        for process in servers:
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=600)
+    assert [process.returncode for process in servers] == [TERMINATED, TERMINATED]
+    assert traces(tmp_path, marks) == set()
+    events = []
+    for log in logs.values():
+        lines = [json.loads(line) for line in log.read_text().splitlines()]
+        assert all(set(line) <= set(FIELDS) for line in lines)
+        events.append([line["event"] for line in lines if line["event"] != "key_destroyed"])
+    assert events[0] == ["started", "batch_closed", "batch_sealed", "batch_fetched", "stopped"]
+    assert [each for each in events[1] if "shuffler" not in each] == [
+        "started", "published", "stopped",
+    ]  # fmt: skip
+
+
+def check_alerts(said):
+    """Look each name of the alert rules up among the numbers that are served."""
+    names = set(re.findall(r"shuffledp_\w+", (OPERATIONS / "alerts.yml").read_text("utf-8")))
+    budget = {name for name in names if "_budget_" in name}  # of an analyzer with a ledger
+    assert len(names) > len(budget) > 0
+    assert budget <= set(METRICS)
+    assert {name for name in names - budget if f"\n{name}" not in said} == set()
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd here")
+@pytest.mark.parametrize("role", ["shuffler", "analyzer"])
+def test_units_are_sound_and_closed_up(tmp_path, role):
+    unit = OPERATIONS / f"shuffledp-{role}.service"
+    text = unit.read_text("utf-8")
+    assert f"/opt/shuffledp/bin/shuffledp serve {role} --config %S/" in text
+    here = tmp_path / unit.name
+    here.write_text(text.replace("/opt/shuffledp/bin/shuffledp", str(SHUFFLEDP)))
+    for command in (
+        ["verify", "--man=no"],
+        ["security", "--offline=true", "--threshold=20"],  # of 100; without any rules it is 96
+    ):
+        outcome = subprocess.run(
+            ["systemd-analyze", *command, here], capture_output=True, text=True, check=False
+        )
+        assert (outcome.returncode, outcome.stderr) == (0, ""), outcome.stdout
+
+
+# ---------------------------------------------------------------- the runbook
+RUNBOOK = REPOSITORY / "docs" / "guides" / "runbook.md"
+
+
+def runbook_commands():
+    """Return the runbook's commands in their order."""
+    blocks = re.findall(r"^```sh\n(.*?)^```", RUNBOOK.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    return [line for block in blocks for line in block.splitlines()]
+
+
+class Services:
+    """Stands for systemctl: runs the two servers."""
+
+    def __init__(self):
+        self.running = {}
+
+    def do(self, verb, role):
+        """Start, stop or restart one."""
+        if verb != "start":
+            process = self.running.pop(role)
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=600)
+            assert process.returncode == TERMINATED
+        if verb != "stop":
+            assert role not in self.running
+            self.running[role] = started(role, Path(f"{role}.log"))
+
+
+@pytest.mark.slow
+def test_the_runbooks_commands_run_in_their_order_and_reports_go_on_to_a_result(
+    tmp_path, monkeypatch, capfd
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{SHUFFLEDP.parent}{os.pathsep}{os.environ['PATH']}")
+    Path("answers.csv").write_text("answer\n" + "yes\nno\n" * 100)
+    shuffler, analyzer = free_address(), free_address()
+    places = {"127.0.0.1:8411": inner_of(shuffler), "127.0.0.1:8421": inner_of(analyzer)}
+    create = [
+        "task", "create", "--domain", "yes,no", "--epsilon0", "2", "--epsilon", "2", "--delta",
+        "1e-6", "--min-batch", "100", "--epoch", "2s", "--grace", "4s", "--num-epochs", "100000",
+        "--out", "task", "--shuffler", shuffler, "--analyzer", analyzer,
+    ]  # fmt: skip
+    assert main(create) == 0
+    services = Services()
+    try:
+        for role in ("shuffler", "analyzer"):
+            services.do("start", role)
+        wait_for("ok", lambda: inner(analyzer, "/readyz"))
+        send = ["send", "task/task.bin", "answers.csv", "--column", "answer"]
+        assert main(send) == 0
+        wait_for('state="published"} 1', lambda: inner(analyzer, "/metrics"))
+        epoch_0 = '"key_destroyed", "epoch": 0}'
+        wait_for(epoch_0, Path("shuffler.log").read_text)
+        for line in runbook_commands():
+            systemctl = re.fullmatch(r"systemctl (\w+) shuffledp-(\w+)", line)
+            if systemctl is not None:
+                services.do(*systemctl.groups())
+                continue
+            for documented, place in places.items():
+                line = line.replace(documented, place)  # noqa: PLW2901
+            subprocess.run(["bash", "-o", "pipefail", "-c", line], check=True)
+        wait_for("ok", lambda: inner(analyzer, "/readyz"))
+        said = capfd.readouterr().out
+        for each in (
+            "ok\nok\n",
+            "reports that wait: 0, of epochs: 0; faults: 0",
+            "batches that were taken: 1; faults: 0",
+            "number 1\n",
+            "key 0 is destroyed",
+            "the key of epoch 0 is gone already",
+            "shuffledp_shuffler_least_batch_reports 100",
+            "task are sound",
+        ):
+            assert each in said
+        assert main(send) == 0
+        wait_for('state="published"} 2', lambda: inner(analyzer, "/metrics"))
+        assert main(["collect", "task", "--out", "results"]) == 0
+        assert json.loads(Path("results/privacy.json").read_bytes())["num_users"] == 200
+    finally:
+        for role in list(services.running):
+            services.do("stop", role)
+
+
+def inner_of(address):
+    """Return where the inner port is of what listens at an address."""
+    host, _, port = address.rpartition(":")
+    return f"{host}:{int(port) + 1}"
