@@ -14,11 +14,11 @@ from deploy.make_vectors import (
     ANALYZER_KEY,
     RECORD_SIZE,
     SEALING,
-    SHUFFLER_KEY,
     SIGNING,
     make_task,
     public,
 )
+from deploy.test_system import key_of
 from shuffledp.core.errors import DataError
 from shuffledp.deploy import messages as m
 from shuffledp.deploy.analyzer import Analyzer
@@ -29,6 +29,7 @@ from shuffledp.deploy.sealing import open_seal
 from shuffledp.deploy.service import shuffler_app
 from shuffledp.deploy.shuffler import GRACE_SECONDS, Shuffler
 from shuffledp.deploy.task import Task
+from shuffledp.deploy.watch import ShufflerWatch, Watch
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 
 SMALL = {"min_batch": 4, "honest_ppm": 1_000_000, "epsilon": "2"}
@@ -43,7 +44,11 @@ def at(epoch, seconds=0):
 
 def shuffler_of(task, folder, **more):
     return Shuffler(
-        task, folder, signing_key=SIGNING["shuffler"], sealing_keys={7: SEALING["shuffler"]}, **more
+        task,
+        folder,
+        signing_key=SIGNING["shuffler"],
+        sealing_keys=dict.fromkeys(range(task.num_epochs), SEALING["shuffler"]),
+        **more,
     )
 
 
@@ -63,7 +68,7 @@ def sent(report, *, number, task=TASK, epoch=0):
         report,
         report_id=number.to_bytes(16, "big"),
         epoch=epoch,
-        shuffler=SHUFFLER_KEY,
+        shuffler=key_of(epoch),
         analyzer=ANALYZER_KEY,
     ).encode()
 
@@ -235,7 +240,7 @@ def test_without_an_epochs_key_copies_of_everything_open_nothing(tmp_path):
     assert report.sealed in copied
     # The shuffler started again without the key releases nothing of it.
     with Shuffler(
-        TASK, tmp_path, signing_key=SIGNING["shuffler"], sealing_keys={8: SEALING["operator"]}
+        TASK, tmp_path, signing_key=SIGNING["shuffler"], sealing_keys={1: SEALING["operator"]}
     ) as shuffler:
         assert shuffler.advance(at(0, OVER))[0].state == "short"
 
@@ -258,8 +263,9 @@ def app(tmp_path):
             shuffler_app(
                 shuffler,
                 public_keys=b"",
+                analyzer_keys=b"",
                 analyzer_key=public(SIGNING["analyzer"]),
-                numbers={},
+                watch=ShufflerWatch(Watch.of("shuffler"), shuffler, tmp_path),
                 now=lambda: at(0),
             ),
         )
@@ -310,12 +316,12 @@ def test_junk_costs_nobody_elses_report(tmp_path):
         for number in range(100, 120):
             invalid = sent(bytes([number]), number=number)  # opens, and is no report
             shuffler.take(invalid, at(0))
-            noise = m.Report(report_id=bytes([number]) * 16, epoch=0, key=7, sealed=bytes(98))
+            noise = m.Report(report_id=bytes([number]) * 16, epoch=0, key=0, sealed=bytes(98))
             shuffler.take(noise.encode(), at(0))
             # One inner seal under many ids.
             info = m._outer_info(TASK.task_id, 0, bytes([number, 1]) * 8)
-            sealed = m.seal(same, SHUFFLER_KEY.public_key, info)
-            copy = m.Report(report_id=bytes([number, 1]) * 8, epoch=0, key=7, sealed=sealed)
+            sealed = m.seal(same, public(SEALING["shuffler"]), info)
+            copy = m.Report(report_id=bytes([number, 1]) * 8, epoch=0, key=0, sealed=sealed)
             assert shuffler.take(copy.encode(), at(0)) == [Answer.ACCEPTED]
         shuffler.advance(at(0, OVER))
         opened = analyzer.take(shuffler.fetch(1))
@@ -344,9 +350,9 @@ def test_who_takes_anothers_id_first_costs_them_the_report_and_they_are_told(tmp
     """As if it were lost on the way; ids are drawn at random, or follow from a secret code."""
     with shuffler_of(TASK, tmp_path) as shuffler, Client(TASK, tmp_path / "c.db") as client:
         kept = client.report("yes", at(0))
-        noise = m.Report(report_id=kept.report_id, epoch=0, key=7, sealed=bytes(98))
+        noise = m.Report(report_id=kept.report_id, epoch=0, key=0, sealed=bytes(98))
         shuffler.take(noise.encode(), at(0))
-        body = client.sealed(shuffler=SHUFFLER_KEY, analyzer=ANALYZER_KEY)
+        body = client.sealed(shuffler=key_of(0), analyzer=ANALYZER_KEY)
         assert shuffler.take(body, at(0)) == [Answer.REPLAYED]
 
 
@@ -354,7 +360,7 @@ def test_who_takes_anothers_id_first_costs_them_the_report_and_they_are_told(tmp
 def test_a_device_whose_clock_is_ahead_counts_once_in_the_epoch_it_named(tmp_path):
     with shuffler_of(TASK, tmp_path) as shuffler, Client(TASK, tmp_path / "c.db") as client:
         kept = client.report("yes", at(3))
-        body = client.sealed(shuffler=SHUFFLER_KEY, analyzer=ANALYZER_KEY)
+        body = client.sealed(shuffler=key_of(3), analyzer=ANALYZER_KEY)
         for day in range(3):
             assert shuffler.take(body, at(day)) == [Answer.EARLY]
         assert client.report("yes", at(0)) == kept  # its clock is set right: the same report
@@ -366,7 +372,7 @@ def test_a_device_whose_clock_is_ahead_counts_once_in_the_epoch_it_named(tmp_pat
 def test_a_device_whose_clock_is_behind_is_late_and_counted_as_that(tmp_path):
     with shuffler_of(TASK, tmp_path) as shuffler, Client(TASK, tmp_path / "c.db") as client:
         client.report("yes", at(0))
-        body = client.sealed(shuffler=SHUFFLER_KEY, analyzer=ANALYZER_KEY)
+        body = client.sealed(shuffler=key_of(0), analyzer=ANALYZER_KEY)
         for _ in range(2):
             assert shuffler.take(body, at(2)) == [Answer.LATE]
         assert shuffler.counts() == {"late": 2}

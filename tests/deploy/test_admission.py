@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deploy.make_vectors import ANALYZER_KEY, SEALING, SHUFFLER_KEY, SIGNING, make_task
-from deploy.test_system import OVER, SMALL, analyzer_for, at
+from deploy.make_vectors import ANALYZER_KEY, SEALING, SIGNING, make_task
+from deploy.test_system import OVER, SMALL, analyzer_for, at, key_of
 from shuffledp.core.errors import DataError
 from shuffledp.deploy.admission import (
     Codes,
@@ -31,7 +31,7 @@ def admitting(folder, codes=CODES):
         TASK,
         folder,
         signing_key=SIGNING["shuffler"],
-        sealing_keys={7: SEALING["shuffler"]},
+        sealing_keys=dict.fromkeys(range(TASK.num_epochs), SEALING["shuffler"]),
         admission=Codes(codes, TASK.task_id),
     )
 
@@ -42,7 +42,7 @@ def sent(code, *, epoch=0, report=b"\0", report_id=None):
         report,
         report_id=report_id or report_id_of(code, TASK.task_id, epoch),
         epoch=epoch,
-        shuffler=SHUFFLER_KEY,
+        shuffler=key_of(epoch),
         analyzer=ANALYZER_KEY,
     ).encode()
 
@@ -93,7 +93,7 @@ def test_a_client_with_a_code_is_admitted_and_sends_the_same_again(tmp_path):
                 assert kept.report_id == report_id_of(code, TASK.task_id, 1)
             with Client(TASK, tmp_path / f"{index}.db") as client:
                 assert client.report("no", at(2), code=CODES[0]) == kept
-                body = client.sealed(shuffler=SHUFFLER_KEY, analyzer=ANALYZER_KEY)
+                body = client.sealed(shuffler=key_of(1), analyzer=ANALYZER_KEY)
                 assert shuffler.take(body, at(1)) == [Answer.ACCEPTED]
                 assert shuffler.take(body, at(1)) == [Answer.ACCEPTED]
         assert shuffler.advance(at(1, OVER))[-1].size == len(CODES)

@@ -16,8 +16,9 @@ from golden.schemas import found_in
 from shuffledp.cli.main import main
 from shuffledp.deploy.admission import read_codes, write_code
 from shuffledp.deploy.client import Client, default_store
+from shuffledp.deploy.key_files import keys_of
 from shuffledp.deploy.messages import Answer
-from shuffledp.deploy.settings import ShufflerSettings, read_task, sealing_keys, signing_key
+from shuffledp.deploy.settings import ShufflerSettings, read_task, signing_key
 from shuffledp.deploy.shuffler import Shuffler
 
 SHUFFLEDP = Path(sys.executable).with_name("shuffledp")
@@ -58,11 +59,12 @@ def serving(*roles):
 def stored():
     """Return the ids that the shuffler, which has ended, took in."""
     settings = ShufflerSettings.read(Path("task/shuffler.toml"))
+    task = read_task(TASK)
     with Shuffler(
-        read_task(TASK),
+        task,
         settings.store,
         signing_key=signing_key(settings.signing_key),
-        sealing_keys=sealing_keys(settings.sealing_keys),
+        sealing_keys=keys_of(settings, task),
     ) as shuffler:
         store = shuffler._store
         tables = [f"reports_{epoch}" for (epoch,) in store.rows("SELECT epoch FROM epochs")]

@@ -97,7 +97,7 @@ def play(folder, games, leak=None):
         task,
         folder,
         signing_key=SIGNING["shuffler"],
-        sealing_keys={7: SEALING["shuffler"]},
+        sealing_keys=dict.fromkeys(range(games), SEALING["shuffler"]),
         grace_seconds=0.0,
     ) as shuffler:
         shuffler._store.rows("PRAGMA synchronous = OFF")  # no power is cut here
@@ -113,7 +113,7 @@ def play(folder, games, leak=None):
             for place, index in enumerate(order):
                 info = m._outer_info(task.task_id, epoch, ids[index])
                 sealed = m.seal(inner[index], SHUFFLER_KEY.public_key, info)
-                report = m.Report(report_id=ids[index], epoch=epoch, key=7, sealed=sealed)
+                report = m.Report(report_id=ids[index], epoch=epoch, key=epoch % 256, sealed=sealed)
                 uploads[place > 0] += report.encode()
             for late, body in enumerate(uploads):
                 shuffler.take(body, task.start + epoch + 0.4 * late)

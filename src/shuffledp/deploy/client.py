@@ -239,22 +239,27 @@ class Client:
             analyzer=analyzer,
         ).encode()
 
-    def send(self, *, patience_seconds: float = 60.0) -> Answer:
+    def send(self, now: float | None = None, *, patience_seconds: float = 60.0) -> Answer:
         """Hand the kept report in, and return what became of it; once it is done, send nothing.
 
         What is answered with EARLY, UNKNOWN_KEY or NOT_ADMITTED may be sent again later; all else
-        is the end of it.
+        is the end of it. ``now`` is the time, seconds since 1970, by default of the clock.
 
         Raises
         ------
         DataError
-            If there is no report yet, or the servers have no keys for it.
+            If there is no report yet.
+        ProtocolError
+            If a server breaks the protocol, or its keys are over, old or not the other's.
         NoAnswerError
             If a server gives no answer for so long: nothing is lost, send again later.
         """
         told = self._store.fact("answer")
         if self.is_done and told is not None:
             return Answer(told)
+        kept = self.kept()
+        if kept is None:
+            raise DataError("there is no report to send: answer first")
         try:
             from shuffledp.deploy.remote import Server, fetch_keys
         except ModuleNotFoundError as error:
@@ -263,6 +268,7 @@ class Client:
             raise MissingPackageError(
                 "sending needs one more package: run pip install httpx", name=error.name
             ) from None
+        now = time.time() if now is None else now
         task = self.task
         with (
             Server(
@@ -272,7 +278,6 @@ class Client:
                 task, task.analyzer_url, "analyzer", patience_seconds=patience_seconds
             ) as analyzer,
         ):
-            now = time.time()
             sealing, opening = fetch_keys(shuffler, analyzer, now)
             outer, inner = self.choose_keys(shuffler=sealing, analyzer=opening, now=now)
             (answer,) = shuffler.upload(self.sealed(shuffler=outer, analyzer=inner))
