@@ -423,6 +423,16 @@ def collect(
             ("epsilon", f"{rounded(guarantee['epsilon']['upper'], up=True)} (proved upper bound)"),
             ("delta", made.delta),
             ("no shuffler", f"epsilon0 = {rounded(record['epsilon0'], up=True)}"),
+            *_budget_facts(record["parameters"]["budget"]),
             ("report", str(out / REPORT_FILE)),
         ]
     )
+
+
+def _budget_facts(budget: dict[str, Any] | None) -> list[tuple[str, str]]:
+    """Return what was spent of a budget and what is left, if there is one."""
+    if budget is None:
+        return []
+    left, whole = (rounded(budget[each], up=False) for each in ("left", "epsilon"))
+    text = f"epsilon {left} of {whole} left at delta = {budget['delta']:g}"
+    return [("budget", f"{text}; spent under {budget['spent_under'][:16]}")]

@@ -98,6 +98,7 @@ def result_of(task: Task, opened: Opened) -> Result:
 
 def batch_facts(task: Task, opened: Opened) -> dict[str, object]:
     """Return what a result says of where it comes from, as JSON values."""
+    ledger = opened.ledger
     return {
         "task_id": task.task_id.hex(),
         "task": task.info,
@@ -110,6 +111,15 @@ def batch_facts(task: Task, opened: Opened) -> dict[str, object]:
         "num_rare_key": opened.num_rare_key,
         "num_honest": opened.guarantee.num_users,
         "honest_fraction": task.honest_ppm / 1_000_000,
+        "budget": None
+        if ledger is None
+        else {
+            "spent_under": opened.root.hex(),
+            "epsilon": ledger.epsilon,
+            "delta": ledger.delta,
+            "spent": ledger.spent.upper,
+            "left": ledger.remaining,
+        },
     }
 
 
@@ -124,6 +134,7 @@ def open_shuffler(settings: ShufflerSettings) -> Shuffler:
         sealing_keys=keys_of(settings, task),
         grace_seconds=settings.grace_seconds,
         admission=settings.admission(task),
+        ledger=settings.ledger,
         database=settings.database,
         batches=settings.batches,
     )

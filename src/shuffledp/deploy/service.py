@@ -22,7 +22,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from shuffledp.core.errors import OutputError, ShuffledpError
+from shuffledp.core.errors import BudgetError, OutputError, ShuffledpError
 from shuffledp.deploy.events import EventHandler
 from shuffledp.deploy.http_server import (
     ConnectionLimits,
@@ -179,7 +179,11 @@ async def _release_batches(
                 state = shuffler.batch(number)
                 with workers(shuffler.size(number)) as executor:
                     opened = await opened_in(executor, shuffler.pages(number))
-                written = await asyncio.to_thread(shuffler.write, state, opened)
+                try:
+                    written = await asyncio.to_thread(shuffler.write, state, opened)
+                except BudgetError as error:
+                    written = None
+                    watch.watch.log.say("budget_refused", batch=number, reason=str(error))
                 watch.released(shuffler.settle(state, written))
             watch.tick(now())
         except OutputError as error:  # a full disk: each step can be done again

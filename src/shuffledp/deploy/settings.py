@@ -39,6 +39,9 @@ class Settings:
     #: URL of a PostgreSQL database, which several processes may share; by default there is a
     #: SQLite file in ``store``. A password belongs in a file: ``?passfile=PATH``.
     database: str | None = None
+    #: Budget of those who answer, from which each batch is spent before it leaves this server; a
+    #: file of its own for each server. None by default.
+    ledger: Path | None = None
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -116,8 +119,6 @@ class AnalyzerSettings(Settings):
     opening_keys: Path
     #: Ed25519 public key that signs batches, hexadecimal.
     shuffler: str
-    #: Budget from which each batch is spent before it is said; none by default.
-    ledger: Path | None = None
     #: Seconds between questions to the shuffler.
     poll_seconds: float = 60.0
 

@@ -20,8 +20,10 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+from shuffledp.core.errors import BudgetError
 from shuffledp.deploy.admission import Admission, Anybody
 from shuffledp.deploy.batch_store import open_batches
+from shuffledp.deploy.budget import spend_for_batch
 from shuffledp.deploy.database import Layout, open_store, rows_among
 from shuffledp.deploy.messages import (
     NUM_KEYS,
@@ -108,16 +110,19 @@ class Shuffler:
         sealing_keys: Mapping[int, X25519PrivateKey],
         grace_seconds: float = GRACE_SECONDS,
         admission: Admission | None = None,
+        ledger: Path | None = None,
         database: str | None = None,
         batches: str | None = None,
     ) -> None:
         """``sealing_keys`` are by epoch: those of epochs whose reports are not all released.
 
+        With a ledger each batch is spent before it is written, and waits if the budget is too
+        small. It is the shuffler's own: it counts the records, of which the analyzer may use fewer.
         ``database`` and ``batches`` are URLs of PostgreSQL and of a place for objects, which
         several processes may share; by default both are in ``folder``, for one process.
         """
         task.check()
-        self._admission = admission or Anybody()
+        self._admission, self._ledger = admission or Anybody(), ledger
         self.task, self._grace, self._task_id = task, grace_seconds, task.task_id
         self._signing_key, self._sealing_keys = signing_key, dict(sealing_keys)
         self._batches = open_batches(folder, batches, task_id=self._task_id)
@@ -358,10 +363,20 @@ class Shuffler:
     def release(self, number: int, opened: Iterable[Sequence[bytes | None]]) -> BatchState:
         """Write a batch of what was opened, then forget the reports; repeatable."""
         state = self.batch(number)
-        return self.settle(state, self.write(state, opened))
+        try:
+            written = self.write(state, opened)
+        except BudgetError:
+            written = None
+        return self.settle(state, written)
 
     def write(self, state: BatchState, opened: Iterable[Sequence[bytes | None]]) -> Written | None:
-        """Sort what was opened and write the batch; None if it is too small. Uses no database."""
+        """Sort what was opened and write the batch; None if it is too small. Uses no database.
+
+        Raises
+        ------
+        BudgetError
+            If there is a ledger that does not cover it: nothing is spent, and nothing written.
+        """
         records: set[bytes] = set()
         num_reports = num_opened = 0
         for page in opened:
@@ -378,6 +393,14 @@ class Shuffler:
             epochs=(state.first_epoch, state.last_epoch),
             record_size=sealed_size(self._report_bytes),
         )
+        if self._ledger is not None:
+            spend_for_batch(
+                self._ledger,
+                self.task,
+                number=state.number,
+                root=batch.root,
+                num_reports=len(records),
+            )
         self._batches.write(state.number, b"".join(batch.encode()))
         return Written(
             size=len(records),
