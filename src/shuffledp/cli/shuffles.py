@@ -77,7 +77,7 @@ grouping_options = added(
         ),
         click.option(
             "--rank-distance",
-            type=click.Choice(["kendall", "hamming", "cayley"]),
+            type=click.Choice(["kendall", "hamming"]),
             default="kendall",
             show_default=True,
             help="Distance between orders, by which the Mallows model decays. Only kendall keeps "
