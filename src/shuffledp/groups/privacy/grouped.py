@@ -20,6 +20,7 @@ Source: ours; docs/results/grouped.md has the proofs.
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple, SupportsFloat
 
 from shuffledp.accounting.amplification.atom_law import (
@@ -29,8 +30,9 @@ from shuffledp.accounting.amplification.atom_law import (
 )
 from shuffledp.accounting.amplification.families import blanket_atoms
 from shuffledp.accounting.amplification.registry import (
-    SHUFFLE_ASSUMPTIONS,
     account_epsilon,
+    carried_over,
+    least_over,
 )
 from shuffledp.accounting.amplification.stated_blanket import (
     STATED_BLANKET,
@@ -75,14 +77,6 @@ _WINDOW_GROWTH = 1.5
 
 # From here on no blanket matters, and e^epsilon is no comfortable float.
 _NO_AMPLIFICATION = 200.0
-
-
-class _Found(NamedTuple):
-    """One upper bound, with its name and what it assumes beyond the shuffle."""
-
-    value: float
-    method: str
-    assumptions: tuple[str, ...] = ()
 
 
 class _Window(NamedTuple):
@@ -175,21 +169,7 @@ def _thinning(
     return _Thinning(laws, size)
 
 
-def _extra(bound: Bound) -> tuple[str, ...]:
-    """Return what a bound on a uniform shuffle assumes of the randomizer."""
-    return tuple(text for text in bound.assumptions if text not in SHUFFLE_ASSUMPTIONS)
-
-
-def _bound(found: list[_Found], lower: float | None, source: str) -> Bound:
-    """Return the smallest upper end over the lower end; ends that meet may cross by rounding."""
-    best = min(found, key=lambda each: each.value)
-    return Bound(
-        lower=None if lower is None else min(lower, best.value),
-        upper=best.value,
-        method=best.method,
-        source=source,
-        assumptions=MALLOWS_ASSUMPTIONS + best.assumptions,
-    )
+_renamed = partial(carried_over, source=_SOURCE, assumptions=MALLOWS_ASSUMPTIONS)
 
 
 def _uniform(bound: Bound) -> Bound:
@@ -263,7 +243,7 @@ def grouped_epsilon(
     crowd = 1 if math.isinf(theta) else n
     uniform = account_epsilon(profile, num_users=crowd, delta=delta, with_lower=with_lower)
     single = account_epsilon(profile, num_users=1, delta=delta, with_lower=False)
-    found = [_Found(single.upper, "local", _extra(single))]
+    found = [_renamed(single, method="local", upper=single.upper)]
     if delta > 0.0 and not math.isinf(theta):
         thinning = _thinning(profile, n, theta, distance)
         if thinning is not None:
@@ -272,16 +252,24 @@ def grouped_epsilon(
                 for law in thinning.laws
             ]
             extra = STATED_BLANKET.assumptions if profile.blanket else ()
-            found.append(_Found(max(values), "mallows-thinned", extra))
-        best = min(each.value for each in found)
+            found.append(
+                Bound(
+                    lower=None,
+                    upper=max(values),
+                    method="mallows-thinned",
+                    source=_SOURCE,
+                    assumptions=MALLOWS_ASSUMPTIONS + extra,
+                )
+            )
+        best = min(each.upper for each in found)
         windows = _windows(distance, n, theta)
         found.extend(_window_epsilons(profile, windows, delta, best=best, least=uniform.upper))
-    return _bound(found, uniform.lower, _SOURCE)
+    return least_over(found, uniform.lower)
 
 
 def _window_epsilons(
     profile: LocalProfile, windows: Iterator[_Window], delta: float, *, best: float, least: float
-) -> Iterator[_Found]:
+) -> Iterator[Bound]:
     """Yield what windows give that may beat ``best``.
 
     A uniform shuffle of everybody has ``least``, and so no window has less.
@@ -295,4 +283,4 @@ def _window_epsilons(
         bound = account_epsilon(profile, num_users=window.size, delta=inner, with_lower=False)
         total = round_up(bound.upper + window.alpha)
         best = min(best, total)
-        yield _Found(total, f"mallows-window/{bound.method}", _extra(bound))
+        yield _renamed(bound, method=f"mallows-window/{bound.method}", upper=total)
