@@ -76,6 +76,7 @@ def require_answers(
     return out
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetRandomizer(ABC):
     """A `LocalRandomizer` of sets of at most s = ``max_answers`` of the categories 0, ..., k - 1.
 
@@ -100,14 +101,12 @@ class SetRandomizer(ABC):
         Name of the exact law.
     """
 
-    __slots__ = ()
-
     base_name: str
     domain_size: int
     max_answers: int
     epsilon0: float
-    base: CategoryRandomizer
-    fingerprint: str
+    base: CategoryRandomizer = field(init=False, repr=False)
+    fingerprint: str = field(init=False, repr=False)
 
     prefix: ClassVar[str]
 
@@ -296,13 +295,6 @@ class SampledAnswers(SetRandomizer):
 
     prefix: ClassVar[str] = "sampled"
 
-    base_name: str
-    domain_size: int
-    max_answers: int
-    epsilon0: float
-    base: CategoryRandomizer = field(init=False, repr=False)
-    fingerprint: str = field(init=False, repr=False)
-
     def __post_init__(self) -> None:
         k, max_answers = require_set_size(self.domain_size, self.max_answers)
         base = make_randomizer(self.base_name, domain_size=k + 1, epsilon0=self.epsilon0)
@@ -405,13 +397,6 @@ class SplitAnswers(SetRandomizer):
     """
 
     prefix: ClassVar[str] = "split"
-
-    base_name: str
-    domain_size: int
-    max_answers: int
-    epsilon0: float
-    base: CategoryRandomizer = field(init=False, repr=False)
-    fingerprint: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         k, max_answers = require_set_size(self.domain_size, self.max_answers)
