@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.checks import require_at_least
-from shuffledp.core.numerics.enclosure import Enclosure, round_up
+from shuffledp.core.numerics.enclosure import Enclosure, float_above, round_up
 from shuffledp.leakage.builders import Truth
 from shuffledp.leakage.channel import Channel, as_channel
 from shuffledp.leakage.contour import Setting, contour_angles, contour_tails
@@ -209,7 +209,9 @@ def _uniform_upper(num_users: int, response: Response) -> float:
     leaked = round_up(float(response.kept) * excess, operations=4)
     # r + (p - r)/k = 1/k.
     return min(
-        round_up(1.0 / response.domain_size + leaked, operations=4), 1.0, _up(response.truth)
+        round_up(1.0 / response.domain_size + leaked, operations=4),
+        1.0,
+        float_above(response.truth),
     )
 
 
@@ -223,12 +225,6 @@ def _excess_by_ranges(num_users: int, response: Response) -> float:
             share = min(excess_share(start + 1, response.domain_size).upper, share)
         excess += mass * share
     return round_up(excess, operations=2 * len(ranges.starts) + 4)
-
-
-def _up(number: Fraction) -> float:
-    """Return a double at or above a fraction."""
-    nearest = float(number)
-    return nearest if Fraction(nearest) >= number else math.nextafter(nearest, math.inf)
 
 
 def channel_blanket_upper(

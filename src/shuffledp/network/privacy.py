@@ -302,6 +302,15 @@ def network_walk_delta(
     return least_over(found, uniform.lower)
 
 
+def _save_for(missed: float, hidden: float, worst: float) -> float:
+    """Return (1 - a) times one delta plus a times the largest, rounded up."""
+    if missed == 0.0:
+        return hidden
+    # 1 - a is rounded up: hidden is at most worst, so that errs upwards.
+    total = math.nextafter(1.0 - missed, 2.0) * hidden + missed * worst
+    return min(round_up(total), worst)
+
+
 class _Curve:
     """Upper bounds of delta for one decomposition, as a function of epsilon."""
 
@@ -319,11 +328,7 @@ class _Curve:
         """Return the upper bound at one epsilon."""
         worst = self._uniform(1, epsilon)
         hidden = crowd_delta(self.law, partial(self._conditional, epsilon=epsilon), worst)
-        if self._missed == 0.0:
-            return hidden
-        # 1 - a is rounded up: hidden is at most worst, so that errs upwards.
-        total = math.nextafter(1.0 - self._missed, 2.0) * hidden + self._missed * worst
-        return min(round_up(total), worst)
+        return _save_for(self._missed, hidden, worst)
 
     def _uniform(self, size: int, epsilon: float) -> float:
         return account_delta(self._profile, num_users=size, epsilon=epsilon, with_lower=False).upper
@@ -446,10 +451,7 @@ class WeightedWalk:
             return max(atom_delta_above(law, size, epsilon, width=self._width) for law in laws)
 
         hidden = crowd_delta(self._crowd, conditional, worst)
-        if weights.missed == 0.0:
-            return hidden
-        total = math.nextafter(1.0 - weights.missed, 2.0) * hidden + weights.missed * worst
-        return min(round_up(total), worst)
+        return _save_for(weights.missed, hidden, worst)
 
     def epsilon(self, weights: Weights, delta: float) -> float:
         """Return an epsilon whose bound is at most delta, hardly above the least."""

@@ -19,7 +19,7 @@ from shuffledp.core.checks import require_at_least, require_non_negative
 from shuffledp.core.entropy import Entropy, draw_below
 from shuffledp.core.errors import DomainError, FingerprintError, ParameterError
 from shuffledp.core.exact_atoms import outward_pairs, rounded_atoms
-from shuffledp.core.numerics.enclosure import float_above
+from shuffledp.core.numerics.enclosure import float_above, float_below
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
 from shuffledp.estimation.frequencies import (
@@ -403,7 +403,7 @@ class SplitAnswers(SetRandomizer):
         loss = require_non_negative("epsilon0", self.epsilon0)
         # Twice, so that the law rebuilt from the loss that it states is the same: as in `settle`.
         for _ in range(2):
-            each = _share_lower(loss, max_answers)
+            each = float_below(Fraction(loss) / max_answers)
             base = make_randomizer(self.base_name, domain_size=k + 1, epsilon0=each)
             loss = float_above(Fraction(base.epsilon0) * max_answers)
         self._settle(k, max_answers, base, loss)
@@ -450,14 +450,6 @@ class SplitAnswers(SetRandomizer):
         """Return how many slots of reports support each category. See `SetRandomizer`."""
         slot = self.base.randomize(np.empty(0, np.int64), Entropy.from_seed(0)).data.shape[1:]
         return self._count_slots(reports, slot)
-
-
-def _share_lower(loss: float, num_parts: int) -> float:
-    """Return the largest float of which ``num_parts`` times is at most ``loss``, exactly."""
-    share = loss / num_parts
-    while Fraction(share) * num_parts > Fraction(loss):
-        share = math.nextafter(share, 0.0)
-    return share
 
 
 def _product(atoms: tuple[BlanketAtom, ...], num_parts: int) -> tuple[BlanketAtom, ...]:
