@@ -4,7 +4,7 @@ As arrays they have one row a user, padded with -1.
 """
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -23,11 +23,9 @@ from shuffledp.core.numerics.enclosure import float_above, float_below
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
 from shuffledp.estimation.frequencies import (
-    FrequencyEstimates,
-    estimate_frequencies,
     expected_standard_error,
 )
-from shuffledp.randomizers.base import CategoryRandomizer, bytes_of_row, require_same_law
+from shuffledp.randomizers.base import CategoryRandomizer, FrequencyRandomizer, bytes_of_row
 from shuffledp.randomizers.checks import LARGEST_K, fingerprint_of, plain_array, set_fields
 from shuffledp.randomizers.registry import RANDOMIZERS, make_randomizer
 
@@ -77,7 +75,7 @@ def require_answers(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetRandomizer(ABC):
+class SetRandomizer(FrequencyRandomizer):
     """A `LocalRandomizer` of sets of at most s = ``max_answers`` of the categories 0, ..., k - 1.
 
     Sets are filled up to exactly s answers with *dummies*, a category k of its own, so that a
@@ -123,19 +121,6 @@ class SetRandomizer(ABC):
 
     @property
     @abstractmethod
-    def profile(self) -> LocalProfile:
-        """What the accountant needs to know."""
-
-    @property
-    @abstractmethod
-    def support_probabilities(self) -> tuple[float, float]:
-        """Chance that a slot of a report supports a category: one that the user holds, or not.
-
-        Of a report with several slots, the slot of that answer is meant.
-        """
-
-    @property
-    @abstractmethod
     def num_slots(self) -> int:
         """How often one report can support one category."""
 
@@ -149,37 +134,10 @@ class SetRandomizer(ABC):
         ``max_answers``.
         """
 
-    @abstractmethod
-    def aggregate(self, reports: Reports) -> Counts:
-        """Return how often reports support each category; dummies are left out."""
-
     @property
     def num_report_bytes(self) -> int:
         """Bytes a report."""
         return bytes_of_row(self.randomize(np.empty((0, 0), np.int64), Entropy.from_seed(0)))
-
-    def estimate(
-        self,
-        data: Reports | Counts,
-        *,
-        confidence: float = 0.95,
-        interval: str = "wilson",
-        simultaneous: bool = False,
-    ) -> FrequencyEstimates:
-        """Return the unbiased share of users that hold each category, and how far it may be off.
-
-        As `CategoryRandomizer.estimate`. The shares of k categories sum to the mean number of
-        answers a user, not to 1.
-        """
-        counts = self.aggregate(data) if isinstance(data, Reports) else data
-        require_same_law(counts.fingerprint, self.fingerprint)
-        return estimate_frequencies(
-            counts,
-            support_probabilities=self.support_probabilities,
-            confidence=confidence,
-            interval=interval,
-            simultaneous=simultaneous,
-        )
 
     def expected_standard_error(self, *, num_users: int, frequency: float) -> float:
         """Return the standard error that an estimate will have, before any data is seen.

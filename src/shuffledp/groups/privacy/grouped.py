@@ -87,13 +87,6 @@ class _Window(NamedTuple):
     log_factor: float  # ln M
 
 
-class _Thinning(NamedTuple):
-    """Laws of (B) with the blanket kappa omega, for the users of one block."""
-
-    laws: list[AtomLaw]
-    num_users: int
-
-
 def _require_theta(theta: SupportsFloat) -> float:
     return require_extended("theta", theta, "0 shuffles uniformly, inf does not shuffle")
 
@@ -151,22 +144,22 @@ def _block_of(distance: str, num_users: int, theta: float) -> tuple[int, float]:
 
 def _thinning(
     profile: LocalProfile, num_users: int, theta: float, distance: str
-) -> _Thinning | None:
-    """Return the laws of the thinned crowd; None where there is no crowd or no blanket."""
+) -> tuple[list[AtomLaw], int]:
+    """Return the laws of (B) with the blanket kappa omega, if there is one, and a block's users."""
     atoms = blanket_atoms(profile)
     if profile.delta0 > 0.0 or profile.epsilon0 > _NO_AMPLIFICATION or not atoms:
-        return None
+        return [], num_users
     stated = LocalProfile(epsilon0=profile.epsilon0, family=RandomizerFamily.OTHER, blanket=atoms)
     if violated_hypothesis(stated) is not None:
-        return None
+        return [], num_users
     size, kappa = _block_of(distance, num_users, theta)
     if (size - 1) * kappa < _FEWEST_HIDING:
-        return None
+        return [], num_users
     laws = [
         AtomLaw(kappa * law.masses, law.ratios0 / kappa, law.ratios1 / kappa, accuracy=law.accuracy)
         for law in dominating_laws(stated)
     ]
-    return _Thinning(laws, size)
+    return laws, size
 
 
 _renamed = partial(carried_over, source=_SOURCE, assumptions=MALLOWS_ASSUMPTIONS)
@@ -245,22 +238,17 @@ def grouped_epsilon(
     single = account_epsilon(profile, num_users=1, delta=delta, with_lower=False)
     found = [_renamed(single, method="local", upper=single.upper)]
     if delta > 0.0 and not math.isinf(theta):
-        thinning = _thinning(profile, n, theta, distance)
-        if thinning is not None:
-            values = [
-                atom_epsilon_above(law, thinning.num_users, delta, profile.epsilon0)
-                for law in thinning.laws
-            ]
+        laws, size = _thinning(profile, n, theta, distance)
+        if laws:
             extra = STATED_BLANKET.assumptions if profile.blanket else ()
-            found.append(
-                Bound(
-                    lower=None,
-                    upper=max(values),
-                    method="mallows-thinned",
-                    source=_SOURCE,
-                    assumptions=MALLOWS_ASSUMPTIONS + extra,
-                )
+            thinned = Bound(
+                lower=None,
+                upper=max(atom_epsilon_above(law, size, delta, profile.epsilon0) for law in laws),
+                method="mallows-thinned",
+                source=_SOURCE,
+                assumptions=MALLOWS_ASSUMPTIONS + extra,
             )
+            found.append(thinned)
         best = min(each.upper for each in found)
         windows = _windows(distance, n, theta)
         found.extend(_window_epsilons(profile, windows, delta, best=best, least=uniform.upper))
