@@ -36,7 +36,7 @@ from shuffledp.groups.mallows import MallowsModel
 from shuffledp.leakage.blanket import blanket_vulnerability_upper
 from shuffledp.leakage.builders import Truth
 from shuffledp.leakage.guarantees import SOURCE
-from shuffledp.leakage.matrices import SUM_TOLERANCE
+from shuffledp.leakage.matrices import check_law
 from shuffledp.leakage.multinomial import (
     MultinomialForm,
     multinomial_form,
@@ -249,12 +249,8 @@ def _places(place_law: ArrayLike) -> _Places:
         raise ParameterError(
             f"place_law has shape {law.shape}: give the chance of each place, in a flat list"
         )
-    if not np.all(law >= 0.0):  # NaN fails
-        raise ParameterError("place_law has an entry that is not in [0, 1]: it is a law")
-    total = math.fsum(law)
-    if not abs(total - 1.0) <= SUM_TOLERANCE:
-        raise ParameterError(f"place_law sums to {total:.12g}, not 1: divide it by its sum")
-    masses = np.sort(law[law > 0.0])[::-1] / total
+    check_law("place_law", law)
+    masses = np.sort(law[law > 0.0])[::-1] / math.fsum(law)
     is_first = np.ones(masses.size, dtype=np.bool_)
     is_first[1:] = masses[1:] < masses[:-1] * (1.0 - _SAME)
     groups = np.cumsum(is_first) - 1

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_at_least, require_non_negative
 from shuffledp.core.entropy import Entropy, draw_below
-from shuffledp.core.errors import DomainError, FingerprintError, ParameterError
+from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.core.exact_atoms import outward_pairs, rounded_atoms
 from shuffledp.core.numerics.enclosure import float_above, float_below
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
@@ -26,7 +26,14 @@ from shuffledp.estimation.frequencies import (
     expected_standard_error,
 )
 from shuffledp.randomizers.base import CategoryRandomizer, FrequencyRandomizer, bytes_of_row
-from shuffledp.randomizers.checks import LARGEST_K, fingerprint_of, plain_array, set_fields
+from shuffledp.randomizers.checks import (
+    LARGEST_K,
+    fingerprint_of,
+    plain_array,
+    require_domain_size,
+    require_same_law,
+    set_fields,
+)
 from shuffledp.randomizers.registry import RANDOMIZERS, make_randomizer
 
 #: Stands for no answer in a row of answers.
@@ -153,12 +160,7 @@ class SetRandomizer(FrequencyRandomizer):
 
     def _count_slots(self, reports: Reports, slot_shape: tuple[int, ...] | None = None) -> Counts:
         """Return the counts of all slots of reports, each of which the base has made."""
-        if reports.fingerprint != self.fingerprint:
-            raise FingerprintError(
-                f"these reports carry the fingerprint {reports.fingerprint!r}, this randomizer's "
-                f"is {self.fingerprint!r}: count them with the randomizer (base, k, max_answers "
-                "and epsilon0) that made them"
-            )
+        require_same_law(reports.fingerprint, self.fingerprint)
         data = reports.data
         if slot_shape is not None:
             width = self.max_answers * math.prod(slot_shape)
@@ -179,12 +181,7 @@ class SetRandomizer(FrequencyRandomizer):
 
 def require_set_size(domain_size: SupportsIndex, max_answers: SupportsIndex) -> tuple[int, int]:
     """Return both numbers if 2 <= k <= 2^32 - 2 and 1 <= max_answers <= k, else raise."""
-    domain_size = require_at_least("domain_size", domain_size, 2)
-    if domain_size >= LARGEST_K:
-        raise ParameterError(
-            f"domain_size = {domain_size} is above {LARGEST_K - 1}: group the values into "
-            "fewer categories"
-        )
+    domain_size = require_domain_size(domain_size, LARGEST_K - 1)
     most = require_at_least("max_answers", max_answers, 1)
     if most > domain_size:
         raise ParameterError(

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import FingerprintError, ParameterError
+from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.reports import Aggregate, Counts, Reports, Sums
 from shuffledp.estimation.frequencies import FrequencyEstimates, estimate_frequencies
 from shuffledp.estimation.means import MeanEstimates, NoiseLaw, estimate_means
+from shuffledp.randomizers.checks import require_same_law
 
 # Probabilities of outputs (columns) given inputs (rows); each row sums to exactly 1.
 Channel = tuple[tuple[Fraction, ...], ...]
@@ -320,12 +321,3 @@ class MeanRandomizer(ABC):
 def bytes_of_row(reports: Reports) -> int:
     """Return the bytes that each row takes, also where there are none."""
     return int(reports.data.dtype.itemsize * np.prod(reports.data.shape[1:], dtype=np.int64))
-
-
-def require_same_law(found: str, expected: str) -> None:
-    """Raise `FingerprintError` unless an aggregate is of the law expected."""
-    if found != expected:
-        raise FingerprintError(
-            f"these counts carry the fingerprint {found!r}, this randomizer's is {expected!r}: "
-            "estimate with the randomizer (name and parameters) that made the reports"
-        )

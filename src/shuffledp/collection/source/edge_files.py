@@ -19,7 +19,6 @@ from shuffledp.collection.source.tables import (
     label_expression,
     open_source,
     reading,
-    require_file,
     scan,
 )
 from shuffledp.core.errors import DataError, ParameterError
@@ -74,8 +73,12 @@ def _labels_of_text(location: Path) -> "pl.DataFrame":
     """Return all columns of a text file as text."""
     import polars as pl
 
-    require_file(location)
-    data = location.read_bytes().removeprefix(b"\xef\xbb\xbf")
+    try:
+        data = location.read_bytes().removeprefix(b"\xef\xbb\xbf")
+    except FileNotFoundError:
+        raise DataError(f"cannot read {location}: there is no such file") from None
+    except IsADirectoryError:
+        raise DataError(f"cannot read {location}: it is a folder") from None
     data = data.replace(b"\r\n", b"\n")
     if b"#" in data or b"%" in data:
         data = _COMMENT_LINE.sub(b"", data)
