@@ -307,7 +307,12 @@ def loss_on_lattice(
     stride: int = 1,
     dense: float = math.inf,
 ) -> PrivacyLoss:
-    """Return a privacy loss on a lattice: `dominating_loss` (upper) or `dominated_loss`."""
+    """Return a privacy loss on a lattice that dominates a curve's upper ends, and errs upwards.
+
+    Or that its lower ends dominate, and that errs downwards: tails are dropped, infinite losses
+    count as the largest finite one. Both ends of the curve's enclosures are used then, so they must
+    be about one pair of laws.
+    """
     step = require_positive("interval", interval)
     values = curve_values(
         curve,
@@ -324,12 +329,3 @@ def loss_on_lattice(
             return no_loss(step, "lower")
     masses = _masses(values.epsilons, kept, values.zero, upper=upper)
     return _on_lattice(values, masses, step, "upper" if upper else "lower", infinite)
-
-
-#: A loss that dominates the upper ends of a curve: errs upwards.
-dominating_loss = functools.partial(loss_on_lattice, upper=True)
-
-#: A loss that the curve's lower ends dominate: errs downwards. Tails are dropped, infinite losses
-#: count as the largest finite one. Both ends of the curve's enclosures are used, so they must be
-#: about one pair of laws.
-dominated_loss = functools.partial(loss_on_lattice, upper=False)

@@ -302,7 +302,7 @@ def network_walk_delta(
     return least_over(found, uniform.lower)
 
 
-def _save_for(missed: float, hidden: float, worst: float) -> float:
+def _with_missed(missed: float, hidden: float, worst: float) -> float:
     """Return (1 - a) times one delta plus a times the largest, rounded up."""
     if missed == 0.0:
         return hidden
@@ -328,7 +328,7 @@ class _Curve:
         """Return the upper bound at one epsilon."""
         worst = self._uniform(1, epsilon)
         hidden = crowd_delta(self.law, partial(self._conditional, epsilon=epsilon), worst)
-        return _save_for(self._missed, hidden, worst)
+        return _with_missed(self._missed, hidden, worst)
 
     def _uniform(self, size: int, epsilon: float) -> float:
         return account_delta(self._profile, num_users=size, epsilon=epsilon, with_lower=False).upper
@@ -451,7 +451,7 @@ class WeightedWalk:
             return max(atom_delta_above(law, size, epsilon, width=self._width) for law in laws)
 
         hidden = crowd_delta(self._crowd, conditional, worst)
-        return _save_for(weights.missed, hidden, worst)
+        return _with_missed(weights.missed, hidden, worst)
 
     def epsilon(self, weights: Weights, delta: float) -> float:
         """Return an epsilon whose bound is at most delta, hardly above the least."""

@@ -90,7 +90,7 @@ def require_same_law(found: str, expected: str) -> None:
     if found != expected:
         raise FingerprintError(
             f"these reports carry the fingerprint {found!r}, this randomizer's is {expected!r}: "
-            "take the one that made them, of the same name, k and epsilon0 (sets: max_answers, too)"
+            "take the one that made them, with its name, k and epsilon0 (and max_answers, for sets)"
         )
 
 
