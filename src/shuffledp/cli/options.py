@@ -72,6 +72,11 @@ def share(text: str) -> float:
     return number
 
 
+def rounds_or_auto(text: str) -> int | str:
+    """Return a number of rounds, or the word auto."""
+    return text if text == "auto" else whole_number(text)
+
+
 def answer_list(text: str) -> tuple[str, ...]:
     """Return answers separated by commas; one with a comma in it stands in double quotes.
 

@@ -532,7 +532,6 @@ def groups(formed):
 MODELS = {
     "kendall": sdp.groups.KendallMallows,
     "hamming": sdp.groups.HammingMallows,
-    "cayley": sdp.groups.CayleyMallows,
 }
 
 
